@@ -1,0 +1,20 @@
+// The log: spdlog on stderr, one line an event, errors logged once where they are handled.
+// A library never calls SetUpLog; only a program's main.cc does.
+#ifndef COPPICE_DAEMON_BASE_LOG_H_
+#define COPPICE_DAEMON_BASE_LOG_H_
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace coppice {
+
+// Sends the log to stderr from `level` (trace, debug, info, warning, error, critical, off) on.
+// INVALID_ARGUMENT: no such level.
+absl::Status SetUpLog(const std::string& level);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_BASE_LOG_H_

@@ -1,0 +1,37 @@
+// Nested groups of endpoints that are near each other, derived from any fabric: host, leaf switch,
+// pod or group, ..., component. Hierarchical trees merge along them.
+#ifndef COPPICE_DAEMON_FABRIC_HIERARCHY_H_
+#define COPPICE_DAEMON_FABRIC_HIERARCHY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/fabric/fabric.h"
+
+namespace coppice {
+
+// Level 0 is the host, level 1 the leaf switch, the last level the connected component. Levels that
+// would equal the one before them are left out (except host, leaf switch and component).
+struct Hierarchy {
+  struct Level {
+    std::string name;             // "host", "leaf switch", "pod", "group", "plane", "component"
+    uint32_t group_count = 0;
+    std::vector<uint32_t> group;  // [endpoint] group number, 0..group_count-1 by lowest endpoint
+  };
+  std::vector<Level> levels;
+
+  // A word for the whole: "fat tree", "torus", "dragonfly", "irregular".
+  std::string shape;
+
+  // Invariant: two endpoints in one group at level i are in one group at level i+1, unless an
+  // adapter of one host is cabled to several leaf switches: then level 0 splits the host by switch.
+};
+
+// Total, deterministic; near-linear in switches + links. How: see hierarchy.cc.
+std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_FABRIC_HIERARCHY_H_

@@ -1,0 +1,33 @@
+// Everything that a planner needs to know of the fabric at one instant, shared and immutable.
+#ifndef COPPICE_DAEMON_FABRIC_SNAPSHOT_H_
+#define COPPICE_DAEMON_FABRIC_SNAPSHOT_H_
+
+#include <memory>
+#include <vector>
+
+#include "daemon/fabric/fabric.h"
+#include "daemon/fabric/hierarchy.h"
+#include "daemon/fabric/routes.h"
+
+namespace coppice {
+
+// Utilisation of each channel, 0..1, [channel_count]; empty = no load anywhere.
+using LinkLoad = std::vector<float>;
+
+struct Snapshot {
+  std::shared_ptr<const Fabric> fabric;        // none of the four is ever null
+  std::shared_ptr<const Routes> routes;
+  std::shared_ptr<const Hierarchy> hierarchy;
+  std::shared_ptr<const LinkLoad> load;
+
+  float utilisation(ChannelIndex c) const { return load->empty() ? 0.0F : (*load)[c.value()]; }
+};
+
+// Derives the hierarchy and takes the routes from `tables`, or shortest paths if it is null.
+// INVALID_ARGUMENT: tables of another fabric.
+absl::StatusOr<std::shared_ptr<const Snapshot>> MakeSnapshot(
+    std::shared_ptr<const Fabric> fabric, std::shared_ptr<const ForwardingTables> tables);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_FABRIC_SNAPSHOT_H_

@@ -1,0 +1,37 @@
+// What a communicator asks its tree to do: the operation, its sizes, and the bytes that each moves.
+#ifndef COPPICE_DAEMON_TREE_COLLECTIVE_H_
+#define COPPICE_DAEMON_TREE_COLLECTIVE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace coppice {
+
+enum class Operation : uint8_t { kBarrier, kBcast, kReduce, kAllreduce };
+
+std::string_view ToString(Operation operation);  // "barrier", "bcast", "reduce", "allreduce"
+std::optional<Operation> ParseOperation(std::string_view name);
+
+// Bytes of one collective (Chen 2024, table 1): on every edge towards the root, on every edge away
+// from it, and how many of those going up are reduced rather than only moved.
+struct Payload {
+  uint64_t up_bytes = 0;       // S' upwards
+  uint64_t down_bytes = 0;     // S' downwards
+  uint64_t reduced_bytes = 0;  // S*
+};
+
+// `bytes` is the size that the MPI call states. If `mpi_root_is_tree_root` is false, Bcast also
+// sends its data up from the MPI root, unreduced, and Reduce forwards its result down to it.
+Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_root = true);
+
+// One size of a mix; weights are relative.
+struct SizeShare {
+  uint64_t bytes = 0;
+  double weight = 1;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_COLLECTIVE_H_

@@ -1,0 +1,76 @@
+// The planner: from a communicator and a snapshot to one tree with its reason. A function of values:
+// no I/O, no clock, no hidden state, so coppice-plan on a file decides what the daemon decides.
+#ifndef COPPICE_DAEMON_TREE_PLANNER_H_
+#define COPPICE_DAEMON_TREE_PLANNER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/collective.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
+
+namespace coppice {
+
+// What one switch can do for type II trees, and what is left of it.
+struct SwitchCapacity {
+  uint32_t entries_total = 0;  // 0: cannot aggregate, only forward
+  uint32_t entries_free = 0;
+  uint32_t degree_limit = 0;   // K(v), most children in one tree
+};
+
+struct TreeRequest {
+  std::vector<EndpointIndex> members;             // rank order
+  Operation operation = Operation::kAllreduce;
+  std::vector<SizeShare> sizes = {{8, 1}};        // never empty
+  std::optional<TreeType> type;                   // nullopt: auto
+  std::optional<TreeBuilder> builder;             // nullopt: auto; type I only
+  std::optional<uint32_t> width;                  // wanted k, type I
+  std::optional<uint32_t> nic_degree;             // nullopt: the profile's
+  std::optional<SwitchIndex> root;                // wanted root, type II
+};
+
+// Why one candidate was not taken.
+struct Alternative {
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
+  std::optional<double> total_us;  // nullopt: it could not be built
+  std::string why_not;
+};
+
+// A switch that a type II tree needed but that had no free entry or cannot aggregate.
+struct FullSwitch {
+  SwitchIndex index;
+  uint32_t entries_total = 0;
+};
+
+struct TreePlan {
+  AggregationTree tree;
+  std::vector<EdgeCost> edges;          // [node]
+  std::optional<PhysicalTree> physical; // type II
+  Prediction predicted;
+  uint32_t height = 0;
+  uint32_t radius = 0;
+  std::vector<Alternative> alternatives;
+  std::vector<FullSwitch> full_switches;  // that kept type II away, or made it dearer
+  std::string reason;                     // one or two sentences for a person
+};
+
+// `capacity` is [switch_count]. Errors: INVALID_ARGUMENT (no members, an endpoint out of range,
+// width or degree out of range, a builder that does not fit the type); FAILED_PRECONDITION (members
+// in different components or without a route: names two of them); RESOURCE_EXHAUSTED (type II was
+// demanded and no candidate root works: names the full switches; or no width respects the NICs'
+// degree limit).
+absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& profile,
+                                  absl::Span<const SwitchCapacity> capacity,
+                                  const TreeRequest& request);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_PLANNER_H_

@@ -1,0 +1,64 @@
+// An aggregation tree as a value (Chen 2024, definitions 2-6), whoever built it.
+#ifndef COPPICE_DAEMON_TREE_TREE_H_
+#define COPPICE_DAEMON_TREE_TREE_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
+
+namespace coppice {
+
+enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
+enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost };
+
+std::string_view ToString(TreeType type);        // "I", "II"
+std::string_view ToString(TreeBuilder builder);  // "kary", "knomial", "hierarchical", "minimum-cost"
+
+// Members are endpoints in rank order; an endpoint may be the place of several ranks.
+using Members = absl::Span<const EndpointIndex>;
+
+// Nodes 0..P-1 are ranks 0..P-1; then, for type II, the serving switches in order of their index.
+struct AggregationTree {
+  static constexpr int32_t kNoParent = -1;
+
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;                 // k; 0 for type II
+  uint32_t rank_count = 0;            // P
+  std::vector<VertexIndex> vertices;  // [node] where it is
+  std::vector<int32_t> parents;       // [node] node number of the parent; kNoParent for the root
+
+  uint32_t node_count() const { return static_cast<uint32_t>(parents.size()); }
+  bool IsRank(uint32_t node) const { return node < rank_count; }
+  uint32_t serving_switch_count() const { return node_count() - rank_count; }
+  uint32_t root() const;              // node number
+};
+
+// Children of every node in compressed rows, by node number.
+struct ChildLists {
+  std::vector<uint32_t> begin;     // [node_count + 1]
+  std::vector<uint32_t> children;  // [node_count - 1]
+  absl::Span<const uint32_t> of(uint32_t node) const {
+    return absl::MakeConstSpan(children).subspan(begin[node], begin[node + 1] - begin[node]);
+  }
+};
+ChildLists ChildrenOf(absl::Span<const int32_t> parents);
+
+// Most edges from a leaf to the root (definition 3).
+uint32_t Height(const AggregationTree& tree);
+
+// Directed tree over fabric vertices that a type II tree derives from (definition 9): a subtree of
+// the fabric whose leaves are the members' endpoints.
+struct PhysicalTree {
+  VertexIndex root;
+  std::vector<VertexIndex> vertices;  // root first, parents before children
+  std::vector<int32_t> parents;       // [vertex position] position of the parent; -1 for the root
+  std::vector<ChannelIndex> up;       // [vertex position] channel to the parent; kNoChannel for root
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TREE_H_

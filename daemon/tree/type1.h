@@ -1,0 +1,34 @@
+// Type I trees: every inner node is a member's NIC. Three ways to arrange the ranks (Chen 2024,
+// section 3); one file pair each, all behind these signatures.
+#ifndef COPPICE_DAEMON_TREE_TYPE1_H_
+#define COPPICE_DAEMON_TREE_TYPE1_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/fabric/hierarchy.h"
+#include "daemon/tree/tree.h"
+
+namespace coppice {
+
+// All three: width k >= 2 unless P <= 1 (INVALID_ARGUMENT); RESOURCE_EXHAUSTED if some rank would
+// have more than `nic_degree` children, naming the rank, its children and the limit. P = 0 is
+// INVALID_ARGUMENT, P = 1 the single node.
+
+// Definition 7: parent of r is (r-1)/k.
+absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members, uint32_t width,
+                                          uint32_t nic_degree);
+
+// Definition 8: parent of r is r with its lowest non-zero base-k digit set to 0.
+absl::StatusOr<AggregationTree> BuildKnomial(const Fabric& fabric, Members members, uint32_t width,
+                                             uint32_t nic_degree);
+
+// Algorithms 2-4 with the least occupied height (type1_hierarchical.h).
+absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hierarchy& hierarchy,
+                                                  Members members, uint32_t width,
+                                                  uint32_t nic_degree);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TYPE1_H_

@@ -1,0 +1,219 @@
+// What must survive: jobs, granted trees, switch entries, inventory, events. A Store applies each
+// mutation whole or not at all, answers only when it is durable, and refuses, whatever the caller
+// believes, to let the trees in a switch take more entries than the switch has.
+//
+// Two implementations under one conformance suite: SqliteStore (sqlite_store.h) and MemoryStore
+// (memory_store.h). Plain structs only: no SQL, no protobuf, no planner types beyond ids.
+#ifndef COPPICE_DB_STORE_H_
+#define COPPICE_DB_STORE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/base/strong_id.h"
+
+namespace coppice {
+
+using JobId = StrongId<struct JobIdTag, int64_t>;    // from 1, never reused
+using TreeId = StrongId<struct TreeIdTag, int64_t>;  // from 1, never reused
+
+enum class JobState : uint8_t { kActive = 1, kEnded = 2, kExpired = 3 };
+
+struct JobRecord {
+  JobId id;
+  std::string request_id;            // empty: none; else unique among jobs
+  uint64_t request_fingerprint = 0;  // of the request's content, to tell a retry from a misuse
+  std::string name;                  // what the launcher calls it
+  std::string owner;                 // user
+  std::vector<Guid> endpoints;       // [rank] port GUIDs
+  absl::Duration lease;              // term that each keepalive renews
+  JobState state = JobState::kActive;
+  absl::Time created, ended;         // ended: InfiniteFuture while active
+};
+
+// One serving switch of a granted type II tree: it takes one entry there.
+struct TreeSwitchRecord {
+  Guid guid;
+  uint32_t children = 0;
+};
+
+struct TreeRecord {
+  TreeId id;
+  JobId job;
+  std::string request_id;            // empty: none; else unique within the job
+  uint64_t request_fingerprint = 0;
+  uint64_t fabric_version = 0;       // snapshot that it was planned on
+  uint32_t revision = 1;             // rises when the tree is re-planned
+  uint8_t type = 1;                  // 1 or 2
+  std::string builder;               // "kary", "knomial", "hierarchical", "minimum-cost"
+  uint32_t width = 0, height = 0, radius = 0;
+  std::string operation;             // "allreduce", ...
+  std::string sizes;                 // JSON: [[bytes,weight],...]
+  std::vector<uint32_t> ranks;       // [member] job ranks
+  std::vector<int32_t> parents;      // [node] members, then switches; -1 for the root
+  std::vector<TreeSwitchRecord> switches;  // nodes from ranks.size() on
+  std::vector<uint32_t> edge_links_up, edge_links_down;  // [node] edge lengths
+  std::vector<uint64_t> physical;    // type II: flat pairs (vertex id, position of parent + 1), see
+                                     // manager; empty for type I
+  std::vector<int64_t> links;        // ids of the links that its edges cross, ascending, unique
+  double aggregate_us = 0, distribute_us = 0, total_us = 0;
+  std::string reason;                // in words
+  std::string alternatives;          // JSON: [{"type","builder","width","total_us","why_not"},...]
+  absl::Time created;
+};
+
+// Aggregation capability of one switch, as the configuration's rules give it.
+struct CapabilityRecord {
+  Guid guid;
+  uint32_t entries_total = 0;     // 0: cannot aggregate
+  uint32_t entries_reserved = 0;  // held by others; total - reserved may be granted
+  uint32_t degree_limit = 0;
+};
+
+struct EntryUse {
+  CapabilityRecord capability;
+  uint32_t entries_taken = 0;     // = number of granted trees with this switch, by construction
+};
+
+enum class NodeKind : uint8_t { kSwitch = 1, kChannelAdapter = 2, kRouter = 3 };
+
+struct NodeRecord {
+  Guid guid;
+  NodeKind kind = NodeKind::kSwitch;
+  std::string description;
+  std::string host;               // of an adapter; empty for switches
+  uint32_t vendor_id = 0, device_id = 0;
+  uint8_t port_count = 0;
+};
+
+struct PortRecord {
+  Guid node;
+  uint8_t port = 0;               // 0: a switch's management port, the one with its LID
+  Guid port_guid;
+  uint16_t lid = 0;
+};
+
+struct LinkRecord {
+  Guid node_a;
+  uint8_t port_a = 0;
+  Guid node_b;
+  uint8_t port_b = 0;             // (node_a, port_a) < (node_b, port_b)
+  std::string rate;               // "4xQDR"
+  double capacity_gbps = 0;
+};
+
+struct EventRecord {
+  int64_t id = 0;                 // assigned by the store when 0
+  absl::Time time;
+  std::string severity;           // "info", "warning", "error"
+  std::string kind;               // "job.registered", "tree.granted", "sweep.done", ...
+  std::string object;             // "job:7", "switch:0002c9020040b0e0"
+  std::string message;
+};
+
+// --- Mutations. Each is one atomic, durable step. ---
+
+// ALREADY_EXISTS: the id or the request_id is taken.
+struct PutJob {
+  JobRecord job;
+};
+
+// Ends the job and releases all its trees. NOT_FOUND: no such active job.
+struct EndJob {
+  JobId job;
+  JobState state = JobState::kEnded;
+  absl::Time time;
+};
+
+// FAILED_PRECONDITION: the job is not active. RESOURCE_EXHAUSTED: a switch has no entry left (the
+// message names it, its total and what is taken). NOT_FOUND: a switch has no capability record.
+// ALREADY_EXISTS: the id or, within the job, the request_id is taken.
+struct GrantTree {
+  TreeRecord tree;
+};
+
+// Frees its entries. NOT_FOUND: no such tree in that job.
+struct ReleaseTree {
+  TreeId tree;
+  JobId job;
+};
+
+// Replaces the capabilities of all switches. Where granted trees take more than a switch would now
+// have, its total is raised to what is taken and the switch's GUID is reported in the message of a
+// later event by the caller; nothing granted is lost. A switch that vanished keeps its record as
+// long as trees use it.
+struct PutCapabilities {
+  std::vector<CapabilityRecord> capabilities;
+};
+
+// Everything that the newest snapshot holds: first_seen is set on new rows, last_seen on all, rows
+// that are not named keep their last_seen (what went away stays known).
+struct PutInventory {
+  uint64_t fabric_version = 0;
+  absl::Time time;
+  std::vector<NodeRecord> nodes;
+  std::vector<PortRecord> ports;
+  std::vector<LinkRecord> links;
+};
+
+struct AppendEvents {
+  std::vector<EventRecord> events;
+};
+
+using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, PutCapabilities, PutInventory,
+                              AppendEvents>;
+
+// What a daemon needs to carry on where the last one stopped.
+struct StoredState {
+  std::vector<JobRecord> jobs;           // active ones, by id
+  std::vector<TreeRecord> trees;         // granted ones, by id
+  std::vector<EntryUse> entries;         // by GUID
+  JobId last_job;                        // highest ids ever used; 0 if none
+  TreeId last_tree;
+  uint64_t last_fabric_version = 0;
+};
+
+struct EventFilter {
+  int64_t after_id = 0;                  // only later ones
+  std::string kind_prefix, object, min_severity;
+  uint32_t limit = 1000;
+};
+
+// Thread-safe. Storage failures are UNAVAILABLE (busy, I/O), RESOURCE_EXHAUSTED with "disk full",
+// FAILED_PRECONDITION (read-only) or DATA_LOSS (corrupt); the message names the database file.
+class Store {
+ public:
+  // Called exactly once, on the store's own thread, in the order of submission; must not block and
+  // must not call the store's blocking methods.
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+
+  virtual ~Store() = default;
+
+  // Queues `mutation`; `done` gets OK once it is durable. Mutations take effect in the order of
+  // submission; many that wait together are made durable together (group commit), yet one that
+  // fails leaves the others whole.
+  virtual void Submit(Mutation mutation, Done done) = 0;
+
+  // Submit, and wait.
+  absl::Status Apply(Mutation mutation);
+
+  // As of some instant between call and return.
+  virtual absl::StatusOr<StoredState> Load() = 0;
+  virtual absl::StatusOr<std::vector<EntryUse>> Entries() = 0;
+  virtual absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) = 0;
+  // Also ended and expired ones. NOT_FOUND.
+  virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;
+  // Ids of links, in the order asked for; NOT_FOUND names a link that no inventory ever held.
+  virtual absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) = 0;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_STORE_H_
