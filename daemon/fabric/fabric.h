@@ -3,7 +3,8 @@
 //
 //        endpoint 0 --- switch 0 === switch 1 --- endpoint 1        === two parallel links
 //                         |             |
-//        endpoint 2 ------+             +--------- endpoint 3       0 and 2: two ports of one adapter
+//        endpoint 2 ------+             +--------- endpoint 3       0 and 2: two ports of one
+//        adapter
 //
 // Vertices are numbered once: switches 0..S-1, then endpoints S..S+E-1. Links are undirected;
 // link L has the two channels 2L (from its `a` end to its `b` end) and 2L+1 (back). Switches are
@@ -20,10 +21,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/link_rate.h"
@@ -43,23 +44,23 @@ inline constexpr ChannelIndex kNoChannel{std::numeric_limits<uint32_t>::max()};
 struct SwitchInfo {
   Guid guid;
   Lid lid;
-  uint8_t port_count = 0;      // external ports; port 0 is not counted
+  uint8_t port_count = 0;  // external ports; port 0 is not counted
   uint16_t device_id = 0;
-  uint32_t vendor_id = 0;      // 24 bits
-  std::string description;     // NodeDescription
+  uint32_t vendor_id = 0;   // 24 bits
+  std::string description;  // NodeDescription
 };
 
 enum class AdapterKind : uint8_t { kChannelAdapter, kRouter };
 
 // A node that is not a switch: a channel adapter (NIC, HCA) or a router, with one or more ports.
 struct AdapterInfo {
-  Guid guid;                   // node GUID
+  Guid guid;  // node GUID
   AdapterKind kind = AdapterKind::kChannelAdapter;
   uint8_t port_count = 0;
   uint16_t device_id = 0;
   uint32_t vendor_id = 0;
   HostIndex host;
-  std::string description;     // NodeDescription, by custom "HOST DEVICE"
+  std::string description;  // NodeDescription, by custom "HOST DEVICE"
 };
 
 // One cabled port of an adapter.
@@ -72,23 +73,22 @@ struct EndpointInfo {
 };
 
 struct LinkInfo {
-  VertexIndex a, b;            // a < b, or a == b for a loopback cable of a switch
+  VertexIndex a, b;  // a < b, or a == b for a loopback cable of a switch
   PortNum a_port, b_port;
   LinkRate rate;
-  float capacity_gbps = 0;     // one direction; 0 = unknown
+  float capacity_gbps = 0;  // one direction; 0 = unknown
 };
 
 // One direction of a link, seen from the vertex that it leaves.
 struct Channel {
   VertexIndex to;
   ChannelIndex index;
-  PortNum port;                // on the vertex that it leaves
-  PortNum to_port;             // on the vertex that it enters
+  PortNum port;     // on the vertex that it leaves
+  PortNum to_port;  // on the vertex that it enters
 };
 
 class Fabric final {
  public:
-  Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
   // Number of the snapshot: rises by one with every change that the daemon publishes; 0 for files.
@@ -116,7 +116,7 @@ class Fabric final {
   const EndpointInfo& endpoint(EndpointIndex e) const { return endpoints_[e.value()]; }
   const AdapterInfo& adapter(AdapterIndex a) const { return adapters_[a.value()]; }
   const AdapterInfo& adapter(EndpointIndex e) const { return adapter(endpoint(e).adapter); }
-  std::string_view host_name(HostIndex h) const { return host_names_[h.value()]; }
+  absl::string_view host_name(HostIndex h) const { return host_names_[h.value()]; }
   HostIndex host(EndpointIndex e) const { return adapter(e).host; }
   absl::Span<const EndpointIndex> endpoints_of_host(HostIndex h) const;
   const LinkInfo& link(LinkIndex l) const { return links_[l.value()]; }
@@ -155,7 +155,7 @@ class Fabric final {
   // By adapter (node) GUID and port.
   std::optional<EndpointIndex> FindEndpoint(Guid adapter_guid, PortNum port) const;
   std::optional<VertexIndex> FindLid(Lid lid) const;
-  std::optional<HostIndex> FindHost(std::string_view name) const;
+  std::optional<HostIndex> FindHost(absl::string_view name) const;
 
   // Bytes held by this value, for the memory bound.
   size_t MemoryBytes() const;
@@ -163,6 +163,7 @@ class Fabric final {
  private:
   friend class FabricBuilder;
   Fabric() = default;
+  Fabric(const Fabric&) = default;
 
   uint64_t version_ = 0;
   std::vector<SwitchInfo> switches_;
@@ -179,11 +180,11 @@ class Fabric final {
   std::vector<ChannelIndex> uplink_;        // [endpoint_count]
   std::vector<uint32_t> host_begin_;        // [host_count + 1] into host_endpoints_
   std::vector<EndpointIndex> host_endpoints_;
-  std::vector<uint32_t> component_;         // [vertex_count]
+  std::vector<uint32_t> component_;  // [vertex_count]
   uint32_t component_count_ = 0;
 
-  std::vector<EndpointIndex> by_port_guid_;         // sorted by port GUID
-  std::vector<VertexIndex> by_lid_;                 // [max LID + 1]
+  std::vector<EndpointIndex> by_port_guid_;  // sorted by port GUID
+  std::vector<VertexIndex> by_lid_;          // [max LID + 1]
   static constexpr VertexIndex kNoVertex{std::numeric_limits<uint32_t>::max()};
 };
 

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric.h"
 
 namespace coppice {
@@ -93,9 +93,9 @@ class FabricBuilder {
 
 // Splits a NodeDescription into host and device: "node17 mlx5_0" -> {"node17", "mlx5_0"},
 // "bonobo020 HCA-1" -> {"bonobo020", "HCA-1"}, "node17" -> {"node17", ""}. A last word counts as a
-// device if it starts with HCA, mlx, hfi, qib, ib, mthca, nes, cxgb, hns, bnxt, irdma, erdma, efa or rxe,
-// and ends in a digit.
-std::pair<std::string_view, std::string_view> SplitNodeDescription(std::string_view description);
+// device if it starts with HCA, mlx, hfi, qib, ib, mthca, nes, cxgb, hns, bnxt, irdma, erdma, efa
+// or rxe, and ends in a digit.
+std::pair<absl::string_view, absl::string_view> SplitNodeDescription(absl::string_view description);
 
 }  // namespace coppice
 

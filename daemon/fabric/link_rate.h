@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace coppice {
 
@@ -24,8 +25,8 @@ double DataRateGbps(LinkRate rate);
 
 // "4xQDR"; "?" if unknown. ParseLinkRate is its inverse and also takes lower case.
 std::string ToString(LinkRate rate);
-std::optional<LinkRate> ParseLinkRate(std::string_view text);
-std::string_view ToString(LaneSpeed speed);
+std::optional<LinkRate> ParseLinkRate(absl::string_view text);
+absl::string_view ToString(LaneSpeed speed);
 
 }  // namespace coppice
 

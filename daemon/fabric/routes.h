@@ -1,15 +1,16 @@
 // The path that a packet takes: over the subnet's forwarding tables where they are known, else over
-// a shortest path or, on a torus, mesh or hypercube, in dimension order. Every answer can say which.
+// a shortest path or, on a torus, mesh or hypercube, in dimension order. Every answer can say
+// which.
 #ifndef COPPICE_DAEMON_FABRIC_ROUTES_H_
 #define COPPICE_DAEMON_FABRIC_ROUTES_H_
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "daemon/fabric/distances.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
@@ -19,7 +20,7 @@ namespace coppice {
 enum class RouteKind : uint8_t { kForwardingTables, kShortestPath, kDimensionOrder };
 
 // "forwarding tables", "shortest path", "dimension order".
-std::string_view ToString(RouteKind kind);
+absl::string_view ToString(RouteKind kind);
 
 // Immutable; thread-safe.
 class Routes final {

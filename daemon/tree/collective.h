@@ -4,15 +4,16 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace coppice {
 
 enum class Operation : uint8_t { kBarrier, kBcast, kReduce, kAllreduce };
 
-std::string_view ToString(Operation operation);  // "barrier", "bcast", "reduce", "allreduce"
-std::optional<Operation> ParseOperation(std::string_view name);
+absl::string_view ToString(Operation operation);  // "barrier", "bcast", "reduce", "allreduce"
+std::optional<Operation> ParseOperation(absl::string_view name);
 
 // Bytes of one collective (Chen 2024, table 1): on every edge towards the root, on every edge away
 // from it, and how many of those going up are reduced rather than only moved.

@@ -5,45 +5,45 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace coppice {
 
 // What a tree node of one kind costs. All times in microseconds.
 struct NodeCost {
-  double forward_us = 0;           // phi(S) = forward_us + S * forward_us_per_byte
+  double forward_us = 0;  // phi(S) = forward_us + S * forward_us_per_byte
   double forward_us_per_byte = 0;
-  double match_us = 0;             // theta, per packet
-  double reduce_us_per_byte = 0;   // gamma
-  double send_us = 0;              // c_send, per copy sent downwards
+  double match_us = 0;            // theta, per packet
+  double reduce_us_per_byte = 0;  // gamma
+  double send_us = 0;             // c_send, per copy sent downwards
 };
 
 struct CostProfile {
   std::string name;
-  bool is_estimate = false;        // true: constants are plausible, not measured
+  bool is_estimate = false;  // true: constants are plausible, not measured
   NodeCost nic, switch_;
-  double init_us = 0;              // T_init
-  double link_us = 0;              // l, per link
-  double same_host_us = 0;         // between two ports of one host, instead of links
-  double mean_route_links = 4;     // delta, for the closed forms
-  double port_gbps = 0;            // B_port where the fabric does not know a link's capacity
+  double init_us = 0;           // T_init
+  double link_us = 0;           // l, per link
+  double same_host_us = 0;      // between two ports of one host, instead of links
+  double mean_route_links = 4;  // delta, for the closed forms
+  double port_gbps = 0;         // B_port where the fabric does not know a link's capacity
   uint32_t mtu_bytes = 2048;
   bool forward_includes_serialisation = false;  // phi already holds S/B_min
-  uint32_t nic_degree = 64;        // most children of a NIC, unless the request says otherwise
-  double width_tolerance_us = 0.1; // epsilon of the width interval
+  uint32_t nic_degree = 64;         // most children of a NIC, unless the request says otherwise
+  double width_tolerance_us = 0.1;  // epsilon of the width interval
 };
 
 // "paper" (a = 1.12 us, b = 0.01 us for 8 B Bcast, delta = 4: Chen 2024, 3.1) and "hdr" (a generic
 // InfiniBand HDR fabric, an estimate).
 std::vector<std::string> BuiltInProfileNames();
 // NOT_FOUND names the profile and lists those that exist.
-absl::StatusOr<CostProfile> BuiltInProfile(std::string_view name);
+absl::StatusOr<CostProfile> BuiltInProfile(absl::string_view name);
 // From TOML text with the fields' names as keys; unset keys keep the values of `base = "NAME"`
 // (default "hdr"). INVALID_ARGUMENT names `origin`, line and key.
-absl::StatusOr<CostProfile> ParseProfile(std::string_view text, std::string_view origin);
+absl::StatusOr<CostProfile> ParseProfile(absl::string_view text, absl::string_view origin);
 
 }  // namespace coppice
 

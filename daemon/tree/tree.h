@@ -3,9 +3,9 @@
 #define COPPICE_DAEMON_TREE_TREE_H_
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 
@@ -14,8 +14,9 @@ namespace coppice {
 enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
 enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost };
 
-std::string_view ToString(TreeType type);        // "I", "II"
-std::string_view ToString(TreeBuilder builder);  // "kary", "knomial", "hierarchical", "minimum-cost"
+absl::string_view ToString(TreeType type);  // "I", "II"
+absl::string_view ToString(
+    TreeBuilder builder);  // "kary", "knomial", "hierarchical", "minimum-cost"
 
 // Members are endpoints in rank order; an endpoint may be the place of several ranks.
 using Members = absl::Span<const EndpointIndex>;
@@ -34,7 +35,7 @@ struct AggregationTree {
   uint32_t node_count() const { return static_cast<uint32_t>(parents.size()); }
   bool IsRank(uint32_t node) const { return node < rank_count; }
   uint32_t serving_switch_count() const { return node_count() - rank_count; }
-  uint32_t root() const;              // node number
+  uint32_t root() const;  // node number
 };
 
 // Children of every node in compressed rows, by node number.
@@ -56,7 +57,7 @@ struct PhysicalTree {
   VertexIndex root;
   std::vector<VertexIndex> vertices;  // root first, parents before children
   std::vector<int32_t> parents;       // [vertex position] position of the parent; -1 for the root
-  std::vector<ChannelIndex> up;       // [vertex position] channel to the parent; kNoChannel for root
+  std::vector<ChannelIndex> up;  // [vertex position] channel to the parent; kNoChannel for root
 };
 
 }  // namespace coppice

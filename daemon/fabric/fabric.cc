@@ -1,0 +1,116 @@
+#include "daemon/fabric/fabric.h"
+
+#include <algorithm>
+
+namespace coppice {
+namespace {
+
+template <class T>
+size_t HeapBytes(const std::vector<T>& v) {
+  return v.capacity() * sizeof(T);
+}
+
+size_t HeapBytes(const std::string& s) {
+  static const size_t inline_capacity = std::string().capacity();
+  return s.capacity() > inline_capacity ? s.capacity() + 1 : 0;
+}
+
+}  // namespace
+
+std::shared_ptr<const Fabric> Fabric::WithVersion(uint64_t version) const {
+  auto copy = std::shared_ptr<Fabric>(new Fabric(*this));
+  copy->version_ = version;
+  return copy;
+}
+
+absl::Span<const EndpointIndex> Fabric::endpoints_of_host(HostIndex h) const {
+  const uint32_t begin = host_begin_[h.value()];
+  return absl::MakeConstSpan(host_endpoints_).subspan(begin, host_begin_[h.value() + 1] - begin);
+}
+
+Lid Fabric::lid(VertexIndex v) const {
+  return IsSwitch(v) ? switch_info(AsSwitch(v)).lid : endpoint(AsEndpoint(v)).lid;
+}
+
+absl::Span<const Channel> Fabric::channels(VertexIndex v) const {
+  const uint32_t begin = channel_begin_[v.value()];
+  return absl::MakeConstSpan(channels_).subspan(begin, channel_begin_[v.value() + 1] - begin);
+}
+
+absl::Span<const Channel> Fabric::switch_channels(SwitchIndex s) const {
+  const uint32_t begin = channel_begin_[s.value()];
+  return absl::MakeConstSpan(channels_).subspan(begin, endpoint_part_[s.value()] - begin);
+}
+
+absl::Span<const Channel> Fabric::endpoint_channels(SwitchIndex s) const {
+  const uint32_t begin = endpoint_part_[s.value()];
+  return absl::MakeConstSpan(channels_).subspan(begin, channel_begin_[s.value() + 1] - begin);
+}
+
+VertexIndex Fabric::channel_from(ChannelIndex c) const {
+  const LinkInfo& info = link(link_of(c));
+  return c.value() % 2 == 0 ? info.a : info.b;
+}
+
+PortNum Fabric::channel_from_port(ChannelIndex c) const {
+  const LinkInfo& info = link(link_of(c));
+  return c.value() % 2 == 0 ? info.a_port : info.b_port;
+}
+
+std::optional<SwitchIndex> Fabric::attached_switch(EndpointIndex e) const {
+  const ChannelIndex up = uplink_[e.value()];
+  if (up == kNoChannel) return std::nullopt;
+  return AsSwitch(channel_to(up));
+}
+
+std::optional<SwitchIndex> Fabric::FindSwitch(Guid guid) const {
+  const auto it = std::lower_bound(switches_.begin(), switches_.end(), guid,
+                                   [](const SwitchInfo& s, Guid g) { return s.guid < g; });
+  if (it == switches_.end() || it->guid != guid) return std::nullopt;
+  return SwitchIndex(static_cast<uint32_t>(it - switches_.begin()));
+}
+
+std::optional<EndpointIndex> Fabric::FindEndpoint(Guid port_guid) const {
+  const auto it =
+      std::lower_bound(by_port_guid_.begin(), by_port_guid_.end(), port_guid,
+                       [this](EndpointIndex e, Guid g) { return endpoint(e).port_guid < g; });
+  if (it == by_port_guid_.end() || endpoint(*it).port_guid != port_guid) return std::nullopt;
+  return *it;
+}
+
+std::optional<EndpointIndex> Fabric::FindEndpoint(Guid adapter_guid, PortNum port) const {
+  const auto key = [this](const EndpointInfo& e) {
+    return std::pair(adapter(e.adapter).guid, e.port);
+  };
+  const std::pair wanted(adapter_guid, port);
+  const auto it = std::lower_bound(endpoints_.begin(), endpoints_.end(), wanted,
+                                   [&](const EndpointInfo& e, auto w) { return key(e) < w; });
+  if (it == endpoints_.end() || key(*it) != wanted) return std::nullopt;
+  return EndpointIndex(static_cast<uint32_t>(it - endpoints_.begin()));
+}
+
+std::optional<VertexIndex> Fabric::FindLid(Lid lid) const {
+  if (lid.value() >= by_lid_.size() || by_lid_[lid.value()] == kNoVertex) return std::nullopt;
+  return by_lid_[lid.value()];
+}
+
+std::optional<HostIndex> Fabric::FindHost(absl::string_view name) const {
+  const auto it = std::lower_bound(host_names_.begin(), host_names_.end(), name);
+  if (it == host_names_.end() || *it != name) return std::nullopt;
+  return HostIndex(static_cast<uint32_t>(it - host_names_.begin()));
+}
+
+size_t Fabric::MemoryBytes() const {
+  size_t bytes = sizeof(*this) + HeapBytes(switches_) + HeapBytes(adapters_) +
+                 HeapBytes(endpoints_) + HeapBytes(host_names_) + HeapBytes(links_) +
+                 HeapBytes(channel_begin_) + HeapBytes(endpoint_part_) + HeapBytes(channels_) +
+                 HeapBytes(port_begin_) + HeapBytes(port_channel_) + HeapBytes(uplink_) +
+                 HeapBytes(host_begin_) + HeapBytes(host_endpoints_) + HeapBytes(component_) +
+                 HeapBytes(by_port_guid_) + HeapBytes(by_lid_);
+  for (const SwitchInfo& s : switches_) bytes += HeapBytes(s.description);
+  for (const AdapterInfo& a : adapters_) bytes += HeapBytes(a.description);
+  for (const std::string& name : host_names_) bytes += HeapBytes(name);
+  return bytes;
+}
+
+}  // namespace coppice
