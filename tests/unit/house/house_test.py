@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+"""Holds the layout of the project: which folder may include what, and what the top level holds.
+
+Usage: house_test.py SOURCE_DIR
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+
+# folder: (project folders it may include beside itself, foreign headers it must not)
+GRPC, SQLITE, MAD, PROTO = r"^grpc", r"^sqlite3", r"^infiniband/", r"\.pb\.h$|^google/protobuf/"
+TABLE = {
+    "proto": ([], [SQLITE, MAD]),
+    "daemon/base": ([], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/fabric": (["daemon/base"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/tree": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/ib": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, PROTO]),
+    "daemon/manager": (
+        ["daemon/base", "daemon/fabric", "daemon/tree", "db"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/config": (
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager"],
+        [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/rpc": (
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "db", "proto"],
+        [SQLITE, MAD]),
+    "daemon/tools": (["daemon/base", "daemon/fabric", "daemon/tree"], [GRPC, SQLITE, MAD, PROTO]),
+    "db": (["daemon/base"], [GRPC, MAD, PROTO]),
+    "client": (["proto"], [SQLITE, MAD]),
+    "agents": (["proto"], [SQLITE, MAD]),
+}
+# Interfaces only: a folder may include `db/store.h`, never what is behind it.
+ONLY = {"daemon/manager": {"db": "db/store.h"}, "daemon/rpc": {"db": "db/store.h"}}
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
+             "agents", "client", "daemon", "db", "deploy", "proto", "tests"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+
+
+def folder_of(path):
+    """The row of TABLE that a path belongs to; None for daemon/main.cc and tests."""
+    parts = pathlib.PurePath(path).parts
+    for depth in (2, 1):
+        if "/".join(parts[:depth]) in TABLE:
+            return "/".join(parts[:depth])
+    return None
+
+
+def violations(source):
+    found = []
+    for row, (may, must_not) in TABLE.items():
+        for file in sorted((source / row).rglob("*")):
+            if file.suffix not in (".h", ".cc", ".c"):
+                continue
+            name = file.relative_to(source)
+            if folder_of(name) != row:
+                continue
+            for header in INCLUDE.findall(file.read_text(encoding="utf-8")):
+                owner = folder_of(header)
+                if owner is None and (header.startswith(("daemon/", "tests/"))):
+                    found.append(f"{name} includes {header}")
+                elif owner and owner != row and owner not in may:
+                    found.append(f"{name} includes {header}, but {row} may not use {owner}")
+                elif owner in ONLY.get(row, {}) and header != ONLY[row][owner]:
+                    found.append(f"{name} includes {header}, but only {ONLY[row][owner]} is allowed")
+                elif not owner and any(re.search(p, header) for p in must_not):
+                    found.append(f"{name} includes {header}, which {row} must not know")
+    return found
+
+
+class House(unittest.TestCase):
+    def test_includes_follow_the_table(self):
+        self.assertEqual([], violations(SOURCE))
+
+    def test_the_table_catches_a_violation(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "daemon/fabric").mkdir(parents=True)
+            (root / "daemon/manager").mkdir(parents=True)
+            (root / "daemon/fabric/a.h").write_text(
+                '#include <sqlite3.h>\n#include "daemon/tree/tree.h"\n#include <vector>\n')
+            (root / "daemon/manager/b.cc").write_text('#include "db/sqlite_store.h"\n')
+            self.assertEqual(3, len(violations(root)))
+
+    def test_every_folder_of_ours_is_in_the_table(self):
+        for file in (SOURCE / "daemon").iterdir():
+            if file.is_dir():
+                self.assertIn(f"daemon/{file.name}", TABLE)
+
+    def test_top_level_holds_what_was_agreed(self):
+        top = {entry.name for entry in SOURCE.iterdir()
+               if not entry.name.startswith(".") and entry.name != "build"}
+        self.assertLessEqual(top, TOP_LEVEL)
+
+    def test_headers_are_guarded_by_their_path(self):
+        for file in SOURCE.rglob("*.h"):
+            name = file.relative_to(SOURCE)
+            if name.parts[0] in ("build",) or name.parts[0].startswith("."):
+                continue
+            guard = "COPPICE_" + re.sub(r"[/.\-]", "_", str(name)).upper() + "_"
+            self.assertIn(f"#ifndef {guard}", file.read_text(encoding="utf-8"), name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])
