@@ -1,0 +1,262 @@
+// coppicectl status | fabric ... | entries | table | events: read-only looks at the daemon.
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+using FabricStub = v1::Fabric::StubInterface;
+
+std::string SecondsText(const google::protobuf::Duration& duration) {
+  return absl::StrCat(Fixed(static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9, 3),
+                      " s");
+}
+
+void PrintSummary(const v1::FabricSummary& fabric) {
+  std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
+            << fabric.shape() << "\n"
+            << "           " << fabric.switch_count() << " switches, " << fabric.endpoint_count()
+            << " endpoints on " << fabric.host_count() << " hosts, " << fabric.link_count()
+            << " links, " << fabric.component_count() << " component"
+            << (fabric.component_count() == 1 ? "" : "s") << "\n";
+  std::cout << "levels     ";
+  for (int i = 0; i < fabric.levels_size(); ++i) {
+    std::cout << (i > 0 ? " < " : "") << fabric.levels(i).name() << " ("
+              << fabric.levels(i).group_count() << ")";
+  }
+  std::cout << "\nroutes     " << Word(fabric.route_kind())
+            << (fabric.has_subnet_manager() ? "" : "; no subnet manager has assigned LIDs") << "\n";
+  std::cout << "last sweep " << TimeText(fabric.sweep_time()) << ", "
+            << SecondsText(fabric.sweep_duration()) << ", " << fabric.mads_sent() << " MADs, "
+            << fabric.mads_timed_out() << " unanswered\n";
+  if (!fabric.last_sweep_error().empty()) {
+    std::cout << "           FAILED since: " << fabric.last_sweep_error() << "\n";
+  }
+  for (const std::string& node : fabric.unanswered()) std::cout << "           " << node << "\n";
+  std::cout << "entries    " << fabric.entries_taken() << " of " << fabric.entries_total()
+            << " taken\n"
+            << "jobs       " << fabric.active_jobs() << " active, " << fabric.granted_trees()
+            << " trees granted\n";
+}
+
+int ShowSummary(Session& session, absl::StatusOr<v1::FabricSummary> summary) {
+  if (!summary.ok()) return Fail(summary.status());
+  if (session.json) {
+    PrintJson(std::cout, *summary);
+  } else {
+    PrintSummary(*summary);
+  }
+  return 0;
+}
+
+absl::StatusOr<v1::ListSwitchesResponse> Switches(Connection& connection) {
+  v1::ListSwitchesResponse all;
+  const absl::Status status = ForEachPage(
+      connection, connection.fabric(), &FabricStub::ListSwitches, v1::ListSwitchesRequest(),
+      [&](v1::ListSwitchesResponse& page) { all.mutable_switches()->MergeFrom(page.switches()); });
+  if (!status.ok()) return status;
+  return all;
+}
+
+int ListSwitches(Session& session, Connection& connection) {
+  const auto all = Switches(connection);
+  if (!all.ok()) return Fail(all.status());
+  if (session.json) return PrintJson(std::cout, *all), 0;
+  Table table({"GUID", "LID", "PORTS", "CABLED", "ENDPOINTS", "DESCRIPTION"});
+  for (const v1::Switch& s : all->switches()) {
+    table.Add({s.guid(), absl::StrCat(s.lid()), absl::StrCat(s.port_count()),
+               absl::StrCat(s.connected_ports()), absl::StrCat(s.endpoint_count()),
+               s.description()});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int ListEntries(Session& session, Connection& connection) {
+  const auto all = Switches(connection);
+  if (!all.ok()) return Fail(all.status());
+  if (session.json) return PrintJson(std::cout, *all), 0;
+  Table table({"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION"});
+  for (const v1::Switch& s : all->switches()) {
+    table.Add({s.guid(), absl::StrCat(s.entries_total()), absl::StrCat(s.entries_reserved()),
+               absl::StrCat(s.entries_taken()), absl::StrCat(s.entries_free()),
+               absl::StrCat(s.degree_limit()), absl::StrJoin(s.tree_ids(), ","), s.description()});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+std::string EndText(const v1::LinkEnd& end) { return absl::StrCat(end.name(), "/", end.port()); }
+
+int ListLinks(Session& session, Connection& connection) {
+  v1::ListLinksResponse all;
+  const absl::Status status = ForEachPage(
+      connection, connection.fabric(), &FabricStub::ListLinks, v1::ListLinksRequest(),
+      [&](v1::ListLinksResponse& page) { all.mutable_links()->MergeFrom(page.links()); });
+  if (!status.ok()) return Fail(status);
+  if (session.json) return PrintJson(std::cout, all), 0;
+  Table table({"A", "B", "RATE", "GB/S", "LOAD A>B", "LOAD B>A"});
+  for (const v1::Link& link : all.links()) {
+    table.Add({EndText(link.a()), EndText(link.b()), link.rate(), Fixed(link.capacity_gbps(), 1),
+               Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3)});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int ListNodes(Session& session, Connection& connection) {
+  v1::ListNodesResponse all;
+  const absl::Status status = ForEachPage(
+      connection, connection.fabric(), &FabricStub::ListNodes, v1::ListNodesRequest(),
+      [&](v1::ListNodesResponse& page) { all.mutable_nodes()->MergeFrom(page.nodes()); });
+  if (!status.ok()) return Fail(status);
+  if (session.json) return PrintJson(std::cout, all), 0;
+  Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"});
+  for (const v1::Node& node : all.nodes()) {
+    table.Add({absl::StrCat(node.host(), "/", node.port()), node.port_guid(),
+               absl::StrCat(node.lid()), node.switch_guid(), absl::StrCat(node.switch_port()),
+               node.description()});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int ShowRoute(Session& session, Connection& connection, const v1::GetRouteRequest& request) {
+  const auto route = connection.Call(connection.fabric(), &FabricStub::GetRoute, request);
+  if (!route.ok()) return Fail(route.status());
+  if (session.json) return PrintJson(std::cout, *route), 0;
+  Table table({"FROM", "OUT", "TO", "IN", "GB/S", "LOAD"});
+  for (const v1::Hop& hop : route->hops()) {
+    table.Add({hop.name(), absl::StrCat(hop.out_port()), hop.to_name(), absl::StrCat(hop.in_port()),
+               Fixed(hop.capacity_gbps(), 1), Fixed(hop.utilisation(), 3)});
+  }
+  table.Print(std::cout);
+  std::cout << route->hops_size() << " links by " << Word(route->kind()) << "\n";
+  return 0;
+}
+
+int ShowTypeTable(Session& session, Connection& connection,
+                  const v1::GetTypeTableRequest& request) {
+  const auto answer = connection.Call(connection.fabric(), &FabricStub::GetTypeTable, request);
+  if (!answer.ok()) return Fail(answer.status());
+  if (session.json) return PrintJson(std::cout, *answer), 0;
+  std::cout << "profile " << answer->profile() << ", " << answer->members() << " members\n";
+  Table table({"OPERATION", "FROM B", "TO B", "TYPE", "WIDTH", "WIDTHS", "I US", "II US"});
+  for (const v1::TypeTableRow& row : answer->rows()) {
+    table.Add({Word(row.operation()), absl::StrCat(row.min_bytes()), absl::StrCat(row.max_bytes()),
+               Word(row.type()), absl::StrCat(row.width()),
+               absl::StrCat(row.min_width(), "..", row.max_width()), Fixed(row.type_i_us()),
+               Fixed(row.type_ii_us())});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int ListEvents(Session& session, Connection& connection, const v1::ListEventsRequest& request) {
+  v1::ListEventsResponse all;
+  const absl::Status status = ForEachPage(
+      connection, connection.fabric(), &FabricStub::ListEvents, request,
+      [&](v1::ListEventsResponse& page) { all.mutable_events()->MergeFrom(page.events()); });
+  if (!status.ok()) return Fail(status);
+  if (session.json) return PrintJson(std::cout, all), 0;
+  Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "MESSAGE"});
+  for (const v1::Event& event : all.events()) {
+    table.Add({absl::StrCat(event.id()), TimeText(event.time()), event.severity(), event.kind(),
+               event.object(), event.message()});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+}  // namespace
+
+void AddJsonFlag(CLI::App& command, Session& session) {
+  command.add_flag("--json", session.json, "Print JSON with the proto's field names");
+}
+
+void AddStatusCommand(CLI::App& app, Session& session) {
+  CLI::App* command =
+      app.add_subcommand("status", "The fabric, entries, jobs and trees at a glance");
+  AddJsonFlag(*command, session);
+  command->callback([&session] {
+    session.run = [&session](Connection& connection) {
+      return ShowSummary(session, connection.Call(connection.fabric(), &FabricStub::GetFabric,
+                                                  v1::GetFabricRequest()));
+    };
+  });
+}
+
+void AddFabricCommands(CLI::App& app, Session& session) {
+  CLI::App* fabric = app.add_subcommand("fabric", "Switches, links, nodes, routes, sweeps");
+  fabric->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what, auto action) {
+    CLI::App* command = fabric->add_subcommand(name, what);
+    AddJsonFlag(*command, session);
+    command->callback([&session, action] {
+      session.run = [&session, action](Connection& connection) {
+        return action(session, connection);
+      };
+    });
+    return command;
+  };
+  add("switches", "Every switch", ListSwitches);
+  add("links", "Every link with capacity and load", ListLinks);
+  add("nodes", "Every endpoint and where it is cabled", ListNodes);
+  add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
+    return ShowSummary(
+        s, connection.Call(connection.fabric(), &FabricStub::Sweep, v1::SweepRequest()));
+  });
+  auto request = std::make_shared<v1::GetRouteRequest>();
+  CLI::App* route = add(
+      "route", "The links that a packet from A to B crosses",
+      [request](Session& s, Connection& connection) { return ShowRoute(s, connection, *request); });
+  const auto end = [&](const char* name, std::string* value) {
+    route->add_option(name, *value, "Host, host/port, port GUID or switch:GUID")->required();
+  };
+  end("A", request->mutable_from());
+  end("B", request->mutable_to());
+}
+
+void AddEntriesCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("entries", "Aggregation entries of every switch");
+  AddJsonFlag(*command, session);
+  command->callback(
+      [&session] { session.run = [&session](Connection& c) { return ListEntries(session, c); }; });
+}
+
+void AddTypeTableCommand(CLI::App& app, Session& session) {
+  CLI::App* command =
+      app.add_subcommand("table", "The static table: operation and size -> tree type and width");
+  AddJsonFlag(*command, session);
+  auto request = std::make_shared<v1::GetTypeTableRequest>();
+  command->add_option_function<uint32_t>(
+      "--members", [request](uint32_t members) { request->set_members(members); },
+      "Size of the communicator; default all endpoints");
+  command->callback([&session, request] {
+    session.run = [&session, request](Connection& c) {
+      return ShowTypeTable(session, c, *request);
+    };
+  });
+}
+
+void AddEventsCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("events", "What happened, oldest first");
+  AddJsonFlag(*command, session);
+  auto request = std::make_shared<v1::ListEventsRequest>();
+  command->add_option("--kind", *request->mutable_kind_prefix(), "Only kinds that start so: job.");
+  command->add_option("--object", *request->mutable_object(), "Only this object: job:7");
+  command->add_option("--severity", *request->mutable_min_severity(), "info, warning or error")
+      ->check(CLI::IsMember({"info", "warning", "error"}));
+  command->callback([&session, request] {
+    session.run = [&session, request](Connection& c) { return ListEvents(session, c, *request); };
+  });
+}
+
+}  // namespace coppice

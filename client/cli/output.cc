@@ -1,0 +1,64 @@
+#include "client/cli/output.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace coppice {
+namespace {
+
+bool IsNumber(const std::string& cell) {
+  double value = 0;
+  return absl::SimpleAtod(cell, &value);
+}
+
+}  // namespace
+
+void Table::Print(std::ostream& out) const {
+  const size_t columns = rows_.front().size();
+  std::vector<size_t> width(columns, 0);
+  std::vector<bool> numeric(columns, rows_.size() > 1);
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    for (size_t c = 0; c < columns; ++c) {
+      width[c] = std::max(width[c], rows_[r][c].size());
+      if (r > 0 && !rows_[r][c].empty() && !IsNumber(rows_[r][c])) numeric[c] = false;
+    }
+  }
+  const bool bold = isatty(STDOUT_FILENO) != 0;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    std::string line;
+    for (size_t c = 0; c < columns; ++c) {
+      const std::string pad(width[c] - rows_[r][c].size(), ' ');
+      absl::StrAppend(&line, c == 0 ? "" : "  ", numeric[c] ? pad : "", rows_[r][c],
+                      numeric[c] ? "" : pad);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    if (r == 0 && bold) line = absl::StrCat("\033[1m", line, "\033[0m");
+    out << line << "\n";
+  }
+}
+
+void PrintJson(std::ostream& out, const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string text;
+  if (google::protobuf::util::MessageToJsonString(message, &text, options).ok()) out << text;
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "error: " << status.message() << " [" << absl::StatusCodeToString(status.code())
+            << "]\n";
+  return 1;
+}
+
+std::string Fixed(double value, int digits) { return absl::StrFormat("%.*f", digits, value); }
+
+}  // namespace coppice

@@ -1,0 +1,39 @@
+// How the command line shows things: aligned tables for people, JSON for programs, errors on
+// stderr.
+#ifndef COPPICE_CLIENT_CLI_OUTPUT_H_
+#define COPPICE_CLIENT_CLI_OUTPUT_H_
+
+#include <google/protobuf/message.h>
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace coppice {
+
+// Rows under a heading, each column as wide as its widest cell; numbers to the right. The heading
+// is bold if standard output is a terminal.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void Print(std::ostream& out) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// One JSON document; field names are the proto's, unset fields appear with their defaults.
+void PrintJson(std::ostream& out, const google::protobuf::Message& message);
+
+// "error: MESSAGE" with the code's name on stderr; returns the exit status 1.
+int Fail(const absl::Status& status);
+
+// 1234.5 -> "1234.50"; used for microseconds and Gb/s alike.
+std::string Fixed(double value, int digits = 2);
+
+}  // namespace coppice
+
+#endif  // COPPICE_CLIENT_CLI_OUTPUT_H_

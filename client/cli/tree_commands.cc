@@ -1,0 +1,189 @@
+// coppicectl tree create|list|show|explain|release: aggregation trees of a job.
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/member_file.h"
+#include "client/cli/output.h"
+#include "client/cli/tree_output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+using TreesStub = v1::Trees::StubInterface;
+
+struct CreateOptions {
+  v1::CreateTreeRequest request;
+  std::string ranks, members_file, operation = "allreduce", type = "auto", builder = "auto";
+  std::vector<uint64_t> bytes = {8};
+  bool summary = false;
+};
+
+absl::Status FillMembers(Connection& connection, CreateOptions& options) {
+  if (!options.ranks.empty()) {
+    const auto ranges = ParseRankRanges(options.ranks);
+    if (!ranges.ok()) return ranges.status();
+    for (const v1::RankRange& range : *ranges) *options.request.add_rank_ranges() = range;
+  }
+  if (options.members_file.empty()) return absl::OkStatus();
+  const auto members = ReadMemberFile(options.members_file);
+  if (!members.ok()) return members.status();
+  v1::GetJobRequest get;
+  get.set_id(options.request.job_id());
+  const auto job = connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, get);
+  if (!job.ok()) return job.status();
+  const auto ranks = RanksOfMembers(*job, *members);
+  if (!ranks.ok()) return ranks.status();
+  options.request.mutable_ranks()->Add(ranks->begin(), ranks->end());
+  return absl::OkStatus();
+}
+
+int ShowTree(const Session& session, const absl::StatusOr<v1::Tree>& tree, bool summary) {
+  if (!tree.ok()) return Fail(tree.status());
+  if (session.json) {
+    PrintTreeJson(std::cout, *tree);
+  } else {
+    PrintTreeSummary(std::cout, *tree);
+    if (!summary) PrintTreeNodes(std::cout, *tree);
+  }
+  return 0;
+}
+
+int Create(Session& session, Connection& connection, CreateOptions& options) {
+  options.request.set_operation(OperationNamed(options.operation).value());
+  options.request.set_type(TypeNamed(options.type).value());
+  options.request.set_builder(BuilderNamed(options.builder).value());
+  for (const uint64_t bytes : options.bytes) options.request.add_sizes()->set_bytes(bytes);
+  if (const absl::Status status = FillMembers(connection, options); !status.ok()) {
+    return Fail(status);
+  }
+  return ShowTree(session,
+                  connection.Call(connection.trees(), &TreesStub::CreateTree, options.request),
+                  options.summary);
+}
+
+int List(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
+  v1::ListTreesResponse all;
+  const absl::Status status = ForEachPage(
+      connection, connection.trees(), &TreesStub::ListTrees, request,
+      [&](v1::ListTreesResponse& page) { all.mutable_trees()->MergeFrom(page.trees()); });
+  if (!status.ok()) return Fail(status);
+  if (session.json) return PrintJson(std::cout, all), 0;
+  Table table({"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
+               "OPERATION", "US", "SINCE"});
+  for (const v1::Tree& tree : all.trees()) {
+    table.Add({tree.id(), tree.job_id(), Word(tree.type()), Word(tree.builder()),
+               absl::StrCat(tree.width()), absl::StrCat(tree.rank_count()),
+               absl::StrCat(tree.switch_count()), absl::StrCat(tree.height()),
+               absl::StrCat(tree.radius()), Word(tree.operation()),
+               Fixed(tree.predicted().total_us()), TimeText(tree.create_time())});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+absl::StatusOr<v1::Tree> Get(Connection& connection, const std::string& id, v1::TreeView view) {
+  v1::GetTreeRequest request;
+  request.set_id(id);
+  request.set_view(view);
+  return connection.Call(connection.trees(), &TreesStub::GetTree, request);
+}
+
+int Explain(Session& session, Connection& connection, const std::string& id) {
+  const auto tree = Get(connection, id, v1::TREE_VIEW_FULL);
+  if (!tree.ok()) return Fail(tree.status());
+  if (session.json) {
+    PrintTreeJson(std::cout, *tree);
+    return 0;
+  }
+  PrintTreeSummary(std::cout, *tree);
+  PrintAlternatives(std::cout, *tree);
+  return 0;
+}
+
+int Release(Session& session, Connection& connection, const std::string& id) {
+  v1::ReleaseTreeRequest request;
+  request.set_id(id);
+  const auto response = connection.Call(connection.trees(), &TreesStub::ReleaseTree, request);
+  if (!response.ok()) return Fail(response.status());
+  if (session.json) return PrintJson(std::cout, *response), 0;
+  std::cout << "tree " << id << " released\n";
+  return 0;
+}
+
+void AddCreateCommand(CLI::App& tree, Session& session) {
+  CLI::App* command = tree.add_subcommand("create", "Plan a tree and be granted it");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<CreateOptions>();
+  v1::CreateTreeRequest& request = options->request;
+  command->add_option("--job", *request.mutable_job_id(), "Number of the job")->required();
+  CLI::Option* ranks = command->add_option("--ranks", options->ranks,
+                                           "Ranks of the job: 0-15,32-62:2; default all of them");
+  command
+      ->add_option("--members", options->members_file,
+                   "File with one endpoint of the job a line, in the communicator's order")
+      ->excludes(ranks);
+  command->add_option("--op", options->operation, "barrier, bcast, reduce or allreduce")
+      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
+      ->capture_default_str();
+  command->add_option("--bytes", options->bytes, "Size; several are an equal mix")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--type", options->type, "auto, 1 (NICs) or 2 (switches)")
+      ->check(CLI::IsMember({"auto", "1", "2"}))
+      ->capture_default_str();
+  command->add_option("--builder", options->builder, "auto, kary, knomial or hierarchical")
+      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical"}))
+      ->capture_default_str();
+  const auto number = [&](const char* name, const char* what, auto set) {
+    command->add_option_function<uint32_t>(
+        name, [options, set](uint32_t value) { (options->request.*set)(value); }, what);
+  };
+  number("--width", "Wanted k of a type I tree", &v1::CreateTreeRequest::set_width);
+  number("--nic-degree", "Most children of a NIC", &v1::CreateTreeRequest::set_nic_degree);
+  command->add_option("--root", *request.mutable_root_switch(), "GUID of the wanted root switch");
+  command->add_option("--request-id", *request.mutable_request_id(),
+                      "Makes a retry harmless: the same id creates once");
+  command->add_flag_callback(
+      "--dry-run", [options] { options->request.set_validate_only(true); },
+      "Plan and explain, but take nothing");
+  command->add_flag("--summary", options->summary, "Do not list the nodes");
+  command->callback([&session, options] {
+    session.run = [&session, options](Connection& c) { return Create(session, c, *options); };
+  });
+}
+
+}  // namespace
+
+void AddTreeCommands(CLI::App& app, Session& session) {
+  CLI::App* tree = app.add_subcommand("tree", "Create, look at and release aggregation trees");
+  tree->require_subcommand(1);
+  AddCreateCommand(*tree, session);
+
+  CLI::App* list = tree->add_subcommand("list", "Granted trees");
+  AddJsonFlag(*list, session);
+  auto request = std::make_shared<v1::ListTreesRequest>();
+  list->add_option("--job", *request->mutable_job_id(), "Only this job's");
+  list->callback([&session, request] {
+    session.run = [&session, request](Connection& c) { return List(session, c, *request); };
+  });
+
+  const auto with_id = [&](const char* name, const char* what, auto action) {
+    CLI::App* command = tree->add_subcommand(name, what);
+    AddJsonFlag(*command, session);
+    auto id = std::make_shared<std::string>();
+    command->add_option("TREE", *id, "Number of the tree")->required();
+    command->callback([&session, id, action] {
+      session.run = [&session, id, action](Connection& c) { return action(session, c, *id); };
+    });
+  };
+  with_id("show", "One tree with its nodes", [](Session& s, Connection& c, const std::string& id) {
+    return ShowTree(s, Get(c, id, v1::TREE_VIEW_FULL), /*summary=*/false);
+  });
+  with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
+  with_id("release", "Give back the tree and its entries", Release);
+}
+
+}  // namespace coppice

@@ -1,0 +1,179 @@
+#include "client/cli/tree_output.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxLineNodes = 12;  // runs of leaf ranks shown on one line
+
+std::string GuidText(uint64_t guid) { return absl::StrFormat("%016x", guid); }
+
+bool IsRank(const v1::Tree& tree, int node) { return node < static_cast<int>(tree.rank_count()); }
+
+std::string NodeId(const v1::Tree& tree, int node) {
+  if (IsRank(tree, node)) return absl::StrCat("rank:", node);
+  return absl::StrCat("switch:",
+                      GuidText(tree.nodes().switches(node - static_cast<int>(tree.rank_count()))));
+}
+
+Json IdOrNull(const v1::Tree& tree, int node) {
+  return node < 0 ? Json() : Json(NodeId(tree, node));
+}
+
+Json NodesJson(const v1::Tree& tree) {
+  Json nodes = Json::array();
+  for (int node = 0; node < tree.nodes().parents_size(); ++node) {
+    const bool rank = IsRank(tree, node);
+    Json json;
+    json["id"] = NodeId(tree, node);
+    json["kind"] = rank ? "rank" : "switch";
+    json["rank"] = rank ? Json(node) : Json();
+    json["endpoint"] = rank ? Json(GuidText(tree.nodes().endpoints(node))) : Json();
+    json["parent"] = IdOrNull(tree, tree.nodes().parents(node));
+    json["links"] = tree.nodes().links(node);
+    nodes.push_back(std::move(json));
+  }
+  return nodes;
+}
+
+Json PhysicalJson(const v1::Tree& tree) {
+  const v1::PhysicalTree& physical = tree.physical();
+  const auto id = [&](int vertex) {
+    const bool is_switch = vertex < static_cast<int>(physical.switch_count());
+    return absl::StrCat(is_switch ? "switch:" : "endpoint:", GuidText(physical.guids(vertex)));
+  };
+  Json json = Json::array();
+  for (int vertex = 0; vertex < physical.guids_size(); ++vertex) {
+    const int parent = physical.parents(vertex);
+    json.push_back({{"id", id(vertex)}, {"parent", parent < 0 ? Json() : Json(id(parent))}});
+  }
+  return json;
+}
+
+Json AlternativesJson(const v1::Tree& tree) {
+  Json json = Json::array();
+  for (const v1::Alternative& other : tree.alternatives()) {
+    json.push_back({{"type", Word(other.type())},
+                    {"builder", Word(other.builder())},
+                    {"width", other.width()},
+                    {"total_us", other.total_us() > 0 ? Json(other.total_us()) : Json()},
+                    {"why_not", other.why_not()}});
+  }
+  return json;
+}
+
+// "0-15,20" from ascending numbers; the rest is counted once it has kMaxLineNodes runs.
+std::string Runs(const std::vector<int>& numbers) {
+  std::vector<std::string> runs;
+  size_t i = 0;
+  while (i < numbers.size() && runs.size() < kMaxLineNodes) {
+    size_t j = i;
+    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    runs.push_back(i == j ? absl::StrCat(numbers[i]) : absl::StrCat(numbers[i], "-", numbers[j]));
+    i = j + 1;
+  }
+  std::string text = absl::StrJoin(runs, ",");
+  if (i < numbers.size()) absl::StrAppend(&text, " and ", numbers.size() - i, " more");
+  return text;
+}
+
+using Children = std::vector<std::vector<int>>;  // [node]
+
+// Writes the children of `node`, iteratively: a tree may be as deep as it has ranks.
+void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& children, int root) {
+  struct Entry {
+    int node;
+    std::string indent;
+  };
+  std::vector<Entry> stack = {{root, ""}};
+  while (!stack.empty()) {
+    const Entry entry = std::move(stack.back());
+    stack.pop_back();
+    out << entry.indent << NodeId(tree, entry.node);
+    if (entry.node != root) out << "  (" << tree.nodes().links(entry.node) << " links)";
+    out << "\n";
+    const std::string indent = entry.indent + "  ";
+    std::vector<int> leaves;
+    for (const int child : children[static_cast<size_t>(entry.node)]) {
+      if (children[static_cast<size_t>(child)].empty()) leaves.push_back(child);
+    }
+    if (!leaves.empty()) {
+      out << indent << (leaves.size() == 1 ? "rank " : "ranks ") << Runs(leaves) << "\n";
+    }
+    const std::vector<int>& row = children[static_cast<size_t>(entry.node)];
+    for (auto child = row.rbegin(); child != row.rend(); ++child) {
+      if (!children[static_cast<size_t>(*child)].empty()) stack.push_back({*child, indent});
+    }
+  }
+}
+
+}  // namespace
+
+void PrintTreeJson(std::ostream& out, const v1::Tree& tree) {
+  Json json;
+  json["tree"] = tree.id().empty() ? Json() : Json(tree.id());
+  json["job"] = tree.job_id();
+  json["type"] = Word(tree.type());
+  json["builder"] = Word(tree.builder());
+  json["width"] = tree.width();
+  json["height"] = tree.height();
+  json["radius"] = tree.radius();
+  json["switches"] = tree.switch_count();
+  json["predicted"] = {{"aggregate_us", tree.predicted().aggregate_us()},
+                       {"distribute_us", tree.predicted().distribute_us()},
+                       {"total_us", tree.predicted().total_us()}};
+  json["alternatives"] = AlternativesJson(tree);
+  json["reason"] = tree.reason();
+  json["routes"] = Word(tree.route_kind());
+  json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
+  json["nodes"] = NodesJson(tree);
+  if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree);
+  out << json.dump(2) << "\n";
+}
+
+void PrintTreeSummary(std::ostream& out, const v1::Tree& tree) {
+  out << "tree " << (tree.id().empty() ? "(advice)" : tree.id()) << " of job " << tree.job_id()
+      << ": type " << Word(tree.type()) << ", " << Word(tree.builder());
+  if (tree.width() > 0) out << ", width " << tree.width();
+  out << "\n  " << tree.rank_count() << " ranks, " << tree.switch_count()
+      << " serving switches, height " << tree.height() << ", radius " << tree.radius() << " links ("
+      << Word(tree.route_kind()) << ")\n  " << Word(tree.operation());
+  for (const v1::SizeShare& size : tree.sizes()) out << " " << size.bytes() << " B";
+  out << ": " << Fixed(tree.predicted().aggregate_us()) << " us up + "
+      << Fixed(tree.predicted().distribute_us()) << " us down, "
+      << Fixed(tree.predicted().total_us()) << " us in all\n  " << tree.reason() << "\n";
+}
+
+void PrintTreeNodes(std::ostream& out, const v1::Tree& tree) {
+  Children children(static_cast<size_t>(tree.nodes().parents_size()));
+  for (int node = 0; node < tree.nodes().parents_size(); ++node) {
+    const int parent = tree.nodes().parents(node);
+    if (parent >= 0) children[static_cast<size_t>(parent)].push_back(node);
+  }
+  PrintBelow(out, tree, children, static_cast<int>(tree.root()));
+}
+
+void PrintAlternatives(std::ostream& out, const v1::Tree& tree) {
+  Table table({"TYPE", "BUILDER", "WIDTH", "US", "WHY NOT"});
+  for (const v1::Alternative& other : tree.alternatives()) {
+    table.Add({Word(other.type()), Word(other.builder()), absl::StrCat(other.width()),
+               other.total_us() > 0 ? Fixed(other.total_us()) : "", other.why_not()});
+  }
+  out << "considered as well:\n";
+  table.Print(out);
+}
+
+}  // namespace coppice

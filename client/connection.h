@@ -1,0 +1,67 @@
+// A program's connection to coppiced: one channel, one stub per service, and calls that always have
+// a deadline and answer with an absl::Status. Part of libcoppice; knows nothing of the daemon's
+// code.
+#ifndef COPPICE_CLIENT_CONNECTION_H_
+#define COPPICE_CLIENT_CONNECTION_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coppice/v1/fabric.grpc.pb.h"
+#include "coppice/v1/jobs.grpc.pb.h"
+#include "coppice/v1/trees.grpc.pb.h"
+#include "proto/status_conversion.h"
+
+namespace coppice {
+
+// Where the daemon listens unless told otherwise.
+inline constexpr char kDefaultServer[] = "unix:/run/coppice/coppiced.sock";
+
+// $COPPICE_SERVER, else kDefaultServer.
+std::string DefaultServer();
+
+// Thread-safe.
+class Connection {
+ public:
+  // `server`: "unix:PATH" or "HOST:PORT". Connects at the first call. `deadline` bounds each call.
+  explicit Connection(std::string server, absl::Duration deadline = absl::Seconds(30));
+
+  v1::Jobs::StubInterface& jobs() { return *jobs_; }
+  v1::Trees::StubInterface& trees() { return *trees_; }
+  v1::Fabric::StubInterface& fabric() { return *fabric_; }
+  const std::string& server() const { return server_; }
+
+  // Calls a unary method: Call(trees(), &v1::Trees::StubInterface::GetTree, request). Errors are
+  // the server's, with their details as payloads; UNAVAILABLE names the server's address.
+  template <class Stub, class Request, class Response>
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request) {
+    grpc::ClientContext context;
+    context.set_deadline(Deadline());
+    Response response;
+    const grpc::Status status = (stub.*method)(&context, request, &response);
+    if (!status.ok()) return Explain(status);
+    return response;
+  }
+
+ private:
+  std::chrono::system_clock::time_point Deadline() const;
+  absl::Status Explain(const grpc::Status& status) const;
+
+  std::string server_;
+  absl::Duration deadline_;
+  std::unique_ptr<v1::Jobs::StubInterface> jobs_;
+  std::unique_ptr<v1::Trees::StubInterface> trees_;
+  std::unique_ptr<v1::Fabric::StubInterface> fabric_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_CLIENT_CONNECTION_H_
