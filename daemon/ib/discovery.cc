@@ -1,0 +1,272 @@
+#include "daemon/ib/discovery.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+// Requests under way to one node. OpenSM by default keeps four in the whole subnet.
+constexpr uint32_t kPerNode = 4;
+// A node that left this many requests in a row unanswered is asked no more.
+constexpr int kSilencesToGiveUp = 3;
+
+// FDR10 is NVIDIA's: SwitchX and later switches, ConnectX-3 and later adapters know the attribute.
+bool MayRunFdr10(const NodeInfoRecord& info) {
+  constexpr uint32_t kMellanox = 0x0002C9;
+  if (info.vendor_id != kMellanox) return false;
+  return info.type == NodeType::kSwitch ? info.device_id >= 0xC738
+                                        : info.device_id >= 0x1003 && info.device_id < 0x2000;
+}
+
+std::string Refusal(const SmpOutcome& outcome) {
+  return absl::StrCat("refused with status 0x", absl::Hex(outcome.status));
+}
+
+}  // namespace
+
+absl::StatusOr<SubnetRecord> Discovery::Read(const SweepOptions& options) {
+  options_ = options;
+  engine_.Submit(SmpRequest());
+  RETURN_IF_ERROR(engine_.Run([this](const SmpRequest& request, const SmpOutcome& outcome) {
+    OnOutcome(request, outcome);
+  }));
+  if (subnet_.nodes.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("the local node does not say what it is: ", local_fault_));
+  }
+  if (!IsSwitch(0) && !local_link_up_) {
+    return absl::UnavailableError(
+        absl::StrCat("the local port's link is down; check the cable of port ",
+                     subnet_.nodes[0].info.local_port.value()));
+  }
+  return std::move(subnet_);
+}
+
+bool Discovery::IsSwitch(uint32_t node) const {
+  return subnet_.nodes[node].info.type == NodeType::kSwitch;
+}
+
+void Discovery::OnOutcome(const SmpRequest& request, const SmpOutcome& outcome) {
+  switch (request.attribute) {
+    case SmpAttribute::kNodeInfo:
+      return OnNodeInfo(request, outcome);
+    case SmpAttribute::kNodeDescription:
+      return OnNodeDescription(request, outcome);
+    case SmpAttribute::kSwitchInfo:
+      return OnSwitchInfo(request, outcome);
+    case SmpAttribute::kPortInfo:
+      return OnPortInfo(request, outcome);
+    case SmpAttribute::kExtendedPortInfo:
+      return OnExtendedPortInfo(request, outcome);
+    case SmpAttribute::kLinearForwardingTable:
+      return OnTableBlock(request, outcome);
+  }
+}
+
+// `request.subject` is the node before the last hop of the route.
+void Discovery::OnNodeInfo(const SmpRequest& request, const SmpOutcome& outcome) {
+  if (outcome.kind != SmpOutcome::Kind::kAnswered) {
+    const bool silent = outcome.kind == SmpOutcome::Kind::kUnanswered;
+    Note(request, silent ? "NodeInfo" : absl::StrCat("NodeInfo: ", Refusal(outcome)));
+    return;
+  }
+  const absl::StatusOr<NodeInfoRecord> info = DecodeNodeInfo(outcome.data);
+  if (!info.ok()) {
+    Note(request, absl::StrCat("NodeInfo: ", info.status().message()));
+    return;
+  }
+  const bool cabled = request.route.hop_count > 0;
+  if (cabled && info->local_port == PortNum(0)) {
+    Note(request, "NodeInfo: local port 0 behind a cable");
+    return;
+  }
+  const auto found = by_guid_.find(info->node_guid);
+  if (found == by_guid_.end() && subnet_.nodes.size() >= kMaxNodes) {
+    Note(request, absl::StrCat("NodeInfo: more than the ", kMaxNodes, " nodes of a subnet"));
+    return;
+  }
+  const uint32_t node = found != by_guid_.end() ? found->second : AddNode(*info, request.route);
+  const NodeInfoRecord& known = subnet_.nodes[node].info;
+  if (known.type != info->type || known.port_count != info->port_count) {
+    Note(request, absl::StrCat("NodeInfo: not what node ", ToString(info->node_guid),
+                               " says elsewhere; two nodes with one GUID?"));
+    return;
+  }
+  if (cabled && !Connect(request, node, info->local_port)) return;
+  if (IsSwitch(node)) return;
+  PortRecord& port = subnet_.nodes[node].ports[info->local_port.value()];
+  if (port.port_guid != Guid(0)) return;  // the local port, met again from outside
+  port.port_guid = info->port_guid;
+  Ask(node, request.route, SmpAttribute::kPortInfo, info->local_port.value());
+}
+
+uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& route) {
+  const auto node = static_cast<uint32_t>(subnet_.nodes.size());
+  by_guid_.emplace(info.node_guid, node);
+  NodeRecord& record = subnet_.nodes.emplace_back();
+  record.info = info;
+  record.route = route;
+  record.ports.resize(info.port_count + 1);
+  progress_.emplace_back();
+  Ask(node, route, SmpAttribute::kNodeDescription, 0);
+  if (info.type == NodeType::kSwitch) {
+    if (options_.read_forwarding_tables) Ask(node, route, SmpAttribute::kSwitchInfo, 0);
+    for (uint32_t i = 0; i < kPerNode; ++i) AskNextPort(node);
+  }
+  return node;
+}
+
+// Records the cable that the request went over. False, and noted, if either end is known to be
+// cabled elsewhere: the subnet changed under the sweep, or somebody lies.
+bool Discovery::Connect(const SmpRequest& request, uint32_t node, PortNum port) {
+  const PortNum from_port(request.route.port[request.route.hop_count]);
+  PortRecord& from = subnet_.nodes[request.subject].ports[from_port.value()];
+  PortRecord& to = subnet_.nodes[node].ports[port.value()];
+  const bool same_cable = from.peer == node && from.peer_port == port &&
+                          to.peer == request.subject && to.peer_port == from_port;
+  if (same_cable) return true;
+  const bool itself = node == request.subject && port == from_port;
+  if (itself || from.peer != PortRecord::kNoPeer || to.peer != PortRecord::kNoPeer) {
+    Note(request, absl::StrCat("NodeInfo: answered by port ", port.value(), " of node ",
+                               ToString(subnet_.nodes[node].info.node_guid),
+                               ", which is cabled elsewhere; sweep again"));
+    return false;
+  }
+  from.peer = node;
+  from.peer_port = port;
+  to.peer = request.subject;
+  to.peer_port = from_port;
+  return true;
+}
+
+void Discovery::OnNodeDescription(const SmpRequest& request, const SmpOutcome& outcome) {
+  if (!CountSilence(request, outcome)) return;
+  subnet_.nodes[request.subject].description = DecodeNodeDescription(outcome.data);
+}
+
+void Discovery::OnSwitchInfo(const SmpRequest& request, const SmpOutcome& outcome) {
+  if (!CountSilence(request, outcome)) return;
+  const uint16_t top = DecodeLinearTableTop(outcome.data);
+  if (top == 0) return;
+  subnet_.nodes[request.subject].table.assign(top + 1, ForwardingTables::kNoRoute);
+  progress_[request.subject].block_count = top / kLidsPerBlock + 1;
+  for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
+}
+
+void Discovery::OnTableBlock(const SmpRequest& request, const SmpOutcome& outcome) {
+  const bool answered = CountSilence(request, outcome);
+  AskNextBlock(request.subject);
+  if (!answered) return;
+  std::vector<uint8_t>& table = subnet_.nodes[request.subject].table;
+  const size_t first = size_t{request.modifier} * kLidsPerBlock;
+  const size_t count = std::min<size_t>(kLidsPerBlock, table.size() - first);
+  std::copy_n(outcome.data.begin(), count, table.begin() + first);
+}
+
+void Discovery::OnPortInfo(const SmpRequest& request, const SmpOutcome& outcome) {
+  const uint32_t node = request.subject;
+  const bool answered = CountSilence(request, outcome);
+  if (IsSwitch(node)) AskNextPort(node);
+  if (!answered) return;
+  const PortInfoRecord info = DecodePortInfo(outcome.data);
+  const PortNum number(static_cast<uint8_t>(request.modifier));
+  PortRecord& port = subnet_.nodes[node].ports[number.value()];
+  port.lid = info.lid;
+  port.lmc = info.lmc;
+  port.rate = info.rate;
+  if (info.rate.speed == LaneSpeed::kQdr && MayRunFdr10(subnet_.nodes[node].info)) {
+    Ask(node, request.route, SmpAttribute::kExtendedPortInfo, request.modifier);
+  }
+  const bool local_adapter_port = !IsSwitch(node) && request.route.hop_count == 0;
+  if (local_adapter_port) local_link_up_ = info.link_up;
+  const bool leads_on = local_adapter_port || (IsSwitch(node) && number != PortNum(0));
+  if (leads_on && info.link_up) FollowCable(node, number, request.route);
+}
+
+void Discovery::FollowCable(uint32_t node, PortNum port, const DirectedRoute& route) {
+  if (subnet_.nodes[node].ports[port.value()].peer != PortRecord::kNoPeer) return;
+  if (route.hop_count == DirectedRoute::kMaxHops) {
+    subnet_.unanswered.push_back({ToString(route), subnet_.nodes[node].info.node_guid, port,
+                                  "NodeInfo: further away than a directed route reaches"});
+    return;
+  }
+  Ask(node, route.Then(port), SmpAttribute::kNodeInfo, 0);
+}
+
+// The attribute is an extension: a node without it has plain QDR.
+void Discovery::OnExtendedPortInfo(const SmpRequest& request, const SmpOutcome& outcome) {
+  if (outcome.kind != SmpOutcome::Kind::kAnswered || !DecodeFdr10Active(outcome.data)) return;
+  subnet_.nodes[request.subject].ports[request.modifier].rate.speed = LaneSpeed::kFdr10;
+}
+
+void Discovery::Ask(uint32_t node, const DirectedRoute& route, SmpAttribute attribute,
+                    uint32_t modifier) {
+  engine_.Submit({route, attribute, modifier, node});
+}
+
+void Discovery::AskNextPort(uint32_t node) {
+  Progress& progress = progress_[node];
+  const NodeRecord& record = subnet_.nodes[node];
+  if (progress.next_port > record.info.port_count || progress.silences >= kSilencesToGiveUp) {
+    return;
+  }
+  Ask(node, record.route, SmpAttribute::kPortInfo, progress.next_port++);
+}
+
+void Discovery::AskNextBlock(uint32_t node) {
+  Progress& progress = progress_[node];
+  if (progress.next_block >= progress.block_count || progress.silences >= kSilencesToGiveUp) {
+    return;
+  }
+  Ask(node, subnet_.nodes[node].route, SmpAttribute::kLinearForwardingTable, progress.next_block++);
+}
+
+// True if the subject answered. Else notes what is missing.
+bool Discovery::CountSilence(const SmpRequest& request, const SmpOutcome& outcome) {
+  Progress& progress = progress_[request.subject];
+  if (outcome.kind != SmpOutcome::Kind::kUnanswered) progress.silences = 0;
+  if (outcome.kind == SmpOutcome::Kind::kAnswered) return true;
+  std::string what(ToString(request.attribute));
+  if (request.attribute == SmpAttribute::kPortInfo) {
+    absl::StrAppend(&what, " of port ", request.modifier);
+  } else if (request.attribute == SmpAttribute::kLinearForwardingTable) {
+    absl::StrAppend(&what, " block ", request.modifier);
+  }
+  if (outcome.kind == SmpOutcome::Kind::kRefused) {
+    absl::StrAppend(&what, ": ", Refusal(outcome));
+  } else if (++progress.silences == kSilencesToGiveUp) {
+    absl::StrAppend(&what, "; the node was asked no more");
+  }
+  Note(request, what);
+  return false;
+}
+
+// Names the far end of the request's route by what is at the near end of its last cable.
+void Discovery::Note(const SmpRequest& request, absl::string_view what) {
+  if (request.route.hop_count == 0 && subnet_.nodes.empty()) {
+    local_fault_ = std::string(what);
+    return;
+  }
+  const bool about_next = request.attribute == SmpAttribute::kNodeInfo;
+  UnansweredNode entry{ToString(request.route), Guid(0), PortNum(0), std::string(what)};
+  if (about_next && request.route.hop_count > 0) {
+    entry.neighbour = subnet_.nodes[request.subject].info.node_guid;
+    entry.neighbour_port = PortNum(request.route.port[request.route.hop_count]);
+  } else {
+    const NodeRecord& record = subnet_.nodes[request.subject];
+    for (const PortRecord& port : record.ports) {
+      if (port.peer == PortRecord::kNoPeer) continue;
+      entry.neighbour = subnet_.nodes[port.peer].info.node_guid;
+      entry.neighbour_port = port.peer_port;
+      break;
+    }
+  }
+  subnet_.unanswered.push_back(std::move(entry));
+}
+
+}  // namespace coppice

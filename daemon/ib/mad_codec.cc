@@ -1,0 +1,196 @@
+#include "daemon/ib/mad_codec.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace coppice {
+namespace {
+
+// Common MAD header and the directed-route SMP behind it, in octets (IBA vol. 1, figures 144, 176):
+//
+//    0 base version   1 class   2 class version   3 method   4 status (bit 15: direction)
+//    6 hop pointer    7 hop count    8 transaction id    16 attribute    20 modifier
+//   24 M_Key   32 DrSLID   34 DrDLID   64 data   128 initial path   192 return path
+constexpr size_t kClass = 1, kClassVersion = 2, kMethod = 3, kStatus = 4, kHopCount = 7;
+constexpr size_t kTransactionLow = 12, kAttribute = 16, kModifier = 20;
+constexpr size_t kSourceLid = 32, kDestinationLid = 34, kData = 64, kInitialPath = 128;
+
+constexpr uint8_t kBaseVersion = 1, kSubnClassVersion = 1;
+constexpr uint8_t kDirectedRouteClass = 0x81;
+constexpr uint8_t kSubnGet = 0x01, kSubnGetResp = 0x81;
+constexpr uint16_t kPermissiveLid = 0xFFFF;
+constexpr uint16_t kDirectionBit = 0x8000;
+
+uint16_t Get16(const uint8_t* at) { return static_cast<uint16_t>(at[0] << 8 | at[1]); }
+uint32_t Get32(const uint8_t* at) { return uint32_t{Get16(at)} << 16 | Get16(at + 2); }
+uint64_t Get64(const uint8_t* at) { return uint64_t{Get32(at)} << 32 | Get32(at + 4); }
+void Put16(uint8_t* at, uint16_t value) {
+  at[0] = static_cast<uint8_t>(value >> 8);
+  at[1] = static_cast<uint8_t>(value);
+}
+void Put32(uint8_t* at, uint32_t value) {
+  Put16(at, static_cast<uint16_t>(value >> 16));
+  Put16(at + 2, static_cast<uint16_t>(value));
+}
+
+// PortInfo:LinkWidthActive.
+uint8_t LanesOf(uint8_t width) {
+  switch (width) {
+    case 1:
+      return 1;
+    case 2:
+      return 4;
+    case 4:
+      return 8;
+    case 8:
+      return 12;
+    case 16:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+// PortInfo:LinkSpeedActive and, where the capability mask offers it, LinkSpeedExtActive.
+LaneSpeed SpeedOf(uint8_t speed, uint8_t extended) {
+  switch (extended) {
+    case 1:
+      return LaneSpeed::kFdr;
+    case 2:
+      return LaneSpeed::kEdr;
+    case 4:
+      return LaneSpeed::kHdr;
+    case 8:
+      return LaneSpeed::kNdr;
+    default:
+      break;
+  }
+  switch (speed) {
+    case 1:
+      return LaneSpeed::kSdr;
+    case 2:
+      return LaneSpeed::kDdr;
+    case 4:
+      return LaneSpeed::kQdr;
+    default:
+      return LaneSpeed::kUnknown;
+  }
+}
+
+}  // namespace
+
+absl::string_view ToString(SmpAttribute attribute) {
+  switch (attribute) {
+    case SmpAttribute::kNodeDescription:
+      return "NodeDescription";
+    case SmpAttribute::kNodeInfo:
+      return "NodeInfo";
+    case SmpAttribute::kSwitchInfo:
+      return "SwitchInfo";
+    case SmpAttribute::kPortInfo:
+      return "PortInfo";
+    case SmpAttribute::kLinearForwardingTable:
+      return "LinearForwardingTable";
+    case SmpAttribute::kExtendedPortInfo:
+      return "ExtendedPortInfo";
+  }
+  return "unknown attribute";
+}
+
+void EncodeSubnGet(const DirectedRoute& route, SmpAttribute attribute, uint32_t modifier,
+                   uint32_t transaction, Mad& mad) {
+  mad.fill(0);
+  mad[0] = kBaseVersion;
+  mad[kClass] = kDirectedRouteClass;
+  mad[kClassVersion] = kSubnClassVersion;
+  mad[kMethod] = kSubnGet;
+  mad[kHopCount] = route.hop_count;
+  Put32(&mad[kTransactionLow], transaction);
+  Put16(&mad[kAttribute], static_cast<uint16_t>(attribute));
+  Put32(&mad[kModifier], modifier);
+  Put16(&mad[kSourceLid], kPermissiveLid);
+  Put16(&mad[kDestinationLid], kPermissiveLid);
+  std::copy(route.port.begin(), route.port.end(), mad.begin() + kInitialPath);
+}
+
+uint32_t TransactionOf(const Mad& mad) { return Get32(&mad[kTransactionLow]); }
+
+std::optional<SmpReply> DecodeSubnGetResp(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() < kMadBytes || bytes[0] != kBaseVersion ||
+      bytes[kClass] != kDirectedRouteClass || bytes[kClassVersion] != kSubnClassVersion ||
+      bytes[kMethod] != kSubnGetResp) {
+    return std::nullopt;
+  }
+  const uint16_t status = Get16(&bytes[kStatus]);
+  if ((status & kDirectionBit) == 0) return std::nullopt;
+  SmpReply reply;
+  reply.transaction = Get32(&bytes[kTransactionLow]);
+  reply.status = status & ~kDirectionBit;
+  reply.attribute = Get16(&bytes[kAttribute]);
+  reply.modifier = Get32(&bytes[kModifier]);
+  std::memcpy(reply.data.data(), &bytes[kData], kSmpDataBytes);
+  return reply;
+}
+
+absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const SmpData& data) {
+  NodeInfoRecord info;
+  if (data[2] < 1 || data[2] > 3) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown node type ", data[2]));
+  }
+  info.type = static_cast<NodeType>(data[2]);
+  info.port_count = data[3];
+  info.node_guid = Guid(Get64(&data[12]));
+  info.port_guid = Guid(Get64(&data[20]));
+  info.device_id = Get16(&data[30]);
+  info.local_port = PortNum(data[36]);
+  info.vendor_id = Get32(&data[36]) & 0xFFFFFF;
+  if (info.node_guid == Guid(0)) return absl::InvalidArgumentError("node GUID 0");
+  if (info.port_count == 0 || info.port_count == 255) {
+    return absl::InvalidArgumentError(absl::StrCat("port count ", info.port_count));
+  }
+  const bool switch_itself = info.type == NodeType::kSwitch && info.local_port == PortNum(0);
+  if (info.local_port.value() > info.port_count ||
+      (info.local_port == PortNum(0) && !switch_itself)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("local port ", info.local_port.value(), " of ", info.port_count));
+  }
+  return info;
+}
+
+std::string DecodeNodeDescription(const SmpData& data) {
+  const auto end = std::find(data.begin(), data.end(), 0);
+  std::string text(data.begin(), end);
+  for (char& c : text) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
+  }
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+PortInfoRecord DecodePortInfo(const SmpData& data) {
+  constexpr uint8_t kDown = 1, kLinkUp = 5;
+  constexpr uint32_t kExtendedSpeeds = 1u << 14;  // CapabilityMask.IsExtendedSpeedsSupported
+  PortInfoRecord port;
+  port.lid = Lid(Get16(&data[16]));
+  port.lmc = data[34] & 7;
+  const uint8_t state = data[32] & 15, physical_state = data[33] >> 4;
+  port.link_up = state > kDown && physical_state == kLinkUp;
+  if (port.link_up) {
+    const bool extended = (Get32(&data[20]) & kExtendedSpeeds) != 0;
+    port.rate.lanes = LanesOf(data[31]);
+    port.rate.speed = SpeedOf(data[35] >> 4, extended ? data[62] >> 4 : 0);
+  }
+  return port;
+}
+
+bool DecodeFdr10Active(const SmpData& data) { return (data[15] & 1) != 0; }
+
+uint16_t DecodeLinearTableTop(const SmpData& data) {
+  const uint16_t capacity = Get16(&data[0]), top = Get16(&data[6]);
+  if (capacity == 0) return 0;
+  return std::min({top, static_cast<uint16_t>(capacity - 1), kTopUnicastLid});
+}
+
+}  // namespace coppice

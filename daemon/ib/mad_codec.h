@@ -1,0 +1,103 @@
+// Subnet management packets between bytes and values: the one place that knows where a field lies.
+// Everything decoded here came from another machine and may be anything: decoders read only inside
+// the packet, never crash, and say what is wrong with values that no correct node could send.
+// Knows neither transport nor transactions.
+#ifndef COPPICE_DAEMON_IB_MAD_CODEC_H_
+#define COPPICE_DAEMON_IB_MAD_CODEC_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "daemon/base/strong_id.h"
+#include "daemon/fabric/link_rate.h"
+#include "daemon/ib/directed_route.h"
+
+namespace coppice {
+
+inline constexpr size_t kMadBytes = 256;     // IBA vol. 1, 13.4.2
+inline constexpr size_t kSmpDataBytes = 64;  // IBA vol. 1, 14.2.1
+inline constexpr int kLidsPerBlock = 64;     // of a linear forwarding table, IBA vol. 1, 14.2.5.10
+inline constexpr uint16_t kTopUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
+
+using Mad = std::array<uint8_t, kMadBytes>;
+using SmpData = std::array<uint8_t, kSmpDataBytes>;
+
+// IBA vol. 1, 14.2.5; the last is NVIDIA's extension that tells FDR10 from QDR.
+enum class SmpAttribute : uint16_t {
+  kNodeDescription = 0x0010,
+  kNodeInfo = 0x0011,
+  kSwitchInfo = 0x0012,
+  kPortInfo = 0x0015,
+  kLinearForwardingTable = 0x0019,
+  kExtendedPortInfo = 0xFF90,
+};
+
+// "NodeInfo", "PortInfo", ...
+absl::string_view ToString(SmpAttribute attribute);
+
+// A SubnGet by directed route with permissive LIDs, M_Key 0 (IBA vol. 1, 14.2.1.2). `transaction`
+// becomes the lower half of the transaction id; the upper half belongs to the kernel.
+void EncodeSubnGet(const DirectedRoute& route, SmpAttribute attribute, uint32_t modifier,
+                   uint32_t transaction, Mad& mad);
+
+// The lower half of the transaction id, whatever else the packet is.
+uint32_t TransactionOf(const Mad& mad);
+
+struct SmpReply {
+  uint32_t transaction = 0;
+  uint16_t status = 0;  // IBA vol. 1, 13.4.7; 0 = success, bit 0 = busy
+  uint16_t attribute = 0;
+  uint32_t modifier = 0;
+  SmpData data;
+};
+
+// nullopt: not a SubnGetResp by directed route (too short, another class, version or method, or
+// travelling in the request's direction).
+std::optional<SmpReply> DecodeSubnGetResp(absl::Span<const uint8_t> bytes);
+
+enum class NodeType : uint8_t { kChannelAdapter = 1, kSwitch = 2, kRouter = 3 };
+
+// IBA vol. 1, 14.2.5.3.
+struct NodeInfoRecord {
+  NodeType type = NodeType::kChannelAdapter;
+  uint8_t port_count = 0;
+  Guid node_guid;
+  Guid port_guid;
+  PortNum local_port;  // the port that the request came in by
+  uint16_t device_id = 0;
+  uint32_t vendor_id = 0;
+};
+
+// INVALID_ARGUMENT: unknown node type, GUID 0, no ports (or 255, which InfiniBand reserves), or a
+// local port that the node does not have; the message says which.
+absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const SmpData& data);
+
+// Up to the first zero byte; control characters and bytes above 126 become '?', blanks at both ends
+// go, so that no node can write to an administrator's terminal.
+std::string DecodeNodeDescription(const SmpData& data);
+
+// IBA vol. 1, 14.2.5.6.
+struct PortInfoRecord {
+  Lid lid;
+  uint8_t lmc = 0;
+  bool link_up = false;  // physically up and not in state Down
+  LinkRate rate;         // unknown unless link_up
+};
+PortInfoRecord DecodePortInfo(const SmpData& data);
+
+// True if ExtendedPortInfo says that the link runs at FDR10.
+bool DecodeFdr10Active(const SmpData& data);
+
+// IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kTopUnicastLid
+// nor beyond the table's capacity. 0: the table is empty.
+uint16_t DecodeLinearTableTop(const SmpData& data);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_IB_MAD_CODEC_H_

@@ -1,0 +1,227 @@
+#include "daemon/ib/smp_engine.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint16_t kBusy = 1;  // status bit 0, IBA vol. 1, 13.4.7: ask again later
+constexpr int kMaxWindow = 128;
+
+}  // namespace
+
+SmpEngine::SmpEngine(MadTransport& transport, const Clock& clock, SmpEngineOptions options)
+    : transport_(transport), clock_(clock), options_([&] {
+        options.window = std::clamp(options.window, 1, kMaxWindow);
+        options.max_attempts = std::clamp(options.max_attempts, 1, 16);
+        return options;
+      }()) {
+  slots_.resize(options_.window + 1);
+  Forget();
+}
+
+void SmpEngine::Forget() {
+  queue_.clear();
+  slot_of_.clear();
+  free_.clear();
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    slots_[slot] = Slot();
+    free_.push_back(slot);
+  }
+  busy_ = 0;
+  probing_ = false;
+}
+
+absl::Status SmpEngine::Run(const Handler& handler) {
+  last_reply_ = -absl::InfiniteDuration();
+  absl::Status status;
+  while (status.ok() && (busy_ > 0 || !queue_.empty())) {
+    status = FillWindow();
+    if (status.ok()) status = ReceiveBatch(handler);
+    if (status.ok()) status = Expire(handler);
+  }
+  if (!status.ok()) Forget();
+  return status;
+}
+
+absl::Status SmpEngine::FillWindow() {
+  while (!queue_.empty() && !probing_ && busy_ < options_.window &&
+         (unheard() < options_.max_unheard || busy_ == 0)) {
+    SmpRequest request = std::move(queue_.front());
+    queue_.pop_front();
+    RETURN_IF_ERROR(Start(std::move(request), /*is_probe=*/false));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SmpEngine::Start(SmpRequest request, bool is_probe) {
+  const uint32_t index = free_.back();
+  free_.pop_back();
+  ++busy_;
+  Slot& slot = slots_[index];
+  slot = Slot();
+  slot.busy = true;
+  slot.is_probe = is_probe;
+  slot.first_sent = clock_.Monotonic();
+  slot.request = std::move(request);
+  return SendAttempt(index);
+}
+
+// Counts as an attempt even if nothing leaves, so that every request ends.
+absl::Status SmpEngine::SendAttempt(uint32_t index) {
+  Slot& slot = slots_[index];
+  const absl::Duration timeout = options_.first_timeout * (1 << slot.attempts);
+  ++slot.attempts;
+  slot.deadline = clock_.Monotonic() + timeout + options_.grace;
+  if (slot.attempts > 1 && unheard() >= options_.max_unheard) return absl::OkStatus();
+  slot.last_transaction = next_transaction_++;
+  slot_of_[slot.last_transaction] = index;
+  Mad mad;
+  EncodeSubnGet(slot.request.route, slot.request.attribute, slot.request.modifier,
+                slot.last_transaction, mad);
+  ++counters_.sent;
+  if (slot.attempts > 1) ++counters_.resent;
+  const absl::Status status = transport_.Send(mad, timeout);
+  return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
+}
+
+// Sleeps until something happens, then takes all that is there.
+absl::Status SmpEngine::ReceiveBatch(const Handler& handler) {
+  absl::Duration wait = UntilNextDeadline();
+  for (int taken = 0; taken < options_.window; ++taken) {
+    Mad mad;
+    ASSIGN_OR_RETURN(const MadEvent event, transport_.Receive(wait, mad));
+    if (event == MadEvent::kNone) break;
+    OnEvent(event, mad, handler);
+    wait = absl::ZeroDuration();
+  }
+  return absl::OkStatus();
+}
+
+absl::Duration SmpEngine::UntilNextDeadline() const {
+  absl::Duration next = absl::InfiniteDuration();
+  for (const Slot& slot : slots_) {
+    if (slot.busy && !slot.suspended) next = std::min(next, slot.deadline);
+  }
+  return std::max(next - clock_.Monotonic(), absl::ZeroDuration());
+}
+
+void SmpEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) {
+  const uint32_t transaction = TransactionOf(mad);
+  // Sends leave the port in order; whatever came before this one has left it too. A number that
+  // was never given out is a stranger's.
+  if (next_transaction_ - 1 - transaction < unheard()) heard_transaction_ = transaction;
+  if (event == MadEvent::kReceived) {
+    OnReply(mad, handler);
+    return;
+  }
+  const auto found = slot_of_.find(transaction);
+  if (found == slot_of_.end()) return;
+  Slot& slot = slots_[found->second];
+  if (event == MadEvent::kTimedOut && slot.last_transaction == transaction) {
+    slot.deadline = clock_.Monotonic();
+  }
+}
+
+void SmpEngine::OnReply(const Mad& mad, const Handler& handler) {
+  const std::optional<SmpReply> reply = DecodeSubnGetResp(mad);
+  if (!reply) return;
+  last_reply_ = clock_.Monotonic();
+  const auto found = slot_of_.find(reply->transaction);
+  if (found == slot_of_.end()) return;
+  const uint32_t index = found->second;
+  const SmpRequest& request = slots_[index].request;
+  if (reply->attribute != static_cast<uint16_t>(request.attribute) ||
+      reply->modifier != request.modifier || (reply->status & kBusy) != 0) {
+    return;
+  }
+  if (slots_[index].is_probe) {
+    OnLocalPortAlive(handler);
+    return;
+  }
+  SmpOutcome outcome;
+  outcome.kind = reply->status == 0 ? SmpOutcome::Kind::kAnswered : SmpOutcome::Kind::kRefused;
+  outcome.status = reply->status;
+  outcome.data = reply->data;
+  Complete(index, outcome, handler);
+}
+
+absl::Status SmpEngine::Expire(const Handler& handler) {
+  const absl::Duration now = clock_.Monotonic();
+  for (uint32_t index = 0; index < slots_.size(); ++index) {
+    Slot& slot = slots_[index];
+    if (!slot.busy || slot.suspended || slot.deadline > now) continue;
+    ++counters_.timed_out;
+    if (slot.attempts < options_.max_attempts) {
+      RETURN_IF_ERROR(SendAttempt(index));
+    } else {
+      RETURN_IF_ERROR(OnExhausted(index, handler));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SmpEngine::OnExhausted(uint32_t index, const Handler& handler) {
+  Slot& slot = slots_[index];
+  if (last_reply_ >= slot.first_sent) {
+    if (slot.is_probe) {
+      OnLocalPortAlive(handler);
+    } else {
+      Complete(index, SmpOutcome(), handler);
+    }
+    return absl::OkStatus();
+  }
+  if (slot.is_probe || slot.request.route.hop_count == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("the local port does not answer management packets (", options_.max_attempts,
+                     " attempts); check that its link is up and its driver and firmware run"));
+  }
+  slot.suspended = true;
+  if (probing_) return absl::OkStatus();
+  probing_ = true;
+  return Start(SmpRequest(), /*is_probe=*/true);
+}
+
+// The port lives: those that wait for this sign are silent themselves.
+void SmpEngine::OnLocalPortAlive(const Handler& handler) {
+  probing_ = false;
+  for (uint32_t index = 0; index < slots_.size(); ++index) {
+    if (slots_[index].is_probe) Complete(index, SmpOutcome(), [](const auto&, const auto&) {});
+  }
+  for (uint32_t index = 0; index < slots_.size(); ++index) {
+    if (slots_[index].suspended) Complete(index, SmpOutcome(), handler);
+  }
+}
+
+void SmpEngine::Complete(uint32_t index, const SmpOutcome& outcome, const Handler& handler) {
+  Slot& slot = slots_[index];
+  if (slot.attempts == 1) {
+    slot_of_.erase(slot.last_transaction);
+  } else {
+    absl::erase_if(slot_of_, [&](const auto& entry) { return entry.second == index; });
+  }
+  const SmpRequest request = std::move(slot.request);
+  slot.busy = slot.suspended = slot.is_probe = false;
+  free_.push_back(index);
+  --busy_;
+  handler(request, outcome);
+}
+
+void SmpEngine::Drain(absl::Duration limit) {
+  const absl::Duration end = clock_.Monotonic() + limit;
+  Mad mad;
+  while (unheard() > 0) {
+    const absl::Duration left = end - clock_.Monotonic();
+    if (left <= absl::ZeroDuration()) return;
+    const absl::StatusOr<MadEvent> event = transport_.Receive(left, mad);
+    if (!event.ok()) return;
+    if (*event != MadEvent::kNone) OnEvent(*event, mad, [](const auto&, const auto&) {});
+  }
+}
+
+}  // namespace coppice

@@ -1,0 +1,131 @@
+// Asks many nodes many things at once: a bounded window of requests under way, each with its own
+// transaction number and timer, resent with growing patience, and completed exactly once.
+//
+//    Submit -> queue -> [ window of slots ] -> handler(answered | refused | unanswered)
+//                          |        ^
+//                     Send v        | Receive: matched by transaction number, else ignored
+//                        MadTransport
+//
+// Invariants: every submitted request reaches the handler exactly once unless Run fails; every send
+// has a transaction number of its own, so that a late answer to an earlier attempt still counts and
+// a second answer does not; at most `max_unheard` sends run ahead of the last one known to have
+// left the port's queue, because a port that stops reading would otherwise block the sender for
+// ever.
+//
+// A lost node and a lost port look alike. When a request runs out of attempts and nothing at all
+// was heard since its first one, the engine asks the local port itself (zero hops, no cable): if
+// that is silent too, Run fails; otherwise the node is the one that is silent.
+//
+// Knows the header of a packet but not what its attributes mean.
+#ifndef COPPICE_DAEMON_IB_SMP_ENGINE_H_
+#define COPPICE_DAEMON_IB_SMP_ENGINE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "daemon/base/clock.h"
+#include "daemon/ib/mad_codec.h"
+#include "daemon/ib/mad_transport.h"
+
+namespace coppice {
+
+struct SmpRequest {
+  DirectedRoute route;
+  SmpAttribute attribute = SmpAttribute::kNodeInfo;
+  uint32_t modifier = 0;
+  uint32_t subject = 0;  // the asker's own; the engine hands it back
+};
+
+struct SmpOutcome {
+  enum class Kind : uint8_t { kAnswered, kRefused, kUnanswered };
+  Kind kind = Kind::kUnanswered;
+  uint16_t status = 0;  // of kRefused (IBA vol. 1, 13.4.7)
+  SmpData data{};       // of kAnswered
+};
+
+struct SmpEngineOptions {
+  int window = 64;       // requests under way, 1..128
+  int max_attempts = 5;  // sends of one request
+  absl::Duration first_timeout =
+      absl::Milliseconds(100);                    // doubles with each attempt: 3.1 s in all
+  absl::Duration grace = absl::Milliseconds(50);  // how much later than the kernel we give up
+  uint32_t max_unheard = 128;                     // the simulator blocks its client at about 166
+};
+
+struct SmpCounters {
+  uint64_t sent = 0;       // all sends
+  uint64_t resent = 0;     // of these, second and later attempts
+  uint64_t timed_out = 0;  // attempts without an answer in time
+};
+
+// Not thread-safe. Run may be called again and again, from one thread after another.
+class SmpEngine {
+ public:
+  // May call Submit.
+  using Handler = std::function<void(const SmpRequest&, const SmpOutcome&)>;
+
+  // Neither is owned; both outlive the engine.
+  SmpEngine(MadTransport& transport, const Clock& clock, SmpEngineOptions options = {});
+
+  void Submit(SmpRequest request) { queue_.push_back(std::move(request)); }
+
+  // Works until every request, and every one that the handler adds, is completed. UNAVAILABLE: the
+  // local port is gone or does not answer; what was submitted is dropped. Cost: the time of the
+  // slowest answer times requests / window, and at most the sum of all timeouts for each window of
+  // requests to silent nodes.
+  absl::Status Run(const Handler& handler);
+
+  // Waits at most `limit` for answers to sends that were given up, and drops them.
+  void Drain(absl::Duration limit);
+
+  const SmpCounters& counters() const { return counters_; }
+
+ private:
+  struct Slot {
+    bool busy = false;
+    bool suspended = false;  // out of attempts, waits for the local port's sign of life
+    bool is_probe = false;
+    int attempts = 0;
+    absl::Duration first_sent, deadline;
+    uint32_t last_transaction = 0;
+    SmpRequest request;
+  };
+
+  uint32_t unheard() const { return next_transaction_ - 1 - heard_transaction_; }
+  absl::Status FillWindow();
+  absl::Status Start(SmpRequest request, bool is_probe);
+  absl::Status SendAttempt(uint32_t slot);
+  absl::Status ReceiveBatch(const Handler& handler);
+  void OnEvent(MadEvent event, const Mad& mad, const Handler& handler);
+  void OnReply(const Mad& mad, const Handler& handler);
+  absl::Status Expire(const Handler& handler);
+  absl::Status OnExhausted(uint32_t slot, const Handler& handler);
+  void OnLocalPortAlive(const Handler& handler);
+  void Complete(uint32_t slot, const SmpOutcome& outcome, const Handler& handler);
+  absl::Duration UntilNextDeadline() const;
+  void Forget();
+
+  MadTransport& transport_;
+  const Clock& clock_;
+  const SmpEngineOptions options_;
+  SmpCounters counters_;
+  std::deque<SmpRequest> queue_;
+  std::vector<Slot> slots_;     // the window, and one for the probe
+  std::vector<uint32_t> free_;  // slots that are not busy
+  int busy_ = 0;
+  bool probing_ = false;
+  absl::flat_hash_map<uint32_t, uint32_t>
+      slot_of_;  // transaction -> slot, all attempts of busy ones
+  uint32_t next_transaction_ = 1;
+  uint32_t heard_transaction_ = 0;  // newest that is known to have left the port's queue
+  absl::Duration last_reply_;       // when the subnet last gave a sign of life
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_IB_SMP_ENGINE_H_

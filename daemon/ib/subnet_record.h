@@ -1,0 +1,43 @@
+// What a sweep has read, as the nodes told it: the unchecked intermediate between discovery, which
+// fills it, and fabric_assembly, which makes a Fabric of what holds together.
+#ifndef COPPICE_DAEMON_IB_SUBNET_RECORD_H_
+#define COPPICE_DAEMON_IB_SUBNET_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/fabric/link_rate.h"
+#include "daemon/fabric/subnet_port.h"
+#include "daemon/ib/directed_route.h"
+#include "daemon/ib/mad_codec.h"
+
+namespace coppice {
+
+struct PortRecord {
+  static constexpr uint32_t kNoPeer = 0xFFFFFFFF;
+
+  Guid port_guid;  // adapters only
+  Lid lid;         // adapters, and port 0 of a switch
+  uint8_t lmc = 0;
+  LinkRate rate;            // unknown unless the port was asked and its link is up
+  uint32_t peer = kNoPeer;  // node at the other end of the cable
+  PortNum peer_port;
+};
+
+struct NodeRecord {
+  NodeInfoRecord info;
+  DirectedRoute route;  // the first that led here; among the shortest
+  std::string description;
+  std::vector<PortRecord> ports;  // [0..info.port_count]
+  std::vector<uint8_t> table;     // switches: port by LID; empty if not read
+};
+
+struct SubnetRecord {
+  std::vector<NodeRecord> nodes;  // in order of discovery; the first is the local node
+  std::vector<UnansweredNode> unanswered;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_IB_SUBNET_RECORD_H_

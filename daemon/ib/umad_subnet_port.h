@@ -1,0 +1,54 @@
+// The live subnet as a SubnetPort: management packets through libibumad, as root on hardware or
+// under ibsim's preload on a simulated subnet, with no difference between them here.
+#ifndef COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
+#define COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "daemon/base/clock.h"
+#include "daemon/fabric/subnet_port.h"
+#include "daemon/ib/port_selection.h"
+#include "daemon/ib/smp_engine.h"
+
+namespace coppice {
+
+class UmadTransport;
+
+// Not thread-safe; successive sweeps may come from different threads. The device is opened by the
+// first sweep and kept open, and opened anew after a sweep that lost it. At most one object of this
+// kind in a process.
+class UmadSubnetPort final : public SubnetPort {
+ public:
+  // `spec` is "umad" or "umad:ADAPTER:PORT". INVALID_ARGUMENT: it is neither. Opens nothing yet.
+  static absl::StatusOr<std::unique_ptr<UmadSubnetPort>> Create(absl::string_view spec,
+                                                                SmpEngineOptions options = {},
+                                                                const Clock& clock = SystemClock());
+  ~UmadSubnetPort() override;
+
+  // The port that is open, else the one that was asked for.
+  std::string Describe() const override;
+
+  // Besides SubnetPort's errors: PERMISSION_DENIED (needs root), FAILED_PRECONDITION (the port is
+  // no InfiniBand port). Every message names the port. Takes at most a few seconds longer than the
+  // subnet needs to answer, however many nodes are silent side by side; a local port that is silent
+  // is reported within twice the sum of the engine's timeouts.
+  absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override;
+
+ private:
+  UmadSubnetPort(PortSelection wanted, SmpEngineOptions options, const Clock& clock);
+  absl::Status Open();
+
+  const PortSelection wanted_;
+  const SmpEngineOptions options_;
+  const Clock& clock_;
+  PortSelection port_;  // what is open
+  std::unique_ptr<UmadTransport> transport_;
+  std::unique_ptr<SmpEngine> engine_;  // null: not open
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
