@@ -1,0 +1,153 @@
+// Fat trees the way people order them, in three forms.
+//
+// ports, levels: the full tree of equal switches (k-ary n-tree with a double-width top):
+// XGFT(n; k/2,..,k/2,k; 1,k/2,..,k/2), that is 2 (k/2)^n hosts on (2n - 1) (k/2)^(n-1) switches.
+//
+// leaves, spines: two levels. Leaf l's uplink u goes to spine (l * uplinks + u) mod spines, so that
+// fewer uplinks than spines (pruning) spread evenly and more make parallel links.
+//
+//     spines    S0   S1   ..          names: leaf L<i>, spine S<i>
+//               | \ / |
+//     leaves    L0   L1   ..
+//              hosts
+//
+// supernodes, tops: as many of the former side by side, named L<n>_<i> and S<n>_<i>; top switch
+// T<t> is joined to spine t mod spines of every supernode (80 supernodes with 32 leaves of 16 hosts
+// and 16 spines: T top switches carry the 40,960 ports of Chen 2024, section 6.2.2).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/models/model.h"
+#include "daemon/fabric/models/model_builder.h"
+#include "daemon/fabric/models/xgft.h"
+
+namespace coppice {
+namespace {
+
+struct Shape {
+  uint64_t supernodes, leaves, spines, hosts_per_leaf, ports_per_host, uplinks, tops;
+
+  double hosts() const {
+    return static_cast<double>(supernodes) * static_cast<double>(leaves * hosts_per_leaf);
+  }
+};
+
+// The ports of a host are on one leaf switch.
+void AddHosts(ModelBuilder& builder, const Shape& shape, uint32_t leaf, uint64_t first_host,
+              ModelLink link) {
+  for (uint64_t h = 0; h < shape.hosts_per_leaf; ++h) {
+    for (uint64_t p = 0; p < shape.ports_per_host; ++p) {
+      builder.CableHost(first_host + h, 0, leaf, link);
+    }
+  }
+}
+
+// Adds one supernode; returns its first spine.
+uint32_t AddSupernode(ModelBuilder& builder, const Shape& shape, uint64_t number,
+                      const ModelArguments& arguments) {
+  const std::string prefix = shape.supernodes > 1 ? absl::StrCat(number, "_") : "";
+  uint32_t first_leaf = 0, first_spine = 0;
+  for (uint64_t l = 0; l < shape.leaves; ++l) {
+    const uint32_t leaf = builder.AddSwitch(absl::StrCat("L", prefix, l));
+    if (l == 0) first_leaf = leaf;
+    AddHosts(builder, shape, leaf, (number * shape.leaves + l) * shape.hosts_per_leaf,
+             {arguments.Speed(0)});
+  }
+  for (uint64_t s = 0; s < shape.spines; ++s) {
+    const uint32_t spine = builder.AddSwitch(absl::StrCat("S", prefix, s));
+    if (s == 0) first_spine = spine;
+  }
+  for (uint64_t l = 0; l < shape.leaves; ++l) {
+    for (uint64_t u = 0; u < shape.uplinks; ++u) {
+      const uint64_t spine = (l * shape.uplinks + u) % shape.spines;
+      builder.Cable(static_cast<uint32_t>(first_leaf + l),
+                    static_cast<uint32_t>(first_spine + spine), {arguments.Speed(1)});
+    }
+  }
+  return first_spine;
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> GenerateLevels(const ModelArguments& arguments) {
+  Shape shape{arguments.Integer("supernodes"),
+              arguments.Integer("leaves"),
+              arguments.Integer("spines"),
+              arguments.Integer("hosts-per-leaf"),
+              arguments.Integer("ports-per-host"),
+              arguments.Integer("uplinks-per-leaf"),
+              arguments.Integer("tops")};
+  if (shape.uplinks == 0) shape.uplinks = shape.spines;
+  if (shape.supernodes > 1 && shape.tops == 0) {
+    return absl::InvalidArgumentError(
+        "argument tops=0: several supernodes need at least one top switch to join them");
+  }
+  const double leaves = static_cast<double>(shape.supernodes) * static_cast<double>(shape.leaves);
+  const double spines = static_cast<double>(shape.supernodes) * static_cast<double>(shape.spines);
+  const double ports = shape.hosts() * static_cast<double>(shape.ports_per_host);
+  RETURN_IF_ERROR(ModelBuilder::CheckSize(
+      leaves + spines + static_cast<double>(shape.tops), ports,
+      ports + leaves * static_cast<double>(shape.uplinks) +
+          static_cast<double>(shape.tops) * static_cast<double>(shape.supernodes)));
+  ModelBuilder builder(static_cast<uint64_t>(shape.hosts()));
+  std::vector<uint32_t> first_spines;
+  for (uint64_t n = 0; n < shape.supernodes; ++n) {
+    first_spines.push_back(AddSupernode(builder, shape, n, arguments));
+  }
+  for (uint64_t t = 0; t < shape.tops; ++t) {
+    const uint32_t top = builder.AddSwitch(absl::StrCat("T", t));
+    for (const uint32_t first : first_spines) {
+      builder.Cable(static_cast<uint32_t>(first + t % shape.spines), top, {arguments.Speed(2)});
+    }
+  }
+  return builder.Build(arguments);
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
+  const bool by_ports = arguments.Given("ports") || arguments.Given("levels");
+  for (const char* name : {"leaves", "spines", "hosts-per-leaf", "ports-per-host",
+                           "uplinks-per-leaf", "supernodes", "tops"}) {
+    if (by_ports && arguments.Given(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "argument ", name, " does not go with ports and levels: give either those or these"));
+    }
+  }
+  if (!by_ports) {
+    if (!arguments.Given("rails")) return GenerateLevels(arguments);
+    return absl::InvalidArgumentError("argument rails goes with ports and levels only");
+  }
+  const uint64_t ports = arguments.Integer("ports"), levels = arguments.Integer("levels");
+  if (ports % 2 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument ports=", ports, ": expected an even number from 2 to 254"));
+  }
+  std::vector<uint64_t> children(levels, ports / 2), parents(levels, ports / 2);
+  children.back() = ports;
+  parents.front() = 1;
+  return GenerateXgft(children, parents, static_cast<uint32_t>(arguments.Integer("rails")),
+                      arguments);
+}
+
+}  // namespace
+
+const Model& FatTreeModel() {
+  constexpr ArgumentKind kInteger = ArgumentKind::kInteger;
+  static const Model* const model = new Model{
+      "fat-tree",
+      "ports and levels: the full tree of equal switches S<level>_<n>; else leaves L, spines S and "
+      "tops T; the standard is the 512-port fabric of 32 leaf and 16 spine switches",
+      {{"ports", kInteger, "64", 2, 254, "ports of every switch, half of them upwards; even"},
+       {"levels", kInteger, "3", 1, 16, "levels of switches"},
+       {"rails", kInteger, "1", 1, 8, "separate planes; a host has an adapter in each"},
+       {"leaves", kInteger, "32", 1, 65536, "leaf switches (of each supernode)"},
+       {"spines", kInteger, "16", 1, 65536, "spine switches (of each supernode)"},
+       {"hosts-per-leaf", kInteger, "16", 0, 254, "hosts on each leaf switch"},
+       {"ports-per-host", kInteger, "1", 1, 16,
+        "ports of a host's adapter, all on its leaf switch"},
+       {"uplinks-per-leaf", kInteger, "0", 0, 254, "cables from a leaf to the spines; 0 = spines"},
+       {"supernodes", kInteger, "1", 1, 65536, "two-level trees side by side"},
+       {"tops", kInteger, "0", 0, 65536, "switches joined to one spine of every supernode"}},
+      &Generate};
+  return *model;
+}
+
+}  // namespace coppice

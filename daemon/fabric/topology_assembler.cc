@@ -1,0 +1,138 @@
+#include "daemon/fabric/topology_assembler.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+
+absl::Status TopologyAssembler::Error(uint32_t line, absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat(origin_, ":", line, ": ", what));
+}
+
+std::string TopologyAssembler::PortName(uint32_t node, PortNum port) const {
+  return absl::StrCat("port ", static_cast<int>(port.value()), " of ",
+                      nodes_[node].is_switch ? "switch " : "adapter ", ToString(nodes_[node].guid));
+}
+
+absl::Status TopologyAssembler::StartNode(Guid guid, bool is_switch, uint8_t port_count,
+                                          uint32_t line) {
+  if (guid == Guid()) return Error(line, "a node's GUID must not be 0");
+  const auto [it, is_new] = index_.try_emplace(guid, static_cast<uint32_t>(nodes_.size()));
+  if (!is_new) {
+    return Error(line, absl::StrCat("node ", ToString(guid), " appears twice, first in line ",
+                                    nodes_[it->second].line, ": node GUIDs must be unique"));
+  }
+  nodes_.push_back({guid, line, static_cast<uint32_t>(ends_.size()), port_count, is_switch});
+  named_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status TopologyAssembler::StartSwitch(SwitchInfo info, uint32_t line) {
+  RETURN_IF_ERROR(StartNode(info.guid, true, info.port_count, line));
+  return Annotate(builder_.AddSwitch(std::move(info)), absl::StrCat(origin_, ":", line));
+}
+
+absl::Status TopologyAssembler::StartAdapter(AdapterInfo info, uint32_t line) {
+  RETURN_IF_ERROR(StartNode(info.guid, false, info.port_count, line));
+  return Annotate(builder_.AddAdapter(std::move(info)), absl::StrCat(origin_, ":", line));
+}
+
+absl::Status TopologyAssembler::AddPort(const PortLine& port) {
+  if (nodes_.empty()) return Error(port.line, "a port line before the first node header");
+  const Node& node = nodes_.back();
+  const auto name = [&] { return PortName(static_cast<uint32_t>(nodes_.size() - 1), port.port); };
+  if (port.port.value() == 0 || port.port.value() > node.port_count) {
+    return Error(port.line, absl::StrCat(name(), " does not exist: its header in line ", node.line,
+                                         " states ", static_cast<int>(node.port_count), " ports"));
+  }
+  if (named_[port.port.value()]) return Error(port.line, absl::StrCat(name(), " has two lines"));
+  named_.set(port.port.value());
+  if (!node.is_switch) {
+    RETURN_IF_ERROR(
+        Annotate(builder_.SetAdapterPort(node.guid, port.port, port.port_guid, port.lid, port.lmc),
+                 absl::StrCat(origin_, ":", port.line)));
+  }
+  ends_.push_back(
+      {port.remote, port.line, port.capacity_gbps, port.port, port.remote_port, port.rate});
+  return absl::OkStatus();
+}
+
+// The line of `node` for `port`; null: it has none. Ports mostly come in order and without gaps.
+const TopologyAssembler::End* TopologyAssembler::FindEnd(uint32_t node, PortNum port) const {
+  const End* const first = ends_.data() + nodes_[node].first_end;
+  const End* const last =
+      ends_.data() + (node + 1 < nodes_.size() ? nodes_[node + 1].first_end : ends_.size());
+  const End* const guess = first + (port.value() - 1);
+  if (port.value() > 0 && guess < last && guess->port == port) return guess;
+  for (const End* end = first; end < last; ++end) {
+    if (end->port == port) return end;
+  }
+  return nullptr;
+}
+
+absl::Status TopologyAssembler::OneSided(uint32_t node, const End& end, uint32_t other,
+                                         const End* found) const {
+  const std::string cable =
+      absl::StrCat(PortName(node, end.port), " is cabled to ", PortName(other, end.remote_port));
+  if (found == nullptr) {
+    return Error(end.line, absl::StrCat(cable,
+                                        ", which has no line of its own: the link is "
+                                        "one-sided; is the file cut off?"));
+  }
+  return Error(end.line,
+               absl::StrCat(cable, ", but line ", found->line, " cables that port to port ",
+                            static_cast<int>(found->remote_port.value()), " of node ",
+                            ToString(found->remote)));
+}
+
+// Checks every line of `node` against its counterpart; adds each cable when its lower end is met.
+absl::Status TopologyAssembler::PairEnds(uint32_t node) {
+  const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_end : ends_.size();
+  for (size_t i = nodes_[node].first_end; i < last; ++i) {
+    const End& end = ends_[i];
+    const auto it = index_.find(end.remote);
+    if (it == index_.end()) {
+      return Error(end.line, absl::StrCat(PortName(node, end.port), " is cabled to node ",
+                                          ToString(end.remote),
+                                          ", which the file does not describe: is it cut off?"));
+    }
+    const uint32_t other = it->second;
+    if (end.remote_port.value() == 0 || end.remote_port.value() > nodes_[other].port_count) {
+      return Error(
+          end.line,
+          absl::StrCat(PortName(node, end.port), " is cabled to ", PortName(other, end.remote_port),
+                       ", which has ports 1 to ", static_cast<int>(nodes_[other].port_count)));
+    }
+    if (other == node && end.remote_port == end.port) {
+      return Error(end.line, absl::StrCat(PortName(node, end.port), " is cabled to itself"));
+    }
+    const End* const peer = FindEnd(other, end.remote_port);
+    if (peer == nullptr || peer->remote != nodes_[node].guid || peer->remote_port != end.port) {
+      return OneSided(node, end, other, peer);
+    }
+    if (peer < &end) continue;
+    const LinkRate rate = end.rate == LinkRate{} ? peer->rate : end.rate;
+    const float capacity = end.capacity_gbps > 0 ? end.capacity_gbps : peer->capacity_gbps;
+    RETURN_IF_ERROR(Annotate(
+        builder_.AddLink(nodes_[node].guid, end.port, end.remote, end.remote_port, rate, capacity),
+        absl::StrCat(origin_, ":", end.line)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> TopologyAssembler::Finish() {
+  if (nodes_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        origin_,
+        ": no node in it: expected the text that ibnetdiscover or ibnetdiscover -p prints, "
+        "or an ibsim net file"));
+  }
+  for (uint32_t node = 0; node < nodes_.size(); ++node) RETURN_IF_ERROR(PairEnds(node));
+  absl::StatusOr<std::shared_ptr<const Fabric>> fabric = builder_.Build();
+  if (!fabric.ok()) return Annotate(fabric.status(), origin_);
+  return fabric;
+}
+
+}  // namespace coppice
