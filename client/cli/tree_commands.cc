@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/member_file.h"
@@ -40,14 +41,28 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   return absl::OkStatus();
 }
 
-int ShowTree(const Session& session, const absl::StatusOr<v1::Tree>& tree, bool summary) {
+int PrintJsonTree(Connection& connection, const v1::Tree& tree) {
+  EndpointNames names;
+  const absl::Status status =
+      ForEachPage(connection, connection.fabric(), &v1::Fabric::StubInterface::ListNodes,
+                  v1::ListNodesRequest(), [&](v1::ListNodesResponse& page) {
+                    for (const v1::Node& node : page.nodes()) {
+                      uint64_t guid = 0;
+                      if (!absl::SimpleHexAtoi(node.port_guid(), &guid)) continue;
+                      names[guid] = absl::StrCat(node.host(), "/", node.port());
+                    }
+                  });
+  if (!status.ok()) return Fail(status);
+  PrintTreeJson(std::cout, tree, names);
+  return 0;
+}
+
+int ShowTree(const Session& session, Connection& connection, const absl::StatusOr<v1::Tree>& tree,
+             bool summary) {
   if (!tree.ok()) return Fail(tree.status());
-  if (session.json) {
-    PrintTreeJson(std::cout, *tree);
-  } else {
-    PrintTreeSummary(std::cout, *tree);
-    if (!summary) PrintTreeNodes(std::cout, *tree);
-  }
+  if (session.json) return PrintJsonTree(connection, *tree);
+  PrintTreeSummary(std::cout, *tree);
+  if (!summary) PrintTreeNodes(std::cout, *tree);
   return 0;
 }
 
@@ -59,7 +74,7 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
   if (const absl::Status status = FillMembers(connection, options); !status.ok()) {
     return Fail(status);
   }
-  return ShowTree(session,
+  return ShowTree(session, connection,
                   connection.Call(connection.trees(), &TreesStub::CreateTree, options.request),
                   options.summary);
 }
@@ -94,10 +109,7 @@ absl::StatusOr<v1::Tree> Get(Connection& connection, const std::string& id, v1::
 int Explain(Session& session, Connection& connection, const std::string& id) {
   const auto tree = Get(connection, id, v1::TREE_VIEW_FULL);
   if (!tree.ok()) return Fail(tree.status());
-  if (session.json) {
-    PrintTreeJson(std::cout, *tree);
-    return 0;
-  }
+  if (session.json) return PrintJsonTree(connection, *tree);
   PrintTreeSummary(std::cout, *tree);
   PrintAlternatives(std::cout, *tree);
   return 0;
@@ -180,7 +192,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
     });
   };
   with_id("show", "One tree with its nodes", [](Session& s, Connection& c, const std::string& id) {
-    return ShowTree(s, Get(c, id, v1::TREE_VIEW_FULL), /*summary=*/false);
+    return ShowTree(s, c, Get(c, id, v1::TREE_VIEW_FULL), /*summary=*/false);
   });
   with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
   with_id("release", "Give back the tree and its entries", Release);

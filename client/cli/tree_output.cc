@@ -33,7 +33,12 @@ Json IdOrNull(const v1::Tree& tree, int node) {
   return node < 0 ? Json() : Json(NodeId(tree, node));
 }
 
-Json NodesJson(const v1::Tree& tree) {
+std::string EndpointName(const EndpointNames& names, uint64_t port_guid) {
+  const auto it = names.find(port_guid);
+  return it != names.end() ? it->second : GuidText(port_guid);
+}
+
+Json NodesJson(const v1::Tree& tree, const EndpointNames& names) {
   Json nodes = Json::array();
   for (int node = 0; node < tree.nodes().parents_size(); ++node) {
     const bool rank = IsRank(tree, node);
@@ -41,7 +46,7 @@ Json NodesJson(const v1::Tree& tree) {
     json["id"] = NodeId(tree, node);
     json["kind"] = rank ? "rank" : "switch";
     json["rank"] = rank ? Json(node) : Json();
-    json["endpoint"] = rank ? Json(GuidText(tree.nodes().endpoints(node))) : Json();
+    json["endpoint"] = rank ? Json(EndpointName(names, tree.nodes().endpoints(node))) : Json();
     json["parent"] = IdOrNull(tree, tree.nodes().parents(node));
     json["links"] = tree.nodes().links(node);
     nodes.push_back(std::move(json));
@@ -49,11 +54,13 @@ Json NodesJson(const v1::Tree& tree) {
   return nodes;
 }
 
-Json PhysicalJson(const v1::Tree& tree) {
+Json PhysicalJson(const v1::Tree& tree, const EndpointNames& names) {
   const v1::PhysicalTree& physical = tree.physical();
   const auto id = [&](int vertex) {
     const bool is_switch = vertex < static_cast<int>(physical.switch_count());
-    return absl::StrCat(is_switch ? "switch:" : "endpoint:", GuidText(physical.guids(vertex)));
+    const uint64_t guid = physical.guids(vertex);
+    return is_switch ? absl::StrCat("switch:", GuidText(guid))
+                     : absl::StrCat("endpoint:", EndpointName(names, guid));
   };
   Json json = Json::array();
   for (int vertex = 0; vertex < physical.guids_size(); ++vertex) {
@@ -103,7 +110,10 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
     const Entry entry = std::move(stack.back());
     stack.pop_back();
     out << entry.indent << NodeId(tree, entry.node);
-    if (entry.node != root) out << "  (" << tree.nodes().links(entry.node) << " links)";
+    if (entry.node != root) {
+      const uint32_t links = tree.nodes().links(entry.node);
+      out << "  (" << links << (links == 1 ? " link)" : " links)");
+    }
     out << "\n";
     const std::string indent = entry.indent + "  ";
     std::vector<int> leaves;
@@ -122,7 +132,7 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
 
 }  // namespace
 
-void PrintTreeJson(std::ostream& out, const v1::Tree& tree) {
+void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names) {
   Json json;
   json["tree"] = tree.id().empty() ? Json() : Json(tree.id());
   json["job"] = tree.job_id();
@@ -139,8 +149,8 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree) {
   json["reason"] = tree.reason();
   json["routes"] = Word(tree.route_kind());
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
-  json["nodes"] = NodesJson(tree);
-  if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree);
+  json["nodes"] = NodesJson(tree, names);
+  if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree, names);
   out << json.dump(2) << "\n";
 }
 

@@ -4,13 +4,19 @@
 #ifndef COPPICE_CLIENT_CLI_TREE_OUTPUT_H_
 #define COPPICE_CLIENT_CLI_TREE_OUTPUT_H_
 
+#include <cstdint>
 #include <iosfwd>
+#include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "coppice/v1/trees.pb.h"
 
 namespace coppice {
 
-void PrintTreeJson(std::ostream& out, const v1::Tree& tree);
+// Port GUID -> "host/port". An endpoint that is not in it is shown by its GUID.
+using EndpointNames = absl::flat_hash_map<uint64_t, std::string>;
+
+void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names);
 
 // Type, size, predicted times and the reason; a few lines.
 void PrintTreeSummary(std::ostream& out, const v1::Tree& tree);
