@@ -1,12 +1,16 @@
 // The objective: what a given tree costs on a given fabric, exactly (spec: beyond 1 and 2).
 //
-//   done(v)    = when v has processed its own data (cost 0) and its children's packets, one at a
-//                time in order of arrival, ties by node number, each theta + S*gamma
+//   start(i)   = max(arrival(i), start(i-1) + max(theta + S*gamma, S / B_port(i)))   i-th to arrive
+//   done(v)    = start(last) + theta + S*gamma; 0 for a leaf: its own data costs nothing
 //   arrival(c) = done(c) + phi(S) + sum of (l + w(u)) over the route c -> parent + S / B_min
 //   w(u)       = (MTU / B) * u / (2 (1 - u)), u capped at 0.99
 //
-// The same walk downwards gives the distribution, a node sending its copies one after another in
-// order of node number. A payload longer than one packet is one packet here (issue 2 pipelines it).
+// Packets that arrive together are taken in order of node number. Downwards a node sends its copies
+// one after another in order of node number: copy i leaves c_send after its start and the next one
+// starts max(c_send, S / B_port(i)) after it; then phi(S), the links and S / B_min as above. phi is
+// that of the node that forwards (child upwards, parent downwards), S / B_min is left out where the
+// profile's phi contains it, and B_port(i) is the capacity of the node's own port that packet i
+// enters or copy i leaves by. A payload longer than one packet is one packet here.
 #ifndef COPPICE_DAEMON_TREE_TREE_METRICS_H_
 #define COPPICE_DAEMON_TREE_TREE_METRICS_H_
 
@@ -25,9 +29,12 @@ namespace coppice {
 
 // What the edge from each node to its parent crosses, found once per tree and used for every size.
 struct EdgeCost {
-  uint32_t links_up = 0, links_down = 0;  // edge length each way; 0 at the root and within a host
-  float time_up_us = 0, time_down_us = 0; // sum of l + w(u), or same_host_us
+  uint32_t links_up = 0, links_down = 0;   // edge length each way; 0 at the root and within a host
+  float time_up_us = 0, time_down_us = 0;  // sum of l + w(u), or same_host_us
   float min_gbps_up = 0, min_gbps_down = 0;  // least capacity on the route; 0 within a host
+  // Capacity of the parent's port that the route up enters by, and the route down leaves by; a link
+  // of unknown capacity counts as the profile's port. 0 within a host or if that is unknown, too.
+  float port_gbps_up = 0, port_gbps_down = 0;
 };
 
 struct Prediction {
@@ -41,11 +48,17 @@ absl::StatusOr<std::vector<EdgeCost>> EdgeCosts(const Snapshot& snapshot,
                                                 const CostProfile& profile,
                                                 const AggregationTree& tree);
 
-// O(nodes log width). `edges` as EdgeCosts gives them.
+// The same into `edges`, with `path` as scratch space: a planner that compares many trees of one
+// communicator allocates once. After an error the contents of both are unspecified.
+absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
+                       const AggregationTree& tree, std::vector<ChannelIndex>& path,
+                       std::vector<EdgeCost>& edges);
+
+// O(nodes log width). `tree` is a tree (tree_check.h), `edges` as EdgeCosts gives them.
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload);
 
-// Weighted mean over a mix of sizes.
+// Weighted mean over a mix of sizes; weights are >= 0, and count as equal if all are 0.
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
                        absl::Span<const EdgeCost> edges, Operation operation,
                        absl::Span<const SizeShare> sizes);

@@ -1,0 +1,60 @@
+#include "daemon/tree/tree.h"
+
+#include <algorithm>
+
+namespace coppice {
+
+absl::string_view ToString(TreeType type) { return type == TreeType::kTypeI ? "I" : "II"; }
+
+absl::string_view ToString(TreeBuilder builder) {
+  switch (builder) {
+    case TreeBuilder::kKary:
+      return "kary";
+    case TreeBuilder::kKnomial:
+      return "knomial";
+    case TreeBuilder::kHierarchical:
+      return "hierarchical";
+    case TreeBuilder::kMinimumCost:
+      return "minimum-cost";
+  }
+  return "";
+}
+
+uint32_t AggregationTree::root() const {
+  const auto it = std::find(parents.begin(), parents.end(), kNoParent);
+  return static_cast<uint32_t>(it - parents.begin());
+}
+
+ChildLists ChildrenOf(absl::Span<const int32_t> parents) {
+  ChildLists lists;
+  lists.begin.assign(parents.size() + 1, 0);
+  for (const int32_t parent : parents) {
+    if (parent >= 0) ++lists.begin[parent + 1];
+  }
+  for (size_t i = 0; i < parents.size(); ++i) lists.begin[i + 1] += lists.begin[i];
+  lists.children.resize(lists.begin.back());
+  std::vector<uint32_t> next(lists.begin.begin(), lists.begin.end() - 1);
+  for (uint32_t node = 0; node < parents.size(); ++node) {
+    if (parents[node] >= 0) lists.children[next[parents[node]]++] = node;
+  }
+  return lists;
+}
+
+uint32_t Height(const AggregationTree& tree) {
+  if (tree.parents.empty()) return 0;
+  const ChildLists lists = ChildrenOf(tree.parents);
+  uint32_t height = 0;
+  std::vector<uint32_t> level = {tree.root()}, next;
+  while (true) {
+    next.clear();
+    for (const uint32_t node : level) {
+      const absl::Span<const uint32_t> children = lists.of(node);
+      next.insert(next.end(), children.begin(), children.end());
+    }
+    if (next.empty()) return height;
+    ++height;
+    level.swap(next);
+  }
+}
+
+}  // namespace coppice

@@ -1,0 +1,240 @@
+// The two walks of the objective, over nodes in breadth-first order: the children of a node then
+// stand side by side, so that both walks stream through flat arrays.
+#include "daemon/tree/tree_metrics.h"
+
+#include <algorithm>
+
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr double kMostUtilisation = 0.99;
+
+// Microseconds that `bytes` take at `gbps`; 0 where the rate is unknown.
+double TransferUs(uint64_t bytes, double gbps) {
+  return gbps > 0 ? static_cast<double>(bytes) * 8e-3 / gbps : 0;
+}
+
+struct RouteCost {
+  uint32_t links = 0;
+  double time_us = 0, min_gbps = 0, first_gbps = 0, last_gbps = 0;
+};
+
+// Sums l + w(u) over `path`.
+RouteCost CostOfRoute(const Snapshot& snapshot, const CostProfile& profile,
+                      const std::vector<ChannelIndex>& path) {
+  RouteCost cost;
+  cost.links = static_cast<uint32_t>(path.size());
+  if (path.empty()) {
+    cost.time_us = profile.same_host_us;
+    return cost;
+  }
+  for (const ChannelIndex channel : path) {
+    const double known = snapshot.fabric->capacity_gbps(channel);
+    const double gbps = known > 0 ? known : profile.port_gbps;
+    const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMostUtilisation);
+    cost.time_us += profile.link_us;
+    if (u > 0) cost.time_us += TransferUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u));
+    if (gbps > 0 && (cost.min_gbps == 0 || gbps < cost.min_gbps)) cost.min_gbps = gbps;
+    if (channel == path.front()) cost.first_gbps = gbps;
+    cost.last_gbps = gbps;
+  }
+  return cost;
+}
+
+// The tree's nodes in breadth-first order; those at positions [first[p], first[p] + count[p]) are
+// the children of the node at position p, in order of node number.
+struct BreadthFirst {
+  std::vector<uint32_t> node, first, count;
+};
+
+BreadthFirst Order(const AggregationTree& tree) {
+  const ChildLists lists = ChildrenOf(tree.parents);
+  const uint32_t nodes = tree.node_count();
+  BreadthFirst order;
+  order.node.reserve(nodes);
+  order.first.resize(nodes);
+  order.count.resize(nodes);
+  order.node.push_back(tree.root());
+  for (uint32_t p = 0; p < order.node.size(); ++p) {
+    const absl::Span<const uint32_t> children = lists.of(order.node[p]);
+    order.first[p] = static_cast<uint32_t>(order.node.size());
+    order.count[p] = static_cast<uint32_t>(children.size());
+    order.node.insert(order.node.end(), children.begin(), children.end());
+  }
+  return order;
+}
+
+struct Packet {
+  double arrival_us;
+  double spacing_us;  // least time from the start of the packet before it
+  uint32_t node;
+  bool operator<(const Packet& other) const {
+    return arrival_us != other.arrival_us ? arrival_us < other.arrival_us : node < other.node;
+  }
+};
+
+class Walker {
+ public:
+  Walker(const CostProfile& profile, const AggregationTree& tree, absl::Span<const EdgeCost> edges)
+      : profile_(profile), tree_(tree), edges_(edges), order_(Order(tree)) {}
+
+  Prediction Predict(const Payload& payload) {
+    Prediction prediction;
+    prediction.aggregate_us = Aggregate(payload.up_bytes, payload.reduced_bytes);
+    prediction.distribute_us = Distribute(payload.down_bytes);
+    prediction.total_us = profile_.init_us + prediction.aggregate_us + prediction.distribute_us;
+    return prediction;
+  }
+
+ private:
+  const NodeCost& CostOf(uint32_t node) const {
+    return tree_.IsRank(node) ? profile_.nic : profile_.switch_;
+  }
+
+  static double ForwardUs(const NodeCost& cost, uint64_t bytes) {
+    return cost.forward_us + static_cast<double>(bytes) * cost.forward_us_per_byte;
+  }
+
+  double SerialisationUs(uint64_t bytes, double min_gbps) const {
+    return profile_.forward_includes_serialisation ? 0 : TransferUs(bytes, min_gbps);
+  }
+
+  // done(root). Positions run backwards: children before their parents.
+  double Aggregate(uint64_t bytes, uint64_t reduced_bytes) {
+    packets_.resize(order_.node.size());
+    double done = 0;
+    for (size_t p = order_.node.size(); p-- > 0;) {
+      const uint32_t node = order_.node[p];
+      const NodeCost& cost = CostOf(node);
+      done = 0;
+      if (order_.count[p] > 0) {
+        const auto begin = packets_.begin() + order_.first[p];
+        const auto end = begin + order_.count[p];
+        if (!std::is_sorted(begin, end)) std::sort(begin, end);
+        double start = begin->arrival_us;
+        for (auto packet = begin + 1; packet != end; ++packet) {
+          start = std::max(packet->arrival_us, start + packet->spacing_us);
+        }
+        done = start + MatchUs(cost, reduced_bytes);
+      }
+      if (p == 0) break;
+      const EdgeCost& edge = edges_[node];
+      const double parent_match = MatchUs(CostOf(tree_.parents[node]), reduced_bytes);
+      packets_[p] = {.arrival_us = done + ForwardUs(cost, bytes) + edge.time_up_us +
+                                   SerialisationUs(bytes, edge.min_gbps_up),
+                     .spacing_us = std::max(parent_match, TransferUs(bytes, edge.port_gbps_up)),
+                     .node = node};
+    }
+    return done;
+  }
+
+  // The last node's time of receipt.
+  double Distribute(uint64_t bytes) {
+    ready_us_.assign(order_.node.size(), 0);
+    double last = 0;
+    for (size_t p = 0; p < order_.node.size(); ++p) {
+      const NodeCost& cost = CostOf(order_.node[p]);
+      const double forward = ForwardUs(cost, bytes);
+      double start = ready_us_[p];
+      last = std::max(last, start);
+      for (uint32_t c = order_.first[p]; c < order_.first[p] + order_.count[p]; ++c) {
+        const EdgeCost& edge = edges_[order_.node[c]];
+        ready_us_[c] = start + cost.send_us + forward + edge.time_down_us +
+                       SerialisationUs(bytes, edge.min_gbps_down);
+        start += std::max(cost.send_us, TransferUs(bytes, edge.port_gbps_down));
+      }
+    }
+    return last;
+  }
+
+  static double MatchUs(const NodeCost& cost, uint64_t reduced_bytes) {
+    return cost.match_us + static_cast<double>(reduced_bytes) * cost.reduce_us_per_byte;
+  }
+
+  const CostProfile& profile_;
+  const AggregationTree& tree_;
+  absl::Span<const EdgeCost> edges_;
+  BreadthFirst order_;
+  std::vector<Packet> packets_;   // [position]
+  std::vector<double> ready_us_;  // [position]
+};
+
+}  // namespace
+
+absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
+                       const AggregationTree& tree, std::vector<ChannelIndex>& path,
+                       std::vector<EdgeCost>& edges) {
+  edges.assign(tree.node_count(), EdgeCost{});
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    if (tree.parents[node] == AggregationTree::kNoParent) continue;
+    const VertexIndex child = tree.vertices[node];
+    const VertexIndex parent = tree.vertices[tree.parents[node]];
+    path.clear();
+    RETURN_IF_ERROR(snapshot.routes->Append(child, parent, path));
+    const RouteCost up = CostOfRoute(snapshot, profile, path);
+    path.clear();
+    RETURN_IF_ERROR(snapshot.routes->Append(parent, child, path));
+    const RouteCost down = CostOfRoute(snapshot, profile, path);
+    edges[node] = {.links_up = up.links,
+                   .links_down = down.links,
+                   .time_up_us = static_cast<float>(up.time_us),
+                   .time_down_us = static_cast<float>(down.time_us),
+                   .min_gbps_up = static_cast<float>(up.min_gbps),
+                   .min_gbps_down = static_cast<float>(down.min_gbps),
+                   .port_gbps_up = static_cast<float>(up.last_gbps),
+                   .port_gbps_down = static_cast<float>(down.first_gbps)};
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<EdgeCost>> EdgeCosts(const Snapshot& snapshot,
+                                                const CostProfile& profile,
+                                                const AggregationTree& tree) {
+  std::vector<ChannelIndex> path;
+  std::vector<EdgeCost> edges;
+  RETURN_IF_ERROR(EdgeCosts(snapshot, profile, tree, path, edges));
+  return edges;
+}
+
+Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
+                    absl::Span<const EdgeCost> edges, const Payload& payload) {
+  if (tree.parents.empty()) return {};
+  return Walker(profile, tree, edges).Predict(payload);
+}
+
+Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
+                       absl::Span<const EdgeCost> edges, Operation operation,
+                       absl::Span<const SizeShare> sizes) {
+  if (tree.parents.empty() || sizes.empty()) return {};
+  Walker walker(profile, tree, edges);
+  double total_weight = 0;
+  for (const SizeShare& share : sizes) total_weight += share.weight;
+  Prediction mean;
+  for (const SizeShare& share : sizes) {
+    const double weight =
+        total_weight > 0 ? share.weight / total_weight : 1.0 / static_cast<double>(sizes.size());
+    const Prediction one = walker.Predict(PayloadOf(operation, share.bytes));
+    mean.aggregate_us += weight * one.aggregate_us;
+    mean.distribute_us += weight * one.distribute_us;
+    mean.total_us += weight * one.total_us;
+  }
+  return mean;
+}
+
+uint32_t Radius(const AggregationTree& tree, absl::Span<const EdgeCost> edges) {
+  if (tree.parents.empty()) return 0;
+  const BreadthFirst order = Order(tree);
+  std::vector<uint32_t> links(order.node.size(), 0);
+  uint32_t radius = 0;
+  for (size_t p = 0; p < order.node.size(); ++p) {
+    radius = std::max(radius, links[p]);
+    for (uint32_t c = order.first[p]; c < order.first[p] + order.count[p]; ++c) {
+      links[c] = links[p] + edges[order.node[c]].links_up;
+    }
+  }
+  return radius;
+}
+
+}  // namespace coppice
