@@ -19,9 +19,9 @@ struct CapabilityRule {
   std::optional<std::string> description;  // shell pattern with * and ?, on the NodeDescription
   std::optional<uint32_t> vendor_id;
   std::optional<uint16_t> device_id;
-  uint32_t entries = 0;                    // in the switch; 0: cannot aggregate
-  uint32_t reserved = 0;                   // of these, held by others
-  uint32_t degree_limit = 0;               // most children in one tree
+  uint32_t entries = 0;       // in the switch; 0: cannot aggregate
+  uint32_t reserved = 0;      // of these, held by others
+  uint32_t degree_limit = 0;  // most children in one tree
 };
 
 // One record per switch, in index order: the first rule that matches, else entries 0.

@@ -5,12 +5,21 @@
 // Invariants
 // - A tree is answered as granted only after the store made it durable; entry counts in memory are
 //   never below what the store holds.
-// - Planning runs unlocked on a shared snapshot; a grant against a stale snapshot or against entries
+// - Planning runs unlocked on a shared snapshot; a grant against a stale snapshot or against
+// entries
 //   that went meanwhile is planned again, a bounded number of times, then ABORTED.
 // - A job that ends or expires takes its trees with it, in one mutation.
 //
 // Thread-safe. Callbacks run on the store's thread or, when nothing need be written or on error,
-// on the caller's; they must not block.
+// on the caller's; they must not block. How the parts divide the work: README.md.
+//
+// What the manager writes into the free fields of a TreeRecord
+// - sizes: [[8,1],[1048576,0.5]], bytes and weight.
+// - alternatives: [{"type":"I","builder":"kary","width":4,"total_us":9.5,"why_not":"..."},...];
+//   total_us is null where the tree could not be built.
+// - physical: pairs (GUID, position of the parent + 1, 0 for the root), parents before children;
+//   first the switches by node GUID, then the members' ports by port GUID, each port once. So the
+//   number of switches is the number of pairs less the number of distinct ports of the ranks.
 #ifndef COPPICE_DAEMON_MANAGER_MANAGER_H_
 #define COPPICE_DAEMON_MANAGER_MANAGER_H_
 
@@ -47,10 +56,10 @@ struct ManagerOptions {
 
 // The fabric as last published, immutable.
 struct FabricView {
-  std::shared_ptr<const Snapshot> snapshot;  // version >= 1
+  std::shared_ptr<const Snapshot> snapshot;              // version >= 1
   std::shared_ptr<const std::vector<int64_t>> link_ids;  // [link] id in the store
-  std::string source;                        // SubnetPort::Describe()
-  absl::Time swept;                          // when the sweep that produced it ended
+  std::string source;                                    // SubnetPort::Describe()
+  absl::Time swept;                                      // when the sweep that produced it ended
   absl::Duration sweep_duration;
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   bool has_subnet_manager = true;
@@ -73,16 +82,16 @@ struct RegisterJobArgs {
 
 struct JobView {
   std::shared_ptr<const JobRecord> record;
-  absl::Duration lease_left;           // zero unless active
+  absl::Duration lease_left;  // zero unless active
   uint32_t tree_count = 0;
 };
 
 struct CreateTreeArgs {
   JobId job;
   std::string request_id;
-  std::vector<uint32_t> ranks;         // of the job; empty: all
+  std::vector<uint32_t> ranks;  // of the job; empty: all
   Operation operation = Operation::kAllreduce;
-  std::vector<SizeShare> sizes;        // empty: 8 B
+  std::vector<SizeShare> sizes;  // empty: 8 B
   std::optional<TreeType> type;
   std::optional<TreeBuilder> builder;
   std::optional<uint32_t> width, nic_degree;
@@ -99,10 +108,10 @@ struct TreeView {
 struct DaemonCounts {
   uint32_t active_jobs = 0, granted_trees = 0;
   uint64_t entries_total = 0, entries_taken = 0;
-  std::string last_sweep_error;        // empty: the last sweep went well
+  std::string last_sweep_error;  // empty: the last sweep went well
 };
 
-class Manager {
+class Manager final {
  public:
   template <class T>
   using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
@@ -112,43 +121,58 @@ class Manager {
   static absl::StatusOr<std::unique_ptr<Manager>> Create(Store* store, SubnetPort* port,
                                                          const Clock* clock,
                                                          ManagerOptions options);
-  virtual ~Manager() = default;
+  // Stops, then waits for the store to answer what was submitted. No other call may be under way.
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
 
   // Starts the threads that sweep (at once, then by period) and that end expired leases. Stop joins
   // them and refuses nothing: calls in flight finish. Both idempotent.
-  virtual void Start() = 0;
-  virtual void Stop() = 0;
+  void Start();
+  void Stop();
 
   // --- Fabric ---
   // Null before the first successful sweep.
-  virtual std::shared_ptr<const FabricView> fabric() const = 0;
+  std::shared_ptr<const FabricView> fabric() const;
   // Sweeps now, or joins the sweep under way, and publishes; blocks. A failed sweep leaves the
   // published view as it is. Errors: as SubnetPort::Sweep and Store.
-  virtual absl::StatusOr<std::shared_ptr<const FabricView>> Sweep() = 0;
+  absl::StatusOr<std::shared_ptr<const FabricView>> Sweep();
   // Of every switch of the published fabric, in index order. Empty before the first sweep.
-  virtual std::vector<SwitchEntries> Entries() const = 0;
+  std::vector<SwitchEntries> Entries() const;
   // Trees with an entry in that switch, ascending.
-  virtual std::vector<TreeId> TreesOfSwitch(Guid guid) const = 0;
-  virtual DaemonCounts Counts() const = 0;
-  virtual absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) = 0;
-  virtual const CostProfile& profile() const = 0;
+  std::vector<TreeId> TreesOfSwitch(Guid guid) const;
+  DaemonCounts Counts() const;
+  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
+  const CostProfile& profile() const;
 
   // --- Jobs --- (status codes: proto/coppice/v1/jobs.proto)
-  virtual void RegisterJob(RegisterJobArgs args, Callback<JobView> done) = 0;
-  virtual absl::StatusOr<JobView> GetJob(JobId id) = 0;
-  virtual std::vector<JobView> ListJobs(JobId after, size_t limit) const = 0;
+  void RegisterJob(RegisterJobArgs args, Callback<JobView> done);
+  absl::StatusOr<JobView> GetJob(JobId id);
+  std::vector<JobView> ListJobs(JobId after, size_t limit) const;
   // Renews the lease; returns the job's state (kEnded and kExpired are not errors). NOT_FOUND.
-  virtual absl::StatusOr<JobView> KeepAlive(JobId id) = 0;
+  absl::StatusOr<JobView> KeepAlive(JobId id);
   // The number of trees that were released. Ending an ended job is OK and gives 0.
-  virtual void EndJob(JobId id, Callback<uint32_t> done) = 0;
+  void EndJob(JobId id, Callback<uint32_t> done);
 
   // --- Trees --- (status codes: proto/coppice/v1/trees.proto)
-  virtual void CreateTree(CreateTreeArgs args, Callback<TreeView> done) = 0;
-  virtual absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args) = 0;
-  virtual absl::StatusOr<TreeView> GetTree(TreeId id) const = 0;
+  void CreateTree(CreateTreeArgs args, Callback<TreeView> done);
+  absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args);
+  absl::StatusOr<TreeView> GetTree(TreeId id) const;
   // Granted trees by id, of one job or (JobId 0) of all.
-  virtual std::vector<TreeView> ListTrees(JobId job, TreeId after, size_t limit) const = 0;
-  virtual void ReleaseTree(TreeId id, Callback<TreeId> done) = 0;
+  std::vector<TreeView> ListTrees(JobId job, TreeId after, size_t limit) const;
+  void ReleaseTree(TreeId id, Callback<TreeId> done);
+
+  // --- What the threads of Start do, for whoever turns the clock by hand ---
+  // Ends all jobs whose lease has run out, without waiting for the store; returns the time until
+  // the next lease ends at the earliest (infinite: no active job).
+  absl::Duration ExpireLeases();
+  // Writes what was granted, released and refused since the last call as events.
+  void FlushActivity();
+
+ private:
+  class Parts;
+  explicit Manager(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
 };
 
 // Finds the endpoint that a user names: host name (its first cabled port), "host/port", or a port

@@ -1,0 +1,47 @@
+#include "daemon/manager/activity.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace coppice {
+
+void Activity::Refused(absl::Span<const RefusedSwitch> switches) {
+  ++refused_;
+  for (const RefusedSwitch& full : switches) {
+    if (full.entries_total == 0) continue;  // it cannot aggregate at all: no entry went
+    Refusals& refusals = by_switch_[full.guid];
+    refusals.entries_total = full.entries_total;
+    ++refusals.count;
+  }
+}
+
+std::vector<EventRecord> Activity::Take(absl::Time now) {
+  std::vector<EventRecord> events;
+  if (granted_ + released_ + refused_ > 0) {
+    events.push_back(
+        {0, now, "info", "trees.changed", "trees",
+         absl::StrCat("since the last such event ", granted_, " trees were granted, ", released_,
+                      " released, ", refused_, " refused for want of entries")});
+  }
+  size_t named = 0;
+  for (const auto& [guid, refusals] : by_switch_) {
+    if (++named > kMaxSwitches) {
+      events.push_back(
+          {0, now, "warning", "entries.exhausted", "fabric",
+           absl::StrCat(by_switch_.size() - kMaxSwitches,
+                        " more switches had no entry left; see `coppicectl entries`")});
+      break;
+    }
+    events.push_back({0, now, "warning", "entries.exhausted",
+                      absl::StrCat("switch:", ToString(guid)),
+                      absl::StrCat("none of its ", refusals.entries_total, " entries was free for ",
+                                   refusals.count, " trees that asked for one")});
+  }
+  granted_ = released_ = refused_ = 0;
+  by_switch_.clear();
+  return events;
+}
+
+}  // namespace coppice

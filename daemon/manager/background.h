@@ -1,0 +1,54 @@
+// The daemon's own two threads: one sweeps at once and by period, one ends expired leases and
+// writes the activity. They are only timers; what they do is handed in.
+#ifndef COPPICE_DAEMON_MANAGER_BACKGROUND_H_
+#define COPPICE_DAEMON_MANAGER_BACKGROUND_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "absl/time/time.h"
+
+namespace coppice {
+
+// Thread-safe.
+class Background {
+ public:
+  struct Duties {
+    std::function<bool()> sweep;             // true: it went well
+    std::function<absl::Duration()> expire;  // returns the time until it is due again
+    std::function<void()> flush;
+  };
+
+  Background(Duties duties, absl::Duration sweep_period);
+  ~Background() { Stop(); }
+
+  // Both idempotent. Stop joins; it waits for a sweep under way.
+  void Start();
+  void Stop();
+  // `expire` may be due earlier than it said. Never blocks for long.
+  void Wake();
+
+ private:
+  void SweepLoop();
+  void LeaseLoop();
+  // Until `wait` has passed, the flag is set, or Stop; true unless Stop.
+  bool Sleep(std::unique_lock<std::mutex>& lock, absl::Duration wait, bool& flag);
+
+  const Duties duties_;
+  const absl::Duration sweep_period_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  // Guarded by mu_.
+  bool running_ = false;
+  bool stopping_ = false;
+  bool leases_woken_ = false;
+  bool never_ = false;  // the flag of those whom nothing wakes
+  std::thread sweeper_, leaser_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_BACKGROUND_H_

@@ -1,0 +1,248 @@
+#include "daemon/manager/grants.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/tree_request.h"
+
+namespace coppice {
+namespace {
+
+absl::Status JobIsEnding(JobId id) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", id.value(), " is ending; no tree can be granted to it, register a new job"));
+}
+
+}  // namespace
+
+Grants::Grants(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
+               Jobs* jobs)
+    : calls_(calls), clock_(clock), tables_(tables), options_(options), jobs_(jobs) {}
+
+absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
+  std::lock_guard lock(tables_->mu);
+  tables_->trees.set_last(last);
+  for (TreeRecord& record : trees) {
+    auto tree = std::make_shared<GrantedTree>();
+    tree->job = tables_->jobs.Find(record.job);
+    if (tree->job == nullptr) {
+      return absl::DataLossError(absl::StrCat("tree ", record.id.value(), " belongs to job ",
+                                              record.job.value(), ", which is not active"));
+    }
+    tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
+    tables_->entries.Restore(record.id, record.switches);
+    tree->record = std::make_shared<const TreeRecord>(std::move(record));
+    tables_->trees.Add(std::move(tree));
+  }
+  return absl::OkStatus();
+}
+
+// The job, with one tree in flight; or null, and `done` was called or waits.
+std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerprint,
+                                   Manager::Callback<TreeView>& done) {
+  using Turn = NamedRequests<TreeId, TreeView>::Turn;
+  absl::StatusOr<TreeView> answer = absl::OkStatus();
+  {
+    std::lock_guard lock(tables_->mu);
+    const std::shared_ptr<Job> job = tables_->jobs.Find(args.job);
+    if (job != nullptr) {
+      const Turn turn = job->tree_requests.Peek(args.request_id, fingerprint);
+      if (job->ending) {
+        answer = JobIsEnding(args.job);
+      } else if (turn == Turn::kMisused) {
+        answer = job->tree_requests.MisusedError(args.request_id);
+      } else if (turn == Turn::kWait) {
+        job->tree_requests.Wait(args.request_id, std::move(done));
+        return nullptr;
+      } else if (turn == Turn::kDone) {
+        answer = tables_->ViewOf(*tables_->trees.Find(job->tree_requests.IdOf(args.request_id)));
+      } else if (job->trees.size() + job->trees_in_flight >= options_->max_trees_per_job) {
+        answer = absl::ResourceExhaustedError(absl::StrCat(
+            "job ", args.job.value(), " holds ", job->trees.size() + job->trees_in_flight,
+            " trees, the daemon's max_trees_per_job is ", options_->max_trees_per_job,
+            "; release some first"));
+      } else {
+        job->tree_requests.Begin(args.request_id, fingerprint);
+        ++job->trees_in_flight;
+        return job;
+      }
+    } else {
+      answer = absl::NotFoundError("");  // the store knows better, without the lock
+    }
+  }
+  if (absl::IsNotFound(answer.status())) answer = jobs_->WhyNotActive(args.job);
+  done(std::move(answer));
+  return nullptr;
+}
+
+void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
+  if (absl::Status status = CheckTreeRequest(args); !status.ok()) return done(std::move(status));
+  const uint64_t fingerprint = FingerprintOf(args);
+  const std::shared_ptr<Job> job = Admit(args, fingerprint, done);
+  if (job == nullptr) return;
+  absl::StatusOr<Reserved> reserved = PlanAndReserve(job, args, fingerprint);
+  if (!reserved.ok()) return FailGrant(*job, args.request_id, reserved.status(), std::move(done));
+  GrantTree mutation{*reserved->record};
+  calls_->Submit(std::move(mutation), [this, reserved = *std::move(reserved),
+                                       callback = std::move(done)](absl::Status status) mutable {
+    OnGranted(reserved, std::move(status), std::move(callback));
+  });
+}
+
+absl::StatusOr<Grants::Basis> Grants::TakeBasis(Job& job, DraftScratch& scratch) {
+  Basis basis;
+  {
+    std::lock_guard lock(tables_->mu);
+    if (tables_->view == nullptr) return NoFabricError();
+    basis = {tables_->view, job.resolved};
+    const absl::Span<const SwitchCapacity> capacity = tables_->entries.capacity();
+    scratch.capacity.assign(capacity.begin(), capacity.end());
+  }
+  const Fabric& fabric = *basis.view->snapshot->fabric;
+  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
+    basis.endpoints = ResolveAll(fabric, *job.record);
+    std::lock_guard lock(tables_->mu);
+    job.resolved = basis.endpoints;
+  }
+  return basis;
+}
+
+absl::StatusOr<TreeDraft> Grants::Plan(const Basis& basis, const Job& job,
+                                       const CreateTreeArgs& args, DraftScratch& scratch) {
+  std::vector<RefusedSwitch> full;
+  absl::StatusOr<TreeDraft> draft =
+      DraftTree(*basis.view, options_->profile, *job.record, *basis.endpoints, args, scratch, full);
+  if (absl::IsResourceExhausted(draft.status())) {
+    std::lock_guard lock(tables_->mu);
+    tables_->activity.Refused(full);
+  }
+  return draft;
+}
+
+absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Job>& job,
+                                                        const CreateTreeArgs& args,
+                                                        uint64_t fingerprint) {
+  const ScratchPool::Loan scratch(scratches_);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    ASSIGN_OR_RETURN(const Basis basis, TakeBasis(*job, *scratch));
+    ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
+    draft.record.request_id = args.request_id;
+    draft.record.request_fingerprint = fingerprint;
+    draft.record.created = clock_->Now();
+    ASSIGN_OR_RETURN(const bool reserved, TryReserve(*job, basis, draft));
+    if (!reserved) continue;
+    return Reserved{job, std::make_shared<const TreeRecord>(std::move(draft.record)),
+                    basis.view->snapshot->routes->kind()};
+  }
+  return absl::AbortedError(absl::StrCat("the fabric or its free entries moved during ",
+                                         kMaxAttempts, " attempts to plan a tree for job ",
+                                         args.job.value(), "; call again"));
+}
+
+// False: what was planned on is gone. Otherwise the draft has its id and holds its entries.
+absl::StatusOr<bool> Grants::TryReserve(const Job& job, const Basis& basis, TreeDraft& draft) {
+  std::lock_guard lock(tables_->mu);
+  if (job.ending) return JobIsEnding(job.record->id);
+  if (tables_->view->snapshot != basis.view->snapshot) return false;
+  if (!tables_->entries.Reserve(draft.switches)) return false;
+  draft.record.id = tables_->trees.TakeId();
+  return true;
+}
+
+void Grants::OnGranted(const Reserved& reserved, absl::Status status,
+                       Manager::Callback<TreeView> done) {
+  Job& job = *reserved.job;
+  const TreeRecord& record = *reserved.record;
+  if (!status.ok()) {
+    {
+      std::lock_guard lock(tables_->mu);
+      tables_->entries.Cancel(record.switches);
+    }
+    return FailGrant(job, record.request_id, status, std::move(done));
+  }
+  auto tree = std::make_shared<GrantedTree>();
+  tree->record = reserved.record;
+  tree->job = reserved.job;
+  tree->route_kind = reserved.route_kind;
+  TreeView view{reserved.record, job.record, reserved.route_kind};
+  std::vector<Manager::Callback<TreeView>> waiters;
+  {
+    std::lock_guard lock(tables_->mu);
+    --job.trees_in_flight;
+    tables_->entries.Settle(record.id, record.switches);
+    tables_->trees.Add(std::move(tree));
+    tables_->activity.Granted();
+    waiters = job.tree_requests.Succeed(record.request_id, record.id);
+  }
+  for (Manager::Callback<TreeView>& waiter : waiters) waiter(view);
+  done(std::move(view));
+}
+
+void Grants::FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
+                       Manager::Callback<TreeView> done) {
+  std::vector<Manager::Callback<TreeView>> waiters;
+  {
+    std::lock_guard lock(tables_->mu);
+    --job.trees_in_flight;
+    waiters = job.tree_requests.Fail(request_id);
+  }
+  for (Manager::Callback<TreeView>& waiter : waiters) waiter(status);
+  done(status);
+}
+
+absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
+  RETURN_IF_ERROR(CheckTreeRequest(args));
+  std::shared_ptr<Job> job;
+  {
+    std::lock_guard lock(tables_->mu);
+    job = tables_->jobs.Find(args.job);
+    if (job != nullptr && job->ending) return JobIsEnding(args.job);
+  }
+  if (job == nullptr) return jobs_->WhyNotActive(args.job);
+  const ScratchPool::Loan scratch(scratches_);
+  ASSIGN_OR_RETURN(const Basis basis, TakeBasis(*job, *scratch));
+  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
+  draft.record.created = clock_->Now();
+  return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
+                  basis.view->snapshot->routes->kind()};
+}
+
+void Grants::Release(TreeId id, Manager::Callback<TreeId> done) {
+  std::unique_lock lock(tables_->mu);
+  std::shared_ptr<GrantedTree> tree = tables_->trees.Find(id);
+  if (tree == nullptr) {
+    lock.unlock();
+    return done(NoSuchTree(id));
+  }
+  tree->release_waiters.push_back(std::move(done));
+  if (tree->releasing) return;  // answered together with the one that came first
+  tree->releasing = true;
+  const JobId job = tree->record->job;
+  lock.unlock();
+  calls_->Submit(ReleaseTree{id, job}, [this, tree = std::move(tree)](absl::Status status) {
+    OnReleased(*tree, status);
+  });
+}
+
+void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
+  const TreeId id = tree.record->id;
+  std::vector<Manager::Callback<TreeId>> waiters;
+  {
+    std::lock_guard lock(tables_->mu);
+    tree.releasing = false;
+    waiters = std::exchange(tree.release_waiters, {});
+    // NOT_FOUND: the store released it before, with its job or by a write reported as failed.
+    const bool gone = status.ok() || absl::IsNotFound(status);
+    if (gone && tables_->trees.Find(id) != nullptr) tables_->RemoveTree(tree);
+  }
+  for (Manager::Callback<TreeId>& done : waiters) {
+    if (status.ok()) {
+      done(id);
+    } else {
+      done(absl::IsNotFound(status) ? NoSuchTree(id) : status);
+    }
+  }
+}
+
+}  // namespace coppice

@@ -1,0 +1,57 @@
+#include "daemon/manager/job_table.h"
+
+namespace coppice {
+
+std::shared_ptr<Job> JobTable::Find(JobId id) const {
+  const auto it = jobs_.find(id);
+  return it == jobs_.end() ? nullptr : it->second;
+}
+
+void JobTable::Add(std::shared_ptr<Job> job) {
+  job->queued_deadline = job->deadline;
+  queue_.insert({job->queued_deadline, job->record->id});
+  jobs_.emplace(job->record->id, std::move(job));
+}
+
+void JobTable::Remove(Job& job) {
+  Unqueue(job);
+  registrations.Forget(job.record->request_id);
+  jobs_.erase(job.record->id);
+}
+
+std::vector<std::shared_ptr<Job>> JobTable::List(JobId after, size_t limit) const {
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (auto it = jobs_.upper_bound(after); it != jobs_.end() && jobs.size() < limit; ++it) {
+    jobs.push_back(it->second);
+  }
+  return jobs;
+}
+
+std::vector<std::shared_ptr<Job>> JobTable::TakeExpired(absl::Duration now) {
+  std::vector<std::shared_ptr<Job>> expired;
+  while (!queue_.empty() && queue_.begin()->first <= now) {
+    const std::shared_ptr<Job> job = jobs_.at(queue_.begin()->second);
+    queue_.erase(queue_.begin());
+    if (job->deadline > now) {  // renewed since it was queued
+      job->queued_deadline = job->deadline;
+      queue_.insert({job->queued_deadline, job->record->id});
+    } else if (!job->ending) {
+      job->ending = true;
+      expired.push_back(job);
+    }
+    // One that is ending already is off the queue until Requeue.
+  }
+  return expired;
+}
+
+void JobTable::Requeue(Job& job, absl::Duration deadline) {
+  Unqueue(job);
+  job.queued_deadline = deadline;
+  queue_.insert({deadline, job.record->id});
+}
+
+absl::Duration JobTable::NextDeadline() const {
+  return queue_.empty() ? absl::InfiniteDuration() : queue_.begin()->first;
+}
+
+}  // namespace coppice

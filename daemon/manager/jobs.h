@@ -1,0 +1,73 @@
+// The use cases of jobs: register, look up, keep alive, end, expire. A job's end takes its trees
+// with it in one mutation.
+//
+//               RegisterJob                EndJob or lease over
+//   (none) --PutJob durable--> active --ending--EndJob durable--> ended | expired
+//                                ^-----store failed------+         (in the store only)
+//
+// While a job is ending no tree can be granted to it: the reservation refuses it, and a grant that
+// was reserved before but reaches the store later is refused there.
+#ifndef COPPICE_DAEMON_MANAGER_JOBS_H_
+#define COPPICE_DAEMON_MANAGER_JOBS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/tables.h"
+
+namespace coppice {
+
+// Thread-safe. Methods as Manager's of the same name.
+class Jobs {
+ public:
+  // `on_deadline` is called, on any thread and without a lock, when a deadline was added that may
+  // be the earliest.
+  Jobs(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
+       std::function<void()> on_deadline);
+
+  // Enters the jobs of an earlier run; their leases start now.
+  void Restore(std::vector<JobRecord> jobs, JobId last);
+
+  void Register(RegisterJobArgs args, Manager::Callback<JobView> done);
+  absl::StatusOr<JobView> Get(JobId id);
+  std::vector<JobView> List(JobId after, size_t limit) const;
+  absl::StatusOr<JobView> KeepAlive(JobId id);
+  void End(JobId id, Manager::Callback<uint32_t> done);
+  absl::Duration ExpireLeases();
+
+  // Why a job is not in the table: NOT_FOUND, or FAILED_PRECONDITION with its state. Asks the
+  // store; not with the lock held.
+  absl::Status WhyNotActive(JobId id);
+
+ private:
+  absl::Status CheckArgs(const RegisterJobArgs& args) const;
+  JobView ViewOf(const Job& job) const;
+  absl::StatusOr<JobRecord> FromStore(JobId id);
+  absl::StatusOr<JobRecord> MakeRecord(RegisterJobArgs& args, const FabricView& view,
+                                       uint64_t fingerprint) const;
+  void OnRegistered(std::shared_ptr<const JobRecord> record, absl::Status status,
+                    Manager::Callback<JobView> done);
+  void FailRegistration(const std::string& request_id, const absl::Status& status,
+                        Manager::Callback<JobView> done);
+  void SubmitEnd(std::shared_ptr<Job> job, JobState state);
+  void OnEnded(Job& job, JobState state, const absl::Status& status);
+  void Announce(const JobRecord& job, absl::string_view severity, absl::string_view kind,
+                std::string message);
+
+  StoreCalls* const calls_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const ManagerOptions* const options_;
+  const std::function<void()> on_deadline_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_JOBS_H_

@@ -1,0 +1,167 @@
+#include "daemon/manager/manager.h"
+
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/background.h"
+#include "daemon/manager/grants.h"
+#include "daemon/manager/jobs.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/tables.h"
+#include "daemon/manager/topology.h"
+
+namespace coppice {
+
+class Manager::Parts {
+ public:
+  Parts(Store* store, SubnetPort* port, const Clock* wall_clock, ManagerOptions given,
+        uint64_t last_version)
+      : options(std::move(given)),
+        clock(wall_clock),
+        calls(store),
+        topology(&calls, port, clock, &tables, options.capability_rules, last_version),
+        jobs(&calls, clock, &tables, &options, [this] { background.Wake(); }),
+        grants(&calls, clock, &tables, &options, &jobs),
+        background({[this] { return topology.Sweep().ok(); },
+                    [this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }},
+                   options.sweep_period) {}
+
+  ~Parts() {
+    Stop();
+    calls.AwaitAll();  // the last callbacks use what is destroyed next
+  }
+
+  void Stop() {
+    background.Stop();
+    FlushActivity();
+  }
+
+  void FlushActivity() {
+    std::vector<EventRecord> events;
+    {
+      std::lock_guard lock(tables.mu);
+      events = tables.activity.Take(clock->Now());
+    }
+    for (EventRecord& event : events) calls.Append(std::move(event));
+  }
+
+  const ManagerOptions options;
+  const Clock* const clock;
+  Tables tables;
+  StoreCalls calls;
+  Topology topology;
+  Jobs jobs;
+  Grants grants;
+  Background background;
+};
+
+Manager::Manager(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Manager::~Manager() = default;
+
+absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPort* port,
+                                                         const Clock* clock,
+                                                         ManagerOptions options) {
+  ASSIGN_OR_RETURN(StoredState state, store->Load());
+  auto parts =
+      std::make_unique<Parts>(store, port, clock, std::move(options), state.last_fabric_version);
+  {
+    std::lock_guard lock(parts->tables.mu);
+    parts->tables.entries.SetCapabilities(state.entries);
+  }
+  parts->jobs.Restore(std::move(state.jobs), state.last_job);
+  RETURN_IF_ERROR(parts->grants.Restore(std::move(state.trees), state.last_tree));
+  return std::unique_ptr<Manager>(new Manager(std::move(parts)));
+}
+
+void Manager::Start() { parts_->background.Start(); }
+void Manager::Stop() { parts_->Stop(); }
+absl::Duration Manager::ExpireLeases() { return parts_->jobs.ExpireLeases(); }
+void Manager::FlushActivity() { parts_->FlushActivity(); }
+
+std::shared_ptr<const FabricView> Manager::fabric() const {
+  std::lock_guard lock(parts_->tables.mu);
+  return parts_->tables.view;
+}
+
+absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() {
+  return parts_->topology.Sweep();
+}
+
+std::vector<SwitchEntries> Manager::Entries() const {
+  std::vector<SwitchEntries> entries;
+  std::lock_guard lock(parts_->tables.mu);
+  if (parts_->tables.view == nullptr) return entries;
+  const Fabric& fabric = *parts_->tables.view->snapshot->fabric;
+  entries.reserve(fabric.switch_count());
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    const EntryUse use = parts_->tables.entries.Use(fabric.switch_info(SwitchIndex(s)).guid);
+    entries.push_back({SwitchIndex(s), use.capability.entries_total,
+                       use.capability.entries_reserved, use.entries_taken,
+                       use.capability.degree_limit});
+  }
+  return entries;
+}
+
+std::vector<TreeId> Manager::TreesOfSwitch(Guid guid) const {
+  std::lock_guard lock(parts_->tables.mu);
+  return parts_->tables.entries.TreesOf(guid);
+}
+
+DaemonCounts Manager::Counts() const {
+  DaemonCounts counts;
+  counts.last_sweep_error = parts_->topology.last_error();
+  std::lock_guard lock(parts_->tables.mu);
+  counts.active_jobs = static_cast<uint32_t>(parts_->tables.jobs.size());
+  counts.granted_trees = static_cast<uint32_t>(parts_->tables.trees.size());
+  counts.entries_total = parts_->tables.entries.entries_total();
+  counts.entries_taken = parts_->tables.entries.entries_taken();
+  return counts;
+}
+
+absl::StatusOr<std::vector<EventRecord>> Manager::Events(const EventFilter& filter) {
+  return parts_->calls.store().Events(filter);
+}
+
+const CostProfile& Manager::profile() const { return parts_->options.profile; }
+
+void Manager::RegisterJob(RegisterJobArgs args, Callback<JobView> done) {
+  parts_->jobs.Register(std::move(args), std::move(done));
+}
+absl::StatusOr<JobView> Manager::GetJob(JobId id) { return parts_->jobs.Get(id); }
+std::vector<JobView> Manager::ListJobs(JobId after, size_t limit) const {
+  return parts_->jobs.List(after, limit);
+}
+absl::StatusOr<JobView> Manager::KeepAlive(JobId id) { return parts_->jobs.KeepAlive(id); }
+void Manager::EndJob(JobId id, Callback<uint32_t> done) { parts_->jobs.End(id, std::move(done)); }
+
+void Manager::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
+  parts_->grants.Create(std::move(args), std::move(done));
+}
+absl::StatusOr<TreeView> Manager::AdviseTree(const CreateTreeArgs& args) {
+  return parts_->grants.Advise(args);
+}
+
+absl::StatusOr<TreeView> Manager::GetTree(TreeId id) const {
+  std::lock_guard lock(parts_->tables.mu);
+  const std::shared_ptr<GrantedTree> tree = parts_->tables.trees.Find(id);
+  if (tree == nullptr) return NoSuchTree(id);
+  return parts_->tables.ViewOf(*tree);
+}
+
+std::vector<TreeView> Manager::ListTrees(JobId job, TreeId after, size_t limit) const {
+  std::vector<TreeView> views;
+  const Tables& tables = parts_->tables;
+  std::lock_guard lock(tables.mu);
+  const std::shared_ptr<Job> of_job = job == JobId() ? nullptr : tables.jobs.Find(job);
+  if (job != JobId() && of_job == nullptr) return views;  // jobs that are over hold no trees
+  for (const std::shared_ptr<GrantedTree>& tree : tables.trees.List(of_job.get(), after, limit)) {
+    views.push_back(tables.ViewOf(*tree));
+  }
+  return views;
+}
+
+void Manager::ReleaseTree(TreeId id, Callback<TreeId> done) {
+  parts_->grants.Release(id, std::move(done));
+}
+
+}  // namespace coppice

@@ -1,0 +1,45 @@
+#include "daemon/manager/store_calls.h"
+
+#include <utility>
+
+#include "daemon/base/log.h"
+
+namespace coppice {
+
+void StoreCalls::Submit(Mutation mutation, Store::Done done) {
+  {
+    std::lock_guard lock(mu_);
+    ++waiting_;
+  }
+  store_->Submit(std::move(mutation),
+                 [this, callback = std::move(done)](absl::Status status) mutable {
+                   {
+                     // What the callback holds goes before it counts as answered.
+                     Store::Done last = std::move(callback);
+                     std::move(last)(std::move(status));
+                   }
+                   End();
+                 });
+}
+
+void StoreCalls::Append(EventRecord event) {
+  const std::string kind = event.kind;
+  AppendEvents mutation;
+  mutation.events.push_back(std::move(event));
+  Submit(std::move(mutation), [kind](absl::Status status) {
+    if (!status.ok()) spdlog::warn("event {} is lost: {}", kind, status.ToString());
+  });
+}
+
+void StoreCalls::AwaitAll() {
+  std::unique_lock lock(mu_);
+  idle_.wait(lock, [this] { return waiting_ == 0; });
+}
+
+void StoreCalls::End() {
+  // Notified under the lock: the waiter may destroy this as soon as it can take it.
+  std::lock_guard lock(mu_);
+  if (--waiting_ == 0) idle_.notify_all();
+}
+
+}  // namespace coppice

@@ -1,0 +1,53 @@
+// Everything that changes in the daemon, behind one lock. Sections under it are short: look-ups,
+// counts and pointers; never planning, never the store, never a caller's callback.
+#ifndef COPPICE_DAEMON_MANAGER_TABLES_H_
+#define COPPICE_DAEMON_MANAGER_TABLES_H_
+
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/manager/activity.h"
+#include "daemon/manager/entry_ledger.h"
+#include "daemon/manager/job_table.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/tree_table.h"
+
+namespace coppice {
+
+// What every use case that needs a fabric answers before the first sweep.
+inline absl::Status NoFabricError() {
+  return absl::UnavailableError("no fabric is known yet: the first sweep has not ended; try again");
+}
+
+inline absl::Status NoSuchTree(TreeId id) {
+  return absl::NotFoundError(
+      absl::StrCat("no tree ", id.value(), " is granted; it was released or never existed"));
+}
+
+struct Tables {
+  mutable std::mutex mu;  // std, not absl: ThreadSanitizer does not see through Debian's Abseil
+  // All guarded by mu.
+  JobTable jobs;
+  TreeTable trees;
+  EntryLedger entries;
+  Activity activity;
+  std::shared_ptr<const FabricView> view;  // null before the first sweep
+
+  // What every grant and every end needs of one tree: out of all tables at once.
+  void RemoveTree(const GrantedTree& tree) {
+    entries.Release(tree.record->id, tree.record->switches);
+    trees.Remove(tree);
+    activity.Released(1);
+  }
+  // A view's own copy of what may change meanwhile.
+  TreeView ViewOf(const GrantedTree& tree) const {
+    const RouteKind present = view ? view->snapshot->routes->kind() : RouteKind::kShortestPath;
+    return {tree.record, tree.job->record, tree.route_kind.value_or(present)};
+  }
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_TABLES_H_

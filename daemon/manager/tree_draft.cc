@@ -1,0 +1,141 @@
+#include "daemon/manager/tree_draft.h"
+
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/tree_request.h"
+
+namespace coppice {
+namespace {
+
+absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoints,
+                         const CreateTreeArgs& args, std::vector<EndpointIndex>& members) {
+  const size_t count = args.ranks.empty() ? endpoints.endpoints.size() : args.ranks.size();
+  members.clear();
+  members.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t rank = args.ranks.empty() ? static_cast<uint32_t>(i) : args.ranks[i];
+    const EndpointIndex endpoint = endpoints.endpoints[rank];
+    if (endpoint == ResolvedEndpoints::kGone) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "rank ", rank, " of job ", job.id.value(), ": its port ", ToString(job.endpoints[rank]),
+          " is not in the fabric any more; leave the rank out or bring the port back"));
+    }
+    members.push_back(endpoint);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillRequest(const Fabric& fabric, const JobRecord& job,
+                         const ResolvedEndpoints& endpoints, const CreateTreeArgs& args,
+                         DraftScratch& scratch) {
+  RETURN_IF_ERROR(
+      CheckRanks(args.ranks, static_cast<uint32_t>(job.endpoints.size()), scratch.rank_marks));
+  TreeRequest& request = scratch.request;
+  RETURN_IF_ERROR(FillMembers(job, endpoints, args, request.members));
+  request.operation = args.operation;
+  if (args.sizes.empty()) {
+    request.sizes.assign(1, {8, 1});
+  } else {
+    request.sizes = args.sizes;
+  }
+  request.type = args.type;
+  request.builder = args.builder;
+  request.width = args.width;
+  request.nic_degree = args.nic_degree;
+  request.root.reset();
+  if (args.root_switch) {
+    request.root = fabric.FindSwitch(*args.root_switch);
+    if (!request.root) {
+      return absl::NotFoundError(absl::StrCat("root_switch: no switch ",
+                                              ToString(*args.root_switch), " is in the fabric; ",
+                                              "`coppicectl fabric switches` lists them"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Type II was demanded and refused. Without that demand the planner returns a plan that says which
+// switches stood in the way; only an answer that is an error anyway pays for this.
+absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profile,
+                              absl::Status status, DraftScratch& scratch,
+                              std::vector<RefusedSwitch>& full) {
+  TreeRequest& request = scratch.request;
+  request.type.reset();
+  request.width.reset();
+  request.nic_degree.reset();
+  const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, request);
+  if (!plan.ok()) return status;
+  std::string lines;
+  for (const FullSwitch& entry : plan->full_switches) {
+    const SwitchInfo& info = snapshot.fabric->switch_info(entry.index);
+    const SwitchCapacity& capacity = scratch.capacity[entry.index.value()];
+    absl::StrAppend(&lines, ToString(info.guid), " ", capacity.entries_total, " ",
+                    capacity.entries_total - capacity.entries_free, " ", info.description, "\n");
+    full.push_back({info.guid, capacity.entries_total});
+  }
+  if (!lines.empty()) status.SetPayload(kFullSwitchesPayload, absl::Cord(lines));
+  return status;
+}
+
+}  // namespace
+
+std::unique_ptr<DraftScratch> ScratchPool::Take() {
+  std::lock_guard lock(mu_);
+  if (idle_.empty()) return std::make_unique<DraftScratch>();
+  std::unique_ptr<DraftScratch> scratch = std::move(idle_.back());
+  idle_.pop_back();
+  return scratch;
+}
+
+void ScratchPool::Return(std::unique_ptr<DraftScratch> scratch) {
+  std::lock_guard lock(mu_);
+  idle_.push_back(std::move(scratch));
+}
+
+std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job) {
+  auto resolved = std::make_shared<ResolvedEndpoints>();
+  resolved->fabric_version = fabric.version();
+  resolved->endpoints.reserve(job.endpoints.size());
+  for (const Guid guid : job.endpoints) {
+    resolved->endpoints.push_back(fabric.FindEndpoint(guid).value_or(ResolvedEndpoints::kGone));
+  }
+  return resolved;
+}
+
+absl::StatusOr<TreeDraft> DraftTree(const FabricView& view, const CostProfile& profile,
+                                    const JobRecord& job, const ResolvedEndpoints& endpoints,
+                                    const CreateTreeArgs& args, DraftScratch& scratch,
+                                    std::vector<RefusedSwitch>& full) {
+  const Snapshot& snapshot = *view.snapshot;
+  full.clear();
+  RETURN_IF_ERROR(FillRequest(*snapshot.fabric, job, endpoints, args, scratch));
+  absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
+  if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
+    return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
+  }
+  RETURN_IF_ERROR(plan.status());
+
+  TreeDraft draft;
+  for (uint32_t node = plan->tree.rank_count; node < plan->tree.node_count(); ++node) {
+    draft.switches.push_back(snapshot.fabric->AsSwitch(plan->tree.vertices[node]));
+  }
+  TreeRecord& record = draft.record;
+  record.job = job.id;
+  record.operation = std::string(ToString(args.operation));
+  record.sizes = SizesJson(scratch.request.sizes);
+  record.ranks = args.ranks;
+  if (args.ranks.empty()) {
+    record.ranks.resize(job.endpoints.size());
+    std::iota(record.ranks.begin(), record.ranks.end(), 0u);
+  }
+  RETURN_IF_ERROR(FillFromPlan(snapshot, *view.link_ids, *std::move(plan), scratch.record, record));
+  return draft;
+}
+
+}  // namespace coppice
