@@ -50,6 +50,7 @@ class Reader {
   // Neighbouring lines mostly have equal rates: the last word read and its meaning.
   absl::string_view rate_word_;
   LinkRate rate_;
+  bool has_rates_ = false;  // some port line had LIDs and a rate, so all should
 };
 
 absl::Status Reader::ReadLine(absl::string_view line) {
@@ -187,7 +188,7 @@ absl::Status Reader::ReadPort(absl::string_view line) {
   out.remote = *remote;
   out.remote_port = PortNum(static_cast<uint8_t>(remote_port));
   out.port_guid = Guid(port_guid);
-  if (cursor.Skip('#')) {
+  if (cursor.Skip('#') || (cursor.AtEnd() && lines_.unfinished())) {
     RETURN_IF_ERROR(ReadPortComment(cursor.rest(), out));
   } else if (!cursor.AtEnd()) {
     return Error(absl::StrCat("unexpected text behind the cable: ", Excerpt(cursor.rest())));
@@ -209,7 +210,8 @@ absl::Status Reader::ReadPortComment(absl::string_view comment, PortLine& port) 
     port.lmc = static_cast<uint8_t>(lmc);
     cursor.SkipBlanks();
   } else if (!cursor.LooksAt('"')) {
-    return absl::OkStatus();
+    if (!lines_.unfinished() || !has_rates_) return absl::OkStatus();
+    return Error("the text ends within this line, which has no LID and rate: is the file cut off?");
   }
   const absl::string_view rest = cursor.rest();
   const size_t last = rest.rfind('"');
@@ -219,6 +221,7 @@ absl::Status Reader::ReadPortComment(absl::string_view comment, PortLine& port) 
     return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE, got ", Excerpt(rest),
                               ": is the file cut off?"));
   }
+  has_rates_ = true;
   RETURN_IF_ERROR(ReadRate(tail.Word(), port));
   tail.SkipBlanks();
   if (tail.Skip("capacity ") &&

@@ -100,16 +100,20 @@ class LineSplitter {
     if (rest_.empty()) return false;
     const size_t end = rest_.find('\n');
     *line = rest_.substr(0, end);
+    unfinished_ = end == absl::string_view::npos;
     rest_.remove_prefix(end == absl::string_view::npos ? rest_.size() : end + 1);
     if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
     ++number_;
     return true;
   }
   uint32_t number() const { return number_; }
+  // True if the text ended before the line did: it may be cut off.
+  bool unfinished() const { return unfinished_; }
 
  private:
   absl::string_view rest_;
   uint32_t number_ = 0;
+  bool unfinished_ = false;
 };
 
 // "0002c9020040b0e0" behind one of "S-", "H-", "R-": the name that ibnetdiscover gives to a node.

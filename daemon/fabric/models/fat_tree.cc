@@ -3,8 +3,9 @@
 // ports, levels: the full tree of equal switches (k-ary n-tree with a double-width top):
 // XGFT(n; k/2,..,k/2,k; 1,k/2,..,k/2), that is 2 (k/2)^n hosts on (2n - 1) (k/2)^(n-1) switches.
 //
-// leaves, spines: two levels. Leaf l's uplink u goes to spine (l * uplinks + u) mod spines, so that
-// fewer uplinks than spines (pruning) spread evenly and more make parallel links.
+// leaves, spines: two levels. Uplinks are dealt out to the spines leaf after leaf, moved on by one
+// after each round, so that fewer uplinks than spines (pruning) load the spines evenly and yet leave
+// one fabric, and more make parallel links.
 //
 //     spines    S0   S1   ..          names: leaf L<i>, spine S<i>
 //               | \ / |
@@ -60,7 +61,8 @@ uint32_t AddSupernode(ModelBuilder& builder, const Shape& shape, uint64_t number
   }
   for (uint64_t l = 0; l < shape.leaves; ++l) {
     for (uint64_t u = 0; u < shape.uplinks; ++u) {
-      const uint64_t spine = (l * shape.uplinks + u) % shape.spines;
+      const uint64_t round = l * shape.uplinks / shape.spines;
+      const uint64_t spine = (l * shape.uplinks + round + u) % shape.spines;
       builder.Cable(static_cast<uint32_t>(first_leaf + l),
                     static_cast<uint32_t>(first_spine + spine), {arguments.Speed(1)});
     }
