@@ -1,1 +1,154 @@
-int main() { return 2; }
+// coppiced: reads flags and configuration, builds the parts, hands them to each other, and waits
+// for the signal to stop. The only place that knows which Store and which SubnetPort there are.
+//
+// Exit status: 0 stopped by SIGTERM or SIGINT (or nothing was to be done), 1 it cannot start, with
+// the reason on stderr, 2 wrong usage.
+//
+// A live subnet that does not answer does not end the daemon: its health stays NOT_SERVING and the
+// manager tries again. A file or model that is malformed or missing at the start does end it: it
+// would be as wrong the next time, and whoever named it is there to read why.
+#include <pthread.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/config/config.h"
+#include "daemon/fabric/offline_subnet_port.h"
+#include "daemon/ib/umad_subnet_port.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/listen_address.h"
+#include "daemon/rpc/server.h"
+#include "db/sqlite_store.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kCannotStart = 1;
+constexpr int kWrongUsage = 2;
+
+struct Flags {
+  std::string config, fabric, database, log_level;
+  std::vector<std::string> listen;
+  bool check_config = false;
+};
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", "coppiced " COPPICE_VERSION);
+  app.add_option("--config", flags.config,
+                 "Configuration file; deploy/coppiced.toml shows all keys");
+  app.add_option("--fabric", flags.fabric,
+                 "umad, umad:ADAPTER:PORT, file:PATH or model:NAME(ARGS); overrides the file");
+  app.add_option("--database", flags.database, "SQLite database; overrides the file");
+  app.add_option("--listen", flags.listen,
+                 "unix:PATH or HOST:PORT, may be repeated; overrides the file");
+  app.add_option("--log-level", flags.log_level,
+                 "trace, debug, info, warning, error, critical or off; overrides the file");
+  app.add_flag("--check-config", flags.check_config, "Check flags and file, start nothing");
+}
+
+bool IsOffline(const Config& config) { return !absl::StartsWith(config.fabric, "umad"); }
+
+// Opens nothing yet. INVALID_ARGUMENT names the source.
+absl::StatusOr<std::unique_ptr<SubnetPort>> MakePort(const Config& config) {
+  if (IsOffline(config)) return OfflineSubnetPort::Create(config.fabric);
+  return UmadSubnetPort::Create(config.fabric);
+}
+
+// The file, with the flags over it, all checked.
+absl::StatusOr<Config> Configure(const Flags& flags) {
+  Config config = DefaultConfig();
+  if (!flags.config.empty()) {
+    ASSIGN_OR_RETURN(config, LoadConfig(flags.config));
+  }
+  if (!flags.fabric.empty()) config.fabric = flags.fabric;
+  if (!flags.database.empty()) config.database = flags.database;
+  if (!flags.listen.empty()) config.listen = flags.listen;
+  if (!flags.log_level.empty()) config.log_level = flags.log_level;
+  RETURN_IF_ERROR(CheckFabricSource(config.fabric));
+  RETURN_IF_ERROR(CheckLogLevel(config.log_level));
+  RETURN_IF_ERROR(MakePort(config).status());
+  for (const std::string& address : config.listen) RETURN_IF_ERROR(CheckListenAddress(address));
+  return config;
+}
+
+// SIGTERM and SIGINT, blocked in this thread and in all that it starts later.
+sigset_t BlockStopSignals() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return stop;
+}
+
+// Starts everything, waits for a signal of `stop`, and takes everything down in reverse order.
+absl::Status Serve(const Config& config, const sigset_t& stop) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, SqliteStore::Open(config.database));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Manager> manager,
+                   Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
+  RpcServerOptions options;
+  options.listen = config.listen;
+  options.max_request_bytes = config.max_request_bytes;
+  options.max_job_ranks = config.manager.max_job_ranks;
+  options.worker_threads = config.worker_threads;
+  ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
+                   RpcServer::Start(manager.get(), options));
+  spdlog::info("listening on {}; fabric from {}; database {}",
+               absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
+  manager->Start();
+  if (IsOffline(config) && manager->fabric() == nullptr) {
+    RETURN_IF_ERROR(manager->Sweep().status());
+  }
+  int signal = 0;
+  sigwait(&stop, &signal);
+  // A second signal ends the process at once.
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+  spdlog::info("signal {}: stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+  server->Shutdown(config.shutdown_grace);
+  manager->Stop();
+  return absl::OkStatus();
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "coppiced: %s\n", std::string(status.message()).c_str());
+  return kCannotStart;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Keeps the topology of an InfiniBand subnet and grants aggregation trees.",
+               "coppiced");
+  Flags flags;
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  const absl::StatusOr<Config> config = Configure(flags);
+  if (!config.ok()) return Fail(config.status());
+  if (flags.check_config) {
+    std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
+    return 0;
+  }
+  const sigset_t stop = BlockStopSignals();
+  if (const absl::Status status = SetUpLog(config->log_level); !status.ok()) return Fail(status);
+  const absl::Status status = Serve(*config, stop);
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+}  // namespace coppice
+
+int main(int argc, char** argv) { return coppice::Main(argc, argv); }

@@ -38,7 +38,7 @@ void SetDetail(absl::Status& status, const Message& message) {
 // The detail of that type; nullopt: there is none, or it is malformed.
 template <class Message>
 std::optional<Message> GetDetail(const absl::Status& status) {
-  const std::optional<absl::Cord> payload =
+  const auto payload =
       status.GetPayload(absl::StrCat(kTypeUrlPrefix, Message::descriptor()->full_name()));
   Message message;
   if (!payload || !message.ParseFromString(std::string(*payload))) return std::nullopt;

@@ -1,0 +1,158 @@
+#include "daemon/config/config.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/config/profile_key.h"
+#include "daemon/config/switch_rules.h"
+#include "daemon/config/toml_section.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kShortestLease = absl::Seconds(1);  // proto/coppice/v1/jobs.proto
+constexpr absl::Duration kLongestLease = absl::Hours(24);
+constexpr absl::Duration kLongestPeriod = absl::Hours(24 * 365);
+constexpr absl::Duration kLongestGrace = absl::Hours(1);
+constexpr int64_t kLeastRequestBytes = 4096;
+constexpr int64_t kMostJobRanks = 1 << 24;
+constexpr int64_t kMostTreesPerJob = 100'000'000;
+constexpr int64_t kMostWorkers = 256;
+
+absl::Status ReadLease(const toml::table& table, absl::string_view origin,
+                       ManagerOptions& options) {
+  TomlSection lease(table, "lease.", origin);
+  lease.Read("min", kShortestLease, kLongestLease, options.min_lease);
+  lease.Read("max", kShortestLease, kLongestLease, options.max_lease);
+  lease.Read("default", kShortestLease, kLongestLease, options.default_lease);
+  if (options.min_lease > options.max_lease) lease.Fail("min", "is longer than lease.max");
+  if (options.default_lease < options.min_lease || options.default_lease > options.max_lease) {
+    lease.Fail("default", "must lie between lease.min and lease.max");
+  }
+  return lease.Finish();
+}
+
+// A period of 0 is "never".
+absl::Status ReadSweep(const toml::table& table, absl::string_view origin,
+                       ManagerOptions& options) {
+  TomlSection sweep(table, "sweep.", origin);
+  absl::Duration period = options.sweep_period;
+  sweep.Read("period", absl::ZeroDuration(), kLongestPeriod, period);
+  if (period > absl::ZeroDuration() && period < absl::Seconds(1)) {
+    sweep.Fail("period", "must be 0s (at start and on request only) or at least 1s");
+  }
+  options.sweep_period = period == absl::ZeroDuration() ? absl::InfiniteDuration() : period;
+  return sweep.Finish();
+}
+
+absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Config& config) {
+  TomlSection limits(table, "limits.", origin);
+  limits.Read("request_bytes", kLeastRequestBytes, std::numeric_limits<int>::max(),
+              config.max_request_bytes);
+  limits.Read("job_ranks", 1, kMostJobRanks, config.manager.max_job_ranks);
+  limits.Read("trees_per_job", 1, kMostTreesPerJob, config.manager.max_trees_per_job);
+  limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
+  limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
+  return limits.Finish();
+}
+
+absl::Status ReadAll(const toml::table& table, absl::string_view origin,
+                     absl::string_view directory, Config& config) {
+  TomlSection file(table, "", origin);
+  file.Read("fabric", config.fabric);
+  if (const absl::Status bad = CheckFabricSource(config.fabric); !bad.ok()) {
+    file.Fail("fabric", bad.message());
+  }
+  file.Read("database", config.database);
+  file.Read("listen", config.listen);
+  file.Read("log_level", config.log_level);
+  if (const absl::Status bad = CheckLogLevel(config.log_level); !bad.ok()) {
+    file.Fail("log_level", bad.message());
+  }
+  ReadProfileKey(file, origin, directory, config.manager.profile);
+  if (const toml::table* lease = file.Table("lease")) {
+    file.Absorb(ReadLease(*lease, origin, config.manager));
+  }
+  if (const toml::table* sweep = file.Table("sweep")) {
+    file.Absorb(ReadSweep(*sweep, origin, config.manager));
+  }
+  if (const toml::table* limits = file.Table("limits")) {
+    file.Absorb(ReadLimits(*limits, origin, config));
+  }
+  ReadSwitchRules(file, origin, config.manager.capability_rules);
+  return file.Finish();
+}
+
+}  // namespace
+
+Config DefaultConfig() {
+  Config config;
+  config.manager.profile = *BuiltInProfile("hdr");
+  config.manager.sweep_period = absl::Minutes(5);
+  return config;
+}
+
+absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view origin,
+                                   absl::string_view directory) {
+  const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    const std::string_view what = error.description();
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin, ":", error.source().begin.line,
+                     ": not TOML: ", absl::string_view(what.data(), what.size())));
+  }
+  Config config = DefaultConfig();
+  RETURN_IF_ERROR(ReadAll(parsed.table(), origin, directory, config));
+  return config;
+}
+
+absl::StatusOr<Config> LoadConfig(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("configuration file ", path, ": ", std::strerror(errno)));
+  }
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!S_ISREG(info.st_mode) || !file || !(text << file.rdbuf())) {
+    // An empty file sets the failbit of `text` too, and is a fine configuration.
+    if (!S_ISREG(info.st_mode) || info.st_size != 0 || !file) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("configuration file ", path, ": cannot be read; check its permissions"));
+    }
+  }
+  const size_t slash = path.rfind('/');
+  return ParseConfig(text.str(), path,
+                     slash == std::string::npos ? "." : path.substr(0, slash + 1));
+}
+
+absl::Status CheckFabricSource(absl::string_view source) {
+  if (source == "umad" || absl::StartsWith(source, "umad:") || absl::StartsWith(source, "file:") ||
+      absl::StartsWith(source, "model:")) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", source,
+                   "\" is no source of a fabric: give umad, umad:ADAPTER:PORT, file:PATH or "
+                   "model:NAME(ARGS)"));
+}
+
+absl::Status CheckLogLevel(absl::string_view level) {
+  for (const absl::string_view known :
+       {"trace", "debug", "info", "warning", "error", "critical", "off"}) {
+    if (level == known) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", level, "\" is no log level: give trace, debug, info, warning, error, critical or off"));
+}
+
+}  // namespace coppice

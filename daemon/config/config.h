@@ -1,0 +1,47 @@
+// What the daemon is told: one file in TOML, checked whole before anything is opened. Every key is
+// documented in deploy/coppiced.toml, which gives the defaults. Opens no device and no database.
+#ifndef COPPICE_DAEMON_CONFIG_CONFIG_H_
+#define COPPICE_DAEMON_CONFIG_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "daemon/manager/manager.h"
+
+namespace coppice {
+
+struct Config {
+  std::string fabric = "umad";  // "umad", "umad:ADAPTER:PORT", "file:PATH", "model:NAME(ARGS)"
+  std::string database = "/var/lib/coppice/coppice.db";
+  std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
+  std::string log_level = "info";
+  int max_request_bytes = 64 << 20;
+  int worker_threads = 4;
+  absl::Duration shutdown_grace = absl::Seconds(5);
+  ManagerOptions manager;  // profile, switches, leases, sweeps, limits
+};
+
+// The configuration of a daemon that is given no file. The profile is "hdr", sweeps come every five
+// minutes.
+Config DefaultConfig();
+
+// From TOML text. Profile files are found relative to `directory`. INVALID_ARGUMENT: not TOML, an
+// unknown key, a wrong type or a value out of range; the message is "ORIGIN:LINE: KEY: what is
+// wrong". NOT_FOUND: a profile that does not exist.
+absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view origin,
+                                   absl::string_view directory);
+
+// ParseConfig of a file. NOT_FOUND: no such file; FAILED_PRECONDITION: it cannot be read.
+absl::StatusOr<Config> LoadConfig(const std::string& path);
+
+// INVALID_ARGUMENT, without a place, unless `source` begins as a fabric's source does; the same for
+// a level of the log. For values from the command line.
+absl::Status CheckFabricSource(absl::string_view source);
+absl::Status CheckLogLevel(absl::string_view level);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_CONFIG_CONFIG_H_

@@ -1,0 +1,67 @@
+// One table of a TOML file, read key by key: each value is checked for type and range, each error
+// names file, line and key, and what was not read is an error at the end. Knows no configuration.
+#ifndef COPPICE_DAEMON_CONFIG_TOML_SECTION_H_
+#define COPPICE_DAEMON_CONFIG_TOML_SECTION_H_
+
+// Debian's library is built with exceptions; the header alone works without.
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace coppice {
+
+// Keeps its first error and then reads nothing more; ask status() after the last read.
+class TomlSection final {
+ public:
+  // `path` is what precedes the keys in messages: "" or "limits." . Both outlive the section.
+  TomlSection(const toml::table& table, absl::string_view path, absl::string_view origin);
+
+  // Each leaves `out` as it is if the key is absent.
+  void Read(absl::string_view key, std::string& out);
+  void Read(absl::string_view key, std::vector<std::string>& out);  // of at least one text
+  // Text such as "90s", "5m", "1.5h".
+  void Read(absl::string_view key, absl::Duration min, absl::Duration max, absl::Duration& out);
+  template <class Integer>
+  void Read(absl::string_view key, int64_t min, int64_t max, Integer& out) {
+    int64_t value = 0;
+    if (ReadInteger(key, min, max, value)) out = static_cast<Integer>(value);
+  }
+
+  // Null if absent or of another kind, which is an error.
+  const toml::table* Table(absl::string_view key);
+  const toml::array* ArrayOfTables(absl::string_view key);
+  // Marks `key` as read and returns its value; null if absent.
+  const toml::node* Take(absl::string_view key);
+  bool Has(absl::string_view key) const { return Find(key) != nullptr; }
+
+  // Makes "ORIGIN:LINE: PATH KEY: what" the section's error, unless it has one.
+  void Fail(absl::string_view key, absl::string_view what);
+  // Takes over the error of a part, already with its place.
+  void Absorb(const absl::Status& status);
+  // The first error; at the end of the reads, also any key that was not read.
+  absl::Status Finish();
+  const absl::Status& status() const { return status_; }
+  // Line of a key, or of the table.
+  uint32_t LineOf(absl::string_view key) const;
+
+ private:
+  bool ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out);
+  const toml::node* Find(absl::string_view key) const;
+
+  const toml::table& table_;
+  const absl::string_view path_, origin_;
+  std::vector<std::string> known_;
+  absl::Status status_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_CONFIG_TOML_SECTION_H_

@@ -1,0 +1,167 @@
+#include "daemon/rpc/fabric_conversion.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/jobs_conversion.h"
+#include "daemon/rpc/trees_conversion.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::string_view kSwitchPrefix = "switch:";
+
+// Node GUID of a switch or of an endpoint's adapter.
+Guid NodeGuid(const Fabric& fabric, VertexIndex v) {
+  return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
+                            : fabric.adapter(fabric.AsEndpoint(v)).guid;
+}
+
+// A switch's description, an endpoint's host; the GUID where the fabric has no name.
+std::string NodeName(const Fabric& fabric, VertexIndex v) {
+  std::string name;
+  if (fabric.IsSwitch(v)) {
+    name = fabric.switch_info(fabric.AsSwitch(v)).description;
+  } else {
+    name = std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
+  }
+  return name.empty() ? ToString(NodeGuid(fabric, v)) : name;
+}
+
+void ToProto(const Fabric& fabric, VertexIndex v, PortNum port, v1::LinkEnd& end) {
+  end.set_guid(ToString(NodeGuid(fabric, v)));
+  end.set_name(NodeName(fabric, v));
+  end.set_port(port.value());
+  end.set_is_switch(fabric.IsSwitch(v));
+}
+
+std::string Words(const UnansweredNode& node) {
+  return absl::StrCat(node.what, " of the node at path ", node.path, " (port ",
+                      node.neighbour_port.value(), " of ", ToString(node.neighbour), ")");
+}
+
+}  // namespace
+
+void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSummary& summary) {
+  const Fabric& fabric = *view.snapshot->fabric;
+  summary.set_version(fabric.version());
+  summary.set_source(view.source);
+  summary.set_shape(view.snapshot->hierarchy->shape);
+  summary.set_switch_count(fabric.switch_count());
+  summary.set_endpoint_count(fabric.endpoint_count());
+  summary.set_host_count(fabric.host_count());
+  summary.set_link_count(fabric.link_count());
+  summary.set_component_count(fabric.component_count());
+  for (const Hierarchy::Level& level : view.snapshot->hierarchy->levels) {
+    v1::Level& message = *summary.add_levels();
+    message.set_name(level.name);
+    message.set_group_count(level.group_count);
+  }
+  summary.set_route_kind(ToProto(view.snapshot->routes->kind()));
+  *summary.mutable_sweep_time() = ToTimestamp(view.swept);
+  *summary.mutable_sweep_duration() = ToDuration(view.sweep_duration);
+  summary.set_mads_sent(view.mads_sent);
+  summary.set_mads_timed_out(view.mads_timed_out);
+  for (const UnansweredNode& node : view.unanswered) summary.add_unanswered(Words(node));
+  summary.set_has_subnet_manager(view.has_subnet_manager);
+  summary.set_entries_total(counts.entries_total);
+  summary.set_entries_taken(counts.entries_taken);
+  summary.set_active_jobs(counts.active_jobs);
+  summary.set_granted_trees(counts.granted_trees);
+  summary.set_last_sweep_error(counts.last_sweep_error);
+}
+
+void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vector<TreeId>& trees,
+             v1::Switch& message) {
+  const SwitchInfo& info = fabric.switch_info(entries.index);
+  message.set_guid(ToString(info.guid));
+  message.set_description(info.description);
+  message.set_lid(info.lid.value());
+  message.set_port_count(info.port_count);
+  const auto endpoints = fabric.endpoint_channels(entries.index).size();
+  message.set_connected_ports(
+      static_cast<uint32_t>(endpoints + fabric.switch_channels(entries.index).size()));
+  message.set_endpoint_count(static_cast<uint32_t>(endpoints));
+  const uint32_t used = entries.entries_reserved + entries.entries_taken;
+  message.set_entries_total(entries.entries_total);
+  message.set_entries_reserved(entries.entries_reserved);
+  message.set_entries_taken(entries.entries_taken);
+  message.set_entries_free(entries.entries_total > used ? entries.entries_total - used : 0);
+  message.set_degree_limit(entries.degree_limit);
+  for (const TreeId id : trees) message.add_tree_ids(absl::StrCat(id.value()));
+}
+
+void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message) {
+  const LinkInfo& info = snapshot.fabric->link(link);
+  ToProto(*snapshot.fabric, info.a, info.a_port, *message.mutable_a());
+  ToProto(*snapshot.fabric, info.b, info.b_port, *message.mutable_b());
+  message.set_rate(ToString(info.rate));
+  message.set_capacity_gbps(info.capacity_gbps);
+  const ChannelIndex ab(2 * link.value());
+  message.set_utilisation_ab(snapshot.utilisation(ab));
+  message.set_utilisation_ba(snapshot.utilisation(Fabric::Reverse(ab)));
+}
+
+void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
+  const EndpointInfo& info = fabric.endpoint(endpoint);
+  const AdapterInfo& adapter = fabric.adapter(info.adapter);
+  message.set_host(std::string(fabric.host_name(adapter.host)));
+  message.set_adapter_guid(ToString(adapter.guid));
+  message.set_port(info.port.value());
+  message.set_port_guid(ToString(info.port_guid));
+  message.set_lid(info.lid.value());
+  message.set_description(adapter.description);
+  const std::optional<SwitchIndex> attached = fabric.attached_switch(endpoint);
+  if (!attached) return;
+  message.set_switch_guid(ToString(fabric.switch_info(*attached).guid));
+  message.set_switch_port(
+      fabric.channel_from_port(Fabric::Reverse(fabric.uplink(endpoint))).value());
+}
+
+void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message) {
+  const Fabric& fabric = *snapshot.fabric;
+  message.set_kind(ToProto(snapshot.routes->kind()));
+  for (const ChannelIndex channel : path) {
+    const VertexIndex from = fabric.channel_from(channel);
+    const VertexIndex to = fabric.channel_to(channel);
+    v1::Hop& hop = *message.add_hops();
+    hop.set_name(NodeName(fabric, from));
+    hop.set_guid(ToString(NodeGuid(fabric, from)));
+    hop.set_out_port(fabric.channel_from_port(channel).value());
+    hop.set_to_name(NodeName(fabric, to));
+    hop.set_to_guid(ToString(NodeGuid(fabric, to)));
+    hop.set_in_port(fabric.channel_from_port(Fabric::Reverse(channel)).value());
+    hop.set_capacity_gbps(fabric.capacity_gbps(channel));
+    hop.set_utilisation(snapshot.utilisation(channel));
+  }
+}
+
+void ToProto(const EventRecord& record, v1::Event& message) {
+  message.set_id(record.id);
+  *message.mutable_time() = ToTimestamp(record.time);
+  message.set_severity(record.severity);
+  message.set_kind(record.kind);
+  message.set_object(record.object);
+  message.set_message(record.message);
+}
+
+absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name) {
+  if (!absl::StartsWith(name, kSwitchPrefix)) {
+    ASSIGN_OR_RETURN(const EndpointIndex endpoint, ResolveEndpoint(fabric, name));
+    return fabric.Vertex(endpoint);
+  }
+  ASSIGN_OR_RETURN(const Guid guid, ParseGuid(name.substr(kSwitchPrefix.size())));
+  const std::optional<SwitchIndex> found = fabric.FindSwitch(guid);
+  if (!found) {
+    return absl::NotFoundError(absl::StrCat("switch ", ToString(guid),
+                                            " is not in the fabric: list the switches for those "
+                                            "that are"));
+  }
+  return fabric.Vertex(*found);
+}
+
+}  // namespace coppice

@@ -1,0 +1,165 @@
+#include "daemon/rpc/fabric_service.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/fabric_conversion.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/type_table_conversion.h"
+#include "daemon/rpc/unary.h"
+
+namespace coppice {
+namespace {
+
+// Converts positions [first, first + page) of `total` with `add`; sets the token of the next page.
+template <class Request, class Response, class Add>
+absl::Status Page(const Request& request, const Fabric& fabric, uint32_t total, Response& response,
+                  Add add) {
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(const uint32_t first, ParseFabricToken(request.page_token(), fabric.version()));
+  const uint32_t end = static_cast<uint32_t>(std::min<size_t>(total, first + size));
+  for (uint32_t i = first; i < end; ++i) add(i);
+  if (end < total) response.set_next_page_token(FabricToken(fabric.version(), end));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const FabricView>> FabricService::View() const {
+  std::shared_ptr<const FabricView> view = manager_->fabric();
+  if (view == nullptr) return NoFabricYet();
+  return view;
+}
+
+grpc::ServerUnaryReactor* FabricService::GetFabric(grpc::CallbackServerContext* context,
+                                                   const v1::GetFabricRequest*,
+                                                   v1::FabricSummary* response) {
+  return AnswerNow(context, "fabric", [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const auto view, View());
+    ToProto(*view, manager_->Counts(), *response);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* FabricService::ListSwitches(grpc::CallbackServerContext* context,
+                                                      const v1::ListSwitchesRequest* request,
+                                                      v1::ListSwitchesResponse* response) {
+  return AnswerNow(context, "fabric", [&] { return Switches(*request, *response); });
+}
+
+absl::Status FabricService::Switches(const v1::ListSwitchesRequest& request,
+                                     v1::ListSwitchesResponse& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const Fabric& fabric = *view->snapshot->fabric;
+  const std::vector<SwitchEntries> entries = manager_->Entries();
+  if (entries.size() != fabric.switch_count()) {
+    return absl::AbortedError("the fabric moved while its switches were listed: list again");
+  }
+  return Page(request, fabric, fabric.switch_count(), response, [&](uint32_t i) {
+    const Guid guid = fabric.switch_info(SwitchIndex(i)).guid;
+    ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), *response.add_switches());
+  });
+}
+
+grpc::ServerUnaryReactor* FabricService::ListLinks(grpc::CallbackServerContext* context,
+                                                   const v1::ListLinksRequest* request,
+                                                   v1::ListLinksResponse* response) {
+  return AnswerNow(context, "fabric", [&] { return Links(*request, *response); });
+}
+
+absl::Status FabricService::Links(const v1::ListLinksRequest& request,
+                                  v1::ListLinksResponse& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const Snapshot& snapshot = *view->snapshot;
+  return Page(request, *snapshot.fabric, snapshot.fabric->link_count(), response,
+              [&](uint32_t i) { ToProto(snapshot, LinkIndex(i), *response.add_links()); });
+}
+
+grpc::ServerUnaryReactor* FabricService::ListNodes(grpc::CallbackServerContext* context,
+                                                   const v1::ListNodesRequest* request,
+                                                   v1::ListNodesResponse* response) {
+  return AnswerNow(context, "fabric", [&] { return Nodes(*request, *response); });
+}
+
+absl::Status FabricService::Nodes(const v1::ListNodesRequest& request,
+                                  v1::ListNodesResponse& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const Fabric& fabric = *view->snapshot->fabric;
+  return Page(request, fabric, fabric.endpoint_count(), response,
+              [&](uint32_t i) { ToProto(fabric, EndpointIndex(i), *response.add_nodes()); });
+}
+
+grpc::ServerUnaryReactor* FabricService::GetRoute(grpc::CallbackServerContext* context,
+                                                  const v1::GetRouteRequest* request,
+                                                  v1::Route* response) {
+  return AnswerNow(context, absl::StrCat("route:", request->from(), "-", request->to()),
+                   [&] { return Route(*request, *response); });
+}
+
+absl::Status FabricService::Route(const v1::GetRouteRequest& request, v1::Route& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const Snapshot& snapshot = *view->snapshot;
+  ASSIGN_OR_RETURN(const VertexIndex from, ResolveRouteEnd(*snapshot.fabric, request.from()));
+  ASSIGN_OR_RETURN(const VertexIndex to, ResolveRouteEnd(*snapshot.fabric, request.to()));
+  std::vector<ChannelIndex> path;
+  RETURN_IF_ERROR(snapshot.routes->Append(from, to, path));
+  ToProto(snapshot, path, response);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* context,
+                                               const v1::SweepRequest*,
+                                               v1::FabricSummary* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const auto peer = Authorise(*context); !peer.ok()) {
+    return Finish(reactor, peer.status(), "fabric");
+  }
+  workers_->Submit([this, reactor, response] {
+    const auto view = manager_->Sweep();
+    if (view.ok()) ToProto(**view, manager_->Counts(), *response);
+    Finish(reactor, view.status(), "fabric");
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* FabricService::GetTypeTable(grpc::CallbackServerContext* context,
+                                                      const v1::GetTypeTableRequest* request,
+                                                      v1::TypeTable* response) {
+  return AnswerNow(context, "type table", [&] { return Table(*request, *response); });
+}
+
+absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::TypeTable& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const uint32_t members =
+      request.members() == 0 ? view->snapshot->fabric->endpoint_count() : request.members();
+  return TypeTableToProto(manager_->profile(), members, response);
+}
+
+grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext* context,
+                                                    const v1::ListEventsRequest* request,
+                                                    v1::ListEventsResponse* response) {
+  return AnswerNow(context, "events", [&] { return Events(*request, *response); });
+}
+
+absl::Status FabricService::Events(const v1::ListEventsRequest& request,
+                                   v1::ListEventsResponse& response) {
+  EventFilter filter;
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
+  filter.kind_prefix = request.kind_prefix();
+  filter.object = request.object();
+  filter.min_severity = request.min_severity();
+  filter.limit = static_cast<uint32_t>(size + 1);  // one more tells whether another page follows
+  ASSIGN_OR_RETURN(std::vector<EventRecord> events, manager_->Events(filter));
+  const bool has_more = events.size() > size;
+  if (has_more) events.resize(size);
+  for (const EventRecord& event : events) ToProto(event, *response.add_events());
+  if (has_more) response.set_next_page_token(absl::StrCat(events.back().id));
+  return absl::OkStatus();
+}
+
+}  // namespace coppice

@@ -1,0 +1,60 @@
+// The Fabric service: coppice/v1/fabric.proto over the manager. Status codes are stated there.
+#ifndef COPPICE_DAEMON_RPC_FABRIC_SERVICE_H_
+#define COPPICE_DAEMON_RPC_FABRIC_SERVICE_H_
+
+#include <memory>
+
+#include "coppice/v1/fabric.grpc.pb.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/worker_pool.h"
+
+namespace coppice {
+
+// Thread-safe. `manager` and `workers` outlive it and every call. Listings go by position in one
+// version of the fabric: when it moves between two pages the next page is ABORTED.
+class FabricService final : public v1::Fabric::CallbackService {
+ public:
+  FabricService(Manager* manager, WorkerPool* workers) : manager_(manager), workers_(workers) {}
+
+  grpc::ServerUnaryReactor* GetFabric(grpc::CallbackServerContext* context,
+                                      const v1::GetFabricRequest* request,
+                                      v1::FabricSummary* response) override;
+  grpc::ServerUnaryReactor* ListSwitches(grpc::CallbackServerContext* context,
+                                         const v1::ListSwitchesRequest* request,
+                                         v1::ListSwitchesResponse* response) override;
+  grpc::ServerUnaryReactor* ListLinks(grpc::CallbackServerContext* context,
+                                      const v1::ListLinksRequest* request,
+                                      v1::ListLinksResponse* response) override;
+  grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
+                                      const v1::ListNodesRequest* request,
+                                      v1::ListNodesResponse* response) override;
+  grpc::ServerUnaryReactor* GetRoute(grpc::CallbackServerContext* context,
+                                     const v1::GetRouteRequest* request,
+                                     v1::Route* response) override;
+  grpc::ServerUnaryReactor* Sweep(grpc::CallbackServerContext* context,
+                                  const v1::SweepRequest* request,
+                                  v1::FabricSummary* response) override;
+  grpc::ServerUnaryReactor* GetTypeTable(grpc::CallbackServerContext* context,
+                                         const v1::GetTypeTableRequest* request,
+                                         v1::TypeTable* response) override;
+  grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* context,
+                                       const v1::ListEventsRequest* request,
+                                       v1::ListEventsResponse* response) override;
+
+ private:
+  // UNAVAILABLE before the first successful sweep.
+  absl::StatusOr<std::shared_ptr<const FabricView>> View() const;
+  absl::Status Switches(const v1::ListSwitchesRequest& request, v1::ListSwitchesResponse& response);
+  absl::Status Links(const v1::ListLinksRequest& request, v1::ListLinksResponse& response);
+  absl::Status Nodes(const v1::ListNodesRequest& request, v1::ListNodesResponse& response);
+  absl::Status Route(const v1::GetRouteRequest& request, v1::Route& response);
+  absl::Status Table(const v1::GetTypeTableRequest& request, v1::TypeTable& response);
+  absl::Status Events(const v1::ListEventsRequest& request, v1::ListEventsResponse& response);
+
+  Manager* const manager_;
+  WorkerPool* const workers_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_FABRIC_SERVICE_H_

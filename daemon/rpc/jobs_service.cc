@@ -1,0 +1,109 @@
+#include "daemon/rpc/jobs_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/jobs_conversion.h"
+#include "daemon/rpc/unary.h"
+
+namespace coppice {
+namespace {
+
+// More endpoint names than this are looked up on a worker thread; about a millisecond's work.
+constexpr int kMostEndpointsInline = 2048;
+
+std::string ObjectOf(absl::string_view id) { return absl::StrCat("job:", id); }
+
+}  // namespace
+
+grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* context,
+                                                   const v1::RegisterJobRequest* request,
+                                                   v1::Job* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  absl::StatusOr<Peer> peer = Authorise(*context);
+  if (!peer.ok()) return Finish(reactor, peer.status(), "job");
+  absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
+  if (!args.ok()) return Finish(reactor, args.status(), "job");
+  args->owner = std::move(peer->user);
+  const bool is_short =
+      !request->all_endpoints() && request->endpoints_size() <= kMostEndpointsInline;
+  auto call = [this, reactor, response, args = *std::move(args)]() mutable {
+    manager_->RegisterJob(std::move(args), [this, reactor, response](absl::StatusOr<JobView> job) {
+      if (job.ok()) {
+        ToProto(*job, *response);
+        AddEndpointsOf(*job->record, *response);
+      }
+      Finish(reactor, job.status(), "job");
+    });
+  };
+  if (is_short) {
+    call();
+  } else {
+    workers_->Submit(std::move(call));
+  }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* context,
+                                              const v1::GetJobRequest* request, v1::Job* response) {
+  return AnswerNow(context, ObjectOf(request->id()), [&] { return Get(*request, *response); });
+}
+
+absl::Status JobsService::Get(const v1::GetJobRequest& request, v1::Job& response) {
+  ASSIGN_OR_RETURN(const JobId id, ParseJobId(request.id()));
+  ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(id));
+  ToProto(job, response);
+  AddEndpointsOf(*job.record, response);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
+                                                const v1::ListJobsRequest* request,
+                                                v1::ListJobsResponse* response) {
+  return AnswerNow(context, "jobs", [&] { return List(*request, *response); });
+}
+
+absl::Status JobsService::List(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
+  // One more than a page tells whether another follows.
+  std::vector<JobView> jobs = manager_->ListJobs(JobId(after), size + 1);
+  const bool has_more = jobs.size() > size;
+  if (has_more) jobs.resize(size);
+  for (const JobView& job : jobs) ToProto(job, *response.add_jobs());
+  if (has_more) response.set_next_page_token(absl::StrCat(jobs.back().record->id.value()));
+  return absl::OkStatus();
+}
+
+grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* JobsService::KeepAlive(
+    grpc::CallbackServerContext* context) {
+  const absl::StatusOr<Peer> peer = Authorise(*context);
+  return streams_.Open(manager_, peer.status());
+}
+
+grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* context,
+                                              const v1::EndJobRequest* request,
+                                              v1::EndJobResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const std::string object = ObjectOf(request->id());
+  if (const auto peer = Authorise(*context); !peer.ok()) {
+    return Finish(reactor, peer.status(), object);
+  }
+  const absl::StatusOr<JobId> id = ParseJobId(request->id());
+  if (!id.ok()) return Finish(reactor, id.status(), object);
+  manager_->EndJob(*id, [reactor, response, object](absl::StatusOr<uint32_t> released) {
+    if (released.ok()) response->set_released_trees(*released);
+    Finish(reactor, released.status(), object);
+  });
+  return reactor;
+}
+
+void JobsService::AddEndpointsOf(const JobRecord& record, v1::Job& job) {
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  AddEndpoints(record, view == nullptr ? nullptr : view->snapshot->fabric.get(), job);
+}
+
+}  // namespace coppice

@@ -1,0 +1,85 @@
+#include "daemon/rpc/keepalive_stream.h"
+
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/error_details.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/jobs_conversion.h"
+
+namespace coppice {
+namespace {
+
+absl::Status ShuttingDown() {
+  return absl::UnavailableError("daemon: it is shutting down; connect again and go on");
+}
+
+}  // namespace
+
+KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const absl::Status& refusal) {
+  auto* const stream = new KeepAliveStream(this, manager);
+  absl::Status status = refusal;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (status.ok() && closed_) status = ShuttingDown();
+    open_.insert(stream);
+    // Begun under the lock: the stream may be done, and gone, as soon as it has begun.
+    if (status.ok()) stream->Begin();
+  }
+  if (!status.ok()) stream->End(status);
+  return stream;
+}
+
+void KeepAliveStreams::Close() {
+  // Under the lock, so that no stream goes away (OnDone takes the lock) while it is ended.
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  for (KeepAliveStream* stream : open_) stream->End(ShuttingDown());
+}
+
+void KeepAliveStreams::Remove(KeepAliveStream* stream) {
+  absl::MutexLock lock(&mutex_);
+  open_.erase(stream);
+}
+
+void KeepAliveStream::End(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ended_) return;
+    ended_ = true;
+  }
+  Finish(ToWire(status, "keepalive"));
+}
+
+void KeepAliveStream::OnReadDone(bool ok) {
+  if (!ok) return End(absl::OkStatus());  // the client has sent its last
+  if (const absl::Status status = Answer(); !status.ok()) return End(status);
+  absl::MutexLock lock(&mutex_);
+  if (!ended_) StartWrite(&response_);
+}
+
+void KeepAliveStream::OnWriteDone(bool ok) {
+  if (!ok) return End(absl::OkStatus());
+  absl::MutexLock lock(&mutex_);
+  if (!ended_) StartRead(&request_);
+}
+
+void KeepAliveStream::OnCancel() { End(absl::CancelledError("keepalive: the client went away")); }
+
+void KeepAliveStream::OnDone() {
+  streams_->Remove(this);
+  delete this;
+}
+
+absl::Status KeepAliveStream::Answer() {
+  ASSIGN_OR_RETURN(const JobId id, ParseJobId(request_.id()));
+  response_.Clear();
+  response_.set_id(request_.id());
+  const absl::StatusOr<JobView> job = manager_->KeepAlive(id);
+  if (absl::IsNotFound(job.status())) return absl::OkStatus();  // state UNSPECIFIED: never known
+  RETURN_IF_ERROR(job.status());
+  response_.set_state(ToProto(job->record->state));
+  const bool is_active = job->record->state == JobState::kActive;
+  *response_.mutable_lease() = ToDuration(is_active ? job->record->lease : absl::ZeroDuration());
+  return absl::OkStatus();
+}
+
+}  // namespace coppice

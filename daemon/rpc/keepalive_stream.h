@@ -1,0 +1,65 @@
+// The streams of Jobs.KeepAlive: one reactor per stream, and the set of those that are open, so
+// that a shutdown can end them.
+#ifndef COPPICE_DAEMON_RPC_KEEPALIVE_STREAM_H_
+#define COPPICE_DAEMON_RPC_KEEPALIVE_STREAM_H_
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "coppice/v1/jobs.grpc.pb.h"
+#include "daemon/manager/manager.h"
+
+namespace coppice {
+
+class KeepAliveStream;
+
+// Thread-safe; outlives every stream that it opened.
+class KeepAliveStreams final {
+ public:
+  // A stream that renews leases, or that ends at once with `refusal` unless that is OK. It deletes
+  // itself when its call is done.
+  KeepAliveStream* Open(Manager* manager, const absl::Status& refusal);
+
+  // Ends all with UNAVAILABLE, and later ones at once.
+  void Close();
+
+ private:
+  friend class KeepAliveStream;
+  void Remove(KeepAliveStream* stream);
+
+  absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<KeepAliveStream*> open_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Reads one request, answers it, reads the next: at most one operation is under way each way.
+class KeepAliveStream final
+    : public grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse> {
+ public:
+  KeepAliveStream(KeepAliveStreams* streams, Manager* manager)
+      : streams_(streams), manager_(manager) {}
+
+  void Begin() { StartRead(&request_); }
+  // Ends the call with `status` once; later calls do nothing.
+  void End(const absl::Status& status);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  // INVALID_ARGUMENT: the id is not one.
+  absl::Status Answer();
+
+  KeepAliveStreams* const streams_;
+  Manager* const manager_;
+  v1::KeepAliveRequest request_;
+  v1::KeepAliveResponse response_;
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_KEEPALIVE_STREAM_H_

@@ -1,0 +1,153 @@
+#include "daemon/rpc/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/fabric_service.h"
+#include "daemon/rpc/jobs_service.h"
+#include "daemon/rpc/listen_address.h"
+#include "daemon/rpc/readiness.h"
+#include "daemon/rpc/trees_service.h"
+#include "daemon/rpc/worker_pool.h"
+
+namespace coppice {
+namespace {
+
+// A client may ping this often, also between calls; by default gRPC closes the connection of one
+// that pings more often than every five minutes.
+constexpr int kLeastPingIntervalMs = 5'000;
+// The server asks an idle client whether it is still there, to give up dead connections.
+constexpr int kServerPingIntervalMs = 60'000;
+constexpr int kServerPingTimeoutMs = 20'000;
+
+void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& options) {
+  builder.SetMaxReceiveMessageSize(options.max_request_bytes);
+  builder.SetMaxSendMessageSize(-1);  // what we answer is bounded by page sizes and trees
+  // Otherwise a second daemon could bind the same TCP port and take half of the connections.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kServerPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kServerPingTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kLeastPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+}
+
+// "127.0.0.1:0" with the port that was bound.
+std::string WithPort(const std::string& address, int port) {
+  return absl::StartsWith(address, "unix:")
+             ? address
+             : absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+}
+
+}  // namespace
+
+class RpcServer::Parts {
+ public:
+  Parts(Manager* manager, const RpcServerOptions& options)
+      : workers_(std::in_place, options.worker_threads),
+        jobs_(manager, &*workers_),
+        trees_(manager, &*workers_, options.max_job_ranks),
+        fabric_(manager, &*workers_),
+        manager_(manager) {}
+
+  absl::Status Start(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
+  void Shutdown(absl::Duration grace);
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+ private:
+  void SetServing(bool serving);
+
+  std::optional<WorkerPool> workers_;
+  JobsService jobs_;
+  TreesService trees_;
+  FabricService fabric_;
+  Manager* const manager_;
+  std::vector<std::string> addresses_;
+  std::unique_ptr<grpc::Server> server_;
+  std::optional<Readiness> readiness_;
+};
+
+absl::Status RpcServer::Parts::Start(const RpcServerOptions& options,
+                                     const std::vector<grpc::Service*>& extra) {
+  if (options.listen.empty()) {
+    return absl::InvalidArgumentError("listen: no address is given; give unix:PATH or HOST:PORT");
+  }
+  for (const std::string& address : options.listen) {
+    RETURN_IF_ERROR(CheckListenAddress(address));
+    RETURN_IF_ERROR(PrepareListenAddress(address));
+  }
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetConnectionOptions(builder, options);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_}) {
+    builder.RegisterService(service);
+  }
+  for (grpc::Service* service : extra) builder.RegisterService(service);
+  server_ = builder.BuildAndStart();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i] == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("listen address ", options.listen[i],
+                       ": cannot be bound; is another process there, or is the name not one of "
+                       "this host?"));
+    }
+    addresses_.push_back(WithPort(options.listen[i], ports[i]));
+  }
+  if (server_ == nullptr) return absl::InternalError("gRPC did not start a server");
+  SetServing(false);
+  readiness_.emplace(manager_, [this] { SetServing(true); });
+  return absl::OkStatus();
+}
+
+void RpcServer::Parts::SetServing(bool serving) {
+  grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
+  health->SetServingStatus(serving);  // those it knows: "" and what was named before
+  for (const char* service : {v1::Jobs::service_full_name(), v1::Trees::service_full_name(),
+                              v1::Fabric::service_full_name()}) {
+    health->SetServingStatus(service, serving);
+  }
+}
+
+void RpcServer::Parts::Shutdown(absl::Duration grace) {
+  readiness_.reset();
+  if (server_ == nullptr) return;
+  server_->GetHealthCheckService()->Shutdown();
+  jobs_.CloseStreams();
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
+  server_.reset();
+}
+
+RpcServer::RpcServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+RpcServer::~RpcServer() { Shutdown(absl::ZeroDuration()); }
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    Manager* manager, const RpcServerOptions& options, const std::vector<grpc::Service*>& extra) {
+  auto parts = std::make_unique<Parts>(manager, options);
+  const absl::Status status = parts->Start(options, extra);
+  if (!status.ok()) {
+    parts->Shutdown(absl::ZeroDuration());
+    return status;
+  }
+  return std::unique_ptr<RpcServer>(new RpcServer(std::move(parts)));
+}
+
+const std::vector<std::string>& RpcServer::addresses() const { return parts_->addresses(); }
+
+void RpcServer::Shutdown(absl::Duration grace) { parts_->Shutdown(grace); }
+
+}  // namespace coppice

@@ -1,0 +1,58 @@
+// The gRPC server: puts the services, health and reflection on the addresses, and takes them down
+// in good order. Knows the manager as the services do; constructs no part of it.
+#ifndef COPPICE_DAEMON_RPC_SERVER_H_
+#define COPPICE_DAEMON_RPC_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/manager/manager.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace coppice {
+
+struct RpcServerOptions {
+  std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
+  int max_request_bytes = 64 << 20;   // a larger request is RESOURCE_EXHAUSTED
+  uint32_t max_job_ranks = 1u << 20;  // as ManagerOptions
+  int worker_threads = 4;             // for calls that take long
+};
+
+// Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
+// for each service, until the manager has its first fabric, and again once a shutdown begins.
+class RpcServer final {
+ public:
+  // `manager` and `extra` (services beside ours, for measurements) outlive the server.
+  // INVALID_ARGUMENT: a malformed or no address; ALREADY_EXISTS: a live process listens at a
+  // socket; FAILED_PRECONDITION: a socket cannot be made; UNAVAILABLE: an address cannot be bound.
+  // The message names the address.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      Manager* manager, const RpcServerOptions& options,
+      const std::vector<grpc::Service*>& extra = {});
+  // Shuts down at once.
+  ~RpcServer();
+  RpcServer(const RpcServer&) = delete;
+  RpcServer& operator=(const RpcServer&) = delete;
+
+  // What clients connect to, one for each listen address, with the ports that were chosen.
+  const std::vector<std::string>& addresses() const;
+
+  // Accepts no more calls, ends KeepAlive streams, lets other calls finish for up to `grace`, then
+  // cancels them; returns when none is left. Idempotent.
+  void Shutdown(absl::Duration grace);
+
+ private:
+  class Parts;
+  explicit RpcServer(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_SERVER_H_

@@ -1,0 +1,231 @@
+#include "daemon/rpc/trees_conversion.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/rpc/jobs_conversion.h"
+
+namespace coppice {
+namespace {
+
+using nlohmann::json;
+
+v1::TreeBuilder BuilderToProto(absl::string_view builder) {
+  for (const auto& [mine, theirs] :
+       {std::pair(TreeBuilder::kKary, v1::TREE_BUILDER_KARY),
+        std::pair(TreeBuilder::kKnomial, v1::TREE_BUILDER_KNOMIAL),
+        std::pair(TreeBuilder::kHierarchical, v1::TREE_BUILDER_HIERARCHICAL),
+        std::pair(TreeBuilder::kMinimumCost, v1::TREE_BUILDER_MINIMUM_COST)}) {
+    if (builder == ToString(mine)) return theirs;
+  }
+  return v1::TREE_BUILDER_UNSPECIFIED;
+}
+
+// The record's JSON is the manager's own (manager.h states its form); a database that somebody
+// edited by hand gives no shares or alternatives rather than an exception.
+void SizesToProto(const std::string& text, v1::Tree& tree) {
+  const json sizes = json::parse(text, nullptr, false);
+  if (!sizes.is_array()) return;
+  for (const json& pair : sizes) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() || !pair[1].is_number()) {
+      continue;
+    }
+    v1::SizeShare& share = *tree.add_sizes();
+    share.set_bytes(pair[0].get<uint64_t>());
+    share.set_weight(pair[1].get<double>());
+  }
+}
+
+const std::string& TextAt(const json& object, const char* key) {
+  static const std::string kEmpty;
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get_ref<const std::string&>()
+                                                     : kEmpty;
+}
+
+double NumberAt(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+void AlternativesToProto(const std::string& text, v1::Tree& tree) {
+  const json alternatives = json::parse(text, nullptr, false);
+  if (!alternatives.is_array()) return;
+  tree.mutable_alternatives()->Reserve(static_cast<int>(alternatives.size()));
+  for (const json& item : alternatives) {
+    if (!item.is_object()) continue;
+    v1::Alternative& alternative = *tree.add_alternatives();
+    alternative.set_type(TextAt(item, "type") == ToString(TreeType::kTypeII) ? v1::TREE_TYPE_II
+                                                                             : v1::TREE_TYPE_I);
+    alternative.set_builder(BuilderToProto(TextAt(item, "builder")));
+    alternative.set_width(static_cast<uint32_t>(NumberAt(item, "width")));
+    alternative.set_total_us(NumberAt(item, "total_us"));
+    alternative.set_why_not(TextAt(item, "why_not"));
+  }
+}
+
+uint32_t RootOf(const TreeRecord& record) {
+  const auto root = std::find(record.parents.begin(), record.parents.end(), -1);
+  return static_cast<uint32_t>(root - record.parents.begin());
+}
+
+// Port GUID of a rank of the communicator; 0 if the records contradict each other.
+Guid PortOf(const TreeView& view, uint32_t rank) {
+  const uint32_t job_rank = view.record->ranks[rank];
+  return job_rank < view.job->endpoints.size() ? view.job->endpoints[job_rank] : Guid(0);
+}
+
+void NodesToProto(const TreeView& view, v1::TreeNodes& nodes) {
+  const TreeRecord& record = *view.record;
+  nodes.mutable_parents()->Add(record.parents.begin(), record.parents.end());
+  nodes.mutable_links()->Add(record.edge_links_up.begin(), record.edge_links_up.end());
+  nodes.mutable_endpoints()->Reserve(static_cast<int>(record.ranks.size()));
+  for (uint32_t rank = 0; rank < record.ranks.size(); ++rank) {
+    nodes.mutable_endpoints()->AddAlreadyReserved(PortOf(view, rank).value());
+  }
+  nodes.mutable_switches()->Reserve(static_cast<int>(record.switches.size()));
+  for (const TreeSwitchRecord& serving : record.switches) {
+    nodes.mutable_switches()->AddAlreadyReserved(serving.guid.value());
+  }
+}
+
+uint32_t DistinctPorts(const TreeView& view) {
+  std::vector<uint64_t> ports;
+  ports.reserve(view.record->ranks.size());
+  for (uint32_t rank = 0; rank < view.record->ranks.size(); ++rank) {
+    ports.push_back(PortOf(view, rank).value());
+  }
+  std::sort(ports.begin(), ports.end());
+  return static_cast<uint32_t>(std::unique(ports.begin(), ports.end()) - ports.begin());
+}
+
+void PhysicalToProto(const TreeView& view, v1::PhysicalTree& physical) {
+  const std::vector<uint64_t>& pairs = view.record->physical;
+  const int count = static_cast<int>(pairs.size() / 2);
+  physical.mutable_guids()->Reserve(count);
+  physical.mutable_parents()->Reserve(count);
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    physical.mutable_guids()->AddAlreadyReserved(pairs[i]);
+    physical.mutable_parents()->AddAlreadyReserved(static_cast<int32_t>(pairs[i + 1]) - 1);
+  }
+  const uint32_t ports = DistinctPorts(view);
+  physical.set_switch_count(static_cast<uint32_t>(count) > ports ? count - ports : 0);
+}
+
+void NeighbourToProto(const TreeView& view, uint32_t node, uint32_t links, const Fabric* fabric,
+                      v1::Neighbour& neighbour) {
+  const uint32_t rank_count = static_cast<uint32_t>(view.record->ranks.size());
+  neighbour.set_links(links);
+  neighbour.set_is_switch(node >= rank_count);
+  Guid guid;
+  std::optional<VertexIndex> vertex;
+  if (node < rank_count) {
+    guid = PortOf(view, node);
+    neighbour.set_rank(node);
+    const auto endpoint = fabric == nullptr ? std::nullopt : fabric->FindEndpoint(guid);
+    if (endpoint) vertex = fabric->Vertex(*endpoint);
+  } else {
+    guid = view.record->switches[node - rank_count].guid;
+    const auto found = fabric == nullptr ? std::nullopt : fabric->FindSwitch(guid);
+    if (found) vertex = fabric->Vertex(*found);
+  }
+  neighbour.set_guid(ToString(guid));
+  if (vertex) neighbour.set_lid(fabric->lid(*vertex).value());
+}
+
+}  // namespace
+
+void SummaryToProto(const TreeView& view, v1::Tree& tree) {
+  const TreeRecord& record = *view.record;
+  if (record.id.value() != 0) {
+    tree.set_id(absl::StrCat(record.id.value()));
+    *tree.mutable_create_time() = ToTimestamp(record.created);
+  }
+  tree.set_job_id(absl::StrCat(record.job.value()));
+  tree.set_type(static_cast<v1::TreeType>(record.type));
+  tree.set_builder(BuilderToProto(record.builder));
+  tree.set_width(record.width);
+  tree.set_height(record.height);
+  tree.set_radius(record.radius);
+  tree.set_rank_count(static_cast<uint32_t>(record.ranks.size()));
+  tree.set_switch_count(static_cast<uint32_t>(record.switches.size()));
+  if (const std::optional<Operation> operation = ParseOperation(record.operation)) {
+    tree.set_operation(ToProto(*operation));
+  }
+  SizesToProto(record.sizes, tree);
+  v1::Prediction& predicted = *tree.mutable_predicted();
+  predicted.set_aggregate_us(record.aggregate_us);
+  predicted.set_distribute_us(record.distribute_us);
+  predicted.set_total_us(record.total_us);
+  AlternativesToProto(record.alternatives, tree);
+  tree.set_reason(record.reason);
+  tree.set_route_kind(ToProto(view.route_kind));
+  tree.set_fabric_version(record.fabric_version);
+  tree.set_revision(record.revision);
+  tree.set_root(RootOf(record));
+}
+
+void FullToProto(const TreeView& view, v1::Tree& tree) {
+  SummaryToProto(view, tree);
+  NodesToProto(view, *tree.mutable_nodes());
+  if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
+}
+
+absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric,
+                         v1::Tree& tree) {
+  const TreeRecord& record = *view.record;
+  if (rank >= record.ranks.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("tree ", record.id.value(), " has no rank ",
+                                                   rank, ": its ranks are 0 to ",
+                                                   record.ranks.size() - 1));
+  }
+  SummaryToProto(view, tree);
+  v1::RankView& part = *tree.mutable_rank_view();
+  part.set_rank(rank);
+  const int32_t parent = record.parents[rank];
+  if (parent >= 0) {
+    NeighbourToProto(view, static_cast<uint32_t>(parent), record.edge_links_up[rank], fabric,
+                     *part.mutable_parent());
+  }
+  for (uint32_t node = 0; node < record.parents.size(); ++node) {
+    if (record.parents[node] != static_cast<int32_t>(rank)) continue;
+    NeighbourToProto(view, node, record.edge_links_up[node], fabric, *part.add_children());
+  }
+  return absl::OkStatus();
+}
+
+v1::Operation ToProto(Operation operation) {
+  switch (operation) {
+    case Operation::kBarrier:
+      return v1::OPERATION_BARRIER;
+    case Operation::kBcast:
+      return v1::OPERATION_BCAST;
+    case Operation::kReduce:
+      return v1::OPERATION_REDUCE;
+    case Operation::kAllreduce:
+      return v1::OPERATION_ALLREDUCE;
+  }
+  return v1::OPERATION_UNSPECIFIED;
+}
+
+v1::TreeType ToProto(TreeType type) {
+  return type == TreeType::kTypeI ? v1::TREE_TYPE_I : v1::TREE_TYPE_II;
+}
+
+v1::RouteKind ToProto(RouteKind kind) {
+  switch (kind) {
+    case RouteKind::kForwardingTables:
+      return v1::ROUTE_KIND_FORWARDING_TABLES;
+    case RouteKind::kShortestPath:
+      return v1::ROUTE_KIND_SHORTEST_PATH;
+    case RouteKind::kDimensionOrder:
+      return v1::ROUTE_KIND_DIMENSION_ORDER;
+  }
+  return v1::ROUTE_KIND_UNSPECIFIED;
+}
+
+}  // namespace coppice

@@ -1,0 +1,146 @@
+#include "daemon/rpc/trees_service.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/trees_conversion.h"
+#include "daemon/rpc/unary.h"
+
+namespace coppice {
+namespace {
+
+// A communicator of more members is planned on a worker thread: from here on planning takes about a
+// millisecond and more, and gRPC's callback threads are as few as two.
+constexpr size_t kMostMembersInline = 1024;
+
+std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
+std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
+
+}  // namespace
+
+grpc::ServerUnaryReactor* TreesService::CreateTree(grpc::CallbackServerContext* context,
+                                                   const v1::CreateTreeRequest* request,
+                                                   v1::Tree* response) {
+  return Plan(context, *request, request->validate_only(), response);
+}
+
+grpc::ServerUnaryReactor* TreesService::AdviseTree(grpc::CallbackServerContext* context,
+                                                   const v1::CreateTreeRequest* request,
+                                                   v1::Tree* response) {
+  return Plan(context, *request, true, response);
+}
+
+grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* context,
+                                             const v1::CreateTreeRequest& request, bool advise,
+                                             v1::Tree* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const auto peer = Authorise(*context); !peer.ok()) {
+    return Finish(reactor, peer.status(), JobObject(request.job_id()));
+  }
+  absl::StatusOr<CreateTreeArgs> args = FromProto(request, max_ranks_);
+  if (!args.ok()) return Finish(reactor, args.status(), JobObject(request.job_id()));
+  const size_t member_count = MemberCount(*args);
+  // `request` lives until the call is finished.
+  auto answer = [reactor, response, &request](absl::StatusOr<TreeView> tree) {
+    if (!tree.ok()) {
+      Finish(reactor, tree.status(), JobObject(request.job_id()));
+      return;
+    }
+    FullToProto(*tree, *response);
+    reactor->Finish(grpc::Status::OK);
+  };
+  RunPlanning(member_count, [this, advise, args = *std::move(args), answer]() mutable {
+    if (advise) {
+      answer(manager_->AdviseTree(args));
+    } else {
+      manager_->CreateTree(std::move(args), answer);
+    }
+  });
+  return reactor;
+}
+
+void TreesService::RunPlanning(size_t member_count, absl::AnyInvocable<void()> call) {
+  if (member_count <= kMostMembersInline) {
+    call();
+  } else {
+    workers_->Submit(std::move(call));
+  }
+}
+
+size_t TreesService::MemberCount(const CreateTreeArgs& args) {
+  if (!args.ranks.empty()) return args.ranks.size();
+  const absl::StatusOr<JobView> job = manager_->GetJob(args.job);
+  return job.ok() ? job->record->endpoints.size() : 0;  // an unknown job is refused at once
+}
+
+grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext* context,
+                                                const v1::GetTreeRequest* request,
+                                                v1::Tree* response) {
+  return AnswerNow(context, TreeObject(request->id()), [&] { return Get(*request, *response); });
+}
+
+absl::Status TreesService::Get(const v1::GetTreeRequest& request, v1::Tree& response) {
+  ASSIGN_OR_RETURN(const TreeId id, ParseTreeId(request.id()));
+  ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(request.view()));
+  ASSIGN_OR_RETURN(const TreeView tree, manager_->GetTree(id));
+  switch (detail) {
+    case TreeDetail::kFull:
+      FullToProto(tree, response);
+      break;
+    case TreeDetail::kSummary:
+      SummaryToProto(tree, response);
+      break;
+    case TreeDetail::kRank: {
+      const std::shared_ptr<const FabricView> view = manager_->fabric();
+      return RankToProto(tree, request.rank(),
+                         view == nullptr ? nullptr : view->snapshot->fabric.get(), response);
+    }
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* TreesService::ListTrees(grpc::CallbackServerContext* context,
+                                                  const v1::ListTreesRequest* request,
+                                                  v1::ListTreesResponse* response) {
+  return AnswerNow(context, "trees", [&] { return List(*request, *response); });
+}
+
+absl::Status TreesService::List(const v1::ListTreesRequest& request,
+                                v1::ListTreesResponse& response) {
+  JobId job;
+  if (!request.job_id().empty()) {
+    ASSIGN_OR_RETURN(job, ParseJobId(request.job_id()));
+    RETURN_IF_ERROR(manager_->GetJob(job).status());
+  }
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
+  // One more than a page tells whether another follows.
+  std::vector<TreeView> trees = manager_->ListTrees(job, TreeId(after), size + 1);
+  const bool has_more = trees.size() > size;
+  if (has_more) trees.resize(size);
+  for (const TreeView& tree : trees) SummaryToProto(tree, *response.add_trees());
+  if (has_more) response.set_next_page_token(absl::StrCat(trees.back().record->id.value()));
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext* context,
+                                                    const v1::ReleaseTreeRequest* request,
+                                                    v1::ReleaseTreeResponse*) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const auto peer = Authorise(*context); !peer.ok()) {
+    return Finish(reactor, peer.status(), TreeObject(request->id()));
+  }
+  const absl::StatusOr<TreeId> id = ParseTreeId(request->id());
+  if (!id.ok()) return Finish(reactor, id.status(), TreeObject(request->id()));
+  manager_->ReleaseTree(*id, [reactor, request](absl::StatusOr<TreeId> released) {
+    Finish(reactor, released.status(), released.ok() ? "" : TreeObject(request->id()));
+  });
+  return reactor;
+}
+
+}  // namespace coppice

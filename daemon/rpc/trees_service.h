@@ -1,0 +1,52 @@
+// The Trees service: coppice/v1/trees.proto over the manager. Status codes are stated there.
+#ifndef COPPICE_DAEMON_RPC_TREES_SERVICE_H_
+#define COPPICE_DAEMON_RPC_TREES_SERVICE_H_
+
+#include "absl/functional/any_invocable.h"
+#include "coppice/v1/trees.grpc.pb.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/worker_pool.h"
+
+namespace coppice {
+
+// Thread-safe. `manager` and `workers` outlive it and every call.
+class TreesService final : public v1::Trees::CallbackService {
+ public:
+  // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).
+  TreesService(Manager* manager, WorkerPool* workers, uint32_t max_ranks)
+      : manager_(manager), workers_(workers), max_ranks_(max_ranks) {}
+
+  grpc::ServerUnaryReactor* CreateTree(grpc::CallbackServerContext* context,
+                                       const v1::CreateTreeRequest* request,
+                                       v1::Tree* response) override;
+  grpc::ServerUnaryReactor* AdviseTree(grpc::CallbackServerContext* context,
+                                       const v1::CreateTreeRequest* request,
+                                       v1::Tree* response) override;
+  grpc::ServerUnaryReactor* GetTree(grpc::CallbackServerContext* context,
+                                    const v1::GetTreeRequest* request, v1::Tree* response) override;
+  grpc::ServerUnaryReactor* ListTrees(grpc::CallbackServerContext* context,
+                                      const v1::ListTreesRequest* request,
+                                      v1::ListTreesResponse* response) override;
+  grpc::ServerUnaryReactor* ReleaseTree(grpc::CallbackServerContext* context,
+                                        const v1::ReleaseTreeRequest* request,
+                                        v1::ReleaseTreeResponse* response) override;
+
+ private:
+  // Authorises and converts, then grants, or with `advise` only plans.
+  grpc::ServerUnaryReactor* Plan(grpc::CallbackServerContext* context,
+                                 const v1::CreateTreeRequest& request, bool advise,
+                                 v1::Tree* response);
+  // Runs `call` here or, for a communicator that takes long to plan, on a worker.
+  void RunPlanning(size_t member_count, absl::AnyInvocable<void()> call);
+  size_t MemberCount(const CreateTreeArgs& args);
+  absl::Status Get(const v1::GetTreeRequest& request, v1::Tree& response);
+  absl::Status List(const v1::ListTreesRequest& request, v1::ListTreesResponse& response);
+
+  Manager* const manager_;
+  WorkerPool* const workers_;
+  const uint32_t max_ranks_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_TREES_SERVICE_H_

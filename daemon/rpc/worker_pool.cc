@@ -1,0 +1,39 @@
+#include "daemon/rpc/worker_pool.h"
+
+#include <utility>
+
+namespace coppice {
+
+WorkerPool::WorkerPool(int threads) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerPool::Submit(Task task) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.push_back(std::move(task));
+}
+
+void WorkerPool::Work() {
+  while (true) {
+    Task task;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(
+          +[](WorkerPool* pool) { return pool->stopping_ || !pool->tasks_.empty(); }, this));
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace coppice

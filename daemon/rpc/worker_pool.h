@@ -1,0 +1,39 @@
+// Threads for the calls that take long (a sweep, a tree of ten thousand members): gRPC's callback
+// threads are few and serve every other call, so none of them may be held for milliseconds.
+#ifndef COPPICE_DAEMON_RPC_WORKER_POOL_H_
+#define COPPICE_DAEMON_RPC_WORKER_POOL_H_
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+
+namespace coppice {
+
+// Thread-safe. Tasks start in the order of submission.
+class WorkerPool final {
+ public:
+  using Task = absl::AnyInvocable<void()>;
+
+  explicit WorkerPool(int threads);
+  // Runs everything that was submitted, then joins.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  void Submit(Task task);
+
+ private:
+  void Work();
+
+  absl::Mutex mutex_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_WORKER_POOL_H_
