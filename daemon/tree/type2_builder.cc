@@ -1,0 +1,300 @@
+// One candidate root after the other: physical tree, who must serve, who hangs below whom, what it
+// costs (Chen 2024, 4.1-4.2; spec: trees, 4).
+//
+//   roots, best first --> physical tree --> fewest serving switches --> exact prediction
+//        ^                                       |
+//        +---------- next, if there is no set ---+
+#include "daemon/tree/type2_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/tree/minimum_cost.h"
+#include "daemon/tree/physical_tree.h"
+#include "daemon/tree/root_choice.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kMostCompared = 16;  // candidates that work but might be beaten
+
+// A physical tree with all that minimum cost needs to know of it.
+struct Candidate {
+  PhysicalTree physical;
+  std::vector<uint32_t> members, degrees;  // [vertex]
+  bool has_weaker = false;  // some switch that could help has no entry or a lower limit than others
+
+  ReductionProblem problem(absl::Span<const uint32_t> preference) const {
+    return {physical.parents, members, degrees, preference};
+  }
+};
+
+class Type2Search {
+ public:
+  Type2Search(const Snapshot& snapshot, const CostProfile& profile,
+              absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
+              const MemberPlaces& places)
+      : snapshot_(snapshot),
+        fabric_(*snapshot.fabric),
+        profile_(profile),
+        capacity_(capacity),
+        request_(request),
+        places_(places) {
+    for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
+  }
+
+  Type2Result Run() {
+    if (request_.members.size() == 1) {
+      TakeSingle();
+      return std::move(result_);
+    }
+    const std::vector<SwitchIndex> roots = Roots();
+    int compared = 0;
+    for (const SwitchIndex root : roots) {
+      absl::StatusOr<PhysicalTree> physical = BuildPhysicalTree(snapshot_, places_.endpoints, root);
+      if (!physical.ok()) {
+        route_trouble_ = std::string(physical.status().message());
+        continue;
+      }
+      const Candidate candidate = MakeCandidate(*std::move(physical));
+      if (!Try(candidate)) continue;
+      if (!candidate.has_weaker || ++compared == kMostCompared || CannotImprove(candidate)) break;
+    }
+    Finish(roots);
+    return std::move(result_);
+  }
+
+ private:
+  using Tree = Type2Result::Tree;
+
+  void TakeSingle() {
+    Tree tree;
+    tree.tree = EmptyTree();
+    tree.tree.parents = {AggregationTree::kNoParent};
+    tree.edges.resize(1);
+    tree.physical.root = tree.tree.vertices[0];
+    tree.physical.vertices = {tree.physical.root};
+    tree.physical.parents = {-1};
+    tree.physical.up = {kNoChannel};
+    tree.predicted =
+        EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
+    result_.best = std::move(tree);
+  }
+
+  std::vector<SwitchIndex> Roots() const {
+    if (!places_.all_on_switches) return {};
+    if (request_.root) return {*request_.root};
+    std::vector<SwitchIndex> roots = NearestSwitches(snapshot_, places_.leaf_switches);
+    SortRoots(snapshot_, capacity_, roots);
+    return roots;
+  }
+
+  AggregationTree EmptyTree() const {
+    AggregationTree tree;
+    tree.type = TreeType::kTypeII;
+    tree.builder = TreeBuilder::kMinimumCost;
+    tree.rank_count = static_cast<uint32_t>(request_.members.size());
+    tree.vertices.reserve(request_.members.size() + 16);
+    for (const EndpointIndex e : request_.members) tree.vertices.push_back(fabric_.Vertex(e));
+    return tree;
+  }
+
+  Candidate MakeCandidate(PhysicalTree physical) const {
+    Candidate candidate;
+    candidate.physical = std::move(physical);
+    const size_t n = candidate.physical.vertices.size();
+    const size_t switches = n - places_.endpoints.size();
+    candidate.members.resize(n, 0);
+    candidate.degrees.resize(n, 0);
+    std::copy(places_.ranks_at.begin(), places_.ranks_at.end(),
+              candidate.members.begin() + static_cast<int64_t>(switches));
+    for (size_t v = 0; v < switches; ++v) {
+      const SwitchCapacity& c = CapacityOf(candidate.physical.vertices[v]);
+      candidate.degrees[v] = c.entries_free > 0 ? c.degree_limit : 0;
+      candidate.has_weaker |= candidate.degrees[v] < highest_;
+    }
+    return candidate;
+  }
+
+  const SwitchCapacity& CapacityOf(VertexIndex v) const {
+    return capacity_[fabric_.AsSwitch(v).value()];
+  }
+
+  // True if the candidate works; keeps its best tree if that beats what was found before.
+  bool Try(const Candidate& candidate) {
+    const std::vector<uint32_t> upper = Preference(candidate, false);
+    ReductionChoice choice = ChooseServing(candidate.problem(upper));
+    if (!choice.feasible) {
+      for (const uint32_t v : choice.in_the_way) Blame(candidate.physical.vertices[v]);
+      if (choice.in_the_way.empty()) limits_too_low_ = true;
+      return false;
+    }
+    const std::vector<uint32_t> lower = Preference(candidate, true);
+    ReductionChoice other = ChooseServing(candidate.problem(lower));
+    if (other.serving != choice.serving) Offer(candidate, other.serving);
+    Offer(candidate, choice.serving);
+    return result_.best.has_value();
+  }
+
+  // Lower is better: by depth first, either way, then the less loaded switch.
+  std::vector<uint32_t> Preference(const Candidate& candidate, bool deepest_first) const {
+    constexpr uint32_t kLoadSteps = 1000;
+    const PhysicalTree& physical = candidate.physical;
+    const size_t n = physical.vertices.size();
+    std::vector<uint32_t> depth(n, 0), preference(n, 0);
+    for (size_t v = 1; v < n; ++v) depth[v] = depth[static_cast<size_t>(physical.parents[v])] + 1;
+    for (size_t v = 0; v < n; ++v) {
+      uint32_t load = 0;
+      if (v > 0) {
+        const float up = snapshot_.utilisation(physical.up[v]);
+        const float down = snapshot_.utilisation(Fabric::Reverse(physical.up[v]));
+        load = static_cast<uint32_t>(std::clamp(std::max(up, down), 0.0F, 1.0F) * kLoadSteps);
+      }
+      const uint32_t rank = deepest_first ? 255 - std::min(depth[v], 255U) : depth[v];
+      preference[v] = rank * (kLoadSteps + 1) + load;
+    }
+    return preference;
+  }
+
+  void Offer(const Candidate& candidate, absl::Span<const uint32_t> serving) {
+    if (result_.best && serving.size() > result_.best->tree.serving_switch_count()) return;
+    Tree offer;
+    offer.tree = Hang(candidate, serving);
+    absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot_, profile_, offer.tree);
+    if (!edges.ok()) {
+      route_trouble_ = std::string(edges.status().message());
+      return;
+    }
+    offer.edges = *std::move(edges);
+    offer.predicted =
+        EvaluateMix(profile_, offer.tree, offer.edges, request_.operation, request_.sizes);
+    if (result_.best && serving.size() == result_.best->tree.serving_switch_count() &&
+        offer.predicted.total_us >= result_.best->predicted.total_us) {
+      return;
+    }
+    offer.physical = candidate.physical;
+    NoteWhatMadeItDearer(candidate, serving.size());
+    result_.best = std::move(offer);
+  }
+
+  // Numbers the nodes: ranks, then serving switches by index.
+  AggregationTree Hang(const Candidate& candidate, absl::Span<const uint32_t> serving) const {
+    const ReductionTree hung = HangItems(candidate.problem({}), serving);
+    AggregationTree tree = EmptyTree();
+    std::vector<uint32_t> order(serving.begin(), serving.end());
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return candidate.physical.vertices[a] < candidate.physical.vertices[b];
+    });
+    std::vector<int32_t> node(candidate.degrees.size(), AggregationTree::kNoParent);
+    for (const uint32_t v : order) {
+      node[v] = static_cast<int32_t>(tree.vertices.size());
+      tree.vertices.push_back(candidate.physical.vertices[v]);
+    }
+    const auto node_of = [&](int32_t vertex) {
+      return vertex < 0 ? AggregationTree::kNoParent : node[static_cast<size_t>(vertex)];
+    };
+    const size_t first = candidate.degrees.size() - places_.endpoints.size();
+    std::vector<uint32_t> next(hung.first_member.begin() + static_cast<int64_t>(first),
+                               hung.first_member.end());
+    tree.parents.reserve(tree.vertices.size());
+    for (uint32_t rank = 0; rank < tree.rank_count; ++rank) {
+      tree.parents.push_back(node_of(hung.member_parents[next[places_.endpoint_of_rank[rank]]++]));
+    }
+    for (const uint32_t v : order) tree.parents.push_back(node_of(hung.serving_parents[v]));
+    return tree;
+  }
+
+  // The fewest serving switches of this physical tree if entries were free wherever there are any.
+  void NoteWhatMadeItDearer(const Candidate& candidate, size_t count) {
+    dearer_.clear();
+    Candidate relaxed;
+    for (size_t v = 0; v < candidate.degrees.size(); ++v) {
+      const VertexIndex vertex = candidate.physical.vertices[v];
+      if (!fabric_.IsSwitch(vertex)) break;
+      const SwitchCapacity& c = CapacityOf(vertex);
+      if (c.entries_free > 0 || c.degree_limit < 2) continue;
+      if (relaxed.degrees.empty()) relaxed.degrees = candidate.degrees;
+      relaxed.degrees[v] = c.degree_limit;
+    }
+    if (relaxed.degrees.empty()) return;
+    ReductionProblem problem = candidate.problem({});
+    problem.degrees = relaxed.degrees;
+    const ReductionChoice choice = ChooseServing(problem);
+    if (choice.serving.size() >= count) return;
+    for (const uint32_t v : choice.serving) {
+      const VertexIndex vertex = candidate.physical.vertices[v];
+      if (CapacityOf(vertex).entries_free == 0) dearer_.push_back(fabric_.AsSwitch(vertex));
+    }
+  }
+
+  // True if this physical tree would need as many switches if all were as good as the best one.
+  bool CannotImprove(const Candidate& candidate) const {
+    if (!result_.best) return false;
+    std::vector<uint32_t> degrees(candidate.degrees);
+    for (size_t v = 0; v < degrees.size(); ++v) {
+      if (fabric_.IsSwitch(candidate.physical.vertices[v])) degrees[v] = highest_;
+    }
+    ReductionProblem problem = candidate.problem({});
+    problem.degrees = degrees;
+    return ChooseServing(problem).serving.size() >= result_.best->tree.serving_switch_count();
+  }
+
+  void Blame(VertexIndex v) {
+    if (!fabric_.IsSwitch(v)) return;
+    if (CapacityOf(v).entries_free == 0 || CapacityOf(v).degree_limit < 2) {
+      blamed_.push_back(fabric_.AsSwitch(v));
+    } else {
+      limits_too_low_ = true;
+    }
+  }
+
+  void Finish(absl::Span<const SwitchIndex> roots) {
+    std::vector<SwitchIndex>& full = result_.best ? dearer_ : blamed_;
+    std::sort(full.begin(), full.end());
+    full.erase(std::unique(full.begin(), full.end()), full.end());
+    for (const SwitchIndex s : full) {
+      result_.full_switches.push_back({s, capacity_[s.value()].entries_total});
+    }
+    if (result_.best) return;
+    if (!places_.all_on_switches) {
+      result_.routes_are_wrong = true;
+      result_.why_not = "a member's port is not cabled to a switch";
+    } else if (roots.empty()) {
+      result_.routes_are_wrong = true;
+      result_.why_not = "no switch reaches all members";
+    } else if (!result_.full_switches.empty()) {
+      result_.why_not =
+          absl::StrCat("none of ", roots.size(), " candidate root(s) works: ", full.size(),
+                       " switch(es) on the way have no free entry or cannot aggregate");
+    } else if (limits_too_low_) {
+      result_.why_not = absl::StrCat("the switches' degree limits (at most ", highest_,
+                                     ") are too low for ", request_.members.size(), " members");
+    } else {
+      result_.routes_are_wrong = true;
+      result_.why_not = route_trouble_;
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const Fabric& fabric_;
+  const CostProfile& profile_;
+  const absl::Span<const SwitchCapacity> capacity_;
+  const TreeRequest& request_;
+  const MemberPlaces& places_;
+  uint32_t highest_ = 0;  // highest degree limit of any switch
+  Type2Result result_;
+  std::vector<SwitchIndex> blamed_, dearer_;
+  std::string route_trouble_;
+  bool limits_too_low_ = false;
+};
+
+}  // namespace
+
+Type2Result BuildType2(const Snapshot& snapshot, const CostProfile& profile,
+                       absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
+                       const MemberPlaces& places) {
+  return Type2Search(snapshot, profile, capacity, request, places).Run();
+}
+
+}  // namespace coppice

@@ -1,0 +1,43 @@
+// Type II trees: from a communicator and what switches have left to the tree that takes the fewest
+// entries (Chen 2024, section 4), with the reason if there is none.
+#ifndef COPPICE_DAEMON_TREE_TYPE2_BUILDER_H_
+#define COPPICE_DAEMON_TREE_TYPE2_BUILDER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/tree/member_places.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+
+struct Type2Result {
+  struct Tree {
+    AggregationTree tree;
+    std::vector<EdgeCost> edges;
+    PhysicalTree physical;
+    Prediction predicted;
+  };
+  std::optional<Tree> best;
+  // Switches without a free entry that kept every candidate away, or without which the tree takes
+  // more entries than it would; by index.
+  std::vector<FullSwitch> full_switches;
+  bool routes_are_wrong = false;  // no tree, because routes break off or no switch reaches all
+  std::string why_not;            // if there is no tree: for a person
+};
+
+// Candidates are the requested root or else the switches nearest to the members, in the order of
+// SortRoots. The first one that works is taken if no full or weaker switch makes it dearer than its
+// physical tree could be; else up to 16 that work are compared: fewest serving switches, then least
+// predicted time, then that order. Every candidate is tried before the answer is "none".
+//
+// Nobody serves for one member. `request` is valid and its members reach each other.
+Type2Result BuildType2(const Snapshot& snapshot, const CostProfile& profile,
+                       absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
+                       const MemberPlaces& places);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TYPE2_BUILDER_H_
