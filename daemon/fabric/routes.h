@@ -14,6 +14,7 @@
 #include "daemon/fabric/distances.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
+#include "daemon/fabric/grid_layout.h"
 
 namespace coppice {
 
@@ -59,14 +60,20 @@ class Routes final {
   const ForwardingTables* tables() const { return tables_.get(); }  // null unless kForwardingTables
 
  private:
+  struct Destination;  // what a route asks at every hop, found once
   Routes(std::shared_ptr<const Fabric> fabric, RouteKind kind);
+  Destination Resolve(VertexIndex to) const;
+  ChannelIndex Step(SwitchIndex s, const Destination& to) const;
+  ChannelIndex ShortestStep(SwitchIndex s, const Destination& to) const;
+  ChannelIndex GridStep(SwitchIndex s, const Destination& to) const;
+  template <class Visitor>
+  absl::Status Walk(VertexIndex from, VertexIndex to, Visitor visit) const;
+  absl::Status BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at) const;
 
   std::shared_ptr<const Fabric> fabric_;
   std::shared_ptr<const SwitchDistances> distances_;
   std::shared_ptr<const ForwardingTables> tables_;
-  std::vector<std::vector<int32_t>> coordinates_;  // [switch][dimension], for kDimensionOrder
-  std::vector<int32_t> extents_;                   // [dimension]
-  std::vector<bool> wraps_;                        // [dimension]
+  std::shared_ptr<const GridLayout> grid_;  // null unless kDimensionOrder
   RouteKind kind_;
 };
 
