@@ -35,38 +35,41 @@ struct JobRecord {
   std::vector<Guid> endpoints;       // [rank] port GUIDs
   absl::Duration lease;              // term that each keepalive renews
   JobState state = JobState::kActive;
-  absl::Time created, ended;         // ended: InfiniteFuture while active
+  absl::Time created, ended;  // ended: InfiniteFuture while active
+  friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
 
 // One serving switch of a granted type II tree: it takes one entry there.
 struct TreeSwitchRecord {
   Guid guid;
   uint32_t children = 0;
+  friend bool operator==(const TreeSwitchRecord&, const TreeSwitchRecord&) = default;
 };
 
 struct TreeRecord {
   TreeId id;
   JobId job;
-  std::string request_id;            // empty: none; else unique within the job
+  std::string request_id;  // empty: none; else unique within the job
   uint64_t request_fingerprint = 0;
-  uint64_t fabric_version = 0;       // snapshot that it was planned on
-  uint32_t revision = 1;             // rises when the tree is re-planned
-  uint8_t type = 1;                  // 1 or 2
-  std::string builder;               // "kary", "knomial", "hierarchical", "minimum-cost"
+  uint64_t fabric_version = 0;  // snapshot that it was planned on
+  uint32_t revision = 1;        // rises when the tree is re-planned
+  uint8_t type = 1;             // 1 or 2
+  std::string builder;          // "kary", "knomial", "hierarchical", "minimum-cost"
   uint32_t width = 0, height = 0, radius = 0;
-  std::string operation;             // "allreduce", ...
-  std::string sizes;                 // JSON: [[bytes,weight],...]
-  std::vector<uint32_t> ranks;       // [member] job ranks
-  std::vector<int32_t> parents;      // [node] members, then switches; -1 for the root
+  std::string operation;                   // "allreduce", ...
+  std::string sizes;                       // JSON: [[bytes,weight],...]
+  std::vector<uint32_t> ranks;             // [member] job ranks
+  std::vector<int32_t> parents;            // [node] members, then switches; -1 for the root
   std::vector<TreeSwitchRecord> switches;  // nodes from ranks.size() on
   std::vector<uint32_t> edge_links_up, edge_links_down;  // [node] edge lengths
-  std::vector<uint64_t> physical;    // type II: flat pairs (vertex id, position of parent + 1), see
-                                     // manager; empty for type I
-  std::vector<int64_t> links;        // ids of the links that its edges cross, ascending, unique
+  std::vector<uint64_t> physical;  // type II: flat pairs (vertex id, position of parent + 1), see
+                                   // manager; empty for type I
+  std::vector<int64_t> links;      // ids of the links that its edges cross, ascending, unique
   double aggregate_us = 0, distribute_us = 0, total_us = 0;
-  std::string reason;                // in words
-  std::string alternatives;          // JSON: [{"type","builder","width","total_us","why_not"},...]
+  std::string reason;        // in words
+  std::string alternatives;  // JSON: [{"type","builder","width","total_us","why_not"},...]
   absl::Time created;
+  friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
 // Aggregation capability of one switch, as the configuration's rules give it.
@@ -75,11 +78,13 @@ struct CapabilityRecord {
   uint32_t entries_total = 0;     // 0: cannot aggregate
   uint32_t entries_reserved = 0;  // held by others; total - reserved may be granted
   uint32_t degree_limit = 0;
+  friend bool operator==(const CapabilityRecord&, const CapabilityRecord&) = default;
 };
 
 struct EntryUse {
   CapabilityRecord capability;
-  uint32_t entries_taken = 0;     // = number of granted trees with this switch, by construction
+  uint32_t entries_taken = 0;  // = number of granted trees with this switch, by construction
+  friend bool operator==(const EntryUse&, const EntryUse&) = default;
 };
 
 enum class NodeKind : uint8_t { kSwitch = 1, kChannelAdapter = 2, kRouter = 3 };
@@ -88,39 +93,44 @@ struct NodeRecord {
   Guid guid;
   NodeKind kind = NodeKind::kSwitch;
   std::string description;
-  std::string host;               // of an adapter; empty for switches
+  std::string host;  // of an adapter; empty for switches
   uint32_t vendor_id = 0, device_id = 0;
   uint8_t port_count = 0;
+  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 
 struct PortRecord {
   Guid node;
-  uint8_t port = 0;               // 0: a switch's management port, the one with its LID
+  uint8_t port = 0;  // 0: a switch's management port, the one with its LID
   Guid port_guid;
   uint16_t lid = 0;
+  friend bool operator==(const PortRecord&, const PortRecord&) = default;
 };
 
 struct LinkRecord {
   Guid node_a;
   uint8_t port_a = 0;
   Guid node_b;
-  uint8_t port_b = 0;             // (node_a, port_a) < (node_b, port_b)
-  std::string rate;               // "4xQDR"
+  uint8_t port_b = 0;  // (node_a, port_a) < (node_b, port_b)
+  std::string rate;    // "4xQDR"
   double capacity_gbps = 0;
+  friend bool operator==(const LinkRecord&, const LinkRecord&) = default;
 };
 
 struct EventRecord {
-  int64_t id = 0;                 // assigned by the store when 0
+  int64_t id = 0;  // assigned by the store when 0
   absl::Time time;
-  std::string severity;           // "info", "warning", "error"
-  std::string kind;               // "job.registered", "tree.granted", "sweep.done", ...
-  std::string object;             // "job:7", "switch:0002c9020040b0e0"
+  std::string severity;  // "info", "warning", "error"
+  std::string kind;      // "job.registered", "tree.granted", "sweep.done", ...
+  std::string object;    // "job:7", "switch:0002c9020040b0e0"
   std::string message;
+  friend bool operator==(const EventRecord&, const EventRecord&) = default;
 };
 
-// --- Mutations. Each is one atomic, durable step. ---
+// --- Mutations. Each is one atomic, durable step. Each refuses a malformed record (an id below 1,
+// vectors of unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. ---
 
-// ALREADY_EXISTS: the id or the request_id is taken.
+// ALREADY_EXISTS: the id or the request_id is taken, also by a job that has ended.
 struct PutJob {
   JobRecord job;
 };
@@ -132,9 +142,12 @@ struct EndJob {
   absl::Time time;
 };
 
-// FAILED_PRECONDITION: the job is not active. RESOURCE_EXHAUSTED: a switch has no entry left (the
-// message names it, its total and what is taken). NOT_FOUND: a switch has no capability record.
-// ALREADY_EXISTS: the id or, within the job, the request_id is taken.
+// FAILED_PRECONDITION: the job is not active. ALREADY_EXISTS: the id is taken or belongs to an
+// earlier run of the daemon (take ids from a counter above StoredState::last_tree), or, within the
+// job, the request_id is taken. NOT_FOUND: a switch has no capability record. RESOURCE_EXHAUSTED: a
+// switch has no entry left (the message names it, its total and what is taken). Checked in this
+// order, switches in the order given; parents, edge_links_up and edge_links_down each hold one
+// number per rank and switch.
 struct GrantTree {
   TreeRecord tree;
 };
@@ -146,15 +159,16 @@ struct ReleaseTree {
 };
 
 // Replaces the capabilities of all switches. Where granted trees take more than a switch would now
-// have, its total is raised to what is taken and the switch's GUID is reported in the message of a
-// later event by the caller; nothing granted is lost. A switch that vanished keeps its record as
-// long as trees use it.
+// have, its total is raised to what is reserved and taken and the switch's GUID is reported in the
+// message of a later event by the caller; nothing granted is lost. A switch that is not named keeps
+// its record as long as trees use it: the first PutCapabilities that finds none drops it.
 struct PutCapabilities {
   std::vector<CapabilityRecord> capabilities;
 };
 
 // Everything that the newest snapshot holds: first_seen is set on new rows, last_seen on all, rows
-// that are not named keep their last_seen (what went away stays known).
+// that are not named keep their last_seen (what went away stays known). Ports and links may name
+// nodes of this or an earlier inventory only. A link's ends may come in either order.
 struct PutInventory {
   uint64_t fabric_version = 0;
   absl::Time time;
@@ -163,6 +177,7 @@ struct PutInventory {
   std::vector<LinkRecord> links;
 };
 
+// ALREADY_EXISTS: the id of an event, where given, is taken.
 struct AppendEvents {
   std::vector<EventRecord> events;
 };
@@ -172,18 +187,19 @@ using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, PutCapabil
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
-  std::vector<JobRecord> jobs;           // active ones, by id
-  std::vector<TreeRecord> trees;         // granted ones, by id
-  std::vector<EntryUse> entries;         // by GUID
-  JobId last_job;                        // highest ids ever used; 0 if none
+  std::vector<JobRecord> jobs;    // active ones, by id
+  std::vector<TreeRecord> trees;  // granted ones, by id
+  std::vector<EntryUse> entries;  // by GUID
+  JobId last_job;                 // highest ids ever used; 0 if none
   TreeId last_tree;
   uint64_t last_fabric_version = 0;
+  friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 
 struct EventFilter {
-  int64_t after_id = 0;                  // only later ones
-  std::string kind_prefix, object, min_severity;
-  uint32_t limit = 1000;
+  int64_t after_id = 0;                           // only later ones
+  std::string kind_prefix{}, object{}, min_severity{};  // empty: any
+  uint32_t limit = 1000;                          // the first so many, by id
 };
 
 // Thread-safe. Storage failures are UNAVAILABLE (busy, I/O), RESOURCE_EXHAUSTED with "disk full",
@@ -207,6 +223,7 @@ class Store {
   // As of some instant between call and return.
   virtual absl::StatusOr<StoredState> Load() = 0;
   virtual absl::StatusOr<std::vector<EntryUse>> Entries() = 0;
+  // INVALID_ARGUMENT: no such severity.
   virtual absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) = 0;
   // Also ended and expired ones. NOT_FOUND.
   virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;

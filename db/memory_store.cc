@@ -1,0 +1,308 @@
+#include "db/memory_store.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "db/group_writer.h"
+#include "db/record_check.h"
+#include "db/refusals.h"
+
+namespace coppice {
+namespace {
+
+// What the database file would hold. Each Do checks everything before it changes anything.
+class Contents {
+ public:
+  absl::Status Apply(Mutation& mutation) {
+    return std::visit(
+        [this](auto& what) -> absl::Status {
+          RETURN_IF_ERROR(CheckShape(what));
+          return Do(what);
+        },
+        mutation);
+  }
+
+  StoredState Load() const;
+  std::vector<EntryUse> Entries() const;
+  std::vector<EventRecord> Events(const EventFilter& filter) const;
+  absl::StatusOr<JobRecord> GetJob(JobId id) const;
+  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
+
+ private:
+  using LinkKey = std::tuple<Guid, uint8_t, Guid, uint8_t>;
+
+  static LinkKey KeyOf(const LinkRecord& link) {
+    const LinkRecord ordered = Ordered(link);
+    return {ordered.node_a, ordered.port_a, ordered.node_b, ordered.port_b};
+  }
+  bool IsActive(JobId id) const {
+    auto job = jobs_.find(id);
+    return job != jobs_.end() && job->second.state == JobState::kActive;
+  }
+  void Release(const TreeRecord& tree) {
+    for (const TreeSwitchRecord& serving : tree.switches) --taken_[serving.guid];
+  }
+  absl::Status CheckNode(Guid guid, const absl::flat_hash_set<Guid>& added,
+                         const std::string& user) const {
+    const bool known = added.contains(guid) || nodes_.contains(guid);
+    return known ? absl::OkStatus() : NodeNotInInventory(guid, user);
+  }
+
+  absl::Status Do(PutJob& put);
+  absl::Status Do(EndJob& end);
+  absl::Status Do(GrantTree& grant);
+  absl::Status Do(ReleaseTree& release);
+  absl::Status Do(PutCapabilities& put);
+  absl::Status Do(PutInventory& put);
+  absl::Status Do(AppendEvents& append);
+
+  std::map<JobId, JobRecord> jobs_;
+  absl::flat_hash_map<std::string, JobId> job_requests_;
+  std::map<TreeId, TreeRecord> trees_;
+  std::map<std::pair<JobId, std::string>, TreeId> tree_requests_;
+  absl::btree_map<Guid, CapabilityRecord> capabilities_;
+  absl::flat_hash_map<Guid, uint32_t> taken_;
+  absl::flat_hash_set<Guid> nodes_;
+  std::map<LinkKey, int64_t> links_;
+  std::map<int64_t, EventRecord> events_;
+  JobId last_job_;
+  TreeId last_tree_;
+  int64_t last_event_ = 0;
+  uint64_t last_fabric_version_ = 0;
+};
+
+absl::Status Contents::Do(PutJob& put) {
+  JobRecord& job = put.job;
+  if (jobs_.contains(job.id)) return JobIdTaken(job.id);
+  if (auto same = job_requests_.find(job.request_id); same != job_requests_.end()) {
+    return JobRequestTaken(job.request_id, same->second);
+  }
+  if (!job.request_id.empty()) job_requests_[job.request_id] = job.id;
+  last_job_ = std::max(last_job_, job.id);
+  job.ended = absl::InfiniteFuture();
+  const JobId id = job.id;
+  jobs_.emplace(id, std::move(job));
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(EndJob& end) {
+  if (!IsActive(end.job)) return NoActiveJob(end.job);
+  JobRecord& job = jobs_.at(end.job);
+  job.state = end.state;
+  job.ended = end.time;
+  std::erase_if(trees_, [&](const auto& item) {
+    if (item.second.job != end.job) return false;
+    Release(item.second);
+    return true;
+  });
+  tree_requests_.erase(tree_requests_.lower_bound({end.job, ""}),
+                       tree_requests_.lower_bound({JobId(end.job.value() + 1), ""}));
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(GrantTree& grant) {
+  TreeRecord& tree = grant.tree;
+  if (!IsActive(tree.job)) return JobNotActive(tree.job);
+  if (trees_.contains(tree.id)) return TreeIdTaken(tree.id);
+  if (auto same = tree_requests_.find({tree.job, tree.request_id}); same != tree_requests_.end()) {
+    return TreeRequestTaken(tree.request_id, tree.job, same->second);
+  }
+  for (const TreeSwitchRecord& serving : tree.switches) {
+    auto found = capabilities_.find(serving.guid);
+    if (found == capabilities_.end()) return NoCapability(serving.guid);
+    const CapabilityRecord& capability = found->second;
+    const EntryUse use{capability, taken_[serving.guid]};
+    if (uint64_t{use.entries_taken} + capability.entries_reserved >= capability.entries_total) {
+      return NoEntryLeft(use);
+    }
+  }
+  for (const TreeSwitchRecord& serving : tree.switches) ++taken_[serving.guid];
+  if (!tree.request_id.empty()) tree_requests_[{tree.job, tree.request_id}] = tree.id;
+  last_tree_ = std::max(last_tree_, tree.id);
+  const TreeId id = tree.id;
+  trees_.emplace(id, std::move(tree));
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(ReleaseTree& release) {
+  auto tree = trees_.find(release.tree);
+  if (tree == trees_.end() || tree->second.job != release.job) {
+    return NoSuchTree(release.tree, release.job);
+  }
+  Release(tree->second);
+  tree_requests_.erase({release.job, tree->second.request_id});
+  trees_.erase(tree);
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(PutCapabilities& put) {
+  absl::btree_map<Guid, CapabilityRecord> replaced;
+  for (CapabilityRecord record : put.capabilities) {
+    const uint32_t taken = taken_[record.guid];
+    if (taken > 0) {
+      record.entries_total = std::max(record.entries_total, record.entries_reserved + taken);
+    }
+    replaced[record.guid] = record;
+  }
+  for (const auto& [guid, record] : capabilities_) {
+    if (taken_[guid] > 0) replaced.emplace(guid, record);
+  }
+  capabilities_ = std::move(replaced);
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(PutInventory& put) {
+  absl::flat_hash_set<Guid> added;
+  for (const NodeRecord& node : put.nodes) added.insert(node.guid);
+  for (const PortRecord& port : put.ports) {
+    RETURN_IF_ERROR(CheckNode(port.node, added, absl::StrCat("port ", port.port)));
+  }
+  for (const LinkRecord& given : put.links) {
+    const LinkRecord link = Ordered(given);
+    const std::string name = absl::StrCat("link ", LinkName(link));
+    RETURN_IF_ERROR(CheckNode(link.node_a, added, name));
+    RETURN_IF_ERROR(CheckNode(link.node_b, added, name));
+  }
+  nodes_.insert(added.begin(), added.end());
+  for (const LinkRecord& link : put.links) {
+    links_.emplace(KeyOf(link), static_cast<int64_t>(links_.size()) + 1);
+  }
+  last_fabric_version_ = std::max(last_fabric_version_, put.fabric_version);
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(AppendEvents& append) {
+  std::map<int64_t, EventRecord> added;
+  int64_t last = last_event_;
+  for (EventRecord& event : append.events) {
+    if (event.id == 0) event.id = last + 1;
+    last = std::max(last, event.id);
+    const int64_t id = event.id;
+    if (events_.contains(id) || !added.emplace(id, std::move(event)).second) {
+      return EventIdTaken(id);
+    }
+  }
+  last_event_ = last;
+  events_.merge(added);
+  return absl::OkStatus();
+}
+
+StoredState Contents::Load() const {
+  StoredState state;
+  for (const auto& [id, job] : jobs_) {
+    if (job.state == JobState::kActive) state.jobs.push_back(job);
+  }
+  for (const auto& [id, tree] : trees_) state.trees.push_back(tree);
+  state.entries = Entries();
+  state.last_job = last_job_;
+  state.last_tree = last_tree_;
+  state.last_fabric_version = last_fabric_version_;
+  return state;
+}
+
+std::vector<EntryUse> Contents::Entries() const {
+  std::vector<EntryUse> entries;
+  for (const auto& [guid, capability] : capabilities_) {
+    auto taken = taken_.find(guid);
+    entries.push_back({capability, taken == taken_.end() ? 0 : taken->second});
+  }
+  return entries;
+}
+
+std::vector<EventRecord> Contents::Events(const EventFilter& filter) const {
+  const int least = filter.min_severity.empty() ? 0 : SeverityRank(filter.min_severity);
+  std::vector<EventRecord> found;
+  for (auto event = events_.upper_bound(filter.after_id);
+       event != events_.end() && found.size() < filter.limit; ++event) {
+    const EventRecord& record = event->second;
+    if (absl::StartsWith(record.kind, filter.kind_prefix) &&
+        (filter.object.empty() || record.object == filter.object) &&
+        SeverityRank(record.severity) >= least) {
+      found.push_back(record);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<JobRecord> Contents::GetJob(JobId id) const {
+  auto job = jobs_.find(id);
+  if (job == jobs_.end()) return NoSuchJob(id);
+  return job->second;
+}
+
+absl::StatusOr<std::vector<int64_t>> Contents::LinkIds(const std::vector<LinkRecord>& links) const {
+  std::vector<int64_t> ids;
+  for (const LinkRecord& link : links) {
+    auto found = links_.find(KeyOf(link));
+    if (found == links_.end()) return NoSuchLink(link);
+    ids.push_back(found->second);
+  }
+  return ids;
+}
+
+}  // namespace
+
+class MemoryStore::Impl {
+ public:
+  Impl() : writer_([this](absl::Span<PendingMutation> group) { Apply(group); }) {}
+
+  void Submit(Mutation mutation, Done done) {
+    writer_.Submit(std::move(mutation), std::move(done));
+  }
+
+  template <class Question>
+  auto Ask(Question question) {
+    std::lock_guard lock(mutex_);
+    return question(contents_);
+  }
+
+ private:
+  void Apply(absl::Span<PendingMutation> group) {
+    std::lock_guard lock(mutex_);
+    for (PendingMutation& pending : group) pending.status = contents_.Apply(pending.mutation);
+  }
+
+  std::mutex mutex_;
+  Contents contents_;   // guarded by mutex_
+  GroupWriter writer_;  // last: its thread uses the above
+};
+
+MemoryStore::MemoryStore() : impl_(std::make_unique<Impl>()) {}
+MemoryStore::~MemoryStore() = default;
+
+void MemoryStore::Submit(Mutation mutation, Done done) {
+  impl_->Submit(std::move(mutation), std::move(done));
+}
+
+absl::StatusOr<StoredState> MemoryStore::Load() {
+  return impl_->Ask([](const Contents& contents) { return contents.Load(); });
+}
+
+absl::StatusOr<std::vector<EntryUse>> MemoryStore::Entries() {
+  return impl_->Ask([](const Contents& contents) { return contents.Entries(); });
+}
+
+absl::StatusOr<std::vector<EventRecord>> MemoryStore::Events(const EventFilter& filter) {
+  RETURN_IF_ERROR(CheckFilter(filter));
+  return impl_->Ask([&](const Contents& contents) { return contents.Events(filter); });
+}
+
+absl::StatusOr<JobRecord> MemoryStore::GetJob(JobId id) {
+  return impl_->Ask([&](const Contents& contents) { return contents.GetJob(id); });
+}
+
+absl::StatusOr<std::vector<int64_t>> MemoryStore::LinkIds(const std::vector<LinkRecord>& links) {
+  return impl_->Ask([&](const Contents& contents) { return contents.LinkIds(links); });
+}
+
+}  // namespace coppice

@@ -1,0 +1,35 @@
+// The Store that forgets: for tests, and for a daemon that is to keep nothing. Same semantics, same
+// messages, same order and thread of callbacks as SqliteStore; one conformance suite runs on both.
+#ifndef COPPICE_DB_MEMORY_STORE_H_
+#define COPPICE_DB_MEMORY_STORE_H_
+
+#include <memory>
+#include <vector>
+
+#include "db/store.h"
+
+namespace coppice {
+
+class MemoryStore : public Store {
+ public:
+  MemoryStore();
+  // Applies everything that was submitted.
+  ~MemoryStore() override;
+  MemoryStore(const MemoryStore&) = delete;
+  MemoryStore& operator=(const MemoryStore&) = delete;
+
+  void Submit(Mutation mutation, Done done) override;
+  absl::StatusOr<StoredState> Load() override;
+  absl::StatusOr<std::vector<EntryUse>> Entries() override;
+  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override;
+  absl::StatusOr<JobRecord> GetJob(JobId id) override;
+  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_MEMORY_STORE_H_

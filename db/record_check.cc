@@ -1,0 +1,153 @@
+#include "db/record_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+absl::Status Malformed(absl::string_view object, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(object, ": ", problem));
+}
+
+// The first GUID that occurs twice, if any.
+template <class Record>
+const Record* FindDuplicate(const std::vector<Record>& records) {
+  std::vector<std::pair<Guid, const Record*>> sorted;
+  sorted.reserve(records.size());
+  for (const Record& record : records) sorted.emplace_back(record.guid, &record);
+  std::sort(sorted.begin(), sorted.end());
+  auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
+                                  [](auto& a, auto& b) { return a.first == b.first; });
+  return twice == sorted.end() ? nullptr : twice->second;
+}
+
+bool Storable(absl::Time time) { return time != absl::InfinitePast(); }
+
+absl::Status CheckTreeLists(const TreeRecord& tree, const std::string& name) {
+  const size_t nodes = tree.ranks.size() + tree.switches.size();
+  for (auto [size, list] : {std::pair(tree.parents.size(), "parents"),
+                            std::pair(tree.edge_links_up.size(), "edge_links_up"),
+                            std::pair(tree.edge_links_down.size(), "edge_links_down")}) {
+    if (size != nodes) {
+      return Malformed(name, absl::StrCat(size, " ", list, " for ", nodes,
+                                          " nodes: give one per rank and switch"));
+    }
+  }
+  for (int32_t parent : tree.parents) {
+    if (parent < -1 || parent >= static_cast<int64_t>(nodes)) {
+      return Malformed(name, absl::StrCat("parent ", parent, " is none of its ", nodes, " nodes"));
+    }
+  }
+  if (const TreeSwitchRecord* twice = FindDuplicate(tree.switches)) {
+    return Malformed(name,
+                     absl::StrCat("switch ", ToString(twice->guid), " serves twice: list it once"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckShape(const PutJob& put) {
+  const std::string name = absl::StrCat("job ", put.job.id.value());
+  if (put.job.id.value() < 1) return Malformed(name, "ids start at 1");
+  if (put.job.state != JobState::kActive) return Malformed(name, "a new job must be active");
+  if (!Storable(put.job.created)) return Malformed(name, "set the time of its creation");
+  if (put.job.lease <= absl::ZeroDuration()) return Malformed(name, "its lease must be positive");
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const EndJob& end) {
+  const std::string name = absl::StrCat("job ", end.job.value());
+  if (end.state != JobState::kEnded && end.state != JobState::kExpired) {
+    return Malformed(name, "a job ends as ended or expired");
+  }
+  if (end.time == absl::InfiniteFuture() || !Storable(end.time)) {
+    return Malformed(name, "set the time of its end");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const GrantTree& grant) {
+  const TreeRecord& tree = grant.tree;
+  const std::string name = absl::StrCat("tree ", tree.id.value());
+  if (tree.id.value() < 1) return Malformed(name, "ids start at 1");
+  if (tree.type != 1 && tree.type != 2) {
+    return Malformed(name, absl::StrCat("type ", tree.type, " is neither 1 nor 2"));
+  }
+  if (tree.type == 1 && !tree.switches.empty()) {
+    return Malformed(name, "only trees of type 2 have serving switches");
+  }
+  for (double time_us : {tree.aggregate_us, tree.distribute_us, tree.total_us}) {
+    if (std::isnan(time_us)) return Malformed(name, "a predicted time is not a number");
+  }
+  return CheckTreeLists(tree, name);
+}
+
+absl::Status CheckShape(const ReleaseTree&) { return absl::OkStatus(); }
+
+absl::Status CheckShape(const PutCapabilities& put) {
+  if (const CapabilityRecord* twice = FindDuplicate(put.capabilities)) {
+    return Malformed(absl::StrCat("switch ", ToString(twice->guid)),
+                     "has two capability records: give one");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const PutInventory& put) {
+  for (const NodeRecord& node : put.nodes) {
+    const int kind = static_cast<int>(node.kind);
+    if (kind < 1 || kind > 3) {
+      return Malformed(absl::StrCat("node ", ToString(node.guid)), "unknown kind");
+    }
+  }
+  for (const LinkRecord& link : put.links) {
+    if (std::isnan(link.capacity_gbps)) {
+      return Malformed(absl::StrCat("link ", ToString(link.node_a), "/", link.port_a),
+                       "its capacity is not a number");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const AppendEvents& append) {
+  for (const EventRecord& event : append.events) {
+    const std::string name = absl::StrCat("event ", event.kind, " of ", event.object);
+    if (event.id < 0) return Malformed(name, "ids start at 1; 0 has one assigned");
+    if (SeverityRank(event.severity) < 0) {
+      return Malformed(
+          name, absl::StrCat("severity \"", event.severity, "\" is none of info, warning, error"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int SeverityRank(std::string_view severity) {
+  if (severity == "info") return 0;
+  if (severity == "warning") return 1;
+  return severity == "error" ? 2 : -1;
+}
+
+absl::Status CheckFilter(const EventFilter& filter) {
+  if (!filter.min_severity.empty() && SeverityRank(filter.min_severity) < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("minimum severity \"", filter.min_severity,
+                                                   "\" is none of info, warning, error"));
+  }
+  return absl::OkStatus();
+}
+
+LinkRecord Ordered(LinkRecord link) {
+  if (std::tie(link.node_b, link.port_b) < std::tie(link.node_a, link.port_a)) {
+    std::swap(link.node_a, link.node_b);
+    std::swap(link.port_a, link.port_b);
+  }
+  return link;
+}
+
+}  // namespace coppice

@@ -1,0 +1,30 @@
+// Refuses records that no store may keep, before any store looks at them: INVALID_ARGUMENT, naming
+// the record. Shape only; what the present state forbids is each store's own matter.
+#ifndef COPPICE_DB_RECORD_CHECK_H_
+#define COPPICE_DB_RECORD_CHECK_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "db/store.h"
+
+namespace coppice {
+
+absl::Status CheckShape(const PutJob& put);
+absl::Status CheckShape(const EndJob& end);
+absl::Status CheckShape(const GrantTree& grant);
+absl::Status CheckShape(const ReleaseTree& release);
+absl::Status CheckShape(const PutCapabilities& put);
+absl::Status CheckShape(const PutInventory& put);
+absl::Status CheckShape(const AppendEvents& append);
+
+// 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
+int SeverityRank(std::string_view severity);
+absl::Status CheckFilter(const EventFilter& filter);
+
+// The link with its ends in order.
+LinkRecord Ordered(LinkRecord link);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_RECORD_CHECK_H_

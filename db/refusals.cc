@@ -1,0 +1,85 @@
+#include "db/refusals.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace coppice {
+
+std::string LinkName(const LinkRecord& link) {
+  return absl::StrCat(ToString(link.node_a), "/", link.port_a, " - ", ToString(link.node_b), "/",
+                      link.port_b);
+}
+
+absl::Status JobIdTaken(JobId id) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("job ", id.value(), " exists: register under the next unused id"));
+}
+
+absl::Status JobRequestTaken(const std::string& request_id, JobId holder) {
+  return absl::AlreadyExistsError(absl::StrCat("request id \"", request_id, "\" belongs to job ",
+                                               holder.value(), ": use a new request id"));
+}
+
+absl::Status NoActiveJob(JobId id) {
+  return absl::NotFoundError(
+      absl::StrCat("no active job ", id.value(), ": it was never registered or has ended"));
+}
+
+absl::Status JobNotActive(JobId id) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", id.value(), " is not active: register a job before asking for trees"));
+}
+
+absl::Status NoSuchJob(JobId id) {
+  return absl::NotFoundError(absl::StrCat("job ", id.value(), " was never registered"));
+}
+
+absl::Status TreeIdTaken(TreeId id) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("tree ", id.value(), " exists: grant under the next unused id"));
+}
+
+absl::Status TreeIdFromEarlierRun(TreeId id, TreeId last) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "tree id ", id.value(), " belongs to an earlier run: grant under ids above ", last.value()));
+}
+
+absl::Status TreeRequestTaken(const std::string& request_id, JobId job, TreeId holder) {
+  return absl::AlreadyExistsError(absl::StrCat("request id \"", request_id, "\" of job ",
+                                               job.value(), " belongs to tree ", holder.value(),
+                                               ": use a new request id"));
+}
+
+absl::Status NoSuchTree(TreeId id, JobId job) {
+  return absl::NotFoundError(absl::StrCat("job ", job.value(), " has no tree ", id.value(),
+                                          ": it was never granted or is released"));
+}
+
+absl::Status NoCapability(Guid guid) {
+  return absl::NotFoundError(
+      absl::StrCat("switch ", ToString(guid),
+                   " has no aggregation capability: give it one in the configuration's rules"));
+}
+
+absl::Status NoEntryLeft(const EntryUse& use) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "switch ", ToString(use.capability.guid), " has no entry left: ", use.entries_taken,
+      " taken and ", use.capability.entries_reserved, " reserved of ", use.capability.entries_total,
+      ": release a tree that uses it or plan around it"));
+}
+
+absl::Status EventIdTaken(int64_t id) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("event ", id, " exists: leave the id 0 to have one assigned"));
+}
+
+absl::Status NoSuchLink(const LinkRecord& link) {
+  return absl::NotFoundError(
+      absl::StrCat("link ", LinkName(link), " is in no inventory: put the inventory first"));
+}
+
+absl::Status NodeNotInInventory(Guid guid, const std::string& user) {
+  return absl::InvalidArgumentError(absl::StrCat(user, " names node ", ToString(guid),
+                                                 ", which no inventory holds: list the node, too"));
+}
+
+}  // namespace coppice

@@ -1,0 +1,33 @@
+// What a store says when it refuses: one wording for every implementation, each naming the object
+// and what to do.
+#ifndef COPPICE_DB_REFUSALS_H_
+#define COPPICE_DB_REFUSALS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "db/store.h"
+
+namespace coppice {
+
+std::string LinkName(const LinkRecord& link);  // "0002c9020040b0e0/1 - 0002c9020040b0e1/7"
+
+absl::Status JobIdTaken(JobId id);
+absl::Status JobRequestTaken(const std::string& request_id, JobId holder);
+absl::Status NoActiveJob(JobId id);   // NOT_FOUND, for EndJob
+absl::Status JobNotActive(JobId id);  // FAILED_PRECONDITION, for GrantTree
+absl::Status NoSuchJob(JobId id);
+absl::Status TreeIdTaken(TreeId id);
+absl::Status TreeIdFromEarlierRun(TreeId id, TreeId last);
+absl::Status TreeRequestTaken(const std::string& request_id, JobId job, TreeId holder);
+absl::Status NoSuchTree(TreeId id, JobId job);
+absl::Status NoCapability(Guid guid);
+absl::Status NoEntryLeft(const EntryUse& use);
+absl::Status EventIdTaken(int64_t id);
+absl::Status NoSuchLink(const LinkRecord& link);
+absl::Status NodeNotInInventory(Guid guid, const std::string& user);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_REFUSALS_H_

@@ -1,0 +1,111 @@
+// SQLite's C interface as values with owners, and its result codes as statuses that name the
+// database. The only place that knows result codes.
+//
+// A connection and its statements belong to one thread at a time.
+#ifndef COPPICE_DB_SQLITE_CONNECTION_H_
+#define COPPICE_DB_SQLITE_CONNECTION_H_
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/base/strong_id.h"
+
+namespace coppice {
+
+class Connection;
+
+// A prepared statement. Must not outlive its connection.
+class Statement {
+ public:
+  Statement() = default;
+
+  // Binds the next parameter, from the first one after each Run or Reset. Texts are not copied:
+  // they must live until then.
+  Statement& Bind(int64_t value);
+  Statement& Bind(double value);
+  Statement& Bind(std::string_view text);
+  Statement& Bind(const char* text) { return Bind(std::string_view(text)); }
+  Statement& Bind(Guid guid) { return Bind(static_cast<int64_t>(guid.value())); }
+  Statement& Bind(absl::Time time) { return Bind(absl::ToUnixNanos(time)); }
+  Statement& BindNull();
+  // NULL if empty.
+  Statement& BindOptional(const std::string& text) {
+    return text.empty() ? BindNull() : Bind(std::string_view(text));
+  }
+
+  // Runs to the end and resets.
+  absl::Status Run();
+  // True if there is a row to read. After false or an error the statement is reset.
+  absl::StatusOr<bool> Step();
+  void Reset();
+
+  int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  double Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+  // Valid until the next Step or Reset.
+  std::string_view Text(int column) const;
+  bool IsNull(int column) const {
+    return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+  }
+  Guid GuidAt(int column) const { return Guid(static_cast<uint64_t>(Integer(column))); }
+  absl::Time TimeAt(int column) const { return absl::FromUnixNanos(Integer(column)); }
+
+ private:
+  friend class Connection;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  Connection* connection_ = nullptr;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  int bound_ = 0;
+};
+
+class Connection {
+ public:
+  // `flags` as sqlite3_open_v2 takes them. Errors as ErrorStatus.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, int flags,
+                                                          absl::Duration busy_timeout);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  absl::StatusOr<Statement> Prepare(std::string_view sql);
+  // Runs statements that return nothing of interest.
+  absl::Status Execute(const char* sql);
+  // The number that `sql` returns.
+  absl::StatusOr<int64_t> QueryInteger(std::string_view sql);
+
+  int64_t changes() const { return sqlite3_changes64(database_.get()); }
+  bool in_transaction() const { return sqlite3_get_autocommit(database_.get()) == 0; }
+  bool read_only() const { return sqlite3_db_readonly(database_.get(), "main") == 1; }
+  const std::string& path() const { return path_; }
+
+  // The status of the last failed call: INTERNAL for a broken constraint or wrong SQL, else the
+  // storage failures that store.h lists.
+  absl::Status ErrorStatus() const;
+  // The storage failure since the last call, if any: what a transaction cannot outlive. A broken
+  // constraint is none.
+  absl::Status TakeStorageFailure() { return std::exchange(storage_failure_, absl::OkStatus()); }
+
+ private:
+  friend class Statement;
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+  };
+  Connection(std::string path, sqlite3* database) : path_(std::move(path)), database_(database) {}
+  absl::Status Failed();  // ErrorStatus, noted if it is the storage's
+
+  const std::string path_;
+  std::unique_ptr<sqlite3, Close> database_;
+  absl::Status storage_failure_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_SQLITE_CONNECTION_H_

@@ -1,0 +1,101 @@
+// The inventory of a sweep: rows appear once, with first_seen, and are touched by every sweep that
+// sees them, with last_seen; nothing is deleted.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "db/record_check.h"
+#include "db/refusals.h"
+#include "db/sqlite_mutations.h"
+
+namespace coppice {
+namespace {
+
+const char* KindName(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kSwitch:
+      return "switch";
+    case NodeKind::kChannelAdapter:
+      return "adapter";
+    case NodeKind::kRouter:
+      return "router";
+  }
+  return "unknown";  // which the table refuses
+}
+
+}  // namespace
+
+absl::Status SqliteMutator::PrepareInventory() {
+  ASSIGN_OR_RETURN(put_node_, connection_.Prepare(R"sql(
+      INSERT INTO node (guid, kind, description, host, vendor_id, device_id, port_count,
+                        first_seen_ns, last_seen_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
+      ON CONFLICT (guid) DO UPDATE SET kind = excluded.kind, description = excluded.description,
+          host = excluded.host, vendor_id = excluded.vendor_id, device_id = excluded.device_id,
+          port_count = excluded.port_count, last_seen_ns = excluded.last_seen_ns)sql"));
+  ASSIGN_OR_RETURN(put_port_, connection_.Prepare(R"sql(
+      INSERT INTO port (node_guid, port, port_guid, lid, first_seen_ns, last_seen_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+      ON CONFLICT (node_guid, port) DO UPDATE SET port_guid = excluded.port_guid,
+          lid = excluded.lid, last_seen_ns = excluded.last_seen_ns)sql"));
+  ASSIGN_OR_RETURN(put_link_, connection_.Prepare(R"sql(
+      INSERT INTO link (node_a, port_a, node_b, port_b, rate, capacity_gbps, first_seen_ns,
+                        last_seen_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
+      ON CONFLICT (node_a, port_a, node_b, port_b) DO UPDATE SET rate = excluded.rate,
+          capacity_gbps = excluded.capacity_gbps, last_seen_ns = excluded.last_seen_ns)sql"));
+  ASSIGN_OR_RETURN(find_node_, connection_.Prepare("SELECT 1 FROM node WHERE guid = ?"));
+  ASSIGN_OR_RETURN(raise_fabric_version_, connection_.Prepare(R"sql(
+      UPDATE setting SET value = max(value, ?) WHERE name = 'fabric_version')sql"));
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::Do(const PutInventory& put) {
+  RETURN_IF_ERROR(InsertNodes(put));
+  RETURN_IF_ERROR(InsertPorts(put));
+  RETURN_IF_ERROR(InsertLinks(put));
+  return raise_fabric_version_.Bind(static_cast<int64_t>(put.fabric_version)).Run();
+}
+
+absl::Status SqliteMutator::InsertNodes(const PutInventory& put) {
+  for (const NodeRecord& node : put.nodes) {
+    put_node_.Bind(node.guid).Bind(KindName(node.kind)).Bind(node.description).Bind(node.host);
+    put_node_.Bind(int64_t{node.vendor_id}).Bind(int64_t{node.device_id});
+    RETURN_IF_ERROR(put_node_.Bind(int64_t{node.port_count}).Bind(put.time).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::InsertPorts(const PutInventory& put) {
+  for (const PortRecord& port : put.ports) {
+    put_port_.Bind(port.node).Bind(int64_t{port.port}).Bind(port.port_guid);
+    absl::Status status = put_port_.Bind(int64_t{port.lid}).Bind(put.time).Run();
+    if (!status.ok()) {
+      return ExplainNode(port.node, absl::StrCat("port ", port.port), std::move(status));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::InsertLinks(const PutInventory& put) {
+  for (const LinkRecord& given : put.links) {
+    const LinkRecord link = Ordered(given);
+    put_link_.Bind(link.node_a).Bind(int64_t{link.port_a});
+    put_link_.Bind(link.node_b).Bind(int64_t{link.port_b});
+    absl::Status status = put_link_.Bind(link.rate).Bind(link.capacity_gbps).Bind(put.time).Run();
+    if (status.ok()) continue;
+    const std::string name = absl::StrCat("link ", LinkName(link));
+    status = ExplainNode(link.node_a, name, std::move(status));
+    return ExplainNode(link.node_b, name, std::move(status));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::ExplainNode(Guid guid, const std::string& user, absl::Status failure) {
+  if (!absl::IsInternal(failure)) return failure;
+  find_node_.Bind(guid);
+  ASSIGN_OR_RETURN(const int64_t known, Find(find_node_));
+  return known != 0 ? failure : NodeNotInInventory(guid, user);
+}
+
+}  // namespace coppice

@@ -1,0 +1,110 @@
+#include "db/sqlite_mutations.h"
+
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "db/number_list.h"
+#include "db/record_check.h"
+#include "db/refusals.h"
+
+namespace coppice {
+
+const char* ToString(JobState state) {
+  switch (state) {
+    case JobState::kActive:
+      return "active";
+    case JobState::kEnded:
+      return "ended";
+    case JobState::kExpired:
+      return "expired";
+  }
+  return "unknown";  // which the table refuses
+}
+
+absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection& connection) {
+  auto mutator = std::unique_ptr<SqliteMutator>(new SqliteMutator(connection));
+  ASSIGN_OR_RETURN(mutator->savepoint_, connection.Prepare("SAVEPOINT mutation"));
+  ASSIGN_OR_RETURN(mutator->release_savepoint_, connection.Prepare("RELEASE mutation"));
+  ASSIGN_OR_RETURN(mutator->rollback_savepoint_, connection.Prepare("ROLLBACK TO mutation"));
+  RETURN_IF_ERROR(mutator->PrepareJobs());
+  RETURN_IF_ERROR(mutator->PrepareTrees());
+  RETURN_IF_ERROR(mutator->PrepareInventory());
+  return mutator;
+}
+
+absl::Status SqliteMutator::PrepareJobs() {
+  ASSIGN_OR_RETURN(insert_job_, connection_.Prepare(R"sql(
+      INSERT INTO job (id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state,
+                       created_ns, ended_ns)
+      VALUES (?, ?, ?, ?, ?, ?, ?, 'active', ?, NULL))sql"));
+  ASSIGN_OR_RETURN(end_job_, connection_.Prepare(R"sql(
+      UPDATE job SET state = ?, ended_ns = ? WHERE id = ? AND state = 'active')sql"));
+  ASSIGN_OR_RETURN(release_job_trees_, connection_.Prepare("DELETE FROM tree WHERE job_id = ?"));
+  ASSIGN_OR_RETURN(find_job_, connection_.Prepare("SELECT id FROM job WHERE id = ?"));
+  ASSIGN_OR_RETURN(find_job_request_,
+                   connection_.Prepare("SELECT id FROM job WHERE request_id = ?"));
+  ASSIGN_OR_RETURN(find_active_job_,
+                   connection_.Prepare("SELECT id FROM job WHERE id = ? AND state = 'active'"));
+  ASSIGN_OR_RETURN(insert_event_, connection_.Prepare(R"sql(
+      INSERT INTO event (id, time_ns, severity, kind, object, message)
+      VALUES (?, ?, ?, ?, ?, ?))sql"));
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::Apply(const Mutation& mutation) {
+  RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
+  RETURN_IF_ERROR(savepoint_.Run());
+  absl::Status status = std::visit([this](const auto& what) { return Do(what); }, mutation);
+  if (!status.ok() && connection_.in_transaction()) RETURN_IF_ERROR(rollback_savepoint_.Run());
+  if (connection_.in_transaction()) RETURN_IF_ERROR(release_savepoint_.Run());
+  return status;
+}
+
+absl::Status SqliteMutator::Do(const PutJob& put) {
+  const JobRecord& job = put.job;
+  std::string endpoints;
+  AppendGuids(job.endpoints, endpoints);
+  insert_job_.Bind(job.id.value()).BindOptional(job.request_id);
+  insert_job_.Bind(static_cast<int64_t>(job.request_fingerprint)).Bind(job.name).Bind(job.owner);
+  insert_job_.Bind(endpoints).Bind(absl::ToInt64Nanoseconds(job.lease)).Bind(job.created);
+  absl::Status status = insert_job_.Run();
+  return status.ok() ? status : ExplainJob(job, std::move(status));
+}
+
+absl::Status SqliteMutator::ExplainJob(const JobRecord& job, absl::Status failure) {
+  if (!absl::IsInternal(failure)) return failure;
+  find_job_.Bind(job.id.value());
+  ASSIGN_OR_RETURN(const int64_t same_id, Find(find_job_));
+  if (same_id != 0) return JobIdTaken(job.id);
+  find_job_request_.Bind(job.request_id);
+  ASSIGN_OR_RETURN(const int64_t same_request, Find(find_job_request_));
+  if (same_request != 0) return JobRequestTaken(job.request_id, JobId(same_request));
+  return failure;
+}
+
+absl::Status SqliteMutator::Do(const EndJob& end) {
+  RETURN_IF_ERROR(release_job_trees_.Bind(end.job.value()).Run());
+  RETURN_IF_ERROR(end_job_.Bind(ToString(end.state)).Bind(end.time).Bind(end.job.value()).Run());
+  return connection_.changes() == 0 ? NoActiveJob(end.job) : absl::OkStatus();
+}
+
+absl::Status SqliteMutator::Do(const AppendEvents& append) {
+  for (const EventRecord& event : append.events) {
+    event.id == 0 ? insert_event_.BindNull() : insert_event_.Bind(event.id);
+    insert_event_.Bind(event.time).Bind(event.severity).Bind(event.kind).Bind(event.object);
+    absl::Status status = insert_event_.Bind(event.message).Run();
+    if (absl::IsInternal(status) && event.id != 0) return EventIdTaken(event.id);
+    RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> SqliteMutator::Find(Statement& statement) {
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return 0;
+  const int64_t found = statement.Integer(0);
+  statement.Reset();
+  return found;
+}
+
+}  // namespace coppice

@@ -1,0 +1,73 @@
+// Each mutation as SQL, through statements prepared once, on the writer's connection.
+//
+// The refusals of store.h come from the database's own constraints and triggers; code only finds
+// the words for them afterwards, so that the common path asks nothing twice.
+#ifndef COPPICE_DB_SQLITE_MUTATIONS_H_
+#define COPPICE_DB_SQLITE_MUTATIONS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/sqlite_connection.h"
+#include "db/store.h"
+
+namespace coppice {
+
+// Belongs to the writer's thread.
+class SqliteMutator {
+ public:
+  // `connection` must outlive the mutator and hold the newest schema.
+  static absl::StatusOr<std::unique_ptr<SqliteMutator>> Create(Connection& connection);
+
+  // Applies `mutation` within the open transaction, whole or, if it is refused, not at all. After
+  // a storage failure (connection.TakeStorageFailure()) the transaction must be rolled back.
+  absl::Status Apply(const Mutation& mutation);
+
+ private:
+  explicit SqliteMutator(Connection& connection) : connection_(connection) {}
+  absl::Status PrepareJobs();
+  absl::Status PrepareTrees();
+  absl::Status PrepareInventory();
+
+  absl::Status Do(const PutJob& put);
+  absl::Status Do(const EndJob& end);
+  absl::Status Do(const GrantTree& grant);
+  absl::Status Do(const ReleaseTree& release);
+  absl::Status Do(const PutCapabilities& put);
+  absl::Status Do(const PutInventory& put);
+  absl::Status Do(const AppendEvents& append);
+
+  absl::Status InsertTree(const TreeRecord& tree);
+  absl::Status InsertNodes(const PutInventory& put);
+  absl::Status InsertPorts(const PutInventory& put);
+  absl::Status InsertLinks(const PutInventory& put);
+  absl::Status DropUnnamed(const PutCapabilities& put);
+
+  // Words for a constraint that `failure` reports; a storage failure stays as it is.
+  absl::Status ExplainJob(const JobRecord& job, absl::Status failure);
+  absl::Status ExplainTree(const TreeRecord& tree, absl::Status failure);
+  absl::Status ExplainSwitch(Guid guid, absl::Status failure);
+  absl::Status ExplainNode(Guid guid, const std::string& user, absl::Status failure);
+  // The number that the bound statement finds, 0 if no row.
+  absl::StatusOr<int64_t> Find(Statement& statement);
+
+  Connection& connection_;
+  Statement savepoint_, release_savepoint_, rollback_savepoint_;
+  Statement insert_job_, end_job_, release_job_trees_, insert_event_;
+  Statement find_job_, find_job_request_, find_active_job_;
+  Statement insert_tree_, insert_tree_switch_, delete_tree_;
+  Statement find_tree_, find_tree_request_, find_tree_floor_, find_entries_;
+  Statement put_capability_, delete_capability_, list_capabilities_;
+  Statement put_node_, put_port_, put_link_, find_node_, raise_fabric_version_;
+  // Reused from tree to tree.
+  std::string nodes_text_, links_text_, physical_text_;
+};
+
+// How job.state spells a state.
+const char* ToString(JobState state);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_SQLITE_MUTATIONS_H_

@@ -1,0 +1,239 @@
+#include "db/sqlite_queries.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "db/number_list.h"
+#include "db/record_check.h"
+#include "db/refusals.h"
+
+namespace coppice {
+namespace {
+
+constexpr char kActiveJobs[] = R"sql(
+    SELECT id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state, created_ns,
+           ended_ns
+    FROM job WHERE state = 'active' ORDER BY id)sql";
+constexpr char kJob[] = R"sql(
+    SELECT id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state, created_ns,
+           ended_ns
+    FROM job WHERE id = ?)sql";
+constexpr char kTrees[] = R"sql(
+    SELECT id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
+           width, height, radius, operation, sizes, aggregate_us, distribute_us, total_us, reason,
+           alternatives, created_ns, nodes, links, physical
+    FROM tree ORDER BY id)sql";
+constexpr char kTreeSwitches[] =
+    "SELECT guid, children FROM tree_switch WHERE tree_id = ? ORDER BY node";
+// GUIDs are unsigned: those with the top bit set come last.
+constexpr char kEntries[] = R"sql(
+    SELECT guid, entries_total, entries_reserved, degree_limit,
+           (SELECT count(*) FROM tree_switch s WHERE s.guid = c.guid)
+    FROM switch_capability c ORDER BY guid < 0, guid)sql";
+constexpr char kEvents[] = R"sql(
+    SELECT id, time_ns, severity, kind, object, message FROM event
+    WHERE id > ?1 AND substr(kind, 1, length(?2)) = ?2 AND (?3 = '' OR object = ?3)
+      AND instr('info   warningerror', severity) >= instr('info   warningerror', ?4)
+    ORDER BY id LIMIT ?5)sql";
+constexpr char kLink[] =
+    "SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?";
+
+uint32_t Word(const Statement& row, int column) {
+  return static_cast<uint32_t>(row.Integer(column));
+}
+
+JobState StateOf(std::string_view text) {
+  if (text == "active") return JobState::kActive;
+  return text == "ended" ? JobState::kEnded : JobState::kExpired;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& connection) {
+  auto reader = std::unique_ptr<SqliteReader>(new SqliteReader(connection));
+  const std::pair<Statement*, const char*> statements[] = {
+      {&reader->begin_, "BEGIN"},
+      {&reader->commit_, "COMMIT"},
+      {&reader->active_jobs_, kActiveJobs},
+      {&reader->job_, kJob},
+      {&reader->trees_, kTrees},
+      {&reader->tree_switches_, kTreeSwitches},
+      {&reader->entries_, kEntries},
+      {&reader->events_, kEvents},
+      {&reader->link_, kLink},
+      {&reader->last_id_, "SELECT seq FROM sqlite_sequence WHERE name = ?"},
+      {&reader->setting_, "SELECT value FROM setting WHERE name = ?"},
+  };
+  for (const auto& [statement, sql] : statements) {
+    ASSIGN_OR_RETURN(*statement, connection.Prepare(sql));
+  }
+  return reader;
+}
+
+absl::StatusOr<StoredState> SqliteReader::Load() {
+  RETURN_IF_ERROR(begin_.Run());
+  absl::StatusOr<StoredState> state = LoadInTransaction();
+  // A statement left half way would keep the transaction, and the log that it pins, open.
+  for (Statement* statement : {&active_jobs_, &trees_, &tree_switches_, &entries_}) {
+    statement->Reset();
+  }
+  RETURN_IF_ERROR(commit_.Run());
+  return state;
+}
+
+absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
+  StoredState state;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, active_jobs_.Step());
+    if (!row) break;
+    ASSIGN_OR_RETURN(JobRecord job, JobAt(active_jobs_));
+    state.jobs.push_back(std::move(job));
+  }
+  RETURN_IF_ERROR(LoadTrees(state));
+  ASSIGN_OR_RETURN(state.entries, Entries());
+  RETURN_IF_ERROR(LoadCounters(state));
+  return state;
+}
+
+absl::Status SqliteReader::LoadTrees(StoredState& state) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, trees_.Step());
+    if (!row) return absl::OkStatus();
+    ASSIGN_OR_RETURN(TreeRecord tree, TreeAt(trees_));
+    state.trees.push_back(std::move(tree));
+  }
+}
+
+absl::Status SqliteReader::LoadCounters(StoredState& state) {
+  const auto number = [](Statement& statement, const char* name) -> absl::StatusOr<int64_t> {
+    ASSIGN_OR_RETURN(const bool row, statement.Bind(name).Step());
+    if (!row) return 0;
+    const int64_t value = statement.Integer(0);
+    statement.Reset();
+    return value;
+  };
+  ASSIGN_OR_RETURN(const int64_t job, number(last_id_, "job"));
+  ASSIGN_OR_RETURN(const int64_t tree, number(last_id_, "tree"));
+  ASSIGN_OR_RETURN(const int64_t version, number(setting_, "fabric_version"));
+  state.last_job = JobId(job);
+  state.last_tree = TreeId(tree);
+  state.last_fabric_version = static_cast<uint64_t>(version);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobRecord> SqliteReader::JobAt(const Statement& row) const {
+  JobRecord job;
+  job.id = JobId(row.Integer(0));
+  job.request_id = std::string(row.Text(1));
+  job.request_fingerprint = static_cast<uint64_t>(row.Integer(2));
+  job.name = std::string(row.Text(3));
+  job.owner = std::string(row.Text(4));
+  absl::StatusOr<std::vector<Guid>> endpoints = ParseGuids(row.Text(5));
+  if (!endpoints.ok()) {
+    return Annotate(endpoints.status(), absl::StrCat("database ", connection_.path(),
+                                                     ": endpoints of job ", job.id.value()));
+  }
+  job.endpoints = *std::move(endpoints);
+  const int64_t lease_ns = row.Integer(6);
+  job.lease = lease_ns == INT64_MAX ? absl::InfiniteDuration() : absl::Nanoseconds(lease_ns);
+  job.state = StateOf(row.Text(7));
+  job.created = row.TimeAt(8);
+  job.ended = row.IsNull(9) ? absl::InfiniteFuture() : row.TimeAt(9);
+  return job;
+}
+
+absl::StatusOr<TreeRecord> SqliteReader::TreeAt(const Statement& row) {
+  TreeRecord tree;
+  tree.id = TreeId(row.Integer(0));
+  tree.job = JobId(row.Integer(1));
+  tree.request_id = std::string(row.Text(2));
+  tree.request_fingerprint = static_cast<uint64_t>(row.Integer(3));
+  tree.fabric_version = static_cast<uint64_t>(row.Integer(4));
+  tree.revision = Word(row, 5);
+  tree.type = static_cast<uint8_t>(row.Integer(6));
+  tree.builder = std::string(row.Text(7));
+  tree.width = Word(row, 8);
+  tree.height = Word(row, 9);
+  tree.radius = Word(row, 10);
+  tree.operation = std::string(row.Text(11));
+  tree.sizes = std::string(row.Text(12));
+  tree.aggregate_us = row.Real(13);
+  tree.distribute_us = row.Real(14);
+  tree.total_us = row.Real(15);
+  tree.reason = std::string(row.Text(16));
+  tree.alternatives = std::string(row.Text(17));
+  tree.created = row.TimeAt(18);
+  tree_switches_.Bind(tree.id.value());
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, tree_switches_.Step());
+    if (!more) break;
+    tree.switches.push_back({tree_switches_.GuidAt(0), Word(tree_switches_, 1)});
+  }
+  absl::Status lists = ParseTreeNodes(row.Text(19), tree);
+  if (lists.ok() && tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
+    lists = absl::DataLossError("its nodes are not its ranks and switches");
+  }
+  absl::StatusOr<std::vector<int64_t>> links = ParseSigned(row.Text(20));
+  absl::StatusOr<std::vector<uint64_t>> physical = ParseUnsigned(row.Text(21));
+  lists.Update(links.status());
+  lists.Update(physical.status());
+  if (!lists.ok()) {
+    return Annotate(lists,
+                    absl::StrCat("database ", connection_.path(), ": tree ", tree.id.value()));
+  }
+  tree.links = *std::move(links);
+  tree.physical = *std::move(physical);
+  return tree;
+}
+
+absl::StatusOr<std::vector<EntryUse>> SqliteReader::Entries() {
+  std::vector<EntryUse> entries;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, entries_.Step());
+    if (!row) return entries;
+    CapabilityRecord capability{entries_.GuidAt(0), Word(entries_, 1), Word(entries_, 2),
+                                Word(entries_, 3)};
+    entries.push_back({capability, Word(entries_, 4)});
+  }
+}
+
+absl::StatusOr<std::vector<EventRecord>> SqliteReader::Events(const EventFilter& filter) {
+  RETURN_IF_ERROR(CheckFilter(filter));
+  const std::string severity = filter.min_severity.empty() ? "info" : filter.min_severity;
+  events_.Bind(filter.after_id).Bind(filter.kind_prefix).Bind(filter.object).Bind(severity);
+  events_.Bind(int64_t{filter.limit});
+  std::vector<EventRecord> found;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, events_.Step());
+    if (!row) return found;
+    EventRecord event{events_.Integer(0),           events_.TimeAt(1),
+                      std::string(events_.Text(2)), std::string(events_.Text(3)),
+                      std::string(events_.Text(4)), std::string(events_.Text(5))};
+    found.push_back(std::move(event));
+  }
+}
+
+absl::StatusOr<JobRecord> SqliteReader::GetJob(JobId id) {
+  ASSIGN_OR_RETURN(const bool row, job_.Bind(id.value()).Step());
+  if (!row) return NoSuchJob(id);
+  absl::StatusOr<JobRecord> job = JobAt(job_);
+  job_.Reset();
+  return job;
+}
+
+absl::StatusOr<std::vector<int64_t>> SqliteReader::LinkIds(const std::vector<LinkRecord>& links) {
+  std::vector<int64_t> ids;
+  ids.reserve(links.size());
+  for (const LinkRecord& given : links) {
+    const LinkRecord link = Ordered(given);
+    link_.Bind(link.node_a).Bind(int64_t{link.port_a});
+    ASSIGN_OR_RETURN(const bool row, link_.Bind(link.node_b).Bind(int64_t{link.port_b}).Step());
+    if (!row) return NoSuchLink(given);
+    ids.push_back(link_.Integer(0));
+    link_.Reset();
+  }
+  return ids;
+}
+
+}  // namespace coppice

@@ -1,0 +1,46 @@
+// The questions that a store answers, as SQL on a connection of their own: they see what is
+// committed and never wait for the writer.
+#ifndef COPPICE_DB_SQLITE_QUERIES_H_
+#define COPPICE_DB_SQLITE_QUERIES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/sqlite_connection.h"
+#include "db/store.h"
+
+namespace coppice {
+
+// Not thread-safe: its owner lets one thread in at a time. Contracts as of Store.
+class SqliteReader {
+ public:
+  // `connection` must outlive the reader and hold the newest schema.
+  static absl::StatusOr<std::unique_ptr<SqliteReader>> Create(Connection& connection);
+
+  // All of it as of one instant.
+  absl::StatusOr<StoredState> Load();
+  absl::StatusOr<std::vector<EntryUse>> Entries();
+  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
+  absl::StatusOr<JobRecord> GetJob(JobId id);
+  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
+
+ private:
+  explicit SqliteReader(Connection& connection) : connection_(connection) {}
+  absl::StatusOr<StoredState> LoadInTransaction();
+  absl::Status LoadTrees(StoredState& state);
+  absl::Status LoadCounters(StoredState& state);
+  // From the row that the statement stands on. DATA_LOSS names the row.
+  absl::StatusOr<JobRecord> JobAt(const Statement& row) const;
+  absl::StatusOr<TreeRecord> TreeAt(const Statement& row);
+
+  Connection& connection_;
+  Statement begin_, commit_;
+  Statement active_jobs_, job_, trees_, tree_switches_, entries_, events_, link_, last_id_,
+      setting_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_SQLITE_QUERIES_H_

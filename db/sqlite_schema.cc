@@ -1,0 +1,65 @@
+#include "db/sqlite_schema.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+absl::Status CheckOwner(Connection& connection, int64_t version) {
+  ASSIGN_OR_RETURN(const int64_t owner, connection.QueryInteger("PRAGMA application_id"));
+  if (owner == kApplicationId) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t objects,
+                   connection.QueryInteger("SELECT count(*) FROM sqlite_schema"));
+  if (owner == 0 && version == 0 && objects == 0) return absl::OkStatus();  // a new file
+  return absl::FailedPreconditionError(
+      absl::StrCat("database ", connection.path(),
+                   " belongs to another program: give the daemon a file of its own"));
+}
+
+absl::Status ApplyAll(Connection& connection, absl::Span<const char* const> migrations) {
+  // Read again inside the transaction: nobody else can change it now.
+  ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
+  for (size_t next = static_cast<size_t>(version); next < migrations.size(); ++next) {
+    absl::Status status = connection.Execute(migrations[next]);
+    if (!status.ok()) return Annotate(status, absl::StrCat("migration to schema ", next + 1));
+  }
+  RETURN_IF_ERROR(
+      connection.Execute(absl::StrCat("PRAGMA user_version = ", migrations.size()).c_str()));
+  return connection.Execute(absl::StrCat("PRAGMA application_id = ", kApplicationId).c_str());
+}
+
+}  // namespace
+
+absl::Status Migrate(Connection& connection, absl::Span<const char* const> migrations) {
+  ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
+  RETURN_IF_ERROR(CheckOwner(connection, version));
+  const int64_t newest = static_cast<int64_t>(migrations.size());
+  if (version == newest) return absl::OkStatus();
+  if (version > newest || version < 0) {
+    return absl::FailedPreconditionError(absl::StrCat("database ", connection.path(), ": schema ",
+                                                      version, " is newer than this program's ",
+                                                      newest, ": upgrade coppiced"));
+  }
+  RETURN_IF_ERROR(connection.Execute("BEGIN IMMEDIATE"));
+  absl::Status status = ApplyAll(connection, migrations);
+  if (status.ok()) status = connection.Execute("COMMIT");
+  if (!status.ok() && connection.in_transaction()) {
+    connection.Execute("ROLLBACK").IgnoreError();  // the first error is the one to tell
+  }
+  return status;
+}
+
+absl::Status CheckIntegrity(Connection& connection) {
+  ASSIGN_OR_RETURN(Statement check, connection.Prepare("PRAGMA integrity_check(1)"));
+  ASSIGN_OR_RETURN(const bool row, check.Step());
+  const std::string verdict = row ? std::string(check.Text(0)) : "no answer";
+  check.Reset();
+  if (verdict == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("database ", connection.path(), " is damaged (", verdict,
+                                          "): move it away or restore a copy"));
+}
+
+}  // namespace coppice

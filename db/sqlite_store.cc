@@ -1,0 +1,173 @@
+#include "db/sqlite_store.h"
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "db/group_writer.h"
+#include "db/lock_file.h"
+#include "db/sqlite_connection.h"
+#include "db/sqlite_mutations.h"
+#include "db/sqlite_queries.h"
+#include "db/sqlite_schema.h"
+
+namespace coppice {
+namespace {
+
+// secure_delete is on in Debian's SQLite and would rewrite every released tree. The log is copied
+// into the database every 32 MiB: hot pages are copied once rather than at each of the default
+// 1,000.
+constexpr char kWriterSettings[] = R"sql(
+    PRAGMA synchronous = FULL;
+    PRAGMA foreign_keys = ON;
+    PRAGMA secure_delete = OFF;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA cache_size = -65536;
+    PRAGMA wal_autocheckpoint = 8192;
+    PRAGMA journal_size_limit = 67108864)sql";
+
+absl::Status SwitchToWal(Connection& connection) {
+  ASSIGN_OR_RETURN(Statement mode, connection.Prepare("PRAGMA journal_mode = WAL"));
+  ASSIGN_OR_RETURN(const bool row, mode.Step());
+  const bool is_wal = row && mode.Text(0) == "wal";
+  mode.Reset();
+  if (is_wal) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("database ", connection.path(),
+                   ": its file system offers no shared memory: put it on a local disk"));
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path,
+                                                       const SqliteOptions& options) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Connection> writer,
+      Connection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout));
+  if (writer->read_only()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("database ", path, " is read-only: make the file and its directory writable"));
+  }
+  RETURN_IF_ERROR(CheckIntegrity(*writer));
+  RETURN_IF_ERROR(Migrate(*writer, Migrations()));
+  RETURN_IF_ERROR(SwitchToWal(*writer));
+  RETURN_IF_ERROR(writer->Execute(kWriterSettings));
+  if (options.max_pages > 0) {
+    RETURN_IF_ERROR(
+        writer->Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_pages).c_str()));
+  }
+  // From here on the database refuses the tree ids of all earlier runs.
+  RETURN_IF_ERROR(writer->Execute(R"sql(
+      UPDATE setting SET value = max(value, ifnull(
+          (SELECT seq FROM sqlite_sequence WHERE name = 'tree'), 0))
+      WHERE name = 'tree_id_floor')sql"));
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> OpenReader(const std::string& path,
+                                                       const SqliteOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader,
+                   Connection::Open(path, SQLITE_OPEN_READWRITE, options.busy_timeout));
+  RETURN_IF_ERROR(reader->Execute("PRAGMA query_only = ON"));
+  return reader;
+}
+
+}  // namespace
+
+class SqliteStore::Impl {
+ public:
+  explicit Impl(LockFile lock) : lock_(std::move(lock)) {}
+
+  absl::Status Open(const std::string& path, const SqliteOptions& options) {
+    ASSIGN_OR_RETURN(writer_connection_, OpenWriter(path, options));
+    ASSIGN_OR_RETURN(mutator_, SqliteMutator::Create(*writer_connection_));
+    ASSIGN_OR_RETURN(begin_, writer_connection_->Prepare("BEGIN IMMEDIATE"));
+    ASSIGN_OR_RETURN(commit_, writer_connection_->Prepare("COMMIT"));
+    ASSIGN_OR_RETURN(reader_connection_, OpenReader(path, options));
+    ASSIGN_OR_RETURN(reader_, SqliteReader::Create(*reader_connection_));
+    group_writer_ = std::make_unique<GroupWriter>(
+        [this](absl::Span<PendingMutation> group) { CommitGroup(group); });
+    return absl::OkStatus();
+  }
+
+  void Submit(Mutation mutation, Done done) {
+    group_writer_->Submit(std::move(mutation), std::move(done));
+  }
+
+  // Runs `question` on the reader, one caller at a time.
+  template <class Question>
+  auto Ask(Question question) {
+    std::lock_guard lock(reader_mutex_);
+    return question(*reader_);
+  }
+
+ private:
+  // One transaction: either everything that was not refused is durable, or, on a storage failure,
+  // nothing is and everyone gets that failure.
+  void CommitGroup(absl::Span<PendingMutation> group) {
+    absl::Status status = ApplyGroup(group);
+    if (status.ok()) return;
+    if (writer_connection_->in_transaction()) {
+      writer_connection_->Execute("ROLLBACK").IgnoreError();  // the first error is the one to tell
+    }
+    writer_connection_->TakeStorageFailure().IgnoreError();
+    for (PendingMutation& pending : group) pending.status = status;
+  }
+
+  absl::Status ApplyGroup(absl::Span<PendingMutation> group) {
+    RETURN_IF_ERROR(begin_.Run());
+    for (PendingMutation& pending : group) {
+      pending.status = mutator_->Apply(pending.mutation);
+      if (!pending.status.ok()) RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
+    }
+    return commit_.Run();
+  }
+
+  // Destroyed from the last to the first: the writer's thread ends, connections close, the lock
+  // goes.
+  LockFile lock_;
+  std::unique_ptr<Connection> writer_connection_;
+  std::unique_ptr<SqliteMutator> mutator_;
+  Statement begin_, commit_;
+  std::mutex reader_mutex_;
+  std::unique_ptr<Connection> reader_connection_;  // guarded by reader_mutex_
+  std::unique_ptr<SqliteReader> reader_;           // guarded by reader_mutex_
+  std::unique_ptr<GroupWriter> group_writer_;
+};
+
+SqliteStore::SqliteStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SqliteStore::~SqliteStore() = default;
+
+absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path,
+                                                               const SqliteOptions& options) {
+  // First of all: closing any descriptor of the database file would drop another store's locks.
+  ASSIGN_OR_RETURN(LockFile lock, LockFile::Acquire(path));
+  auto impl = std::make_unique<Impl>(std::move(lock));
+  RETURN_IF_ERROR(impl->Open(path, options));
+  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(impl)));
+}
+
+void SqliteStore::Submit(Mutation mutation, Done done) {
+  impl_->Submit(std::move(mutation), std::move(done));
+}
+
+absl::StatusOr<StoredState> SqliteStore::Load() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.Load(); });
+}
+
+absl::StatusOr<std::vector<EntryUse>> SqliteStore::Entries() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.Entries(); });
+}
+
+absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& filter) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.Events(filter); });
+}
+
+absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.GetJob(id); });
+}
+
+absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.LinkIds(links); });
+}
+
+}  // namespace coppice

@@ -1,0 +1,120 @@
+// kill -9 at any instant: what was answered is there, what was released is gone, and the entries
+// are those of the trees that are there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/support/tier.h"
+#include "tests/unit/db/store_records.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kThreads = 4;
+constexpr uint64_t kSwitches = 6;
+
+enum Step : int64_t { kGranted, kReleasing, kReleased };
+struct Note {
+  int64_t step, tree;
+};
+
+// In the child: grants and releases for ever, with a note down the pipe after each answer.
+[[noreturn]] void GrantForEver(const std::string& path, int pipe, int64_t first_id, uint64_t seed) {
+  auto store = SqliteStore::Open(path);
+  if (!store.ok()) _exit(1);
+  std::atomic<int64_t> next_id = first_id;
+  const auto note = [pipe](Step step, int64_t tree) {
+    const Note written{step, tree};  // shorter than PIPE_BUF: whole or not at all
+    if (write(pipe, &written, sizeof(written)) != sizeof(written)) _exit(2);
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(seed + static_cast<uint64_t>(t));
+      for (;;) {
+        const int64_t id = next_id++;
+        const TreeRecord tree = Tree(id, 1, {random() % kSwitches}, 8 + random() % 200);
+        if (!(*store)->Apply(GrantTree{tree}).ok()) _exit(3);
+        note(kGranted, id);
+        if (random() % 4 == 0) continue;
+        note(kReleasing, id);
+        if (!(*store)->Apply(ReleaseTree{TreeId(id), JobId(1)}).ok()) _exit(4);
+        note(kReleased, id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  _exit(5);
+}
+
+// Runs a child, kills it after `notes` notes, and adds all that it wrote to `last_step`.
+void RunAndKill(const std::string& path, int64_t first_id, uint64_t seed, uint64_t notes,
+                std::map<int64_t, int64_t>& last_step) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    close(ends[0]);
+    GrantForEver(path, ends[1], first_id, seed);
+  }
+  close(ends[1]);
+  Note note;
+  for (uint64_t count = 0; read(ends[0], &note, sizeof(note)) == sizeof(note); ++count) {
+    last_step[note.tree] = note.step;
+    if (count == notes) kill(child, SIGKILL);
+  }
+  close(ends[0]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "exit " << WEXITSTATUS(status);
+}
+
+TEST(SqliteCrashTest, AnsweredIsStoredAndEntriesAreExact) {
+  StoreDirectory directory;
+  const std::string path = directory.File("coppice.db");
+  {
+    auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_APPLIED((*store)->Apply(Capabilities(kSwitches, 1'000'000)));
+    ASSERT_APPLIED((*store)->Apply(PutJob{Job(1)}));
+  }
+  std::mt19937_64 random(TestSeed());
+  std::map<int64_t, int64_t> last_step;
+  int64_t first_id = 1;
+  const int rounds = FullTier() ? 200 : 8;
+  for (int round = 0; round < rounds; ++round) {
+    RunAndKill(path, first_id, random(), random() % 400, last_step);
+    if (testing::Test::HasFatalFailure()) return;
+    auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    absl::StatusOr<StoredState> state = (*store)->Load();
+    ASSERT_TRUE(state.ok()) << state.status();
+    std::set<int64_t> stored;
+    std::map<Guid, uint32_t> taken;
+    for (const TreeRecord& tree : state->trees) {
+      stored.insert(tree.id.value());
+      for (const TreeSwitchRecord& serving : tree.switches) ++taken[serving.guid];
+    }
+    for (const auto& [tree, step] : last_step) {
+      // A tree whose release was under way may be there or not.
+      if (step == kReleasing) continue;
+      ASSERT_EQ(stored.contains(tree), step == kGranted) << "round " << round << " tree " << tree;
+    }
+    for (const EntryUse& use : state->entries) {
+      ASSERT_EQ(use.entries_taken, taken[use.capability.guid]) << "round " << round;
+    }
+    first_id = state->last_tree.value() + 1;
+  }
+}
+
+}  // namespace
+}  // namespace coppice

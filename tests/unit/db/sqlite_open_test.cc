@@ -1,0 +1,215 @@
+// Files that a store must refuse, and those that it must migrate.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+
+#include "db/sqlite_connection.h"
+#include "db/sqlite_schema.h"
+#include "tests/support/tier.h"
+#include "tests/unit/db/raw_database.h"
+#include "tests/unit/db/store_records.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+class SqliteOpenTest : public testing::Test {
+ protected:
+  absl::Status Open() { return SqliteStore::Open(path_).status(); }
+  void Write(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
+  std::string Read() {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // A closed database with a few trees.
+  void Fill() {
+    auto store = SqliteStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_APPLIED((*store)->Apply(PutJob{Job(1)}));
+    for (int64_t id = 1; id <= 50; ++id) {
+      ASSERT_APPLIED((*store)->Apply(GrantTree{Tree(id, 1, {}, 100)}));
+    }
+  }
+
+  StoreDirectory directory_;
+  const std::string path_ = directory_.File("coppice.db");
+};
+
+TEST_F(SqliteOpenTest, NewerSchemaIsRefusedUntouched) {
+  Fill();
+  RawDatabase(path_).Run("PRAGMA user_version = 7");
+  const std::string before = Read();
+  EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition,
+                path_ + ": schema 7 is newer than this program's 1: upgrade coppiced");
+  EXPECT_EQ(Read(), before);
+}
+
+TEST_F(SqliteOpenTest, NotADatabase) {
+  Write(std::string(10'000, 'x'));
+  EXPECT_STATUS(Open(), StatusCode::kDataLoss, path_);
+  EXPECT_EQ(Read(), std::string(10'000, 'x'));
+  Write("short");
+  EXPECT_STATUS(Open(), StatusCode::kDataLoss, path_);
+}
+
+TEST_F(SqliteOpenTest, AnotherProgramsDatabase) {
+  RawDatabase(path_).Run("CREATE TABLE cookies (crumbs)");
+  const std::string before = Read();
+  EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition, path_ + " belongs to another program");
+  EXPECT_EQ(Read(), before);
+  RawDatabase(path_).Run("PRAGMA application_id = 77; DROP TABLE cookies");
+  EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition, "belongs to another program");
+}
+
+TEST_F(SqliteOpenTest, TruncatedDatabase) {
+  Fill();
+  const std::string whole = Read();
+  ASSERT_GT(whole.size(), 12u * 4096);
+  for (size_t size : {whole.size() - 4096, whole.size() / 2, size_t{5000}, size_t{100}}) {
+    Write(whole.substr(0, size));
+    EXPECT_STATUS(Open(), StatusCode::kDataLoss, path_);
+  }
+}
+
+TEST_F(SqliteOpenTest, DamagedPagesAreFound) {
+  Fill();
+  const std::string whole = Read();
+  std::mt19937_64 random(TestSeed());
+  for (size_t page = 0; page < whole.size() / 4096; ++page) {
+    std::string damaged = whole;
+    for (size_t byte = 0; byte < 4096; ++byte)
+      damaged[page * 4096 + byte] = static_cast<char>(random());
+    Write(damaged);
+    SCOPED_TRACE(page + 1);
+    EXPECT_STATUS(Open(), StatusCode::kDataLoss, path_);
+  }
+}
+
+// Without a checksum a flipped bit inside a text is a different text; whatever it hits, the store
+// either says so or carries on, and never crashes.
+TEST_F(SqliteOpenTest, FlippedBitsNeverCrash) {
+  Fill();
+  const std::string whole = Read();
+  std::mt19937_64 random(TestSeed());
+  const int rounds = FullTier() ? 2'000 : 60;
+  for (int round = 0; round < rounds; ++round) {
+    std::string damaged = whole;
+    for (int n = 0; n < 4; ++n)
+      damaged[random() % whole.size()] ^= static_cast<char>(1 << random() % 8);
+    Write(damaged);
+    auto store = SqliteStore::Open(path_);
+    if (!store.ok()) continue;
+    const absl::Status status = (*store)->Load().status();
+    EXPECT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
+  }
+}
+
+TEST_F(SqliteOpenTest, UnusableDirectory) {
+  EXPECT_STATUS(SqliteStore::Open(directory_.File("absent/coppice.db")).status(),
+                StatusCode::kFailedPrecondition, "absent/coppice.db");
+  Write("a file");
+  EXPECT_STATUS(SqliteStore::Open(path_ + "/coppice.db").status(), StatusCode::kFailedPrecondition,
+                "coppice.db/coppice.db");
+  EXPECT_STATUS(SqliteStore::Open(directory_.path()).status(), StatusCode::kFailedPrecondition,
+                std::string(directory_.path()));
+}
+
+// Permission bits bind root, too, on a thread whose file system user is nobody.
+class AsNobody {
+ public:
+  AsNobody() : before_(setfsuid(65534)) {}
+  ~AsNobody() { setfsuid(static_cast<uid_t>(before_)); }
+
+ private:
+  const int before_;
+};
+
+TEST_F(SqliteOpenTest, ReadOnlyFileAndDirectory) {
+  using std::filesystem::perms;
+  Fill();
+  std::filesystem::permissions(path_, perms(0444));
+  std::filesystem::permissions(path_ + ".lock", perms(0666));
+  std::filesystem::permissions(directory_.path(), perms(0755));
+  {
+    AsNobody nobody;
+    EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition, path_ + " is read-only");
+  }
+  std::filesystem::permissions(path_ + ".lock", perms(0444));
+  std::filesystem::permissions(directory_.path(), perms(0555));
+  {
+    AsNobody nobody;
+    EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition, path_);
+  }
+  std::filesystem::permissions(directory_.path(), perms(0755));
+}
+
+TEST_F(SqliteOpenTest, SecondDaemonIsToldWhoHoldsIt) {
+  auto first = SqliteStore::Open(path_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition,
+                path_ + " is in use by process " + std::to_string(getpid()));
+  ASSERT_APPLIED((*first)->Apply(PutJob{Job(1)}));  // and the first goes on
+  first->reset();
+  EXPECT_TRUE(Open().ok());
+}
+
+TEST_F(SqliteOpenTest, BusyShellDelaysThenFailsOneGroupOnly) {
+  auto store = SqliteStore::Open(path_, {.busy_timeout = absl::Milliseconds(1)});
+  ASSERT_TRUE(store.ok()) << store.status();
+  RawDatabase shell(path_);
+  ASSERT_EQ(shell.Run("BEGIN IMMEDIATE"), "");
+  EXPECT_STATUS((*store)->Apply(PutJob{Job(1)}), StatusCode::kUnavailable, path_);
+  EXPECT_TRUE((*store)->Load().ok());
+  ASSERT_EQ(shell.Run("COMMIT"), "");
+  ASSERT_APPLIED((*store)->Apply(PutJob{Job(1)}));
+}
+
+TEST_F(SqliteOpenTest, EmptyFilesAreMigratedFromVersionZero) {
+  Write("");
+  ASSERT_TRUE(Open().ok());
+  EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; PRAGMA application_id"),
+            "1\n1131376745\n");
+  std::filesystem::remove(path_);
+  RawDatabase(path_).Run("PRAGMA journal_mode = WAL; CREATE TABLE t (x); DROP TABLE t");
+  EXPECT_TRUE(Open().ok()) << Open();
+  EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; PRAGMA journal_mode"), "1\nwal\n");
+}
+
+TEST_F(SqliteOpenTest, OlderSchemaIsMigratedWithItsRows) {
+  Fill();
+  const char* const longer[] = {Migrations()[0],
+                                "ALTER TABLE tree ADD COLUMN multicast_lid INTEGER;",
+                                "CREATE TABLE third (x INTEGER) STRICT;"};
+  auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
+  ASSERT_TRUE(connection.ok());
+  const absl::Status status = Migrate(**connection, longer);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; SELECT count(multicast_lid IS NULL) FROM "
+                                   "tree; SELECT count(*) FROM third"),
+            "3\n50\n0\n");
+}
+
+TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
+  Fill();
+  const char* const broken[] = {Migrations()[0], "CREATE TABLE second (x INTEGER) STRICT;",
+                                "DELETE FROM tree; CREATE TABLE tree (x);"};
+  auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
+  ASSERT_TRUE(connection.ok());
+  const absl::Status status = Migrate(**connection, broken);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("migration to schema 3"));
+  EXPECT_EQ(
+      RawDatabase(path_).Run("PRAGMA user_version; SELECT count(*) FROM tree; SELECT count(*) "
+                             "FROM sqlite_schema WHERE name = 'second'"),
+      "1\n50\n0\n");
+  connection->reset();
+  EXPECT_TRUE(Open().ok());
+}
+
+}  // namespace
+}  // namespace coppice

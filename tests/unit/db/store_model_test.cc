@@ -1,0 +1,192 @@
+// Random mutations against a model that recounts everything from the list of granted trees.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/support/tier.h"
+#include "tests/unit/db/store_records.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+
+constexpr uint64_t kSwitches = 5;
+
+// Naive on purpose: no counters, no indexes.
+struct Model {
+  std::vector<JobRecord> jobs;
+  std::vector<TreeRecord> trees;
+  std::map<Guid, CapabilityRecord> capabilities;
+  int64_t last_job = 0, last_tree = 0;
+
+  bool Active(JobId id) const {
+    for (const JobRecord& job : jobs) {
+      if (job.id == id) return job.state == JobState::kActive;
+    }
+    return false;
+  }
+  uint32_t Taken(Guid guid) const {
+    uint32_t taken = 0;
+    for (const TreeRecord& tree : trees) {
+      for (const TreeSwitchRecord& serving : tree.switches) taken += serving.guid == guid;
+    }
+    return taken;
+  }
+
+  StatusCode Do(const PutJob& put) {
+    for (const JobRecord& job : jobs) {
+      if (job.id == put.job.id) return StatusCode::kAlreadyExists;
+      if (!job.request_id.empty() && job.request_id == put.job.request_id) {
+        return StatusCode::kAlreadyExists;
+      }
+    }
+    jobs.push_back(put.job);
+    last_job = std::max(last_job, put.job.id.value());
+    return StatusCode::kOk;
+  }
+  StatusCode Do(const EndJob& end) {
+    if (!Active(end.job)) return StatusCode::kNotFound;
+    for (JobRecord& job : jobs) {
+      if (job.id == end.job) job.state = end.state, job.ended = end.time;
+    }
+    std::erase_if(trees, [&](const TreeRecord& tree) { return tree.job == end.job; });
+    return StatusCode::kOk;
+  }
+  StatusCode Do(const GrantTree& grant) {
+    if (!Active(grant.tree.job)) return StatusCode::kFailedPrecondition;
+    for (const TreeRecord& tree : trees) {
+      if (tree.id == grant.tree.id) return StatusCode::kAlreadyExists;
+      if (tree.job == grant.tree.job && !tree.request_id.empty() &&
+          tree.request_id == grant.tree.request_id) {
+        return StatusCode::kAlreadyExists;
+      }
+    }
+    for (const TreeSwitchRecord& serving : grant.tree.switches) {
+      auto found = capabilities.find(serving.guid);
+      if (found == capabilities.end()) return StatusCode::kNotFound;
+      const int64_t free = int64_t{found->second.entries_total} - found->second.entries_reserved -
+                           Taken(serving.guid);
+      if (free <= 0) return StatusCode::kResourceExhausted;
+    }
+    trees.push_back(grant.tree);
+    last_tree = std::max(last_tree, grant.tree.id.value());
+    return StatusCode::kOk;
+  }
+  StatusCode Do(const ReleaseTree& release) {
+    const size_t erased = std::erase_if(trees, [&](const TreeRecord& tree) {
+      return tree.id == release.tree && tree.job == release.job;
+    });
+    return erased == 0 ? StatusCode::kNotFound : StatusCode::kOk;
+  }
+  StatusCode Do(const PutCapabilities& put) {
+    std::erase_if(capabilities, [&](const auto& item) { return Taken(item.first) == 0; });
+    for (CapabilityRecord record : put.capabilities) {
+      if (const uint32_t taken = Taken(record.guid); taken > 0) {
+        record.entries_total = std::max(record.entries_total, taken + record.entries_reserved);
+      }
+      capabilities[record.guid] = record;
+    }
+    return StatusCode::kOk;
+  }
+
+  StoredState State() const {
+    StoredState state;
+    for (const JobRecord& job : jobs) {
+      if (job.state == JobState::kActive) state.jobs.push_back(job);
+    }
+    state.trees = trees;
+    const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
+    std::sort(state.jobs.begin(), state.jobs.end(), by_id);
+    std::sort(state.trees.begin(), state.trees.end(), by_id);
+    for (const auto& [guid, record] : capabilities) state.entries.push_back({record, Taken(guid)});
+    state.last_job = JobId(last_job);
+    state.last_tree = TreeId(last_tree);
+    return state;
+  }
+};
+
+class RandomMutations {
+ public:
+  explicit RandomMutations(uint64_t seed) : random_(seed) {}
+  uint64_t Below(uint64_t bound) { return random_() % bound; }
+
+  template <class Visit>
+  void Next(Visit visit) {
+    switch (Below(10)) {
+      case 0:
+        return visit(PutJob{Job(1 + static_cast<int64_t>(Below(40)), Request(30))});
+      case 1:
+        return visit(EndJob{SomeJob(), JobState::kEnded, At(5)});
+      case 2:
+        return visit(SomeCapabilities());
+      case 3:
+      case 4:
+      case 5:
+        return visit(ReleaseTree{SomeTree(), SomeJob()});
+      default:
+        return visit(GrantTree{NewTree()});
+    }
+  }
+
+ private:
+  std::string Request(uint64_t range) {
+    return Below(2) == 0 ? "" : "r" + std::to_string(Below(range));
+  }
+  JobId SomeJob() { return JobId(1 + static_cast<int64_t>(Below(8))); }
+  // Recent ids, so that releases and collisions hit; never one of an earlier run.
+  TreeId SomeTree() {
+    return TreeId(std::max<int64_t>(1, next_tree_ - static_cast<int64_t>(Below(12))));
+  }
+  TreeRecord NewTree() {
+    std::set<uint64_t> numbers;
+    for (uint64_t n = Below(4); n > 0; --n) numbers.insert(Below(kSwitches + 1));
+    TreeRecord tree = Tree(++next_tree_, SomeJob().value(), {numbers.begin(), numbers.end()},
+                           static_cast<uint32_t>(Below(6)));
+    tree.request_id = Request(5);
+    return tree;
+  }
+  PutCapabilities SomeCapabilities() {
+    PutCapabilities put;
+    for (uint64_t n = 0; n < kSwitches; ++n) {
+      if (Below(8) == 0) continue;
+      put.capabilities.push_back(
+          Capability(n, static_cast<uint32_t>(Below(5)), static_cast<uint32_t>(Below(2))));
+    }
+    return put;
+  }
+
+  std::mt19937_64 random_;
+  int64_t next_tree_ = 0;
+};
+
+template <class Setup>
+using StoreModelTest = StoreTest<Setup>;
+TYPED_TEST_SUITE(StoreModelTest, StoreSetups);
+
+TYPED_TEST(StoreModelTest, AgreesWithTheModel) {
+  const int rounds = FullTier() ? 2'000 : 40;
+  RandomMutations mutations(TestSeed());
+  Model model;
+  for (int round = 0; round < rounds; ++round) {
+    // A group of up to 30 submitted at once, answers compared in order.
+    std::vector<StatusCode> expected, answered;
+    const uint64_t size = 1 + mutations.Below(30);
+    for (uint64_t n = 0; n < size; ++n) {
+      mutations.Next([&](auto mutation) {
+        expected.push_back(model.Do(mutation));
+        this->store_->Submit(std::move(mutation),
+                             [&](absl::Status status) { answered.push_back(status.code()); });
+      });
+    }
+    ASSERT_APPLIED(this->store_->Apply(AppendEvents{}));  // answered after all before it
+    ASSERT_EQ(answered, expected) << "round " << round;
+    ASSERT_TRUE(this->Load() == model.State()) << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,173 @@
+// Records for the tests of stores, each built in one line, and the stores themselves by type.
+#ifndef COPPICE_TESTS_UNIT_DB_STORE_RECORDS_H_
+#define COPPICE_TESTS_UNIT_DB_STORE_RECORDS_H_
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/memory_store.h"
+#include "db/sqlite_store.h"
+#include "db/store.h"
+
+namespace coppice {
+
+inline absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(1'700'000'000 + seconds); }
+
+inline Guid Switch(uint64_t number) { return Guid(0x0002c90200400000 + number); }
+
+inline JobRecord Job(int64_t id, std::string request_id = "") {
+  JobRecord job;
+  job.id = JobId(id);
+  job.request_id = std::move(request_id);
+  job.request_fingerprint = 0xfedcba9876543210 + static_cast<uint64_t>(id);
+  job.name = "lattice";
+  job.owner = "ada";
+  job.endpoints = {Guid(0x0002c9030010a001), Guid(0xfffffffffffffff0)};
+  job.lease = absl::Seconds(30);
+  job.created = At(id);
+  job.ended = absl::InfiniteFuture();
+  return job;
+}
+
+// A star: members and all switches but the last below the last node.
+inline TreeRecord Tree(int64_t id, int64_t job, std::vector<uint64_t> switches = {},
+                       uint32_t members = 4) {
+  TreeRecord tree;
+  tree.id = TreeId(id);
+  tree.job = JobId(job);
+  tree.type = switches.empty() ? 1 : 2;
+  tree.fabric_version = 0x8000000000000001;
+  tree.builder = switches.empty() ? "kary" : "minimum-cost";
+  tree.width = 3, tree.height = 1, tree.radius = 4;
+  tree.operation = "allreduce";
+  tree.sizes = "[[8,1.0]]";
+  for (uint32_t rank = 0; rank < members; ++rank) tree.ranks.push_back(rank * 2);
+  for (uint64_t number : switches) tree.switches.push_back({Switch(number), members});
+  const size_t nodes = members + switches.size();
+  for (size_t node = 0; node < nodes; ++node) {
+    const bool root = node + 1 == nodes;
+    tree.parents.push_back(root ? -1 : static_cast<int32_t>(nodes) - 1);
+    tree.edge_links_up.push_back(root ? 0 : 2);
+    tree.edge_links_down.push_back(root ? 0 : 3);
+    if (!switches.empty()) {
+      tree.physical.push_back(0xf000000000000000 + node);
+      tree.physical.push_back(root ? 0 : nodes);
+    }
+    tree.links.push_back(static_cast<int64_t>(node) + 1);
+  }
+  tree.aggregate_us = 1.25, tree.distribute_us = 2.5, tree.total_us = 0.1 + 0.2;
+  tree.reason = "type I: 3.75 us, \"type II\" 4 us";
+  tree.alternatives = R"([{"type":"II","why_not":"switch 1 is full"}])";
+  tree.created = At(id);
+  return tree;
+}
+
+inline CapabilityRecord Capability(uint64_t number, uint32_t total, uint32_t reserved = 0) {
+  return {Switch(number), total, reserved, 32};
+}
+
+inline PutCapabilities Capabilities(uint64_t switches, uint32_t total, uint32_t reserved = 0) {
+  PutCapabilities put;
+  for (uint64_t n = 0; n < switches; ++n) {
+    put.capabilities.push_back(Capability(n, total, reserved));
+  }
+  return put;
+}
+
+// By value: a range-for may run over the result.
+inline std::vector<EntryUse> EntriesOf(Store& store) {
+  absl::StatusOr<std::vector<EntryUse>> entries = store.Entries();
+  EXPECT_TRUE(entries.ok()) << entries.status();
+  return entries.ok() ? *std::move(entries) : std::vector<EntryUse>();
+}
+
+inline EventRecord Event(std::string severity, std::string kind, std::string object = "job:1") {
+  return {0, At(1), std::move(severity), std::move(kind), std::move(object), "words"};
+}
+
+// A directory that goes away with its contents.
+class StoreDirectory {
+ public:
+  StoreDirectory() {
+    std::string pattern = std::filesystem::temp_directory_path() / "coppice-db-XXXXXX";
+    path_ = mkdtemp(pattern.data());
+    // Tests that drop privileges still have to get in.
+    std::filesystem::permissions(path_, std::filesystem::perms(0755));
+  }
+  ~StoreDirectory() { std::filesystem::remove_all(path_); }
+  StoreDirectory(const StoreDirectory&) = delete;
+  StoreDirectory& operator=(const StoreDirectory&) = delete;
+  std::string File(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// How a typed test makes its store and, where the store survives that, closes and reopens it.
+struct SqliteSetup {
+  static constexpr bool kSurvives = true;
+  std::unique_ptr<Store> Open() {
+    auto store = SqliteStore::Open(directory.File("coppice.db"));
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.ok() ? *std::move(store) : nullptr;
+  }
+  StoreDirectory directory;
+};
+
+struct MemorySetup {
+  static constexpr bool kSurvives = false;
+  std::unique_ptr<Store> Open() { return std::make_unique<MemoryStore>(); }
+};
+
+template <class Opener>
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    store_ = setup_.Open();
+    ASSERT_NE(store_, nullptr);
+  }
+  // Loads; a store that survives must load the same after it was closed and opened again.
+  StoredState Load() {
+    absl::StatusOr<StoredState> state = store_->Load();
+    EXPECT_TRUE(state.ok()) << state.status();
+    if (!state.ok()) return {};
+    if (Opener::kSurvives) {
+      store_.reset();
+      store_ = setup_.Open();
+      absl::StatusOr<StoredState> again = store_->Load();
+      EXPECT_TRUE(again.ok()) << again.status();
+      if (again.ok()) {
+        EXPECT_TRUE(*again == *state);
+      }
+    }
+    return *std::move(state);
+  }
+
+  Opener setup_;
+  std::unique_ptr<Store> store_;
+};
+
+using StoreSetups = testing::Types<SqliteSetup, MemorySetup>;
+
+}  // namespace coppice
+
+#define EXPECT_STATUS(expression, wanted_code, wanted_message)                                 \
+  do {                                                                                         \
+    const absl::Status status_under_test = (expression);                                       \
+    EXPECT_EQ(status_under_test.code(), wanted_code) << status_under_test;                     \
+    EXPECT_THAT(std::string(status_under_test.message()), testing::HasSubstr(wanted_message)); \
+  } while (false)
+#define ASSERT_APPLIED(expression)                      \
+  do {                                                  \
+    const absl::Status applied_status = (expression);   \
+    ASSERT_TRUE(applied_status.ok()) << applied_status; \
+  } while (false)
+
+#endif  // COPPICE_TESTS_UNIT_DB_STORE_RECORDS_H_
