@@ -1,0 +1,33 @@
+// The reader of the lists in the database file: any text is read exactly or refused.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "db/number_list.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::string again;
+  if (auto numbers = coppice::ParseSigned(text); numbers.ok()) {
+    coppice::AppendNumbers(*numbers, again);
+    if (*coppice::ParseSigned(again) != *numbers) std::abort();
+  }
+  if (auto numbers = coppice::ParseUnsigned(text); numbers.ok()) {
+    again.clear();
+    coppice::AppendNumbers(*numbers, again);
+    if (*coppice::ParseUnsigned(again) != *numbers) std::abort();
+  }
+  if (auto guids = coppice::ParseGuids(text); guids.ok()) {
+    again.clear();
+    coppice::AppendGuids(*guids, again);
+    if (*coppice::ParseGuids(again) != *guids) std::abort();
+  }
+  coppice::TreeRecord tree, copy;
+  if (coppice::ParseTreeNodes(text, tree).ok()) {
+    again.clear();
+    coppice::AppendTreeNodes(tree, again);
+    if (!coppice::ParseTreeNodes(again, copy).ok() || !(copy == tree)) std::abort();
+  }
+  return 0;
+}
