@@ -1,0 +1,128 @@
+#include "daemon/tree/type1_hierarchical.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/type1.h"
+#include "daemon/tree/type1_ranks.h"
+
+namespace coppice {
+namespace {
+
+// Collects ranks into groups from the hosts outwards. A unit is a part not yet inside another.
+class GroupCollector {
+ public:
+  explicit GroupCollector(Members members) : members_(members) {
+    nested_.rank_count = static_cast<uint32_t>(members.size());
+    for (uint32_t rank = 0; rank < members.size(); ++rank) {
+      units_.push_back({.part = rank, .first_rank = rank});
+    }
+  }
+
+  // Merges the units that `group_of` says are together.
+  void Merge(absl::Span<const uint32_t> group_of, uint32_t group_count, bool ordered) {
+    SortByGroup(group_of, group_count);
+    std::vector<Unit> merged;
+    for (size_t begin = 0, end = 0; begin < keyed_.size(); begin = end) {
+      for (end = begin; end < keyed_.size() && keyed_[end].first == keyed_[begin].first;) ++end;
+      merged.push_back(Close(begin, end, ordered));
+    }
+    std::sort(merged.begin(), merged.end(),
+              [](const Unit& a, const Unit& b) { return a.first_rank < b.first_rank; });
+    units_ = std::move(merged);
+  }
+
+  // Merges whatever is left, so that the last group is the whole.
+  NestedGroups Take() {
+    if (units_.size() > 1) {
+      keyed_.clear();
+      for (uint32_t u = 0; u < units_.size(); ++u) keyed_.emplace_back(0, u);
+      Close(0, keyed_.size(), /*ordered=*/false);
+    }
+    return std::move(nested_);
+  }
+
+ private:
+  struct Unit {
+    uint32_t part = 0;
+    uint32_t first_rank = 0;  // its lowest
+  };
+
+  // keyed_ = (group, unit), units of a group together and in order.
+  void SortByGroup(absl::Span<const uint32_t> group_of, uint32_t group_count) {
+    const auto group = [&](const Unit& unit) {
+      return group_of[members_[unit.first_rank].value()];
+    };
+    keyed_.resize(units_.size());
+    if (group_count / 8 > units_.size()) {
+      for (uint32_t u = 0; u < units_.size(); ++u) keyed_[u] = {group(units_[u]), u};
+      std::sort(keyed_.begin(), keyed_.end());
+      return;
+    }
+    next_.assign(group_count + 1, 0);
+    for (const Unit& unit : units_) ++next_[group(unit) + 1];
+    for (uint32_t g = 0; g < group_count; ++g) next_[g + 1] += next_[g];
+    for (uint32_t u = 0; u < units_.size(); ++u) {
+      const uint32_t g = group(units_[u]);
+      keyed_[next_[g]++] = {g, u};
+    }
+  }
+
+  // Makes one unit of the units in keyed_[begin, end).
+  Unit Close(size_t begin, size_t end, bool ordered) {
+    Unit unit = units_[keyed_[begin].second];
+    if (end - begin == 1) return unit;
+    NestedGroups::Group group;
+    group.begin = static_cast<uint32_t>(nested_.parts.size());
+    for (size_t i = begin; i < end; ++i) {
+      nested_.parts.push_back(units_[keyed_[i].second].part);
+    }
+    group.end = static_cast<uint32_t>(nested_.parts.size());
+    group.ordered = ordered;
+    unit.part = nested_.rank_count + static_cast<uint32_t>(nested_.groups.size());
+    nested_.groups.push_back(group);
+    return unit;
+  }
+
+  Members members_;
+  NestedGroups nested_;
+  std::vector<Unit> units_;
+  std::vector<std::pair<uint32_t, uint32_t>> keyed_;
+  std::vector<uint32_t> next_;
+};
+
+}  // namespace
+
+NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members) {
+  GroupCollector collector(members);
+  for (size_t level = 0; level < hierarchy.levels.size(); ++level) {
+    const Hierarchy::Level& groups = hierarchy.levels[level];
+    collector.Merge(groups.group, groups.group_count, /*ordered=*/level == 0);
+  }
+  return collector.Take();
+}
+
+absl::StatusOr<AggregationTree> BuildHierarchicalFrom(const Fabric& fabric,
+                                                      const NestedGroups& groups, Members members,
+                                                      uint32_t width, uint32_t nic_degree) {
+  AggregationTree tree;
+  ASSIGN_OR_RETURN(tree, BareTypeITree(fabric, members, TreeBuilder::kHierarchical, width));
+  if (tree.rank_count == 1) return tree;
+  GroupArrangement arrangement;
+  ASSIGN_OR_RETURN(arrangement, ArrangeGroups(groups, width, nic_degree));
+  tree.parents = std::move(arrangement.parents);
+  return tree;
+}
+
+absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hierarchy& hierarchy,
+                                                  Members members, uint32_t width,
+                                                  uint32_t nic_degree) {
+  // Members are checked before they index the hierarchy.
+  RETURN_IF_ERROR(BareTypeITree(fabric, members, TreeBuilder::kHierarchical, width).status());
+  return BuildHierarchicalFrom(fabric, GroupMembers(hierarchy, members), members, width,
+                               nic_degree);
+}
+
+}  // namespace coppice
