@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -41,140 +42,210 @@ std::pair<absl::string_view, absl::string_view> SplitNodeDescription(
   return {absl::StripAsciiWhitespace(description.substr(0, space)), last};
 }
 
+absl::Status FabricBuilder::AddNode(Guid guid, uint32_t index, bool is_switch, uint8_t port_count) {
+  const auto node = static_cast<uint32_t>(nodes_.size());
+  if (!by_guid_.try_emplace(guid, node).second) return DuplicateNode(guid);
+  nodes_.push_back({guid, index, static_cast<uint32_t>(cabled_.size()),
+                    static_cast<uint32_t>(adapter_ports_.size()), port_count, is_switch});
+  cabled_.resize(cabled_.size() + port_count, kNone);
+  if (!is_switch) adapter_ports_.resize(adapter_ports_.size() + port_count);
+  return absl::OkStatus();
+}
+
 absl::Status FabricBuilder::AddSwitch(SwitchInfo info) {
-  const Node node{true, static_cast<uint32_t>(switches_.size()), info.port_count};
-  if (!nodes_.try_emplace(info.guid, node).second) return DuplicateNode(info.guid);
+  RETURN_IF_ERROR(
+      AddNode(info.guid, static_cast<uint32_t>(switches_.size()), true, info.port_count));
   switches_.push_back(std::move(info));
   return absl::OkStatus();
 }
 
 absl::Status FabricBuilder::AddAdapter(AdapterInfo info) {
-  const Node node{false, static_cast<uint32_t>(adapters_.size()), info.port_count};
-  if (!nodes_.try_emplace(info.guid, node).second) return DuplicateNode(info.guid);
+  RETURN_IF_ERROR(
+      AddNode(info.guid, static_cast<uint32_t>(adapters_.size()), false, info.port_count));
   adapters_.push_back(std::move(info));
   return absl::OkStatus();
 }
 
-absl::Status FabricBuilder::CheckPort(const PortKey& key) const {
-  const auto it = nodes_.find(key.node);
-  if (it == nodes_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node ", ToString(key.node), " is named by a cable but is not in the fabric"));
-  }
-  if (key.port.value() == 0 || key.port.value() > it->second.port_count) {
-    return absl::InvalidArgumentError(absl::StrCat(PortName(key.node, key.port),
-                                                   " does not exist: the node has ports 1 to ",
-                                                   static_cast<int>(it->second.port_count)));
-  }
-  return absl::OkStatus();
+std::optional<uint32_t> FabricBuilder::FindNode(Guid guid) const {
+  const auto it = by_guid_.find(guid);
+  if (it == by_guid_.end()) return std::nullopt;
+  return it->second;
+}
+
+absl::StatusOr<uint32_t> FabricBuilder::NodeAt(Guid guid) const {
+  if (const std::optional<uint32_t> node = FindNode(guid)) return *node;
+  return absl::InvalidArgumentError(
+      absl::StrCat("node ", ToString(guid), " is named by a cable but is not in the fabric"));
+}
+
+absl::Status FabricBuilder::CheckPort(uint32_t node, PortNum port) const {
+  if (port.value() > 0 && port.value() <= nodes_[node].port_count) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(PortName(nodes_[node].guid, port),
+                                                 " does not exist: the node has ports 1 to ",
+                                                 static_cast<int>(nodes_[node].port_count)));
 }
 
 absl::Status FabricBuilder::SetAdapterPort(Guid adapter, PortNum port, Guid port_guid, Lid lid,
                                            uint8_t lmc) {
-  const PortKey key{adapter, port};
-  RETURN_IF_ERROR(CheckPort(key));
-  if (nodes_.at(adapter).is_switch) {
+  ASSIGN_OR_RETURN(const uint32_t node, NodeAt(adapter));
+  return SetAdapterPort(node, port, port_guid, lid, lmc);
+}
+
+absl::Status FabricBuilder::SetAdapterPort(uint32_t adapter, PortNum port, Guid port_guid, Lid lid,
+                                           uint8_t lmc) {
+  RETURN_IF_ERROR(CheckPort(adapter, port));
+  const Node& node = nodes_[adapter];
+  if (node.is_switch) {
     return absl::InvalidArgumentError(
-        absl::StrCat("node ", ToString(adapter), " is a switch: its ports have no GUIDs"));
+        absl::StrCat("node ", ToString(node.guid), " is a switch: its ports have no GUIDs"));
   }
   if (lmc > 7) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(PortName(adapter, port), ": LMC ", static_cast<int>(lmc), " is not in 0..7"));
+    return absl::InvalidArgumentError(absl::StrCat(PortName(node.guid, port), ": LMC ",
+                                                   static_cast<int>(lmc), " is not in 0..7"));
   }
-  adapter_ports_[key] = AdapterPort{port_guid, lid, lmc};
+  adapter_ports_[node.first_adapter_port + port.value() - 1] = AdapterPort{port_guid, lid, lmc};
   return absl::OkStatus();
 }
 
 absl::Status FabricBuilder::AddLink(Guid a, PortNum a_port, Guid b, PortNum b_port, LinkRate rate,
                                     float capacity_gbps) {
-  Cable cable{{a, a_port}, {b, b_port}, rate, capacity_gbps};
-  RETURN_IF_ERROR(CheckPort(cable.a));
-  RETURN_IF_ERROR(CheckPort(cable.b));
-  if (cable.b < cable.a) std::swap(cable.a, cable.b);
-  if (cable.a == cable.b) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(PortName(a, a_port), " is cabled to itself: remove the line"));
+  ASSIGN_OR_RETURN(const uint32_t node_a, NodeAt(a));
+  ASSIGN_OR_RETURN(const uint32_t node_b, NodeAt(b));
+  return AddLink(node_a, a_port, node_b, b_port, rate, capacity_gbps);
+}
+
+absl::Status FabricBuilder::CabledTwice(const Cable& known, uint32_t node, PortNum port,
+                                        const Cable& now) const {
+  const auto other_end = [&](const Cable& cable) {
+    const bool is_a = cable.a == node && cable.a_port == port;
+    return is_a ? PortName(nodes_[cable.b].guid, cable.b_port)
+                : PortName(nodes_[cable.a].guid, cable.a_port);
+  };
+  return absl::InvalidArgumentError(absl::StrCat(PortName(nodes_[node].guid, port),
+                                                 " is cabled twice: to ", other_end(known),
+                                                 " and to ", other_end(now)));
+}
+
+absl::Status FabricBuilder::AddLink(uint32_t a, PortNum a_port, uint32_t b, PortNum b_port,
+                                    LinkRate rate, float capacity_gbps) {
+  RETURN_IF_ERROR(CheckPort(a, a_port));
+  RETURN_IF_ERROR(CheckPort(b, b_port));
+  if (std::pair(b, b_port) < std::pair(a, a_port)) {
+    std::swap(a, b);
+    std::swap(a_port, b_port);
   }
-  for (const PortKey& end : {cable.a, cable.b}) {
-    const auto it = cabled_.find(end);
-    if (it == cabled_.end()) continue;
-    Cable& known = cables_[it->second];
-    if (known.a != cable.a || known.b != cable.b) {
-      const PortKey& other = known.a == end ? known.b : known.a;
-      const PortKey& now = cable.a == end ? cable.b : cable.a;
-      return absl::InvalidArgumentError(
-          absl::StrCat(PortName(end.node, end.port), " is cabled twice: to ",
-                       PortName(other.node, other.port), " and to ", PortName(now.node, now.port)));
-    }
-    if (known.rate == LinkRate{}) known.rate = rate;
-    if (known.capacity_gbps == 0) known.capacity_gbps = capacity_gbps;
+  if (a == b && a_port == b_port) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(PortName(nodes_[a].guid, a_port), " is cabled to itself: remove the line"));
+  }
+  const Cable cable{a, b, a_port, b_port, rate, capacity_gbps};
+  uint32_t& at_a = CableAt(a, a_port);
+  uint32_t& at_b = CableAt(b, b_port);
+  if (at_a == kNone && at_b == kNone) {
+    at_a = at_b = static_cast<uint32_t>(cables_.size());
+    cables_.push_back(cable);
     return absl::OkStatus();
   }
-  const auto index = static_cast<uint32_t>(cables_.size());
-  cabled_.emplace(cable.a, index);
-  cabled_.emplace(cable.b, index);
-  cables_.push_back(cable);
+  if (at_a != at_b) {
+    return at_a != kNone ? CabledTwice(cables_[at_a], a, a_port, cable)
+                         : CabledTwice(cables_[at_b], b, b_port, cable);
+  }
+  Cable& known = cables_[at_a];
+  if (known.rate == LinkRate{}) known.rate = rate;
+  if (known.capacity_gbps == 0) known.capacity_gbps = capacity_gbps;
   return absl::OkStatus();
 }
 
-// Sorts switches and adapters by GUID and makes nodes_ point to the new places.
-void FabricBuilder::SortNodes(Fabric& fabric) {
-  const auto by_guid = [](const auto& x, const auto& y) { return x.guid < y.guid; };
-  std::sort(switches_.begin(), switches_.end(), by_guid);
-  std::sort(adapters_.begin(), adapters_.end(), by_guid);
-  for (uint32_t i = 0; i < switches_.size(); ++i) nodes_[switches_[i].guid].index = i;
-  for (uint32_t i = 0; i < adapters_.size(); ++i) nodes_[adapters_[i].guid].index = i;
-  fabric.switches_ = std::move(switches_);
-  fabric.adapters_ = std::move(adapters_);
+// The switches, or the adapters, in the order of their GUIDs. Texts mostly have them so already.
+std::vector<uint32_t> FabricBuilder::SortNodes(bool switches) const {
+  std::vector<uint32_t> order;
+  order.reserve(switches ? switches_.size() : adapters_.size());
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    if (nodes_[n].is_switch == switches) order.push_back(n);
+  }
+  const auto by_guid = [&](uint32_t x, uint32_t y) { return nodes_[x].guid < nodes_[y].guid; };
+  if (!std::is_sorted(order.begin(), order.end(), by_guid)) {
+    std::sort(order.begin(), order.end(), by_guid);
+  }
+  return order;
+}
+
+// Moves the nodes into the fabric in order; node.index becomes their place there.
+void FabricBuilder::MoveNodes(Fabric& fabric) {
+  switch_order_ = SortNodes(true);
+  adapter_order_ = SortNodes(false);
+  fabric.switches_.reserve(switches_.size());
+  for (const uint32_t n : switch_order_) {
+    fabric.switches_.push_back(std::move(switches_[nodes_[n].index]));
+    nodes_[n].index = static_cast<uint32_t>(fabric.switches_.size() - 1);
+  }
+  switches_ = {};
+  fabric.adapters_.reserve(adapters_.size());
+  for (const uint32_t n : adapter_order_) {
+    fabric.adapters_.push_back(std::move(adapters_[nodes_[n].index]));
+    nodes_[n].index = static_cast<uint32_t>(fabric.adapters_.size() - 1);
+  }
+  adapters_ = {};
 }
 
 void FabricBuilder::NameHosts(Fabric& fabric) const {
-  using Description = std::pair<absl::string_view, absl::string_view>;
-  absl::flat_hash_map<Description, uint32_t> uses;
-  std::vector<Description> parts(fabric.adapters_.size());
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = SplitNodeDescription(fabric.adapters_[i].description);
-    ++uses[parts[i]];
-  }
-  std::vector<std::pair<std::string, uint32_t>> named(parts.size());  // host name, adapter
-  for (uint32_t i = 0; i < parts.size(); ++i) {
-    const std::string guid = ToString(fabric.adapters_[i].guid);
-    std::string name = parts[i].first.empty() ? guid : std::string(parts[i].first);
-    if (!parts[i].first.empty() && uses[parts[i]] > 1) absl::StrAppend(&name, "#", guid);
-    named[i] = {std::move(name), i};
-  }
-  std::sort(named.begin(), named.end());
-  for (auto& [name, adapter] : named) {
-    if (fabric.host_names_.empty() || fabric.host_names_.back() != name) {
-      fabric.host_names_.push_back(std::move(name));
+  struct Named {
+    absl::string_view host, device;
+    uint32_t adapter;
+    bool operator<(const Named& other) const {
+      return std::tie(host, device, adapter) < std::tie(other.host, other.device, other.adapter);
     }
-    fabric.adapters_[adapter].host =
+  };
+  std::vector<Named> named(fabric.adapters_.size());
+  for (uint32_t i = 0; i < named.size(); ++i) {
+    const auto [host, device] = SplitNodeDescription(fabric.adapters_[i].description);
+    named[i] = {host, device, i};
+  }
+  if (!std::is_sorted(named.begin(), named.end())) std::sort(named.begin(), named.end());
+  // Adapters that cannot be told apart, or have no name at all, are hosts by their GUIDs.
+  std::vector<std::string> own_names(named.size());
+  bool any_own = false;
+  const auto same = [](const Named& x, const Named& y) {
+    return x.host == y.host && x.device == y.device;
+  };
+  for (size_t i = 0; i < named.size(); ++i) {
+    const bool twin = (i > 0 && same(named[i], named[i - 1])) ||
+                      (i + 1 < named.size() && same(named[i], named[i + 1]));
+    if (!twin && !named[i].host.empty()) continue;
+    const std::string guid = ToString(fabric.adapters_[named[i].adapter].guid);
+    own_names[i] = named[i].host.empty() ? guid : absl::StrCat(named[i].host, "#", guid);
+    any_own = true;
+  }
+  if (any_own) {
+    for (size_t i = 0; i < named.size(); ++i) {
+      if (!own_names[i].empty()) named[i].host = own_names[i];
+    }
+    std::sort(named.begin(), named.end());
+  }
+  for (const Named& n : named) {
+    if (fabric.host_names_.empty() || fabric.host_names_.back() != n.host) {
+      fabric.host_names_.emplace_back(n.host);
+    }
+    fabric.adapters_[n.adapter].host =
         HostIndex(static_cast<uint32_t>(fabric.host_names_.size() - 1));
   }
 }
 
 // One endpoint for every cabled adapter port, by adapter and port; and the rows of each host.
-void FabricBuilder::AddEndpoints(Fabric& fabric) const {
-  for (const auto& [key, cable] : cabled_) {
-    const Node& node = nodes_.at(key.node);
-    if (node.is_switch) continue;
-    EndpointInfo info;
-    info.adapter = AdapterIndex(node.index);
-    info.port = key.port;
-    if (const auto it = adapter_ports_.find(key); it != adapter_ports_.end()) {
-      info.port_guid = it->second.port_guid;
-      info.lid = it->second.lid;
-      info.lmc = it->second.lmc;
+void FabricBuilder::AddEndpoints(Fabric& fabric) {
+  endpoint_at_.assign(adapter_ports_.size(), kNone);
+  for (const uint32_t n : adapter_order_) {
+    const Node& node = nodes_[n];
+    for (uint32_t i = 0; i < node.port_count; ++i) {
+      if (cabled_[node.first_port + i] == kNone) continue;
+      const AdapterPort& port = adapter_ports_[node.first_adapter_port + i];
+      // Files without port GUIDs: the node GUID plus the port, as vendors number them.
+      const Guid guid = port.port_guid == Guid() ? Guid(node.guid.value() + i + 1) : port.port_guid;
+      endpoint_at_[node.first_adapter_port + i] = fabric.endpoint_count();
+      fabric.endpoints_.push_back({guid, AdapterIndex(node.index),
+                                   PortNum(static_cast<uint8_t>(i + 1)), port.lid, port.lmc});
     }
-    // Files without port GUIDs: the node GUID plus the port, as vendors number them.
-    if (info.port_guid == Guid()) info.port_guid = Guid(key.node.value() + key.port.value());
-    fabric.endpoints_.push_back(info);
   }
-  std::sort(fabric.endpoints_.begin(), fabric.endpoints_.end(),
-            [](const EndpointInfo& x, const EndpointInfo& y) {
-              return std::pair(x.adapter, x.port) < std::pair(y.adapter, y.port);
-            });
-
   fabric.host_begin_.assign(fabric.host_count() + 1, 0);
   for (const EndpointInfo& e : fabric.endpoints_) {
     ++fabric.host_begin_[fabric.adapter(e.adapter).host.value() + 1];
@@ -188,92 +259,108 @@ void FabricBuilder::AddEndpoints(Fabric& fabric) const {
   }
 }
 
-absl::Status FabricBuilder::AddLinks(Fabric& fabric) const {
-  // Position of each adapter's first endpoint, to find an endpoint by (adapter, port).
-  std::vector<uint32_t> first(fabric.adapter_count() + 1, 0);
-  for (const EndpointInfo& e : fabric.endpoints_) ++first[e.adapter.value() + 1];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  const auto vertex = [&](const PortKey& key) {
-    const Node& node = nodes_.at(key.node);
-    if (node.is_switch) return VertexIndex(node.index);
-    uint32_t e = first[node.index];
-    while (fabric.endpoints_[e].port != key.port) ++e;
-    return fabric.Vertex(EndpointIndex(e));
-  };
-  fabric.links_.reserve(cables_.size());
-  for (const Cable& cable : cables_) {
-    LinkInfo info{vertex(cable.a), vertex(cable.b), cable.a.port, cable.b.port, cable.rate, 0};
-    if (std::pair(info.b, info.b_port) < std::pair(info.a, info.a_port)) {
-      std::swap(info.a, info.b);
-      std::swap(info.a_port, info.b_port);
-    }
-    info.capacity_gbps = cable.capacity_gbps > 0 ? cable.capacity_gbps
-                                                 : static_cast<float>(DataRateGbps(cable.rate));
-    fabric.links_.push_back(info);
+VertexIndex FabricBuilder::VertexOf(const Fabric& fabric, uint32_t node, PortNum port) const {
+  const Node& n = nodes_[node];
+  if (n.is_switch) return VertexIndex(n.index);
+  return fabric.Vertex(EndpointIndex(endpoint_at_[n.first_adapter_port + port.value() - 1]));
+}
+
+// Adds the links whose lower end is on `node`. Called in the order of the vertices, so that links
+// come out sorted.
+void FabricBuilder::AddLinksOf(uint32_t node, Fabric& fabric) {
+  for (uint32_t i = 0; i < nodes_[node].port_count; ++i) {
+    const uint32_t at = cabled_[nodes_[node].first_port + i];
+    if (at == kNone) continue;
+    const Cable& cable = cables_[at];
+    const PortNum port(static_cast<uint8_t>(i + 1));
+    const bool is_a = cable.a == node && cable.a_port == port;
+    const PortNum far_port = is_a ? cable.b_port : cable.a_port;
+    const VertexIndex here = VertexOf(fabric, node, port);
+    const VertexIndex far = VertexOf(fabric, is_a ? cable.b : cable.a, far_port);
+    if (std::pair(far, far_port) < std::pair(here, port)) continue;
+    const float capacity = cable.capacity_gbps > 0 ? cable.capacity_gbps
+                                                   : static_cast<float>(DataRateGbps(cable.rate));
+    fabric.links_.push_back({here, far, port, far_port, cable.rate, capacity});
   }
-  std::sort(fabric.links_.begin(), fabric.links_.end(), [](const LinkInfo& x, const LinkInfo& y) {
-    return std::pair(x.a, x.a_port) < std::pair(y.a, y.a_port);
-  });
-  return absl::OkStatus();
+}
+
+void FabricBuilder::AddLinks(Fabric& fabric) {
+  fabric.links_.reserve(cables_.size());
+  for (const uint32_t n : switch_order_) AddLinksOf(n, fabric);
+  for (const uint32_t n : adapter_order_) AddLinksOf(n, fabric);
+}
+
+// port_channel_ of switches and uplink_ of endpoints.
+void FabricBuilder::IndexPorts(Fabric& fabric) {
+  fabric.port_begin_.assign(fabric.switch_count() + 1, 0);
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    fabric.port_begin_[s + 1] = fabric.port_begin_[s] + fabric.switches_[s].port_count + 1;
+  }
+  fabric.port_channel_.assign(fabric.port_begin_.back(), kNoChannel);
+  fabric.uplink_.assign(fabric.endpoint_count(), kNoChannel);
+  const auto set = [&](VertexIndex from, PortNum port, VertexIndex to, uint32_t channel) {
+    if (fabric.IsSwitch(from)) {
+      fabric.port_channel_[fabric.port_begin_[from.value()] + port.value()] = ChannelIndex(channel);
+    } else if (fabric.IsSwitch(to)) {
+      fabric.uplink_[from.value() - fabric.switch_count()] = ChannelIndex(channel);
+    }
+  };
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    const LinkInfo& link = fabric.links_[l];
+    set(link.a, link.a_port, link.b, 2 * l);
+    set(link.b, link.b_port, link.a, 2 * l + 1);
+  }
 }
 
 // Rows of channels by vertex: to switches first, then to endpoints, each by port.
 void FabricBuilder::IndexChannels(Fabric& fabric) {
-  const uint32_t vertices = fabric.vertex_count();
+  const uint32_t switches = fabric.switch_count(), vertices = fabric.vertex_count();
   fabric.channel_begin_.assign(vertices + 1, 0);
-  for (const LinkInfo& link : fabric.links_) {
-    ++fabric.channel_begin_[link.a.value() + 1];
-    ++fabric.channel_begin_[link.b.value() + 1];
-  }
-  std::partial_sum(fabric.channel_begin_.begin(), fabric.channel_begin_.end(),
-                   fabric.channel_begin_.begin());
-  std::vector<uint32_t> next(fabric.channel_begin_.begin(), fabric.channel_begin_.end() - 1);
-  fabric.channels_.resize(fabric.channel_count());
-  for (uint32_t c = 0; c < fabric.channel_count(); ++c) {
-    const ChannelIndex channel(c);
-    const VertexIndex from = fabric.channel_from(channel);
-    fabric.channels_[next[from.value()]++] =
-        Channel{fabric.channel_to(channel), channel, fabric.channel_from_port(channel),
-                fabric.channel_from_port(Fabric::Reverse(channel))};
-  }
-  fabric.endpoint_part_.resize(fabric.switch_count());
-  fabric.port_begin_.assign(fabric.switch_count() + 1, 0);
-  fabric.uplink_.assign(fabric.endpoint_count(), kNoChannel);
-  for (uint32_t v = 0; v < vertices; ++v) {
-    const auto begin = fabric.channels_.begin() + fabric.channel_begin_[v];
-    const auto end = fabric.channels_.begin() + fabric.channel_begin_[v + 1];
-    std::sort(begin, end, [&](const Channel& x, const Channel& y) {
-      return std::pair(!fabric.IsSwitch(x.to), x.port) < std::pair(!fabric.IsSwitch(y.to), y.port);
-    });
-    if (!fabric.IsSwitch(VertexIndex(v))) {
-      if (fabric.IsSwitch(begin->to)) fabric.uplink_[v - fabric.switch_count()] = begin->index;
-      continue;
+  fabric.endpoint_part_.resize(switches);
+  fabric.channels_.reserve(fabric.channel_count());
+  const auto channel = [&](ChannelIndex c) {
+    const LinkInfo& link = fabric.link(Fabric::link_of(c));
+    return (c.value() & 1) == 0 ? Channel{link.b, c, link.a_port, link.b_port}
+                                : Channel{link.a, c, link.b_port, link.a_port};
+  };
+  std::vector<Channel> to_endpoints;
+  for (uint32_t s = 0; s < switches; ++s) {
+    to_endpoints.clear();
+    for (uint32_t at = fabric.port_begin_[s]; at < fabric.port_begin_[s + 1]; ++at) {
+      if (fabric.port_channel_[at] == kNoChannel) continue;
+      const Channel c = channel(fabric.port_channel_[at]);
+      (fabric.IsSwitch(c.to) ? fabric.channels_ : to_endpoints).push_back(c);
     }
-    const auto split =
-        std::find_if(begin, end, [&](const Channel& c) { return !fabric.IsSwitch(c.to); });
-    fabric.endpoint_part_[v] = static_cast<uint32_t>(split - fabric.channels_.begin());
-    fabric.port_begin_[v + 1] = fabric.port_begin_[v] + fabric.switches_[v].port_count + 1;
+    fabric.endpoint_part_[s] = static_cast<uint32_t>(fabric.channels_.size());
+    fabric.channels_.insert(fabric.channels_.end(), to_endpoints.begin(), to_endpoints.end());
+    fabric.channel_begin_[s + 1] = static_cast<uint32_t>(fabric.channels_.size());
   }
-  fabric.port_channel_.assign(fabric.port_begin_.back(), kNoChannel);
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    for (const Channel& c : fabric.channels(VertexIndex(s))) {
-      fabric.port_channel_[fabric.port_begin_[s] + c.port.value()] = c.index;
-    }
+  // Endpoints without a switch are cabled back to back; those links come last.
+  std::vector<ChannelIndex> only(fabric.uplink_);
+  for (uint32_t l = fabric.link_count(); l > 0 && !fabric.IsSwitch(fabric.links_[l - 1].a); --l) {
+    only[fabric.links_[l - 1].a.value() - switches] = ChannelIndex(2 * l - 2);
+    only[fabric.links_[l - 1].b.value() - switches] = ChannelIndex(2 * l - 1);
+  }
+  for (uint32_t v = switches; v < vertices; ++v) {
+    fabric.channels_.push_back(channel(only[v - switches]));
+    fabric.channel_begin_[v + 1] = static_cast<uint32_t>(fabric.channels_.size());
   }
 }
 
+// Numbers the components of the switches first; an endpoint is in its switch's, and two endpoints
+// back to back, whose vertices come after all switches, are one of their own.
 void FabricBuilder::FindComponents(Fabric& fabric) {
   constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
   fabric.component_.assign(fabric.vertex_count(), kUnseen);
   std::vector<uint32_t> queue;
-  for (uint32_t start = 0; start < fabric.vertex_count(); ++start) {
+  for (uint32_t start = 0; start < fabric.switch_count(); ++start) {
     if (fabric.component_[start] != kUnseen) continue;
     fabric.component_[start] = fabric.component_count_;
     queue.assign(1, start);
     while (!queue.empty()) {
-      const VertexIndex v(queue.back());
+      const SwitchIndex s(queue.back());
       queue.pop_back();
-      for (const Channel& c : fabric.channels(v)) {
+      for (const Channel& c : fabric.switch_channels(s)) {
         if (fabric.component_[c.to.value()] != kUnseen) continue;
         fabric.component_[c.to.value()] = fabric.component_count_;
         queue.push_back(c.to.value());
@@ -281,15 +368,22 @@ void FabricBuilder::FindComponents(Fabric& fabric) {
     }
     ++fabric.component_count_;
   }
+  for (uint32_t v = fabric.switch_count(); v < fabric.vertex_count(); ++v) {
+    const VertexIndex far = fabric.channels(VertexIndex(v)).front().to;
+    const uint32_t known = fabric.component_[far.value()];
+    fabric.component_[v] = known != kUnseen ? known : fabric.component_count_++;
+  }
 }
 
 absl::Status FabricBuilder::IndexNames(Fabric& fabric) {
   fabric.by_port_guid_.resize(fabric.endpoint_count());
   for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) fabric.by_port_guid_[e] = EndpointIndex(e);
-  std::sort(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(),
-            [&](EndpointIndex x, EndpointIndex y) {
-              return fabric.endpoint(x).port_guid < fabric.endpoint(y).port_guid;
-            });
+  const auto by_guid = [&](EndpointIndex x, EndpointIndex y) {
+    return fabric.endpoint(x).port_guid < fabric.endpoint(y).port_guid;
+  };
+  if (!std::is_sorted(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(), by_guid)) {
+    std::sort(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(), by_guid);
+  }
   for (size_t i = 1; i < fabric.by_port_guid_.size(); ++i) {
     const EndpointInfo& e = fabric.endpoint(fabric.by_port_guid_[i]);
     const EndpointInfo& before = fabric.endpoint(fabric.by_port_guid_[i - 1]);
@@ -318,17 +412,16 @@ absl::Status FabricBuilder::IndexNames(Fabric& fabric) {
 
 absl::StatusOr<std::shared_ptr<const Fabric>> FabricBuilder::Build() {
   auto fabric = std::shared_ptr<Fabric>(new Fabric);
-  SortNodes(*fabric);
+  by_guid_ = {};
+  MoveNodes(*fabric);
   NameHosts(*fabric);
   AddEndpoints(*fabric);
-  absl::Status status = AddLinks(*fabric);
-  if (status.ok()) {
-    IndexChannels(*fabric);
-    FindComponents(*fabric);
-    status = IndexNames(*fabric);
-  }
+  AddLinks(*fabric);
   *this = FabricBuilder();
-  if (!status.ok()) return status;
+  IndexPorts(*fabric);
+  IndexChannels(*fabric);
+  FindComponents(*fabric);
+  RETURN_IF_ERROR(IndexNames(*fabric));
   return fabric;
 }
 

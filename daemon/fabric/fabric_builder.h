@@ -4,7 +4,9 @@
 #define COPPICE_DAEMON_FABRIC_FABRIC_BUILDER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +38,14 @@ class FabricBuilder {
   absl::Status AddLink(Guid a, PortNum a_port, Guid b, PortNum b_port, LinkRate rate = {},
                        float capacity_gbps = 0);
 
-  bool HasNode(Guid guid) const { return nodes_.contains(guid); }
+  bool HasNode(Guid guid) const { return by_guid_.contains(guid); }
+
+  // The same by number, for readers that know their nodes already: nodes are numbered from 0 in the
+  // order in which they were added. The numbers must exist.
+  std::optional<uint32_t> FindNode(Guid guid) const;
+  absl::Status SetAdapterPort(uint32_t adapter, PortNum port, Guid port_guid, Lid lid, uint8_t lmc);
+  absl::Status AddLink(uint32_t a, PortNum a_port, uint32_t b, PortNum b_port, LinkRate rate,
+                       float capacity_gbps);
 
   // Sorts, indexes and checks the whole: duplicate port GUIDs and LIDs are errors, an empty fabric
   // is legal. O(n log n). The builder is empty afterwards.
@@ -48,20 +57,15 @@ class FabricBuilder {
   absl::StatusOr<std::shared_ptr<const Fabric>> Build();
 
  private:
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
   struct Node {
-    bool is_switch = false;
-    uint32_t index = 0;  // into switches_ or adapters_
-    uint8_t port_count = 0;
-  };
-  struct PortKey {
-    Guid node;
-    PortNum port;
-    friend bool operator==(const PortKey&, const PortKey&) = default;
-    friend auto operator<=>(const PortKey&, const PortKey&) = default;
-    template <class H>
-    friend H AbslHashValue(H h, const PortKey& key) {
-      return H::combine(std::move(h), key.node, key.port);
-    }
+    Guid guid;
+    uint32_t index;               // into switches_ or adapters_
+    uint32_t first_port;          // into cabled_: the place of its port 1
+    uint32_t first_adapter_port;  // into adapter_ports_, of adapters
+    uint8_t port_count;
+    bool is_switch;
   };
   struct AdapterPort {
     Guid port_guid;
@@ -69,26 +73,40 @@ class FabricBuilder {
     uint8_t lmc = 0;
   };
   struct Cable {
-    PortKey a, b;  // a <= b
+    uint32_t a, b;  // nodes_
+    PortNum a_port, b_port;
     LinkRate rate;
-    float capacity_gbps = 0;
+    float capacity_gbps;
   };
 
-  absl::Status CheckPort(const PortKey& key) const;
-  void SortNodes(Fabric& fabric);
+  absl::Status AddNode(Guid guid, uint32_t index, bool is_switch, uint8_t port_count);
+  absl::StatusOr<uint32_t> NodeAt(Guid guid) const;
+  absl::Status CheckPort(uint32_t node, PortNum port) const;
+  absl::Status CabledTwice(const Cable& known, uint32_t node, PortNum port, const Cable& now) const;
+  uint32_t& CableAt(uint32_t node, PortNum port) {
+    return cabled_[nodes_[node].first_port + port.value() - 1];
+  }
+  std::vector<uint32_t> SortNodes(bool switches) const;
+  void MoveNodes(Fabric& fabric);
   void NameHosts(Fabric& fabric) const;
-  void AddEndpoints(Fabric& fabric) const;
-  absl::Status AddLinks(Fabric& fabric) const;
+  void AddEndpoints(Fabric& fabric);
+  void AddLinks(Fabric& fabric);
+  void AddLinksOf(uint32_t node, Fabric& fabric);
+  VertexIndex VertexOf(const Fabric& fabric, uint32_t node, PortNum port) const;
+  static void IndexPorts(Fabric& fabric);
   static void IndexChannels(Fabric& fabric);
   static void FindComponents(Fabric& fabric);
   static absl::Status IndexNames(Fabric& fabric);
 
-  absl::flat_hash_map<Guid, Node> nodes_;
+  absl::flat_hash_map<Guid, uint32_t> by_guid_;  // into nodes_
+  std::vector<Node> nodes_;
   std::vector<SwitchInfo> switches_;
   std::vector<AdapterInfo> adapters_;
-  absl::flat_hash_map<PortKey, AdapterPort> adapter_ports_;
-  absl::flat_hash_map<PortKey, uint32_t> cabled_;  // port -> cables_
+  std::vector<AdapterPort> adapter_ports_;  // [adapter][port - 1]
+  std::vector<uint32_t> cabled_;            // [node][port - 1] into cables_, or kNone
   std::vector<Cable> cables_;
+  // While building: nodes in GUID order, and [adapter][port - 1] -> endpoint.
+  std::vector<uint32_t> switch_order_, adapter_order_, endpoint_at_;
 };
 
 // Splits a NodeDescription into host and device: "node17 mlx5_0" -> {"node17", "mlx5_0"},

@@ -1,5 +1,6 @@
 #include "daemon/fabric/topology_assembler.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,10 +20,9 @@ std::string TopologyAssembler::PortName(uint32_t node, PortNum port) const {
 absl::Status TopologyAssembler::StartNode(Guid guid, bool is_switch, uint8_t port_count,
                                           uint32_t line) {
   if (guid == Guid()) return Error(line, "a node's GUID must not be 0");
-  const auto [it, is_new] = index_.try_emplace(guid, static_cast<uint32_t>(nodes_.size()));
-  if (!is_new) {
+  if (const std::optional<uint32_t> known = builder_.FindNode(guid)) {
     return Error(line, absl::StrCat("node ", ToString(guid), " appears twice, first in line ",
-                                    nodes_[it->second].line, ": node GUIDs must be unique"));
+                                    nodes_[*known].line, ": node GUIDs must be unique"));
   }
   nodes_.push_back({guid, line, static_cast<uint32_t>(ends_.size()), port_count, is_switch});
   named_.reset();
@@ -31,12 +31,12 @@ absl::Status TopologyAssembler::StartNode(Guid guid, bool is_switch, uint8_t por
 
 absl::Status TopologyAssembler::StartSwitch(SwitchInfo info, uint32_t line) {
   RETURN_IF_ERROR(StartNode(info.guid, true, info.port_count, line));
-  return Annotate(builder_.AddSwitch(std::move(info)), absl::StrCat(origin_, ":", line));
+  return builder_.AddSwitch(std::move(info));
 }
 
 absl::Status TopologyAssembler::StartAdapter(AdapterInfo info, uint32_t line) {
   RETURN_IF_ERROR(StartNode(info.guid, false, info.port_count, line));
-  return Annotate(builder_.AddAdapter(std::move(info)), absl::StrCat(origin_, ":", line));
+  return builder_.AddAdapter(std::move(info));
 }
 
 absl::Status TopologyAssembler::AddPort(const PortLine& port) {
@@ -50,9 +50,9 @@ absl::Status TopologyAssembler::AddPort(const PortLine& port) {
   if (named_[port.port.value()]) return Error(port.line, absl::StrCat(name(), " has two lines"));
   named_.set(port.port.value());
   if (!node.is_switch) {
+    const auto adapter = static_cast<uint32_t>(nodes_.size() - 1);
     RETURN_IF_ERROR(
-        Annotate(builder_.SetAdapterPort(node.guid, port.port, port.port_guid, port.lid, port.lmc),
-                 absl::StrCat(origin_, ":", port.line)));
+        builder_.SetAdapterPort(adapter, port.port, port.port_guid, port.lid, port.lmc));
   }
   ends_.push_back(
       {port.remote, port.line, port.capacity_gbps, port.port, port.remote_port, port.rate});
@@ -87,37 +87,45 @@ absl::Status TopologyAssembler::OneSided(uint32_t node, const End& end, uint32_t
                             ToString(found->remote)));
 }
 
-// Checks every line of `node` against its counterpart; adds each cable when its lower end is met.
-absl::Status TopologyAssembler::PairEnds(uint32_t node) {
+// Checks the lines of `node` against their counterparts and adds the cables. A cable is met twice:
+// the end with the lower (GUID, port) does the work and the other one only counts as `waiting` for
+// it; `late` looks at the waiting ones instead.
+absl::Status TopologyAssembler::PairEnds(uint32_t node, bool late, size_t& waiting) {
+  const Guid guid = nodes_[node].guid;
   const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_end : ends_.size();
   for (size_t i = nodes_[node].first_end; i < last; ++i) {
     const End& end = ends_[i];
-    const auto it = index_.find(end.remote);
-    if (it == index_.end()) {
+    const bool waits = std::pair(end.remote, end.remote_port) < std::pair(guid, end.port);
+    if (waits != late) {
+      waiting += waits ? 1 : 0;
+      continue;
+    }
+    const std::optional<uint32_t> other = builder_.FindNode(end.remote);
+    if (!other) {
       return Error(end.line, absl::StrCat(PortName(node, end.port), " is cabled to node ",
                                           ToString(end.remote),
                                           ", which the file does not describe: is it cut off?"));
     }
-    const uint32_t other = it->second;
-    if (end.remote_port.value() == 0 || end.remote_port.value() > nodes_[other].port_count) {
-      return Error(
-          end.line,
-          absl::StrCat(PortName(node, end.port), " is cabled to ", PortName(other, end.remote_port),
-                       ", which has ports 1 to ", static_cast<int>(nodes_[other].port_count)));
+    if (end.remote_port.value() == 0 || end.remote_port.value() > nodes_[*other].port_count) {
+      return Error(end.line,
+                   absl::StrCat(PortName(node, end.port), " is cabled to ",
+                                PortName(*other, end.remote_port), ", which has ports 1 to ",
+                                static_cast<int>(nodes_[*other].port_count)));
     }
-    if (other == node && end.remote_port == end.port) {
+    if (*other == node && end.remote_port == end.port) {
       return Error(end.line, absl::StrCat(PortName(node, end.port), " is cabled to itself"));
     }
-    const End* const peer = FindEnd(other, end.remote_port);
-    if (peer == nullptr || peer->remote != nodes_[node].guid || peer->remote_port != end.port) {
-      return OneSided(node, end, other, peer);
+    const End* const peer = FindEnd(*other, end.remote_port);
+    if (peer == nullptr || peer->remote != guid || peer->remote_port != end.port) {
+      return OneSided(node, end, *other, peer);
     }
-    if (peer < &end) continue;
-    const LinkRate rate = end.rate == LinkRate{} ? peer->rate : end.rate;
-    const float capacity = end.capacity_gbps > 0 ? end.capacity_gbps : peer->capacity_gbps;
-    RETURN_IF_ERROR(Annotate(
-        builder_.AddLink(nodes_[node].guid, end.port, end.remote, end.remote_port, rate, capacity),
-        absl::StrCat(origin_, ":", end.line)));
+    if (waits) continue;
+    --waiting;
+    // Where the two ends differ, the one stated first counts.
+    const End &first = peer < &end ? *peer : end, &second = peer < &end ? end : *peer;
+    const LinkRate rate = first.rate == LinkRate{} ? second.rate : first.rate;
+    const float capacity = first.capacity_gbps > 0 ? first.capacity_gbps : second.capacity_gbps;
+    RETURN_IF_ERROR(builder_.AddLink(node, end.port, *other, end.remote_port, rate, capacity));
   }
   return absl::OkStatus();
 }
@@ -129,7 +137,16 @@ absl::StatusOr<std::shared_ptr<const Fabric>> TopologyAssembler::Finish() {
         ": no node in it: expected the text that ibnetdiscover or ibnetdiscover -p prints, "
         "or an ibsim net file"));
   }
-  for (uint32_t node = 0; node < nodes_.size(); ++node) RETURN_IF_ERROR(PairEnds(node));
+  size_t waiting = 0;  // wraps below 0 in between
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    RETURN_IF_ERROR(PairEnds(node, false, waiting));
+  }
+  // An end still waits for a cable: find it and say which.
+  for (uint32_t node = 0; waiting > 0 && node < nodes_.size(); ++node) {
+    RETURN_IF_ERROR(PairEnds(node, true, waiting));
+  }
+  ends_ = {};
+  nodes_ = {};
   absl::StatusOr<std::shared_ptr<const Fabric>> fabric = builder_.Build();
   if (!fabric.ok()) return Annotate(fabric.status(), origin_);
   return fabric;

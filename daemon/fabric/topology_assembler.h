@@ -6,8 +6,8 @@
 //        Switch 36 "S-b"
 //        [9]  "S-a"[3]                      a line without its counterpart is an error
 //
-// Every message names origin, line and node. Cost: one hash lookup a line and one search of the
-// other node's lines a cable. Knows no syntax.
+// Every message names origin, line and node. Cost: one hash lookup and one search of the other
+// node's lines a cable. Knows no syntax.
 #ifndef COPPICE_DAEMON_FABRIC_TOPOLOGY_ASSEMBLER_H_
 #define COPPICE_DAEMON_FABRIC_TOPOLOGY_ASSEMBLER_H_
 
@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -78,15 +77,14 @@ class TopologyAssembler {
   };
 
   absl::Status StartNode(Guid guid, bool is_switch, uint8_t port_count, uint32_t line);
-  absl::Status PairEnds(uint32_t node);
+  absl::Status PairEnds(uint32_t node, bool late, size_t& waiting);
   const End* FindEnd(uint32_t node, PortNum port) const;
   absl::Status OneSided(uint32_t node, const End& end, uint32_t other, const End* found) const;
   std::string PortName(uint32_t node, PortNum port) const;
 
   std::string origin_;
   FabricBuilder builder_;
-  absl::flat_hash_map<Guid, uint32_t> index_;  // into nodes_
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_;  // numbered as the builder numbers them
   std::vector<End> ends_;
   std::bitset<256> named_;  // ports of the last node
 };
