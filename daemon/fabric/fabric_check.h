@@ -1,0 +1,18 @@
+// An independent verifier of everything that fabric.h promises, for tests and for a daemon that
+// wants to be sure of what it publishes. Uses the public interface only.
+#ifndef COPPICE_DAEMON_FABRIC_FABRIC_CHECK_H_
+#define COPPICE_DAEMON_FABRIC_FABRIC_CHECK_H_
+
+#include "absl/status/status.h"
+#include "daemon/fabric/fabric.h"
+
+namespace coppice {
+
+// INTERNAL, naming the object: rows unsorted or of another vertex, a port used twice, a link whose
+// ends and channels disagree, a component that is not connected or is split, an order or a lookup
+// that is wrong. O((vertices + links) log vertices).
+absl::Status CheckFabric(const Fabric& fabric);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_FABRIC_FABRIC_CHECK_H_
