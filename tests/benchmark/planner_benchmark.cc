@@ -1,0 +1,100 @@
+// What one plan costs: 64 ranks on the 512-port fabric (both types), and all 40,960 ports of the
+// 80-supernode fabric against one breadth-first search over that fabric in the same run.
+//
+// Counters: `bfs_ratio` = time of one plan / time of one search over all vertices. It must be at
+// most 50.
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+namespace {
+
+// Processor time, so that the ratio also holds on a machine that is busy otherwise.
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+std::shared_ptr<const Snapshot> Snap(const std::string& spec) {
+  absl::StatusOr<std::shared_ptr<const Fabric>> fabric = LoadFabric(spec);
+  if (!fabric.ok()) std::abort();
+  absl::StatusOr<std::shared_ptr<const Snapshot>> snapshot = MakeSnapshot(*fabric, nullptr);
+  if (!snapshot.ok()) std::abort();
+  return *snapshot;
+}
+
+// Chen 2024, 6.2.2: 80 supernodes of 32 leaf switches with 16 ports and 16 spines, 64 top switches.
+std::shared_ptr<const Snapshot> Large() {
+  static const std::shared_ptr<const Snapshot> snapshot =
+      Snap("model:fat-tree(supernodes=80,leaves=32,spines=16,hosts-per-leaf=16,tops=64)");
+  return snapshot;
+}
+
+uint32_t SearchWholeFabric(const Fabric& fabric) {
+  std::vector<uint32_t> hops(fabric.vertex_count(), UINT32_MAX);
+  std::vector<VertexIndex> queue;
+  queue.reserve(fabric.vertex_count());
+  queue.emplace_back(0);
+  hops[0] = 0;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    for (const Channel& channel : fabric.channels(queue[i])) {
+      if (hops[channel.to.value()] != UINT32_MAX) continue;
+      hops[channel.to.value()] = hops[queue[i].value()] + 1;
+      queue.push_back(channel.to);
+    }
+  }
+  return hops[queue.back().value()];
+}
+
+void PlanSixtyFourRanks(benchmark::State& state) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap("model:fat-tree");
+  const CostProfile profile = *BuiltInProfile("hdr");
+  const std::vector<SwitchCapacity> capacity(snapshot->fabric->switch_count(), {16, 16, 64});
+  std::mt19937_64 random(1);
+  TreeRequest request;
+  if (state.range(0) != 0) request.type = static_cast<TreeType>(state.range(0));
+  request.members.resize(64);
+  for (auto _ : state) {
+    for (EndpointIndex& member : request.members) {
+      member = EndpointIndex(static_cast<uint32_t>(random() % snapshot->fabric->endpoint_count()));
+    }
+    absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, profile, capacity, request);
+    if (!plan.ok()) state.SkipWithError(std::string(plan.status().message()).c_str());
+    benchmark::DoNotOptimize(plan);
+  }
+}
+BENCHMARK(PlanSixtyFourRanks)->ArgName("type")->Arg(0)->Arg(1)->Arg(2);
+
+void PlanAllPorts(benchmark::State& state) {
+  const std::shared_ptr<const Snapshot> snapshot = Large();
+  const CostProfile profile = *BuiltInProfile("hdr");
+  const std::vector<SwitchCapacity> capacity(snapshot->fabric->switch_count(), {16, 16, 256});
+  TreeRequest request;
+  request.type = static_cast<TreeType>(state.range(0));
+  for (uint32_t e = 0; e < snapshot->fabric->endpoint_count(); ++e) request.members.emplace_back(e);
+  const double begin = CpuSeconds();
+  constexpr int kSearches = 20;
+  for (int i = 0; i < kSearches; ++i) {
+    benchmark::DoNotOptimize(SearchWholeFabric(*snapshot->fabric));
+  }
+  const double search = (CpuSeconds() - begin) / kSearches;
+  const double planning = CpuSeconds();
+  for (auto _ : state) {
+    absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, profile, capacity, request);
+    if (!plan.ok()) state.SkipWithError(std::string(plan.status().message()).c_str());
+    benchmark::DoNotOptimize(plan);
+  }
+  const double plans = CpuSeconds() - planning;
+  state.counters["bfs_ratio"] = plans / static_cast<double>(state.iterations()) / search;
+  state.counters["bfs_us"] = search * 1e6;
+}
+BENCHMARK(PlanAllPorts)->ArgName("type")->Arg(2)->Arg(1)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace coppice

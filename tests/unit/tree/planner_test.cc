@@ -1,0 +1,501 @@
+// The planner on generated fabrics: every plan is checked against the definitions by code that
+// shares nothing with the builders, and roots against distances counted one by one.
+#include "daemon/tree/planner.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/minimum_cost.h"
+#include "daemon/tree/physical_tree.h"
+#include "daemon/tree/root_choice.h"
+#include "daemon/tree/type1.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/tier.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two levels: 32 leaf switches of 16 ports, 16 spines (Chen 2024, 6.1.1).
+constexpr char kPaperFabric[] = "model:fat-tree(leaves=32,spines=16,hosts-per-leaf=16)";
+
+std::shared_ptr<const Snapshot> Snap(const std::string& spec) {
+  absl::StatusOr<std::shared_ptr<const Fabric>> fabric = LoadFabric(spec);
+  EXPECT_TRUE(fabric.ok()) << fabric.status();
+  absl::StatusOr<std::shared_ptr<const Snapshot>> snapshot = MakeSnapshot(*fabric, nullptr);
+  EXPECT_TRUE(snapshot.ok()) << snapshot.status();
+  return *snapshot;
+}
+
+CostProfile Profile(const char* name = "paper") { return *BuiltInProfile(name); }
+
+std::vector<SwitchCapacity> Uniform(const Snapshot& snapshot, uint32_t entries, uint32_t degree) {
+  return std::vector<SwitchCapacity>(snapshot.fabric->switch_count(), {entries, entries, degree});
+}
+
+TreeRequest RequestFor(std::vector<EndpointIndex> members) {
+  TreeRequest request;
+  request.members = std::move(members);
+  return request;
+}
+
+std::vector<EndpointIndex> AllEndpoints(const Fabric& fabric) {
+  std::vector<EndpointIndex> all;
+  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) all.emplace_back(e);
+  return all;
+}
+
+// Hops from every switch to the members' switches, one search per member.
+uint32_t Eccentricity(const Fabric& fabric, SwitchIndex from, absl::Span<const EndpointIndex> to) {
+  std::vector<uint32_t> hops(fabric.switch_count(), UINT32_MAX);
+  std::deque<SwitchIndex> open = {from};
+  hops[from.value()] = 0;
+  while (!open.empty()) {
+    const SwitchIndex s = open.front();
+    open.pop_front();
+    for (const Channel& channel : fabric.switch_channels(s)) {
+      const SwitchIndex t = fabric.AsSwitch(channel.to);
+      if (hops[t.value()] != UINT32_MAX) continue;
+      hops[t.value()] = hops[s.value()] + 1;
+      open.push_back(t);
+    }
+  }
+  uint32_t most = 0;
+  for (const EndpointIndex e : to) most = std::max(most, hops[fabric.attached_switch(e)->value()]);
+  return most;
+}
+
+void ExpectTree(const AggregationTree& tree) {
+  ASSERT_EQ(tree.parents.size(), tree.vertices.size());
+  uint32_t roots = 0;
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    uint32_t steps = 0;
+    uint32_t at = node;
+    while (tree.parents[at] != AggregationTree::kNoParent && steps <= tree.node_count()) {
+      at = static_cast<uint32_t>(tree.parents[at]);
+      ASSERT_LT(at, tree.node_count());
+      ++steps;
+    }
+    ASSERT_LE(steps, tree.node_count()) << "a cycle at node " << node;
+    roots += tree.parents[node] == AggregationTree::kNoParent ? 1 : 0;
+  }
+  ASSERT_EQ(roots, 1U);
+}
+
+void ExpectTypeI(const AggregationTree& tree, const TreeRequest& request, uint32_t nic_degree) {
+  ASSERT_EQ(tree.node_count(), request.members.size());
+  const ChildLists children = ChildrenOf(tree.parents);
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    ASSERT_LE(children.of(node).size(), nic_degree);
+  }
+}
+
+// Definitions 5 and 9: parents are ancestors in the physical tree; entries and degrees hold.
+void ExpectTypeII(const Snapshot& snapshot, const TreePlan& plan, const TreeRequest& request,
+                  absl::Span<const SwitchCapacity> capacity) {
+  const Fabric& fabric = *snapshot.fabric;
+  const PhysicalTree& physical = *plan.physical;
+  std::vector<int32_t> position(fabric.vertex_count(), -1);
+  std::set<VertexIndex> leaves;
+  for (size_t v = 0; v < physical.vertices.size(); ++v) {
+    position[physical.vertices[v].value()] = static_cast<int32_t>(v);
+    if (!fabric.IsSwitch(physical.vertices[v])) leaves.insert(physical.vertices[v]);
+    if (v == 0) continue;
+    ASSERT_LT(physical.parents[v], static_cast<int32_t>(v));
+    ASSERT_EQ(fabric.channel_from(physical.up[v]), physical.vertices[v]);
+    ASSERT_EQ(fabric.channel_to(physical.up[v]),
+              physical.vertices[static_cast<size_t>(physical.parents[v])]);
+  }
+  std::set<VertexIndex> wanted;
+  for (const EndpointIndex e : request.members) wanted.insert(fabric.Vertex(e));
+  ASSERT_EQ(leaves, wanted);
+  const AggregationTree& tree = plan.tree;
+  const ChildLists children = ChildrenOf(tree.parents);
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    if (tree.IsRank(node)) {
+      ASSERT_EQ(tree.vertices[node], fabric.Vertex(request.members[node]));
+      ASSERT_TRUE(children.of(node).empty());
+    } else {
+      const SwitchCapacity& c = capacity[fabric.AsSwitch(tree.vertices[node]).value()];
+      ASSERT_GT(c.entries_free, 0U);
+      ASSERT_LE(children.of(node).size(), c.degree_limit);
+      ASSERT_GE(children.of(node).size(), 2U);
+    }
+    if (tree.parents[node] == AggregationTree::kNoParent) continue;
+    const VertexIndex parent = tree.vertices[static_cast<size_t>(tree.parents[node])];
+    int32_t at = position[tree.vertices[node].value()];
+    do {
+      at = physical.parents[static_cast<size_t>(at)];
+    } while (at >= 0 && physical.vertices[static_cast<size_t>(at)] != parent);
+    ASSERT_GE(at, 0) << "the parent of node " << node << " is no ancestor";
+  }
+}
+
+void ExpectValid(const Snapshot& snapshot, const CostProfile& profile, const TreePlan& plan,
+                 const TreeRequest& request, absl::Span<const SwitchCapacity> capacity) {
+  ExpectTree(plan.tree);
+  if (testing::Test::HasFatalFailure()) return;
+  if (plan.tree.type == TreeType::kTypeI) {
+    ExpectTypeI(plan.tree, request, request.nic_degree.value_or(profile.nic_degree));
+  } else {
+    ExpectTypeII(snapshot, plan, request, capacity);
+  }
+  const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot, profile, plan.tree);
+  ASSERT_TRUE(edges.ok()) << edges.status();
+  const Prediction predicted =
+      EvaluateMix(profile, plan.tree, *edges, request.operation, request.sizes);
+  EXPECT_DOUBLE_EQ(predicted.total_us, plan.predicted.total_us);
+  EXPECT_EQ(plan.height, Height(plan.tree));
+  EXPECT_EQ(plan.radius, Radius(plan.tree, *edges));
+  EXPECT_FALSE(plan.reason.empty());
+}
+
+TEST(RootChoice, FindsTheSwitchesWithTheLeastGreatestDistance) {
+  std::mt19937_64 random(TestSeed());
+  for (const char* spec :
+       {kPaperFabric, "model:torus(dims=5x4x3,hosts=2)", "model:dragonfly",
+        "model:fat-tree(leaves=90,spines=6,hosts-per-leaf=2)", "model:mesh(dims=9x9,hosts=1)"}) {
+    const std::shared_ptr<const Snapshot> snapshot = Snap(spec);
+    const Fabric& fabric = *snapshot->fabric;
+    for (int round = 0; round < 10; ++round) {
+      const size_t count = 1 + random() % fabric.endpoint_count();
+      std::vector<EndpointIndex> members = AllEndpoints(fabric);
+      std::shuffle(members.begin(), members.end(), random);
+      members.resize(count);
+      std::set<SwitchIndex> leaves;
+      for (const EndpointIndex e : members) leaves.insert(*fabric.attached_switch(e));
+      const std::vector<SwitchIndex> leaf_switches(leaves.begin(), leaves.end());
+      std::vector<SwitchIndex> expected;
+      uint32_t least = UINT32_MAX;
+      for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+        const uint32_t hops = Eccentricity(fabric, SwitchIndex(s), members);
+        if (hops < least) expected.clear();
+        least = std::min(least, hops);
+        if (hops == least) expected.emplace_back(s);
+      }
+      ASSERT_EQ(NearestSwitches(*snapshot, leaf_switches), expected) << spec << " " << count;
+    }
+  }
+}
+
+TEST(RootChoice, SortsByLoadThenEntriesThenGuid) {
+  const std::shared_ptr<const Snapshot> idle = Snap(kPaperFabric);
+  Snapshot snapshot = *idle;
+  std::vector<SwitchIndex> roots = {SwitchIndex(0), SwitchIndex(1), SwitchIndex(2)};
+  std::vector<SwitchCapacity> capacity = Uniform(snapshot, 16, 64);
+  capacity[2].entries_free = 15;
+  auto load = std::make_shared<LinkLoad>(snapshot.fabric->channel_count(), 0.0F);
+  (*load)[snapshot.fabric->channels(VertexIndex(0))[0].index.value()] = 0.5F;
+  snapshot.load = load;
+  SortRoots(snapshot, capacity, roots);
+  EXPECT_EQ(roots, (std::vector<SwitchIndex>{SwitchIndex(1), SwitchIndex(2), SwitchIndex(0)}));
+}
+
+TEST(PhysicalTree, TakesTheLessLoadedOfEqualPaths) {
+  const std::shared_ptr<const Snapshot> idle =
+      Snap("model:fat-tree(leaves=2,spines=2,hosts-per-leaf=2,uplinks-per-leaf=2)");
+  Snapshot snapshot = *idle;
+  const Fabric& fabric = *snapshot.fabric;
+  const EndpointIndex a(0);
+  const SwitchIndex from = *fabric.attached_switch(a);
+  EndpointIndex far(0);
+  while (*fabric.attached_switch(far) == from) far = EndpointIndex(far.value() + 1);
+  const SwitchIndex root = *fabric.attached_switch(far);
+  const std::vector<EndpointIndex> members = {a, far};
+  for (const Channel& busy : fabric.switch_channels(from)) {
+    auto load = std::make_shared<LinkLoad>(fabric.channel_count(), 0.0F);
+    (*load)[busy.index.value()] = 0.9F;
+    snapshot.load = load;
+    const absl::StatusOr<PhysicalTree> tree = BuildPhysicalTree(snapshot, members, root);
+    ASSERT_TRUE(tree.ok()) << tree.status();
+    EXPECT_EQ(std::count(tree->up.begin(), tree->up.end(), busy.index), 0);
+  }
+}
+
+// A loop between two switches for the root's LID, then a hole.
+TEST(PhysicalTree, RefusesARootWhoseRoutesLoopOrBreakOff) {
+  const std::shared_ptr<const Snapshot> plain = Snap("model:mesh(dims=3,hosts=1,lids=1)");
+  const std::shared_ptr<const Fabric> fabric = plain->fabric;
+  const std::vector<EndpointIndex> members = AllEndpoints(*fabric);
+  const SwitchIndex root(0);
+  const Channel first = fabric->switch_channels(SwitchIndex(1))[0];
+  for (const bool loop : {true, false}) {
+    auto tables = std::make_shared<ForwardingTables>(fabric->switch_count());
+    const uint16_t lid = fabric->switch_info(root).lid.value();
+    if (loop) {
+      std::vector<uint8_t> row(lid + size_t{1}, ForwardingTables::kNoRoute);
+      for (uint32_t s = 1; s < 3; ++s) {
+        for (const Channel& c : fabric->switch_channels(SwitchIndex(s))) {
+          if (c.to.value() != 0) row[lid] = c.port.value();
+        }
+        tables->SetRow(SwitchIndex(s), row);
+      }
+    }
+    const absl::StatusOr<std::shared_ptr<const Snapshot>> snapshot = MakeSnapshot(fabric, tables);
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    const absl::StatusOr<PhysicalTree> tree = BuildPhysicalTree(**snapshot, members, root);
+    EXPECT_EQ(tree.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(tree.status().message()), HasSubstr(loop ? "loops" : "breaks off"));
+  }
+  EXPECT_TRUE(fabric->IsSwitch(first.to));
+}
+
+TEST(Planner, EveryPlanHoldsItsConstraints) {
+  std::mt19937_64 random(TestSeed() + 5);
+  const int rounds = FullTier() ? 400 : 40;
+  for (const char* spec : {kPaperFabric, "model:torus(dims=4x4x3,hosts=2)", "model:dragonfly",
+                           "model:fat-tree(leaves=7,spines=3,hosts-per-leaf=5)"}) {
+    const std::shared_ptr<const Snapshot> base = Snap(spec);
+    const Fabric& fabric = *base->fabric;
+    for (int round = 0; round < rounds; ++round) {
+      Snapshot snapshot = *base;
+      auto load = std::make_shared<LinkLoad>();
+      if (round % 2 == 1) {
+        load->resize(fabric.channel_count());
+        for (float& u : *load) u = static_cast<float>(random() % 100) / 100.0F;
+      }
+      snapshot.load = load;
+      std::vector<SwitchCapacity> capacity(fabric.switch_count());
+      for (SwitchCapacity& c : capacity) {
+        c = {16, static_cast<uint32_t>(random() % 5 == 0 ? 0 : random() % 16),
+             static_cast<uint32_t>(2 + random() % 40)};
+      }
+      TreeRequest request;
+      for (size_t i = 0, n = 1 + random() % 150; i < n; ++i) {
+        request.members.emplace_back(static_cast<uint32_t>(random() % fabric.endpoint_count()));
+      }
+      request.operation = static_cast<Operation>(random() % 4);
+      request.sizes = {{8, 2}, {uint64_t{1} << random() % 20, 1}};
+      if (random() % 3 == 0)
+        request.type = random() % 2 == 0 ? TreeType::kTypeI : TreeType::kTypeII;
+      const CostProfile profile = Profile(round % 3 == 0 ? "hdr" : "paper");
+      const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, capacity, request);
+      if (!plan.ok()) {
+        ASSERT_EQ(request.type, TreeType::kTypeII) << plan.status();
+        ASSERT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
+        continue;
+      }
+      if (request.type) {
+        ASSERT_EQ(plan->tree.type, *request.type);
+      }
+      ExpectValid(snapshot, profile, *plan, request, capacity);
+      ASSERT_FALSE(HasFailure()) << spec << " round " << round;
+      const absl::StatusOr<TreePlan> again = PlanTree(snapshot, profile, capacity, request);
+      ASSERT_EQ(again->tree.parents, plan->tree.parents);
+      ASSERT_EQ(again->reason, plan->reason);
+    }
+  }
+}
+
+TEST(Planner, AutoTypeIIsNeverWorseThanAnyBuilderAtAWidthItTries) {
+  std::mt19937_64 random(TestSeed() + 6);
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 0, 0);
+  const CostProfile profile = Profile();
+  for (const size_t count : {2U, 5U, 33U, 64U, 200U, 512U}) {
+    TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+    std::shuffle(request.members.begin(), request.members.end(), random);
+    request.members.resize(count);
+    request.type = TreeType::kTypeI;
+    const absl::StatusOr<TreePlan> best = PlanTree(*snapshot, profile, capacity, request);
+    ASSERT_TRUE(best.ok()) << best.status();
+    std::set<uint32_t> widths = {best->tree.width};
+    for (const Alternative& alternative : best->alternatives) widths.insert(alternative.width);
+    for (const uint32_t width : widths) {
+      for (const TreeBuilder builder :
+           {TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical}) {
+        TreeRequest one = request;
+        one.builder = builder;
+        one.width = width;
+        const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, profile, capacity, one);
+        if (!plan.ok()) continue;
+        EXPECT_EQ(plan->tree.builder, builder);
+        EXPECT_EQ(plan->tree.width, width);
+        EXPECT_GE(plan->predicted.total_us, best->predicted.total_us - 1e-9);
+      }
+    }
+  }
+}
+
+TEST(Planner, AutoTakesTheFasterTypeAndSaysBothFigures) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  for (const uint64_t bytes : {uint64_t{8}, uint64_t{1} << 20}) {
+    request.sizes = {{bytes, 1}};
+    std::vector<double> totals;
+    for (const TreeType type : {TreeType::kTypeI, TreeType::kTypeII}) {
+      request.type = type;
+      const absl::StatusOr<TreePlan> plan =
+          PlanTree(*snapshot, Profile(), Uniform(*snapshot, 16, 64), request);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      totals.push_back(plan->predicted.total_us);
+    }
+    request.type.reset();
+    const absl::StatusOr<TreePlan> plan =
+        PlanTree(*snapshot, Profile(), Uniform(*snapshot, 16, 64), request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->tree.type, totals[1] < totals[0] ? TreeType::kTypeII : TreeType::kTypeI);
+    EXPECT_DOUBLE_EQ(plan->predicted.total_us, std::min(totals[0], totals[1]));
+    EXPECT_THAT(plan->reason, HasSubstr("against"));
+    EXPECT_THAT(plan->reason, HasSubstr("for type I"));
+  }
+}
+
+TEST(Planner, FullSpinesKeepTypeIIAwayAndAreNamed) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const Fabric& fabric = *snapshot->fabric;
+  TreeRequest request = RequestFor(AllEndpoints(fabric));
+  std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 64);
+  std::string one_spine;
+  size_t spines = 0;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    if (!fabric.endpoint_channels(SwitchIndex(s)).empty()) continue;
+    capacity[s].entries_free = 0;
+    one_spine = ToString(fabric.switch_info(SwitchIndex(s)).guid);
+    if (++spines == 1) request.root = SwitchIndex(s);
+  }
+  const std::string root = ToString(fabric.switch_info(*request.root).guid);
+  request.type = TreeType::kTypeII;
+  const absl::Status refused = PlanTree(*snapshot, Profile(), capacity, request).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(root));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("16 entries"));
+  request.type.reset();
+  request.root.reset();
+  const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->tree.type, TreeType::kTypeI);
+  EXPECT_EQ(plan->full_switches.size(), spines);
+  EXPECT_THAT(plan->reason, HasSubstr("no type II tree"));
+  EXPECT_THAT(plan->reason, HasSubstr(root));
+}
+
+TEST(Planner, AForwardOnlyLeafSwitchDoesNotKeepTypeIIAway) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 128);
+  const Fabric& fabric = *snapshot->fabric;
+  capacity[fabric.attached_switch(EndpointIndex(0))->value()] = {0, 0, 0};
+  TreeRequest request = RequestFor(AllEndpoints(fabric));
+  request.type = TreeType::kTypeII;
+  const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExpectValid(*snapshot, Profile(), *plan, request, capacity);
+}
+
+// ceil: the root absorbs 127, each leaf switch 15: 1 + ceil((511 - 127) / 15) = 27.
+TEST(Planner, AllPortsOfThePapersFabricTakeTheLeastSwitches) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  request.type = TreeType::kTypeII;
+  for (const auto& [degree, least] : std::vector<std::pair<uint32_t, uint32_t>>{
+           {32, 33}, {64, 31}, {128, 27}, {256, 19}, {512, 1}, {UINT32_MAX, 1}}) {
+    const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, degree);
+    const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->tree.serving_switch_count(), least) << "K = " << degree;
+    ExpectValid(*snapshot, Profile(), *plan, request, capacity);
+  }
+}
+
+TEST(Planner, MoreEntriesNeverCostMoreSwitches) {
+  std::mt19937_64 random(TestSeed() + 7);
+  const std::shared_ptr<const Snapshot> snapshot =
+      Snap("model:fat-tree(leaves=8,spines=1,hosts-per-leaf=6)");
+  for (int round = 0; round < 100; ++round) {
+    TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+    std::shuffle(request.members.begin(), request.members.end(), random);
+    request.members.resize(2 + random() % 40);
+    request.type = TreeType::kTypeII;
+    std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 4, 8);
+    for (SwitchCapacity& c : capacity) c.entries_free = static_cast<uint32_t>(random() % 3);
+    const absl::StatusOr<TreePlan> before = PlanTree(*snapshot, Profile(), capacity, request);
+    capacity[random() % capacity.size()].entries_free += 1;
+    const absl::StatusOr<TreePlan> after = PlanTree(*snapshot, Profile(), capacity, request);
+    if (!before.ok()) continue;
+    ASSERT_TRUE(after.ok()) << after.status();
+    EXPECT_LE(after->tree.serving_switch_count(), before->tree.serving_switch_count());
+  }
+}
+
+TEST(Planner, SmallAndRepeatedMembers) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 64);
+  const EndpointIndex a(0), b(511);
+  const std::vector<std::vector<EndpointIndex>> cases = {{a}, {a, b}, {a, a}, {a, a, a, b, b, a}};
+  for (const std::vector<EndpointIndex>& members : cases) {
+    for (const TreeType type : {TreeType::kTypeI, TreeType::kTypeII}) {
+      TreeRequest request = RequestFor(members);
+      request.type = type;
+      const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
+      ASSERT_TRUE(plan.ok()) << members.size() << " " << plan.status();
+      ExpectValid(*snapshot, Profile(), *plan, request, capacity);
+      ASSERT_FALSE(HasFailure()) << members.size();
+      if (type == TreeType::kTypeII) {
+        EXPECT_EQ(plan->tree.serving_switch_count(), members.size() > 1 ? 1U : 0U);
+      }
+    }
+  }
+}
+
+TEST(Planner, BadRequestsAreRefused) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 64);
+  const auto code = [&](const TreeRequest& request) {
+    return PlanTree(*snapshot, Profile(), capacity, request).status().code();
+  };
+  EXPECT_EQ(code(RequestFor({})), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(RequestFor({EndpointIndex(512)})), absl::StatusCode::kInvalidArgument);
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  for (const uint32_t width : {0U, 1U}) {
+    request.width = width;
+    request.type = TreeType::kTypeI;
+    EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
+  }
+  request.width = UINT32_MAX;
+  request.builder = TreeBuilder::kKary;
+  EXPECT_EQ(code(request), absl::StatusCode::kResourceExhausted);
+  request.width.reset();
+  request.builder.reset();
+  request.nic_degree = 0;
+  EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
+  request.nic_degree = 1;
+  EXPECT_EQ(code(request), absl::StatusCode::kResourceExhausted);
+  request.nic_degree = UINT32_MAX;
+  EXPECT_EQ(code(request), absl::StatusCode::kOk);
+  request.type = TreeType::kTypeII;
+  request.builder = TreeBuilder::kKary;
+  EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
+  request.builder.reset();
+  request.root = SwitchIndex(48);
+  EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
+  request.root.reset();
+  request.sizes.clear();
+  EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Planner, ARequestedRootIsHonoured) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 64);
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  request.type = TreeType::kTypeII;
+  for (uint32_t s = 0; s < snapshot->fabric->switch_count(); s += 5) {
+    request.root = SwitchIndex(s);
+    const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->physical->root, VertexIndex(s));
+    EXPECT_EQ(plan->tree.vertices[plan->tree.root()], VertexIndex(s));
+  }
+}
+
+}  // namespace
+}  // namespace coppice
