@@ -43,7 +43,7 @@ std::optional<uint32_t> ParseDecimal(absl::string_view text) {
   return value;
 }
 
-bool IsChatter(absl::string_view line) {
+bool IsDecoration(absl::string_view line) {
   return line.empty() || line[0] == '#' || absl::StartsWith(line, "*** WARNING ***") ||
          absl::StartsWith(line, "Lid  Out") || absl::StartsWith(line, "Port ");
 }
@@ -76,7 +76,7 @@ class TableReader {
     if (absl::StartsWith(line, "Unicast lids ")) return ReadHeader(line);
     if (absl::StartsWith(line, "0x")) return ReadRoute(line);
     if (absl::EndsWith(line, "lids dumped")) return ReadTrailer(line);
-    if (IsChatter(line)) return absl::OkStatus();
+    if (IsDecoration(line)) return absl::OkStatus();
     return Bad(absl::StrCat("\"", line.substr(0, 60), "\" is no part of a table"));
   }
 

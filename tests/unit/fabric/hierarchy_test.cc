@@ -1,0 +1,103 @@
+#include "daemon/fabric/hierarchy.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "daemon/fabric/fabric_check.h"
+#include "daemon/fabric/models/model.h"
+#include "tests/support/fabrics.h"
+#include "tests/support/tier.h"
+
+namespace coppice {
+namespace {
+
+std::string Summary(const Hierarchy& hierarchy) {
+  std::string text = hierarchy.shape;
+  for (const auto& level : hierarchy.levels) {
+    text += "; " + level.name + " " + std::to_string(level.group_count);
+  }
+  return text;
+}
+
+void ExpectNested(const Fabric& fabric, const Hierarchy& hierarchy) {
+  ASSERT_GE(hierarchy.levels.size(), 3);
+  EXPECT_EQ(hierarchy.levels[0].name, "host");
+  EXPECT_EQ(hierarchy.levels[1].name, "leaf switch");
+  EXPECT_EQ(hierarchy.levels.back().name, "component");
+  for (size_t i = 0; i < hierarchy.levels.size(); ++i) {
+    const auto& level = hierarchy.levels[i];
+    ASSERT_EQ(level.group.size(), fabric.endpoint_count());
+    uint32_t next = 0;
+    std::map<uint32_t, uint32_t> parent;
+    for (uint32_t e = 0; e < level.group.size(); ++e) {
+      ASSERT_LE(level.group[e], next) << "numbered by lowest endpoint";
+      if (level.group[e] == next) ++next;
+      if (i + 1 == hierarchy.levels.size()) continue;
+      const uint32_t above = hierarchy.levels[i + 1].group[e];
+      ASSERT_EQ(parent.try_emplace(level.group[e], above).first->second, above);
+    }
+    EXPECT_EQ(level.group_count, next);
+  }
+}
+
+TEST(Hierarchy, KnownFabrics) {
+  EXPECT_EQ(Summary(*DeriveHierarchy(*TwoLevelFatTree(4, 2, 3, 2))),
+            "fat tree; host 12; leaf switch 4; component 1");
+  EXPECT_EQ(Summary(*DeriveHierarchy(*ThreeLevelFatTree(3, 4, 2, 4, 2))),
+            "fat tree; host 24; leaf switch 12; pod 3; component 1");
+  EXPECT_EQ(Summary(*DeriveHierarchy(**GenerateModel("torus(dims=4x3x2,hosts=2)"))),
+            "torus; host 48; leaf switch 24; line 6; plane 2; component 1");
+  EXPECT_EQ(Summary(*DeriveHierarchy(**GenerateModel("hyperx(dims=4x4x3,hosts=1)"))),
+            "hyperx; host 48; leaf switch 48; group 12; group 2 3; component 1");
+}
+
+TEST(Hierarchy, PodsAreTheModelsPods) {
+  const FabricPtr fabric = ThreeLevelFatTree(3, 4, 2, 4, 2);
+  const auto hierarchy = DeriveHierarchy(*fabric);
+  for (uint32_t e = 0; e < 24; ++e) EXPECT_EQ(hierarchy->levels[2].group[e], e / 8);
+}
+
+TEST(Hierarchy, ASpineWithAHostKeepsItsPodTogether) {
+  FabricPlan plan = ThreeLevelFatTreePlan(2, 4, 2, 2, 8);
+  plan.hosts.push_back({4});  // the first pod's first spine
+  const auto hierarchy = DeriveHierarchy(*MakeFabric(plan));
+  EXPECT_EQ(Summary(*hierarchy), "fat tree; host 65; leaf switch 9; pod 2; component 1");
+  EXPECT_EQ(hierarchy->levels[2].group[64], 0);
+}
+
+TEST(Hierarchy, NestsOnEveryModel) {
+  for (const Model* model : Models()) {
+    const auto fabric = GenerateModel(model->name);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_TRUE(CheckFabric(**fabric).ok()) << CheckFabric(**fabric);
+    ExpectNested(**fabric, *DeriveHierarchy(**fabric));
+  }
+}
+
+TEST(Hierarchy, NestsOnRandomFabricsWhateverTheirOrder) {
+  std::mt19937_64 rng(TestSeed());
+  const int rounds = FullTier() ? 2000 : 200;
+  for (int round = 0; round < rounds; ++round) {
+    const FabricPlan plan = RandomFabricPlan(rng, 1 + rng() % 20, rng() % 60, rng() % 30);
+    const FabricPtr fabric = MakeFabric(plan);
+    const FabricPtr shuffled = MakeFabric(plan, &rng);
+    ASSERT_TRUE(CheckFabric(*fabric).ok()) << CheckFabric(*fabric);
+    ASSERT_TRUE(CheckFabric(*shuffled).ok()) << CheckFabric(*shuffled);
+    const auto one = DeriveHierarchy(*fabric), other = DeriveHierarchy(*shuffled);
+    ExpectNested(*fabric, *one);
+    ASSERT_EQ(Summary(*one), Summary(*other));
+    for (size_t i = 0; i < one->levels.size(); ++i) {
+      ASSERT_EQ(one->levels[i].group, other->levels[i].group);
+    }
+  }
+}
+
+TEST(Hierarchy, OfAnEmptyFabricHasNoGroups) {
+  const auto hierarchy = DeriveHierarchy(*MakeFabric({}));
+  for (const auto& level : hierarchy->levels) EXPECT_EQ(level.group_count, 0);
+}
+
+}  // namespace
+}  // namespace coppice

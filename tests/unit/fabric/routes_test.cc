@@ -1,0 +1,186 @@
+#include "daemon/fabric/routes.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "daemon/fabric/models/model.h"
+#include "tests/support/fabrics.h"
+#include "tests/support/tier.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kFar = 1000000;
+
+// Floyd and Warshall over switches.
+std::vector<std::vector<uint32_t>> AllHops(const Fabric& fabric) {
+  const uint32_t n = fabric.switch_count();
+  std::vector<std::vector<uint32_t>> d(n, std::vector<uint32_t>(n, kFar));
+  for (uint32_t s = 0; s < n; ++s) {
+    d[s][s] = 0;
+    for (const Channel& c : fabric.switch_channels(SwitchIndex(s))) {
+      if (c.to.value() != s) d[s][c.to.value()] = 1;
+    }
+  }
+  for (uint32_t k = 0; k < n; ++k) {
+    for (uint32_t i = 0; i < n; ++i) {
+      for (uint32_t j = 0; j < n; ++j) d[i][j] = std::min(d[i][j], d[i][k] + d[k][j]);
+    }
+  }
+  return d;
+}
+
+// Hops between two vertices by the oracle; kFar if there is no way.
+uint32_t OracleHops(const Fabric& fabric, const std::vector<std::vector<uint32_t>>& d,
+                    VertexIndex from, VertexIndex to) {
+  if (from == to) return 0;
+  uint32_t links = 0;
+  VertexIndex ends[2] = {from, to};
+  for (VertexIndex& v : ends) {
+    if (fabric.IsSwitch(v)) continue;
+    ++links;
+    v = fabric.Vertex(*fabric.attached_switch(fabric.AsEndpoint(v)));
+  }
+  if (links == 2 && fabric.host(fabric.AsEndpoint(from)) == fabric.host(fabric.AsEndpoint(to))) {
+    return 0;
+  }
+  return std::min(kFar, links + d[ends[0].value()][ends[1].value()]);
+}
+
+void ExpectChain(const Fabric& fabric, VertexIndex from, VertexIndex to,
+                 const std::vector<ChannelIndex>& path) {
+  VertexIndex here = from;
+  for (const ChannelIndex c : path) {
+    ASSERT_EQ(fabric.channel_from(c), here);
+    here = fabric.channel_to(c);
+  }
+  ASSERT_EQ(here, to);
+}
+
+TEST(ShortestPaths, AreMinimalAndFormATreePerDestination) {
+  std::mt19937_64 rng(TestSeed());
+  const int rounds = FullTier() ? 400 : 40;
+  for (int round = 0; round < rounds; ++round) {
+    const FabricPtr fabric = RandomFabric(rng, 1 + rng() % 12, rng() % 25, rng() % 10);
+    const auto routes = Routes::ShortestPaths(fabric);
+    const auto oracle = AllHops(*fabric);
+    for (uint32_t t = 0; t < fabric->vertex_count(); ++t) {
+      const VertexIndex to(t);
+      std::vector<ChannelIndex> leaving(fabric->vertex_count(), kNoChannel);
+      for (uint32_t f = 0; f < fabric->vertex_count(); ++f) {
+        const VertexIndex from(f);
+        const uint32_t expected = OracleHops(*fabric, oracle, from, to);
+        std::vector<ChannelIndex> path{kNoChannel};
+        const absl::Status status = routes->Append(from, to, path);
+        const auto hops = routes->distances().Hops(from, to);
+        if (expected == kFar) {
+          EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+          EXPECT_EQ(path.size(), 1);
+          EXPECT_FALSE(hops.has_value());
+          continue;
+        }
+        ASSERT_TRUE(status.ok()) << status;
+        ASSERT_EQ(path.size() - 1, expected);
+        ASSERT_EQ(hops, expected);
+        ASSERT_EQ(*routes->Length(from, to), expected);
+        path.erase(path.begin());
+        if (path.empty()) continue;
+        ExpectChain(*fabric, from, to, path);
+        for (const ChannelIndex c : path) {
+          ChannelIndex& known = leaving[fabric->channel_from(c).value()];
+          ASSERT_TRUE(known == kNoChannel || known == c);
+          known = c;
+        }
+      }
+    }
+  }
+}
+
+TEST(ShortestPaths, SpreadDestinationsOverTheSpinesByTheStatedTieBreak) {
+  const FabricPtr fabric = TwoLevelFatTree(2, 4, 4);
+  const auto routes = Routes::ShortestPaths(fabric);
+  for (uint32_t e = 4; e < 8; ++e) {
+    const VertexIndex to = fabric->Vertex(EndpointIndex(e));
+    const auto up = fabric->switch_channels(SwitchIndex(0));
+    EXPECT_EQ(routes->NextChannel(SwitchIndex(0), to), up[to.value() % 4].index);
+  }
+}
+
+// S0 - S1 - S2, one host each; LIDs 1-3 for switches, 4-6 for n0-n2.
+class TableRoutes : public ::testing::Test {
+ protected:
+  void Route(uint32_t s, uint16_t lid, VertexIndex next) {
+    for (const Channel& c : fabric_->channels(VertexIndex(s))) {
+      if (c.to == next) rows_[s][lid] = c.port.value();
+    }
+  }
+  std::shared_ptr<const Routes> Make() {
+    auto tables = std::make_shared<ForwardingTables>(3);
+    for (uint32_t s = 0; s < 3; ++s) tables->SetRow(SwitchIndex(s), rows_[s]);
+    return *Routes::FromTables(fabric_, tables);
+  }
+  VertexIndex Host(uint32_t e) const { return fabric_->Vertex(EndpointIndex(e)); }
+
+  FabricPtr fabric_ = Chain(3, 1);
+  std::vector<std::vector<uint8_t>> rows_{3, std::vector<uint8_t>(7, 255)};
+  std::vector<ChannelIndex> path_;
+};
+
+TEST_F(TableRoutes, FollowTheTables) {
+  Route(0, 6, VertexIndex(1));
+  Route(1, 6, VertexIndex(2));
+  Route(2, 6, Host(2));
+  const auto routes = Make();
+  ASSERT_TRUE(routes->Append(Host(0), Host(2), path_).ok());
+  ExpectChain(*fabric_, Host(0), Host(2), path_);
+  EXPECT_EQ(path_.size(), 4);
+  EXPECT_EQ(ToString(routes->kind()), "forwarding tables");
+}
+
+TEST_F(TableRoutes, AHoleNamesTheSwitchWhereItBreaksOff) {
+  Route(0, 6, VertexIndex(1));
+  const absl::Status status = Make()->Append(Host(0), Host(2), path_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(status.message()).find("\"S1\""), std::string::npos) << status;
+  EXPECT_TRUE(path_.empty());
+}
+
+TEST_F(TableRoutes, ALoopIsAnError) {
+  Route(0, 6, VertexIndex(1));
+  Route(1, 6, VertexIndex(0));
+  const absl::Status status = Make()->Append(Host(0), Host(2), path_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(status.message()).find("loops"), std::string::npos) << status;
+}
+
+TEST_F(TableRoutes, TheWrongHostEndsTheRoute) {
+  Route(0, 6, Host(0));
+  EXPECT_EQ(Make()->Append(VertexIndex(0), Host(2), path_).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(TableRoutes, TablesOfAnotherFabricAreRefused) {
+  const auto routes = Routes::FromTables(fabric_, std::make_shared<ForwardingTables>(2));
+  EXPECT_EQ(routes.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(DimensionOrder, CorrectsTheLowestDimensionFirstTheShorterWayRound) {
+  const FabricPtr fabric = *GenerateModel("torus(dims=5x4,hosts=1)");
+  const auto routes = Routes::DimensionOrder(fabric);
+  ASSERT_TRUE(routes.ok()) << routes.status();
+  std::vector<ChannelIndex> path;
+  ASSERT_TRUE((*routes)->Append(VertexIndex(0), VertexIndex(4 + 5), path).ok());
+  ASSERT_EQ(path.size(), 2);
+  EXPECT_EQ(fabric->channel_to(path[0]), VertexIndex(4));
+  for (uint32_t from = 0; from < fabric->vertex_count(); ++from) {
+    for (uint32_t to = 0; to < fabric->vertex_count(); ++to) {
+      const auto length = (*routes)->Length(VertexIndex(from), VertexIndex(to));
+      ASSERT_TRUE(length.ok()) << length.status();
+      EXPECT_EQ(*length, (*routes)->distances().Hops(VertexIndex(from), VertexIndex(to)));
+    }
+  }
+  EXPECT_EQ(Routes::DimensionOrder(Ring(4, 1)).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace coppice
