@@ -1,0 +1,182 @@
+#include "daemon/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "tests/support/tier.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string SampleText() {
+  std::ifstream file(COPPICE_SOURCE_DIR "/deploy/coppiced.toml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The error of a text; fails the test if it has none.
+std::string ErrorOf(const std::string& text) {
+  const auto config = ParseConfig(text, "c.toml", ".");
+  EXPECT_FALSE(config.ok()) << text;
+  return config.ok() ? "" : std::string(config.status().message());
+}
+
+void ExpectDefaults(const Config& config) {
+  const Config expected = DefaultConfig();
+  EXPECT_EQ(config.fabric, expected.fabric);
+  EXPECT_EQ(config.database, expected.database);
+  EXPECT_EQ(config.listen, expected.listen);
+  EXPECT_EQ(config.log_level, expected.log_level);
+  EXPECT_EQ(config.max_request_bytes, expected.max_request_bytes);
+  EXPECT_EQ(config.worker_threads, expected.worker_threads);
+  EXPECT_EQ(config.shutdown_grace, expected.shutdown_grace);
+  EXPECT_EQ(config.manager.profile.name, expected.manager.profile.name);
+  EXPECT_EQ(config.manager.default_lease, expected.manager.default_lease);
+  EXPECT_EQ(config.manager.min_lease, expected.manager.min_lease);
+  EXPECT_EQ(config.manager.max_lease, expected.manager.max_lease);
+  EXPECT_EQ(config.manager.sweep_period, expected.manager.sweep_period);
+  EXPECT_EQ(config.manager.max_job_ranks, expected.manager.max_job_ranks);
+  EXPECT_EQ(config.manager.max_trees_per_job, expected.manager.max_trees_per_job);
+  EXPECT_TRUE(config.manager.capability_rules.empty());
+}
+
+TEST(Config, SampleGivesTheDefaults) {
+  const auto sample = LoadConfig(COPPICE_SOURCE_DIR "/deploy/coppiced.toml");
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  ExpectDefaults(*sample);
+  const auto empty = ParseConfig("", "c.toml", ".");
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  ExpectDefaults(*empty);
+}
+
+// Every key that an error offers as known is in the sample.
+TEST(Config, SampleDocumentsEveryKey) {
+  const std::string sample = SampleText();
+  for (const char* section : {"", "[lease]\n", "[sweep]\n", "[limits]\n", "[[switches]]\n"}) {
+    std::string rest = "x = 1\n";
+    if (std::string(section) == "[[switches]]\n")
+      rest = "guid = \"0000000000000001\"\nentries = 0\n" + rest;
+    const std::string error = ErrorOf(section + rest);
+    const size_t list = error.find("there are: ");
+    ASSERT_NE(list, std::string::npos) << error;
+    std::istringstream keys(error.substr(list + 11));
+    for (std::string key; std::getline(keys, key, ',');) {
+      key.erase(0, key.find_first_not_of(' '));
+      EXPECT_THAT(sample, HasSubstr(key));
+    }
+  }
+}
+
+TEST(Config, ReadsRulesInOrder) {
+  const auto config = ParseConfig(R"(
+[[switches]]
+guid = "0x0002c9020040b0e0"
+entries = 0
+[[switches]]
+description = "Quantum*"
+vendor_id = 0x2c9
+device_id = 54000
+entries = 64
+reserved = 8
+degree_limit = 32
+)",
+                                  "c.toml", ".");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto& rules = config->manager.capability_rules;
+  ASSERT_EQ(rules.size(), 2);
+  EXPECT_EQ(rules[0].guid, Guid(0x0002c9020040b0e0));
+  EXPECT_EQ(rules[0].entries, 0);
+  EXPECT_EQ(rules[1].description, "Quantum*");
+  EXPECT_EQ(rules[1].vendor_id, 0x2c9u);
+  EXPECT_EQ(rules[1].device_id, 54000);
+  EXPECT_EQ(rules[1].reserved, 8);
+  EXPECT_EQ(rules[1].degree_limit, 32);
+}
+
+TEST(Config, NamesFileLineAndKey) {
+  EXPECT_THAT(ErrorOf("\nfabrik = \"umad\"\n"), StartsWith("c.toml:2: fabrik: no such key"));
+  EXPECT_THAT(ErrorOf("fabric = 3"), StartsWith("c.toml:1: fabric: must be a text"));
+  EXPECT_THAT(ErrorOf("fabric = \"tape:x\""), StartsWith("c.toml:1: fabric: \"tape:x\""));
+  EXPECT_THAT(ErrorOf("database = \"\""), StartsWith("c.toml:1: database: must not be empty"));
+  EXPECT_THAT(ErrorOf("listen = []"), StartsWith("c.toml:1: listen: must be a list"));
+  EXPECT_THAT(ErrorOf("listen = [\"a:1\", 2]"), StartsWith("c.toml:1: listen: must be a list"));
+  EXPECT_THAT(ErrorOf("log_level = \"loud\""), StartsWith("c.toml:1: log_level: \"loud\""));
+  EXPECT_THAT(ErrorOf("[limits]\n\njob_ranks = 0"),
+              StartsWith("c.toml:3: limits.job_ranks: 0 is out of range: 1 to"));
+  EXPECT_THAT(ErrorOf("[limits]\njob_ranks = 1.5"),
+              StartsWith("c.toml:2: limits.job_ranks: must be a whole number"));
+  EXPECT_THAT(ErrorOf("[lease]\ndefault = \"0.5s\""),
+              StartsWith("c.toml:2: lease.default: 500ms is out of range"));
+  EXPECT_THAT(ErrorOf("[lease]\ndefault = 60"),
+              StartsWith("c.toml:2: lease.default: must be a duration"));
+  EXPECT_THAT(ErrorOf("[lease]\nmin = \"2m\"\ndefault = \"1m\""),
+              StartsWith("c.toml:3: lease.default: must lie between"));
+  EXPECT_THAT(ErrorOf("[sweep]\nperiod = \"10ms\""), StartsWith("c.toml:2: sweep.period: must be"));
+  EXPECT_THAT(ErrorOf("sweep = 3"), StartsWith("c.toml:1: sweep: must be a table"));
+  EXPECT_THAT(ErrorOf("a = \n"), StartsWith("c.toml:1: not TOML"));
+  EXPECT_THAT(ErrorOf("[[switches]]\nentries = 3"), HasSubstr("matches by nothing"));
+  EXPECT_THAT(ErrorOf("[[switches]]\ndescription = \"*\""), HasSubstr("entries: is missing"));
+  EXPECT_THAT(ErrorOf("[[switches]]\ndescription = \"*\"\nentries = 1"),
+              HasSubstr("degree_limit: is missing"));
+  EXPECT_THAT(ErrorOf("[[switches]]\ndescription = \"*\"\nentries = 1\ndegree_limit = 1"),
+              StartsWith("c.toml:4: switches.degree_limit: 1 is out of range"));
+  EXPECT_THAT(ErrorOf("[[switches]]\nguid = \"12\"\nentries = 0"),
+              StartsWith("c.toml:2: switches.guid: must be a node GUID"));
+  EXPECT_THAT(
+      ErrorOf("[[switches]]\ndescription = \"*\"\nentries = 1\nreserved = 2\ndegree_limit = 2"),
+      StartsWith("c.toml:4: switches.reserved: is more"));
+  EXPECT_THAT(ErrorOf("[switches]\nentries = 1"), StartsWith("c.toml:1: switches: must be tables"));
+}
+
+TEST(Config, TakesAProfileByNameOrTable) {
+  EXPECT_EQ(ParseConfig("profile = \"paper\"", "c.toml", ".")->manager.profile.name, "paper");
+  EXPECT_THAT(ErrorOf("\nprofile = \"none\""), StartsWith("c.toml:2: profile: "));
+  EXPECT_THAT(ErrorOf("profile = \"/nonexistent/p.toml\""), HasSubstr("/nonexistent/p.toml"));
+  const auto table = ParseConfig("[profile]\nbase = \"paper\"\nlink_us = 0.25\n", "c.toml", ".");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_DOUBLE_EQ(table->manager.profile.link_us, 0.25);
+  EXPECT_THAT(ErrorOf("\n[profile]\nlink_us = 0.25\nwings = 2\n"), HasSubstr(":4"));
+  EXPECT_THAT(ErrorOf("profile = 3"), StartsWith("c.toml:1: profile: must be"));
+}
+
+TEST(Config, TellsFilesThatCannotBeRead) {
+  EXPECT_EQ(LoadConfig("/nonexistent/c.toml").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(LoadConfig("/tmp").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(LoadConfig("/dev/null").status().code() == absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Config, SurvivesMutatedText) {
+  const std::string sample = SampleText();
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < (FullTier() ? 20'000 : 2'000); ++round) {
+    std::string text = sample;
+    for (int edits = 1 + static_cast<int>(random() % 4); edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 20);
+          break;
+        default:
+          text.insert(at, sample.substr(random() % sample.size(), random() % 30));
+      }
+    }
+    const auto config = ParseConfig(text, "c.toml", ".");
+    if (!config.ok()) {
+      EXPECT_FALSE(config.status().message().empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,54 @@
+#include "tests/unit/rpc/loopback.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+
+#include "proto/status_conversion.h"
+
+namespace coppice {
+
+Loopback::Loopback(const Options& options) {
+  auto port = OfflineSubnetPort::Create(options.fabric);
+  EXPECT_TRUE(port.ok()) << port.status();
+  port_ = *std::move(port);
+  ManagerOptions manager_options;
+  manager_options.profile = *BuiltInProfile("hdr");
+  CapabilityRule rule;
+  rule.description = "*";
+  rule.entries = options.entries;
+  rule.degree_limit = 16;
+  manager_options.capability_rules = {rule};
+  auto manager = Manager::Create(&store_, port_.get(), &clock_, manager_options);
+  EXPECT_TRUE(manager.ok()) << manager.status();
+  manager_ = *std::move(manager);
+  (void)manager_->Sweep();  // tests of a daemon without a fabric name one that cannot be read
+  auto server = RpcServer::Start(manager_.get(), options.server);
+  EXPECT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  const std::shared_ptr<grpc::Channel> channel = Connect();
+  jobs_ = v1::Jobs::NewStub(channel);
+  trees_ = v1::Trees::NewStub(channel);
+  fabric_ = v1::Fabric::NewStub(channel);
+}
+
+std::shared_ptr<grpc::Channel> Loopback::Connect(size_t address) const {
+  return grpc::CreateChannel(server_->addresses()[address], grpc::InsecureChannelCredentials());
+}
+
+void Loopback::SetDeadline(grpc::ClientContext& context) {
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+}
+
+absl::Status Loopback::ToAbsl(const grpc::Status& status) { return FromGrpcStatus(status); }
+
+std::string Loopback::RegisterAll() {
+  v1::RegisterJobRequest request;
+  request.set_all_endpoints(true);
+  const auto job = Call(jobs(), &v1::Jobs::Stub::RegisterJob, request);
+  EXPECT_TRUE(job.ok()) << job.status();
+  return job.ok() ? job->id() : "";
+}
+
+}  // namespace coppice

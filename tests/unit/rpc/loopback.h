@@ -1,0 +1,94 @@
+// A real server over real sockets, on a small model fabric and a MemoryStore, with a clock that is
+// turned by hand.
+#ifndef COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
+#define COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "coppice/v1/fabric.grpc.pb.h"
+#include "coppice/v1/jobs.grpc.pb.h"
+#include "coppice/v1/trees.grpc.pb.h"
+#include "daemon/fabric/offline_subnet_port.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/server.h"
+#include "db/memory_store.h"
+
+namespace coppice {
+
+class ManualClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::FromUnixSeconds(1'700'000'000) + Monotonic(); }
+  absl::Duration Monotonic() const override {
+    absl::MutexLock lock(&mutex_);
+    return now_;
+  }
+  void Advance(absl::Duration by) {
+    absl::MutexLock lock(&mutex_);
+    now_ += by;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  absl::Duration now_ ABSL_GUARDED_BY(mutex_);
+};
+
+//   4 leaves x 4 hosts, 2 spines: 16 endpoints, 6 switches of 2 entries each
+inline constexpr char kSmallFabric[] = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)";
+
+// The parts in the order of their lifetimes. Swept once unless the source cannot be read.
+class Loopback final {
+ public:
+  struct Options {
+    std::string fabric = kSmallFabric;
+    uint32_t entries = 2;
+    RpcServerOptions server{.listen = {"127.0.0.1:0"}};
+  };
+  Loopback() : Loopback(Options()) {}
+  explicit Loopback(const Options& options);
+
+  ManualClock& clock() { return clock_; }
+  Manager& manager() { return *manager_; }
+  RpcServer& server() { return *server_; }
+  std::shared_ptr<grpc::Channel> Connect(size_t address = 0) const;
+  v1::Jobs::Stub& jobs() { return *jobs_; }
+  v1::Trees::Stub& trees() { return *trees_; }
+  v1::Fabric::Stub& fabric() { return *fabric_; }
+
+  // Calls `method` of `stub` with a generous deadline; the status has its details.
+  template <class Stub, class Request, class Response>
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    Response response;
+    const absl::Status status = ToAbsl((stub.*method)(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+  static void SetDeadline(grpc::ClientContext& context);
+  static absl::Status ToAbsl(const grpc::Status& status);
+
+  // Registers a job over all 16 endpoints; its id.
+  std::string RegisterAll();
+
+ private:
+  MemoryStore store_;
+  ManualClock clock_;
+  std::unique_ptr<OfflineSubnetPort> port_;
+  std::unique_ptr<Manager> manager_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<v1::Jobs::Stub> jobs_;
+  std::unique_ptr<v1::Trees::Stub> trees_;
+  std::unique_ptr<v1::Fabric::Stub> fabric_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
