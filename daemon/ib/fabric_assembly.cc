@@ -1,6 +1,8 @@
 #include "daemon/ib/fabric_assembly.h"
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,9 @@ class Assembler {
       result.tables = TakeTables(*result.fabric);
     }
     result.unanswered = std::move(subnet_.unanswered);
+    std::sort(result.unanswered.begin(), result.unanswered.end(), [](const auto& x, const auto& y) {
+      return std::tie(x.path, x.what) < std::tie(y.path, y.what);
+    });
     return result;
   }
 

@@ -9,9 +9,9 @@
 namespace coppice {
 
 // Fills in fabric, tables (null if no switch gave one or the subnet has no manager),
-// has_subnet_manager and unanswered. What contradicts the rest is left out and listed in
-// unanswered: a LID given twice or out of range becomes "none"; an adapter port with another's GUID
-// is dropped. INTERNAL: the rest does not make a fabric either. O(n log n).
+// has_subnet_manager and unanswered (sorted by path). What contradicts the rest is left out and
+// listed in unanswered: a LID given twice or out of range becomes "none"; an adapter port with
+// another's GUID is dropped. INTERNAL: the rest does not make a fabric either. O(n log n).
 absl::StatusOr<SweepResult> AssembleFabric(SubnetRecord subnet, const SweepOptions& options);
 
 }  // namespace coppice

@@ -47,7 +47,7 @@ std::vector<std::string> AdapterNames() {
 }
 
 absl::StatusOr<PortSelection> FindFirstPort() {
-  PortSelection up;
+  PortSelection up, down;
   for (const std::string& adapter : AdapterNames()) {
     umad_ca_t ca;
     if (umad_get_ca(adapter.c_str(), &ca) < 0) continue;
@@ -56,17 +56,16 @@ absl::StatusOr<PortSelection> FindFirstPort() {
       if (port == nullptr || !IsInfiniBand(*port)) continue;
       const PortSelection here{adapter, port->portnum};
       if (port->state == kActive && active.adapter.empty()) active = here;
-      if (port->phys_state == kLinkUp && up.adapter.empty()) up = here;
+      PortSelection& other = port->phys_state == kLinkUp ? up : down;
+      if (other.adapter.empty()) other = here;
     }
     umad_release_ca(&ca);
     if (!active.adapter.empty()) return active;
   }
-  if (up.adapter.empty()) {
-    return absl::NotFoundError(
-        "umad: no InfiniBand port with its link up on this machine; check ibstat, or name a port "
-        "as umad:ADAPTER:PORT");
-  }
-  return up;
+  if (!up.adapter.empty()) return up;
+  if (!down.adapter.empty()) return down;
+  return absl::NotFoundError(
+      "umad: no InfiniBand port on this machine; ibstat lists the adapters that the kernel knows");
 }
 
 }  // namespace

@@ -21,10 +21,9 @@ std::string ToString(const PortSelection& selection);
 // Inverse of ToString. INVALID_ARGUMENT: anything else; the message quotes it.
 absl::StatusOr<PortSelection> ParsePortSelection(absl::string_view spec);
 
-// Asks libibumad for the port and returns it with its name and number filled in. Of several usable
-// ports takes the first, by adapter name, whose link is active, else the first whose link is up.
-// NOT_FOUND: no such adapter or port, or none is usable; FAILED_PRECONDITION: it is no InfiniBand
-// port.
+// Asks libibumad for the port and returns it with its name and number filled in. Of several ports
+// takes the first, by adapter name, whose link is active, else the first whose link is up, else the
+// first. NOT_FOUND: no such adapter or port; FAILED_PRECONDITION: it is no InfiniBand port.
 absl::StatusOr<PortSelection> FindPort(const PortSelection& selection);
 
 }  // namespace coppice

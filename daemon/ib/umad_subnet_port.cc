@@ -27,9 +27,7 @@ absl::StatusOr<std::unique_ptr<UmadSubnetPort>> UmadSubnetPort::Create(absl::str
 UmadSubnetPort::UmadSubnetPort(PortSelection wanted, SmpEngineOptions options, const Clock& clock)
     : wanted_(std::move(wanted)), options_(options), clock_(clock) {}
 
-UmadSubnetPort::~UmadSubnetPort() {
-  if (engine_ != nullptr) engine_->Drain(kDrainLimit);
-}
+UmadSubnetPort::~UmadSubnetPort() { Close(); }
 
 std::string UmadSubnetPort::Describe() const {
   return ToString(engine_ != nullptr ? port_ : wanted_);
@@ -42,19 +40,28 @@ absl::Status UmadSubnetPort::Open() {
   return absl::OkStatus();
 }
 
+void UmadSubnetPort::Close() {
+  if (engine_ == nullptr) return;
+  if (!transport_->is_dead()) engine_->Drain(kDrainLimit);
+  engine_.reset();
+  transport_.reset();
+}
+
+// A port that serves is never closed: the simulator does not bear it.
+void UmadSubnetPort::CloseUnlessStillBest() {
+  if (transport_->is_dead()) return Close();
+  const absl::StatusOr<PortSelection> best = FindPort(wanted_);
+  if (best.ok() && *best != port_) Close();
+}
+
 absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& options) {
   const absl::Duration start = clock_.Monotonic();
+  if (engine_ != nullptr && last_sweep_failed_) CloseUnlessStillBest();
   if (engine_ == nullptr) RETURN_IF_ERROR(Open());
   const SmpCounters before = engine_->counters();
   absl::StatusOr<SubnetRecord> subnet = Discovery(*engine_).Read(options);
-  if (!subnet.ok()) {
-    const absl::Status status = Annotate(subnet.status(), Describe());
-    if (transport_->is_dead()) {
-      engine_.reset();
-      transport_.reset();
-    }
-    return status;
-  }
+  last_sweep_failed_ = !subnet.ok();
+  if (!subnet.ok()) return Annotate(subnet.status(), Describe());
   absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(subnet), options);
   if (!result.ok()) return Annotate(result.status(), Describe());
   const SmpCounters& after = engine_->counters();

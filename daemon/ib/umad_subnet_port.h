@@ -18,8 +18,8 @@ namespace coppice {
 class UmadTransport;
 
 // Not thread-safe; successive sweeps may come from different threads. The device is opened by the
-// first sweep and kept open, and opened anew after a sweep that lost it. At most one object of this
-// kind in a process.
+// first sweep and kept open. After a sweep that failed the next one chooses again where the choice
+// is free, and opens anew what was lost. At most one object of this kind in a process.
 class UmadSubnetPort final : public SubnetPort {
  public:
   // `spec` is "umad" or "umad:ADAPTER:PORT". INVALID_ARGUMENT: it is neither. Opens nothing yet.
@@ -40,6 +40,8 @@ class UmadSubnetPort final : public SubnetPort {
  private:
   UmadSubnetPort(PortSelection wanted, SmpEngineOptions options, const Clock& clock);
   absl::Status Open();
+  void Close();
+  void CloseUnlessStillBest();
 
   const PortSelection wanted_;
   const SmpEngineOptions options_;
@@ -47,6 +49,7 @@ class UmadSubnetPort final : public SubnetPort {
   PortSelection port_;  // what is open
   std::unique_ptr<UmadTransport> transport_;
   std::unique_ptr<SmpEngine> engine_;  // null: not open
+  bool last_sweep_failed_ = false;
 };
 
 }  // namespace coppice
