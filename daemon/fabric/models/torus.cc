@@ -5,28 +5,13 @@
 //     in
 //                            |      |      |    |     every dimension, round the end if it wraps
 //                          (0,0)--(1,0)--(2,0)--+     (an extent of 2 has one cable, not two)
-#include <string>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/coordinates.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/models/model_builder.h"
 
 namespace coppice {
 namespace {
-
-enum class GridKind : uint8_t { kTorus, kMesh, kHypercube };
-
-// "sw(0,1,2;4x4x4 torus)": position, extents, kind.
-std::string Description(const std::vector<uint64_t>& position, const std::vector<uint64_t>& extents,
-                        GridKind kind) {
-  const char* const word = kind == GridKind::kTorus  ? "torus"
-                           : kind == GridKind::kMesh ? "mesh"
-                                                     : "hypercube";
-  return absl::StrCat("sw(", absl::StrJoin(position, ","), ";", absl::StrJoin(extents, "x"), " ",
-                      word, ")");
-}
 
 absl::StatusOr<std::shared_ptr<const Fabric>> GenerateGrid(const std::vector<uint64_t>& extents,
                                                            GridKind kind,
@@ -39,14 +24,17 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateGrid(const std::vector<uin
       ModelBuilder::CheckSize(size, hosts, hosts + size * static_cast<double>(extents.size())));
   const auto switches = static_cast<uint32_t>(size);
   ModelBuilder builder(static_cast<uint64_t>(hosts));
-  std::vector<uint64_t> position(extents.size());
+  GridPosition position;
+  position.kind = kind;
+  position.extents.assign(extents.begin(), extents.end());
+  position.at.resize(extents.size());
   for (uint32_t s = 0; s < switches; ++s) {
     uint64_t rest = s;
     for (size_t d = 0; d < extents.size(); ++d) {
-      position[d] = rest % extents[d];
+      position.at[d] = static_cast<int32_t>(rest % extents[d]);
       rest /= extents[d];
     }
-    builder.AddSwitch(Description(position, extents, kind));
+    builder.AddSwitch(FormatPosition("sw", position));
     for (uint64_t h = 0; h < hosts_per_switch; ++h) {
       builder.CableHost(s * hosts_per_switch + h, 0, s, {arguments.Speed(0)});
     }

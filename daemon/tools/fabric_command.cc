@@ -1,0 +1,166 @@
+// coppice-plan fabric: what a fabric is made of, and the same fabric in other formats.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/hierarchy.h"
+#include "daemon/fabric/ibnetdiscover_writer.h"
+#include "daemon/fabric/ibsim_net_writer.h"
+#include "daemon/fabric/models/model.h"
+#include "daemon/tools/command.h"
+
+namespace coppice {
+namespace {
+
+struct FabricOptions {
+  std::string spec, out, ibsim;
+  bool json = false;
+};
+
+// Links of one kind: "host" (an endpoint at one end) or "switch", with one rate and capacity.
+struct LinkClass {
+  bool between_switches = false;
+  LinkRate rate;
+  float capacity_gbps = 0;
+
+  friend bool operator<(const LinkClass& x, const LinkClass& y) {
+    return std::tuple(x.between_switches, x.rate.lanes, x.rate.speed, x.capacity_gbps) <
+           std::tuple(y.between_switches, y.rate.lanes, y.rate.speed, y.capacity_gbps);
+  }
+};
+
+struct FabricSummary {
+  std::map<LinkClass, uint32_t> links;
+  std::map<uint32_t, uint32_t> switches_by_degree;  // cabled ports -> switches
+};
+
+FabricSummary Summarise(const Fabric& fabric) {
+  FabricSummary summary;
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    const LinkInfo& link = fabric.link(LinkIndex(l));
+    const bool between_switches = fabric.IsSwitch(link.a) && fabric.IsSwitch(link.b);
+    ++summary.links[{between_switches, link.rate, link.capacity_gbps}];
+  }
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    ++summary.switches_by_degree[static_cast<uint32_t>(fabric.channels(VertexIndex(s)).size())];
+  }
+  return summary;
+}
+
+nlohmann::json ToJson(const std::string& source, const Fabric& fabric, const Hierarchy& hierarchy,
+                      const FabricSummary& summary) {
+  nlohmann::json json = {{"source", source},
+                         {"shape", hierarchy.shape},
+                         {"switch_count", fabric.switch_count()},
+                         {"endpoint_count", fabric.endpoint_count()},
+                         {"host_count", fabric.host_count()},
+                         {"link_count", fabric.link_count()},
+                         {"component_count", fabric.component_count()}};
+  json["levels"] = nlohmann::json::array();
+  for (const Hierarchy::Level& level : hierarchy.levels) {
+    json["levels"].push_back({{"name", level.name}, {"group_count", level.group_count}});
+  }
+  json["link_classes"] = nlohmann::json::array();
+  for (const auto& [kind, count] : summary.links) {
+    json["link_classes"].push_back({{"between", kind.between_switches ? "switches" : "hosts"},
+                                    {"rate", ToString(kind.rate)},
+                                    {"capacity_gbps", kind.capacity_gbps},
+                                    {"count", count}});
+  }
+  json["switch_degrees"] = nlohmann::json::array();
+  for (const auto& [degree, count] : summary.switches_by_degree) {
+    json["switch_degrees"].push_back({{"degree", degree}, {"count", count}});
+  }
+  return json;
+}
+
+std::string ToTable(const std::string& source, const Fabric& fabric, const Hierarchy& hierarchy,
+                    const FabricSummary& summary) {
+  std::string text;
+  absl::StrAppendFormat(&text, "%-12s %s\n%-12s %s\n", "fabric", source, "shape", hierarchy.shape);
+  absl::StrAppendFormat(&text, "%-12s %u\n%-12s %u\n%-12s %u\n%-12s %u\n%-12s %u\n", "switches",
+                        fabric.switch_count(), "endpoints", fabric.endpoint_count(), "hosts",
+                        fabric.host_count(), "links", fabric.link_count(), "subnets",
+                        fabric.component_count());
+  absl::StrAppendFormat(&text, "\n%-16s %10s\n", "LEVEL", "GROUPS");
+  for (const Hierarchy::Level& level : hierarchy.levels) {
+    absl::StrAppendFormat(&text, "%-16s %10u\n", level.name, level.group_count);
+  }
+  absl::StrAppendFormat(&text, "\n%-16s %-10s %14s %10s\n", "LINKS", "RATE", "CAPACITY", "COUNT");
+  for (const auto& [kind, count] : summary.links) {
+    const std::string capacity =
+        kind.capacity_gbps > 0 ? absl::StrFormat("%.6g Gb/s", kind.capacity_gbps) : "?";
+    absl::StrAppendFormat(&text, "%-16s %-10s %14s %10u\n",
+                          kind.between_switches ? "switch - switch" : "host - switch",
+                          ToString(kind.rate), capacity, count);
+  }
+  absl::StrAppendFormat(&text, "\n%-16s %10s\n", "SWITCH DEGREE", "SWITCHES");
+  for (const auto& [degree, count] : summary.switches_by_degree) {
+    absl::StrAppendFormat(&text, "%-16u %10u\n", degree, count);
+  }
+  return text;
+}
+
+absl::Status RunFabric(const FabricOptions& options) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Fabric> fabric, LoadFabric(options.spec));
+  if (!options.out.empty()) {
+    RETURN_IF_ERROR(WriteTextFile(options.out, WriteIbnetdiscover(*fabric)));
+  }
+  if (!options.ibsim.empty()) {
+    RETURN_IF_ERROR(WriteTextFile(options.ibsim, WriteIbsimNet(*fabric)));
+  }
+  const std::shared_ptr<const Hierarchy> hierarchy = DeriveHierarchy(*fabric);
+  const FabricSummary summary = Summarise(*fabric);
+  const std::string text =
+      options.json
+          ? absl::StrCat(ToJson(options.spec, *fabric, *hierarchy, summary)
+                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace),
+                         "\n")
+          : ToTable(options.spec, *fabric, *hierarchy, summary);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return absl::ErrnoToStatus(errno, "standard output");
+  }
+  return absl::OkStatus();
+}
+
+std::string ModelHelp() {
+  std::string text = "Models (--fabric \"model:NAME(ARGUMENT=VALUE,...)\"):\n";
+  for (const Model* model : Models()) absl::StrAppend(&text, ModelUsage(*model));
+  return text;
+}
+
+}  // namespace
+
+absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int write_error = errno;
+  const bool closed = std::fclose(file) == 0;
+  if (written && closed) return absl::OkStatus();
+  return absl::ErrnoToStatus(written ? errno : write_error, absl::StrCat("cannot write ", path));
+}
+
+void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome) {
+  CLI::App* const command =
+      app.add_subcommand("fabric", "Counts, levels, degrees and capacities of a fabric");
+  const auto options = std::make_shared<FabricOptions>();
+  command->add_option("--fabric", options->spec, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
+      ->required();
+  command->add_option("--out", options->out, "write the fabric as ibnetdiscover prints it");
+  command->add_option("--ibsim", options->ibsim, "write the fabric as a net file for ibsim");
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer(ModelHelp());
+  command->callback([options, &outcome] { outcome.status = RunFabric(*options); });
+}
+
+}  // namespace coppice
