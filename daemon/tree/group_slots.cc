@@ -90,9 +90,13 @@ class Arranger {
                          .root_degree = degrees_[inner.first_rank],
                          .label = part});
     }
-    const auto larger = [](const Block& a, const Block& b) {
-      if (a.exponent != b.exponent) return a.exponent > b.exponent;
-      return a.height > b.height;
+    // Of blocks that fit in the same chains the first goes farthest from slot 0: without limits those
+    // that finish earliest, within limits those that leave least room for more children.
+    const bool limited = degree_limit != kNoLimit;
+    const auto larger = [limited](const Block& x, const Block& y) {
+      if (x.exponent != y.exponent) return x.exponent > y.exponent;
+      if (x.height != y.height) return x.height > y.height;
+      return limited ? x.root_degree > y.root_degree : x.root_degree < y.root_degree;
     };
     if (!std::is_sorted(blocks_.begin(), blocks_.end(), larger)) {
       std::stable_sort(blocks_.begin(), blocks_.end(), larger);
@@ -121,10 +125,13 @@ class Arranger {
     const auto place = [&](uint32_t limit) {
       return placement_.PlaceLimited(blocks_, width_, exponent, degree_limit, limit);
     };
+    if (root_limit < degree_limit) {
+      if (const std::optional<uint32_t> capped = place(root_limit); capped.has_value()) return capped;
+    }
+    // The least limit for slot 0 that costs no height.
     const std::optional<uint32_t> free = place(degree_limit);
-    if (!free.has_value() || root_limit >= degree_limit) return free;
-    // The least limit for slot 0, down to root_limit, that costs no height.
-    uint32_t low = root_limit, high = degree_limit;
+    if (!free.has_value() || root_limit == degree_limit) return free;
+    uint32_t low = root_limit + 1, high = degree_limit;
     while (low < high) {
       const uint32_t middle = low + (high - low) / 2;
       if (place(middle) == free) {
@@ -179,7 +186,7 @@ absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint3
   const uint32_t most = arranger.MostDegree(), rank = arranger.RankOfMostDegree();
   const uint32_t least_height = arranger.height();
   std::optional<GroupArrangement> best;
-  for (uint32_t inner = degree_limit;; inner /= 2) {
+  for (uint32_t inner = degree_limit;; inner -= std::max(1U, inner / 4)) {
     if (arranger.Arrange(degree_limit, inner) && arranger.MostDegree() <= degree_limit &&
         (!best.has_value() || arranger.height() < best->height)) {
       best = arranger.Take();
