@@ -42,7 +42,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
 std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerprint,
                                    Manager::Callback<TreeView>& done) {
   using Turn = NamedRequests<TreeId, TreeView>::Turn;
-  absl::StatusOr<TreeView> answer = absl::OkStatus();
+  absl::StatusOr<TreeView> answer;
   {
     std::lock_guard lock(tables_->mu);
     const std::shared_ptr<Job> job = tables_->jobs.Find(args.job);

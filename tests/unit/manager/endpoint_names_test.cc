@@ -1,0 +1,87 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/manager/manager_fixture.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::HasSubstr;
+
+// n7 has two adapters: port 1 on both, port 2 on the second only.
+std::shared_ptr<const Fabric> TwoAdapters() {
+  FabricBuilder builder;
+  SwitchInfo leaf;
+  leaf.guid = Guid(0x100);
+  leaf.port_count = 8;
+  EXPECT_TRUE(builder.AddSwitch(leaf).ok());
+  uint8_t port = 1;
+  const auto cable = [&](uint64_t adapter, const std::string& description, uint8_t ports) {
+    AdapterInfo info;
+    info.guid = Guid(adapter);
+    info.port_count = 2;
+    info.description = description;
+    EXPECT_TRUE(builder.AddAdapter(info).ok());
+    for (uint8_t p = 1; p <= ports; ++p) {
+      EXPECT_TRUE(builder.SetAdapterPort(info.guid, PortNum(p), Guid(adapter + p), Lid(0)).ok());
+      EXPECT_TRUE(
+          builder.AddLink(leaf.guid, PortNum(port++), info.guid, PortNum(p), LinkRate()).ok());
+    }
+  };
+  cable(0x1000, "n7 mlx5_0", 1);
+  cable(0x2000, "n7 mlx5_1", 2);
+  return *builder.Build();
+}
+
+TEST(EndpointNamesTest, HostsPortsAndGuids) {
+  const auto fabric = SmallFabric();
+  const auto guid = [&](absl::string_view name) {
+    const auto endpoint = ResolveEndpoint(*fabric, name);
+    return endpoint.ok() ? fabric->endpoint(*endpoint).port_guid : Guid();
+  };
+  EXPECT_EQ(PortGuid(3), guid("n3"));
+  EXPECT_EQ(PortGuid(3), guid("n3/1"));
+  EXPECT_EQ(PortGuid(10), guid("000000000000500a"));
+  EXPECT_EQ(PortGuid(10), guid("0x000000000000500A"));
+}
+
+TEST(EndpointNamesTest, UnknownNamesComeWithAHint) {
+  const auto fabric = SmallFabric();
+  const auto message = [&](absl::string_view name) {
+    const absl::Status status = ResolveEndpoint(*fabric, name).status();
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message("n44"), HasSubstr("\"n44\""));
+  EXPECT_THAT(message("n44"), HasSubstr("n4"));
+  EXPECT_THAT(message("zz"), HasSubstr("n9"));
+  EXPECT_THAT(message("a"), HasSubstr("n0"));
+  EXPECT_THAT(message("n3/2"), HasSubstr("no cabled port 2; it has 1"));
+  EXPECT_THAT(message("n77/1"), HasSubstr("\"n77\""));
+  EXPECT_THAT(message("n3/"), HasSubstr("n3/"));
+  EXPECT_THAT(message("n3/x"), HasSubstr("n3/x"));
+  EXPECT_THAT(message("n3/99999999999"), HasSubstr("n3/"));
+  EXPECT_THAT(message("000000000000dead"), HasSubstr("000000000000dead"));
+  EXPECT_THAT(message("500a"), HasSubstr("500a"));  // a GUID has 16 digits
+  EXPECT_TRUE(absl::IsInvalidArgument(ResolveEndpoint(*fabric, "").status()));
+}
+
+TEST(EndpointNamesTest, AnEmptyFabricHasNoHint) {
+  FabricBuilder builder;
+  const auto fabric = *builder.Build();
+  EXPECT_THAT(std::string(ResolveEndpoint(*fabric, "n1").status().message()),
+              HasSubstr("no hosts"));
+}
+
+TEST(EndpointNamesTest, APortThatTwoAdaptersShareIsAnErrorNotAChoice) {
+  const auto fabric = TwoAdapters();
+  const absl::Status status = ResolveEndpoint(*fabric, "n7/1").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("0000000000001001"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("0000000000002001"));
+  EXPECT_EQ(Guid(0x2002), fabric->endpoint(*ResolveEndpoint(*fabric, "n7/2")).port_guid);
+  EXPECT_EQ(Guid(0x1001), fabric->endpoint(*ResolveEndpoint(*fabric, "n7")).port_guid);
+}
+
+}  // namespace
+}  // namespace coppice

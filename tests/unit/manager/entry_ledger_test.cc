@@ -1,0 +1,134 @@
+#include "daemon/manager/entry_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/support/tier.h"
+#include "tests/unit/manager/manager_fixture.h"
+
+namespace coppice {
+namespace {
+
+std::vector<EntryUse> UsesOf(const Fabric& fabric, uint32_t total, uint32_t reserved) {
+  std::vector<EntryUse> uses;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    uses.push_back({{fabric.switch_info(SwitchIndex(s)).guid, total, reserved, 8}, 0});
+  }
+  return uses;
+}
+
+std::vector<TreeSwitchRecord> RecordsOf(const Fabric& fabric,
+                                        const std::vector<SwitchIndex>& switches) {
+  std::vector<TreeSwitchRecord> records;
+  for (const SwitchIndex s : switches) records.push_back({fabric.switch_info(s).guid, 1});
+  return records;
+}
+
+TEST(EntryLedgerTest, ReservesAllOrNothing) {
+  const auto fabric = SmallFabric();
+  EntryLedger ledger;
+  ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
+  const std::vector<SwitchIndex> one = {SwitchIndex(0)}, both = {SwitchIndex(1), SwitchIndex(0)};
+  EXPECT_EQ(2u, ledger.capacity()[0].entries_free);
+  EXPECT_TRUE(ledger.Reserve(one));
+  EXPECT_TRUE(ledger.Reserve(one));
+  EXPECT_FALSE(ledger.Reserve(both));
+  EXPECT_EQ(2u, ledger.capacity()[1].entries_free);
+  EXPECT_EQ(2u, ledger.entries_taken());
+  EXPECT_TRUE(ledger.TreesOf(LeafGuid(0)).empty());  // reserved, not granted
+  ledger.Settle(TreeId(9), RecordsOf(*fabric, one));
+  ledger.Cancel(RecordsOf(*fabric, one));
+  EXPECT_EQ(std::vector<TreeId>{TreeId(9)}, ledger.TreesOf(LeafGuid(0)));
+  EXPECT_EQ(1u, ledger.Use(LeafGuid(0)).entries_taken);
+  EXPECT_TRUE(ledger.Reserve(both));
+}
+
+TEST(EntryLedgerTest, ASwitchThatCannotAggregateGivesNothing) {
+  const auto fabric = SmallFabric();
+  EntryLedger ledger;
+  ledger.Rebase(*fabric, {});
+  EXPECT_FALSE(ledger.Reserve({SwitchIndex(0)}));
+  EXPECT_FALSE(ledger.Reserve({SwitchIndex(600)}));  // nor one that does not exist
+  EXPECT_TRUE(ledger.Reserve({}));
+}
+
+TEST(EntryLedgerTest, TreesOfAnEarlierRunCountBeforeAnyFabricIsKnown) {
+  const auto fabric = SmallFabric();
+  EntryLedger ledger;
+  ledger.SetCapabilities(UsesOf(*fabric, 2, 0));
+  ledger.Restore(TreeId(4), {{LeafGuid(0), 3}, {Guid(0xdead), 3}});
+  EXPECT_EQ(2u, ledger.entries_taken());
+  ledger.Rebase(*fabric, UsesOf(*fabric, 2, 0));
+  EXPECT_EQ(1u, ledger.capacity()[0].entries_free);
+  EXPECT_EQ(std::vector<TreeId>{TreeId(4)}, ledger.TreesOf(Guid(0xdead)));
+  ledger.Release(TreeId(4), {{LeafGuid(0), 3}, {Guid(0xdead), 3}});
+  EXPECT_EQ(0u, ledger.entries_taken());
+  EXPECT_EQ(2u, ledger.capacity()[0].entries_free);
+}
+
+TEST(EntryLedgerTest, RandomOperationsAgreeWithAModel) {
+  const auto whole = SmallFabric(), part = SmallFabric({.leaves = 3, .spines = 1});
+  std::mt19937_64 random(TestSeed());
+  constexpr uint32_t kTotal = 4, kReserved = 1;
+  EntryLedger ledger;
+  const Fabric* fabric = whole.get();
+  ledger.Rebase(*fabric, UsesOf(*fabric, kTotal, kReserved));
+  struct Held {
+    std::vector<TreeSwitchRecord> records;
+    bool granted = false;
+  };
+  std::map<int64_t, Held> held;
+  int64_t next = 1;
+  const auto taken_of = [&](Guid guid) {
+    uint32_t taken = 0;
+    for (const auto& [id, tree] : held) {
+      for (const TreeSwitchRecord& record : tree.records) taken += record.guid == guid;
+    }
+    return taken;
+  };
+  for (int step = 0; step < (FullTier() ? 200'000 : 5'000); ++step) {
+    const uint64_t action = random() % 10;
+    if (action < 5) {
+      std::set<SwitchIndex> chosen;
+      for (uint64_t n = random() % 3; n > 0; --n) {
+        chosen.insert(SwitchIndex(static_cast<uint32_t>(random() % fabric->switch_count())));
+      }
+      const std::vector<SwitchIndex> switches(chosen.begin(), chosen.end());
+      bool fits = true;
+      for (const TreeSwitchRecord& record : RecordsOf(*fabric, switches)) {
+        fits = fits && taken_of(record.guid) < kTotal - kReserved;
+      }
+      ASSERT_EQ(fits, ledger.Reserve(switches));
+      if (fits) held[next++] = {RecordsOf(*fabric, switches), false};
+    } else if (action < 9 && !held.empty()) {
+      const auto it = std::next(held.begin(), static_cast<int64_t>(random() % held.size()));
+      if (!it->second.granted && random() % 2 == 0) {
+        ledger.Settle(TreeId(it->first), it->second.records);
+        it->second.granted = true;
+      } else {
+        if (it->second.granted) {
+          ledger.Release(TreeId(it->first), it->second.records);
+        } else {
+          ledger.Cancel(it->second.records);
+        }
+        held.erase(it);
+      }
+    } else if (action == 9 && step % 50 == 0) {
+      fabric = fabric == whole.get() ? part.get() : whole.get();
+      ledger.Rebase(*fabric, UsesOf(*fabric, kTotal, kReserved));
+    }
+    uint64_t sum = 0;
+    for (const auto& [id, tree] : held) sum += tree.records.size();
+    ASSERT_EQ(sum, ledger.entries_taken());
+    for (uint32_t s = 0; s < fabric->switch_count(); ++s) {
+      const uint32_t taken = taken_of(fabric->switch_info(SwitchIndex(s)).guid);
+      ASSERT_EQ(kTotal - kReserved - taken, ledger.capacity()[s].entries_free);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coppice

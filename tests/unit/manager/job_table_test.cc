@@ -1,0 +1,59 @@
+#include "daemon/manager/job_table.h"
+
+#include <gtest/gtest.h>
+
+namespace coppice {
+namespace {
+
+std::shared_ptr<Job> JobUntil(int64_t id, absl::Duration deadline) {
+  auto record = std::make_shared<JobRecord>();
+  record->id = JobId(id);
+  auto job = std::make_shared<Job>();
+  job->record = record;
+  job->deadline = deadline;
+  return job;
+}
+
+TEST(JobTableTest, DeadlinesComeInOrderWhateverTheOrderOfRegistration) {
+  JobTable table;
+  for (const int seconds : {30, 10, 20}) table.Add(JobUntil(seconds, absl::Seconds(seconds)));
+  EXPECT_EQ(absl::Seconds(10), table.NextDeadline());
+  EXPECT_TRUE(table.TakeExpired(absl::Seconds(9)).empty());
+  EXPECT_EQ(2u, table.TakeExpired(absl::Seconds(20)).size());
+  EXPECT_EQ(absl::Seconds(30), table.NextDeadline());
+}
+
+TEST(JobTableTest, ARenewedLeaseIsQueuedAgainAndNotTaken) {
+  JobTable table;
+  const auto job = JobUntil(1, absl::Seconds(10));
+  table.Add(job);
+  job->deadline = absl::Seconds(50);
+  EXPECT_TRUE(table.TakeExpired(absl::Seconds(10)).empty());
+  EXPECT_EQ(absl::Seconds(50), table.NextDeadline());
+  EXPECT_EQ(1u, table.TakeExpired(absl::Seconds(50)).size());
+}
+
+TEST(JobTableTest, AJobIsTakenOnceUntilItIsQueuedAgain) {
+  JobTable table;
+  const auto job = JobUntil(1, absl::Seconds(10));
+  table.Add(job);
+  EXPECT_EQ(1u, table.TakeExpired(absl::Seconds(10)).size());
+  EXPECT_TRUE(job->ending);
+  EXPECT_TRUE(table.TakeExpired(absl::Seconds(99)).empty());
+  job->ending = false;
+  table.Requeue(*job, absl::Seconds(100));
+  EXPECT_EQ(1u, table.TakeExpired(absl::Seconds(100)).size());
+}
+
+TEST(JobTableTest, AJobThatLeavesIsForgottenByTheQueue) {
+  JobTable table;
+  const auto job = JobUntil(1, absl::Seconds(10));
+  table.Add(job);
+  table.Remove(*job);
+  EXPECT_EQ(absl::InfiniteDuration(), table.NextDeadline());
+  EXPECT_EQ(nullptr, table.Find(JobId(1)));
+  EXPECT_EQ(0u, table.size());
+}
+
+}  // namespace
+}  // namespace coppice
