@@ -1,0 +1,189 @@
+// The least occupied height of hierarchical k-nomial trees against every placement there is.
+#include "daemon/tree/group_slots.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "absl/strings/str_join.h"
+#include "tests/support/tier.h"
+#include "tests/unit/tree/slot_oracle.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kNoLimit = 1000;
+
+// Hosts of these many ranks in one group: {3, 2, 2} = ranks 0-2, 3-4, 5-6.
+NestedGroups Hosts(const std::vector<uint32_t>& sizes) {
+  NestedGroups nested;
+  std::vector<uint32_t> outer;
+  for (const uint32_t size : sizes) nested.rank_count += size;
+  uint32_t rank = 0;
+  for (const uint32_t size : sizes) {
+    if (size == 1) {
+      outer.push_back(rank++);
+      continue;
+    }
+    const auto begin = static_cast<uint32_t>(nested.parts.size());
+    for (uint32_t i = 0; i < size; ++i) nested.parts.push_back(rank++);
+    outer.push_back(nested.rank_count + static_cast<uint32_t>(nested.groups.size()));
+    nested.groups.push_back({.begin = begin, .end = begin + size, .ordered = true});
+  }
+  if (outer.size() > 1) {
+    const auto begin = static_cast<uint32_t>(nested.parts.size());
+    nested.parts.insert(nested.parts.end(), outer.begin(), outer.end());
+    nested.groups.push_back(
+        {.begin = begin, .end = static_cast<uint32_t>(nested.parts.size()), .ordered = false});
+  }
+  return nested;
+}
+
+// Leaf switches of hosts: {{3, 2}, {1, 1}}.
+NestedGroups Leaves(const std::vector<std::vector<uint32_t>>& leaves) {
+  NestedGroups nested;
+  for (const auto& hosts : leaves) {
+    for (const uint32_t size : hosts) nested.rank_count += size;
+  }
+  std::vector<uint32_t> outer;
+  uint32_t rank = 0;
+  for (const auto& hosts : leaves) {
+    const NestedGroups inner = Hosts(hosts);
+    const auto groups = static_cast<uint32_t>(nested.groups.size());
+    const auto begin = static_cast<uint32_t>(nested.parts.size());
+    for (const uint32_t part : inner.parts) {
+      nested.parts.push_back(part < inner.rank_count
+                                 ? rank + part
+                                 : nested.rank_count + groups + part - inner.rank_count);
+    }
+    for (const NestedGroups::Group& group : inner.groups) {
+      nested.groups.push_back({group.begin + begin, group.end + begin, group.ordered});
+    }
+    outer.push_back(inner.groups.empty()
+                        ? rank
+                        : nested.rank_count + static_cast<uint32_t>(nested.groups.size()) - 1);
+    rank += inner.rank_count;
+  }
+  if (outer.size() > 1) {
+    const auto begin = static_cast<uint32_t>(nested.parts.size());
+    nested.parts.insert(nested.parts.end(), outer.begin(), outer.end());
+    nested.groups.push_back(
+        {.begin = begin, .end = static_cast<uint32_t>(nested.parts.size()), .ordered = false});
+  }
+  return nested;
+}
+
+// Calls `body` with every non-increasing list of `count` sizes from 1 to `most`.
+void ForEachList(uint32_t count, uint32_t most,
+                 const std::function<void(const std::vector<uint32_t>&)>& body) {
+  std::vector<uint32_t> sizes;
+  const std::function<void(uint32_t)> extend = [&](uint32_t limit) {
+    if (sizes.size() == count) return body(sizes);
+    for (uint32_t size = 1; size <= limit; ++size) {
+      sizes.push_back(size);
+      extend(size);
+      sizes.pop_back();
+    }
+  };
+  extend(most);
+}
+
+std::string Text(const std::vector<uint32_t>& sizes) { return absl::StrJoin(sizes, ","); }
+
+struct Tally {
+  uint32_t compared = 0, limited = 0, above = 0, missed = 0;
+};
+
+// Compares with the oracle, without limit and under every limit that binds.
+void Compare(const NestedGroups& groups, uint32_t width, const std::string& what, Tally& tally) {
+  const auto whole = static_cast<uint32_t>(groups.rank_count + groups.groups.size() - 1);
+  if (BlockSlots(groups, whole, width) > kOracleSlots) return;
+  const auto free = ArrangeGroups(groups, width, kNoLimit);
+  ASSERT_TRUE(free.ok()) << what;
+  EXPECT_EQ(WrongInArrangement(groups, width, kNoLimit, *free), "") << what << " k=" << width;
+  const auto least_within = LeastHeightsByTrial(groups, width);
+  EXPECT_EQ(free->height, least_within.back()) << what << " k=" << width;
+  ++tally.compared;
+  for (uint32_t limit = 1; limit < groups.rank_count; ++limit) {
+    const std::optional<uint32_t> least = least_within[limit];
+    const auto limited = ArrangeGroups(groups, width, limit);
+    ++tally.limited;
+    if (!limited.ok()) {
+      EXPECT_EQ(limited.status().code(), absl::StatusCode::kResourceExhausted);
+      tally.missed += least.has_value() ? 1 : 0;
+      continue;
+    }
+    ASSERT_TRUE(least.has_value()) << what << " k=" << width << " limit " << limit;
+    EXPECT_EQ(WrongInArrangement(groups, width, limit, *limited), "") << what << " k=" << width;
+    EXPECT_GE(limited->height, *least) << what << " k=" << width << " limit " << limit;
+    EXPECT_TRUE(!limited->is_least || limited->height == *least) << what << " k=" << width;
+    tally.above += limited->height > *least ? 1 : 0;
+  }
+}
+
+// Under limits that bind, the arrangement is a heuristic: exact nearly always, never wrong.
+void Report(const Tally& tally) {
+  std::printf("%u lists least; under limits %u: %u higher than least, %u not found\n",
+              tally.compared, tally.limited, tally.above, tally.missed);
+  EXPECT_LE(100 * (tally.above + tally.missed), tally.limited);
+}
+
+TEST(GroupSlots, MeetsTheExamplesOfTheRule) {
+  const auto height = [](const std::vector<uint32_t>& sizes) {
+    return ArrangeGroups(Hosts(sizes), 2, kNoLimit)->height;
+  };
+  EXPECT_EQ(height({4, 4, 3, 3}), 3U);  // the paper's figure 9
+  EXPECT_EQ(height({3, 2, 2}), 2U);
+  EXPECT_EQ(height({3, 5, 4}), 3U);
+  EXPECT_EQ(height({1, 5, 1, 3, 2}), 3U);
+}
+
+TEST(GroupSlots, RankZeroIsTheRootAmongEqualGroups) {
+  const auto arrangement = ArrangeGroups(Hosts({4, 4, 4, 4}), 4, kNoLimit);
+  ASSERT_TRUE(arrangement.ok());
+  EXPECT_EQ(arrangement->parents[0], -1);
+  EXPECT_EQ(arrangement->slots[4], 4U);
+  EXPECT_EQ(arrangement->slot_exponent, 2U);
+}
+
+TEST(GroupSlots, IsLeastForAllSmallListsOfHosts) {
+  const uint32_t most_groups = FullTier() ? 6 : 4;
+  const uint32_t most_size = FullTier() ? 8 : 6;
+  Tally tally;
+  for (const uint32_t width : {2U, 3U, 4U}) {
+    for (uint32_t count = 1; count <= most_groups; ++count) {
+      ForEachList(count, most_size, [&](const std::vector<uint32_t>& sizes) {
+        if (count == 1 && sizes[0] == 1) return;
+        Compare(Hosts(sizes), width, Text(sizes), tally);
+      });
+    }
+  }
+  Report(tally);
+}
+
+TEST(GroupSlots, IsLeastForSmallNestings) {
+  std::vector<std::vector<uint32_t>> leaves;
+  for (uint32_t count = 1; count <= 3; ++count) {
+    ForEachList(count, FullTier() ? 4 : 3,
+                [&](const std::vector<uint32_t>& sizes) { leaves.push_back(sizes); });
+  }
+  Tally tally;
+  std::mt19937_64 random(TestSeed());
+  const uint32_t rounds = FullTier() ? 5000 : 600;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    std::vector<std::vector<uint32_t>> chosen(2 + random() % 2);
+    for (auto& leaf : chosen) leaf = leaves[random() % leaves.size()];
+    const NestedGroups groups = Leaves(chosen);
+    const uint32_t width = 2 + random() % 3;
+    const auto whole = static_cast<uint32_t>(groups.rank_count + groups.groups.size() - 1);
+    if (BlockSlots(groups, whole, width) > 64) continue;
+    std::string what;
+    for (const auto& leaf : chosen) what += "{" + Text(leaf) + "}";
+    Compare(groups, width, what, tally);
+  }
+  Report(tally);
+}
+
+}  // namespace
+}  // namespace coppice
