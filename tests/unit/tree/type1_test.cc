@@ -83,14 +83,14 @@ TEST_F(PaperFabric, HierarchicalCrosses31WithHeight2) {
 
 TEST_F(PaperFabric, HierarchicalKeepsALowDegreeLimit) {
   const auto hierarchy = DeriveHierarchy(*fabric_);
-  for (const uint32_t limit : {16U, 24U, 40U}) {
-    const auto tree = BuildHierarchical(*fabric_, *hierarchy, members_, 32, limit);
+  for (const uint32_t limit : {8U, 10U, 12U}) {
+    const auto tree = BuildHierarchical(*fabric_, *hierarchy, members_, 4, limit);
     ASSERT_TRUE(tree.ok()) << tree.status() << " limit " << limit;
     EXPECT_TRUE(CheckDegrees(*tree, limit, {}).ok()) << limit;
     EXPECT_TRUE(CheckGroups(*hierarchy, members_, *tree).ok()) << limit;
   }
-  // Sixteen hosts in a block of 32 slots: fifteen can only stand below the first.
-  EXPECT_EQ(BuildHierarchical(*fabric_, *hierarchy, members_, 32, 14).status().code(),
+  // 32 blocks of 32 slots leave no choice: the root serves 15 of its own and 31 others.
+  EXPECT_EQ(BuildHierarchical(*fabric_, *hierarchy, members_, 32, 45).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
