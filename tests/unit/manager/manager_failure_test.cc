@@ -147,6 +147,49 @@ TEST_F(ManagerFailureTest, EntriesInFlightCannotBePlannedTwice) {
   ExpectConserved();
 }
 
+// The manager stamps a tree after planning and before reserving: a clock that acts when it is asked
+// stands for whatever moves in between.
+class BusyClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    const std::function<void()> act = on_now;  // a copy, since it may replace itself
+    if (act) act();
+    return absl::UnixEpoch();
+  }
+  absl::Duration Monotonic() const override { return absl::ZeroDuration(); }
+  std::function<void()> on_now;
+};
+
+TEST_F(ManagerFailureTest, AStalePlanIsMadeAgainAndAbortedIfItNeverHolds) {
+  BusyClock busy;
+  manager_ = *Manager::Create(&store_, &port_, &busy, Options());
+  ASSERT_TRUE(manager_->Sweep().ok());
+  int moves = 0, most = 1;
+  const std::function<void()> move = [&] {
+    if (moves == most) return;
+    busy.on_now = nullptr;  // the sweep asks the clock, too
+    port_.Set(SmallFabric({.missing_hosts = {moves++ % 2 == 0 ? 15u : 14u}}));
+    EXPECT_TRUE(manager_->Sweep().ok());
+    busy.on_now = move;
+  };
+  CreateTreeArgs args = TreeOf(job_);
+  args.ranks = {0, 1, 2};
+  busy.on_now = move;
+  const auto view = Create(args);
+  busy.on_now = nullptr;
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(1, moves);
+  EXPECT_EQ(manager_->fabric()->snapshot->fabric->version(), view->record->fabric_version);
+
+  most = 1000;
+  busy.on_now = move;
+  const absl::Status aborted = Create(args).status();
+  busy.on_now = nullptr;
+  EXPECT_TRUE(absl::IsAborted(aborted)) << aborted;
+  ExpectConserved();
+  manager_.reset();
+}
+
 TEST_F(ManagerFailureTest, DestructionWaitsForTheStore) {
   store_.HoldBack();
   auto grant = StartCreate(TreeOf(job_));
