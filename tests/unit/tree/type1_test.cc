@@ -83,7 +83,7 @@ TEST_F(PaperFabric, HierarchicalCrosses31WithHeight2) {
 
 TEST_F(PaperFabric, HierarchicalKeepsALowDegreeLimit) {
   const auto hierarchy = DeriveHierarchy(*fabric_);
-  for (const uint32_t limit : {8U, 10U, 12U}) {
+  for (const uint32_t limit : {9U, 10U, 12U}) {
     const auto tree = BuildHierarchical(*fabric_, *hierarchy, members_, 4, limit);
     ASSERT_TRUE(tree.ok()) << tree.status() << " limit " << limit;
     EXPECT_TRUE(CheckDegrees(*tree, limit, {}).ok()) << limit;
