@@ -57,13 +57,15 @@ std::optional<uint32_t> ChainPlacement::PlaceLimited(absl::Span<const Block> blo
   const uint32_t most = MostHeight(blocks) + n;
   for (uint32_t height = MostHeight(blocks); height <= most; ++height) {
     if (!Feasible(blocks, width, n, height)) continue;
-    for (const bool reserve_most : {true, false}) {
-      const Limits limits = {
-          .degree = degree_limit, .root = root_limit, .reserve_most = reserve_most};
-      if (!Construct(blocks, width, n, height, limits)) continue;
-      OrderAlike(blocks);
-      FillPlaces(blocks);
-      return height;
+    for (const bool dearest : {true, false}) {
+      for (const Reserve reserve : {Reserve::kMost, Reserve::kFewest, Reserve::kInOrder}) {
+        const Limits limits = {
+            .degree = degree_limit, .root = root_limit, .reserve = reserve, .dearest = dearest};
+        if (!Construct(blocks, width, n, height, limits)) continue;
+        OrderAlike(blocks);
+        FillPlaces(blocks);
+        return height;
+      }
     }
   }
   return std::nullopt;
@@ -122,15 +124,8 @@ bool ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, u
       continue;
     }
     --level;
-    uint32_t reserve = 0;
-    if (limits.degree != kNoLimit || limits.root != kNoLimit) {
-      const auto [least, most] = std::minmax_element(
-          blocks.begin() + i, blocks.end(),
-          [](const Block& a, const Block& b) { return a.root_degree < b.root_degree; });
-      reserve = limits.reserve_most ? most->root_degree : least->root_degree;
-    }
-    if (!Split(blocks, width, Power(width, level), blocks.size() - i, reserve, limits))
-      return false;
+    if (limits.bind()) SetReserves(blocks.subspan(i), limits.reserve);
+    if (!Split(blocks, width, Power(width, level), blocks.size() - i, limits)) return false;
   }
   return true;
 }
@@ -142,11 +137,11 @@ bool ChainPlacement::Take(absl::Span<const Block> blocks, uint32_t block, uint32
   const Block& taken = blocks[block];
   if (taken.height > height) return false;
   const uint32_t cap = std::min<uint32_t>(height - taken.height, open_.size() - 1);
-  for (uint32_t cost = cap + 1; cost-- > 0;) {
-    std::vector<uint32_t>& chains = open_[cost];
+  for (uint32_t step = 0; step <= cap; ++step) {
+    std::vector<uint32_t>& chains = open_[limits.dearest ? cap - step : step];
     if (chains.empty()) continue;
     auto best = chains.end();
-    if (limits.degree == kNoLimit && limits.root == kNoLimit) {
+    if (!limits.bind()) {
       best = chains.end() - 1;
     } else {
       for (auto it = chains.begin(); it != chains.end(); ++it) {
@@ -165,22 +160,39 @@ bool ChainPlacement::Take(absl::Span<const Block> blocks, uint32_t block, uint32
   return false;
 }
 
+void ChainPlacement::SetReserves(absl::Span<const Block> remaining, Reserve reserve) {
+  reserves_.clear();
+  for (const Block& block : remaining) reserves_.push_back(block.root_degree);
+  std::sort(reserves_.begin(), reserves_.end());
+  if (reserve == Reserve::kInOrder) return;
+  const uint32_t one = reserve == Reserve::kMost ? reserves_.back() : reserves_.front();
+  std::fill(reserves_.begin(), reserves_.end(), one);
+}
+
+// Chains that an open chain, the position-th cheapest, can still spawn within the limits.
+uint64_t ChainPlacement::MaySpawn(uint32_t chain, uint32_t position, const Limits& limits) const {
+  const uint32_t limit = LimitOf(chain, limits);
+  if (limit == kNoLimit) return kNoLimit;
+  const uint64_t serves = uint64_t{chains_[chain].spawned} + reserves_[position];
+  return serves < limit ? limit - serves : 0;
+}
+
 // Opens the next level, of `unit` slots a node, and keeps the `wanted` cheapest chains: of one cost
 // those that exist rather than new ones. False: a chain could not be dropped within the limits.
 bool ChainPlacement::Split(absl::Span<const Block> blocks, uint32_t width, uint64_t unit,
-                           uint64_t wanted, uint32_t reserve, const Limits& limits) {
+                           uint64_t wanted, const Limits& limits) {
   kept_.assign(open_.size(), 0);
   fresh_.assign(open_.size(), 0);
+  before_.assign(open_.size() + 1, 0);
   for (size_t c = 0; c < open_.size() && wanted > 0; ++c) {
     kept_[c] = static_cast<uint32_t>(std::min<uint64_t>(open_[c].size(), wanted));
+    before_[c + 1] = before_[c] + kept_[c];
     wanted -= kept_[c];
     if (c == 0) continue;
     uint64_t can_spawn = 0;
     for (uint32_t p = 0; p < kept_[c - 1] && can_spawn < wanted; ++p) {
-      const uint32_t parent = open_[c - 1][p];
-      const uint64_t serves = uint64_t{chains_[parent].spawned} + reserve;
-      const uint32_t limit = LimitOf(parent, limits);
-      if (serves < limit) can_spawn += std::min<uint64_t>(width - 1, limit - serves);
+      can_spawn +=
+          std::min<uint64_t>(width - 1, MaySpawn(open_[c - 1][p], before_[c - 1] + p, limits));
     }
     fresh_[c] = static_cast<uint32_t>(std::min(can_spawn, wanted));
     wanted -= fresh_[c];
@@ -189,7 +201,7 @@ bool ChainPlacement::Split(absl::Span<const Block> blocks, uint32_t width, uint6
     if (!Drop(blocks, c, kept_[c], limits)) return false;
   }
   for (uint32_t c = 1; c < open_.size(); ++c) {
-    if (fresh_[c] > 0) Spawn(c - 1, kept_[c - 1], fresh_[c], width, unit, reserve, limits);
+    if (fresh_[c] > 0) Spawn(c - 1, fresh_[c], width, unit, limits);
   }
   return true;
 }
@@ -246,15 +258,14 @@ bool ChainPlacement::MoveLastChildInto(absl::Span<const Block> blocks, uint32_t 
   return true;
 }
 
-// Lets the first `parents` open chains of one cost spawn `wanted` chains in turn, so that none
-// serves more than it must.
-void ChainPlacement::Spawn(uint32_t parent_cost, uint32_t parents, uint32_t wanted, uint32_t width,
-                           uint64_t unit, uint32_t reserve, const Limits& limits) {
+// Lets the kept chains of one cost spawn `wanted` chains in turn, so that none serves more than it
+// must.
+void ChainPlacement::Spawn(uint32_t parent_cost, uint32_t wanted, uint32_t width, uint64_t unit,
+                           const Limits& limits) {
   for (uint32_t digit = 1; wanted > 0; ++digit) {
-    for (uint32_t p = 0; p < parents && wanted > 0; ++p) {
+    for (uint32_t p = 0; p < kept_[parent_cost] && wanted > 0; ++p) {
       const uint32_t parent = open_[parent_cost][p];
-      const uint32_t limit = LimitOf(parent, limits);
-      if (limit != kNoLimit && uint64_t{chains_[parent].spawned} + reserve >= limit) continue;
+      if (MaySpawn(parent, before_[parent_cost] + p, limits) == 0) continue;
       open_[parent_cost + 1].push_back(static_cast<uint32_t>(chains_.size()));
       ++chains_[parent].spawned;
       chains_.push_back({.parent = parent,

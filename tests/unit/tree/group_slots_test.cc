@@ -112,6 +112,7 @@ void Compare(const NestedGroups& groups, uint32_t width, const std::string& what
     if (!limited.ok()) {
       EXPECT_EQ(limited.status().code(), absl::StatusCode::kResourceExhausted);
       tally.missed += least.has_value() ? 1 : 0;
+
       continue;
     }
     ASSERT_TRUE(least.has_value()) << what << " k=" << width << " limit " << limit;
@@ -126,7 +127,8 @@ void Compare(const NestedGroups& groups, uint32_t width, const std::string& what
 void Report(const Tally& tally) {
   std::printf("%u lists least; under limits %u: %u higher than least, %u not found\n",
               tally.compared, tally.limited, tally.above, tally.missed);
-  EXPECT_LE(100 * (tally.above + tally.missed), tally.limited);
+  EXPECT_EQ(tally.missed, 0U);
+  EXPECT_LE(200 * tally.above, tally.limited);
 }
 
 TEST(GroupSlots, MeetsTheExamplesOfTheRule) {
@@ -148,7 +150,7 @@ TEST(GroupSlots, RankZeroIsTheRootAmongEqualGroups) {
 }
 
 TEST(GroupSlots, IsLeastForAllSmallListsOfHosts) {
-  const uint32_t most_groups = FullTier() ? 6 : 4;
+  const uint32_t most_groups = FullTier() ? 6 : 5;
   const uint32_t most_size = FullTier() ? 8 : 6;
   Tally tally;
   for (const uint32_t width : {2U, 3U, 4U}) {
@@ -160,6 +162,33 @@ TEST(GroupSlots, IsLeastForAllSmallListsOfHosts) {
     }
   }
   Report(tally);
+}
+
+// The scale of a machine: 80 supernodes of 32 leaf switches of 16 ports, a NIC's usual limit.
+TEST(GroupSlots, KeepsTheLeastHeightAtScaleUnderALimit) {
+  const std::vector<uint32_t> leaf(16, 1);
+  NestedGroups nested = Leaves(std::vector<std::vector<uint32_t>>(32 * 80, leaf));
+  // The last group holds the 2,560 leaf switches: cut it into 80 supernodes.
+  const NestedGroups::Group all = nested.groups.back();
+  nested.groups.pop_back();
+  std::vector<uint32_t> supernodes;
+  for (uint32_t pod = 0; pod < 80; ++pod) {
+    supernodes.push_back(nested.rank_count + static_cast<uint32_t>(nested.groups.size()));
+    nested.groups.push_back({all.begin + 32 * pod, all.begin + 32 * (pod + 1), false});
+  }
+  const auto begin = static_cast<uint32_t>(nested.parts.size());
+  nested.parts.insert(nested.parts.end(), supernodes.begin(), supernodes.end());
+  nested.groups.push_back({begin, begin + 80, false});
+  for (const uint32_t width : {2U, 4U, 8U, 16U, 32U, 64U}) {
+    const auto free = ArrangeGroups(nested, width, UINT32_MAX - 1);
+    ASSERT_TRUE(free.ok());
+    EXPECT_EQ(WrongInArrangement(nested, width, UINT32_MAX, *free), "") << width;
+    const auto limited = ArrangeGroups(nested, width, 64);
+    ASSERT_TRUE(limited.ok()) << limited.status();
+    EXPECT_EQ(WrongInArrangement(nested, width, 64, *limited), "") << width;
+    // With k = 64 all 79 other supernodes would stand directly below the root's.
+    EXPECT_EQ(limited->height, free->height + (width == 64 ? 1 : 0)) << width;
+  }
 }
 
 TEST(GroupSlots, IsLeastForSmallNestings) {

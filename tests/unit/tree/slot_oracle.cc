@@ -39,18 +39,27 @@ class Trial {
     if (group.ordered) return {Run(group.end - group.begin)};
     std::vector<uint32_t> parts(groups_.parts_of(group).begin(), groups_.parts_of(group).end());
     std::sort(parts.begin(), parts.end(), [&](uint32_t a, uint32_t b) {
-      return BlockSlots(groups_, a, width_) > BlockSlots(groups_, b, width_);
+      return std::pair(BlockSlots(groups_, a, width_), SizeIfOrdered(a)) >
+             std::pair(BlockSlots(groups_, b, width_), SizeIfOrdered(b));
     });
     std::vector<Patterns> inner;
     for (const uint32_t p : parts) inner.push_back(Of(p));
     Patterns found;
-    Extend(parts, inner, 0, BlockSlots(groups_, part, width_), {}, {}, found);
+    Extend(parts, inner, 0, BlockSlots(groups_, part, width_), {}, {}, 0, found);
     return found;
   }
 
  private:
+  // Ranks of a part that has one pattern only; 0 for a group of groups.
+  uint32_t SizeIfOrdered(uint32_t part) const {
+    if (part < groups_.rank_count) return 1;
+    const NestedGroups::Group& group = groups_.groups[part - groups_.rank_count];
+    return group.ordered ? group.end - group.begin : 0;
+  }
+
   void Extend(const std::vector<uint32_t>& parts, const std::vector<Patterns>& inner, size_t next,
-              uint32_t slots, const SlotSet& owned, const SlotSet& occupied, Patterns& found) {
+              uint32_t slots, const SlotSet& owned, const SlotSet& occupied, uint32_t last_offset,
+              Patterns& found) {
     if (next == parts.size()) {
       for (uint32_t slot = 1; slot < slots; ++slot) {
         if (occupied[slot] && !occupied[ParentSlot(slot, width_)]) return;
@@ -59,11 +68,15 @@ class Trial {
       return;
     }
     const uint32_t block = BlockSlots(groups_, parts[next], width_);
-    for (uint32_t offset = 0; offset < slots; offset += block) {
+    // Parts that are alike stand in one order only.
+    const bool alike = next > 0 && SizeIfOrdered(parts[next]) > 0 &&
+                       SizeIfOrdered(parts[next]) == SizeIfOrdered(parts[next - 1]);
+    for (uint32_t offset = alike ? last_offset + block : 0; offset < slots; offset += block) {
       const SlotSet owns = Run(block) << offset;
       if ((owns & owned).any()) continue;
       for (const SlotSet& pattern : inner[next]) {
-        Extend(parts, inner, next + 1, slots, owned | owns, occupied | (pattern << offset), found);
+        Extend(parts, inner, next + 1, slots, owned | owns, occupied | (pattern << offset), offset,
+               found);
       }
     }
   }
