@@ -5,8 +5,10 @@
 #include <string>
 
 #include "daemon/tree/collective.h"
+#include "daemon/tree/planner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
 namespace coppice {
@@ -43,6 +45,30 @@ TEST(CostProfile, ListsItsBuiltInNames) {
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr("\"edr\""));
   EXPECT_THAT(status.message(), HasSubstr("paper, hdr"));
+}
+
+// 32 leaf and 16 spine switches, 512 ports: switches win while packets are few and short, many NICs
+// together where each byte is reduced.
+TEST(CostProfile, ShortMessagesTakeSwitchesAndLongOnesNics) {
+  const FabricPtr fabric = TwoLevelFatTree(32, 16, 16);
+  const auto snapshot = MakeSnapshot(fabric, nullptr);
+  ASSERT_TRUE(snapshot.ok());
+  for (const char* name : {"paper", "hdr"}) {
+    for (const uint32_t degree : {32U, 40U, 64U, 128U, 256U}) {
+      const std::vector<SwitchCapacity> capacity(
+          fabric->switch_count(),
+          {.entries_total = 16, .entries_free = 16, .degree_limit = degree});
+      for (const uint64_t bytes : {8U, 1U << 20}) {
+        TreeRequest request;
+        request.members = AllEndpoints(*fabric);
+        request.sizes = {{bytes, 1}};
+        const auto plan = PlanTree(**snapshot, *BuiltInProfile(name), capacity, request);
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(plan->tree.type, bytes == 8 ? TreeType::kTypeII : TreeType::kTypeI)
+            << name << " K=" << degree << ": " << plan->reason;
+      }
+    }
+  }
 }
 
 constexpr char kText[] = R"(base = "paper"
