@@ -1,32 +1,12 @@
-// Breadth-first rows between switches, computed at the first use and published with one
-// compare-and-swap: two threads that ask for one row at once both compute it and one copy is
-// dropped, which costs less than a lock that every reader would have to take.
+// Rows are computed between classes of switches (twin_classes.h) at the first use and published
+// with one compare-and-swap: two threads that ask for one row at once both compute it and one copy
+// is dropped, which costs less than a lock that every reader would have to take.
 #include "daemon/fabric/distances.h"
 
 #include <utility>
 
 namespace coppice {
 namespace {
-
-std::vector<uint8_t> BreadthFirstRow(const Fabric& fabric, SwitchIndex target) {
-  std::vector<uint8_t> row(fabric.switch_count(), SwitchDistances::kUnreachable);
-  std::vector<SwitchIndex> queue;
-  queue.reserve(fabric.switch_count());
-  row[target.value()] = 0;
-  queue.push_back(target);
-  for (size_t head = 0; head < queue.size(); ++head) {
-    const SwitchIndex s = queue[head];
-    const uint8_t next = row[s.value()] + 1;
-    if (next == SwitchDistances::kUnreachable) break;  // the queue is sorted by distance
-    for (const Channel& channel : fabric.switch_channels(s)) {
-      uint8_t& entry = row[channel.to.value()];
-      if (entry != SwitchDistances::kUnreachable) continue;
-      entry = next;
-      queue.push_back(fabric.AsSwitch(channel.to));
-    }
-  }
-  return row;
-}
 
 // Where a route from or to `v` meets the switches, and the links it takes to get there.
 struct Attachment {
@@ -41,25 +21,42 @@ Attachment Attach(const Fabric& fabric, VertexIndex v) {
 
 }  // namespace
 
-SwitchDistances::SwitchDistances(std::shared_ptr<const Fabric> fabric)
-    : fabric_(std::move(fabric)), rows_(fabric_->switch_count()) {}
-
-SwitchDistances::~SwitchDistances() {
+LazyRows::~LazyRows() {
   for (std::atomic<const std::vector<uint8_t>*>& row : rows_) {
     delete row.load(std::memory_order_relaxed);
   }
 }
 
-absl::Span<const uint8_t> SwitchDistances::RowTo(SwitchIndex target) const {
-  std::atomic<const std::vector<uint8_t>*>& slot = rows_[target.value()];
-  const std::vector<uint8_t>* row = slot.load(std::memory_order_acquire);
-  if (row != nullptr) return *row;
-  auto fresh = std::make_unique<const std::vector<uint8_t>>(BreadthFirstRow(*fabric_, target));
-  if (slot.compare_exchange_strong(row, fresh.get(), std::memory_order_acq_rel,
-                                   std::memory_order_acquire)) {
-    row = fresh.release();
+const std::vector<uint8_t>& LazyRows::Publish(uint32_t i, std::vector<uint8_t> fresh) {
+  auto mine = std::make_unique<const std::vector<uint8_t>>(std::move(fresh));
+  const std::vector<uint8_t>* present = nullptr;
+  if (rows_[i].compare_exchange_strong(present, mine.get(), std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
+    present = mine.release();
   }
-  return *row;
+  return *present;
+}
+
+SwitchDistances::SwitchDistances(std::shared_ptr<const Fabric> fabric)
+    : fabric_(std::move(fabric)),
+      classes_(*fabric_),
+      class_rows_(classes_.class_count()),
+      rows_(fabric_->switch_count()) {}
+
+std::vector<uint8_t> SwitchDistances::Expand(SwitchIndex target) const {
+  const uint32_t target_class = classes_.class_of(target);
+  const uint8_t* const from_class = ClassRowTo(target_class).data();
+  std::vector<uint8_t> row(fabric_->switch_count());
+  for (uint32_t s = 0; s < row.size(); ++s) {
+    const uint32_t c = classes_.class_of(SwitchIndex(s));
+    row[s] = c == target_class ? 2 : from_class[c];
+  }
+  row[target.value()] = 0;
+  return row;
+}
+
+absl::Span<const uint8_t> SwitchDistances::RowTo(SwitchIndex target) const {
+  return rows_.Get(target.value(), [&] { return Expand(target); });
 }
 
 std::optional<uint32_t> SwitchDistances::Hops(VertexIndex from, VertexIndex to) const {
@@ -74,7 +71,7 @@ std::optional<uint32_t> SwitchDistances::Hops(VertexIndex from, VertexIndex to) 
   const Attachment source = Attach(fabric, from);
   const Attachment target = Attach(fabric, to);
   if (!source.at || !target.at) return std::nullopt;
-  const uint8_t between = RowTo(*target.at)[source.at->value()];
+  const uint8_t between = Between(*source.at, *target.at);
   if (between == kUnreachable) return std::nullopt;
   return source.links + between + target.links;
 }

@@ -1,5 +1,5 @@
 // Routes are walked, never stored: InfiniBand forwards by destination, so that a route is a chain
-// of one decision a switch (Step), taken from the tables, from the distance row of the
+// of one decision a switch (Step), taken from the tables, from the distances to the
 // destination's switch or from the grid.
 //
 //     from --uplink--> s0 --Step--> s1 --Step--> ... --Step--> to
@@ -33,10 +33,9 @@ absl::string_view ToString(RouteKind kind) {
 
 struct Routes::Destination {
   VertexIndex vertex;
-  Lid lid;
-  std::optional<SwitchIndex> at;       // the switch itself, or the one that the endpoint is on
-  ChannelIndex last = kNoChannel;      // from `at` to an endpoint
-  absl::Span<const uint8_t> distance;  // [switch] to `at`, for shortest paths
+  Lid lid;                        // for forwarding tables
+  std::optional<SwitchIndex> at;  // the switch itself, or the one that the endpoint is on
+  Hop last;                       // from `at` to an endpoint
 };
 
 Routes::Routes(std::shared_ptr<const Fabric> fabric, RouteKind kind)
@@ -71,60 +70,74 @@ absl::StatusOr<std::shared_ptr<const Routes>> Routes::DimensionOrder(
 Routes::Destination Routes::Resolve(VertexIndex to) const {
   Destination destination;
   destination.vertex = to;
+  if (kind_ == RouteKind::kForwardingTables) destination.lid = fabric_->lid(to);
   if (fabric_->IsSwitch(to)) {
     destination.at = fabric_->AsSwitch(to);
-  } else {
-    const EndpointIndex endpoint = fabric_->AsEndpoint(to);
-    destination.at = fabric_->attached_switch(endpoint);
-    if (destination.at) destination.last = Fabric::Reverse(fabric_->uplink(endpoint));
-  }
-  if (kind_ == RouteKind::kForwardingTables) {
-    destination.lid = fabric_->lid(to);
-  } else if (kind_ == RouteKind::kShortestPath && destination.at) {
-    destination.distance = distances_->RowTo(*destination.at);
+  } else if (const Channel& up = fabric_->channels(to).front(); fabric_->IsSwitch(up.to)) {
+    destination.at = fabric_->AsSwitch(up.to);
+    destination.last = {Fabric::Reverse(up.index), to};
   }
   return destination;
 }
 
-ChannelIndex Routes::ShortestStep(SwitchIndex s, const Destination& to) const {
-  const uint8_t here = to.distance[s.value()];
-  if (here == SwitchDistances::kUnreachable) return kNoChannel;
-  std::array<uint32_t, 256> nearer;  // a switch has at most 254 ports (IBA vol. 1, 14.2.5.3)
+// Among the channels to switches at the positions for which wanted(position) is true, the one that
+// the tie-break takes.
+template <class Wanted>
+Routes::Hop Routes::Pick(SwitchIndex s, const Destination& to, const Wanted& wanted) const {
+  const absl::Span<const Channel> channels = fabric_->switch_channels(s);
+  std::array<uint8_t, 256> positions;  // a switch has at most 254 ports (IBA vol. 1, 14.2.5.3)
   uint32_t count = 0;
-  for (const Channel& channel : fabric_->switch_channels(s)) {
-    nearer[count] = channel.index.value();
-    count += to.distance[channel.to.value()] + 1 == here ? 1 : 0;
+  for (uint32_t i = 0; i < channels.size(); ++i) {
+    positions[count] = static_cast<uint8_t>(i);
+    count += wanted(i) ? 1 : 0;
   }
-  return count == 0 ? kNoChannel : ChannelIndex(nearer[to.vertex.value() % count]);
+  if (count == 0) return {};
+  const Channel& chosen = channels[positions[to.vertex.value() % count]];
+  return {chosen.index, chosen.to};
 }
 
-ChannelIndex Routes::GridStep(SwitchIndex s, const Destination& to) const {
+// By one of the cables to the neighbour `next`.
+Routes::Hop Routes::StepTo(SwitchIndex s, SwitchIndex next, const Destination& to) const {
+  const Channel* const channels = fabric_->switch_channels(s).data();
+  const VertexIndex neighbour = fabric_->Vertex(next);
+  return Pick(s, to, [=](uint32_t i) { return channels[i].to == neighbour; });
+}
+
+// Distances are those of classes, but for the last hop, where only the destination's switch itself
+// will do and not another of its class.
+Routes::Hop Routes::ShortestStep(SwitchIndex s, const Destination& to) const {
+  const uint8_t here = distances_->Between(s, *to.at);
+  if (here == SwitchDistances::kUnreachable) return {};
+  if (here == 1) return StepTo(s, *to.at, to);
+  const TwinClasses& classes = distances_->classes();
+  const uint32_t* const beside = classes.classes_beside(s).data();
+  const uint8_t* const row = distances_->ClassRowTo(classes.class_of(*to.at)).data();
+  return Pick(s, to, [=](uint32_t i) { return row[beside[i]] + 1 == here; });
+}
+
+Routes::Hop Routes::GridStep(SwitchIndex s, const Destination& to) const {
   const std::optional<SwitchIndex> next = grid_->Next(s, *to.at);
-  if (!next) return kNoChannel;
-  const VertexIndex neighbour = fabric_->Vertex(*next);
-  std::array<uint32_t, 256> cables;
-  uint32_t count = 0;
-  for (const Channel& channel : fabric_->switch_channels(s)) {
-    cables[count] = channel.index.value();
-    count += channel.to == neighbour ? 1 : 0;
-  }
-  return count == 0 ? kNoChannel : ChannelIndex(cables[to.vertex.value() % count]);
+  return next ? StepTo(s, *next, to) : Hop{};
 }
 
-ChannelIndex Routes::Step(SwitchIndex s, const Destination& to) const {
-  if (fabric_->Vertex(s) == to.vertex) return kNoChannel;
-  if (kind_ == RouteKind::kForwardingTables) {
-    const uint8_t port = to.lid.value() == 0 ? 0 : tables_->port(s, to.lid);
-    if (port == 0 || port == ForwardingTables::kNoRoute) return kNoChannel;
-    return fabric_->channel_at(s, PortNum(port));
-  }
-  if (!to.at) return kNoChannel;
+Routes::Hop Routes::TableStep(SwitchIndex s, const Destination& to) const {
+  const uint8_t port = to.lid.value() == 0 ? 0 : tables_->port(s, to.lid);
+  if (port == 0 || port == ForwardingTables::kNoRoute) return {};
+  const ChannelIndex channel = fabric_->channel_at(s, PortNum(port));
+  if (channel == kNoChannel) return {};
+  return {channel, fabric_->channel_to(channel)};
+}
+
+Routes::Hop Routes::Step(SwitchIndex s, const Destination& to) const {
+  if (fabric_->Vertex(s) == to.vertex) return {};
+  if (kind_ == RouteKind::kForwardingTables) return TableStep(s, to);
+  if (!to.at) return {};
   if (*to.at == s) return to.last;
   return kind_ == RouteKind::kShortestPath ? ShortestStep(s, to) : GridStep(s, to);
 }
 
 ChannelIndex Routes::NextChannel(SwitchIndex s, VertexIndex to) const {
-  return Step(s, Resolve(to));
+  return Step(s, Resolve(to)).channel;
 }
 
 absl::Status Routes::BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at) const {
@@ -149,10 +162,9 @@ absl::Status Routes::Walk(VertexIndex from, VertexIndex to, Visitor visit) const
     if (!fabric_->IsSwitch(to) && fabric_->host(source) == fabric_->host(fabric_->AsEndpoint(to))) {
       return absl::OkStatus();
     }
-    const absl::Span<const Channel> out = fabric_->channels(from);
-    if (out.empty()) return BrokenAt(from, to, from);
-    visit(out[0].index);
-    here = out[0].to;
+    const Channel& out = fabric_->channels(from).front();
+    visit(out.index);
+    here = out.to;
     if (here == to) return absl::OkStatus();
   }
   const Destination destination = Resolve(to);
@@ -160,10 +172,10 @@ absl::Status Routes::Walk(VertexIndex from, VertexIndex to, Visitor visit) const
   uint32_t hops = 0;
   uint32_t next_memory = 1;
   while (fabric_->IsSwitch(here)) {
-    const ChannelIndex channel = Step(fabric_->AsSwitch(here), destination);
-    if (channel == kNoChannel) return BrokenAt(from, to, here);
-    visit(channel);
-    here = fabric_->channel_to(channel);
+    const Hop hop = Step(fabric_->AsSwitch(here), destination);
+    if (hop.channel == kNoChannel) return BrokenAt(from, to, here);
+    visit(hop.channel);
+    here = hop.to;
     if (here == to) return absl::OkStatus();
     if (here == remembered) {
       return absl::NotFoundError(

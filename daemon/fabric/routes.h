@@ -46,7 +46,8 @@ class Routes final {
   // two endpoints of one host, whose packets do not enter the fabric. NOT_FOUND: no route, and the
   // message names both ends and the switch where the route breaks off; `path` is then unchanged.
   // A forwarding loop is such an error. Cost: the length of the route, times a switch's ports for
-  // shortest paths.
+  // shortest paths, whose first route to a new class of switches (twin_classes.h) also computes
+  // its distances.
   absl::Status Append(VertexIndex from, VertexIndex to, std::vector<ChannelIndex>& path) const;
 
   // The channel that switch `s` sends a packet for `to` through; kNoChannel: none, or `to` is `s`.
@@ -61,11 +62,19 @@ class Routes final {
 
  private:
   struct Destination;  // what a route asks at every hop, found once
+  struct Hop {         // a channel and where it leads; kNoChannel: nowhere
+    ChannelIndex channel = kNoChannel;
+    VertexIndex to;
+  };
   Routes(std::shared_ptr<const Fabric> fabric, RouteKind kind);
   Destination Resolve(VertexIndex to) const;
-  ChannelIndex Step(SwitchIndex s, const Destination& to) const;
-  ChannelIndex ShortestStep(SwitchIndex s, const Destination& to) const;
-  ChannelIndex GridStep(SwitchIndex s, const Destination& to) const;
+  Hop Step(SwitchIndex s, const Destination& to) const;
+  Hop TableStep(SwitchIndex s, const Destination& to) const;
+  Hop ShortestStep(SwitchIndex s, const Destination& to) const;
+  Hop GridStep(SwitchIndex s, const Destination& to) const;
+  Hop StepTo(SwitchIndex s, SwitchIndex next, const Destination& to) const;
+  template <class Wanted>
+  Hop Pick(SwitchIndex s, const Destination& to, const Wanted& wanted) const;
   template <class Visitor>
   absl::Status Walk(VertexIndex from, VertexIndex to, Visitor visit) const;
   absl::Status BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at) const;

@@ -1,5 +1,6 @@
 // Reading and indexing a fabric file of 131,072 endpoints against reading it and splitting its
-// lines, in one run; and the memory that the fabric then holds.
+// lines, in one run; and the memory that the fabric then holds. Shortest routes, warm and on a
+// fresh snapshot, against one breadth-first search over the whole fabric.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/ibnetdiscover_writer.h"
+#include "daemon/fabric/routes.h"
 
 namespace coppice {
 namespace {
@@ -92,6 +94,80 @@ void BM_LoadFabricFile(benchmark::State& state) {
       static_cast<double>(after - before) / static_cast<double>(endpoints);
 }
 BENCHMARK(BM_LoadFabricFile)->Iterations(7)->Unit(benchmark::kMillisecond);
+
+constexpr const char* kFabrics[] = {
+    "model:fat-tree(supernodes=80,leaves=32,spines=16,hosts-per-leaf=16,tops=64)",
+    "model:fat-tree(ports=64,levels=3)",
+};
+
+const std::shared_ptr<const Fabric>& BenchmarkFabric(benchmark::State& state) {
+  static const std::shared_ptr<const Fabric> fabrics[] = {*LoadFabric(kFabrics[0]),
+                                                          *LoadFabric(kFabrics[1])};
+  state.SetLabel(kFabrics[state.range(0)] + 6);
+  return fabrics[state.range(0)];
+}
+
+// Over all vertices, endpoints included, along the rows of channels.
+void BM_BreadthFirstSearch(benchmark::State& state) {
+  const Fabric& fabric = *BenchmarkFabric(state);
+  for (auto _ : state) {
+    std::vector<uint32_t> distance(fabric.vertex_count(), 0xffffffff);
+    std::vector<VertexIndex> queue{VertexIndex(0)};
+    distance[0] = 0;
+    for (size_t head = 0; head < queue.size(); ++head) {
+      const VertexIndex v = queue[head];
+      for (const Channel& channel : fabric.channels(v)) {
+        uint32_t& entry = distance[channel.to.value()];
+        if (entry != 0xffffffff) continue;
+        entry = distance[v.value()] + 1;
+        queue.push_back(channel.to);
+      }
+    }
+    benchmark::DoNotOptimize(distance.data());
+  }
+}
+BENCHMARK(BM_BreadthFirstSearch)->DenseRange(0, 1)->Unit(benchmark::kMicrosecond);
+
+void BM_WarmRoute(benchmark::State& state) {
+  const std::shared_ptr<const Fabric>& fabric = BenchmarkFabric(state);
+  const auto routes = Routes::ShortestPaths(fabric);
+  std::vector<ChannelIndex> path;
+  uint64_t e = 0;
+  for (auto _ : state) {
+    const auto from = EndpointIndex(static_cast<uint32_t>(e % fabric->endpoint_count()));
+    const auto to = EndpointIndex(static_cast<uint32_t>((e * 7919 + 1) % fabric->endpoint_count()));
+    path.clear();
+    if (!routes->Append(fabric->Vertex(from), fabric->Vertex(to), path).ok()) {
+      state.SkipWithError("no route");
+    }
+    e += 40503;
+  }
+}
+BENCHMARK(BM_WarmRoute)->DenseRange(0, 1)->MinWarmUpTime(0.5);
+
+// Both routes of every edge of a binary tree over all endpoints, from a fresh snapshot on.
+void BM_ColdRoutesOfABinaryTree(benchmark::State& state) {
+  const std::shared_ptr<const Fabric>& fabric = BenchmarkFabric(state);
+  std::vector<ChannelIndex> path;
+  for (auto _ : state) {
+    const auto routes = Routes::ShortestPaths(fabric);
+    for (uint32_t e = 1; e < fabric->endpoint_count(); ++e) {
+      const VertexIndex child = fabric->Vertex(EndpointIndex(e));
+      const VertexIndex parent = fabric->Vertex(EndpointIndex((e - 1) / 2));
+      path.clear();
+      if (!routes->Append(child, parent, path).ok() || !routes->Append(parent, child, path).ok()) {
+        state.SkipWithError("no route");
+      }
+    }
+  }
+}
+BENCHMARK(BM_ColdRoutesOfABinaryTree)->DenseRange(0, 1)->Unit(benchmark::kMillisecond);
+
+void BM_FreshDistances(benchmark::State& state) {
+  const std::shared_ptr<const Fabric>& fabric = BenchmarkFabric(state);
+  for (auto _ : state) benchmark::DoNotOptimize(SwitchDistances(fabric).ClassRowTo(0).data());
+}
+BENCHMARK(BM_FreshDistances)->DenseRange(0, 1)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace coppice
