@@ -103,10 +103,7 @@ absl::Status CheckLinks(const Fabric& fabric, const std::vector<uint8_t>& times_
     }
     if (l == 0) continue;
     const LinkInfo& before = fabric.link(LinkIndex(l - 1));
-    if (std::tie(before.a, before.a_port, before.b, before.b_port) >=
-            std::tie(link.a, link.a_port, link.b, link.b_port) &&
-        std::tie(before.a, before.b, before.a_port, before.b_port) >=
-            std::tie(link.a, link.b, link.a_port, link.b_port)) {
+    if (std::tie(before.a, before.a_port) >= std::tie(link.a, link.a_port)) {
       return BrokenLink(l, "links are not sorted by their ends");
     }
   }

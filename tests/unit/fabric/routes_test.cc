@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "daemon/fabric/models/model.h"
 #include "tests/support/fabrics.h"
@@ -93,6 +94,111 @@ TEST(ShortestPaths, AreMinimalAndFormATreePerDestination) {
           known = c;
         }
       }
+    }
+  }
+}
+
+// The channel that the stated tie-break takes at switch `s` towards `to`, by its definition.
+ChannelIndex OracleNext(const Fabric& fabric, const std::vector<std::vector<uint32_t>>& d,
+                        uint32_t s, VertexIndex to) {
+  const uint32_t target =
+      fabric.IsSwitch(to) ? to.value() : fabric.attached_switch(fabric.AsEndpoint(to))->value();
+  std::vector<ChannelIndex> nearer;
+  for (const Channel& c : fabric.channels(VertexIndex(s))) {
+    if (s == target) {
+      if (c.to == to && to.value() != s) return c.index;
+    } else if (fabric.IsSwitch(c.to) && d[s][target] < kFar &&
+               d[c.to.value()][target] + 1 == d[s][target]) {
+      nearer.push_back(c.index);
+    }
+  }
+  return nearer.empty() ? kNoChannel : nearer[to.value() % nearer.size()];
+}
+
+void ExpectTheTieBreakEverywhere(const FabricPtr& fabric) {
+  const auto oracle = AllHops(*fabric);
+  const auto routes = Routes::ShortestPaths(fabric);
+  const SwitchDistances& distances = routes->distances();
+  for (uint32_t t = 0; t < fabric->vertex_count(); ++t) {
+    for (uint32_t s = 0; s < fabric->switch_count(); ++s) {
+      ASSERT_EQ(routes->NextChannel(SwitchIndex(s), VertexIndex(t)),
+                OracleNext(*fabric, oracle, s, VertexIndex(t)))
+          << "at switch " << s << " to vertex " << t;
+      if (t >= fabric->switch_count()) continue;
+      const uint32_t hops = std::min<uint32_t>(oracle[s][t], SwitchDistances::kUnreachable);
+      ASSERT_EQ(distances.Between(SwitchIndex(s), SwitchIndex(t)), hops) << s << " " << t;
+      ASSERT_EQ(distances.RowTo(SwitchIndex(t))[s], hops) << s << " " << t;
+    }
+  }
+}
+
+TEST(ShortestPaths, TakeTheStatedTieBreakOnRandomFabrics) {
+  std::mt19937_64 rng(TestSeed());
+  const int rounds = FullTier() ? 4000 : 300;
+  for (int round = 0; round < rounds; ++round) {
+    const uint32_t switches = 1 + rng() % 16;
+    ExpectTheTieBreakEverywhere(RandomFabric(rng, switches, rng() % (3 * switches), rng() % 8));
+  }
+}
+
+TEST(ShortestPaths, TakeTheStatedTieBreakOnModelsWithAndWithoutTwins) {
+  for (const char* model :
+       {"fat-tree(supernodes=3,leaves=4,spines=2,hosts-per-leaf=2,tops=4)",
+        "fat-tree(ports=4,levels=3)", "torus(dims=4x3x2,hosts=1)", "hypercube(dims=4,hosts=1)",
+        "hyperx(dims=3x3x2,hosts=1)", "xgft(m=2x3x4,w=1x2x2)"}) {
+    const auto fabric = GenerateModel(model);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    ExpectTheTieBreakEverywhere(*fabric);
+  }
+}
+
+//   S4 and S5 above S0..S3, S0 by two cables to S4; S6 hangs on S5 alone, S7 on nothing.
+TEST(TwinClasses, FoldWhatHasTheSameNeighbours) {
+  FabricPlan plan = TwoLevelFatTreePlan(4, 2, 1);
+  plan.switches = 8;
+  plan.cables.insert(plan.cables.end(), {{0, 4}, {5, 6}, {1, 1}});
+  const FabricPtr fabric = MakeFabric(plan);
+  const TwinClasses classes(*fabric);
+  std::vector<uint32_t> class_of;
+  for (uint32_t s = 0; s < 8; ++s) class_of.push_back(classes.class_of(SwitchIndex(s)));
+  EXPECT_EQ(class_of, (std::vector<uint32_t>{0, 0, 0, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(classes.RowTo(3), (std::vector<uint8_t>{2, 3, 1, 0, TwinClasses::kFar}));
+  ExpectTheTieBreakEverywhere(fabric);
+}
+
+TEST(SwitchDistances, BeyondTheLongestCountableAreUnreachable) {
+  const FabricPtr fabric = Chain(300, 0);
+  const SwitchDistances distances(fabric);
+  EXPECT_EQ(distances.Between(SwitchIndex(254), SwitchIndex(0)), 254);
+  EXPECT_EQ(distances.Between(SwitchIndex(255), SwitchIndex(0)), SwitchDistances::kUnreachable);
+  EXPECT_EQ(distances.RowTo(SwitchIndex(299))[45], 254);
+  EXPECT_EQ(distances.RowTo(SwitchIndex(299))[44], SwitchDistances::kUnreachable);
+}
+
+TEST(SwitchDistances, ThreadsThatAskAtOnceGetTheSameRows) {
+  const FabricPtr fabric = *GenerateModel("fat-tree(ports=8,levels=3)");
+  const auto alone = Routes::ShortestPaths(fabric);
+  for (int round = 0; round < 20; ++round) {
+    const auto routes = Routes::ShortestPaths(fabric);
+    std::vector<std::vector<ChannelIndex>> paths(4);
+    std::vector<std::vector<const uint8_t*>> rows(4);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < paths.size(); ++i) {
+      threads.emplace_back([&, i] {
+        for (uint32_t s = 0; s < fabric->switch_count(); ++s) {
+          rows[i].push_back(routes->distances().RowTo(SwitchIndex(s)).data());
+          (void)routes->Append(fabric->Vertex(EndpointIndex(0)), VertexIndex(s), paths[i]);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (size_t i = 1; i < paths.size(); ++i) {
+      EXPECT_EQ(paths[i], paths[0]);
+      EXPECT_EQ(rows[i], rows[0]);
+    }
+    for (uint32_t s = 0; s < fabric->switch_count(); ++s) {
+      ASSERT_EQ(routes->distances().RowTo(SwitchIndex(s)),
+                alone->distances().RowTo(SwitchIndex(s)));
     }
   }
 }
