@@ -97,6 +97,7 @@ TEST(CostProfile, ReadsEveryKindOfKeyOverItsBase) {
   EXPECT_EQ(profile->switch_.forward_us, 0.25);
   EXPECT_EQ(profile->nic.forward_us, BuiltInProfile("paper")->nic.forward_us);
   EXPECT_EQ(ParseProfile("", "empty.toml")->link_us, BuiltInProfile("hdr")->link_us);
+  EXPECT_TRUE(ParseProfile("link_us = 0.1  # in \xc2\xb5s", "comment.toml").ok());
   EXPECT_EQ(ParseProfile("", "empty.toml")->name, "empty.toml");
 }
 
@@ -119,6 +120,7 @@ TEST(CostProfile, NamesOriginLineAndKeyOfAnError) {
       {"base = 4", "p.toml:1: base"},
       {"name = \"\"", "p.toml:1: name"},
       {"link_us = 1\nlink_us = 2", "p.toml:2: not TOML"},
+      {"# \xc2\xb5s\n\xc2\xb5s = 1", "p.toml:2: a character beyond ASCII"},
   };
   for (const auto& [text, message] : cases) {
     const absl::Status status = ParseProfile(text, "p.toml").status();
