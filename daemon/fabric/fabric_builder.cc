@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/routes.h"
 
 namespace coppice {
 namespace {
@@ -401,9 +402,9 @@ absl::Status FabricBuilder::IndexNames(Fabric& fabric) {
     if (lid >= fabric.by_lid_.size()) fabric.by_lid_.resize(lid + 1, Fabric::kNoVertex);
     if (const VertexIndex other = fabric.by_lid_[lid];
         other != Fabric::kNoVertex && fabric.component(other) == fabric.component(v)) {
-      return absl::InvalidArgumentError(absl::StrCat("LID ", static_cast<int>(lid),
-                                                     " appears twice in one subnet: vertices ",
-                                                     other.value(), " and ", i));
+      return absl::InvalidArgumentError(
+          absl::StrCat("LID ", static_cast<int>(lid), " appears twice in one subnet: on ",
+                       Describe(fabric, other), " and on ", Describe(fabric, v)));
     }
     fabric.by_lid_[lid] = v;
   }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/hierarchy.h"
+#include "daemon/fabric/routes.h"
 
 namespace coppice {
 namespace {
@@ -111,6 +113,33 @@ TEST_F(SmallFabric, RefusesDuplicatePortGuidsAndLids) {
   EXPECT_EQ(built.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(built.status().message().find("port GUID 0000000000000999 appears twice"),
             std::string::npos);
+}
+
+TEST_F(SmallFabric, RefusesALidThatTwoNodesHave) {
+  ASSERT_TRUE(builder_.SetAdapterPort(Guid(0x200), PortNum(1), Guid(0x201), Lid(2)).ok());
+  EXPECT_EQ(std::string(builder_.Build().status().message()),
+            "LID 2 appears twice in one subnet: on switch 0000000000000020 \"\" and on endpoint "
+            "n2/1");
+}
+
+TEST(FabricBuilder, TakesEndpointsBackToBack) {
+  FabricBuilder builder;
+  ASSERT_TRUE(builder.AddAdapter(Adapter(0x100, 1, "a mlx5_0")).ok());
+  ASSERT_TRUE(builder.AddAdapter(Adapter(0x200, 1, "b mlx5_0")).ok());
+  ASSERT_TRUE(builder.AddLink(Guid(0x100), PortNum(1), Guid(0x200), PortNum(1), kHdr).ok());
+  const auto fabric = builder.Build();
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  const VertexIndex a(0), b(1);
+  EXPECT_EQ((*fabric)->attached_switch(EndpointIndex(0)), std::nullopt);
+  EXPECT_EQ((*fabric)->uplink(EndpointIndex(0)), kNoChannel);
+  EXPECT_EQ((*fabric)->channels(a).front().to, b);
+  EXPECT_EQ((*fabric)->component_count(), 1);
+  const auto routes = Routes::ShortestPaths(*fabric);
+  std::vector<ChannelIndex> path;
+  ASSERT_TRUE(routes->Append(b, a, path).ok());
+  EXPECT_EQ(path, std::vector<ChannelIndex>{ChannelIndex(1)});
+  EXPECT_EQ(routes->distances().Hops(a, b), 1);
+  EXPECT_EQ(DeriveHierarchy(**fabric)->levels.front().group_count, 2);
 }
 
 TEST(FabricBuilder, DoesNotMergeHostsWithEqualDescriptions) {

@@ -5,7 +5,9 @@
 #include <map>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/fabric/fabric_check.h"
+#include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/models/model.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
@@ -51,6 +53,36 @@ TEST(Hierarchy, KnownFabrics) {
             "torus; host 48; leaf switch 24; line 6; plane 2; component 1");
   EXPECT_EQ(Summary(*DeriveHierarchy(**GenerateModel("hyperx(dims=4x4x3,hosts=1)"))),
             "hyperx; host 48; leaf switch 48; group 12; group 2 3; component 1");
+}
+
+TEST(Hierarchy, ModelsAtScale) {
+  const std::pair<const char*, const char*> golden[] = {
+      {"fat-tree(supernodes=80,leaves=32,spines=16,hosts-per-leaf=16,tops=64)",
+       "fat tree; host 40960; leaf switch 2560; pod 80; component 1"},
+      {"fat-tree(ports=16,levels=3,rails=2)",
+       "fat tree; host 2048; leaf switch 256; pod 32; component 2"},
+      {"torus(dims=8x8x8,hosts=2)",
+       "torus; host 1024; leaf switch 512; line 64; plane 8; component 1"},
+      {"hypercube(dims=5,hosts=1)",
+       "hypercube; host 32; leaf switch 32; line 16; plane 8; block 3 4; block 4 2; component 1"},
+      {"dragonfly(p=4,a=8,h=4)", "dragonfly; host 1056; leaf switch 264; group 33; component 1"},
+      {"dragonfly-plus", "dragonfly; host 272; leaf switch 68; group 17; component 1"},
+      {"percs(supernodes=289)", "dragonfly; host 9248; leaf switch 9248; group 289; component 1"},
+  };
+  for (const auto& [model, summary] : golden) {
+    const auto fabric = GenerateModel(model);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(Summary(*DeriveHierarchy(**fabric)), summary) << model;
+  }
+}
+
+// Seven leaf switches in two blocks of an old cluster, as data/plafrim says where it comes from.
+TEST(Hierarchy, OfARealCluster) {
+  const auto fabric = LoadFabric(
+      absl::StrCat("file:", COPPICE_SOURCE_DIR, "/tests/data/plafrim/ibnetdiscover.txt"));
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  EXPECT_EQ(Summary(*DeriveHierarchy(**fabric)),
+            "dragonfly; host 125; leaf switch 7; group 2; component 1");
 }
 
 TEST(Hierarchy, PodsAreTheModelsPods) {
