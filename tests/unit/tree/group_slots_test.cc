@@ -151,10 +151,10 @@ TEST(GroupSlots, RankZeroIsTheRootAmongEqualGroups) {
 
 TEST(GroupSlots, IsLeastForAllSmallListsOfHosts) {
   const uint32_t most_groups = FullTier() ? 6 : 5;
-  const uint32_t most_size = FullTier() ? 8 : 6;
   Tally tally;
   for (const uint32_t width : {2U, 3U, 4U}) {
     for (uint32_t count = 1; count <= most_groups; ++count) {
+      const uint32_t most_size = FullTier() && count < 6 ? 8 : 6;
       ForEachList(count, most_size, [&](const std::vector<uint32_t>& sizes) {
         if (count == 1 && sizes[0] == 1) return;
         Compare(Hosts(sizes), width, Text(sizes), tally);
