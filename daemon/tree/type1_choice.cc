@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                   TreeBuilder::kHierarchical};
-constexpr size_t kMostRows = 64;  // leaf switches up to which a distance row each is worth its cost
-constexpr size_t kFewWidthsFrom = 4096;  // members from which only k* and the group sizes are tried
 
 struct Candidate {
   AggregationTree tree;
@@ -90,13 +88,6 @@ class Type1Search {
     return {TreeType::kTypeI, tree.builder, tree.width, predicted.total_us, "not faster"};
   }
 
-  std::vector<uint32_t> Widths() const {
-    std::vector<uint32_t> widths = WidthCandidates(profile_, request_, places_, nic_degree_);
-    if (request_.members.size() < kFewWidthsFrom || widths.size() <= 3) return widths;
-    return {widths.begin() + static_cast<int64_t>(widths.size() / 2 - 1),
-            widths.begin() + static_cast<int64_t>(widths.size() / 2 + 2)};
-  }
-
   absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) const {
     switch (builder) {
       case TreeBuilder::kKary:
@@ -110,7 +101,7 @@ class Type1Search {
   }
 
   void BuildAll() {
-    std::vector<uint32_t> widths = Widths();
+    const std::vector<uint32_t> widths = WidthCandidates(profile_, request_, places_, nic_degree_);
     for (const TreeBuilder builder : kBuilders) {
       if (request_.builder && *request_.builder != builder) continue;
       const size_t first = candidates_.size();
@@ -167,10 +158,10 @@ class Type1Search {
       return static_cast<float>(profile_.same_host_us);
     }
     const uint32_t leaf = LeafOf(rank), parent_leaf = LeafOf(parent);
-    uint32_t links = leaf == parent_leaf ? 2 : 3;
+    uint32_t links = 2;
     if (!places_.all_on_switches) {
       links = 1;
-    } else if (links == 3 && places_.leaf_switches.size() <= kMostRows) {
+    } else if (leaf != parent_leaf) {
       const SwitchIndex to = places_.leaf_switches[parent_leaf];
       links = 2U + snapshot_.routes->distances().RowTo(to)[places_.leaf_switches[leaf].value()];
     }

@@ -9,6 +9,8 @@
 namespace coppice {
 namespace {
 
+constexpr uint32_t kFewWidthsFrom = 4096;
+
 struct Line {
   double a = 0, b = 0;
 };
@@ -57,10 +59,14 @@ std::vector<uint32_t> WidthCandidates(const CostProfile& profile, const TreeRequ
   while (low > 2 && cost[low - 1] <= cost[best] + profile.width_tolerance_us) --low;
   while (high < most && cost[high + 1] <= cost[best] + profile.width_tolerance_us) ++high;
 
-  std::vector<uint32_t> widths = {low, best, high};
-  const auto two_levels = static_cast<uint32_t>(std::ceil(std::sqrt(members)));
-  for (const uint32_t k : {MostRanksOnOneLeaf(request, places),
-                           static_cast<uint32_t>(places.leaf_switches.size()), two_levels}) {
+  std::vector<uint32_t> widths = {best};
+  if (members < kFewWidthsFrom) widths = {low, best, high};
+  std::vector<uint32_t> whole_groups = {MostRanksOnOneLeaf(request, places)};
+  if (members < kFewWidthsFrom) {
+    whole_groups.push_back(static_cast<uint32_t>(places.leaf_switches.size()));
+    whole_groups.push_back(static_cast<uint32_t>(std::ceil(std::sqrt(members))));
+  }
+  for (const uint32_t k : whole_groups) {
     if (k >= low && k <= high) widths.push_back(k);
   }
   std::sort(widths.begin(), widths.end());
