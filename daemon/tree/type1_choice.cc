@@ -162,8 +162,8 @@ class Type1Search {
     if (!places_.all_on_switches) {
       links = 1;
     } else if (leaf != parent_leaf) {
-      const SwitchIndex to = places_.leaf_switches[parent_leaf];
-      links = 2U + snapshot_.routes->distances().RowTo(to)[places_.leaf_switches[leaf].value()];
+      links = 2U + snapshot_.routes->distances().Between(places_.leaf_switches[leaf],
+                                                         places_.leaf_switches[parent_leaf]);
     }
     return static_cast<float>(links * profile_.link_us);
   }
