@@ -1,8 +1,10 @@
-// coppice.v1.TypeTable: the static table of the cost model's closed forms (Chen 2024, section 5 and
-// table 3), which answers "which type and width" without a communicator, a fabric or its load. Trees
-// are not chosen by it: a concrete communicator is evaluated exactly (daemon/tree/planner.h).
+// StaticTypeTable (daemon/tree/closed_form.h) as coppice.v1.TypeTable. Conversion only: it knows no
+// formula and no size class. Trees are not chosen by this table: a concrete communicator is
+// evaluated exactly (daemon/tree/planner.h).
 #ifndef COPPICE_DAEMON_RPC_TYPE_TABLE_CONVERSION_H_
 #define COPPICE_DAEMON_RPC_TYPE_TABLE_CONVERSION_H_
+
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "coppice/v1/fabric.pb.h"
