@@ -14,6 +14,7 @@
 #include "daemon/config/profile_key.h"
 #include "daemon/config/switch_rules.h"
 #include "daemon/config/toml_section.h"
+#include "daemon/config/toml_text.h"
 
 namespace coppice {
 namespace {
@@ -102,6 +103,7 @@ Config DefaultConfig() {
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view origin,
                                    absl::string_view directory) {
+  RETURN_IF_ERROR(CheckAsciiInToml(text, origin));
   const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

@@ -28,9 +28,9 @@ struct Config {
 // minutes.
 Config DefaultConfig();
 
-// From TOML text. Profile files are found relative to `directory`. INVALID_ARGUMENT: not TOML, an
-// unknown key, a wrong type or a value out of range; the message is "ORIGIN:LINE: KEY: what is
-// wrong". NOT_FOUND: a profile that does not exist.
+// From TOML text. Profile files are found relative to `directory`. INVALID_ARGUMENT: not TOML, a
+// character beyond ASCII outside comments, an unknown key, a wrong type or a value out of range;
+// the message is "ORIGIN:LINE: KEY: what is wrong". NOT_FOUND: a profile that does not exist.
 absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view origin,
                                    absl::string_view directory);
 

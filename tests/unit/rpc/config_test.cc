@@ -147,6 +147,31 @@ TEST(Config, TakesAProfileByNameOrTable) {
   EXPECT_THAT(ErrorOf("profile = 3"), StartsWith("c.toml:1: profile: must be"));
 }
 
+TEST(Config, TakesCharactersBeyondAsciiInCommentsOnly) {
+  for (const char* text : {
+           "# \xc2\xb5s\nlog_level = \"info\"\n",
+           "log_level = \"info\"  # \xd0\xb0\n",
+           "database = 'a#b\"'  # \xc2\xb5\n",
+           "database = \"a\\\"#\\\\\"  # it's \xc2\xb5\n",
+           "database = \"/\\u00b5\"\n",
+       }) {
+    const auto config = ParseConfig(text, "c.toml", ".");
+    EXPECT_TRUE(config.ok()) << text << config.status();
+  }
+  for (const char* text : {
+           "# \xc2\xb5\n\xc2\xb5s = 1",
+           "\nlog_level = \xc2\xa1",
+           "\ndatabase = \"/\xc3\xa9\"",
+           "\ndatabase = '#\xc3\xa9'",
+           "\ndatabase = \"\\\"#\xc3\xa9\"",
+           "database = \"\"\"\n#\"\"\"\xc2\xb5",
+           "database = '''\n# \xc2\xb5'''",
+           "\n\xff = 1",
+       }) {
+    EXPECT_THAT(ErrorOf(text), StartsWith("c.toml:2: a character beyond ASCII")) << text;
+  }
+}
+
 TEST(Config, TellsFilesThatCannotBeRead) {
   EXPECT_EQ(LoadConfig("/nonexistent/c.toml").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(LoadConfig("/tmp").status().code(), absl::StatusCode::kFailedPrecondition);
