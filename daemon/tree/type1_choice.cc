@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "daemon/tree/type1.h"
+#include "daemon/tree/type1_hierarchical.h"
 #include "daemon/tree/width_candidates.h"
 
 namespace coppice {
@@ -35,7 +36,13 @@ class Type1Search {
         profile_(profile),
         request_(request),
         places_(places),
-        nic_degree_(request.nic_degree.value_or(profile.nic_degree)) {}
+        nic_degree_(request.nic_degree.value_or(profile.nic_degree)) {
+    sites_.reserve(request.members.size());
+    for (size_t rank = 0; rank < request.members.size(); ++rank) {
+      sites_.push_back({fabric_.host(request.members[rank]),
+                        places.leaf_of_endpoint[places.endpoint_of_rank[rank]]});
+    }
+  }
 
   absl::StatusOr<Type1Result> Run() {
     BuildAll();
@@ -88,15 +95,15 @@ class Type1Search {
     return {TreeType::kTypeI, tree.builder, tree.width, predicted.total_us, "not faster"};
   }
 
-  absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) const {
+  absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) {
     switch (builder) {
       case TreeBuilder::kKary:
         return BuildKary(fabric_, request_.members, width, nic_degree_);
       case TreeBuilder::kKnomial:
         return BuildKnomial(fabric_, request_.members, width, nic_degree_);
       default:
-        return BuildHierarchical(fabric_, *snapshot_.hierarchy, request_.members, width,
-                                 nic_degree_);
+        if (!groups_) groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
+        return BuildHierarchicalFrom(fabric_, *groups_, request_.members, width, nic_degree_);
     }
   }
 
@@ -153,24 +160,23 @@ class Type1Search {
   }
 
   float LeastRouteTime(uint32_t rank, uint32_t parent) const {
-    const EndpointIndex a = request_.members[rank], b = request_.members[parent];
-    if (a == b || fabric_.host(a) == fabric_.host(b)) {
-      return static_cast<float>(profile_.same_host_us);
-    }
-    const uint32_t leaf = LeafOf(rank), parent_leaf = LeafOf(parent);
+    const Site& from = sites_[rank];
+    const Site& to = sites_[parent];
+    if (from.host == to.host) return static_cast<float>(profile_.same_host_us);
     uint32_t links = 2;
     if (!places_.all_on_switches) {
       links = 1;
-    } else if (leaf != parent_leaf) {
-      links = 2U + snapshot_.routes->distances().Between(places_.leaf_switches[leaf],
-                                                         places_.leaf_switches[parent_leaf]);
+    } else if (from.leaf != to.leaf) {
+      links = 2U + snapshot_.routes->distances().Between(places_.leaf_switches[from.leaf],
+                                                         places_.leaf_switches[to.leaf]);
     }
     return static_cast<float>(links * profile_.link_us);
   }
 
-  uint32_t LeafOf(uint32_t rank) const {
-    return places_.leaf_of_endpoint[places_.endpoint_of_rank[rank]];
-  }
+  struct Site {
+    HostIndex host;
+    uint32_t leaf = 0;  // in places_.leaf_switches
+  };
 
   const Snapshot& snapshot_;
   const Fabric& fabric_;
@@ -178,6 +184,8 @@ class Type1Search {
   const TreeRequest& request_;
   const MemberPlaces& places_;
   const uint32_t nic_degree_;
+  std::vector<Site> sites_;             // [rank]
+  std::optional<NestedGroups> groups_;  // of the members, once a builder asks
   std::vector<Candidate> candidates_;
   std::vector<Alternative> refused_;
   std::vector<EdgeCost> bound_edges_;

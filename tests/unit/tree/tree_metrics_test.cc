@@ -2,10 +2,12 @@
 #include "daemon/tree/tree_metrics.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
 
+#include "daemon/fabric/fabric_builder.h"
 #include "daemon/tree/type1.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -164,6 +166,77 @@ TEST_F(EdgesOnFabric, WaitsOnLoadedLinks) {
   snapshot.load = std::make_shared<const LinkLoad>(load);
   const auto full = EdgeCosts(snapshot, profile_, star);
   EXPECT_NEAR((*full)[4].time_up_us - (*none)[4].time_up_us, packet_us * 0.99 / 0.02, 1e-3);
+}
+
+// The same cables with random capacities, those between switches all alike if `even`.
+FabricPtr WithCapacities(const Fabric& fabric, bool even, std::mt19937_64& random) {
+  FabricBuilder builder;
+  const auto must = [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; };
+  const auto guid = [&](VertexIndex v) {
+    return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
+                              : fabric.adapter(fabric.AsEndpoint(v)).guid;
+  };
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    must(builder.AddSwitch(fabric.switch_info(SwitchIndex(s))));
+  }
+  for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
+    must(builder.AddAdapter(fabric.adapter(AdapterIndex(a))));
+  }
+  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+    const EndpointInfo& info = fabric.endpoint(EndpointIndex(e));
+    must(builder.SetAdapterPort(fabric.adapter(info.adapter).guid, info.port, info.port_guid,
+                                info.lid));
+  }
+  constexpr float kGbps[] = {0, 100, 200, 400};
+  const float between = kGbps[random() % 4];
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    const LinkInfo& link = fabric.link(LinkIndex(l));
+    const bool fixed = even && fabric.IsSwitch(link.b);
+    must(builder.AddLink(guid(link.a), link.a_port, guid(link.b), link.b_port, LinkRate{},
+                         fixed ? between : kGbps[random() % 4]));
+  }
+  return *builder.Build();
+}
+
+// Any vertices in a random tree, so that most edges have a route.
+AggregationTree TreeOnVertices(const Fabric& fabric, std::mt19937_64& random) {
+  AggregationTree tree = RandomTree(random, 60);
+  for (VertexIndex& v : tree.vertices) {
+    const bool same = &v != tree.vertices.data() && random() % 8 == 0;
+    v = same ? tree.vertices[0]
+             : VertexIndex(static_cast<uint32_t>(random() % fabric.vertex_count()));
+  }
+  return tree;
+}
+
+// A load of 0 everywhere is no load, but the routes are then walked.
+TEST_F(EdgesOnFabric, HopsSayTheSameAsTheWalkWithoutLoad) {
+  std::mt19937_64 random(TestSeed());
+  const uint32_t rounds = FullTier() ? 20'000 : 2'000;
+  uint32_t routed = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    const auto switches = static_cast<uint32_t>(1 + random() % 8);
+    const FabricPlan plan = random() % 2 == 0
+                                ? ThreeLevelFatTreePlan(2, 2, 2, 2, 2)
+                                : RandomFabricPlan(random, switches, 3 * switches, switches + 1);
+    const FabricPtr fabric = WithCapacities(*MakeFabric(plan), random() % 4 != 0, random);
+    CostProfile profile = RandomProfile(random);
+    profile.link_us = Uniform(random, 1);
+    profile.port_gbps = random() % 2 == 0 ? 0 : 200;
+    const AggregationTree tree = TreeOnVertices(*fabric, random);
+    Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
+    const auto hops = EdgeCosts(snapshot, profile, tree);
+    snapshot.load = std::make_shared<const LinkLoad>(fabric->channel_count(), 0.0F);
+    const auto walked = EdgeCosts(snapshot, profile, tree);
+    ASSERT_EQ(hops.status(), walked.status());
+    if (!walked.ok()) continue;
+    ++routed;
+    ASSERT_EQ(hops->size(), walked->size());
+    static_assert(sizeof(EdgeCost) == 8 * sizeof(float), "no padding");
+    ASSERT_EQ(std::memcmp(hops->data(), walked->data(), hops->size() * sizeof(EdgeCost)), 0)
+        << "round " << round;
+  }
+  EXPECT_GT(routed, rounds / 4);
 }
 
 TEST_F(EdgesOnFabric, NamesAnEdgeWithoutRoute) {
