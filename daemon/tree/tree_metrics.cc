@@ -3,6 +3,7 @@
 #include "daemon/tree/tree_metrics.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "daemon/base/status_macros.h"
 
@@ -142,7 +143,34 @@ struct BreadthFirst {
   std::vector<uint32_t> node, first, count;
 };
 
+// True if the nodes are numbered breadth first already, as those of a k-ary tree are.
+bool IsBreadthFirst(absl::Span<const int32_t> parents) {
+  if (parents[0] != AggregationTree::kNoParent) return false;
+  int32_t last = 0;
+  for (size_t node = 1; node < parents.size(); ++node) {
+    if (parents[node] < last || parents[node] >= static_cast<int32_t>(node)) return false;
+    last = parents[node];
+  }
+  return true;
+}
+
+BreadthFirst AsNumbered(absl::Span<const int32_t> parents) {
+  BreadthFirst order;
+  order.node.resize(parents.size());
+  std::iota(order.node.begin(), order.node.end(), 0U);
+  order.count.assign(parents.size(), 0);
+  for (size_t node = 1; node < parents.size(); ++node) ++order.count[parents[node]];
+  order.first.resize(parents.size());
+  uint32_t next = 1;
+  for (size_t p = 0; p < parents.size(); ++p) {
+    order.first[p] = next;
+    next += order.count[p];
+  }
+  return order;
+}
+
 BreadthFirst Order(const AggregationTree& tree) {
+  if (IsBreadthFirst(tree.parents)) return AsNumbered(tree.parents);
   const ChildLists lists = ChildrenOf(tree.parents);
   const uint32_t nodes = tree.node_count();
   BreadthFirst order;
