@@ -35,6 +35,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/capability_rules.h"
@@ -174,11 +175,6 @@ class Manager final {
   explicit Manager(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
-
-// Finds the endpoint that a user names: host name (its first cabled port), "host/port", or a port
-// GUID of 16 hex digits with or without 0x. NOT_FOUND names it and suggests what exists;
-// INVALID_ARGUMENT: empty.
-absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string_view name);
 
 // Key of a google.rpc.QuotaFailure payload on RESOURCE_EXHAUSTED statuses of CreateTree: one line
 // per full switch, "GUID LIMIT USED DESCRIPTION"; rpc turns it into the message.

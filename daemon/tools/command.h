@@ -22,6 +22,7 @@ struct CommandOutcome {
 
 // Each adds one subcommand to `app`. `outcome` must live as long as `app`.
 void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
 
 // Replaces the file `path` by `text`. Status codes as absl::ErrnoToStatus gives them; the message
 // names the file.

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   coppice::CommandOutcome outcome;
   coppice::RegisterFabricCommand(app, outcome);
+  coppice::RegisterTreeCommand(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,9 +1,8 @@
-// ResolveEndpoint (manager.h): from what a user types to an endpoint of the fabric, with a hint
-// when it is not there.
-//
 // Order of meaning: a host name first, since hosts may be called anything; then a GUID; then
 // host/port. A host/port that two adapters of the host share is an error rather than a choice,
 // because the wrong one of two ports would go unnoticed.
+#include "daemon/fabric/endpoint_names.h"
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -14,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "daemon/manager/manager.h"
 
 namespace coppice {
 namespace {

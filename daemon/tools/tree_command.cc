@@ -1,0 +1,178 @@
+// coppice-plan tree: the tree that the daemon would plan for a communicator, from files alone.
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tools/command.h"
+#include "daemon/tools/tree_inputs.h"
+#include "daemon/tools/tree_report.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+namespace {
+
+constexpr char kFooter[] =
+    "Files (blank lines and lines that begin with # are skipped):\n"
+    "  --members        one endpoint a line in rank order: host, host/port or port GUID;\n"
+    "                   repeated lines are several ranks on one port\n"
+    "  --full-switches  one switch a line: GUID or description\n"
+    "  --load           NODE-GUID PORT UTILISATION a line: how busy, 0 to 1, the direction is "
+    "that\n"
+    "                   leaves that port of that switch or adapter\n"
+    "In the JSON's \"physical\", the lowest rank on a port stands for the port.";
+
+struct TreeOptions {
+  std::string fabric, members, full_switches, root, load;
+  std::string operation = "allreduce", type = "auto", builder = "auto";
+  std::string profile = "hdr", routes = "shortest";
+  std::vector<uint64_t> bytes = {8};
+  std::optional<uint32_t> width, nic_degree;
+  uint32_t switch_degree = 64, entries = 64;
+  bool json = false;
+};
+
+absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {
+  absl::StatusOr<CostProfile> built_in = BuiltInProfile(name);
+  if (built_in.ok()) return built_in;
+  const absl::StatusOr<std::string> text = ReadTextFile(name);
+  if (text.ok()) return ParseProfile(*text, name);
+  if (!absl::IsNotFound(text.status())) return text.status();
+  return absl::NotFoundError(absl::StrCat("--profile ", name, ": neither a file nor one of ",
+                                          absl::StrJoin(BuiltInProfileNames(), ", ")));
+}
+
+absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
+  Snapshot snapshot;
+  ASSIGN_OR_RETURN(snapshot.fabric, LoadFabric(options.fabric));
+  snapshot.hierarchy = DeriveHierarchy(*snapshot.fabric);
+  if (options.routes == "shortest") {
+    snapshot.routes = Routes::ShortestPaths(snapshot.fabric);
+  } else if (options.routes == "dimension-order") {
+    ASSIGN_OR_RETURN(snapshot.routes, Routes::DimensionOrder(snapshot.fabric));
+  } else {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.routes));
+    absl::StatusOr<ForwardingTables> tables = ReadForwardingTables(*snapshot.fabric, text);
+    if (!tables.ok()) {
+      return absl::Status(tables.status().code(),
+                          absl::StrCat(options.routes, ": ", tables.status().message()));
+    }
+    ASSIGN_OR_RETURN(snapshot.routes,
+                     Routes::FromTables(snapshot.fabric, std::make_shared<const ForwardingTables>(
+                                                             *std::move(tables))));
+  }
+  LinkLoad load;
+  if (!options.load.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.load));
+    ASSIGN_OR_RETURN(load, ReadLinkLoad(*snapshot.fabric, text, options.load));
+  }
+  snapshot.load = std::make_shared<const LinkLoad>(std::move(load));
+  return snapshot;
+}
+
+absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
+                                                         const Fabric& fabric) {
+  std::vector<SwitchCapacity> capacity(fabric.switch_count(),
+                                       {options.entries, options.entries, options.switch_degree});
+  if (options.full_switches.empty()) return capacity;
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
+  ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
+                   ReadSwitches(fabric, text, options.full_switches));
+  for (const SwitchIndex s : full) capacity[s.value()].entries_free = 0;
+  return capacity;
+}
+
+absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric) {
+  static const std::map<std::string, TreeBuilder> kBuilders = {
+      {"kary", TreeBuilder::kKary},
+      {"knomial", TreeBuilder::kKnomial},
+      {"hierarchical", TreeBuilder::kHierarchical}};
+  TreeRequest request;
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.members));
+  ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
+  request.operation = *ParseOperation(options.operation);
+  request.sizes.clear();
+  for (const uint64_t bytes : options.bytes) request.sizes.push_back({bytes, 1});
+  if (options.type != "auto") {
+    request.type = options.type == "1" ? TreeType::kTypeI : TreeType::kTypeII;
+  }
+  if (options.builder != "auto") request.builder = kBuilders.at(options.builder);
+  request.width = options.width;
+  request.nic_degree = options.nic_degree;
+  if (!options.root.empty()) {
+    ASSIGN_OR_RETURN(request.root, ResolveSwitch(fabric, options.root));
+  }
+  return request;
+}
+
+absl::Status RunTree(const TreeOptions& options) {
+  ASSIGN_OR_RETURN(const CostProfile profile, LoadProfile(options.profile));
+  ASSIGN_OR_RETURN(const Snapshot snapshot, LoadSnapshot(options));
+  ASSIGN_OR_RETURN(const std::vector<SwitchCapacity> capacity,
+                   LoadCapacity(options, *snapshot.fabric));
+  ASSIGN_OR_RETURN(const TreeRequest request, MakeRequest(options, *snapshot.fabric));
+  ASSIGN_OR_RETURN(const TreePlan plan, PlanTree(snapshot, profile, capacity, request));
+  const std::string text = options.json ? TreeToJson(snapshot, plan) : TreeToText(snapshot, plan);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return absl::ErrnoToStatus(errno, "standard output");
+  }
+  return absl::OkStatus();
+}
+
+void AddRequestOptions(CLI::App& command, TreeOptions& options) {
+  command.add_option("--op", options.operation, "operation; default allreduce")
+      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
+  command.add_option("--bytes", options.bytes, "message sizes, equally frequent; default 8")
+      ->delimiter(',')
+      ->expected(1);
+  command.add_option("--type", options.type, "1: NICs only, 2: switches aggregate; default auto")
+      ->check(CLI::IsMember({"auto", "1", "2"}));
+  command.add_option("--builder", options.builder, "how a type I tree is built; default auto")
+      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical"}));
+  command.add_option("--width", options.width, "wanted children per node of a type I tree");
+  command.add_option("--root", options.root, "wanted root of a type II tree: GUID or description");
+}
+
+void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
+  command.add_option("--nic-degree", options.nic_degree,
+                     "most children of a NIC; default the profile's");
+  command.add_option("--switch-degree", options.switch_degree,
+                     "most children of a switch in one tree; default 64");
+  command.add_option("--entries", options.entries, "tree entries of every switch; default 64");
+  command.add_option("--full-switches", options.full_switches, "switches with no free entry");
+  command.add_option("--profile", options.profile,
+                     absl::StrCat("costs: a TOML file or one of ",
+                                  absl::StrJoin(BuiltInProfileNames(), ", "), "; default hdr"));
+  command.add_option("--routes", options.routes,
+                     "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+  command.add_option("--load", options.load, "utilisation of links");
+}
+
+}  // namespace
+
+void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome) {
+  CLI::App* const command = app.add_subcommand("tree", "The best tree for one communicator");
+  const auto options = std::make_shared<TreeOptions>();
+  command->add_option("--fabric", options->fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
+      ->required();
+  command->add_option("--members", options->members, "endpoints in rank order")->required();
+  AddRequestOptions(*command, *options);
+  AddHardwareOptions(*command, *options);
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer(kFooter);
+  command->callback([options, &outcome] { outcome.status = RunTree(*options); });
+}
+
+}  // namespace coppice

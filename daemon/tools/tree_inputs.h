@@ -1,0 +1,45 @@
+// The small text files behind coppice-plan tree: members, full switches and link loads. Each reader
+// takes the text, so that tests need no files, and names `origin` and the line in every error.
+//
+// In all of them blank lines and lines that begin with # are skipped, and blanks around a line are
+// not part of it. Knows nothing of trees.
+#ifndef COPPICE_DAEMON_TOOLS_TREE_INPUTS_H_
+#define COPPICE_DAEMON_TOOLS_TREE_INPUTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/fabric/snapshot.h"
+
+namespace coppice {
+
+// The whole file, at most 1 GiB. NOT_FOUND, PERMISSION_DENIED or another code of
+// absl::ErrnoToStatus; INVALID_ARGUMENT: over the limit. The message names the file.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+
+// One endpoint a line in rank order, named as endpoint_names.h says. INVALID_ARGUMENT: no member,
+// or an ambiguous one; NOT_FOUND: no such endpoint.
+absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
+                                                       absl::string_view origin);
+
+// A switch by GUID (16 hex digits, with or without 0x) or description. NOT_FOUND: none is named so;
+// INVALID_ARGUMENT: several are described so.
+absl::StatusOr<SwitchIndex> ResolveSwitch(const Fabric& fabric, absl::string_view name);
+
+// One switch a line. Errors as ResolveSwitch.
+absl::StatusOr<std::vector<SwitchIndex>> ReadSwitches(const Fabric& fabric, absl::string_view text,
+                                                      absl::string_view origin);
+
+// "NODE-GUID PORT UTILISATION" a line: the direction that leaves that port, 0 to 1. The GUID is a
+// switch's or an adapter's. Links that are not named carry nothing. INVALID_ARGUMENT: another form,
+// a utilisation out of range or a port named twice; NOT_FOUND: no such node, or nothing is cabled
+// to the port. O(lines + endpoints).
+absl::StatusOr<LinkLoad> ReadLinkLoad(const Fabric& fabric, absl::string_view text,
+                                      absl::string_view origin);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TOOLS_TREE_INPUTS_H_
