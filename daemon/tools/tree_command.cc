@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/forwarding_table_reader.h"
@@ -38,11 +39,22 @@ struct TreeOptions {
   std::string fabric, members, full_switches, root, load;
   std::string operation = "allreduce", type = "auto", builder = "auto";
   std::string profile = "hdr", routes = "shortest";
-  std::vector<uint64_t> bytes = {8};
+  std::string bytes = "8";
   std::optional<uint32_t> width, nic_degree;
   uint32_t switch_degree = 64, entries = 64;
   bool json = false;
 };
+
+// "8,1024" as equally frequent sizes; nullopt if one of them is no number of bytes.
+std::optional<std::vector<SizeShare>> ParseSizes(absl::string_view text) {
+  std::vector<SizeShare> sizes;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    SizeShare share;
+    if (!absl::SimpleAtoi(word, &share.bytes)) return std::nullopt;
+    sizes.push_back(share);
+  }
+  return sizes;
+}
 
 absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {
   absl::StatusOr<CostProfile> built_in = BuiltInProfile(name);
@@ -103,8 +115,7 @@ absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.members));
   ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
   request.operation = *ParseOperation(options.operation);
-  request.sizes.clear();
-  for (const uint64_t bytes : options.bytes) request.sizes.push_back({bytes, 1});
+  request.sizes = *ParseSizes(options.bytes);
   if (options.type != "auto") {
     request.type = options.type == "1" ? TreeType::kTypeI : TreeType::kTypeII;
   }
@@ -135,8 +146,10 @@ void AddRequestOptions(CLI::App& command, TreeOptions& options) {
   command.add_option("--op", options.operation, "operation; default allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
   command.add_option("--bytes", options.bytes, "message sizes, equally frequent; default 8")
-      ->delimiter(',')
-      ->expected(1);
+      ->check([](const std::string& text) {
+        return ParseSizes(text) ? std::string()
+                                : text + " is not a list of sizes in bytes, such as 8,1024";
+      });
   command.add_option("--type", options.type, "1: NICs only, 2: switches aggregate; default auto")
       ->check(CLI::IsMember({"auto", "1", "2"}));
   command.add_option("--builder", options.builder, "how a type I tree is built; default auto")

@@ -184,6 +184,17 @@ class TreeGolden(unittest.TestCase):
         self.tree(net, members, "--type", "1", "--width", "4294967295")
         self.refuse(2, net, members, "--width", "many")
         self.refuse(2, net, members, "--type", "3")
+        for sizes in ("-5", "8,", "8,x", "99999999999999999999"):
+            self.assertIn("8,1024", self.refuse(2, net, members, "--bytes", sizes))
+
+    def test_a_mix_of_sizes_is_their_mean(self):
+        net, members = two_level(2, 1, 2), ["h0", "h1", "h2", "h3"]
+
+        def total(sizes):
+            return self.tree(net, members, "--builder", "kary", "--width", "2", "--bytes",
+                             sizes)["predicted"]["total_us"]
+
+        self.assertAlmostEqual(total("8,4096"), (total("8") + total("4096")) / 2)
 
     def test_load_file(self):
         net, members = two_level(1, 0, 2), ["h0", "h1"]
