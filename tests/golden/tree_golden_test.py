@@ -206,6 +206,21 @@ class TreeGolden(unittest.TestCase):
             load = self.file("load.txt", f"\n{bad}\n")
             self.assertIn("load.txt, line 2", self.refuse(1, net, members, "--load", load))
 
+    def test_routes_from_forwarding_tables(self):
+        net, members = two_level(1, 0, 2), ["h0", "h1"]
+        table = ("Unicast lids [0x0-0x3] of switch Lid 1 guid 0x0000000000001000 (s0):\n"
+                 "  Lid  Out   Destination\n       Port     Info \n"
+                 "0x0001 000 : (Switch portguid 0x0000000000001000: 's0')\n"
+                 "0x0002 001 : (Channel Adapter portguid 0x0000000000100001: 'h0 mlx5_0')\n"
+                 "0x0003 002 : (Channel Adapter portguid 0x0000000000100011: 'h1 mlx5_0')\n"
+                 "3 valid lids dumped \n")
+        routes = self.file("lfts.txt", table)
+        tree = self.tree(net, members, "--type", "1", "--routes", routes)
+        self.assertEqual((tree["routes"], tree["radius"]), ("forwarding tables", 2))
+        self.assertEqual(self.tree(net, members)["routes"], "shortest path")
+        self.assertIn("bad.txt", self.refuse(1, net, members, "--routes",
+                                              self.file("bad.txt", table.replace("02 :", "99 :"))))
+
     def test_drawing_for_people(self):
         done = self.run_tree(two_level(1, 0, 3), ["h0", "h1", "h2"], "--type", "1", "--builder",
                              "kary", "--width", "2")
