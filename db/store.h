@@ -197,9 +197,9 @@ struct StoredState {
 };
 
 struct EventFilter {
-  int64_t after_id = 0;                           // only later ones
+  int64_t after_id = 0;                                 // only later ones
   std::string kind_prefix{}, object{}, min_severity{};  // empty: any
-  uint32_t limit = 1000;                          // the first so many, by id
+  uint32_t limit = 1000;                                // the first so many, by id
 };
 
 // Thread-safe. Storage failures are UNAVAILABLE (busy, I/O), RESOURCE_EXHAUSTED with "disk full",

@@ -16,7 +16,7 @@ namespace coppice {
 // would equal the one before them are left out (except host, leaf switch and component).
 struct Hierarchy {
   struct Level {
-    std::string name;             // "host", "leaf switch", "pod", "group", "plane", "component"
+    std::string name;  // "host", "leaf switch", "pod", "group", "plane", "component"
     uint32_t group_count = 0;
     std::vector<uint32_t> group;  // [endpoint] group number, 0..group_count-1 by lowest endpoint
   };

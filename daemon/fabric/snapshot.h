@@ -15,7 +15,7 @@ namespace coppice {
 using LinkLoad = std::vector<float>;
 
 struct Snapshot {
-  std::shared_ptr<const Fabric> fabric;        // none of the four is ever null
+  std::shared_ptr<const Fabric> fabric;  // none of the four is ever null
   std::shared_ptr<const Routes> routes;
   std::shared_ptr<const Hierarchy> hierarchy;
   std::shared_ptr<const LinkLoad> load;

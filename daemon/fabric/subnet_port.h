@@ -21,17 +21,17 @@ struct SweepOptions {
 
 // A node that did not answer, however often it was asked.
 struct UnansweredNode {
-  std::string path;     // directed route from the local port: "0,1,17"
-  Guid neighbour;       // node at the other end of the cable
+  std::string path;  // directed route from the local port: "0,1,17"
+  Guid neighbour;    // node at the other end of the cable
   PortNum neighbour_port;
-  std::string what;     // the attribute: "NodeInfo", "LinearForwardingTable block 3"
+  std::string what;  // the attribute: "NodeInfo", "LinearForwardingTable block 3"
 };
 
 struct SweepResult {
-  std::shared_ptr<const Fabric> fabric;             // never null, version 0
-  std::shared_ptr<const ForwardingTables> tables;   // null: not asked for, or the source has none
-  bool has_subnet_manager = true;                   // false: no LIDs are assigned
-  std::vector<UnansweredNode> unanswered;           // empty: the sweep is complete
+  std::shared_ptr<const Fabric> fabric;            // never null, version 0
+  std::shared_ptr<const ForwardingTables> tables;  // null: not asked for, or the source has none
+  bool has_subnet_manager = true;                  // false: no LIDs are assigned
+  std::vector<UnansweredNode> unanswered;          // empty: the sweep is complete
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   absl::Duration elapsed;
 };

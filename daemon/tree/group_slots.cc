@@ -90,8 +90,8 @@ class Arranger {
                          .root_degree = degrees_[inner.first_rank],
                          .label = part});
     }
-    // Of blocks that fit in the same chains the first goes farthest from slot 0: without limits those
-    // that finish earliest, within limits those that leave least room for more children.
+    // Of blocks that fit in the same chains the first goes farthest from slot 0: without limits
+    // those that finish earliest, within limits those that leave least room for more children.
     const bool limited = degree_limit != kNoLimit;
     const auto larger = [limited](const Block& x, const Block& y) {
       if (x.exponent != y.exponent) return x.exponent > y.exponent;
@@ -126,7 +126,8 @@ class Arranger {
       return placement_.PlaceLimited(blocks_, width_, exponent, degree_limit, limit);
     };
     if (root_limit < degree_limit) {
-      if (const std::optional<uint32_t> capped = place(root_limit); capped.has_value()) return capped;
+      if (const std::optional<uint32_t> capped = place(root_limit); capped.has_value())
+        return capped;
     }
     // The least limit for slot 0 that costs no height.
     const std::optional<uint32_t> free = place(degree_limit);

@@ -1,5 +1,6 @@
-// The planner: from a communicator and a snapshot to one tree with its reason. A function of values:
-// no I/O, no clock, no hidden state, so coppice-plan on a file decides what the daemon decides.
+// The planner: from a communicator and a snapshot to one tree with its reason. A function of
+// values: no I/O, no clock, no hidden state, so coppice-plan on a file decides what the daemon
+// decides.
 #ifndef COPPICE_DAEMON_TREE_PLANNER_H_
 #define COPPICE_DAEMON_TREE_PLANNER_H_
 
@@ -21,18 +22,18 @@ namespace coppice {
 struct SwitchCapacity {
   uint32_t entries_total = 0;  // 0: cannot aggregate, only forward
   uint32_t entries_free = 0;
-  uint32_t degree_limit = 0;   // K(v), most children in one tree
+  uint32_t degree_limit = 0;  // K(v), most children in one tree
 };
 
 struct TreeRequest {
-  std::vector<EndpointIndex> members;             // rank order
+  std::vector<EndpointIndex> members;  // rank order
   Operation operation = Operation::kAllreduce;
-  std::vector<SizeShare> sizes = {{8, 1}};        // never empty
-  std::optional<TreeType> type;                   // nullopt: auto
-  std::optional<TreeBuilder> builder;             // nullopt: auto; type I only
-  std::optional<uint32_t> width;                  // wanted k, type I
-  std::optional<uint32_t> nic_degree;             // nullopt: the profile's
-  std::optional<SwitchIndex> root;                // wanted root, type II
+  std::vector<SizeShare> sizes = {{8, 1}};  // never empty
+  std::optional<TreeType> type;             // nullopt: auto
+  std::optional<TreeBuilder> builder;       // nullopt: auto; type I only
+  std::optional<uint32_t> width;            // wanted k, type I
+  std::optional<uint32_t> nic_degree;       // nullopt: the profile's
+  std::optional<SwitchIndex> root;          // wanted root, type II
 };
 
 // Why one candidate was not taken.
@@ -52,8 +53,8 @@ struct FullSwitch {
 
 struct TreePlan {
   AggregationTree tree;
-  std::vector<EdgeCost> edges;          // [node]
-  std::optional<PhysicalTree> physical; // type II
+  std::vector<EdgeCost> edges;           // [node]
+  std::optional<PhysicalTree> physical;  // type II
   Prediction predicted;
   uint32_t height = 0;
   uint32_t radius = 0;

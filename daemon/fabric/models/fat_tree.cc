@@ -4,8 +4,8 @@
 // XGFT(n; k/2,..,k/2,k; 1,k/2,..,k/2), that is 2 (k/2)^n hosts on (2n - 1) (k/2)^(n-1) switches.
 //
 // leaves, spines: two levels. Uplinks are dealt out to the spines leaf after leaf, moved on by one
-// after each round, so that fewer uplinks than spines (pruning) load the spines evenly and yet leave
-// one fabric, and more make parallel links.
+// after each round, so that fewer uplinks than spines (pruning) load the spines evenly and yet
+// leave one fabric, and more make parallel links.
 //
 //     spines    S0   S1   ..          names: leaf L<i>, spine S<i>
 //               | \ / |
