@@ -54,13 +54,21 @@ Json NodesJson(const v1::Tree& tree, const EndpointNames& names) {
   return nodes;
 }
 
-Json PhysicalJson(const v1::Tree& tree, const EndpointNames& names) {
+// A member appears as the lowest rank on its port, as in coppice-plan.
+Json PhysicalJson(const v1::Tree& tree) {
   const v1::PhysicalTree& physical = tree.physical();
+  absl::flat_hash_map<uint64_t, int> rank_of;
+  for (int rank = 0; rank < tree.nodes().endpoints_size(); ++rank) {
+    rank_of.try_emplace(tree.nodes().endpoints(rank), rank);
+  }
   const auto id = [&](int vertex) {
-    const bool is_switch = vertex < static_cast<int>(physical.switch_count());
     const uint64_t guid = physical.guids(vertex);
-    return is_switch ? absl::StrCat("switch:", GuidText(guid))
-                     : absl::StrCat("endpoint:", EndpointName(names, guid));
+    if (vertex < static_cast<int>(physical.switch_count())) {
+      return absl::StrCat("switch:", GuidText(guid));
+    }
+    const auto rank = rank_of.find(guid);
+    return rank != rank_of.end() ? absl::StrCat("rank:", rank->second)
+                                 : absl::StrCat("endpoint:", GuidText(guid));
   };
   Json json = Json::array();
   for (int vertex = 0; vertex < physical.guids_size(); ++vertex) {
@@ -150,7 +158,7 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["routes"] = Word(tree.route_kind());
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
   json["nodes"] = NodesJson(tree, names);
-  if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree, names);
+  if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree);
   out << json.dump(2) << "\n";
 }
 

@@ -79,7 +79,7 @@ TEST(PrintTreeJson, HasTheAgreedShape) {
   EXPECT_TRUE(json["nodes"][4]["parent"].is_null());
   EXPECT_TRUE(json["nodes"][4]["rank"].is_null());
   ASSERT_EQ(json["physical"].size(), 2);
-  EXPECT_EQ(json["physical"][1]["id"], "endpoint:n4/1");
+  EXPECT_EQ(json["physical"][1]["id"], "rank:3");
   EXPECT_EQ(json["physical"][1]["parent"], "switch:00000000000000aa");
 }
 
