@@ -4,6 +4,8 @@
 #define COPPICE_DAEMON_TOOLS_COMMAND_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,6 +25,23 @@ struct CommandOutcome {
 // Each adds one subcommand to `app`. `outcome` must live as long as `app`.
 void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
+
+// Writes `text` to standard output, all of it: a full disk or a closed pipe is an error.
+absl::Status PrintText(absl::string_view text);
+
+// Adds an option whose value is any text but the empty one: an empty value is a shell variable that
+// was never set, and must not pass for an option that was never given.
+CLI::Option* AddText(CLI::App& command, const std::string& name, std::string& value,
+                     const std::string& meaning);
+
+// Adds an option whose value is a whole number from 0 to 4294967295 in decimal digits.
+CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<uint32_t>& value,
+                      const std::string& meaning);
+
+// `text` with a ? for each control character, so that what an error quotes of a file cannot steer a
+// terminal.
+std::string Printable(absl::string_view text);
 
 // Replaces the file `path` by `text`. Status codes as absl::ErrnoToStatus gives them; the message
 // names the file.

@@ -1,7 +1,5 @@
 // coppice-plan fabric: what a fabric is made of, and the same fabric in other formats.
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -120,16 +118,10 @@ absl::Status RunFabric(const FabricOptions& options) {
   }
   const std::shared_ptr<const Hierarchy> hierarchy = DeriveHierarchy(*fabric);
   const FabricSummary summary = Summarise(*fabric);
-  const std::string text =
-      options.json
-          ? absl::StrCat(ToJson(options.spec, *fabric, *hierarchy, summary)
-                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace),
-                         "\n")
-          : ToTable(options.spec, *fabric, *hierarchy, summary);
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return absl::ErrnoToStatus(errno, "standard output");
-  }
-  return absl::OkStatus();
+  if (!options.json) return PrintText(ToTable(options.spec, *fabric, *hierarchy, summary));
+  const nlohmann::json json = ToJson(options.spec, *fabric, *hierarchy, summary);
+  return PrintText(
+      absl::StrCat(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace), "\n"));
 }
 
 std::string ModelHelp() {
@@ -140,24 +132,14 @@ std::string ModelHelp() {
 
 }  // namespace
 
-absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int write_error = errno;
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed) return absl::OkStatus();
-  return absl::ErrnoToStatus(written ? errno : write_error, absl::StrCat("cannot write ", path));
-}
-
 void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome) {
   CLI::App* const command =
       app.add_subcommand("fabric", "Counts, levels, degrees and capacities of a fabric");
   const auto options = std::make_shared<FabricOptions>();
-  command->add_option("--fabric", options->spec, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
+  AddText(*command, "--fabric", options->spec, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
       ->required();
-  command->add_option("--out", options->out, "write the fabric as ibnetdiscover prints it");
-  command->add_option("--ibsim", options->ibsim, "write the fabric as a net file for ibsim");
+  AddText(*command, "--out", options->out, "write the fabric as ibnetdiscover prints it");
+  AddText(*command, "--ibsim", options->ibsim, "write the fabric as a net file for ibsim");
   command->add_flag("--json", options->json, "print JSON");
   command->footer(ModelHelp());
   command->callback([options, &outcome] { outcome.status = RunFabric(*options); });

@@ -11,12 +11,13 @@ int main(int argc, char** argv) {
   coppice::CommandOutcome outcome;
   coppice::RegisterFabricCommand(app, outcome);
   coppice::RegisterTreeCommand(app, outcome);
+  coppice::RegisterTableCommand(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? coppice::kDone : coppice::kWrongUsage;
   }
   if (outcome.status.ok()) return coppice::kDone;
-  std::fprintf(stderr, "coppice-plan: %s\n", outcome.status.ToString().c_str());
+  std::fprintf(stderr, "coppice-plan: %s\n", coppice::Printable(outcome.status.ToString()).c_str());
   return coppice::kRequestFailed;
 }

@@ -1,7 +1,5 @@
 // coppice-plan tree: the tree that the daemon would plan for a communicator, from files alone.
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,13 +9,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tools/command.h"
+#include "daemon/tools/profile_option.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_report.h"
 #include "daemon/tree/planner.h"
@@ -26,22 +24,24 @@ namespace coppice {
 namespace {
 
 constexpr char kFooter[] =
-    "Files (blank lines and lines that begin with # are skipped):\n"
+    "Files (- is standard input; blank lines and lines that begin with # are skipped):\n"
     "  --members        one endpoint a line in rank order: host, host/port or port GUID;\n"
     "                   repeated lines are several ranks on one port\n"
     "  --full-switches  one switch a line: GUID or description\n"
     "  --load           NODE-GUID PORT UTILISATION a line: how busy, 0 to 1, the direction is "
     "that\n"
     "                   leaves that port of that switch or adapter\n"
+    "In --members and --load a blank and # begin a comment.\n"
     "In the JSON's \"physical\", the lowest rank on a port stands for the port.";
+
+constexpr uint32_t kDefaultEntries = 64, kDefaultSwitchDegree = 64;
 
 struct TreeOptions {
   std::string fabric, members, full_switches, root, load;
   std::string operation = "allreduce", type = "auto", builder = "auto";
   std::string profile = "hdr", routes = "shortest";
   std::string bytes = "8";
-  std::optional<uint32_t> width, nic_degree;
-  uint32_t switch_degree = 64, entries = 64;
+  std::optional<uint32_t> width, nic_degree, switch_degree, entries;
   bool json = false;
 };
 
@@ -54,16 +54,6 @@ std::optional<std::vector<SizeShare>> ParseSizes(absl::string_view text) {
     sizes.push_back(share);
   }
   return sizes;
-}
-
-absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {
-  absl::StatusOr<CostProfile> built_in = BuiltInProfile(name);
-  if (built_in.ok()) return built_in;
-  const absl::StatusOr<std::string> text = ReadTextFile(name);
-  if (text.ok()) return ParseProfile(*text, name);
-  if (!absl::IsNotFound(text.status())) return text.status();
-  return absl::NotFoundError(absl::StrCat("--profile ", name, ": neither a file nor one of ",
-                                          absl::StrJoin(BuiltInProfileNames(), ", ")));
 }
 
 absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
@@ -96,8 +86,10 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
 
 absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
                                                          const Fabric& fabric) {
-  std::vector<SwitchCapacity> capacity(fabric.switch_count(),
-                                       {options.entries, options.entries, options.switch_degree});
+  const uint32_t entries = options.entries.value_or(kDefaultEntries);
+  std::vector<SwitchCapacity> capacity(
+      fabric.switch_count(),
+      {entries, entries, options.switch_degree.value_or(kDefaultSwitchDegree)});
   if (options.full_switches.empty()) return capacity;
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
   ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
@@ -135,11 +127,7 @@ absl::Status RunTree(const TreeOptions& options) {
                    LoadCapacity(options, *snapshot.fabric));
   ASSIGN_OR_RETURN(const TreeRequest request, MakeRequest(options, *snapshot.fabric));
   ASSIGN_OR_RETURN(const TreePlan plan, PlanTree(snapshot, profile, capacity, request));
-  const std::string text = options.json ? TreeToJson(snapshot, plan) : TreeToText(snapshot, plan);
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return absl::ErrnoToStatus(errno, "standard output");
-  }
-  return absl::OkStatus();
+  return PrintText(options.json ? TreeToJson(snapshot, plan) : TreeToText(snapshot, plan));
 }
 
 void AddRequestOptions(CLI::App& command, TreeOptions& options) {
@@ -154,23 +142,22 @@ void AddRequestOptions(CLI::App& command, TreeOptions& options) {
       ->check(CLI::IsMember({"auto", "1", "2"}));
   command.add_option("--builder", options.builder, "how a type I tree is built; default auto")
       ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical"}));
-  command.add_option("--width", options.width, "wanted children per node of a type I tree");
-  command.add_option("--root", options.root, "wanted root of a type II tree: GUID or description");
+  AddCount(command, "--width", options.width, "wanted children per node of a type I tree");
+  AddText(command, "--root", options.root, "wanted root of a type II tree: GUID or description");
 }
 
 void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
-  command.add_option("--nic-degree", options.nic_degree,
-                     "most children of a NIC; default the profile's");
-  command.add_option("--switch-degree", options.switch_degree,
-                     "most children of a switch in one tree; default 64");
-  command.add_option("--entries", options.entries, "tree entries of every switch; default 64");
-  command.add_option("--full-switches", options.full_switches, "switches with no free entry");
-  command.add_option("--profile", options.profile,
-                     absl::StrCat("costs: a TOML file or one of ",
-                                  absl::StrJoin(BuiltInProfileNames(), ", "), "; default hdr"));
-  command.add_option("--routes", options.routes,
-                     "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
-  command.add_option("--load", options.load, "utilisation of links");
+  AddCount(command, "--nic-degree", options.nic_degree,
+           "most children of a NIC; default the profile's");
+  AddCount(command, "--switch-degree", options.switch_degree,
+           absl::StrCat("most children of a switch in one tree; default ", kDefaultSwitchDegree));
+  AddCount(command, "--entries", options.entries,
+           absl::StrCat("tree entries of every switch; default ", kDefaultEntries));
+  AddText(command, "--full-switches", options.full_switches, "switches with no free entry");
+  AddProfileOption(command, options.profile);
+  AddText(command, "--routes", options.routes,
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+  AddText(command, "--load", options.load, "utilisation of links");
 }
 
 }  // namespace
@@ -178,9 +165,9 @@ void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome) {
   CLI::App* const command = app.add_subcommand("tree", "The best tree for one communicator");
   const auto options = std::make_shared<TreeOptions>();
-  command->add_option("--fabric", options->fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
+  AddText(*command, "--fabric", options->fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
       ->required();
-  command->add_option("--members", options->members, "endpoints in rank order")->required();
+  AddText(*command, "--members", options->members, "endpoints in rank order")->required();
   AddRequestOptions(*command, *options);
   AddHardwareOptions(*command, *options);
   command->add_flag("--json", options->json, "print JSON");

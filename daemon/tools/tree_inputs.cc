@@ -1,5 +1,6 @@
 #include "daemon/tools/tree_inputs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +29,8 @@ absl::Status AtLine(absl::string_view origin, uint32_t line, const absl::Status&
 // Calls `visit(line)` for each line that says something; its error is given origin and line.
 template <class Visitor>
 absl::Status ForEachLine(absl::string_view text, absl::string_view origin, const Visitor& visit) {
+  constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
+  absl::ConsumePrefix(&text, kByteOrderMark);
   uint32_t number = 0;
   for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
     ++number;
@@ -39,37 +42,68 @@ absl::Status ForEachLine(absl::string_view text, absl::string_view origin, const
   return absl::OkStatus();
 }
 
+// The index that `resolve(fabric, line)` gives for each line that says something.
+template <class Index, class Resolver>
+absl::StatusOr<std::vector<Index>> ReadNames(const Fabric& fabric, absl::string_view text,
+                                             absl::string_view origin, const Resolver& resolve) {
+  std::vector<Index> found;
+  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) -> absl::Status {
+    ASSIGN_OR_RETURN(const Index index, resolve(fabric, line));
+    found.push_back(index);
+    return absl::OkStatus();
+  }));
+  return found;
+}
+
+// A line without the comment that a blank and # begin.
+absl::string_view WithoutComment(absl::string_view line) {
+  for (size_t hash = line.find('#'); hash != absl::string_view::npos;
+       hash = line.find('#', hash + 1)) {
+    if (hash > 0 && absl::ascii_isblank(static_cast<unsigned char>(line[hash - 1]))) {
+      return absl::StripTrailingAsciiWhitespace(line.substr(0, hash));
+    }
+  }
+  return line;
+}
+
+// 16 hex digits, or up to 16 after 0x: ibnetdiscover prints GUIDs in both forms.
 std::optional<Guid> ParseGuid(absl::string_view text) {
-  if (!absl::ConsumePrefix(&text, "0x")) absl::ConsumePrefix(&text, "0X");
+  const bool has_prefix = absl::ConsumePrefix(&text, "0x") || absl::ConsumePrefix(&text, "0X");
+  const bool is_hex = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isxdigit(static_cast<unsigned char>(c));
+  });
   uint64_t value;
-  if (text.size() != 16 || text.front() == '-' || text.front() == '+') return std::nullopt;
+  if (!is_hex || text.size() > 16 || (!has_prefix && text.size() < 16)) return std::nullopt;
   if (!absl::SimpleHexAtoi(text, &value)) return std::nullopt;
   return Guid(value);
 }
 
 absl::StatusOr<ChannelIndex> ChannelLeaving(const Fabric& fabric, Guid node, uint32_t port) {
-  ChannelIndex channel = kNoChannel;
   if (const std::optional<SwitchIndex> s = fabric.FindSwitch(node)) {
-    if (port <= fabric.switch_info(*s).port_count) {
-      channel = fabric.channel_at(*s, PortNum(static_cast<uint8_t>(port)));
+    const uint32_t ports = fabric.switch_info(*s).port_count;
+    if (port <= ports) {
+      const ChannelIndex channel = fabric.channel_at(*s, PortNum(static_cast<uint8_t>(port)));
+      if (channel != kNoChannel) return channel;
     }
-  } else if (port <= 255) {
-    const auto e = fabric.FindEndpoint(node, PortNum(static_cast<uint8_t>(port)));
-    if (e) {
-      const absl::Span<const Channel> cables = fabric.channels(fabric.Vertex(*e));
-      if (!cables.empty()) channel = cables.front().index;
+    return absl::NotFoundError(absl::StrCat("nothing is cabled to port ", port, " of switch ",
+                                            ToString(node), ", which has ", ports, " ports"));
+  }
+  if (port <= UINT8_MAX) {
+    const auto endpoint = fabric.FindEndpoint(node, PortNum(static_cast<uint8_t>(port)));
+    if (endpoint) {
+      const absl::Span<const Channel> cables = fabric.channels(fabric.Vertex(*endpoint));
+      if (!cables.empty()) return cables.front().index;
     }
   }
-  if (channel != kNoChannel) return channel;
-  return absl::NotFoundError(absl::StrCat("nothing is cabled to port ", port, " of node ",
-                                          ToString(node),
-                                          ", or the fabric has no switch or adapter of that GUID"));
+  return absl::NotFoundError(absl::StrCat("the fabric has no switch ", ToString(node),
+                                          " and no adapter of that GUID with a cable in port ",
+                                          port));
 }
 
 absl::Status AddLoad(const Fabric& fabric, absl::string_view line, LinkLoad& load,
                      std::vector<bool>& seen) {
   const std::vector<absl::string_view> words =
-      absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+      absl::StrSplit(WithoutComment(line), absl::ByAnyChar(" \t"), absl::SkipEmpty());
   std::optional<Guid> node;
   uint32_t port = 0;
   float utilisation = 0;
@@ -98,7 +132,8 @@ absl::Status AddLoad(const Fabric& fabric, absl::string_view line, LinkLoad& loa
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   const auto close = [](std::FILE* f) { std::fclose(f); };
-  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
+  std::FILE* const opened = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  const std::unique_ptr<std::FILE, decltype(close)> file(opened, close);
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   std::string text;
   std::string block(size_t{1} << 16, '\0');
@@ -115,19 +150,18 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
 
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin) {
-  std::vector<EndpointIndex> members;
-  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) -> absl::Status {
-    ASSIGN_OR_RETURN(const EndpointIndex member, ResolveEndpoint(fabric, line));
-    members.push_back(member);
-    return absl::OkStatus();
-  }));
+  const auto resolve = [](const Fabric& f, absl::string_view line) {
+    return ResolveEndpoint(f, WithoutComment(line));
+  };
+  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> members,
+                   ReadNames<EndpointIndex>(fabric, text, origin, resolve));
   if (!members.empty()) return members;
   return absl::InvalidArgumentError(
       absl::StrCat(origin, ": no members; write one endpoint on each line"));
 }
 
 absl::StatusOr<SwitchIndex> ResolveSwitch(const Fabric& fabric, absl::string_view name) {
-  if (const std::optional<Guid> guid = ParseGuid(name)) {
+  if (const std::optional<Guid> guid = ParseGuid(absl::StripPrefix(name, "switch:"))) {
     if (const std::optional<SwitchIndex> s = fabric.FindSwitch(*guid)) return *s;
   }
   std::optional<SwitchIndex> found;
@@ -150,13 +184,7 @@ absl::StatusOr<SwitchIndex> ResolveSwitch(const Fabric& fabric, absl::string_vie
 
 absl::StatusOr<std::vector<SwitchIndex>> ReadSwitches(const Fabric& fabric, absl::string_view text,
                                                       absl::string_view origin) {
-  std::vector<SwitchIndex> switches;
-  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) -> absl::Status {
-    ASSIGN_OR_RETURN(const SwitchIndex s, ResolveSwitch(fabric, line));
-    switches.push_back(s);
-    return absl::OkStatus();
-  }));
-  return switches;
+  return ReadNames<SwitchIndex>(fabric, text, origin, ResolveSwitch);
 }
 
 absl::StatusOr<LinkLoad> ReadLinkLoad(const Fabric& fabric, absl::string_view text,

@@ -1,8 +1,9 @@
 // The small text files behind coppice-plan tree: members, full switches and link loads. Each reader
 // takes the text, so that tests need no files, and names `origin` and the line in every error.
 //
-// In all of them blank lines and lines that begin with # are skipped, and blanks around a line are
-// not part of it. Knows nothing of trees.
+// In all of them blank lines and lines that begin with # are skipped, blanks around a line (with
+// them the \r of a Windows file) and a byte order mark are not part of it. In members and loads a
+// blank and # begin a comment; a switch's description may hold both. Knows nothing of trees.
 #ifndef COPPICE_DAEMON_TOOLS_TREE_INPUTS_H_
 #define COPPICE_DAEMON_TOOLS_TREE_INPUTS_H_
 
@@ -16,8 +17,9 @@
 
 namespace coppice {
 
-// The whole file, at most 1 GiB. NOT_FOUND, PERMISSION_DENIED or another code of
-// absl::ErrnoToStatus; INVALID_ARGUMENT: over the limit. The message names the file.
+// The whole file, or standard input if `path` is "-"; at most 1 GiB. NOT_FOUND, PERMISSION_DENIED
+// or another code of absl::ErrnoToStatus; INVALID_ARGUMENT: over the limit. The message names the
+// file.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 // One endpoint a line in rank order, named as endpoint_names.h says. INVALID_ARGUMENT: no member,
@@ -25,7 +27,8 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin);
 
-// A switch by GUID (16 hex digits, with or without 0x) or description. NOT_FOUND: none is named so;
+// A switch by GUID (16 hex digits, or 1 to 16 after 0x), by the ID that a printed tree gives it
+// (switch:GUID) or by description. NOT_FOUND: none is named so;
 // INVALID_ARGUMENT: several are described so.
 absl::StatusOr<SwitchIndex> ResolveSwitch(const Fabric& fabric, absl::string_view name);
 
