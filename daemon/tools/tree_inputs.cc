@@ -151,7 +151,8 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin) {
   const auto resolve = [](const Fabric& f, absl::string_view line) {
-    return ResolveEndpoint(f, WithoutComment(line));
+    const absl::StatusOr<EndpointIndex> whole = ResolveEndpoint(f, line);
+    return whole.ok() ? whole : ResolveEndpoint(f, WithoutComment(line));
   };
   ASSIGN_OR_RETURN(const std::vector<EndpointIndex> members,
                    ReadNames<EndpointIndex>(fabric, text, origin, resolve));

@@ -22,14 +22,15 @@ namespace coppice {
 // file.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
-// One endpoint a line in rank order, named as endpoint_names.h says. INVALID_ARGUMENT: no member,
-// or an ambiguous one; NOT_FOUND: no such endpoint.
+// One endpoint a line in rank order, named as endpoint_names.h says; a host whose name holds a blank
+// and # is found by its whole name. INVALID_ARGUMENT: no member, or an ambiguous one; NOT_FOUND: no
+// such endpoint.
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin);
 
 // A switch by GUID (16 hex digits, or 1 to 16 after 0x), by the ID that a printed tree gives it
-// (switch:GUID) or by description. NOT_FOUND: none is named so;
-// INVALID_ARGUMENT: several are described so.
+// (switch:GUID) or by description. NOT_FOUND: none is named so; INVALID_ARGUMENT: several are
+// described so.
 absl::StatusOr<SwitchIndex> ResolveSwitch(const Fabric& fabric, absl::string_view name);
 
 // One switch a line. Errors as ResolveSwitch.
