@@ -154,6 +154,7 @@ class Fabric final {
   std::optional<EndpointIndex> FindEndpoint(Guid port_guid) const;
   // By adapter (node) GUID and port.
   std::optional<EndpointIndex> FindEndpoint(Guid adapter_guid, PortNum port) const;
+  // The lowest vertex that has this LID: it is unique in its subnet, not in the fabric.
   std::optional<VertexIndex> FindLid(Lid lid) const;
   std::optional<HostIndex> FindHost(absl::string_view name) const;
 

@@ -1,16 +1,13 @@
 #include "daemon/fabric/fabric_builder.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/routes.h"
+#include "daemon/fabric/host_names.h"
+#include "daemon/fabric/topology_text.h"
 
 namespace coppice {
 namespace {
@@ -20,28 +17,18 @@ absl::Status DuplicateNode(Guid guid) {
       absl::StrCat("node ", ToString(guid), " appears twice: node GUIDs must be unique"));
 }
 
+// Most descriptions are plain ASCII: they are not copied.
+void Clean(std::string& description) {
+  const bool plain = std::all_of(description.begin(), description.end(),
+                                 [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (!plain) description = CleanDescription(description);
+}
+
 std::string PortName(Guid node, PortNum port) {
   return absl::StrCat("port ", static_cast<int>(port.value()), " of node ", ToString(node));
 }
 
 }  // namespace
-
-std::pair<absl::string_view, absl::string_view> SplitNodeDescription(
-    absl::string_view description) {
-  static constexpr std::array<absl::string_view, 14> kDevices = {
-      "HCA",  "mlx", "hfi",  "qib",   "ib",    "mthca", "nes",
-      "cxgb", "hns", "bnxt", "irdma", "erdma", "efa",   "rxe"};
-  description = absl::StripAsciiWhitespace(description);
-  const size_t space = description.find_last_of(" \t");
-  if (space == absl::string_view::npos) return {description, {}};
-  const absl::string_view last = description.substr(space + 1);
-  const bool is_device = absl::ascii_isdigit(static_cast<unsigned char>(last.back())) &&
-                         std::any_of(kDevices.begin(), kDevices.end(), [&](absl::string_view d) {
-                           return absl::StartsWith(last, d);
-                         });
-  if (!is_device) return {description, {}};
-  return {absl::StripAsciiWhitespace(description.substr(0, space)), last};
-}
 
 absl::Status FabricBuilder::AddNode(Guid guid, uint32_t index, bool is_switch, uint8_t port_count) {
   const auto node = static_cast<uint32_t>(nodes_.size());
@@ -56,6 +43,7 @@ absl::Status FabricBuilder::AddNode(Guid guid, uint32_t index, bool is_switch, u
 absl::Status FabricBuilder::AddSwitch(SwitchInfo info) {
   RETURN_IF_ERROR(
       AddNode(info.guid, static_cast<uint32_t>(switches_.size()), true, info.port_count));
+  Clean(info.description);
   switches_.push_back(std::move(info));
   return absl::OkStatus();
 }
@@ -63,6 +51,7 @@ absl::Status FabricBuilder::AddSwitch(SwitchInfo info) {
 absl::Status FabricBuilder::AddAdapter(AdapterInfo info) {
   RETURN_IF_ERROR(
       AddNode(info.guid, static_cast<uint32_t>(adapters_.size()), false, info.port_count));
+  Clean(info.description);
   adapters_.push_back(std::move(info));
   return absl::OkStatus();
 }
@@ -171,65 +160,31 @@ std::vector<uint32_t> FabricBuilder::SortNodes(bool switches) const {
   return order;
 }
 
-// Moves the nodes into the fabric in order; node.index becomes their place there.
+// The infos of `order`'s nodes in that order; node.index becomes their place in it.
+template <class Info>
+std::vector<Info> FabricBuilder::InOrder(std::vector<Info> infos,
+                                         const std::vector<uint32_t>& order) {
+  bool sorted = true;
+  for (uint32_t i = 0; i < order.size(); ++i) sorted = sorted && nodes_[order[i]].index == i;
+  if (sorted) {
+    infos.shrink_to_fit();
+    return infos;
+  }
+  std::vector<Info> ordered;
+  ordered.reserve(infos.size());
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    Node& node = nodes_[order[i]];
+    ordered.push_back(std::move(infos[node.index]));
+    node.index = i;
+  }
+  return ordered;
+}
+
 void FabricBuilder::MoveNodes(Fabric& fabric) {
   switch_order_ = SortNodes(true);
   adapter_order_ = SortNodes(false);
-  fabric.switches_.reserve(switches_.size());
-  for (const uint32_t n : switch_order_) {
-    fabric.switches_.push_back(std::move(switches_[nodes_[n].index]));
-    nodes_[n].index = static_cast<uint32_t>(fabric.switches_.size() - 1);
-  }
-  switches_ = {};
-  fabric.adapters_.reserve(adapters_.size());
-  for (const uint32_t n : adapter_order_) {
-    fabric.adapters_.push_back(std::move(adapters_[nodes_[n].index]));
-    nodes_[n].index = static_cast<uint32_t>(fabric.adapters_.size() - 1);
-  }
-  adapters_ = {};
-}
-
-void FabricBuilder::NameHosts(Fabric& fabric) const {
-  struct Named {
-    absl::string_view host, device;
-    uint32_t adapter;
-    bool operator<(const Named& other) const {
-      return std::tie(host, device, adapter) < std::tie(other.host, other.device, other.adapter);
-    }
-  };
-  std::vector<Named> named(fabric.adapters_.size());
-  for (uint32_t i = 0; i < named.size(); ++i) {
-    const auto [host, device] = SplitNodeDescription(fabric.adapters_[i].description);
-    named[i] = {host, device, i};
-  }
-  if (!std::is_sorted(named.begin(), named.end())) std::sort(named.begin(), named.end());
-  // Adapters that cannot be told apart, or have no name at all, are hosts by their GUIDs.
-  std::vector<std::string> own_names(named.size());
-  bool any_own = false;
-  const auto same = [](const Named& x, const Named& y) {
-    return x.host == y.host && x.device == y.device;
-  };
-  for (size_t i = 0; i < named.size(); ++i) {
-    const bool twin = (i > 0 && same(named[i], named[i - 1])) ||
-                      (i + 1 < named.size() && same(named[i], named[i + 1]));
-    if (!twin && !named[i].host.empty()) continue;
-    const std::string guid = ToString(fabric.adapters_[named[i].adapter].guid);
-    own_names[i] = named[i].host.empty() ? guid : absl::StrCat(named[i].host, "#", guid);
-    any_own = true;
-  }
-  if (any_own) {
-    for (size_t i = 0; i < named.size(); ++i) {
-      if (!own_names[i].empty()) named[i].host = own_names[i];
-    }
-    std::sort(named.begin(), named.end());
-  }
-  for (const Named& n : named) {
-    if (fabric.host_names_.empty() || fabric.host_names_.back() != n.host) {
-      fabric.host_names_.emplace_back(n.host);
-    }
-    fabric.adapters_[n.adapter].host =
-        HostIndex(static_cast<uint32_t>(fabric.host_names_.size() - 1));
-  }
+  fabric.switches_ = InOrder(std::move(switches_), switch_order_);
+  fabric.adapters_ = InOrder(std::move(adapters_), adapter_order_);
 }
 
 // One endpoint for every cabled adapter port, by adapter and port; and the rows of each host.
@@ -291,138 +246,15 @@ void FabricBuilder::AddLinks(Fabric& fabric) {
   for (const uint32_t n : adapter_order_) AddLinksOf(n, fabric);
 }
 
-// port_channel_ of switches and uplink_ of endpoints.
-void FabricBuilder::IndexPorts(Fabric& fabric) {
-  fabric.port_begin_.assign(fabric.switch_count() + 1, 0);
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    fabric.port_begin_[s + 1] = fabric.port_begin_[s] + fabric.switches_[s].port_count + 1;
-  }
-  fabric.port_channel_.assign(fabric.port_begin_.back(), kNoChannel);
-  fabric.uplink_.assign(fabric.endpoint_count(), kNoChannel);
-  const auto set = [&](VertexIndex from, PortNum port, VertexIndex to, uint32_t channel) {
-    if (fabric.IsSwitch(from)) {
-      fabric.port_channel_[fabric.port_begin_[from.value()] + port.value()] = ChannelIndex(channel);
-    } else if (fabric.IsSwitch(to)) {
-      fabric.uplink_[from.value() - fabric.switch_count()] = ChannelIndex(channel);
-    }
-  };
-  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
-    const LinkInfo& link = fabric.links_[l];
-    set(link.a, link.a_port, link.b, 2 * l);
-    set(link.b, link.b_port, link.a, 2 * l + 1);
-  }
-}
-
-// Rows of channels by vertex: to switches first, then to endpoints, each by port.
-void FabricBuilder::IndexChannels(Fabric& fabric) {
-  const uint32_t switches = fabric.switch_count(), vertices = fabric.vertex_count();
-  fabric.channel_begin_.assign(vertices + 1, 0);
-  fabric.endpoint_part_.resize(switches);
-  fabric.channels_.reserve(fabric.channel_count());
-  const auto channel = [&](ChannelIndex c) {
-    const LinkInfo& link = fabric.link(Fabric::link_of(c));
-    return (c.value() & 1) == 0 ? Channel{link.b, c, link.a_port, link.b_port}
-                                : Channel{link.a, c, link.b_port, link.a_port};
-  };
-  std::vector<Channel> to_endpoints;
-  for (uint32_t s = 0; s < switches; ++s) {
-    to_endpoints.clear();
-    for (uint32_t at = fabric.port_begin_[s]; at < fabric.port_begin_[s + 1]; ++at) {
-      if (fabric.port_channel_[at] == kNoChannel) continue;
-      const Channel c = channel(fabric.port_channel_[at]);
-      (fabric.IsSwitch(c.to) ? fabric.channels_ : to_endpoints).push_back(c);
-    }
-    fabric.endpoint_part_[s] = static_cast<uint32_t>(fabric.channels_.size());
-    fabric.channels_.insert(fabric.channels_.end(), to_endpoints.begin(), to_endpoints.end());
-    fabric.channel_begin_[s + 1] = static_cast<uint32_t>(fabric.channels_.size());
-  }
-  // Endpoints without a switch are cabled back to back; those links come last.
-  std::vector<ChannelIndex> only(fabric.uplink_);
-  for (uint32_t l = fabric.link_count(); l > 0 && !fabric.IsSwitch(fabric.links_[l - 1].a); --l) {
-    only[fabric.links_[l - 1].a.value() - switches] = ChannelIndex(2 * l - 2);
-    only[fabric.links_[l - 1].b.value() - switches] = ChannelIndex(2 * l - 1);
-  }
-  for (uint32_t v = switches; v < vertices; ++v) {
-    fabric.channels_.push_back(channel(only[v - switches]));
-    fabric.channel_begin_[v + 1] = static_cast<uint32_t>(fabric.channels_.size());
-  }
-}
-
-// Numbers the components of the switches first; an endpoint is in its switch's, and two endpoints
-// back to back, whose vertices come after all switches, are one of their own.
-void FabricBuilder::FindComponents(Fabric& fabric) {
-  constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
-  fabric.component_.assign(fabric.vertex_count(), kUnseen);
-  std::vector<uint32_t> queue;
-  for (uint32_t start = 0; start < fabric.switch_count(); ++start) {
-    if (fabric.component_[start] != kUnseen) continue;
-    fabric.component_[start] = fabric.component_count_;
-    queue.assign(1, start);
-    while (!queue.empty()) {
-      const SwitchIndex s(queue.back());
-      queue.pop_back();
-      for (const Channel& c : fabric.switch_channels(s)) {
-        if (fabric.component_[c.to.value()] != kUnseen) continue;
-        fabric.component_[c.to.value()] = fabric.component_count_;
-        queue.push_back(c.to.value());
-      }
-    }
-    ++fabric.component_count_;
-  }
-  for (uint32_t v = fabric.switch_count(); v < fabric.vertex_count(); ++v) {
-    const VertexIndex far = fabric.channels(VertexIndex(v)).front().to;
-    const uint32_t known = fabric.component_[far.value()];
-    fabric.component_[v] = known != kUnseen ? known : fabric.component_count_++;
-  }
-}
-
-absl::Status FabricBuilder::IndexNames(Fabric& fabric) {
-  fabric.by_port_guid_.resize(fabric.endpoint_count());
-  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) fabric.by_port_guid_[e] = EndpointIndex(e);
-  const auto by_guid = [&](EndpointIndex x, EndpointIndex y) {
-    return fabric.endpoint(x).port_guid < fabric.endpoint(y).port_guid;
-  };
-  if (!std::is_sorted(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(), by_guid)) {
-    std::sort(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(), by_guid);
-  }
-  for (size_t i = 1; i < fabric.by_port_guid_.size(); ++i) {
-    const EndpointInfo& e = fabric.endpoint(fabric.by_port_guid_[i]);
-    const EndpointInfo& before = fabric.endpoint(fabric.by_port_guid_[i - 1]);
-    if (e.port_guid == before.port_guid) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("port GUID ", ToString(e.port_guid), " appears twice: on ",
-                       PortName(fabric.adapter(before.adapter).guid, before.port), " and on ",
-                       PortName(fabric.adapter(e.adapter).guid, e.port)));
-    }
-  }
-  for (uint32_t i = 0; i < fabric.vertex_count(); ++i) {
-    const VertexIndex v(i);
-    const uint16_t lid = fabric.lid(v).value();
-    if (lid == 0) continue;
-    if (lid >= fabric.by_lid_.size()) fabric.by_lid_.resize(lid + 1, Fabric::kNoVertex);
-    if (const VertexIndex other = fabric.by_lid_[lid];
-        other != Fabric::kNoVertex && fabric.component(other) == fabric.component(v)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("LID ", static_cast<int>(lid), " appears twice in one subnet: on ",
-                       Describe(fabric, other), " and on ", Describe(fabric, v)));
-    }
-    fabric.by_lid_[lid] = v;
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::shared_ptr<const Fabric>> FabricBuilder::Build() {
   auto fabric = std::shared_ptr<Fabric>(new Fabric);
   by_guid_ = {};
   MoveNodes(*fabric);
-  NameHosts(*fabric);
+  fabric->host_names_ = NameHosts(fabric->adapters_);
   AddEndpoints(*fabric);
   AddLinks(*fabric);
   *this = FabricBuilder();
-  IndexPorts(*fabric);
-  IndexChannels(*fabric);
-  FindComponents(*fabric);
-  RETURN_IF_ERROR(IndexNames(*fabric));
+  RETURN_IF_ERROR(IndexFabric(*fabric));
   return fabric;
 }
 

@@ -1,5 +1,7 @@
 // Collects nodes and cables in any order and makes a Fabric of them, checking everything that a
-// reader of a foreign file or of a live subnet must not be trusted with.
+// reader of a foreign file or of a live subnet must not be trusted with. Descriptions are cleaned
+// of control characters and of bytes that are no UTF-8: nodes with uninitialised memory in their
+// NodeDescription exist.
 #ifndef COPPICE_DAEMON_FABRIC_FABRIC_BUILDER_H_
 #define COPPICE_DAEMON_FABRIC_FABRIC_BUILDER_H_
 
@@ -49,11 +51,7 @@ class FabricBuilder {
 
   // Sorts, indexes and checks the whole: duplicate port GUIDs and LIDs are errors, an empty fabric
   // is legal. O(n log n). The builder is empty afterwards.
-  //
-  // Hosts: adapters whose descriptions are "HOST DEVICE" with equal HOST and different DEVICE are
-  // one host named HOST; two adapters that give the same HOST and DEVICE are two hosts, named
-  // HOST#GUID each, because a duplicate description must not merge two machines. A description
-  // without a device part names its host alone; an empty one names it by the adapter's GUID.
+  // Hosts: host_names.h.
   absl::StatusOr<std::shared_ptr<const Fabric>> Build();
 
  private:
@@ -87,16 +85,20 @@ class FabricBuilder {
     return cabled_[nodes_[node].first_port + port.value() - 1];
   }
   std::vector<uint32_t> SortNodes(bool switches) const;
+  template <class Info>
+  std::vector<Info> InOrder(std::vector<Info> infos, const std::vector<uint32_t>& order);
   void MoveNodes(Fabric& fabric);
-  void NameHosts(Fabric& fabric) const;
   void AddEndpoints(Fabric& fabric);
   void AddLinks(Fabric& fabric);
   void AddLinksOf(uint32_t node, Fabric& fabric);
   VertexIndex VertexOf(const Fabric& fabric, uint32_t node, PortNum port) const;
+  // fabric_index.cc
+  static absl::Status IndexFabric(Fabric& fabric);
   static void IndexPorts(Fabric& fabric);
   static void IndexChannels(Fabric& fabric);
   static void FindComponents(Fabric& fabric);
-  static absl::Status IndexNames(Fabric& fabric);
+  static absl::Status IndexPortGuids(Fabric& fabric);
+  static absl::Status IndexLids(Fabric& fabric);
 
   absl::flat_hash_map<Guid, uint32_t> by_guid_;  // into nodes_
   std::vector<Node> nodes_;
@@ -108,12 +110,6 @@ class FabricBuilder {
   // While building: nodes in GUID order, and [adapter][port - 1] -> endpoint.
   std::vector<uint32_t> switch_order_, adapter_order_, endpoint_at_;
 };
-
-// Splits a NodeDescription into host and device: "node17 mlx5_0" -> {"node17", "mlx5_0"},
-// "bonobo020 HCA-1" -> {"bonobo020", "HCA-1"}, "node17" -> {"node17", ""}. A last word counts as a
-// device if it starts with HCA, mlx, hfi, qib, ib, mthca, nes, cxgb, hns, bnxt, irdma, erdma, efa
-// or rxe, and ends in a digit.
-std::pair<absl::string_view, absl::string_view> SplitNodeDescription(absl::string_view description);
 
 }  // namespace coppice
 

@@ -164,7 +164,11 @@ absl::Status CheckHosts(const Fabric& fabric) {
 absl::Status CheckLids(const Fabric& fabric) {
   for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
     const Lid lid = fabric.lid(VertexIndex(v));
-    if (lid.value() != 0 && fabric.FindLid(lid) != VertexIndex(v)) {
+    if (lid.value() == 0) continue;
+    const auto found = fabric.FindLid(lid);
+    const bool in_lower_subnet = found && *found < VertexIndex(v) && fabric.lid(*found) == lid &&
+                                 fabric.component(*found) != fabric.component(VertexIndex(v));
+    if (found != VertexIndex(v) && !in_lower_subnet) {
       return Broken(fabric, VertexIndex(v), "not found by its LID");
     }
   }

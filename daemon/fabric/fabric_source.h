@@ -12,13 +12,11 @@
 
 namespace coppice {
 
-// The largest file read, 1 GiB: about ten times a fabric of 131,072 endpoints.
-inline constexpr uint64_t kMaxFabricFileBytes = uint64_t{1} << 30;
-
 // Loads `spec`:
 //   file:PATH          ibnetdiscover's text in either form or an ibsim net file, told apart by
 //                      content
 //   model:NAME(ARGS)   a generated fabric (models/model.h)
+// A file is read in blocks: loading takes less than twice the memory of the fabric.
 // INVALID_ARGUMENT: neither of the two, a malformed text or a file over the limit, naming the
 // object; NOT_FOUND: no such file; PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
 absl::StatusOr<std::shared_ptr<const Fabric>> LoadFabric(absl::string_view spec);

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/topology_assembler.h"
@@ -12,27 +11,19 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMaxPorts =
-    254;  // IBA vol. 1, 14.2.5.3 NodeInfo: NumPorts has 8 bits, 255 is reserved
-constexpr uint32_t kMaxLid = 0xBFFF;  // IBA vol. 1, 4.1.3: the last unicast LID
-
-// A name as a message may quote it: an absurdly long line must not make an absurdly long message.
-absl::string_view Excerpt(absl::string_view text) { return text.substr(0, 80); }
-
 class Reader {
  public:
-  Reader(absl::string_view text, absl::string_view origin) : lines_(text), assembler_(origin) {}
+  explicit Reader(TopologyLines& lines) : lines_(lines), assembler_(lines.origin()) {}
 
   absl::StatusOr<std::shared_ptr<const Fabric>> Read() {
     absl::string_view line;
     while (lines_.Next(&line)) RETURN_IF_ERROR(ReadLine(line));
+    RETURN_IF_ERROR(lines_.status());
     return assembler_.Finish();
   }
 
  private:
-  absl::Status Error(absl::string_view what) const {
-    return assembler_.Error(lines_.number(), what);
-  }
+  absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
   absl::Status ReadLine(absl::string_view line);
   absl::Status ReadAssignment(absl::string_view line);
   absl::Status ReadHeader(absl::string_view line);
@@ -41,14 +32,14 @@ class Reader {
   absl::Status ReadPortComment(absl::string_view comment, PortLine& port);
   absl::Status ReadRate(absl::string_view word, PortLine& port);
 
-  LineSplitter lines_;
+  TopologyLines& lines_;
   TopologyAssembler assembler_;
   // What the lines before a header said of the node to come.
   uint32_t vendor_id_ = 0;
   uint16_t device_id_ = 0;
   Guid stated_guid_;
   // Neighbouring lines mostly have equal rates: the last word read and its meaning.
-  absl::string_view rate_word_;
+  std::string rate_word_;
   LinkRate rate_;
   bool has_rates_ = false;  // some port line had LIDs and a rate, so all should
 };
@@ -86,25 +77,12 @@ absl::Status Reader::ReadAssignment(absl::string_view line) {
 
 // TYPE PORTS "NAME" [# COMMENT]
 absl::Status Reader::ReadHeader(absl::string_view line) {
-  LineCursor cursor(line);
-  const absl::string_view type = cursor.Word();
-  if (type != "Switch" && type != "Ca" && type != "Rt") {
-    return Error(
-        absl::StrCat("neither a node header (Switch, Ca, Rt) nor a port line: ", Excerpt(line)));
-  }
-  uint32_t ports = 0;
-  absl::string_view name;
-  cursor.SkipBlanks();
-  if (!cursor.Decimal(kMaxPorts, &ports) || ports == 0) {
-    return Error(absl::StrCat("the number of ports must be 1 to ", kMaxPorts, ": ", Excerpt(line)));
-  }
-  cursor.SkipBlanks();
-  if (!cursor.Skip('"') || !cursor.Until('"', &name)) {
-    return Error(absl::StrCat("expected TYPE PORTS \"NAME\": ", Excerpt(line)));
-  }
-  const std::optional<Guid> guid = GuidOfNodeName(name);
+  const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Ca", "Rt"});
+  if (!header.ok()) return Error(header.status().message());
+  const absl::string_view comment = header->rest;
+  const std::optional<Guid> guid = GuidOfNodeName(header->name);
   if (!guid) {
-    return Error(absl::StrCat("node name \"", Excerpt(name),
+    return Error(absl::StrCat("node name \"", Excerpt(header->name),
                               "\" is not S-, H- or R- and 16 hexadecimal digits"));
   }
   if (stated_guid_ != Guid() && stated_guid_ != *guid) {
@@ -112,22 +90,19 @@ absl::Status Reader::ReadHeader(absl::string_view line) {
                               ToString(stated_guid_)));
   }
   stated_guid_ = Guid();
-  cursor.SkipBlanks();
-  const absl::string_view comment = cursor.rest();
-  if (type == "Switch") {
-    SwitchInfo info{*guid, Lid(), static_cast<uint8_t>(ports), device_id_, vendor_id_, {}};
+  if (header->type == "Switch") {
+    SwitchInfo info{*guid, Lid(), header->ports, device_id_, vendor_id_, {}};
     RETURN_IF_ERROR(ReadSwitchComment(comment, info));
     return assembler_.StartSwitch(std::move(info), lines_.number());
   }
   AdapterInfo info;
   info.guid = *guid;
-  info.kind = type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-  info.port_count = static_cast<uint8_t>(ports);
+  info.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
+  info.port_count = header->ports;
   info.device_id = device_id_;
   info.vendor_id = vendor_id_;
   const size_t first = comment.find('"'), last = comment.rfind('"');
-  if (first < last)
-    info.description = CleanDescription(comment.substr(first + 1, last - first - 1));
+  if (first < last) info.description = std::string(comment.substr(first + 1, last - first - 1));
   return assembler_.StartAdapter(std::move(info), lines_.number());
 }
 
@@ -140,14 +115,14 @@ absl::Status Reader::ReadSwitchComment(absl::string_view comment, SwitchInfo& in
   uint32_t lid = 0, lmc = 0;
   const bool is_ours =
       first < last && (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
-  if (!is_ours || !cursor.Decimal(kMaxLid, &lid) || !cursor.Skip(" lmc ") ||
+  if (!is_ours || !cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
       !cursor.Decimal(7, &lmc)) {
     return Error(
         absl::StrCat("switch ", ToString(info.guid),
                      ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
                      Excerpt(comment)));
   }
-  info.description = CleanDescription(comment.substr(first + 1, last - first - 1));
+  info.description = std::string(comment.substr(first + 1, last - first - 1));
   info.lid = Lid(static_cast<uint16_t>(lid));
   return absl::OkStatus();
 }
@@ -174,8 +149,8 @@ absl::Status Reader::ReadPort(absl::string_view line) {
       !SkipExternalPort(cursor) || !guid_in_brackets(&port_guid) || !cursor.Skip('"') ||
       !cursor.Until('"', &name) || !cursor.Skip('[') || !cursor.Decimal(255, &remote_port) ||
       !cursor.Skip(']') || !SkipExternalPort(cursor) || !guid_in_brackets(&remote_port_guid)) {
-    return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxPorts, ": ",
-                              Excerpt(line)));
+    return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
+                              ": ", Excerpt(line)));
   }
   const std::optional<Guid> remote = GuidOfNodeName(name);
   if (!remote) {
@@ -203,8 +178,10 @@ absl::Status Reader::ReadPortComment(absl::string_view comment, PortLine& port) 
   cursor.SkipBlanks();
   uint32_t lid = 0, lmc = 0, remote_lid = 0;
   if (cursor.Skip("lid ")) {
-    if (!cursor.Decimal(kMaxLid, &lid) || !cursor.Skip(" lmc ") || !cursor.Decimal(7, &lmc)) {
-      return Error(absl::StrCat("expected lid LID lmc LMC: ", Excerpt(comment)));
+    if (!cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
+        !cursor.Decimal(7, &lmc)) {
+      return Error(absl::StrCat("expected lid LID lmc LMC, up to ", kMaxUnicastLid, " and 7, got ",
+                                Excerpt(comment)));
     }
     port.lid = Lid(static_cast<uint16_t>(lid));
     port.lmc = static_cast<uint8_t>(lmc);
@@ -217,18 +194,17 @@ absl::Status Reader::ReadPortComment(absl::string_view comment, PortLine& port) 
   const size_t last = rest.rfind('"');
   LineCursor tail(last == absl::string_view::npos ? absl::string_view() : rest.substr(last + 1));
   if (!cursor.LooksAt('"') || last == 0 || !tail.Skip(" lid ") ||
-      !tail.Decimal(kMaxLid, &remote_lid)) {
-    return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE, got ", Excerpt(rest),
-                              ": is the file cut off?"));
+      !tail.Decimal(kMaxUnicastLid, &remote_lid)) {
+    return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE with a LID up to ",
+                              kMaxUnicastLid, ", got ", Excerpt(rest), ": is the file cut off?"));
   }
   has_rates_ = true;
   RETURN_IF_ERROR(ReadRate(tail.Word(), port));
   tail.SkipBlanks();
-  if (tail.Skip("capacity ") &&
-      (!absl::SimpleAtof(tail.Word(), &port.capacity_gbps) || !(port.capacity_gbps > 0) ||
-       port.capacity_gbps > 1e9F || tail.Word() != "Gb/s")) {
-    return Error(absl::StrCat("expected capacity NUMBER Gb/s: ", Excerpt(comment)));
-  }
+  if (!tail.Skip("capacity ")) return absl::OkStatus();
+  const std::optional<float> capacity = ParseCapacity(tail);
+  if (!capacity) return Error(absl::StrCat("expected capacity NUMBER Gb/s: ", Excerpt(comment)));
+  port.capacity_gbps = *capacity;
   return absl::OkStatus();
 }
 
@@ -240,7 +216,7 @@ absl::Status Reader::ReadRate(absl::string_view word, PortLine& port) {
                                 "\" is no link rate such as 4xQDR: is the file "
                                 "cut off?"));
     }
-    rate_word_ = word;
+    rate_word_ = std::string(word);
     rate_ = *rate;
   }
   port.rate = rate_;
@@ -249,19 +225,8 @@ absl::Status Reader::ReadRate(absl::string_view word, PortLine& port) {
 
 }  // namespace
 
-bool IsChatter(absl::string_view line) {
-  LineCursor cursor(line);
-  cursor.SkipBlanks();
-  if (cursor.AtEnd() || cursor.LooksAt('#')) return true;
-  for (const absl::string_view word : {"DR path ", "ibwarn:", "src/", "Chassis ", "Hostname:"}) {
-    if (cursor.Skip(word)) return true;
-  }
-  return false;
-}
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(absl::string_view text,
-                                                                absl::string_view origin) {
-  return Reader(text, origin).Read();
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines) {
+  return Reader(lines).Read();
 }
 
 }  // namespace coppice

@@ -1,15 +1,15 @@
 // Reads the two texts that ibnetdiscover prints: its default form, and the report of -p. Both may
 // carry the tool's chatter ("DR path ...", "ibwarn: ...") in front and in between.
 //
-// Must not touch files or guess: whatever is not understood is an error with its line.
+// Must not guess: whatever is not understood is an error with its line.
 #ifndef COPPICE_DAEMON_FABRIC_IBNETDISCOVER_READER_H_
 #define COPPICE_DAEMON_FABRIC_IBNETDISCOVER_READER_H_
 
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 
@@ -22,9 +22,8 @@ namespace coppice {
 //
 // also with -f and -g, and with our own "capacity 192 Gb/s" behind a rate that names none. Comments
 // may be missing: then LIDs are 0, rates unknown, descriptions empty. Every cable must be stated at
-// both ends. `origin` names the text in messages. INVALID_ARGUMENT: origin, line and object.
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(absl::string_view text,
-                                                                absl::string_view origin);
+// both ends. INVALID_ARGUMENT: origin, line and object; else what `lines` cannot read.
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines);
 
 // The report of -p, one line a port:
 //
@@ -34,11 +33,7 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(absl::string_vie
 // It names ports only, so: a node has as many ports as its highest line; an adapter's GUID is its
 // port GUID less the port number, as vendors number them, and the port GUID itself where that
 // would merge adapters with different descriptions. Errors as above.
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(absl::string_view text,
-                                                                     absl::string_view origin);
-
-// True if `line` says nothing about the fabric: blank, a comment, or chatter of the tools.
-bool IsChatter(absl::string_view line);
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines);
 
 }  // namespace coppice
 

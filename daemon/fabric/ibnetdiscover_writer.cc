@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/topology_text.h"
 
@@ -100,17 +99,7 @@ void Writer::WriteRemote(const Channel& channel) {
 }
 
 void Writer::WriteRate(const LinkInfo& link) {
-  const LinkRate rate = link.rate;
-  if (rate.lanes == 0) {
-    absl::StrAppend(&out_, "??");
-  } else {
-    absl::StrAppend(&out_, static_cast<int>(rate.lanes), "x");
-  }
-  absl::StrAppend(&out_, rate.speed == LaneSpeed::kUnknown ? "???" : ToString(rate.speed));
-  if (link.capacity_gbps != static_cast<float>(DataRateGbps(rate))) {
-    absl::StrAppendFormat(&out_, " capacity %.9g Gb/s", link.capacity_gbps);
-  }
-  absl::StrAppend(&out_, "\n");
+  absl::StrAppend(&out_, FormatLinkRate(link.rate, link.capacity_gbps), "\n");
 }
 
 void Writer::WriteAdapter(const AdapterInfo& adapter) {

@@ -1,46 +1,52 @@
 #include "daemon/fabric/ibsim_net_reader.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibnetdiscover_reader.h"
 #include "daemon/fabric/topology_assembler.h"
 #include "daemon/fabric/topology_text.h"
 
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMaxPorts = 254;   // IBA vol. 1, 14.2.5.3 NodeInfo
-constexpr uint32_t kMaxLid = 0xBFFF;  // IBA vol. 1, 4.1.3
 constexpr uint64_t kFirstSwitchGuid = 0x200000, kFirstAdapterGuid = 0x100000;  // ibsim sim_net.c
-constexpr uint32_t kWidth4x = 2, kSpeedSdr = 1;                                // ibsim's defaults
+constexpr uint8_t kWidth4x = 2, kSpeedSdr = 1;                                 // its defaults
 
-absl::string_view Excerpt(absl::string_view text) { return text.substr(0, 80); }
+constexpr uint32_t kNone = 0xffffffff;
 
 // What a port enables, as the bit masks of PortInfo (IBA vol. 1, 14.2.5.6).
 struct Enabled {
-  uint32_t widths = kWidth4x, speeds = kSpeedSdr;
+  uint8_t widths = kWidth4x, speeds = kSpeedSdr;
 };
 
+// One end of a cable, as a port line states it.
 struct Cable {
-  PortLine port;
-  std::string remote;
+  uint32_t line = 0;
+  uint32_t remote = 0;  // names_
+  Lid lid;
+  LinkRate rate;
+  PortNum port, remote_port;
+  uint8_t lmc = 0;
+  bool has_rate = false;  // its comment states one, if only as unknown
   Enabled enabled;
+  float capacity_gbps = 0;
 };
 
 struct Node {
-  std::string name;
+  uint32_t name = 0;  // names_
   uint32_t line = 0;
+  uint32_t first_cable = 0;  // into cables_; the next node's is the end
   bool is_switch = false;
-  SwitchInfo info;  // `info` serves adapters, too
   AdapterKind kind = AdapterKind::kChannelAdapter;
-  std::vector<Cable> cables;
+  SwitchInfo info;  // serves adapters, too
 };
 
 // The rate that two ports agree on: the widest and fastest that both enable.
@@ -60,19 +66,18 @@ LinkRate Negotiate(const Enabled& a, const Enabled& b) {
 
 class Reader {
  public:
-  Reader(absl::string_view text, absl::string_view origin) : lines_(text), assembler_(origin) {}
+  explicit Reader(TopologyLines& lines) : lines_(lines) {}
 
-  absl::StatusOr<std::shared_ptr<const Fabric>> Read() {
+  // Hands all nodes and cables to the assembler.
+  absl::Status Read(TopologyAssembler& assembler) {
     absl::string_view line;
     while (lines_.Next(&line)) RETURN_IF_ERROR(ReadLine(line));
-    RETURN_IF_ERROR(Assemble());
-    return assembler_.Finish();
+    RETURN_IF_ERROR(lines_.status());
+    return Assemble(assembler);
   }
 
  private:
-  absl::Status Error(absl::string_view what) const {
-    return assembler_.Error(lines_.number(), what);
-  }
+  absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
   absl::Status ReadLine(absl::string_view line);
   absl::Status ReadSetting(absl::string_view line);
   absl::Status ReadModule(absl::string_view line);
@@ -80,15 +85,14 @@ class Reader {
   absl::Status ReadComment(absl::string_view comment, Node& node);
   absl::Status ReadPort(absl::string_view line);
   absl::Status ReadOptions(LineCursor cursor, Cable& cable);
-  absl::Status Assemble();
-  std::string FullName(absl::string_view name) const {
-    if (module_.empty() || name.find('#') != absl::string_view::npos) return std::string(name);
-    return absl::StrCat(module_, "#", name);
-  }
+  absl::Status Assemble(TopologyAssembler& assembler);
+  absl::Status AssembleCable(const Cable& cable, TopologyAssembler& assembler) const;
+  uint32_t NameNumber(absl::string_view name);
+  const std::string& Name(uint32_t name) const { return *names_[name]; }
+  absl::Span<const Cable> CablesOf(uint32_t node) const;
   const Cable* Peer(const Cable& cable) const;
 
-  LineSplitter lines_;
-  TopologyAssembler assembler_;
+  TopologyLines& lines_;
   std::string module_;
   uint16_t device_id_ = 0;
   Enabled enabled_;
@@ -96,8 +100,26 @@ class Reader {
   uint64_t next_guid_[3] = {kFirstSwitchGuid, kFirstAdapterGuid, 0};
   uint64_t base_guid_[3] = {kFirstSwitchGuid, kFirstAdapterGuid, 0};
   std::vector<Node> nodes_;
-  absl::flat_hash_map<std::string, uint32_t> index_;  // by full name
+  std::vector<Cable> cables_;  // by node
+  // Full names, which most lines repeat, by number and back; and their nodes, or kNone.
+  absl::node_hash_map<std::string, uint32_t> name_numbers_;
+  std::vector<const std::string*> names_;
+  std::vector<uint32_t> node_of_name_;
 };
+
+uint32_t Reader::NameNumber(absl::string_view name) {
+  std::string with_module;
+  if (!module_.empty() && name.find('#') == absl::string_view::npos) {
+    with_module = absl::StrCat(module_, "#", name);
+    name = with_module;
+  }
+  const auto [it, is_new] = name_numbers_.try_emplace(name, static_cast<uint32_t>(names_.size()));
+  if (is_new) {
+    names_.push_back(&it->first);
+    node_of_name_.push_back(kNone);
+  }
+  return it->second;
+}
 
 absl::Status Reader::ReadLine(absl::string_view line) {
   if (IsChatter(line)) return absl::OkStatus();
@@ -145,9 +167,9 @@ absl::Status Reader::ReadSetting(absl::string_view line) {
   } else if (key == "devid" && value <= 0xFFFF) {
     device_id_ = static_cast<uint16_t>(value);
   } else if (key == "width" && value >= 1 && value <= 15) {
-    enabled_.widths = static_cast<uint32_t>(value);
+    enabled_.widths = static_cast<uint8_t>(value);
   } else if (key == "speed" && value >= 1 && value <= 7) {
-    enabled_.speeds = static_cast<uint32_t>(value);
+    enabled_.speeds = static_cast<uint8_t>(value);
   } else if (key != "vendid" && key != "sysimgguid") {
     return Error(absl::StrCat("unknown setting, or value out of range: ", Excerpt(line)));
   }
@@ -156,39 +178,29 @@ absl::Status Reader::ReadSetting(absl::string_view line) {
 
 // TYPE PORTS "NAME" [# "DESCRIPTION" ...]
 absl::Status Reader::ReadHeader(absl::string_view line) {
-  LineCursor cursor(line);
-  const absl::string_view type = cursor.Word();
+  const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Hca", "Ca", "Rt"});
+  if (!header.ok()) return Error(header.status().message());
+  if (header->name.empty()) return Error(absl::StrCat("the node has no name: ", Excerpt(line)));
   Node node;
   node.line = lines_.number();
-  node.is_switch = type == "Switch";
-  node.kind = type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-  if (!node.is_switch && type != "Hca" && type != "Ca" && type != "Rt") {
-    return Error(absl::StrCat("neither a node header (Switch, Hca, Ca, Rt) nor a port line: ",
-                              Excerpt(line)));
-  }
-  uint32_t ports = 0;
-  absl::string_view name;
-  cursor.SkipBlanks();
-  if (!cursor.Decimal(kMaxPorts, &ports) || ports == 0) {
-    return Error(absl::StrCat("the number of ports must be 1 to ", kMaxPorts, ": ", Excerpt(line)));
-  }
-  cursor.SkipBlanks();
-  if (!cursor.Skip('"') || !cursor.Until('"', &name) || name.empty()) {
-    return Error(absl::StrCat("expected TYPE PORTS \"NAME\": ", Excerpt(line)));
-  }
-  node.name = FullName(name);
+  node.first_cable = static_cast<uint32_t>(cables_.size());
+  node.is_switch = header->type == "Switch";
+  node.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
+  node.name = NameNumber(header->name);
   node.info.device_id = device_id_;
-  node.info.port_count = static_cast<uint8_t>(ports);
-  node.info.description = node.name;
+  node.info.port_count = header->ports;
+  node.info.description = Name(node.name);
   uint64_t& next = next_guid_[node.is_switch ? 0 : node.kind == AdapterKind::kRouter ? 2 : 1];
   node.info.guid = Guid(next);
-  next += node.is_switch ? 1 : ports + 1;
-  RETURN_IF_ERROR(ReadComment(cursor.rest(), node));
-  const auto [it, is_new] = index_.try_emplace(node.name, static_cast<uint32_t>(nodes_.size()));
-  if (!is_new) {
-    return Error(absl::StrCat("node \"", Excerpt(node.name), "\" appears twice, first in line ",
-                              nodes_[it->second].line));
+  next += node.is_switch ? 1 : header->ports + 1;
+  RETURN_IF_ERROR(ReadComment(header->rest, node));
+  uint32_t& known = node_of_name_[node.name];
+  if (known != kNone) {
+    return Error(absl::StrCat("node \"", Excerpt(Name(node.name)),
+                              "\" appears twice, first in line ", nodes_[known].line,
+                              ": rename one of them"));
   }
+  known = static_cast<uint32_t>(nodes_.size());
   nodes_.push_back(std::move(node));
   return absl::OkStatus();
 }
@@ -202,12 +214,12 @@ absl::Status Reader::ReadComment(absl::string_view comment, Node& node) {
   if (!cursor.Until('"', &description)) {
     return Error(absl::StrCat("the description has no closing quote: ", Excerpt(comment)));
   }
-  if (!description.empty()) node.info.description = CleanDescription(description);
+  if (!description.empty()) node.info.description = std::string(description);
   cursor.SkipBlanks();
   uint32_t lid = 0;
   if (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid ")) {
-    if (!cursor.Decimal(kMaxLid, &lid)) {
-      return Error(absl::StrCat("expected a LID up to ", kMaxLid, ": ", Excerpt(comment)));
+    if (!cursor.Decimal(kMaxUnicastLid, &lid)) {
+      return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment)));
     }
     node.info.lid = Lid(static_cast<uint16_t>(lid));
   }
@@ -230,41 +242,46 @@ absl::Status Reader::ReadPort(absl::string_view line) {
     well_formed = cursor.Decimal(255, &remote_port) && cursor.Skip(']');
   }
   if (!well_formed) {
-    return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxPorts, ": ",
-                              Excerpt(line)));
+    return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
+                              ": ", Excerpt(line)));
   }
   Cable cable;
-  cable.port.line = lines_.number();
-  cable.port.port = PortNum(static_cast<uint8_t>(port));
-  cable.port.remote_port = PortNum(static_cast<uint8_t>(remote_port));
-  cable.remote = FullName(name);
+  cable.line = lines_.number();
+  cable.port = PortNum(static_cast<uint8_t>(port));
+  cable.remote_port = PortNum(static_cast<uint8_t>(remote_port));
+  cable.remote = NameNumber(name);
   cable.enabled = enabled_;
   RETURN_IF_ERROR(ReadOptions(cursor, cable));
-  nodes_.back().cables.push_back(std::move(cable));
+  cables_.push_back(cable);
   return absl::OkStatus();
 }
 
-// w=2 s=4 # lid 5 lmc 0 4xHDR
+// w=2 s=4 # lid 5 lmc 0 4xHDR capacity 192 Gb/s
 absl::Status Reader::ReadOptions(LineCursor cursor, Cable& cable) {
   for (absl::string_view word = cursor.Word(); !word.empty(); word = cursor.Word()) {
     uint32_t value = 0;
     LineCursor number(word.substr(std::min<size_t>(2, word.size())));
     if (absl::StartsWith(word, "w=") && number.Decimal(15, &value) && value > 0) {
-      cable.enabled.widths = value;
+      cable.enabled.widths = static_cast<uint8_t>(value);
     } else if (absl::StartsWith(word, "s=") && number.Decimal(7, &value) && value > 0) {
-      cable.enabled.speeds = value;
+      cable.enabled.speeds = static_cast<uint8_t>(value);
     } else if (word == "lid") {
-      if (!absl::SimpleAtoi(cursor.Word(), &value) || value > kMaxLid) {
-        return Error(absl::StrCat("expected a LID up to ", kMaxLid));
+      if (!absl::SimpleAtoi(cursor.Word(), &value) || value > kMaxUnicastLid) {
+        return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid));
       }
-      if (cable.port.lid == Lid()) cable.port.lid = Lid(static_cast<uint16_t>(value));
+      if (cable.lid == Lid()) cable.lid = Lid(static_cast<uint16_t>(value));
     } else if (word == "lmc") {
       if (!absl::SimpleAtoi(cursor.Word(), &value) || value > 7) {
         return Error("expected an LMC up to 7");
       }
-      cable.port.lmc = static_cast<uint8_t>(value);
-    } else if (const std::optional<LinkRate> rate = ParseLinkRate(word)) {
-      cable.port.rate = *rate;
+      cable.lmc = static_cast<uint8_t>(value);
+    } else if (word == "capacity" && cable.has_rate) {
+      const std::optional<float> capacity = ParseCapacity(cursor);
+      if (!capacity) return Error("expected capacity NUMBER Gb/s");
+      cable.capacity_gbps = *capacity;
+    } else if (const std::optional<LinkRate> rate = ParseActiveRate(word)) {
+      cable.rate = *rate;
+      cable.has_rate = true;
     } else if (word.find('=') != absl::string_view::npos) {
       return Error(absl::StrCat("unknown option, or value out of range: ", Excerpt(word)));
     }
@@ -272,54 +289,69 @@ absl::Status Reader::ReadOptions(LineCursor cursor, Cable& cable) {
   return absl::OkStatus();
 }
 
+absl::Span<const Cable> Reader::CablesOf(uint32_t node) const {
+  const size_t first = nodes_[node].first_cable;
+  const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_cable : cables_.size();
+  return absl::MakeConstSpan(cables_).subspan(first, last - first);
+}
+
 const Cable* Reader::Peer(const Cable& cable) const {
-  const auto it = index_.find(cable.remote);
-  if (it == index_.end()) return nullptr;
-  for (const Cable& other : nodes_[it->second].cables) {
-    if (other.port.port == cable.port.remote_port) return &other;
+  for (const Cable& other : CablesOf(node_of_name_[cable.remote])) {
+    if (other.port == cable.remote_port) return &other;
   }
   return nullptr;
 }
 
-absl::Status Reader::Assemble() {
-  for (Node& node : nodes_) {
-    const Guid guid = node.info.guid;
+absl::Status Reader::AssembleCable(const Cable& cable, TopologyAssembler& assembler) const {
+  const uint32_t remote = node_of_name_[cable.remote];
+  if (remote == kNone) {
+    return assembler.Error(
+        cable.line,
+        absl::StrCat("port ", static_cast<int>(cable.port.value()), " is cabled to node \"",
+                     Excerpt(Name(cable.remote)), "\", which has no header: is the file cut off?"));
+  }
+  PortLine port;
+  port.line = cable.line;
+  port.port = cable.port;
+  port.remote = nodes_[remote].info.guid;
+  port.remote_port = cable.remote_port;
+  port.rate = cable.rate;
+  port.lid = cable.lid;
+  port.lmc = cable.lmc;
+  port.capacity_gbps = cable.capacity_gbps;
+  if (!cable.has_rate) {
+    if (const Cable* const peer = Peer(cable)) port.rate = Negotiate(cable.enabled, peer->enabled);
+  }
+  return assembler.AddPort(port);
+}
+
+absl::Status Reader::Assemble(TopologyAssembler& assembler) {
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    Node& node = nodes_[n];
     if (node.is_switch) {
-      RETURN_IF_ERROR(assembler_.StartSwitch(std::move(node.info), node.line));
+      SwitchInfo info = std::move(node.info);
+      node.info.guid = info.guid;
+      RETURN_IF_ERROR(assembler.StartSwitch(std::move(info), node.line));
     } else {
       AdapterInfo info;
-      info.guid = guid;
+      info.guid = node.info.guid;
       info.kind = node.kind;
       info.port_count = node.info.port_count;
       info.device_id = node.info.device_id;
       info.description = std::move(node.info.description);
-      RETURN_IF_ERROR(assembler_.StartAdapter(std::move(info), node.line));
+      RETURN_IF_ERROR(assembler.StartAdapter(std::move(info), node.line));
     }
-    for (const Cable& cable : node.cables) {
-      PortLine port = cable.port;
-      const auto remote = index_.find(cable.remote);
-      if (remote == index_.end()) {
-        return assembler_.Error(
-            port.line,
-            absl::StrCat("port ", static_cast<int>(port.port.value()), " is cabled to node \"",
-                         Excerpt(cable.remote), "\", which has no header: is the file cut off?"));
-      }
-      const Cable* const peer = Peer(cable);
-      if (port.rate == LinkRate{} && peer != nullptr) {
-        port.rate = Negotiate(cable.enabled, peer->enabled);
-      }
-      port.remote = nodes_[remote->second].info.guid;
-      RETURN_IF_ERROR(assembler_.AddPort(port));
-    }
+    for (const Cable& cable : CablesOf(n)) RETURN_IF_ERROR(AssembleCable(cable, assembler));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(absl::string_view text,
-                                                           absl::string_view origin) {
-  return Reader(text, origin).Read();
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines) {
+  TopologyAssembler assembler(lines.origin());
+  RETURN_IF_ERROR(Reader(lines).Read(assembler));
+  return assembler.Finish();
 }
 
 }  // namespace coppice

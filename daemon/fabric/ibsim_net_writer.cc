@@ -98,16 +98,13 @@ std::string Quotable(absl::string_view description) {
 
 // ibsim takes every '=' in a port line for an option: what comments say must not hold one.
 void Writer::WritePort(const Channel& channel, absl::string_view lid) {
-  const LinkRate rate = fabric_.link(Fabric::link_of(channel.index)).rate;
+  const LinkInfo& link = fabric_.link(Fabric::link_of(channel.index));
+  const LinkRate rate = link.rate;
   absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t\"", NodeName(channel.to),
                   "\"[", static_cast<int>(channel.to_port.value()), "]");
   if (rate.lanes > 0) absl::StrAppend(&out_, " w=", WidthBit(rate.lanes));
   if (rate.speed != LaneSpeed::kUnknown) absl::StrAppend(&out_, " s=", SpeedBit(rate.speed));
-  absl::StrAppend(&out_, "\t#", lid);
-  if (rate.lanes > 0 && rate.speed != LaneSpeed::kUnknown) {
-    absl::StrAppend(&out_, " ", ToString(rate));
-  }
-  absl::StrAppend(&out_, "\n");
+  absl::StrAppend(&out_, "\t#", lid, " ", FormatLinkRate(rate, link.capacity_gbps), "\n");
 }
 
 void Writer::WriteSwitch(SwitchIndex s) {

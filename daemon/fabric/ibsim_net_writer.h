@@ -15,8 +15,8 @@ namespace coppice {
 // ibsim's `Unlink "S5"[1]` work.
 //
 // What ibsim cannot hold: port GUIDs other than node GUID + port, vendor ids, 2x links and speeds
-// beyond QDR (it gets the widest and fastest it knows below them; a comment keeps the real ones for
-// ibsim_net_reader.h), capacities, node descriptions beyond 64 characters.
+// beyond QDR (it gets the widest and fastest it knows below them) and capacities, which a comment
+// keeps for ibsim_net_reader.h, node descriptions beyond 64 characters.
 std::string WriteIbsimNet(const Fabric& fabric);
 
 }  // namespace coppice

@@ -16,7 +16,7 @@ struct SpeedName {
 };
 
 // IBA vol. 2, 5.2 (SDR-QDR: 2.5, 5, 10 GBd with 8b/10b); vol. 1 release 1.3 and later for the rest.
-constexpr std::array<SpeedName, 8> kSpeeds = {{
+constexpr std::array<SpeedName, 9> kSpeeds = {{
     {LaneSpeed::kSdr, "SDR", 2},
     {LaneSpeed::kDdr, "DDR", 4},
     {LaneSpeed::kQdr, "QDR", 8},
@@ -25,6 +25,7 @@ constexpr std::array<SpeedName, 8> kSpeeds = {{
     {LaneSpeed::kEdr, "EDR", 25},
     {LaneSpeed::kHdr, "HDR", 50},
     {LaneSpeed::kNdr, "NDR", 100},
+    {LaneSpeed::kXdr, "XDR", 200},
 }};
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace coppice {
 
 // Speed of one lane (IBA vol. 1, 14.2.5.6 PortInfo LinkSpeedActive and its extensions).
-enum class LaneSpeed : uint8_t { kUnknown, kSdr, kDdr, kQdr, kFdr10, kFdr, kEdr, kHdr, kNdr };
+enum class LaneSpeed : uint8_t { kUnknown, kSdr, kDdr, kQdr, kFdr10, kFdr, kEdr, kHdr, kNdr, kXdr };
 
 struct LinkRate {
   uint8_t lanes = 0;  // 1, 2, 4, 8 or 12; 0 = unknown
@@ -20,7 +20,7 @@ struct LinkRate {
 };
 
 // Data rate of one direction in Gb/s, after line coding (8b/10b to QDR, 64b/66b from FDR10 on; HDR
-// and NDR as marketed, PAM4 with RS-FEC). 0 if either part is unknown.
+// to XDR as marketed, PAM4 with RS-FEC). 0 if either part is unknown.
 double DataRateGbps(LinkRate rate);
 
 // "4xQDR"; "?" if unknown. ParseLinkRate is its inverse and also takes lower case.

@@ -19,7 +19,8 @@ std::string TopologyAssembler::PortName(uint32_t node, PortNum port) const {
 
 absl::Status TopologyAssembler::StartNode(Guid guid, bool is_switch, uint8_t port_count,
                                           uint32_t line) {
-  if (guid == Guid()) return Error(line, "a node's GUID must not be 0");
+  if (guid == Guid())
+    return Error(line, "a node's GUID must not be 0: give it the one of the device");
   if (const std::optional<uint32_t> known = builder_.FindNode(guid)) {
     return Error(line, absl::StrCat("node ", ToString(guid), " appears twice, first in line ",
                                     nodes_[*known].line, ": node GUIDs must be unique"));
@@ -47,7 +48,8 @@ absl::Status TopologyAssembler::AddPort(const PortLine& port) {
     return Error(port.line, absl::StrCat(name(), " does not exist: its header in line ", node.line,
                                          " states ", static_cast<int>(node.port_count), " ports"));
   }
-  if (named_[port.port.value()]) return Error(port.line, absl::StrCat(name(), " has two lines"));
+  if (named_[port.port.value()])
+    return Error(port.line, absl::StrCat(name(), " has two lines: remove one"));
   named_.set(port.port.value());
   if (!node.is_switch) {
     const auto adapter = static_cast<uint32_t>(nodes_.size() - 1);
@@ -84,7 +86,7 @@ absl::Status TopologyAssembler::OneSided(uint32_t node, const End& end, uint32_t
   return Error(end.line,
                absl::StrCat(cable, ", but line ", found->line, " cables that port to port ",
                             static_cast<int>(found->remote_port.value()), " of node ",
-                            ToString(found->remote)));
+                            ToString(found->remote), ": correct one of the two lines"));
 }
 
 // Checks the lines of `node` against their counterparts and adds the cables. A cable is met twice:
@@ -113,7 +115,8 @@ absl::Status TopologyAssembler::PairEnds(uint32_t node, bool late, size_t& waiti
                                 static_cast<int>(nodes_[*other].port_count)));
     }
     if (*other == node && end.remote_port == end.port) {
-      return Error(end.line, absl::StrCat(PortName(node, end.port), " is cabled to itself"));
+      return Error(end.line,
+                   absl::StrCat(PortName(node, end.port), " is cabled to itself: remove the line"));
     }
     const End* const peer = FindEnd(*other, end.remote_port);
     if (peer == nullptr || peer->remote != guid || peer->remote_port != end.port) {

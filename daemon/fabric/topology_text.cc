@@ -1,5 +1,12 @@
 #include "daemon/fabric/topology_text.h"
 
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
 namespace coppice {
 namespace {
 
@@ -15,11 +22,28 @@ std::optional<uint8_t> ParseWidth(absl::string_view width) {
 }
 
 std::optional<LaneSpeed> ParseSpeed(absl::string_view speed) {
-  if (speed == "???" || speed == "?" || speed == "XDR") return LaneSpeed::kUnknown;
-  for (int i = static_cast<int>(LaneSpeed::kSdr); i <= static_cast<int>(LaneSpeed::kNdr); ++i) {
+  if (speed == "???" || speed == "?") return LaneSpeed::kUnknown;
+  for (int i = static_cast<int>(LaneSpeed::kSdr); i <= static_cast<int>(LaneSpeed::kXdr); ++i) {
     if (speed == ToString(static_cast<LaneSpeed>(i))) return static_cast<LaneSpeed>(i);
   }
   return std::nullopt;
+}
+
+// The bytes of the first character of `text`, which is not empty; 0: no UTF-8 (RFC 3629, section
+// 4), which knows no overlong forms, no surrogates and nothing above U+10FFFF.
+size_t CharacterLength(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const unsigned char second = byte(1);
+  const bool allowed = !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F) &&
+                       !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second > 0x8F);
+  return allowed ? length : 0;
 }
 
 }  // namespace
@@ -47,12 +71,88 @@ std::optional<LinkRate> ParseActiveRate(absl::string_view word) {
   return ParseActiveRate(word.substr(0, x + 1), word.substr(x + 1));
 }
 
+std::string FormatLinkRate(LinkRate rate, float capacity_gbps) {
+  const std::string width =
+      rate.lanes == 0 ? std::string("??") : absl::StrCat(static_cast<int>(rate.lanes), "x");
+  const absl::string_view speed =
+      rate.speed == LaneSpeed::kUnknown ? absl::string_view("???") : ToString(rate.speed);
+  if (capacity_gbps == static_cast<float>(DataRateGbps(rate))) return absl::StrCat(width, speed);
+  return absl::StrFormat("%s%s capacity %.9g Gb/s", width, speed, capacity_gbps);
+}
+
+std::optional<float> ParseCapacity(LineCursor& cursor) {
+  float capacity_gbps = 0;
+  if (!absl::SimpleAtof(cursor.Word(), &capacity_gbps) || !(capacity_gbps > 0) ||
+      capacity_gbps > 1e9F || cursor.Word() != "Gb/s") {
+    return std::nullopt;
+  }
+  return capacity_gbps;
+}
+
 std::string CleanDescription(absl::string_view description) {
-  std::string clean(description);
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  std::string clean;
+  clean.reserve(description.size());
+  while (!description.empty()) {
+    const size_t length = CharacterLength(description);
+    const auto first = static_cast<unsigned char>(description.front());
+    if (length == 0) {
+      clean += '?';
+    } else if (first < 0x20 || first == 0x7f) {
+      clean += ' ';
+    } else {
+      clean.append(description.data(), length);
+    }
+    description.remove_prefix(std::max<size_t>(length, 1));
   }
   return clean;
+}
+
+std::string Excerpt(absl::string_view text) {
+  constexpr size_t kMost = 80;
+  size_t end = std::min(text.size(), kMost);
+  // Not through the middle of a character.
+  while (end < text.size() && end > kMost - 3 &&
+         (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return CleanDescription(text.substr(0, end));
+}
+
+absl::StatusOr<NodeHeader> ParseNodeHeader(absl::string_view line,
+                                           absl::Span<const absl::string_view> types) {
+  LineCursor cursor(line);
+  NodeHeader header;
+  header.type = cursor.Word();
+  if (std::find(types.begin(), types.end(), header.type) == types.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("neither a node header (",
+                                                   absl::StrJoin(types, ", "),
+                                                   ") nor a port line: ", Excerpt(line)));
+  }
+  uint32_t ports = 0;
+  cursor.SkipBlanks();
+  if (!cursor.Decimal(kMaxNodePorts, &ports) || ports == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the number of ports must be 1 to ", kMaxNodePorts, ": ", Excerpt(line)));
+  }
+  header.ports = static_cast<uint8_t>(ports);
+  cursor.SkipBlanks();
+  if (!cursor.Skip('"') || !cursor.Until('"', &header.name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected TYPE PORTS \"NAME\": ", Excerpt(line)));
+  }
+  cursor.SkipBlanks();
+  header.rest = cursor.rest();
+  return header;
+}
+
+bool IsChatter(absl::string_view line) {
+  LineCursor cursor(line);
+  cursor.SkipBlanks();
+  if (cursor.AtEnd() || cursor.LooksAt('#')) return true;
+  for (const absl::string_view word : {"DR path ", "ibwarn:", "src/", "Chassis ", "Hostname:"}) {
+    if (cursor.Skip(word)) return true;
+  }
+  return false;
 }
 
 }  // namespace coppice

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/link_rate.h"
 
@@ -92,41 +94,46 @@ class LineCursor {
   absl::string_view rest_;
 };
 
-// Cuts a text into lines at '\n', numbers them from 1 and drops a '\r' before the end.
-class LineSplitter {
- public:
-  explicit LineSplitter(absl::string_view text) : rest_(text) {}
-  bool Next(absl::string_view* line) {
-    if (rest_.empty()) return false;
-    const size_t end = rest_.find('\n');
-    *line = rest_.substr(0, end);
-    unfinished_ = end == absl::string_view::npos;
-    rest_.remove_prefix(end == absl::string_view::npos ? rest_.size() : end + 1);
-    if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
-    ++number_;
-    return true;
-  }
-  uint32_t number() const { return number_; }
-  // True if the text ended before the line did: it may be cut off.
-  bool unfinished() const { return unfinished_; }
+// What a message may quote of a line: its first 80 bytes without anything that a terminal or a
+// program would stumble over (CleanDescription). An absurd line must not make an absurd message.
+std::string Excerpt(absl::string_view text);
 
- private:
-  absl::string_view rest_;
-  uint32_t number_ = 0;
-  bool unfinished_ = false;
+inline constexpr uint32_t kMaxNodePorts = 254;      // IBA vol. 1, 14.2.5.3 NodeInfo: NumPorts has 8
+                                                    // bits, 255 is reserved
+inline constexpr uint32_t kMaxUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
+
+// TYPE PORTS "NAME" REST, the header of a node. The views point into the line.
+struct NodeHeader {
+  absl::string_view type, name, rest;
+  uint8_t ports = 0;
 };
+
+// INVALID_ARGUMENT, without origin and line: a type that is not among `types`, a number of ports
+// that no node has, no name in quotes.
+absl::StatusOr<NodeHeader> ParseNodeHeader(absl::string_view line,
+                                           absl::Span<const absl::string_view> types);
+
+// True if `line` says nothing about the fabric: blank, a comment, or chatter of the tools.
+bool IsChatter(absl::string_view line);
 
 // "0002c9020040b0e0" behind one of "S-", "H-", "R-": the name that ibnetdiscover gives to a node.
 std::optional<Guid> GuidOfNodeName(absl::string_view name);
 
 // A rate as ibnetdiscover prints it, in two parts: "4x" and "QDR". "??" and "???", which it prints
-// for what it does not know, and speeds newer than ours leave that part unknown; nullopt: no rate.
+// for what it does not know, leave that part unknown; nullopt: no rate.
 std::optional<LinkRate> ParseActiveRate(absl::string_view width, absl::string_view speed);
 // The same in one word: "4xQDR", "?xSDR", "?????".
 std::optional<LinkRate> ParseActiveRate(absl::string_view word);
 
-// A node description as a line may hold it: characters that would end the line or confuse a
-// terminal become spaces, as infiniband-diags does it.
+// The rate of a link as our writers state it in a line's comment, "4xQDR", "?????"; behind it, in
+// our own words, which other programs skip, a capacity that does not follow from it: " capacity
+// 192 Gb/s".
+std::string FormatLinkRate(LinkRate rate, float capacity_gbps);
+// "NUMBER Gb/s" behind "capacity": above 0, at most 1e9. nullopt: malformed.
+std::optional<float> ParseCapacity(LineCursor& cursor);
+
+// A node description as a line, a terminal and a program may hold it: control characters become
+// spaces, as infiniband-diags does it, and bytes that are no UTF-8 question marks.
 std::string CleanDescription(absl::string_view description);
 
 }  // namespace coppice

@@ -2,6 +2,7 @@
 // read can be written and read again.
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric_source.h"
@@ -11,17 +12,16 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const auto& fabric :
-       {coppice::ReadFabricText(text, "fuzz"), coppice::ReadIbnetdiscover(text, "fuzz"),
-        coppice::ReadIbnetdiscoverPorts(text, "fuzz"), coppice::ReadIbsimNet(text, "fuzz")}) {
+  coppice::TopologyLines one(text, "fuzz"), two(text, "fuzz"), three(text, "fuzz");
+  for (const auto& fabric : {coppice::ReadFabricText(text, "fuzz"), coppice::ReadIbnetdiscover(one),
+                             coppice::ReadIbnetdiscoverPorts(two), coppice::ReadIbsimNet(three)}) {
     if (!fabric.ok()) {
       if (fabric.status().code() != absl::StatusCode::kInvalidArgument) std::abort();
       continue;
     }
     const std::string written = coppice::WriteIbnetdiscover(**fabric);
-    if ((*fabric)->vertex_count() > 0 && !coppice::ReadIbnetdiscover(written, "again").ok()) {
-      std::abort();
-    }
+    coppice::TopologyLines again(written, "again");
+    if ((*fabric)->vertex_count() > 0 && !coppice::ReadIbnetdiscover(again).ok()) std::abort();
   }
   return 0;
 }

@@ -38,7 +38,7 @@ absl::StatusOr<ModelArguments::Value> ModelArguments::ParseValue(const ModelPara
       if (!rate) {
         return BadValue(parameter, text,
                         "rates such as hdr or 2xndr, separated by /: sdr, ddr, qdr, fdr10, fdr, "
-                        "edr, hdr, ndr, 1x to 12x");
+                        "edr, hdr, ndr, xdr, 1x to 12x");
       }
       value.rates.push_back(*rate);
     }

@@ -5,11 +5,11 @@
 // fully joined by LL links of 24 GiB/s; 4 drawers are a supernode, whose nodes of different drawers
 // are fully joined by LR links of 5 GiB/s; supernodes are joined by D links of 10 GiB/s.
 //
-//     drawer 0: n0==n1==..==n7     == LL     Every pair of supernodes has the same number of D
-//     links,
-//                \  |  /            | LR     the most that d per node allow; which free D port of a
-//     drawer 1: n8==n9==..==n15     ~ D      supernode takes which of them is random and depends on
-//                ~                           `seed` only. 289 supernodes with d = 9: one each.
+//     drawer 0: n0==n1==..==n7    == LL    Every pair of supernodes has the same number of D links
+//                \  |  /           |  LR    (group_cables.h); which D port of a supernode takes
+//                which
+//     drawer 1: n8==n9==..==n15    ~  D    of them is random and depends on `seed` only. 289
+//                ~                         supernodes with d = 9: one each.
 //
 // A host's own link is 96 GiB/s, the hub's connection to its node (B. Arimilli et al., "The PERCS
 // high-performance interconnect", HOTI 2010: 192 GB/s, both directions together).
@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/models/group_cables.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/models/model_builder.h"
 
@@ -52,23 +53,15 @@ void AddSupernode(ModelBuilder& builder, uint64_t number, uint64_t hosts) {
       builder.CableHost((first + n) * hosts + h, 0, first + n, GibPerSecond(96));
     }
   }
-  for (uint32_t n = 0; n < kNodes; ++n) {
-    for (uint32_t m = n + 1; m < kNodes; ++m) {
-      const bool same_drawer = n / kNodesPerDrawer == m / kNodesPerDrawer;
-      builder.Cable(first + n, first + m, GibPerSecond(same_drawer ? 24 : 5));
-    }
-  }
+  CableEachPair(builder, first, kNodes, [](uint64_t n, uint64_t m) {
+    return GibPerSecond(n / kNodesPerDrawer == m / kNodesPerDrawer ? 24 : 5);
+  });
 }
 
 absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
   const uint64_t supernodes = arguments.Integer("supernodes"), hosts = arguments.Integer("hosts");
   const uint64_t d = arguments.Integer("d");
-  const uint64_t rounds = supernodes < 2 ? 0 : kNodes * d / (supernodes - 1);
-  if (supernodes > 1 && rounds == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("argument supernodes=", supernodes, ": the ", kNodes * d,
-                     " D links of a supernode reach at most ", kNodes * d + 1, " supernodes"));
-  }
+  RETURN_IF_ERROR(CheckGroups("supernodes", supernodes, kNodes * d));
   const double nodes = static_cast<double>(supernodes) * kNodes;
   RETURN_IF_ERROR(ModelBuilder::CheckSize(
       nodes, nodes * static_cast<double>(hosts),
@@ -80,14 +73,7 @@ absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arg
     AddSupernode(builder, s, hosts);
     ports[s] = ShuffledPorts(static_cast<uint32_t>(s * kNodes), d, random);
   }
-  for (uint64_t round = 0; round < rounds; ++round) {
-    for (uint64_t s = 0; s < supernodes; ++s) {
-      for (uint64_t t = s + 1; t < supernodes; ++t) {
-        const uint64_t base = round * (supernodes - 1);
-        builder.Cable(ports[s][base + t - 1], ports[t][base + s], GibPerSecond(10));
-      }
-    }
-  }
+  CableGroups(builder, ports, GibPerSecond(10));
   return builder.Build(arguments);
 }
 

@@ -4,6 +4,7 @@
 
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
+#include "daemon/fabric/host_names.h"
 #include "daemon/fabric/routes.h"
 
 namespace coppice {

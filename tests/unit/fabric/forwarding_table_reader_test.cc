@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_replace.h"
 #include "daemon/fabric/fabric_check.h"
+#include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/hierarchy.h"
-#include "daemon/fabric/ibnetdiscover_reader.h"
 #include "daemon/fabric/routes.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
@@ -67,7 +67,7 @@ std::string ReadShared(const std::string& path) {
 }
 
 TEST(ForwardingTableReader, ReadsARealClustersTables) {
-  const auto fabric = ReadIbnetdiscoverPorts(ReadShared("ibnetdiscover.txt"), "ibnetdiscover.txt");
+  const auto fabric = ReadFabricText(ReadShared("ibnetdiscover.txt"), "ibnetdiscover.txt");
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_TRUE(CheckFabric(**fabric).ok()) << CheckFabric(**fabric);
   std::string text;

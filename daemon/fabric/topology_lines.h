@@ -1,0 +1,84 @@
+// The lines of a topology text, one after another, from memory or from a file. A file is read in
+// blocks, so that reading takes the memory of one block and not of the whole text:
+//
+//     block    |...line 7\n line 8\n lin|          the cut line moves to the front, and the next
+//                                 \___             block is read behind it
+//              |line 9\n line 10\n ...|
+//
+// Knows no syntax but the end of a line.
+#ifndef COPPICE_DAEMON_FABRIC_TOPOLOGY_LINES_H_
+#define COPPICE_DAEMON_FABRIC_TOPOLOGY_LINES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "daemon/fabric/topology_file.h"
+
+namespace coppice {
+
+// Cuts at '\n', numbers from 1, drops a '\r' before the end and the byte order mark that some
+// editors put in front of a text. Not thread-safe.
+class TopologyLines {
+ public:
+  // `origin` names the text in messages: a path. The text must outlive this.
+  TopologyLines(absl::string_view text, absl::string_view origin);
+  // Reads `file`, which must outlive this, from its beginning on.
+  explicit TopologyLines(TopologyFile& file);
+
+  TopologyLines(const TopologyLines&) = delete;
+  TopologyLines& operator=(const TopologyLines&) = delete;
+
+  // False at the end, and if the file cannot be read on: then status() says why. `line` is valid
+  // until the next call.
+  bool Next(absl::string_view* line) {
+    const size_t end = rest_.find('\n');
+    if (end == absl::string_view::npos) return NextAcrossBlocks(line);
+    Take(end, end + 1, line);
+    return true;
+  }
+  // The number of the last line given.
+  uint32_t number() const { return number_; }
+  // True if the text ended before the last line did: it may be cut off.
+  bool unfinished() const { return unfinished_; }
+  // INVALID_ARGUMENT: a line of a file longer than kMaxLine; else what TopologyFile::Read says.
+  const absl::Status& status() const { return status_; }
+  // Back to the first line.
+  void Rewind();
+
+  const std::string& origin() const { return origin_; }
+  // INVALID_ARGUMENT, "net.txt:12: `what`", of the last line given.
+  absl::Status Error(absl::string_view what) const;
+
+  static constexpr size_t kBlock = size_t{256} << 10;
+  // The longest lines of real texts are a few hundred bytes; this ends the search for one in what
+  // is no text at all.
+  static constexpr size_t kMaxLine = kBlock / 2;
+
+ private:
+  void Take(size_t length, size_t consumed, absl::string_view* line) {
+    *line = rest_.substr(0, length);
+    rest_.remove_prefix(consumed);
+    if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
+    ++number_;
+  }
+  bool NextAcrossBlocks(absl::string_view* line);
+  // Moves what is left to the front and reads behind it; false at the end of the file.
+  bool Refill();
+
+  absl::string_view text_;  // all of it, if it is in memory
+  TopologyFile* file_ = nullptr;
+  std::unique_ptr<char[]> block_;
+  absl::string_view rest_;
+  std::string origin_;
+  absl::Status status_;
+  uint32_t number_ = 0;
+  bool unfinished_ = false;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_FABRIC_TOPOLOGY_LINES_H_
