@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/base/toml_text.h"
 #include "daemon/config/profile_key.h"
 #include "daemon/config/switch_rules.h"
 #include "daemon/config/toml_section.h"
-#include "daemon/config/toml_text.h"
 
 namespace coppice {
 namespace {

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/base/toml_text.h"
 #include "daemon/tree/cost_profile.h"
 
 namespace coppice {
@@ -172,32 +173,10 @@ class ProfileReader {
   absl::string_view origin_;
 };
 
-// toml++ 3.3 runs into undefined behaviour at many characters beyond ASCII where a key or value may
-// stand (is_non_ascii_horizontal_whitespace, up to U+FEFF). No constant needs them, so they are
-// allowed in comments only: after a '#' that no quote precedes on its line.
-absl::Status CheckAsciiOutsideComments(absl::string_view text, absl::string_view origin) {
-  int line = 1;
-  bool in_comment = false, after_quote = false;
-  for (const char c : text) {
-    if (c == '\n') {
-      ++line;
-      in_comment = after_quote = false;
-    } else if (c == '"' || c == '\'') {
-      after_quote = true;
-    } else if (c == '#' && !after_quote) {
-      in_comment = true;
-    } else if (static_cast<unsigned char>(c) >= 0x80 && !in_comment) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(origin, ":", line, ": a character beyond ASCII; use them in comments only"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<CostProfile> ParseProfile(absl::string_view text, absl::string_view origin) {
-  RETURN_IF_ERROR(CheckAsciiOutsideComments(text, origin));
+  RETURN_IF_ERROR(CheckAsciiInToml(text, origin));
   // The library reports by exception; it must not leave this function.
   try {
     return ProfileReader(origin).Read(toml::parse(std::string_view(text.data(), text.size())));

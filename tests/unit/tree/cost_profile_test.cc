@@ -121,6 +121,8 @@ TEST(CostProfile, NamesOriginLineAndKeyOfAnError) {
       {"name = \"\"", "p.toml:1: name"},
       {"link_us = 1\nlink_us = 2", "p.toml:2: not TOML"},
       {"# \xc2\xb5s\n\xc2\xb5s = 1", "p.toml:2: a character beyond ASCII"},
+      {"name = \"\"\"a\n# \xc2\xb5\"\"\"", "p.toml:2: a character beyond ASCII"},
+      {"name = '''a\n# \xc2\xb5'''", "p.toml:2: a character beyond ASCII"},
   };
   for (const auto& [text, message] : cases) {
     const absl::Status status = ParseProfile(text, "p.toml").status();

@@ -6,7 +6,7 @@
 //   outside --#------> in a comment --end of line-------------> outside
 //
 // A text that is still open at the end of its line is an error, after which toml++ reads no more.
-#include "daemon/config/toml_text.h"
+#include "daemon/base/toml_text.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,7 @@
-// What TOML text must satisfy before toml++ may see it. Knows no key and no configuration.
-#ifndef COPPICE_DAEMON_CONFIG_TOML_TEXT_H_
-#define COPPICE_DAEMON_CONFIG_TOML_TEXT_H_
+// What TOML text must satisfy before toml++ may see it: one guard for every reader of TOML, the
+// configuration and the cost profiles. Knows no key and not the parser itself.
+#ifndef COPPICE_DAEMON_BASE_TOML_TEXT_H_
+#define COPPICE_DAEMON_BASE_TOML_TEXT_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -14,4 +15,4 @@ absl::Status CheckAsciiInToml(absl::string_view text, absl::string_view origin);
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_CONFIG_TOML_TEXT_H_
+#endif  // COPPICE_DAEMON_BASE_TOML_TEXT_H_
