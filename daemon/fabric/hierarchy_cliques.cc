@@ -7,6 +7,9 @@
 //     | / \ |        | / \ |        round 1: {0 1 2 3} {4 5 6 7}
 //     2 --- 3 ------ 4 ... 7        round 2, on the groups as vertices: rows -> planes of a HyperX
 //
+// Links that share few neighbours, those between groups, are left out beforehand, and whom a missing
+// cable kept out of its group joins it afterwards: a group may lack a few cables.
+//
 // A round counts only if half of a component's vertices find a group of three or more; else the
 // component has no such structure on that level, and keeps what earlier rounds found. A round that
 // counts leaves at most two thirds of the vertices, so that all rounds cost O(the first).
@@ -40,19 +43,51 @@ Neighbours Quotient(const Fabric& fabric, const SwitchPartition& group,
   return neighbours;
 }
 
+// Without the links that share less than half the neighbours that another link of either end
+// shares: those between groups, which would lead on whom a missing cable left without a group.
+Neighbours StrongLinks(const Neighbours& neighbours) {
+  std::vector<std::vector<uint32_t>> shared(neighbours.size());
+  std::vector<uint32_t> mark(neighbours.size(), kNoGroup), most(neighbours.size(), 0);
+  for (uint32_t u = 0; u < neighbours.size(); ++u) {
+    for (const uint32_t w : neighbours[u]) mark[w] = u;
+    for (const uint32_t v : neighbours[u]) {
+      const auto count = std::count_if(neighbours[v].begin(), neighbours[v].end(),
+                                       [&](uint32_t w) { return mark[w] == u; });
+      shared[u].push_back(static_cast<uint32_t>(count));
+      most[u] = std::max(most[u], shared[u].back());
+    }
+  }
+  Neighbours strong(neighbours.size());
+  for (uint32_t u = 0; u < neighbours.size(); ++u) {
+    for (size_t i = 0; i < neighbours[u].size(); ++i) {
+      const uint32_t v = neighbours[u][i];
+      if (2 * shared[u][i] >= std::max(most[u], most[v])) strong[u].push_back(v);
+    }
+  }
+  return strong;
+}
+
 class GreedyCliques {
  public:
-  explicit GreedyCliques(const Neighbours& neighbours)
-      : neighbours_(neighbours),
-        group_(neighbours.size(), kNoGroup),
-        mark_(neighbours.size(), kNoGroup) {}
+  // Of strong links.
+  explicit GreedyCliques(Neighbours neighbours)
+      : neighbours_(std::move(neighbours)),
+        group_(neighbours_.size(), kNoGroup),
+        mark_(neighbours_.size(), kNoGroup),
+        size_(neighbours_.size(), 0) {}
 
   // [vertex] lowest vertex of its group.
   SwitchPartition Find() {
     for (uint32_t u = 0; u < neighbours_.size(); ++u) {
       if (group_[u] != kNoGroup) continue;
-      group_[u] = u;
-      for (const uint32_t w : Around(u)) group_[w] = u;
+      group_[u] = AlmostJoined(u);
+      if (group_[u] == u) {
+        for (const uint32_t w : Around(u)) {
+          group_[w] = u;
+          ++size_[u];
+        }
+      }
+      ++size_[group_[u]];
     }
     return std::move(group_);
   }
@@ -70,16 +105,19 @@ class GreedyCliques {
   std::vector<uint32_t> Around(uint32_t u) {
     current_ = u;
     for (const uint32_t w : neighbours_[u]) mark_[w] = u;
-    uint32_t best = u, most = 0;
+    std::vector<std::pair<uint32_t, uint32_t>> shared;  // with each neighbour that is free
+    uint32_t most = 0;
     for (const uint32_t v : neighbours_[u]) {
       if (group_[v] != kNoGroup) continue;
-      const uint32_t shared = Shared(v);
-      if (shared > most) {
-        most = shared;
-        best = v;
-      }
+      shared.emplace_back(Shared(v), v);
+      most = std::max(most, shared.back().first);
     }
     if (most == 0) return {};
+    // The first that shares almost as many as any: a missing cable must not turn a HyperX's rows
+    // into columns here and there.
+    const uint32_t best = std::find_if(shared.begin(), shared.end(), [most](const auto& s) {
+                            return 4 * s.first >= 3 * most;
+                          })->second;
     std::vector<uint32_t> others{best};
     for (const uint32_t w : neighbours_[best]) {
       if (mark_[w] == u && group_[w] == kNoGroup) others.push_back(w);
@@ -101,9 +139,30 @@ class GreedyCliques {
     return dense.size() >= 2 ? dense : std::vector<uint32_t>{};
   }
 
-  const Neighbours& neighbours_;
+  // The group that u is joined to at least half of: a missing cable kept u out of it. u itself if
+  // there is none.
+  uint32_t AlmostJoined(uint32_t u) {
+    std::vector<uint32_t> groups;
+    for (const uint32_t w : neighbours_[u]) {
+      if (group_[w] != kNoGroup && size_[group_[w]] >= 3) groups.push_back(group_[w]);
+    }
+    std::sort(groups.begin(), groups.end());
+    uint32_t best = u;
+    size_t most = 0;
+    for (size_t i = 0, end = 0; i < groups.size(); i = end) {
+      while (end < groups.size() && groups[end] == groups[i]) ++end;
+      if (end - i > most && 2 * (end - i) >= size_[groups[i]]) {
+        most = end - i;
+        best = groups[i];
+      }
+    }
+    return best;
+  }
+
+  const Neighbours neighbours_;
   SwitchPartition group_;
   std::vector<uint32_t> mark_;
+  std::vector<uint32_t> size_;  // [lowest vertex of a group]
   uint32_t current_ = kNoGroup;
 };
 
@@ -127,13 +186,14 @@ std::vector<bool> Grouped(const Fabric& fabric, const SwitchPartition& before,
 }
 
 // In a HyperX every switch reaches all the groups that its group reaches; in a dragonfly the
-// switches of a group share these out.
+// switches of a group share these out. Three quarters of all are enough: cables may be missing.
 std::vector<std::string> Shapes(const Fabric& fabric, const SwitchPartition& group,
                                 const std::vector<bool>& wanted) {
   const Neighbours reach = Quotient(fabric, group, wanted);
-  std::vector<std::string> shapes(fabric.component_count(), "hyperx");
+  std::vector<uint64_t> reached(fabric.component_count(), 0), reachable(fabric.component_count());
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    if (!wanted[fabric.component(VertexIndex(s))]) continue;
+    const uint32_t component = fabric.component(VertexIndex(s));
+    if (!wanted[component]) continue;
     std::vector<uint32_t> own;
     for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
       const uint32_t other = group[channel.to.value()];
@@ -141,7 +201,12 @@ std::vector<std::string> Shapes(const Fabric& fabric, const SwitchPartition& gro
     }
     std::sort(own.begin(), own.end());
     own.erase(std::unique(own.begin(), own.end()), own.end());
-    if (own != reach[group[s]]) shapes[fabric.component(VertexIndex(s))] = "dragonfly";
+    reached[component] += own.size();
+    reachable[component] += reach[group[s]].size();
+  }
+  std::vector<std::string> shapes(fabric.component_count());
+  for (uint32_t c = 0; c < shapes.size(); ++c) {
+    shapes[c] = 4 * reached[c] >= 3 * reachable[c] ? "hyperx" : "dragonfly";
   }
   return shapes;
 }
@@ -156,7 +221,7 @@ SwitchPartitions PartitionByCliques(const Fabric& fabric, const std::vector<bool
   std::vector<bool> active = wanted;
   while (std::find(active.begin(), active.end(), true) != active.end()) {
     const Neighbours neighbours = Quotient(fabric, group, active);
-    const SwitchPartition found = GreedyCliques(neighbours).Find();
+    const SwitchPartition found = GreedyCliques(StrongLinks(neighbours)).Find();
     const std::vector<bool> grouped = Grouped(fabric, group, found);
     SwitchPartition next = group;
     for (uint32_t s = 0; s < group.size(); ++s) {

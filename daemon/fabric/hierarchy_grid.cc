@@ -4,8 +4,14 @@
 //        o-o-o-o                 o-o-o-o
 //                                o-o-o-o
 //
-// Taken only if every switch states a position on one and the same grid, each another one.
+// Taken if nine switches in ten state a position on one and the same grid, each another one. The
+// rest, a management switch or a replaced one, are groups of their own.
 #include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "daemon/fabric/coordinates.h"
 #include "daemon/fabric/switch_partition.h"
@@ -13,21 +19,38 @@
 namespace coppice {
 namespace {
 
-// Positions of all switches; empty if they are not those of one grid.
-std::vector<GridPosition> Positions(const Fabric& fabric) {
-  std::vector<GridPosition> positions;
-  positions.reserve(fabric.switch_count());
+struct Grid {
+  GridKind kind = GridKind::kTorus;
+  std::vector<int32_t> extents;
+  std::vector<std::optional<GridPosition>> positions;  // [switch]
+};
+
+// The grid that most positions are on; nullopt if it is not that of nine switches in ten.
+std::optional<Grid> FindGrid(const Fabric& fabric) {
+  Grid grid;
+  std::map<std::pair<GridKind, std::vector<int32_t>>, uint32_t> votes;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    grid.positions.push_back(ParsePosition(fabric.switch_info(SwitchIndex(s)).description));
+    if (const auto& position = grid.positions.back()) ++votes[{position->kind, position->extents}];
+  }
+  uint32_t most = 0;
+  for (const auto& [kind_and_extents, count] : votes) {
+    if (count <= most) continue;
+    most = count;
+    std::tie(grid.kind, grid.extents) = kind_and_extents;
+  }
   std::map<std::vector<int32_t>, uint32_t> seen;
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    auto position = ParsePosition(fabric.switch_info(SwitchIndex(s)).description);
-    if (!position || !seen.emplace(position->at, s).second) return {};
-    if (s > 0 &&
-        (position->extents != positions[0].extents || position->kind != positions[0].kind)) {
-      return {};
+    std::optional<GridPosition>& position = grid.positions[s];
+    if (!position) continue;
+    if (position->kind == grid.kind && position->extents == grid.extents &&
+        seen.emplace(position->at, s).second) {
+      continue;
     }
-    positions.push_back(*std::move(position));
+    position.reset();
   }
-  return positions;
+  if (seen.empty() || 10 * seen.size() < size_t{9} * fabric.switch_count()) return std::nullopt;
+  return grid;
 }
 
 }  // namespace
@@ -35,16 +58,18 @@ std::vector<GridPosition> Positions(const Fabric& fabric) {
 SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
   SwitchPartitions result;
   result.fits.assign(fabric.component_count(), false);
-  const std::vector<GridPosition> positions = Positions(fabric);
-  if (positions.empty()) return result;
+  const std::optional<Grid> grid = FindGrid(fabric);
+  if (!grid) return result;
   result.fits.assign(fabric.component_count(), true);
-  result.shape.assign(fabric.component_count(), std::string(ToString(positions[0].kind)));
-  for (size_t d = 1; d < positions[0].at.size(); ++d) {
+  result.shape.assign(fabric.component_count(), std::string(ToString(grid->kind)));
+  for (size_t d = 1; d < grid->extents.size(); ++d) {
     std::map<std::pair<uint32_t, std::vector<int32_t>>, uint32_t> lowest;
-    SwitchPartition partition(positions.size());
-    for (uint32_t s = 0; s < positions.size(); ++s) {
-      std::vector<int32_t> rest(positions[s].at.begin() + static_cast<std::ptrdiff_t>(d),
-                                positions[s].at.end());
+    SwitchPartition partition(fabric.switch_count());
+    for (uint32_t s = 0; s < partition.size(); ++s) {
+      partition[s] = s;
+      if (!grid->positions[s]) continue;
+      const std::vector<int32_t>& at = grid->positions[s]->at;
+      std::vector<int32_t> rest(at.begin() + static_cast<std::ptrdiff_t>(d), at.end());
       const uint32_t component = fabric.component(VertexIndex(s));
       partition[s] = lowest.try_emplace({component, std::move(rest)}, s).first->second;
     }

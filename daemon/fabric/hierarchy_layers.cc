@@ -9,11 +9,16 @@
 //
 // A spine with a few hosts of its own (a subnet manager, storage) is no leaf: a switch counts as a
 // leaf if it has at least a quarter of the most endpoints on one switch of its component. One that
-// has fewer and yet hangs below others is a leaf all the same. Up to a tenth of the links below the
-// top layer may join equals; with more, the fabric is no tree and the method does not fit.
+// has fewer and yet hangs below others is a leaf all the same.
+//
+// The top is the highest layer below which at most a tenth of the links join equals and above which
+// there is at most a tenth of the links: a management switch that hangs on two spines of a
+// dragonfly+ makes no layer. Without such a layer the fabric is no tree and the method does not
+// fit.
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "daemon/fabric/switch_partition.h"
 
@@ -98,42 +103,66 @@ std::vector<uint32_t> Layers(const Fabric& fabric) {
   return changed ? LayersAbove(fabric, leaf) : layer;
 }
 
-struct ComponentCounts {
-  uint32_t top = 0;
-  uint64_t links = 0;
-  uint64_t level_links = 0;  // between equals below the top
-};
-
 bool BetweenSwitches(const Fabric& fabric, const LinkInfo& link) {
   return link.a != link.b && fabric.IsSwitch(link.a) && fabric.IsSwitch(link.b);
 }
 
-std::vector<ComponentCounts> Count(const Fabric& fabric, const std::vector<uint32_t>& layer) {
-  std::vector<ComponentCounts> counts(fabric.component_count());
+// Links between the switches of one component, by layer.
+struct LayerLinks {
+  std::vector<uint64_t> level;     // both ends on it
+  std::vector<uint64_t> climbing;  // the upper end on it
+};
+
+std::vector<LayerLinks> CountLinks(const Fabric& fabric, const std::vector<uint32_t>& layer) {
+  std::vector<LayerLinks> counts(fabric.component_count());
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    ComponentCounts& entry = counts[fabric.component(VertexIndex(s))];
-    if (layer[s] != kNoLayer) entry.top = std::max(entry.top, layer[s]);
+    if (layer[s] == kNoLayer) continue;
+    LayerLinks& links = counts[fabric.component(VertexIndex(s))];
+    if (layer[s] < links.level.size()) continue;
+    links.level.resize(layer[s] + 1, 0);
+    links.climbing.resize(layer[s] + 1, 0);
   }
   for (uint32_t l = 0; l < fabric.link_count(); ++l) {
     const LinkInfo& link = fabric.link(LinkIndex(l));
     if (!BetweenSwitches(fabric, link)) continue;
-    ComponentCounts& entry = counts[fabric.component(link.a)];
-    ++entry.links;
-    const uint32_t low = layer[link.a.value()];
-    if (low == layer[link.b.value()] && low < entry.top) ++entry.level_links;
+    const uint32_t a = layer[link.a.value()], b = layer[link.b.value()];
+    if (a == kNoLayer || b == kNoLayer) continue;  // no endpoint at all in this component
+    LayerLinks& links = counts[fabric.component(link.a)];
+    ++(a == b ? links.level : links.climbing)[std::max(a, b)];
   }
   return counts;
 }
 
-// One partition a layer from the first on: what is joined by links that climb, up to that layer.
+// The top layer of a component; nullopt: it is no tree. A single switch is a tree of layer 0.
+std::optional<uint32_t> TopLayer(const LayerLinks& links) {
+  uint64_t all = 0, below = 0;  // `below`: links between equals below layer t
+  for (size_t k = 0; k < links.level.size(); ++k) {
+    all += links.level[k] + links.climbing[k];
+    below += links.level[k];
+  }
+  if (all == 0) return 0;
+  uint64_t above = 0;
+  for (size_t t = links.level.size(); t-- > 1;) {
+    below -= links.level[t];
+    if (10 * below <= all && 10 * above <= all) return static_cast<uint32_t>(t);
+    above += links.level[t] + links.climbing[t];
+  }
+  return std::nullopt;
+}
+
+// One partition a layer from the first on: what is joined by links that climb, up to that layer and
+// to the component's top, `tops`.
 std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_t>& layer,
-                                 uint32_t top) {
+                                 const std::vector<uint32_t>& tops) {
+  const uint32_t top = tops.empty() ? 0 : *std::max_element(tops.begin(), tops.end());
   std::vector<std::vector<LinkIndex>> climbing(top + 1);  // by the layer of the upper end
   for (uint32_t l = 0; l < fabric.link_count(); ++l) {
     const LinkInfo& link = fabric.link(LinkIndex(l));
     if (!BetweenSwitches(fabric, link)) continue;
     const uint32_t a = layer[link.a.value()], b = layer[link.b.value()];
-    if (a != b) climbing[std::max(a, b)].push_back(LinkIndex(l));
+    if (a != b && std::max(a, b) <= tops[fabric.component(link.a)]) {
+      climbing[std::max(a, b)].push_back(LinkIndex(l));
+    }
   }
   std::vector<SwitchPartition> levels;
   DisjointSets sets(fabric.switch_count());
@@ -150,17 +179,17 @@ std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_
 
 SwitchPartitions PartitionByLayers(const Fabric& fabric) {
   const std::vector<uint32_t> layer = Layers(fabric);
-  const std::vector<ComponentCounts> counts = Count(fabric, layer);
+  const std::vector<LayerLinks> links = CountLinks(fabric, layer);
   SwitchPartitions result;
   result.fits.assign(fabric.component_count(), false);
   result.shape.assign(fabric.component_count(), "fat tree");
-  uint32_t top = 0;
-  for (uint32_t c = 0; c < counts.size(); ++c) {
-    result.fits[c] = counts[c].links == 0 ||
-                     (counts[c].top > 0 && 10 * counts[c].level_links <= counts[c].links);
-    top = std::max(top, counts[c].top);
+  std::vector<uint32_t> tops(fabric.component_count(), 0);
+  for (uint32_t c = 0; c < links.size(); ++c) {
+    const std::optional<uint32_t> top = TopLayer(links[c]);
+    result.fits[c] = top.has_value();
+    tops[c] = top.value_or(0);
   }
-  result.levels = Cut(fabric, layer, top);
+  result.levels = Cut(fabric, layer, tops);
   if (result.levels.empty()) return result;
   // Groups that only links between equals join: the tops of a dragonfly+'s groups.
   std::vector<uint32_t> first(fabric.component_count(), kNoLayer);

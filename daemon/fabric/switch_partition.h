@@ -28,7 +28,7 @@ SwitchPartitions PartitionByLayers(const Fabric& fabric);
 SwitchPartitions PartitionByCliques(const Fabric& fabric, const std::vector<bool>& wanted);
 
 // Lines, planes, ... of a grid whose switches state their coordinates (hierarchy_grid.cc): all
-// components or none. O(switches * dimensions^2).
+// components or none. O(switches * dimensions * log(switches)).
 SwitchPartitions PartitionByCoordinates(const Fabric& fabric);
 
 }  // namespace coppice

@@ -42,12 +42,14 @@ absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arg
     }
   }
   uint64_t stride = 1;
+  uint32_t level = 0;
   for (const uint64_t extent : extents) {
+    ++level;
     for (uint32_t s = 0; s < switches; ++s) {
       for (uint64_t x = s / stride % extent + 1; x < extent; ++x) {
         const uint64_t other = s + (x - s / stride % extent) * stride;
         for (uint64_t k = 0; k < parallel; ++k) {
-          builder.Cable(s, static_cast<uint32_t>(other), {arguments.Speed(1)});
+          builder.Cable(s, static_cast<uint32_t>(other), {arguments.Speed(level)});
         }
       }
     }

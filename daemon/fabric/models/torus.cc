@@ -40,13 +40,15 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateGrid(const std::vector<uin
     }
   }
   uint64_t stride = 1;
+  uint32_t level = 0;
   for (const uint64_t extent : extents) {
+    ++level;
     for (uint32_t s = 0; s < switches; ++s) {
       const uint64_t x = s / stride % extent;
       const bool last = x + 1 == extent;
       if (last && (kind == GridKind::kMesh || extent <= 2)) continue;
       const uint64_t next = last ? s - x * stride : s + stride;
-      builder.Cable(s, static_cast<uint32_t>(next), {arguments.Speed(1)});
+      builder.Cable(s, static_cast<uint32_t>(next), {arguments.Speed(level)});
     }
     stride *= extent;
   }
