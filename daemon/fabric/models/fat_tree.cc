@@ -2,6 +2,7 @@
 //
 // ports, levels: the full tree of equal switches (k-ary n-tree with a double-width top):
 // XGFT(n; k/2,..,k/2,k; 1,k/2,..,k/2), that is 2 (k/2)^n hosts on (2n - 1) (k/2)^(n-1) switches.
+// Pruned by p, a leaf switch has k/(2p) uplinks, and every level above it a p-th of its switches.
 //
 // leaves, spines: two levels. Uplinks are dealt out to the spines leaf after leaf, moved on by one
 // after each round, so that fewer uplinks than spines (pruning) load the spines evenly and yet
@@ -114,16 +115,27 @@ absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arg
     }
   }
   if (!by_ports) {
-    if (!arguments.Given("rails")) return GenerateLevels(arguments);
-    return absl::InvalidArgumentError("argument rails goes with ports and levels only");
+    for (const char* name : {"rails", "pruning"}) {
+      if (!arguments.Given(name)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("argument ", name, " goes with ports and levels only"));
+    }
+    return GenerateLevels(arguments);
   }
   const uint64_t ports = arguments.Integer("ports"), levels = arguments.Integer("levels");
   if (ports % 2 != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("argument ports=", ports, ": expected an even number from 2 to 254"));
   }
+  const uint64_t pruning = arguments.Integer("pruning");
+  if (ports / 2 % pruning != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("argument pruning=", pruning,
+                                                   ": expected a divisor of the ", ports / 2,
+                                                   " ports that a leaf switch has upwards"));
+  }
   std::vector<uint64_t> children(levels, ports / 2), parents(levels, ports / 2);
   children.back() = ports;
+  if (levels > 1) parents[1] = ports / 2 / pruning;
   parents.front() = 1;
   return GenerateXgft(children, parents, static_cast<uint32_t>(arguments.Integer("rails")),
                       arguments);
@@ -140,6 +152,8 @@ const Model& FatTreeModel() {
       {{"ports", kInteger, "64", 2, 254, "ports of every switch, half of them upwards; even"},
        {"levels", kInteger, "3", 1, 16, "levels of switches"},
        {"rails", kInteger, "1", 1, 8, "separate planes; a host has an adapter in each"},
+       {"pruning", kInteger, "1", 1, 127,
+        "hosts on a leaf switch for each of its uplinks; with ports and levels"},
        {"leaves", kInteger, "32", 1, 65536, "leaf switches (of each supernode)"},
        {"spines", kInteger, "16", 1, 65536, "spine switches (of each supernode)"},
        {"hosts-per-leaf", kInteger, "16", 0, 254, "hosts on each leaf switch"},

@@ -13,9 +13,10 @@ namespace {
 // What every model takes besides its own arguments.
 std::vector<ModelParameter> AllParameters(const Model& model) {
   std::vector<ModelParameter> all = model.parameters;
-  all.push_back(
-      {"speeds", ArgumentKind::kSpeeds, "hdr", 0, 0,
-       "rate of the cables of each level from the hosts up, as hdr/ndr; the last repeats"});
+  all.push_back({"speeds", ArgumentKind::kSpeeds, "hdr", 0, 0,
+                 "rate of the cables of each level from the hosts up (of grids: of each "
+                 "dimension), as hdr/ndr; "
+                 "the last repeats"});
   all.push_back({"lids", ArgumentKind::kInteger, "0", 0, 1,
                  "1 = assign LIDs, switches first; at most 49151 of them"});
   return all;

@@ -61,6 +61,10 @@ void AddSupernode(ModelBuilder& builder, uint64_t number, uint64_t hosts) {
 absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
   const uint64_t supernodes = arguments.Integer("supernodes"), hosts = arguments.Integer("hosts");
   const uint64_t d = arguments.Integer("d");
+  if (arguments.Given("speeds")) {
+    return absl::InvalidArgumentError(
+        "argument speeds: the capacities of PERCS are fixed, and no rates have them; leave it out");
+  }
   RETURN_IF_ERROR(CheckGroups("supernodes", supernodes, kNodes * d));
   const double nodes = static_cast<double>(supernodes) * kNodes;
   RETURN_IF_ERROR(ModelBuilder::CheckSize(
@@ -83,7 +87,7 @@ const Model& PercsModel() {
   constexpr ArgumentKind kInteger = ArgumentKind::kInteger;
   static const Model* const model = new Model{
       "percs",
-      "IBM PERCS: supernodes of 4 drawers of 8 nodes; capacities are fixed, speeds is ignored",
+      "IBM PERCS: supernodes of 4 drawers of 8 nodes; capacities are fixed, speeds is refused",
       {{"supernodes", kInteger, "289", 1, 7073, "supernodes of 32 nodes"},
        {"d", kInteger, "9", 0, 221, "D links of each node"},
        {"hosts", kInteger, "1", 0, 200, "hosts on each node"},

@@ -126,7 +126,7 @@ TEST_P(DamagedFabric, KeepsItsGroups) {
   ASSERT_TRUE(whole.ok()) << whole.status();
   const auto truth = DeriveHierarchy(**whole);
   std::mt19937_64 random(TestSeed());
-  const int rounds = FullTier() ? 1000 : 40;
+  const int rounds = FullTier() ? 200 : 40;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     const Damage damage = RandomDamage(**whole, random);
     const FabricPtr damaged = Without(**whole, damage);

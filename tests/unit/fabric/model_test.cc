@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/ibnetdiscover_writer.h"
 #include "gmock/gmock.h"
@@ -104,6 +105,15 @@ TEST(FatTreeModelTest, EqualSwitchesFollowTheFormula) {
   }
 }
 
+TEST(FatTreeModelTest, PruningTakesUplinksAndWhatIsAbove) {
+  // k = 8, n = 3, p = 2: 32 leaves with 2 uplinks, 16 + 8 switches above where there were 32 + 16.
+  const auto fabric = Generate("fat-tree(ports=8,levels=3,pruning=2)");
+  EXPECT_EQ(CountsOf(*fabric), (Counts{32 + 16 + 8, 128, 128, 128 + 64 + 64, 1}));
+  EXPECT_EQ(Degrees(*fabric), (DegreeMap{{2, 32}, {8, 16 + 8}}));
+  EXPECT_EQ(Diameter(*fabric), 4);
+  EXPECT_EQ(CountsOf(*Generate("fat-tree(ports=8,levels=1,pruning=4)")), (Counts{1, 8, 8, 8, 1}));
+}
+
 TEST(FatTreeModelTest, RailsAreSeparateSubnets) {
   const auto fabric = Generate("fat-tree(ports=8,levels=2,rails=2)");
   EXPECT_EQ(CountsOf(*fabric), (Counts{24, 64, 32, 128, 2}));
@@ -191,6 +201,70 @@ TEST(ModelTest, SpeedsRepeatTheLastAndLidsAreSwitchesFirst) {
   EXPECT_EQ(ToString(fabric->link(Fabric::link_of(up.index)).rate), "2xNDR");
 }
 
+// Rates of the cables between switches, and how many have each.
+std::map<std::string, uint32_t> SwitchRates(const Fabric& fabric) {
+  std::map<std::string, uint32_t> rates;
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    const LinkInfo& link = fabric.link(LinkIndex(l));
+    if (fabric.IsSwitch(link.a) && fabric.IsSwitch(link.b)) ++rates[ToString(link.rate)];
+  }
+  return rates;
+}
+
+TEST(ModelTest, EveryLevelHasItsSpeed) {
+  using Rates = std::map<std::string, uint32_t>;
+  const auto rates = [](const std::string& spec) { return SwitchRates(*Generate(spec)); };
+  EXPECT_EQ(rates("fat-tree(supernodes=2,leaves=3,spines=2,tops=4,speeds=qdr/edr/1xxdr)"),
+            (Rates{{"4xEDR", 12}, {"1xXDR", 8}}));
+  EXPECT_EQ(rates("fat-tree(ports=4,levels=3,speeds=qdr/edr/ndr)"),
+            (Rates{{"4xEDR", 16}, {"4xNDR", 16}}));
+  EXPECT_EQ(rates("xgft(m=2x2x2,w=1x2x1,speeds=qdr/edr/ndr)"), (Rates{{"4xEDR", 8}, {"4xNDR", 4}}));
+  EXPECT_EQ(rates("dragonfly(p=1,a=4,h=1,speeds=qdr/edr/ndr)"),
+            (Rates{{"4xEDR", 5 * 6}, {"4xNDR", 10}}));
+  EXPECT_EQ(rates("dragonfly-plus(p=1,leaves=2,spines=2,h=1,speeds=qdr/edr/ndr)"),
+            (Rates{{"4xEDR", 3 * 4}, {"4xNDR", 3}}));
+  EXPECT_EQ(rates("torus(dims=3x4,speeds=qdr/edr/ndr)"), (Rates{{"4xEDR", 12}, {"4xNDR", 12}}));
+  EXPECT_EQ(rates("mesh(dims=3x4,speeds=qdr/edr/ndr)"), (Rates{{"4xEDR", 8}, {"4xNDR", 9}}));
+  EXPECT_EQ(rates("hypercube(dims=3,speeds=qdr/edr/ndr)"), (Rates{{"4xEDR", 4}, {"4xNDR", 8}}));
+  EXPECT_EQ(rates("hyperx(dims=3x4,speeds=qdr/edr/ndr)"), (Rates{{"4xEDR", 12}, {"4xNDR", 18}}));
+}
+
+// Absurd values of every argument of every model: a fabric that stands, or an error that names the
+// argument or the size; quickly.
+TEST(ModelTest, AbsurdArgumentsOfEveryModel) {
+  for (const Model* model : Models()) {
+    std::vector<std::string> names = {"speeds", "lids"};
+    for (const ModelParameter& parameter : model->parameters) names.emplace_back(parameter.name);
+    for (const std::string& name : names) {
+      for (const char* value : {"",      "-1",          "0",
+                                "1",     "2",           "255",
+                                "65536", "4294967296",  "18446744073709551616",
+                                "1e3",   "0x10",        "1x1",
+                                "0x0",   "65536x65536", "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1",
+                                "nan",   "hdr/",        "/",
+                                " ",     "4 4",         "(",
+                                "\xff"}) {
+        const std::string spec = std::string(model->name) + "(" + name + "=" + value + ")";
+        const auto fabric = GenerateModel(spec);
+        if (fabric.ok()) {
+          EXPECT_TRUE(CheckFabric(**fabric).ok()) << spec << ": " << CheckFabric(**fabric);
+          continue;
+        }
+        EXPECT_EQ(fabric.status().code(), absl::StatusCode::kInvalidArgument) << spec;
+        const std::string message(fabric.status().message());
+        EXPECT_THAT(message, HasSubstr("model:" + std::string(model->name))) << spec;
+        EXPECT_THAT(message, HasSubstr("usage: ")) << spec;
+      }
+    }
+    const std::string name(model->name);
+    for (const std::string& spec :
+         {name + "(", name + ")", name + "()x", name + "(=)", name + "(,)", name + "(lids)",
+          name + "(lids=1,lids=1)", name + "(x=1)"}) {
+      EXPECT_EQ(GenerateModel(spec).status().code(), absl::StatusCode::kInvalidArgument) << spec;
+    }
+  }
+}
+
 TEST(ModelTest, BadArgumentsAreNamedWithRangeAndUsage) {
   const auto refused = [](const char* spec, const char* what) {
     const auto fabric = GenerateModel(spec);
@@ -210,6 +284,9 @@ TEST(ModelTest, BadArgumentsAreNamedWithRangeAndUsage) {
   refused("hyperx(dims=255x255x255)", "make it smaller");
   refused("fat-tree(ports=7)", "argument ports=7: expected an even number");
   refused("fat-tree(ports=8,leaves=4)", "argument leaves does not go with");
+  refused("fat-tree(ports=8,pruning=3)", "argument pruning=3: expected a divisor of the 4 ports");
+  refused("fat-tree(leaves=8,pruning=2)", "argument pruning goes with");
+  refused("percs(speeds=hdr)", "argument speeds");
   refused("fat-tree(supernodes=3)", "argument tops=0");
   refused("fat-tree(ports=254,levels=16)", "vertices");
   refused("fat-tree(ports=64,levels=3,lids=1)", "argument lids=1");
