@@ -44,7 +44,8 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   const int write_error = errno;
   const bool closed = std::fclose(file) == 0;
   if (written && closed) return absl::OkStatus();
-  return absl::ErrnoToStatus(written ? errno : write_error, absl::StrCat("cannot write ", path));
+  return absl::ErrnoToStatus(written ? errno : write_error,
+                             absl::StrCat("cannot write all of ", path, ", do not use it"));
 }
 
 absl::Status PrintText(absl::string_view text) {

@@ -94,6 +94,10 @@ std::string Runs(const std::vector<uint32_t>& numbers) {
   return text;
 }
 
+std::string Count(uint32_t count, absl::string_view thing, absl::string_view things) {
+  return absl::StrCat(count, " ", count == 1 ? thing : things);
+}
+
 std::string NodeLine(const Fabric& fabric, const TreePlan& plan, uint32_t node) {
   std::string line = NodeId(fabric, plan.tree, node);
   const VertexIndex v = plan.tree.vertices[node];
@@ -101,8 +105,7 @@ std::string NodeLine(const Fabric& fabric, const TreePlan& plan, uint32_t node) 
                   plan.tree.IsRank(node) ? EndpointName(fabric, v)
                                          : fabric.switch_info(fabric.AsSwitch(v)).description);
   if (plan.tree.parents[node] >= 0) {
-    const uint32_t links = plan.edges[node].links_up;
-    absl::StrAppend(&line, "  (", links, links == 1 ? " link)" : " links)");
+    absl::StrAppend(&line, "  (", Count(plan.edges[node].links_up, "link", "links"), ")");
   }
   return line;
 }
@@ -157,10 +160,10 @@ std::string TreeToText(const Snapshot& snapshot, const TreePlan& plan) {
   std::string text =
       absl::StrCat("type ", ToString(plan.tree.type), ", ", ToString(plan.tree.builder));
   if (plan.tree.width > 0) absl::StrAppend(&text, ", width ", plan.tree.width);
-  absl::StrAppendFormat(&text,
-                        "\n  %u ranks, %u serving switches, height %u, radius %u links (%s)\n",
-                        plan.tree.rank_count, plan.tree.serving_switch_count(), plan.height,
-                        plan.radius, Text(ToString(snapshot.routes->kind())));
+  absl::StrAppend(&text, "\n  ", Count(plan.tree.rank_count, "rank", "ranks"), ", ",
+                  Count(plan.tree.serving_switch_count(), "serving switch", "serving switches"),
+                  ", height ", plan.height, ", radius ", Count(plan.radius, "link", "links"), " (",
+                  ToString(snapshot.routes->kind()), ")\n");
   absl::StrAppendFormat(&text, "  %.2f us up + %.2f us down, %.2f us in all\n  %s\n\n",
                         plan.predicted.aggregate_us, plan.predicted.distribute_us,
                         plan.predicted.total_us, plan.reason);

@@ -228,6 +228,17 @@ class TreeGolden(unittest.TestCase):
         self.assertIn("nobody", message)
         self.assertIn("no members", self.refuse(1, two_level(1, 0, 2), []))
 
+    def test_members_from_standard_input(self):
+        done = subprocess.run([PROGRAM, "tree", "--fabric", "model:fat-tree", "--members", "-"],
+                              input="n0000\nn0511\n", capture_output=True, text=True, timeout=120,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("  2 ranks, 1 serving switch, height 1, radius 2 links (", done.stdout)
+
+    def test_what_a_file_holds_cannot_steer_a_terminal(self):
+        message = self.refuse(1, two_level(1, 0, 2), ["h0", "\033[31mh1\007"])
+        self.assertIn('"?[31mh1?"', message)
+
     def test_absurd_values(self):
         net, members = two_level(1, 0, 2), ["h0", "h1"]
         for width in ("0", "1"):
