@@ -68,7 +68,7 @@ class Contents {
 
   std::map<JobId, JobRecord> jobs_;
   absl::flat_hash_map<std::string, JobId> job_requests_;
-  std::map<TreeId, TreeRecord> trees_;
+  std::map<TreeId, std::shared_ptr<const TreeRecord>> trees_;
   std::map<std::pair<JobId, std::string>, TreeId> tree_requests_;
   absl::btree_map<Guid, CapabilityRecord> capabilities_;
   absl::flat_hash_map<Guid, uint32_t> taken_;
@@ -101,8 +101,8 @@ absl::Status Contents::Do(EndJob& end) {
   job.state = end.state;
   job.ended = end.time;
   std::erase_if(trees_, [&](const auto& item) {
-    if (item.second.job != end.job) return false;
-    Release(item.second);
+    if (item.second->job != end.job) return false;
+    Release(*item.second);
     return true;
   });
   tree_requests_.erase(tree_requests_.lower_bound({end.job, ""}),
@@ -111,7 +111,7 @@ absl::Status Contents::Do(EndJob& end) {
 }
 
 absl::Status Contents::Do(GrantTree& grant) {
-  TreeRecord& tree = grant.tree;
+  const TreeRecord& tree = *grant.tree;
   if (!IsActive(tree.job)) return JobNotActive(tree.job);
   if (trees_.contains(tree.id)) return TreeIdTaken(tree.id);
   if (auto same = tree_requests_.find({tree.job, tree.request_id}); same != tree_requests_.end()) {
@@ -129,18 +129,17 @@ absl::Status Contents::Do(GrantTree& grant) {
   for (const TreeSwitchRecord& serving : tree.switches) ++taken_[serving.guid];
   if (!tree.request_id.empty()) tree_requests_[{tree.job, tree.request_id}] = tree.id;
   last_tree_ = std::max(last_tree_, tree.id);
-  const TreeId id = tree.id;
-  trees_.emplace(id, std::move(tree));
+  trees_.emplace(tree.id, std::move(grant.tree));
   return absl::OkStatus();
 }
 
 absl::Status Contents::Do(ReleaseTree& release) {
   auto tree = trees_.find(release.tree);
-  if (tree == trees_.end() || tree->second.job != release.job) {
+  if (tree == trees_.end() || tree->second->job != release.job) {
     return NoSuchTree(release.tree, release.job);
   }
-  Release(tree->second);
-  tree_requests_.erase({release.job, tree->second.request_id});
+  Release(*tree->second);
+  tree_requests_.erase({release.job, tree->second->request_id});
   trees_.erase(tree);
   return absl::OkStatus();
 }
@@ -202,7 +201,7 @@ StoredState Contents::Load() const {
   for (const auto& [id, job] : jobs_) {
     if (job.state == JobState::kActive) state.jobs.push_back(job);
   }
-  for (const auto& [id, tree] : trees_) state.trees.push_back(tree);
+  for (const auto& [id, tree] : trees_) state.trees.push_back(*tree);
   state.entries = Entries();
   state.last_job = last_job_;
   state.last_tree = last_tree_;

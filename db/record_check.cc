@@ -75,7 +75,7 @@ absl::Status CheckShape(const EndJob& end) {
 }
 
 absl::Status CheckShape(const GrantTree& grant) {
-  const TreeRecord& tree = grant.tree;
+  const TreeRecord& tree = *grant.tree;
   const std::string name = absl::StrCat("tree ", tree.id.value());
   if (tree.id.value() < 1) return Malformed(name, "ids start at 1");
   if (tree.type != 1 && tree.type != 2) {

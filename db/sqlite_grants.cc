@@ -47,7 +47,7 @@ absl::Status SqliteMutator::PrepareTrees() {
 }
 
 absl::Status SqliteMutator::Do(const GrantTree& grant) {
-  const TreeRecord& tree = grant.tree;
+  const TreeRecord& tree = *grant.tree;
   absl::Status status = InsertTree(tree);
   if (!status.ok()) return ExplainTree(tree, std::move(status));
   int64_t node = static_cast<int64_t>(tree.ranks.size());

@@ -51,10 +51,14 @@ absl::Status SqliteMutator::PrepareJobs() {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::Apply(const Mutation& mutation) {
+absl::Status SqliteMutator::ApplyBare(const Mutation& mutation) {
   RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
+  return std::visit([this](const auto& what) { return Do(what); }, mutation);
+}
+
+absl::Status SqliteMutator::Apply(const Mutation& mutation) {
   RETURN_IF_ERROR(savepoint_.Run());
-  absl::Status status = std::visit([this](const auto& what) { return Do(what); }, mutation);
+  absl::Status status = ApplyBare(mutation);
   if (!status.ok() && connection_.in_transaction()) RETURN_IF_ERROR(rollback_savepoint_.Run());
   if (connection_.in_transaction()) RETURN_IF_ERROR(release_savepoint_.Run());
   return status;

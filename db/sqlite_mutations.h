@@ -24,6 +24,8 @@ class SqliteMutator {
   // Applies `mutation` within the open transaction, whole or, if it is refused, not at all. After
   // a storage failure (connection.TakeStorageFailure()) the transaction must be rolled back.
   absl::Status Apply(const Mutation& mutation);
+  // Cheaper: if it is refused, part of it may be there, and the transaction must be rolled back.
+  absl::Status ApplyBare(const Mutation& mutation);
 
  private:
   explicit SqliteMutator(Connection& connection) : connection_(connection) {}

@@ -82,6 +82,7 @@ class SqliteStore::Impl {
     ASSIGN_OR_RETURN(mutator_, SqliteMutator::Create(*writer_connection_));
     ASSIGN_OR_RETURN(begin_, writer_connection_->Prepare("BEGIN IMMEDIATE"));
     ASSIGN_OR_RETURN(commit_, writer_connection_->Prepare("COMMIT"));
+    ASSIGN_OR_RETURN(rollback_, writer_connection_->Prepare("ROLLBACK"));
     ASSIGN_OR_RETURN(reader_connection_, OpenReader(path, options));
     ASSIGN_OR_RETURN(reader_, SqliteReader::Create(*reader_connection_));
     group_writer_ = std::make_unique<GroupWriter>(
@@ -113,7 +114,14 @@ class SqliteStore::Impl {
     for (PendingMutation& pending : group) pending.status = status;
   }
 
+  // A savepoint costs a copy of every page that its mutation changes, and hardly any group holds a
+  // mutation that is refused. So a group is first applied without any; if one is refused, the group
+  // starts over, each of its mutations in a savepoint.
   absl::Status ApplyGroup(absl::Span<PendingMutation> group) {
+    RETURN_IF_ERROR(begin_.Run());
+    ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
+    if (applied) return commit_.Run();
+    RETURN_IF_ERROR(rollback_.Run());
     RETURN_IF_ERROR(begin_.Run());
     for (PendingMutation& pending : group) {
       pending.status = mutator_->Apply(pending.mutation);
@@ -122,12 +130,22 @@ class SqliteStore::Impl {
     return commit_.Run();
   }
 
+  // False: one was refused, and the transaction must be rolled back.
+  absl::StatusOr<bool> ApplyIfAllPass(absl::Span<PendingMutation> group) {
+    for (const PendingMutation& pending : group) {
+      if (mutator_->ApplyBare(pending.mutation).ok()) continue;
+      RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
+      return false;
+    }
+    return true;
+  }
+
   // Destroyed from the last to the first: the writer's thread ends, connections close, the lock
   // goes.
   LockFile lock_;
   std::unique_ptr<Connection> writer_connection_;
   std::unique_ptr<SqliteMutator> mutator_;
-  Statement begin_, commit_;
+  Statement begin_, commit_, rollback_;
   std::mutex reader_mutex_;
   std::unique_ptr<Connection> reader_connection_;  // guarded by reader_mutex_
   std::unique_ptr<SqliteReader> reader_;           // guarded by reader_mutex_

@@ -8,8 +8,10 @@
 #define COPPICE_DB_STORE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -149,7 +151,10 @@ struct EndJob {
 // order, switches in the order given; parents, edge_links_up and edge_links_down each hold one
 // number per rank and switch.
 struct GrantTree {
-  TreeRecord tree;
+  explicit GrantTree(TreeRecord record)
+      : tree(std::make_shared<const TreeRecord>(std::move(record))) {}
+  explicit GrantTree(std::shared_ptr<const TreeRecord> record) : tree(std::move(record)) {}
+  std::shared_ptr<const TreeRecord> tree;  // shared with who asks: not null, not copied on its way
 };
 
 // Frees its entries. NOT_FOUND: no such tree in that job.

@@ -57,23 +57,24 @@ struct Model {
     return StatusCode::kOk;
   }
   StatusCode Do(const GrantTree& grant) {
-    if (!Active(grant.tree.job)) return StatusCode::kFailedPrecondition;
+    const TreeRecord& wanted = *grant.tree;
+    if (!Active(wanted.job)) return StatusCode::kFailedPrecondition;
     for (const TreeRecord& tree : trees) {
-      if (tree.id == grant.tree.id) return StatusCode::kAlreadyExists;
-      if (tree.job == grant.tree.job && !tree.request_id.empty() &&
-          tree.request_id == grant.tree.request_id) {
+      if (tree.id == wanted.id) return StatusCode::kAlreadyExists;
+      if (tree.job == wanted.job && !tree.request_id.empty() &&
+          tree.request_id == wanted.request_id) {
         return StatusCode::kAlreadyExists;
       }
     }
-    for (const TreeSwitchRecord& serving : grant.tree.switches) {
+    for (const TreeSwitchRecord& serving : wanted.switches) {
       auto found = capabilities.find(serving.guid);
       if (found == capabilities.end()) return StatusCode::kNotFound;
       const int64_t free = int64_t{found->second.entries_total} - found->second.entries_reserved -
                            Taken(serving.guid);
       if (free <= 0) return StatusCode::kResourceExhausted;
     }
-    trees.push_back(grant.tree);
-    last_tree = std::max(last_tree, grant.tree.id.value());
+    trees.push_back(wanted);
+    last_tree = std::max(last_tree, wanted.id.value());
     return StatusCode::kOk;
   }
   StatusCode Do(const ReleaseTree& release) {
