@@ -22,9 +22,9 @@ namespace coppice {
 // file.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
-// One endpoint a line in rank order, named as endpoint_names.h says; a host whose name holds a blank
-// and # is found by its whole name. INVALID_ARGUMENT: no member, or an ambiguous one; NOT_FOUND: no
-// such endpoint.
+// One endpoint a line in rank order, named as endpoint_names.h says; a host whose name holds a
+// blank and # is found by its whole name. INVALID_ARGUMENT: no member, or an ambiguous one;
+// NOT_FOUND: no such endpoint.
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin);
 

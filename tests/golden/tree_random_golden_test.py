@@ -76,8 +76,7 @@ class Request:
     def __init__(self, rng, fabric):
         ends = fabric.endpoints
         self.members = rng.sample(ends, rng.choice((1, 2, rng.randint(1, len(ends)), len(ends))))
-        crowded = rng.random() < 0.4  # several ranks on one port
-        if crowded:
+        if rng.random() < 0.4:  # several ranks on one port
             self.members += rng.choices(ends, k=rng.randint(1, 2 * len(ends)))
         self.operation = rng.choice(("barrier", "bcast", "reduce", "allreduce"))
         self.sizes = rng.choice(((8,), (0,), (2048,), (1 << 20,), (8, 4096, 65536)))
@@ -86,7 +85,7 @@ class Request:
                         if self.type == "1" else "auto")
         self.width = rng.choice((None, None, 2, 3, 4, 16, 4000000000))
         self.nic_degree = rng.choice((None, None, None, 1, 2, 5, 64))
-        self.switch_degree = 64 if crowded else rng.choice((2, 3, 4, 5, 16, 64))
+        self.switch_degree = rng.choice((2, 3, 4, 5, 16, 64))
         self.full = (rng.sample(fabric.switches, rng.randint(1, len(fabric.switches)))
                      if rng.random() < 0.4 else [])
 
