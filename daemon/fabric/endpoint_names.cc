@@ -20,12 +20,13 @@ namespace {
 constexpr uint32_t kMaxSuggestions = 3;
 
 std::optional<Guid> ParseGuid(absl::string_view text) {
-  if (!absl::ConsumePrefix(&text, "0x")) absl::ConsumePrefix(&text, "0X");
+  const bool is_marked = absl::ConsumePrefix(&text, "0x") || absl::ConsumePrefix(&text, "0X");
   uint64_t value;
-  const bool is_hex = text.size() == 16 && std::all_of(text.begin(), text.end(), [](char c) {
-                        return absl::ascii_isxdigit(static_cast<unsigned char>(c));
-                      });
-  if (!is_hex || !absl::SimpleHexAtoi(text, &value)) return std::nullopt;
+  const bool is_hex = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isxdigit(static_cast<unsigned char>(c));
+  });
+  const bool is_long_enough = is_marked ? !text.empty() && text.size() <= 16 : text.size() == 16;
+  if (!is_hex || !is_long_enough || !absl::SimpleHexAtoi(text, &value)) return std::nullopt;
   return Guid(value);
 }
 

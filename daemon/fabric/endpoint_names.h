@@ -10,8 +10,9 @@
 namespace coppice {
 
 // Finds the endpoint that a user names: host name (its first cabled port), "host/port", or a port
-// GUID of 16 hex digits with or without 0x. NOT_FOUND names it and suggests what exists;
-// INVALID_ARGUMENT: empty, or host/port of two adapters.
+// GUID: 16 hex digits, or 0x and up to 16 of them, as ibnetdiscover leaves out leading zeros.
+// NOT_FOUND names it and suggests what exists; INVALID_ARGUMENT: empty, or host/port of two
+// adapters.
 absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string_view name);
 
 }  // namespace coppice

@@ -1,7 +1,11 @@
+#include "daemon/fabric/endpoint_names.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/manager/manager_fixture.h"
+#include <string>
+
+#include "daemon/fabric/fabric_builder.h"
 
 namespace coppice {
 namespace {
@@ -33,8 +37,29 @@ std::shared_ptr<const Fabric> TwoAdapters() {
   return *builder.Build();
 }
 
+Guid PortGuid(uint64_t host) { return Guid(0x5000 + host); }
+
+// leaf --- n0, n1, ... n11, each with one port.
+std::shared_ptr<const Fabric> TwelveHosts() {
+  FabricBuilder builder;
+  SwitchInfo leaf;
+  leaf.guid = Guid(0x100);
+  leaf.port_count = 12;
+  EXPECT_TRUE(builder.AddSwitch(leaf).ok());
+  for (uint8_t h = 0; h < 12; ++h) {
+    AdapterInfo info;
+    info.guid = Guid(0x1000 + h);
+    info.port_count = 1;
+    info.description = "n" + std::to_string(h);
+    EXPECT_TRUE(builder.AddAdapter(info).ok());
+    EXPECT_TRUE(builder.SetAdapterPort(info.guid, PortNum(1), PortGuid(h), Lid(0)).ok());
+    EXPECT_TRUE(builder.AddLink(leaf.guid, PortNum(h + 1), info.guid, PortNum(1), LinkRate()).ok());
+  }
+  return *builder.Build();
+}
+
 TEST(EndpointNamesTest, HostsPortsAndGuids) {
-  const auto fabric = SmallFabric();
+  const auto fabric = TwelveHosts();
   const auto guid = [&](absl::string_view name) {
     const auto endpoint = ResolveEndpoint(*fabric, name);
     return endpoint.ok() ? fabric->endpoint(*endpoint).port_guid : Guid();
@@ -43,10 +68,13 @@ TEST(EndpointNamesTest, HostsPortsAndGuids) {
   EXPECT_EQ(PortGuid(3), guid("n3/1"));
   EXPECT_EQ(PortGuid(10), guid("000000000000500a"));
   EXPECT_EQ(PortGuid(10), guid("0x000000000000500A"));
+  EXPECT_EQ(PortGuid(10), guid("0x500a"));  // as ibnetdiscover writes it
+  EXPECT_EQ(Guid(), guid("0x"));
+  EXPECT_EQ(Guid(), guid("0x0000000000000500a"));
 }
 
 TEST(EndpointNamesTest, UnknownNamesComeWithAHint) {
-  const auto fabric = SmallFabric();
+  const auto fabric = TwelveHosts();
   const auto message = [&](absl::string_view name) {
     const absl::Status status = ResolveEndpoint(*fabric, name).status();
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
@@ -62,7 +90,7 @@ TEST(EndpointNamesTest, UnknownNamesComeWithAHint) {
   EXPECT_THAT(message("n3/x"), HasSubstr("n3/x"));
   EXPECT_THAT(message("n3/99999999999"), HasSubstr("n3/"));
   EXPECT_THAT(message("000000000000dead"), HasSubstr("000000000000dead"));
-  EXPECT_THAT(message("500a"), HasSubstr("500a"));  // a GUID has 16 digits
+  EXPECT_THAT(message("500a"), HasSubstr("500a"));  // without 0x a GUID has 16 digits
   EXPECT_TRUE(absl::IsInvalidArgument(ResolveEndpoint(*fabric, "").status()));
 }
 
