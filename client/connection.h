@@ -7,10 +7,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/jobs.grpc.pb.h"
@@ -25,11 +28,17 @@ inline constexpr char kDefaultServer[] = "unix:/run/coppice/coppiced.sock";
 // $COPPICE_SERVER, else kDefaultServer.
 std::string DefaultServer();
 
+// INVALID_ARGUMENT, with the text, unless `server` is "unix:PATH" or "HOST:PORT".
+absl::Status CheckServer(absl::string_view server);
+
 // Thread-safe.
 class Connection {
  public:
   // `server`: "unix:PATH" or "HOST:PORT". Connects at the first call. `deadline` bounds each call.
   explicit Connection(std::string server, absl::Duration deadline = absl::Seconds(30));
+
+  // Calls `on_wait` with true before each call and with false after it. Set before the first call.
+  void OnWait(std::function<void(bool)> on_wait) { on_wait_ = std::move(on_wait); }
 
   v1::Jobs::StubInterface& jobs() { return *jobs_; }
   v1::Trees::StubInterface& trees() { return *trees_; }
@@ -46,10 +55,16 @@ class Connection {
     grpc::ClientContext context;
     context.set_deadline(Deadline());
     Response response;
+    if (on_wait_) on_wait_(true);
     const grpc::Status status = (stub.*method)(&context, request, &response);
+    if (on_wait_) on_wait_(false);
     if (!status.ok()) return Explain(status);
     return response;
   }
+
+  // Renews the lease of a job once, over a stream of its own. Errors as Call's; a job that is gone
+  // is an answer, with its state.
+  absl::StatusOr<v1::KeepAliveResponse> KeepAlive(const std::string& job_id);
 
  private:
   std::chrono::system_clock::time_point Deadline() const;
@@ -57,6 +72,7 @@ class Connection {
 
   std::string server_;
   absl::Duration deadline_;
+  std::function<void(bool)> on_wait_;
   std::unique_ptr<v1::Jobs::StubInterface> jobs_;
   std::unique_ptr<v1::Trees::StubInterface> trees_;
   std::unique_ptr<v1::Fabric::StubInterface> fabric_;

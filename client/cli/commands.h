@@ -15,6 +15,7 @@ namespace coppice {
 // One invocation of the program.
 struct Session {
   bool json = false;
+  bool endless = false;  // runs until it is interrupted: it is not late after a second
   // Returns the exit status: 0 done, 1 the request failed. (2, wrong usage, is main's.)
   std::function<int(Connection&)> run;
 };
@@ -30,19 +31,28 @@ void AddTreeCommands(CLI::App& app, Session& session);
 // Adds --json, as every command has it.
 void AddJsonFlag(CLI::App& command, Session& session);
 
-// Fetches all pages of a listing. `add` takes one page and returns its next_page_token.
-template <class Stub, class Request, class Response, class Add>
-absl::Status ForEachPage(Connection& connection, Stub& stub,
-                         grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                      Response*),
-                         Request request, Add add) {
-  do {
-    absl::StatusOr<Response> page = connection.Call(stub, method, request);
-    if (!page.ok()) return page.status();
-    request.set_page_token(page->next_page_token());
-    add(*page);
-  } while (!request.page_token().empty());
-  return absl::OkStatus();
+// All pages of a listing in one response. A listing that the fabric moved under begins again, a few
+// times.
+template <class Stub, class Request, class Response>
+absl::StatusOr<Response> ListAll(Connection& connection, Stub& stub,
+                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                                 Request request) {
+  constexpr int kAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    Response all;
+    absl::Status status;
+    request.clear_page_token();
+    do {
+      absl::StatusOr<Response> page = connection.Call(stub, method, request);
+      if (!(status = page.status()).ok()) break;
+      request.set_page_token(page->next_page_token());
+      all.MergeFrom(*page);
+    } while (!request.page_token().empty());
+    all.clear_next_page_token();
+    if (status.ok()) return all;
+    if (!absl::IsAborted(status) || attempt == kAttempts) return status;
+  }
 }
 
 }  // namespace coppice

@@ -1,4 +1,4 @@
-// coppicectl status | fabric ... | entries | table | events: read-only looks at the daemon.
+// coppicectl status | fabric ... | entries | table: the fabric as the daemon sees it.
 #include <iostream>
 #include <memory>
 
@@ -19,13 +19,26 @@ std::string SecondsText(const google::protobuf::Duration& duration) {
                       " s");
 }
 
+void PrintUnanswered(const v1::FabricSummary& fabric) {
+  constexpr int kMost = 8;
+  if (fabric.unanswered().empty()) return;
+  std::cout << "unanswered " << Counted(fabric.unanswered_size(), "request")
+            << ", each sent again:\n";
+  for (int i = 0; i < fabric.unanswered_size() && i < kMost; ++i) {
+    std::cout << "           " << fabric.unanswered(i) << "\n";
+  }
+  if (fabric.unanswered_size() > kMost) {
+    std::cout << "           and " << fabric.unanswered_size() - kMost << " more; see --json\n";
+  }
+}
+
 void PrintSummary(const v1::FabricSummary& fabric) {
   std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
             << fabric.shape() << "\n"
-            << "           " << fabric.switch_count() << " switches, " << fabric.endpoint_count()
-            << " endpoints on " << fabric.host_count() << " hosts, " << fabric.link_count()
-            << " links, " << fabric.component_count() << " component"
-            << (fabric.component_count() == 1 ? "" : "s") << "\n";
+            << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
+            << Counted(fabric.endpoint_count(), "endpoint") << " on "
+            << Counted(fabric.host_count(), "host") << ", " << Counted(fabric.link_count(), "link")
+            << ", " << Counted(fabric.component_count(), "component") << "\n";
   std::cout << "levels     ";
   for (int i = 0; i < fabric.levels_size(); ++i) {
     std::cout << (i > 0 ? " < " : "") << fabric.levels(i).name() << " ("
@@ -34,16 +47,16 @@ void PrintSummary(const v1::FabricSummary& fabric) {
   std::cout << "\nroutes     " << Word(fabric.route_kind())
             << (fabric.has_subnet_manager() ? "" : "; no subnet manager has assigned LIDs") << "\n";
   std::cout << "last sweep " << TimeText(fabric.sweep_time()) << ", "
-            << SecondsText(fabric.sweep_duration()) << ", " << fabric.mads_sent() << " MADs, "
-            << fabric.mads_timed_out() << " unanswered\n";
+            << SecondsText(fabric.sweep_duration()) << ", " << Counted(fabric.mads_sent(), "MAD")
+            << " sent, " << fabric.mads_timed_out() << " timed out\n";
   if (!fabric.last_sweep_error().empty()) {
     std::cout << "           FAILED since: " << fabric.last_sweep_error() << "\n";
   }
-  for (const std::string& node : fabric.unanswered()) std::cout << "           " << node << "\n";
+  PrintUnanswered(fabric);
   std::cout << "entries    " << fabric.entries_taken() << " of " << fabric.entries_total()
             << " taken\n"
-            << "jobs       " << fabric.active_jobs() << " active, " << fabric.granted_trees()
-            << " trees granted\n";
+            << "jobs       " << fabric.active_jobs() << " active, "
+            << Counted(fabric.granted_trees(), "tree") << " granted\n";
 }
 
 int ShowSummary(Session& session, absl::StatusOr<v1::FabricSummary> summary) {
@@ -57,13 +70,12 @@ int ShowSummary(Session& session, absl::StatusOr<v1::FabricSummary> summary) {
 }
 
 absl::StatusOr<v1::ListSwitchesResponse> Switches(Connection& connection) {
-  v1::ListSwitchesResponse all;
-  const absl::Status status = ForEachPage(
-      connection, connection.fabric(), &FabricStub::ListSwitches, v1::ListSwitchesRequest(),
-      [&](v1::ListSwitchesResponse& page) { all.mutable_switches()->MergeFrom(page.switches()); });
-  if (!status.ok()) return status;
-  return all;
+  return ListAll(connection, connection.fabric(), &FabricStub::ListSwitches,
+                 v1::ListSwitchesRequest());
 }
+
+// 0 is no LID: no subnet manager has assigned one.
+std::string LidText(uint32_t lid) { return lid == 0 ? "-" : absl::StrCat(lid); }
 
 int ListSwitches(Session& session, Connection& connection) {
   const auto all = Switches(connection);
@@ -71,7 +83,7 @@ int ListSwitches(Session& session, Connection& connection) {
   if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"GUID", "LID", "PORTS", "CABLED", "ENDPOINTS", "DESCRIPTION"});
   for (const v1::Switch& s : all->switches()) {
-    table.Add({s.guid(), absl::StrCat(s.lid()), absl::StrCat(s.port_count()),
+    table.Add({s.guid(), LidText(s.lid()), absl::StrCat(s.port_count()),
                absl::StrCat(s.connected_ports()), absl::StrCat(s.endpoint_count()),
                s.description()});
   }
@@ -96,14 +108,12 @@ int ListEntries(Session& session, Connection& connection) {
 std::string EndText(const v1::LinkEnd& end) { return absl::StrCat(end.name(), "/", end.port()); }
 
 int ListLinks(Session& session, Connection& connection) {
-  v1::ListLinksResponse all;
-  const absl::Status status = ForEachPage(
-      connection, connection.fabric(), &FabricStub::ListLinks, v1::ListLinksRequest(),
-      [&](v1::ListLinksResponse& page) { all.mutable_links()->MergeFrom(page.links()); });
-  if (!status.ok()) return Fail(status);
-  if (session.json) return PrintJson(std::cout, all), 0;
-  Table table({"A", "B", "RATE", "GB/S", "LOAD A>B", "LOAD B>A"});
-  for (const v1::Link& link : all.links()) {
+  const auto all =
+      ListAll(connection, connection.fabric(), &FabricStub::ListLinks, v1::ListLinksRequest());
+  if (!all.ok()) return Fail(all.status());
+  if (session.json) return PrintJson(std::cout, *all), 0;
+  Table table({"A", "B", "RATE", "Gb/s", "LOAD A>B", "LOAD B>A"});
+  for (const v1::Link& link : all->links()) {
     table.Add({EndText(link.a()), EndText(link.b()), link.rate(), Fixed(link.capacity_gbps(), 1),
                Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3)});
   }
@@ -112,17 +122,14 @@ int ListLinks(Session& session, Connection& connection) {
 }
 
 int ListNodes(Session& session, Connection& connection) {
-  v1::ListNodesResponse all;
-  const absl::Status status = ForEachPage(
-      connection, connection.fabric(), &FabricStub::ListNodes, v1::ListNodesRequest(),
-      [&](v1::ListNodesResponse& page) { all.mutable_nodes()->MergeFrom(page.nodes()); });
-  if (!status.ok()) return Fail(status);
-  if (session.json) return PrintJson(std::cout, all), 0;
+  const auto all =
+      ListAll(connection, connection.fabric(), &FabricStub::ListNodes, v1::ListNodesRequest());
+  if (!all.ok()) return Fail(all.status());
+  if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"});
-  for (const v1::Node& node : all.nodes()) {
-    table.Add({absl::StrCat(node.host(), "/", node.port()), node.port_guid(),
-               absl::StrCat(node.lid()), node.switch_guid(), absl::StrCat(node.switch_port()),
-               node.description()});
+  for (const v1::Node& node : all->nodes()) {
+    table.Add({absl::StrCat(node.host(), "/", node.port()), node.port_guid(), LidText(node.lid()),
+               node.switch_guid(), absl::StrCat(node.switch_port()), node.description()});
   }
   table.Print(std::cout);
   return 0;
@@ -132,13 +139,13 @@ int ShowRoute(Session& session, Connection& connection, const v1::GetRouteReques
   const auto route = connection.Call(connection.fabric(), &FabricStub::GetRoute, request);
   if (!route.ok()) return Fail(route.status());
   if (session.json) return PrintJson(std::cout, *route), 0;
-  Table table({"FROM", "OUT", "TO", "IN", "GB/S", "LOAD"});
+  Table table({"FROM", "OUT", "TO", "IN", "Gb/s", "LOAD"});
   for (const v1::Hop& hop : route->hops()) {
     table.Add({hop.name(), absl::StrCat(hop.out_port()), hop.to_name(), absl::StrCat(hop.in_port()),
                Fixed(hop.capacity_gbps(), 1), Fixed(hop.utilisation(), 3)});
   }
   table.Print(std::cout);
-  std::cout << route->hops_size() << " links by " << Word(route->kind()) << "\n";
+  std::cout << Counted(route->hops_size(), "link") << " by " << Word(route->kind()) << "\n";
   return 0;
 }
 
@@ -154,22 +161,6 @@ int ShowTypeTable(Session& session, Connection& connection,
                Word(row.type()), absl::StrCat(row.width()),
                absl::StrCat(row.min_width(), "..", row.max_width()), Fixed(row.type_i_us()),
                Fixed(row.type_ii_us())});
-  }
-  table.Print(std::cout);
-  return 0;
-}
-
-int ListEvents(Session& session, Connection& connection, const v1::ListEventsRequest& request) {
-  v1::ListEventsResponse all;
-  const absl::Status status = ForEachPage(
-      connection, connection.fabric(), &FabricStub::ListEvents, request,
-      [&](v1::ListEventsResponse& page) { all.mutable_events()->MergeFrom(page.events()); });
-  if (!status.ok()) return Fail(status);
-  if (session.json) return PrintJson(std::cout, all), 0;
-  Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "MESSAGE"});
-  for (const v1::Event& event : all.events()) {
-    table.Add({absl::StrCat(event.id()), TimeText(event.time()), event.severity(), event.kind(),
-               event.object(), event.message()});
   }
   table.Print(std::cout);
   return 0;
@@ -243,19 +234,6 @@ void AddTypeTableCommand(CLI::App& app, Session& session) {
     session.run = [&session, request](Connection& c) {
       return ShowTypeTable(session, c, *request);
     };
-  });
-}
-
-void AddEventsCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("events", "What happened, oldest first");
-  AddJsonFlag(*command, session);
-  auto request = std::make_shared<v1::ListEventsRequest>();
-  command->add_option("--kind", *request->mutable_kind_prefix(), "Only kinds that start so: job.");
-  command->add_option("--object", *request->mutable_object(), "Only this object: job:7");
-  command->add_option("--severity", *request->mutable_min_severity(), "info, warning or error")
-      ->check(CLI::IsMember({"info", "warning", "error"}));
-  command->callback([&session, request] {
-    session.run = [&session, request](Connection& c) { return ListEvents(session, c, *request); };
   });
 }
 

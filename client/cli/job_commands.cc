@@ -53,6 +53,10 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
   if (!options.endpoints_file.empty()) {
     const auto lines = ReadMemberFile(options.endpoints_file);
     if (!lines.ok()) return Fail(lines.status());
+    if (lines->empty()) {
+      return Fail(absl::InvalidArgumentError(absl::StrCat(
+          options.endpoints_file, ": names no endpoint; write one a line in rank order")));
+    }
     for (const std::string& line : *lines) options.request.add_endpoints(line);
   }
   if (!options.lease.empty()) {
@@ -70,33 +74,38 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
 }
 
 int List(Session& session, Connection& connection) {
-  v1::ListJobsResponse all;
-  const absl::Status status =
-      ForEachPage(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest(),
-                  [&](v1::ListJobsResponse& page) { all.mutable_jobs()->MergeFrom(page.jobs()); });
-  if (!status.ok()) return Fail(status);
-  if (session.json) return PrintJson(std::cout, all), 0;
-  PrintJobs(all.jobs());
+  const auto all =
+      ListAll(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest());
+  if (!all.ok()) return Fail(all.status());
+  if (session.json) return PrintJson(std::cout, *all), 0;
+  PrintJobs(all->jobs());
   return 0;
 }
 
-int KeepAlive(Session& session, Connection& connection, const std::string& id) {
-  grpc::ClientContext context;
-  const auto stream = connection.jobs().KeepAlive(&context);
-  v1::KeepAliveRequest request;
-  request.set_id(id);
-  v1::KeepAliveResponse response;
-  const bool answered = stream->Write(request) && stream->Read(&response);
-  stream->WritesDone();
-  const grpc::Status status = stream->Finish();
-  if (!status.ok() || !answered) return Fail(FromGrpcStatus(status));
-  if (session.json) {
-    PrintJson(std::cout, response);
-  } else {
-    std::cout << "job " << response.id() << " is " << Word(response.state()) << ", lease "
-              << response.lease().seconds() << " s\n";
+// A job that is gone as the error that other commands answer.
+absl::Status StatusOf(const v1::KeepAliveResponse& response) {
+  switch (response.state()) {
+    case v1::JOB_STATE_ACTIVE:
+      return absl::OkStatus();
+    case v1::JOB_STATE_ENDED:
+    case v1::JOB_STATE_EXPIRED:
+      return absl::FailedPreconditionError(absl::StrCat(
+          "job ", response.id(), " has ", Word(response.state()), "; register a new job"));
+    default:
+      return absl::NotFoundError(absl::StrCat("job ", response.id(), " was never registered"));
   }
-  return response.state() == v1::JOB_STATE_ACTIVE ? 0 : 1;
+}
+
+int KeepAlive(Session& session, Connection& connection, const std::string& id) {
+  const auto response = connection.KeepAlive(id);
+  if (!response.ok()) return Fail(response.status());
+  if (session.json) PrintJson(std::cout, *response);
+  if (const absl::Status gone = StatusOf(*response); !gone.ok()) return Fail(gone);
+  if (!session.json) {
+    std::cout << "job " << response->id() << " is active, lease " << response->lease().seconds()
+              << " s\n";
+  }
+  return 0;
 }
 
 int End(Session& session, Connection& connection, const std::string& id) {
@@ -105,7 +114,8 @@ int End(Session& session, Connection& connection, const std::string& id) {
   const auto response = connection.Call(connection.jobs(), &JobsStub::EndJob, request);
   if (!response.ok()) return Fail(response.status());
   if (session.json) return PrintJson(std::cout, *response), 0;
-  std::cout << "job " << id << " ended, " << response->released_trees() << " trees released\n";
+  std::cout << "job " << id << " ended, " << Counted(response->released_trees(), "tree")
+            << " released\n";
   return 0;
 }
 
@@ -119,13 +129,14 @@ void AddJobCommands(CLI::App& app, Session& session) {
       job->add_subcommand("register", "Register a job with its endpoints in rank order");
   AddJsonFlag(*add, session);
   auto options = std::make_shared<RegisterOptions>();
-  CLI::Option* file = add->add_option(
+  CLI::Option_group* const which = add->add_option_group("Endpoints", "One of them is needed");
+  which->require_option(1);
+  which->add_option(
       "--endpoints", options->endpoints_file,
       "File with one endpoint a line in rank order: host, host/port or port GUID; - for stdin");
-  CLI::Option* all = add->add_flag_callback(
+  which->add_flag_callback(
       "--all", [options] { options->request.set_all_endpoints(true); },
       "All endpoints of the fabric, by host name and port");
-  file->excludes(all);
   add->add_option("--name", *options->request.mutable_display_name(), "What to call it");
   add->add_option("--request-id", *options->request.mutable_request_id(),
                   "Makes a retry harmless: the same id registers once");

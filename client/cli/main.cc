@@ -1,18 +1,27 @@
 // coppicectl: what an administrator or a script asks of a running coppiced.
 // Exit status: 0 done, 1 the request failed (reason on stderr), 2 wrong usage.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "client/cli/waiting.h"
 #include "client/connection.h"
 
 namespace coppice {
 namespace {
 
+constexpr int kWrongUsage = 2;
+
 int Main(int argc, char** argv) {
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
   app.require_subcommand(1);
+  app.fallthrough();  // --server and --timeout may stand behind the command, too
   app.set_version_flag("--version", "coppicectl " COPPICE_VERSION);
   std::string server = DefaultServer();
   app.add_option(
@@ -33,10 +42,22 @@ int Main(int argc, char** argv) {
   AddTreeCommands(app, session);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // "A subcommand is required" does not name the one that there is not.
+    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    if (unknown.empty()) return app.exit(error), kWrongUsage;
+    std::cerr << "\"" << unknown.front() << "\": no such command or option\n"
+              << "Run with --help for more information.\n";
+    return kWrongUsage;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
+  if (const absl::Status bad = CheckServer(server); !bad.ok()) return Fail(bad), kWrongUsage;
   Connection connection(server, absl::Seconds(timeout_s));
+  Waiting waiting(std::cerr, isatty(STDERR_FILENO) != 0, "waiting for " + server);
+  if (!session.endless) {
+    connection.OnWait([&](bool waits) { waits ? waiting.Begin() : waiting.End(); });
+  }
   return session.run(connection);
 }
 

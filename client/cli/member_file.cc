@@ -1,5 +1,7 @@
 #include "client/cli/member_file.h"
 
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <iostream>
@@ -12,12 +14,19 @@
 #include "absl/strings/str_split.h"
 
 namespace coppice {
+namespace {
+
+absl::Status CannotRead(const std::string& path) {
+  return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path) {
   std::ifstream file;
   if (path != "-") {
     file.open(path);
-    if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+    if (!file) return CannotRead(path);
   }
   std::istream& in = path == "-" ? std::cin : file;
   std::vector<std::string> lines;
@@ -26,7 +35,7 @@ absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path)
     absl::StripAsciiWhitespace(&line);
     if (!line.empty()) lines.push_back(std::move(line));
   }
-  if (in.bad()) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  if (in.bad()) return CannotRead(path);
   return lines;
 }
 

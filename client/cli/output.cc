@@ -15,7 +15,19 @@ namespace {
 
 bool IsNumber(const std::string& cell) {
   double value = 0;
+  if (cell == "-") return true;
   return absl::SimpleAtod(cell, &value);
+}
+
+std::string JsonText(const google::protobuf::Message& message, bool on_lines) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = on_lines;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string text;
+  // Fails for a Timestamp or Duration out of range only, which no server of ours sends.
+  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) text = "{}\n";
+  return text;
 }
 
 }  // namespace
@@ -45,18 +57,21 @@ void Table::Print(std::ostream& out) const {
 }
 
 void PrintJson(std::ostream& out, const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string text;
-  if (google::protobuf::util::MessageToJsonString(message, &text, options).ok()) out << text;
+  out << JsonText(message, /*on_lines=*/true);
+}
+
+void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message) {
+  out << JsonText(message, /*on_lines=*/false) << "\n";
 }
 
 int Fail(const absl::Status& status) {
   std::cerr << "error: " << status.message() << " [" << absl::StatusCodeToString(status.code())
             << "]\n";
   return 1;
+}
+
+std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : plural);
 }
 
 std::string Fixed(double value, int digits) { return absl::StrFormat("%.*f", digits, value); }

@@ -5,15 +5,18 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace coppice {
 
-// Rows under a heading, each column as wide as its widest cell; numbers to the right. The heading
+// Rows under a heading, each column as wide as its widest cell; numbers, and "-" for none, to the
+// right. The heading
 // is bold if standard output is a terminal.
 class Table {
  public:
@@ -28,8 +31,14 @@ class Table {
 // One JSON document; field names are the proto's, unset fields appear with their defaults.
 void PrintJson(std::ostream& out, const google::protobuf::Message& message);
 
+// The same on a single line.
+void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message);
+
 // "error: MESSAGE" with the code's name on stderr; returns the exit status 1.
 int Fail(const absl::Status& status);
+
+// "1 link", "2 links", "0 switches".
+std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural = "s");
 
 // 1234.5 -> "1234.50"; used for microseconds and Gb/s alike.
 std::string Fixed(double value, int digits = 2);

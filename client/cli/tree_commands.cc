@@ -1,9 +1,11 @@
 // coppicectl tree create|list|show|explain|release: aggregation trees of a job.
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/member_file.h"
 #include "client/cli/output.h"
@@ -15,12 +17,47 @@ namespace {
 
 using TreesStub = v1::Trees::StubInterface;
 
+// What the daemon takes, too; here for a message that names the option.
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr uint32_t kMostChildren = 1 << 20;
+
 struct CreateOptions {
   v1::CreateTreeRequest request;
   std::string ranks, members_file, operation = "allreduce", type = "auto", builder = "auto";
-  std::vector<uint64_t> bytes = {8};
+  std::vector<int64_t> bytes = {8};
   bool summary = false;
 };
+
+absl::StatusOr<EndpointNames> NamesOfEndpoints(Connection& connection) {
+  const auto all = ListAll(connection, connection.fabric(), &v1::Fabric::StubInterface::ListNodes,
+                           v1::ListNodesRequest());
+  if (!all.ok()) return all.status();
+  EndpointNames names;
+  for (const v1::Node& node : all->nodes()) {
+    uint64_t guid = 0;
+    if (!absl::SimpleHexAtoi(node.port_guid(), &guid)) continue;
+    names[guid] = absl::StrCat(node.host(), "/", node.port());
+  }
+  return names;
+}
+
+// Port GUIDs among `members` become "host/port", as the job's endpoints are written.
+absl::Status NameGuids(Connection& connection, std::vector<std::string>& members) {
+  constexpr size_t kDigits = 16;
+  std::optional<EndpointNames> names;
+  for (std::string& member : members) {
+    const absl::string_view digits = absl::StripPrefix(member, "0x");
+    uint64_t guid = 0;
+    if (digits.size() != kDigits || !absl::SimpleHexAtoi(digits, &guid)) continue;
+    if (!names) {
+      absl::StatusOr<EndpointNames> all = NamesOfEndpoints(connection);
+      if (!all.ok()) return all.status();
+      names = *std::move(all);
+    }
+    if (const auto name = names->find(guid); name != names->end()) member = name->second;
+  }
+  return absl::OkStatus();
+}
 
 absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   if (!options.ranks.empty()) {
@@ -29,8 +66,13 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
     for (const v1::RankRange& range : *ranges) *options.request.add_rank_ranges() = range;
   }
   if (options.members_file.empty()) return absl::OkStatus();
-  const auto members = ReadMemberFile(options.members_file);
+  auto members = ReadMemberFile(options.members_file);
   if (!members.ok()) return members.status();
+  if (members->empty()) {  // no ranks at all would mean every rank of the job
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.members_file, ": names no member; write one endpoint a line"));
+  }
+  if (const absl::Status named = NameGuids(connection, *members); !named.ok()) return named;
   v1::GetJobRequest get;
   get.set_id(options.request.job_id());
   const auto job = connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, get);
@@ -41,19 +83,10 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   return absl::OkStatus();
 }
 
+// A tree that is granted must be shown even if the endpoints cannot be named: then by GUID.
 int PrintJsonTree(Connection& connection, const v1::Tree& tree) {
-  EndpointNames names;
-  const absl::Status status =
-      ForEachPage(connection, connection.fabric(), &v1::Fabric::StubInterface::ListNodes,
-                  v1::ListNodesRequest(), [&](v1::ListNodesResponse& page) {
-                    for (const v1::Node& node : page.nodes()) {
-                      uint64_t guid = 0;
-                      if (!absl::SimpleHexAtoi(node.port_guid(), &guid)) continue;
-                      names[guid] = absl::StrCat(node.host(), "/", node.port());
-                    }
-                  });
-  if (!status.ok()) return Fail(status);
-  PrintTreeJson(std::cout, tree, names);
+  const absl::StatusOr<EndpointNames> names = NamesOfEndpoints(connection);
+  PrintTreeJson(std::cout, tree, names.ok() ? *names : EndpointNames());
   return 0;
 }
 
@@ -70,7 +103,9 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
   options.request.set_operation(OperationNamed(options.operation).value());
   options.request.set_type(TypeNamed(options.type).value());
   options.request.set_builder(BuilderNamed(options.builder).value());
-  for (const uint64_t bytes : options.bytes) options.request.add_sizes()->set_bytes(bytes);
+  for (const int64_t bytes : options.bytes) {
+    options.request.add_sizes()->set_bytes(static_cast<uint64_t>(bytes));
+  }
   if (const absl::Status status = FillMembers(connection, options); !status.ok()) {
     return Fail(status);
   }
@@ -80,17 +115,14 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
 }
 
 int List(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
-  v1::ListTreesResponse all;
-  const absl::Status status = ForEachPage(
-      connection, connection.trees(), &TreesStub::ListTrees, request,
-      [&](v1::ListTreesResponse& page) { all.mutable_trees()->MergeFrom(page.trees()); });
-  if (!status.ok()) return Fail(status);
-  if (session.json) return PrintJson(std::cout, all), 0;
+  const auto all = ListAll(connection, connection.trees(), &TreesStub::ListTrees, request);
+  if (!all.ok()) return Fail(all.status());
+  if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
                "OPERATION", "US", "SINCE"});
-  for (const v1::Tree& tree : all.trees()) {
+  for (const v1::Tree& tree : all->trees()) {
     table.Add({tree.id(), tree.job_id(), Word(tree.type()), Word(tree.builder()),
-               absl::StrCat(tree.width()), absl::StrCat(tree.rank_count()),
+               tree.width() > 0 ? absl::StrCat(tree.width()) : "-", absl::StrCat(tree.rank_count()),
                absl::StrCat(tree.switch_count()), absl::StrCat(tree.height()),
                absl::StrCat(tree.radius()), Word(tree.operation()),
                Fixed(tree.predicted().total_us()), TimeText(tree.create_time())});
@@ -134,14 +166,17 @@ void AddCreateCommand(CLI::App& tree, Session& session) {
   CLI::Option* ranks = command->add_option("--ranks", options->ranks,
                                            "Ranks of the job: 0-15,32-62:2; default all of them");
   command
-      ->add_option("--members", options->members_file,
-                   "File with one endpoint of the job a line, in the communicator's order")
+      ->add_option(
+          "--members", options->members_file,
+          "File with one endpoint of the job a line (host, host/port or port GUID), in the "
+          "communicator's order; - for stdin")
       ->excludes(ranks);
   command->add_option("--op", options->operation, "barrier, bcast, reduce or allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
   command->add_option("--bytes", options->bytes, "Size; several are an equal mix")
       ->delimiter(',')
+      ->check(CLI::Range(int64_t{0}, kMostBytes))
       ->capture_default_str();
   command->add_option("--type", options->type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
@@ -150,8 +185,10 @@ void AddCreateCommand(CLI::App& tree, Session& session) {
       ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical"}))
       ->capture_default_str();
   const auto number = [&](const char* name, const char* what, auto set) {
-    command->add_option_function<uint32_t>(
-        name, [options, set](uint32_t value) { (options->request.*set)(value); }, what);
+    command
+        ->add_option_function<uint32_t>(
+            name, [options, set](uint32_t value) { (options->request.*set)(value); }, what)
+        ->check(CLI::Range(1U, kMostChildren));
   };
   number("--width", "Wanted k of a type I tree", &v1::CreateTreeRequest::set_width);
   number("--nic-degree", "Most children of a NIC", &v1::CreateTreeRequest::set_nic_degree);

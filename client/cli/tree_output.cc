@@ -119,8 +119,7 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
     stack.pop_back();
     out << entry.indent << NodeId(tree, entry.node);
     if (entry.node != root) {
-      const uint32_t links = tree.nodes().links(entry.node);
-      out << "  (" << links << (links == 1 ? " link)" : " links)");
+      out << "  (" << Counted(tree.nodes().links(entry.node), "link") << ")";
     }
     out << "\n";
     const std::string indent = entry.indent + "  ";
@@ -142,8 +141,8 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
 
 void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names) {
   Json json;
-  json["tree"] = tree.id().empty() ? Json() : Json(tree.id());
-  json["job"] = tree.job_id();
+  json["id"] = tree.id().empty() ? Json() : Json(tree.id());
+  json["job_id"] = tree.job_id();
   json["type"] = Word(tree.type());
   json["builder"] = Word(tree.builder());
   json["width"] = tree.width();
@@ -166,10 +165,15 @@ void PrintTreeSummary(std::ostream& out, const v1::Tree& tree) {
   out << "tree " << (tree.id().empty() ? "(advice)" : tree.id()) << " of job " << tree.job_id()
       << ": type " << Word(tree.type()) << ", " << Word(tree.builder());
   if (tree.width() > 0) out << ", width " << tree.width();
-  out << "\n  " << tree.rank_count() << " ranks, " << tree.switch_count()
-      << " serving switches, height " << tree.height() << ", radius " << tree.radius() << " links ("
-      << Word(tree.route_kind()) << ")\n  " << Word(tree.operation());
-  for (const v1::SizeShare& size : tree.sizes()) out << " " << size.bytes() << " B";
+  out << "\n  " << Counted(tree.rank_count(), "rank") << ", "
+      << Counted(tree.switch_count(), "serving switch", "es") << ", height " << tree.height()
+      << ", radius " << Counted(tree.radius(), "link") << " (" << Word(tree.route_kind()) << ")\n  "
+      << Word(tree.operation());
+  const char* between = " ";
+  for (const v1::SizeShare& size : tree.sizes()) {
+    out << between << size.bytes() << " B";
+    between = " and ";
+  }
   out << ": " << Fixed(tree.predicted().aggregate_us()) << " us up + "
       << Fixed(tree.predicted().distribute_us()) << " us down, "
       << Fixed(tree.predicted().total_us()) << " us in all\n  " << tree.reason() << "\n";
@@ -185,10 +189,15 @@ void PrintTreeNodes(std::ostream& out, const v1::Tree& tree) {
 }
 
 void PrintAlternatives(std::ostream& out, const v1::Tree& tree) {
+  if (tree.alternatives().empty()) {
+    out << "no alternative is on record\n";
+    return;
+  }
   Table table({"TYPE", "BUILDER", "WIDTH", "US", "WHY NOT"});
   for (const v1::Alternative& other : tree.alternatives()) {
-    table.Add({Word(other.type()), Word(other.builder()), absl::StrCat(other.width()),
-               other.total_us() > 0 ? Fixed(other.total_us()) : "", other.why_not()});
+    table.Add({Word(other.type()), Word(other.builder()),
+               other.width() > 0 ? absl::StrCat(other.width()) : "-",
+               other.total_us() > 0 ? Fixed(other.total_us()) : "-", other.why_not()});
   }
   out << "considered as well:\n";
   table.Print(out);

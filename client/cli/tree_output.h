@@ -1,6 +1,6 @@
 // A tree as text and as JSON. The JSON has the shape that coppice-plan prints (type, builder,
-// width,
-// ..., nodes with ids rank:R and switch:GUID), so that one program can read both.
+// width, ..., nodes with ids rank:R and switch:GUID), so that one program can read both, behind the
+// id and job_id that only a daemon gives.
 #ifndef COPPICE_CLIENT_CLI_TREE_OUTPUT_H_
 #define COPPICE_CLIENT_CLI_TREE_OUTPUT_H_
 

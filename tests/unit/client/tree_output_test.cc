@@ -63,6 +63,8 @@ TEST(PrintTreeJson, HasTheAgreedShape) {
   std::ostringstream out;
   PrintTreeJson(out, TypeTwo(), {{0x13, "n4/1"}});
   const auto json = nlohmann::json::parse(out.str());
+  EXPECT_EQ(json["id"], "41");
+  EXPECT_EQ(json["job_id"], "7");
   EXPECT_EQ(json["type"], "II");
   EXPECT_EQ(json["switches"], 2);
   EXPECT_EQ(json["root"], "switch:00000000000000aa");

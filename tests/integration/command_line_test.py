@@ -1,0 +1,192 @@
+"""coppicectl as a user and a script meet it: exit statuses, where messages go, tables and JSON."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+import grpc
+
+from coppiced_process import Coppiced
+from reflection_client import Reflection
+
+COPPICED, COPPICECTL = sys.argv.pop(1), sys.argv.pop(1)
+ENDPOINTS = 1400  # more than a page of a listing
+FABRIC = "model:fat-tree(leaves=70,spines=2,hosts-per-leaf=20)"
+
+
+class CommandLine(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Coppiced(COPPICED, fabric=FABRIC, entries=1)
+        cls.addClassCleanup(cls.daemon.clean_up)
+        cls.daemon.start().wait_until_listening()
+        cls.run_program(cls, "fabric", "sweep")  # answers once a fabric is known
+
+    def run_program(self, *arguments, server=None, stdin=""):
+        done = subprocess.run([COPPICECTL, *arguments], capture_output=True, text=True, timeout=120,
+                              check=False, input=stdin,
+                              env={**os.environ, "COPPICE_SERVER": server or self.daemon.address})
+        return done.returncode, done.stdout, done.stderr
+
+    def good(self, *arguments, **options):
+        status, out, errors = self.run_program(*arguments, **options)
+        self.assertEqual((status, errors), (0, ""), arguments)
+        return out
+
+    def refused(self, expected, *arguments, words=(), **options):
+        status, out, errors = self.run_program(*arguments, **options)
+        self.assertEqual((status, out), (expected, ""), (arguments, errors))
+        for word in words:
+            self.assertIn(word, errors, arguments)
+
+    def of_json(self, *arguments, **options):
+        return json.loads(self.good(*arguments, "--json", **options))
+
+    def register(self, *arguments, lines=None):
+        which = ["--all"] if lines is None else ["--endpoints", "-"]
+        job = self.of_json("job", "register", *which, *arguments, stdin="\n".join(lines or []))
+        return job["id"]
+
+    def test_wrong_usage_is_2(self):
+        self.refused(2)
+        self.refused(2, "frob", words=["frob"])
+        self.refused(2, "fabric", "frob", words=["frob"])
+        self.refused(2, "status", "--frob", words=["--frob"])
+        self.refused(2, "status", server="nowhere", words=["nowhere", "HOST:PORT"])
+        self.refused(2, "--server", "", "status", words=["HOST:PORT"])
+        self.refused(2, "fabric", "route", "n0000", words=["B"])
+        self.refused(2, "job", "register", words=["--endpoints", "--all"])
+        self.refused(2, "tree", "create", words=["--job"])
+        self.refused(2, "tree", "create", "--job", "1", "--bytes", "-3", words=["--bytes", "-3"])
+        self.refused(2, "tree", "create", "--job", "1", "--width", "0", words=["--width"])
+        self.refused(2, "tree", "create", "--job", "1", "--type", "3", words=["--type"])
+        self.refused(2, "events", "--severity", "bad", words=["--severity"])
+
+    def test_a_request_that_fails_is_1_and_names_the_object(self):
+        self.refused(1, "status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
+        self.refused(1, "fabric", "route", "n0000", "nope", words=["nope"])
+        self.refused(1, "job", "show", "999999", words=["999999"])
+        self.refused(1, "job", "end", "999999", words=["999999"])
+        self.refused(1, "job", "keepalive", "999999", words=["999999"])
+        self.refused(1, "job", "register", "--endpoints", "/nonexistent", words=["/nonexistent"])
+        self.refused(1, "job", "register", "--endpoints", "/dev/null", words=["/dev/null"])
+        self.refused(1, "job", "register", "--endpoints", "-", stdin="zork", words=["zork"])
+        self.refused(1, "tree", "create", "--job", "999999", words=["999999"])
+        for action in ("show", "explain", "release"):
+            self.refused(1, "tree", action, "999999", words=["999999"])
+
+    def test_server_by_environment_and_option(self):
+        self.good("status")
+        self.good("--server", self.daemon.address, "status", server="unix:/nonexistent/s")
+        self.good("status", "--server", self.daemon.address, server="unix:/nonexistent/s")
+
+    def test_listings_are_whole_beyond_a_page(self):
+        nodes = self.of_json("fabric", "nodes")["nodes"]
+        self.assertEqual(len({node["port_guid"] for node in nodes}), ENDPOINTS)
+        links = self.of_json("fabric", "links")["links"]
+        self.assertEqual(len(links), ENDPOINTS + 140)
+        self.assertEqual(len(self.of_json("fabric", "switches")["switches"]), 72)
+        self.assertEqual(len(self.good("fabric", "nodes").splitlines()), ENDPOINTS + 1)
+
+    def test_tables_are_aligned_and_plain_without_a_terminal(self):
+        for command in (["fabric", "switches"], ["entries"], ["fabric", "links"], ["table"]):
+            lines = self.good(*command).splitlines()
+            self.assertNotIn("\033", "".join(lines))
+        lines = self.good("entries").splitlines()
+        column = lines[0].index("DESCRIPTION")
+        for line in lines[1:]:
+            self.assertEqual(line[column - 2:column], "  ", line)
+            self.assertNotEqual(line[column], " ", line)
+
+    def test_json_has_the_names_of_the_proto(self):
+        channel = grpc.insecure_channel(self.daemon.address)
+        self.addCleanup(channel.close)
+        pool = Reflection(channel).pool_of("coppice.v1.Jobs", "coppice.v1.Trees",
+                                           "coppice.v1.Fabric")
+        job = self.register("--name", "names")
+        self.good("tree", "create", "--job", job)
+        for message, command in (
+                ("FabricSummary", "status"), ("ListSwitchesResponse", "fabric switches"),
+                ("ListLinksResponse", "fabric links"), ("ListNodesResponse", "fabric nodes"),
+                ("Route", "fabric route n0000 n1399"), ("ListSwitchesResponse", "entries"),
+                ("TypeTable", "table"), ("ListEventsResponse", "events"),
+                ("ListJobsResponse", "job list"), ("Job", "job show " + job),
+                ("KeepAliveResponse", "job keepalive " + job), ("ListTreesResponse", "tree list")):
+            with self.subTest(command=command):
+                self.assert_fields(pool.FindMessageTypeByName("coppice.v1." + message),
+                                   self.of_json(*command.split()))
+        self.good("job", "end", job)
+
+    def assert_fields(self, descriptor, document):
+        self.assertTrue(document)
+        for name, value in document.items():
+            self.assertIn(name, descriptor.fields_by_name, descriptor.full_name)
+            field = descriptor.fields_by_name[name]
+            if field.message_type is None or not field.message_type.full_name.startswith("coppice"):
+                continue
+            for part in value if isinstance(value, list) else [value]:
+                self.assert_fields(field.message_type, part)
+
+    def test_a_tree_from_its_job_to_its_release(self):
+        job = self.register(lines=["n0000", "n0001", "n0001", "n0002"])  # one leaf
+        tree = self.of_json("tree", "create", "--job", job, "--request-id", "once")
+        again = self.of_json("tree", "create", "--job", job, "--request-id", "once")
+        self.assertEqual(tree, again)
+        self.refused(1, "tree", "create", "--job", job, "--request-id", "once", "--ranks", "0-1",
+                     words=["once"])
+        self.assertEqual([tree["job_id"], tree["type"]], [job, "II"])
+        self.assertEqual([n["endpoint"] for n in tree["nodes"] if n["kind"] == "rank"],
+                         ["n0000/1", "n0001/1", "n0001/1", "n0002/1"])
+        self.assertEqual(self.of_json("tree", "show", tree["id"]), tree)
+        self.assertTrue(self.of_json("tree", "explain", tree["id"])["alternatives"])
+        taken = {s["guid"]: s["tree_ids"] for s in self.of_json("entries")["switches"]
+                 if s["entries_taken"]}
+        served = {n["id"][len("switch:"):] for n in tree["nodes"] if n["kind"] == "switch"}
+        self.assertEqual(taken, {guid: [tree["id"]] for guid in served})
+        self.refused(1, "tree", "create", "--job", job, "--type", "2", words=[max(served)])
+        fallback = self.of_json("tree", "create", "--job", job, "--dry-run")
+        self.assertEqual([fallback["id"], fallback["type"]], [None, "I"])
+        self.good("tree", "release", tree["id"])
+        self.refused(1, "tree", "release", tree["id"], words=[tree["id"]])
+        self.assertEqual(self.of_json("status")["entries_taken"], "0")
+        self.good("job", "end", job)
+        self.refused(1, "tree", "create", "--job", job, words=["job " + job, "ended"])
+        self.refused(1, "job", "keepalive", job, words=["job " + job, "ended"])
+
+    def test_members_by_name_port_and_guid(self):
+        guid = self.of_json("fabric", "nodes")["nodes"][3]["port_guid"]
+        job = self.register(lines=["n0000", "n0001", "n0002", "n0003"])
+        tree = self.of_json("tree", "create", "--job", job, "--members", "-", "--type", "1",
+                            stdin="n0002\n# not me\n%s\nn0000/1\n" % guid)
+        self.assertEqual([n["endpoint"] for n in tree["nodes"]], ["n0002/1", "n0003/1", "n0000/1"])
+        self.refused(1, "tree", "create", "--job", job, "--members", "-", stdin="n0004\n",
+                     words=["n0004", "job " + job])
+        self.refused(1, "tree", "create", "--job", job, "--members", "/dev/null",
+                     words=["/dev/null"])
+        self.good("job", "end", job)
+
+    def test_events_are_followed(self):
+        job = self.register("--name", "followed")
+        with subprocess.Popen([COPPICECTL, "--server", self.daemon.address, "events", "--follow",
+                               "--json", "--object", "job:" + job],
+                              stdout=subprocess.PIPE, text=True) as program:
+            self.assertEqual(json.loads(program.stdout.readline())["kind"], "job.registered")
+            self.good("job", "end", job)
+            self.assertEqual(json.loads(program.stdout.readline())["kind"], "job.ended")
+            program.send_signal(signal.SIGINT)
+
+    def test_a_daemon_that_does_not_answer_is_given_up_with_a_sign_of_life(self):
+        daemon = Coppiced(COPPICED)
+        self.addCleanup(daemon.clean_up)
+        daemon.start().wait_until_listening()
+        daemon.process.send_signal(signal.SIGSTOP)
+        for command in (["status"], ["job", "keepalive", "1"]):
+            self.refused(1, "--timeout", "2", *command, server=daemon.address,
+                         words=["waiting for " + daemon.address, "within 2s"])
+
+
+if __name__ == "__main__":
+    unittest.main()
