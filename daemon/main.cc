@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
@@ -64,20 +65,41 @@ absl::StatusOr<std::unique_ptr<SubnetPort>> MakePort(const Config& config) {
   return UmadSubnetPort::Create(config.fabric);
 }
 
+// The status with the place of its cause in front.
+absl::Status At(const std::string& place, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(place, status.message()));
+}
+
+// Reads a file or makes a model once, so that a mistake in it shows. A live subnet is left alone.
+absl::Status TryFabric(const Config& config) {
+  if (!IsOffline(config)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
+  return At(config.fabric_place, port->Sweep({}).status());
+}
+
 // The file, with the flags over it, all checked.
 absl::StatusOr<Config> Configure(const Flags& flags) {
   Config config = DefaultConfig();
   if (!flags.config.empty()) {
     ASSIGN_OR_RETURN(config, LoadConfig(flags.config));
   }
-  if (!flags.fabric.empty()) config.fabric = flags.fabric;
+  if (!flags.fabric.empty()) {
+    config.fabric = flags.fabric;
+    config.fabric_place.clear();
+  }
   if (!flags.database.empty()) config.database = flags.database;
-  if (!flags.listen.empty()) config.listen = flags.listen;
+  if (!flags.listen.empty()) {
+    config.listen = flags.listen;
+    config.listen_place.clear();
+  }
   if (!flags.log_level.empty()) config.log_level = flags.log_level;
   RETURN_IF_ERROR(CheckFabricSource(config.fabric));
   RETURN_IF_ERROR(CheckLogLevel(config.log_level));
-  RETURN_IF_ERROR(MakePort(config).status());
-  for (const std::string& address : config.listen) RETURN_IF_ERROR(CheckListenAddress(address));
+  RETURN_IF_ERROR(At(config.fabric_place, MakePort(config).status()));
+  for (const std::string& address : config.listen) {
+    RETURN_IF_ERROR(At(config.listen_place, CheckListenAddress(address)));
+  }
   return config;
 }
 
@@ -109,7 +131,9 @@ absl::Status Serve(const Config& config, const sigset_t& stop) {
                absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
   manager->Start();
   if (IsOffline(config) && manager->fabric() == nullptr) {
-    RETURN_IF_ERROR(manager->Sweep().status());
+    // A source that cannot be read never can, but a full disk can be given space.
+    const absl::Status swept = manager->Sweep().status();
+    if (!swept.ok() && !absl::IsResourceExhausted(swept)) return swept;
   }
   int signal = 0;
   sigwait(&stop, &signal);
@@ -139,6 +163,7 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<Config> config = Configure(flags);
   if (!config.ok()) return Fail(config.status());
   if (flags.check_config) {
+    if (const absl::Status status = TryFabric(*config); !status.ok()) return Fail(status);
     std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
     return 0;
   }

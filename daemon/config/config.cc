@@ -72,8 +72,10 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   if (const absl::Status bad = CheckFabricSource(config.fabric); !bad.ok()) {
     file.Fail("fabric", bad.message());
   }
+  if (file.Has("fabric")) config.fabric_place = file.PlaceOf("fabric");
   file.Read("database", config.database);
   file.Read("listen", config.listen);
+  if (file.Has("listen")) config.listen_place = file.PlaceOf("listen");
   file.Read("log_level", config.log_level);
   if (const absl::Status bad = CheckLogLevel(config.log_level); !bad.ok()) {
     file.Fail("log_level", bad.message());

@@ -22,6 +22,10 @@ struct Config {
   int worker_threads = 4;
   absl::Duration shutdown_grace = absl::Seconds(5);
   ManagerOptions manager;  // profile, switches, leases, sweeps, limits
+
+  // "FILE:LINE: KEY: " of values that only their users can judge to the end; empty where the value
+  // is not from a file.
+  std::string fabric_place, listen_place;
 };
 
 // The configuration of a daemon that is given no file. The profile is "hdr", sweeps come every five

@@ -100,10 +100,13 @@ uint32_t TomlSection::LineOf(absl::string_view key) const {
   return table_.source().begin.line;
 }
 
+std::string TomlSection::PlaceOf(absl::string_view key) const {
+  return absl::StrCat(origin_, ":", LineOf(key), ": ", path_, key, ": ");
+}
+
 void TomlSection::Fail(absl::string_view key, absl::string_view what) {
   if (!status_.ok()) return;
-  status_ = absl::InvalidArgumentError(
-      absl::StrCat(origin_, ":", LineOf(key), ": ", path_, key, ": ", what));
+  status_ = absl::InvalidArgumentError(absl::StrCat(PlaceOf(key), what));
 }
 
 void TomlSection::Absorb(const absl::Status& status) {

@@ -49,10 +49,12 @@ class TomlSection final {
   // The first error; at the end of the reads, also any key that was not read.
   absl::Status Finish();
   const absl::Status& status() const { return status_; }
-  // Line of a key, or of the table.
-  uint32_t LineOf(absl::string_view key) const;
+  // "ORIGIN:LINE: PATH KEY: ", what the messages about a key begin with.
+  std::string PlaceOf(absl::string_view key) const;
 
  private:
+  // Line of a key, or of the table.
+  uint32_t LineOf(absl::string_view key) const;
   bool ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out);
   const toml::node* Find(absl::string_view key) const;
 

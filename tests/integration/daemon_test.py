@@ -56,6 +56,24 @@ class DaemonTest(unittest.TestCase):
             self.assertEqual(refused.returncode, 1, flags)
             self.assertIn(word, refused.stderr)
 
+    def test_values_that_only_their_users_judge_are_named_with_their_line(self):
+        daemon = self.daemon()
+        for line, words in (('fabric = "umad:a:b:c"', ("umad:a:b:c",)),
+                            ('fabric = "model:torus(dims=0)"', ("dims",)),
+                            ('fabric = "file:/nonexistent/net"', ("/nonexistent/net",)),
+                            ('listen = ["unix:/a", "1.2.3.4:99999"]', ("1.2.3.4:99999",))):
+            with open(daemon.config, "w", encoding="utf-8") as config:
+                config.write("# a comment\n" + line + "\n")
+            place = daemon.config + ":2: " + line.split()[0] + ": "
+            bad = run("--check-config", "--config", daemon.config)
+            self.assertEqual(bad.returncode, 1, line)
+            for word in (place, *words):
+                self.assertIn(word, bad.stderr)
+            # What stands on the command line is not blamed on the file.
+            flags = [daemon.command[0], "--check-config", *daemon.command[1:]]
+            good = subprocess.run(flags, capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(good.returncode, 0, good.stderr)
+
     def test_stops_cleanly_and_starts_again(self):
         daemon = self.daemon()
         for how in (signal.SIGTERM, signal.SIGINT):
