@@ -83,7 +83,7 @@ void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
   if (job == nullptr) return;
   absl::StatusOr<Reserved> reserved = PlanAndReserve(job, args, fingerprint);
   if (!reserved.ok()) return FailGrant(*job, args.request_id, reserved.status(), std::move(done));
-  GrantTree mutation{*reserved->record};
+  GrantTree mutation(reserved->record);
   calls_->Submit(std::move(mutation), [this, reserved = *std::move(reserved),
                                        callback = std::move(done)](absl::Status status) mutable {
     OnGranted(reserved, std::move(status), std::move(callback));

@@ -8,6 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/record_json.h"
 #include "daemon/manager/tree_request.h"
 
 namespace coppice {

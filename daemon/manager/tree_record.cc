@@ -1,49 +1,14 @@
 #include "daemon/manager/tree_record.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/record_json.h"
 
 namespace coppice {
 namespace {
-
-void AppendJsonString(std::string& out, absl::string_view text) {
-  out.push_back('"');
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      out.push_back(c);
-    }
-  }
-  out.push_back('"');
-}
-
-// Whole numbers as such; others so that they read back the same. JSON has no infinity.
-void AppendJsonNumber(std::string& out, double value) {
-  if (!std::isfinite(value)) {
-    out.append("null");
-  } else if (value == std::floor(value) && std::abs(value) < 1e15) {
-    absl::StrAppend(&out, static_cast<int64_t>(value));
-  } else {
-    absl::StrAppendFormat(&out, "%.17g", value);
-  }
-}
-
-// Microseconds to six significant digits, which is beyond what any profile knows.
-void AppendMicroseconds(std::string& out, double value) {
-  if (std::isfinite(value)) {
-    absl::StrAppend(&out, value);
-  } else {
-    out.append("null");
-  }
-}
 
 void MarkLinks(RecordScratch& scratch) {
   for (const ChannelIndex c : scratch.path) {
@@ -51,8 +16,8 @@ void MarkLinks(RecordScratch& scratch) {
     uint64_t& word = scratch.link_marks[link.value() / 64];
     const uint64_t bit = uint64_t{1} << (link.value() % 64);
     if ((word & bit) != 0) continue;
+    if (word == 0) scratch.marked_words.push_back(link.value() / 64);
     word |= bit;
-    scratch.links.push_back(link);
   }
   scratch.path.clear();
 }
@@ -75,16 +40,18 @@ absl::Status FillLinks(const Snapshot& snapshot, absl::Span<const int64_t> link_
                        const AggregationTree& tree, RecordScratch& scratch,
                        std::vector<int64_t>& ids) {
   scratch.link_marks.resize((snapshot.fabric->link_count() + 63) / 64);
-  scratch.links.clear();
+  scratch.marked_words.clear();
   scratch.path.clear();
   const absl::Status status = MarkEdges(snapshot, tree, scratch);
   ids.clear();
-  ids.reserve(scratch.links.size());
-  for (const LinkIndex link : scratch.links) {
-    scratch.link_marks[link.value() / 64] = 0;
-    ids.push_back(link_ids[link.value()]);
+  std::sort(scratch.marked_words.begin(), scratch.marked_words.end());
+  for (const uint32_t word : scratch.marked_words) {
+    for (uint64_t bits = std::exchange(scratch.link_marks[word], 0); bits != 0; bits &= bits - 1) {
+      ids.push_back(link_ids[size_t{64} * word + static_cast<size_t>(std::countr_zero(bits))]);
+    }
   }
-  std::sort(ids.begin(), ids.end());
+  // The store numbers the links of a first sweep in the fabric's order.
+  if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
   return status;
 }
 
@@ -123,36 +90,6 @@ void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<ui
 }
 
 }  // namespace
-
-std::string SizesJson(absl::Span<const SizeShare> sizes) {
-  std::string out = "[";
-  for (const SizeShare& share : sizes) {
-    absl::StrAppend(&out, out.size() > 1 ? "," : "", "[", share.bytes, ",");
-    AppendJsonNumber(out, share.weight);
-    out.push_back(']');
-  }
-  out.push_back(']');
-  return out;
-}
-
-std::string AlternativesJson(absl::Span<const Alternative> alternatives) {
-  std::string out = "[";
-  for (const Alternative& alternative : alternatives) {
-    absl::StrAppend(&out, out.size() > 1 ? "," : "", "{\"type\":\"", ToString(alternative.type),
-                    "\",\"builder\":\"", ToString(alternative.builder),
-                    "\",\"width\":", alternative.width, ",\"total_us\":");
-    if (alternative.total_us) {
-      AppendMicroseconds(out, *alternative.total_us);
-    } else {
-      out.append("null");
-    }
-    out.append(",\"why_not\":");
-    AppendJsonString(out, alternative.why_not);
-    out.push_back('}');
-  }
-  out.push_back(']');
-  return out;
-}
 
 absl::Status FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
                           TreePlan plan, RecordScratch& scratch, TreeRecord& record) {

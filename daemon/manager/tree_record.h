@@ -18,8 +18,8 @@ namespace coppice {
 // Memory that one thread after another reuses to make records.
 struct RecordScratch {
   std::vector<ChannelIndex> path;
-  std::vector<uint64_t> link_marks;  // one bit per link; all zero between calls
-  std::vector<LinkIndex> links;
+  std::vector<uint64_t> link_marks;    // one bit per link; all zero between calls
+  std::vector<uint32_t> marked_words;  // of link_marks that are not zero
 };
 
 // Fills everything in `record` that follows from the plan: fabric_version, type, builder, width,
@@ -28,12 +28,6 @@ struct RecordScratch {
 // NOT_FOUND: an edge without a route. O(nodes + links on the edges' routes).
 absl::Status FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
                           TreePlan plan, RecordScratch& scratch, TreeRecord& record);
-
-// [[8,1],[1048576,0.5]]
-std::string SizesJson(absl::Span<const SizeShare> sizes);
-
-// [{"type":"I","builder":"kary","width":4,"total_us":9.5,"why_not":"..."},...]
-std::string AlternativesJson(absl::Span<const Alternative> alternatives);
 
 }  // namespace coppice
 

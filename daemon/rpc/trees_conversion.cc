@@ -1,70 +1,58 @@
 #include "daemon/rpc/trees_conversion.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/record_json.h"
 #include "daemon/rpc/jobs_conversion.h"
 
 namespace coppice {
 namespace {
 
-using nlohmann::json;
-
-v1::TreeBuilder BuilderToProto(absl::string_view builder) {
-  for (const auto& [mine, theirs] :
-       {std::pair(TreeBuilder::kKary, v1::TREE_BUILDER_KARY),
-        std::pair(TreeBuilder::kKnomial, v1::TREE_BUILDER_KNOMIAL),
-        std::pair(TreeBuilder::kHierarchical, v1::TREE_BUILDER_HIERARCHICAL),
-        std::pair(TreeBuilder::kMinimumCost, v1::TREE_BUILDER_MINIMUM_COST)}) {
-    if (builder == ToString(mine)) return theirs;
+v1::TreeBuilder ToProto(TreeBuilder builder) {
+  switch (builder) {
+    case TreeBuilder::kKary:
+      return v1::TREE_BUILDER_KARY;
+    case TreeBuilder::kKnomial:
+      return v1::TREE_BUILDER_KNOMIAL;
+    case TreeBuilder::kHierarchical:
+      return v1::TREE_BUILDER_HIERARCHICAL;
+    case TreeBuilder::kMinimumCost:
+      return v1::TREE_BUILDER_MINIMUM_COST;
   }
   return v1::TREE_BUILDER_UNSPECIFIED;
 }
 
-// The record's JSON is the manager's own (manager.h states its form); a database that somebody
-// edited by hand gives no shares or alternatives rather than an exception.
-void SizesToProto(const std::string& text, v1::Tree& tree) {
-  const json sizes = json::parse(text, nullptr, false);
-  if (!sizes.is_array()) return;
-  for (const json& pair : sizes) {
-    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() || !pair[1].is_number()) {
-      continue;
-    }
+v1::TreeBuilder BuilderToProto(absl::string_view name) {
+  for (const TreeBuilder builder : {TreeBuilder::kKary, TreeBuilder::kKnomial,
+                                    TreeBuilder::kHierarchical, TreeBuilder::kMinimumCost}) {
+    if (name == ToString(builder)) return ToProto(builder);
+  }
+  return v1::TREE_BUILDER_UNSPECIFIED;
+}
+
+void SizesToProto(const std::string& json, v1::Tree& tree) {
+  for (const SizeShare& mine : ParseSizes(json)) {
     v1::SizeShare& share = *tree.add_sizes();
-    share.set_bytes(pair[0].get<uint64_t>());
-    share.set_weight(pair[1].get<double>());
+    share.set_bytes(mine.bytes);
+    share.set_weight(mine.weight);
   }
 }
 
-const std::string& TextAt(const json& object, const char* key) {
-  static const std::string kEmpty;
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get_ref<const std::string&>()
-                                                     : kEmpty;
-}
-
-double NumberAt(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-void AlternativesToProto(const std::string& text, v1::Tree& tree) {
-  const json alternatives = json::parse(text, nullptr, false);
-  if (!alternatives.is_array()) return;
+void AlternativesToProto(const std::string& json, v1::Tree& tree) {
+  std::vector<Alternative> alternatives = ParseAlternatives(json);
   tree.mutable_alternatives()->Reserve(static_cast<int>(alternatives.size()));
-  for (const json& item : alternatives) {
-    if (!item.is_object()) continue;
+  for (Alternative& mine : alternatives) {
     v1::Alternative& alternative = *tree.add_alternatives();
-    alternative.set_type(TextAt(item, "type") == ToString(TreeType::kTypeII) ? v1::TREE_TYPE_II
-                                                                             : v1::TREE_TYPE_I);
-    alternative.set_builder(BuilderToProto(TextAt(item, "builder")));
-    alternative.set_width(static_cast<uint32_t>(NumberAt(item, "width")));
-    alternative.set_total_us(NumberAt(item, "total_us"));
-    alternative.set_why_not(TextAt(item, "why_not"));
+    alternative.set_type(ToProto(mine.type));
+    alternative.set_builder(ToProto(mine.builder));
+    alternative.set_width(mine.width);
+    alternative.set_total_us(mine.total_us.value_or(0));
+    alternative.set_why_not(std::move(mine.why_not));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "absl/functional/any_invocable.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/message_pool.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
@@ -14,7 +15,10 @@ class TreesService final : public v1::Trees::CallbackService {
  public:
   // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).
   TreesService(Manager* manager, WorkerPool* workers, uint32_t max_ranks)
-      : manager_(manager), workers_(workers), max_ranks_(max_ranks) {}
+      : manager_(manager), workers_(workers), max_ranks_(max_ranks) {
+    SetMessageAllocatorFor_CreateTree(&created_);
+    SetMessageAllocatorFor_ReleaseTree(&released_);
+  }
 
   grpc::ServerUnaryReactor* CreateTree(grpc::CallbackServerContext* context,
                                        const v1::CreateTreeRequest* request,
@@ -45,6 +49,8 @@ class TreesService final : public v1::Trees::CallbackService {
   Manager* const manager_;
   WorkerPool* const workers_;
   const uint32_t max_ranks_;
+  MessagePool<v1::CreateTreeRequest, v1::Tree> created_;
+  MessagePool<v1::ReleaseTreeRequest, v1::ReleaseTreeResponse> released_;
 };
 
 }  // namespace coppice

@@ -5,10 +5,12 @@
 // them type II, the full view in the reply, SQLite with synchronous=FULL. Each call counts once.
 // Client and server share the process and the machine's cores. Empty calls (service Empty, a
 // callback service that the benchmark registers beside the daemon's own) and tree calls take turns
-// of one second, so that other load on the machine meets both alike.
+// of one second, so that other load on the machine meets both alike. The processor time of a call,
+// client's and server's together, is told beside it: it hardly depends on what else runs.
 #include <benchmark/benchmark.h>
 #include <grpcpp/grpcpp.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -182,19 +184,44 @@ class Slot {
 
 using Run = void (Slot::*)(const std::atomic<bool>*, absl::BlockingCounter*);
 
-// Calls a second of all slots together over one turn.
-double Rate(std::vector<std::unique_ptr<Slot>>& slots, Run run) {
+double ProcessorSeconds() {
+  rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+struct Turns {
+  double calls = 0, seconds = 0, processor_seconds = 0;
+  double rate() const { return calls / seconds; }
+  double processor_us() const { return 1e6 * processor_seconds / calls; }
+};
+
+// Lets all slots call for one turn and adds it up.
+void Take(std::vector<std::unique_ptr<Slot>>& slots, Run run, Turns& turns) {
   std::atomic<bool> over = false;
   absl::BlockingCounter running(static_cast<int>(slots.size()));
+  const double processor_start = ProcessorSeconds();
   const auto start = std::chrono::steady_clock::now();
   for (auto& slot : slots) ((*slot).*run)(&over, &running);
   std::this_thread::sleep_until(start + kTurn);
   over = true;
   running.Wait();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  uint64_t calls = 0;
-  for (auto& slot : slots) calls += slot->TakeCount();
-  return static_cast<double>(calls) / elapsed.count();
+  turns.processor_seconds += ProcessorSeconds() - processor_start;
+  turns.seconds += elapsed.count();
+  for (auto& slot : slots) turns.calls += static_cast<double>(slot->TakeCount());
+}
+
+std::vector<std::unique_ptr<Slot>> MakeSlots(const std::shared_ptr<grpc::Channel>& channel,
+                                             const std::string& job, int64_t count) {
+  std::vector<std::unique_ptr<Slot>> slots;
+  for (int64_t i = 0; i < count; ++i) {
+    slots.push_back(std::make_unique<Slot>(channel, job, static_cast<uint64_t>(i)));
+  }
+  return slots;
 }
 
 void CreateAndReleaseTrees(::benchmark::State& state) {
@@ -207,21 +234,20 @@ void CreateAndReleaseTrees(::benchmark::State& state) {
   if (!v1::Jobs::NewStub(channel)->RegisterJob(&context, request, &job).ok()) {
     return state.SkipWithError("no job");
   }
-  std::vector<std::unique_ptr<Slot>> slots;
-  for (int64_t i = 0; i < state.range(0); ++i) {
-    slots.push_back(std::make_unique<Slot>(channel, job.id(), static_cast<uint64_t>(i)));
-  }
-  double empty = 0, trees = 0;
-  Rate(slots, &Slot::RunEmpty);  // connects, warms up
-  Rate(slots, &Slot::RunTrees);
+  auto slots = MakeSlots(channel, job.id(), state.range(0));
+  Turns warm_up, empty, trees;
+  Take(slots, &Slot::RunEmpty, warm_up);  // connects
+  Take(slots, &Slot::RunTrees, warm_up);
   for (auto _ : state) {
-    empty += Rate(slots, &Slot::RunEmpty);
-    trees += Rate(slots, &Slot::RunTrees);
+    Take(slots, &Slot::RunEmpty, empty);
+    Take(slots, &Slot::RunTrees, trees);
   }
-  const double turns = static_cast<double>(state.iterations());
-  state.counters["empty_per_s"] = empty / turns;
-  state.counters["tree_calls_per_s"] = trees / turns;
-  state.counters["ratio"] = trees / empty;
+  state.counters["empty_per_s"] = empty.rate();
+  state.counters["tree_calls_per_s"] = trees.rate();
+  state.counters["ratio"] = trees.rate() / empty.rate();
+  state.counters["empty_cpu_us"] = empty.processor_us();
+  state.counters["tree_cpu_us"] = trees.processor_us();
+  state.counters["cpu_ratio"] = empty.processor_us() / trees.processor_us();
 }
 BENCHMARK(CreateAndReleaseTrees)
     ->ArgName("in_flight")

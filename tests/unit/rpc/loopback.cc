@@ -18,7 +18,7 @@ Loopback::Loopback(const Options& options) {
   CapabilityRule rule;
   rule.description = "*";
   rule.entries = options.entries;
-  rule.degree_limit = 16;
+  rule.degree_limit = options.degree_limit;
   manager_options.capability_rules = {rule};
   auto manager = Manager::Create(&store_, port_.get(), &clock_, manager_options);
   EXPECT_TRUE(manager.ok()) << manager.status();

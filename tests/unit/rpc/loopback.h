@@ -46,6 +46,7 @@ class Loopback final {
   struct Options {
     std::string fabric = kSmallFabric;
     uint32_t entries = 2;
+    uint32_t degree_limit = 16;
     RpcServerOptions server{.listen = {"127.0.0.1:0"}};
   };
   Loopback() : Loopback(Options()) {}
@@ -75,7 +76,7 @@ class Loopback final {
   static void SetDeadline(grpc::ClientContext& context);
   static absl::Status ToAbsl(const grpc::Status& status);
 
-  // Registers a job over all 16 endpoints; its id.
+  // Registers a job over all endpoints; its id.
   std::string RegisterAll();
 
  private:

@@ -47,6 +47,36 @@ class TreesServiceTest : public ::testing::Test {
   std::string job_;
 };
 
+// The server fills the messages of earlier calls again.
+TEST_F(TreesServiceTest, AnswersHoldNothingOfEarlierCalls) {
+  for (int round = 0; round < 8; ++round) {
+    v1::CreateTreeRequest large = All(v1::TREE_TYPE_II);
+    large.set_request_id("large");
+    large.add_sizes()->set_bytes(1 << 20);
+    const auto first = Create(large);
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_TRUE(first->has_physical());
+    v1::CreateTreeRequest small = All(v1::TREE_TYPE_I);
+    small.add_ranks(3);
+    small.add_ranks(5);
+    small.set_validate_only(true);
+    const auto second = Create(small);
+    ASSERT_TRUE(second.ok()) << second.status();
+    EXPECT_EQ(second->id(), "");
+    EXPECT_FALSE(second->has_create_time());
+    EXPECT_FALSE(second->has_physical());
+    EXPECT_EQ(second->rank_count(), 2);
+    EXPECT_EQ(second->nodes().parents_size(), 2);
+    EXPECT_EQ(second->nodes().switches_size(), 0);
+    ASSERT_EQ(second->sizes_size(), 1);
+    EXPECT_EQ(second->sizes(0).bytes(), 8);
+    v1::CreateTreeRequest wrong;
+    EXPECT_EQ(CreateCode(wrong), absl::StatusCode::kInvalidArgument);
+    ASSERT_EQ(Release(first->id()), absl::StatusCode::kOk);
+    EXPECT_EQ(Release(""), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST_F(TreesServiceTest, GrantsReadsAndReleasesTypeII) {
   const auto tree = Create(All(v1::TREE_TYPE_II));
   ASSERT_TRUE(tree.ok()) << tree.status();
