@@ -41,7 +41,7 @@ struct Alternative {
   TreeType type = TreeType::kTypeI;
   TreeBuilder builder = TreeBuilder::kKary;
   uint32_t width = 0;
-  std::optional<double> total_us;  // nullopt: it could not be built
+  std::optional<double> total_us;  // nullopt: not built; why_not says why, or its least time
   std::string why_not;
 };
 

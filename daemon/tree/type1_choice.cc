@@ -1,18 +1,24 @@
-// Branch and bound over (builder, width): build all, bound all, evaluate exactly in order of the
-// bounds until the next bound is no better than the best so far. Exact: the bound never exceeds the
-// prediction, because a route has at least as many links as hops, and load and serialisation only
-// add. Without load the bound is nearly the prediction, so few trees have their routes walked.
+// Branch and bound over (builder, width). Every candidate is bounded (type1_bound.h), which is
+// exact where hops say everything about a route; then trees are built and evaluated in order of the
+// bounds until the next bound is no better than the best so far. k-ary and k-nomial trees are
+// bounded without being built; hierarchical ones that are alike are bounded once (flat_groups.h).
 #include "daemon/tree/type1_choice.h"
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/flat_groups.h"
 #include "daemon/tree/type1.h"
+#include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_hierarchical.h"
 #include "daemon/tree/width_candidates.h"
 
@@ -23,8 +29,13 @@ constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                   TreeBuilder::kHierarchical};
 
 struct Candidate {
-  AggregationTree tree;
   double bound_us = 0;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
+  std::optional<double> total_us;  // once it is known
+  friend bool operator<(const Candidate& a, const Candidate& b) {
+    return std::tuple(a.bound_us, a.builder, a.width) < std::tuple(b.bound_us, b.builder, b.width);
+  }
 };
 
 class Type1Search {
@@ -35,64 +46,43 @@ class Type1Search {
         fabric_(*snapshot.fabric),
         profile_(profile),
         request_(request),
-        places_(places),
-        nic_degree_(request.nic_degree.value_or(profile.nic_degree)) {
-    sites_.reserve(request.members.size());
-    for (size_t rank = 0; rank < request.members.size(); ++rank) {
-      sites_.push_back({fabric_.host(request.members[rank]),
-                        places.leaf_of_endpoint[places.endpoint_of_rank[rank]]});
-    }
-  }
+        nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
+        widths_(WidthCandidates(profile, request, nic_degree_)),
+        bound_(snapshot, profile, request, places) {}
 
   absl::StatusOr<Type1Result> Run() {
-    BuildAll();
+    // Hierarchical first: usually the least, which spares the others their second walk.
+    for (auto builder = kBuilders.rbegin(); builder != kBuilders.rend(); ++builder) {
+      if (!request_.builder || *request_.builder == *builder) BoundAll(*builder);
+    }
     if (candidates_.empty()) return build_error_;
-    std::stable_sort(
-        candidates_.begin(), candidates_.end(),
-        [](const Candidate& a, const Candidate& b) { return a.bound_us < b.bound_us; });
+    std::sort(candidates_.begin(), candidates_.end());
     std::optional<Type1Result> best;
-    std::vector<Alternative> alternatives;
     for (Candidate& candidate : candidates_) {
-      const TreeBuilder builder = candidate.tree.builder;
-      const uint32_t width = candidate.tree.width;
-      if (best && candidate.bound_us >= best->predicted.total_us) {
-        alternatives.push_back({TreeType::kTypeI, builder, width, std::nullopt,
-                                absl::StrFormat("takes at least %.2f us", candidate.bound_us)});
+      if (best && !MayBeBetter(candidate.bound_us, candidate, best->predicted, best->tree)) {
         continue;
       }
-      absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot_, profile_, candidate.tree);
-      if (!edges.ok()) {
-        route_error_ = edges.status();
-        alternatives.push_back({TreeType::kTypeI, builder, width, std::nullopt,
-                                std::string(edges.status().message())});
+      absl::StatusOr<Type1Result> result = Evaluate(candidate);
+      if (!result.ok()) {
+        route_error_ = result.status();
+        Refuse(candidate.builder, candidate.width, route_error_);
         continue;
       }
-      const Prediction predicted =
-          EvaluateMix(profile_, candidate.tree, *edges, request_.operation, request_.sizes);
-      if (best && !Better(predicted, candidate.tree, *best)) {
-        alternatives.push_back(Slower(candidate.tree, predicted));
-        continue;
+      candidate.total_us = result->predicted.total_us;
+      if (!best || MayBeBetter(*candidate.total_us, candidate, best->predicted, best->tree)) {
+        best = *std::move(result);
       }
-      if (best) alternatives.push_back(Slower(best->tree, best->predicted));
-      best = Type1Result{std::move(candidate.tree), *std::move(edges), predicted, {}};
     }
     if (!best) return absl::FailedPreconditionError(std::string(route_error_.message()));
-    best->alternatives = std::move(alternatives);
-    for (Alternative& refused : refused_) best->alternatives.push_back(std::move(refused));
+    ListAlternatives(*best);
     return *std::move(best);
   }
 
  private:
-  static bool Better(const Prediction& predicted, const AggregationTree& tree,
-                     const Type1Result& best) {
-    if (predicted.total_us != best.predicted.total_us) {
-      return predicted.total_us < best.predicted.total_us;
-    }
-    return std::pair(tree.builder, tree.width) < std::pair(best.tree.builder, best.tree.width);
-  }
-
-  static Alternative Slower(const AggregationTree& tree, const Prediction& predicted) {
-    return {TreeType::kTypeI, tree.builder, tree.width, predicted.total_us, "not faster"};
+  static bool MayBeBetter(double us, const Candidate& candidate, const Prediction& best,
+                          const AggregationTree& tree) {
+    if (us != best.total_us) return us < best.total_us;
+    return std::pair(candidate.builder, candidate.width) < std::pair(tree.builder, tree.width);
   }
 
   absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) {
@@ -102,93 +92,178 @@ class Type1Search {
       case TreeBuilder::kKnomial:
         return BuildKnomial(fabric_, request_.members, width, nic_degree_);
       default:
-        if (!groups_) groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
-        return BuildHierarchicalFrom(fabric_, *groups_, request_.members, width, nic_degree_);
+        return BuildHierarchicalFrom(fabric_, Groups(), request_.members, width, nic_degree_);
     }
   }
 
-  void BuildAll() {
-    const std::vector<uint32_t> widths = WidthCandidates(profile_, request_, places_, nic_degree_);
-    for (const TreeBuilder builder : kBuilders) {
-      if (request_.builder && *request_.builder != builder) continue;
-      const size_t first = candidates_.size();
-      for (const uint32_t width : widths) BuildOne(builder, width, first);
-      if (candidates_.size() == first && !request_.width) BuildNarrower(builder, widths.front());
-    }
+  absl::StatusOr<Type1Result> Evaluate(const Candidate& candidate) {
+    Type1Result result;
+    ASSIGN_OR_RETURN(result.tree, Build(candidate.builder, candidate.width));
+    ASSIGN_OR_RETURN(result.edges, EdgeCosts(snapshot_, profile_, result.tree));
+    result.predicted =
+        EvaluateMix(profile_, result.tree, result.edges, request_.operation, request_.sizes);
+    return result;
   }
 
-  // `first` is where this builder's candidates begin: a tree that one of them equals is left out.
-  bool BuildOne(TreeBuilder builder, uint32_t width, size_t first) {
-    absl::StatusOr<AggregationTree> tree = Build(builder, width);
-    if (!tree.ok()) {
-      build_error_ = tree.status();
-      if (request_.width) {
-        refused_.push_back(
-            {TreeType::kTypeI, builder, width, std::nullopt, std::string(tree.status().message())});
+  const NestedGroups& Groups() {
+    if (!groups_) groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
+    return *groups_;
+  }
+
+  // Every width of the interval, the closed form's best first: it is likely good, and what exceeds
+  // the least so far need not be bounded to the end.
+  void BoundAll(TreeBuilder builder) {
+    const size_t first = candidates_.size();
+    BoundOne(builder, widths_.best);
+    if (builder != TreeBuilder::kHierarchical || !IsTooLarge()) {
+      for (uint64_t width = widths_.min; width <= widths_.max; ++width) {
+        if (width != widths_.best) BoundOne(builder, static_cast<uint32_t>(width));
       }
-      return false;
     }
-    for (size_t i = first; i < candidates_.size(); ++i) {
-      if (candidates_[i].tree.parents == tree->parents) return true;
+    if (candidates_.size() > first) return;
+    if (request_.width) {
+      Refuse(builder, *request_.width, build_error_);
+    } else {
+      BoundNarrower(builder);
     }
-    const double bound = LowerBound(*tree);
-    candidates_.push_back({*std::move(tree), bound});
-    return true;
   }
+
+  bool IsTooLarge() const { return request_.members.size() > kMostRanksForAllHierarchical; }
 
   // A k-nomial root has (k - 1) * digits children, so its widest admissible k may lie below the
   // interval: the first one that works, halving.
-  void BuildNarrower(TreeBuilder builder, uint32_t width) {
-    const size_t first = candidates_.size();
+  void BoundNarrower(TreeBuilder builder) {
+    uint32_t width = widths_.min;
     while (width > 2) {
       width = std::max(2U, width / 2);
-      if (BuildOne(builder, width, first)) return;
+      if (BoundOne(builder, width)) return;
     }
+    Refuse(builder, 2, build_error_);
+  }
+
+  bool BoundOne(TreeBuilder builder, uint32_t width) {
+    double bound = 0;
+    const double cutoff = bound_.is_exact() ? least_us_ : std::numeric_limits<double>::infinity();
+    if (builder == TreeBuilder::kHierarchical) {
+      if (!BoundHierarchical(width, cutoff, bound)) return false;
+    } else {
+      if (MostChildren(builder, width) > nic_degree_ || width < 2) {
+        build_error_ = Build(builder, width).status();
+        return false;
+      }
+      bound = builder == TreeBuilder::kKary ? bound_.Kary(width, cutoff)
+                                            : bound_.Knomial(width, cutoff);
+    }
+    candidates_.push_back({bound, builder, width, std::nullopt});
+    if (bound_.is_exact() && bound <= cutoff) candidates_.back().total_us = bound;
+    least_us_ = std::min(least_us_, bound);
+    return true;
+  }
+
+  // Those of the root: no other rank has more.
+  uint64_t MostChildren(TreeBuilder builder, uint32_t width) const {
+    const uint64_t others = request_.members.size() - 1;
+    if (builder == TreeBuilder::kKary) return std::min<uint64_t>(width, others);
+    uint64_t children = 0;
+    for (uint64_t unit = 1; unit <= others; unit *= width) {
+      children += std::min<uint64_t>(width - 1, others / unit);
+    }
+    return children;
+  }
+
+  // Of widths that give one tree each is a candidate with that tree's bound.
+  bool BoundHierarchical(uint32_t width, double cutoff, double& bound) {
+    std::vector<int32_t> parents;
+    if (width >= 2 && flat_.Find(Groups(), width, nic_degree_)) {
+      for (const Flat& known : flats_) {
+        if (known.roots == flat_.roots()) {
+          bound = known.bound_us;
+          return true;
+        }
+      }
+      flat_.Parents(Groups(), parents);
+      bound = bound_.Of(parents, cutoff);
+      flats_.push_back({{flat_.roots().begin(), flat_.roots().end()}, bound});
+      return true;
+    }
+    absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
+    if (!tree.ok()) {
+      build_error_ = tree.status();
+      return false;
+    }
+    if (tree->parents != last_parents_) {
+      last_bound_us_ = bound_.Of(tree->parents, cutoff);
+      last_parents_ = std::move(tree->parents);
+    }
+    bound = last_bound_us_;
+    return true;
+  }
+
+  void Refuse(TreeBuilder builder, uint32_t width, const absl::Status& why) {
     refused_.push_back(
-        {TreeType::kTypeI, builder, 2, std::nullopt, std::string(build_error_.message())});
+        {TreeType::kTypeI, builder, width, std::nullopt, std::string(why.message())});
   }
 
-  double LowerBound(const AggregationTree& tree) {
-    bound_edges_.assign(tree.node_count(), EdgeCost{});
-    for (uint32_t node = 0; node < tree.node_count(); ++node) {
-      if (tree.parents[node] == AggregationTree::kNoParent) continue;
-      EdgeCost& edge = bound_edges_[node];
-      edge.time_up_us = edge.time_down_us =
-          LeastRouteTime(node, static_cast<uint32_t>(tree.parents[node]));
+  // The best other candidate of each builder, best first, then what could not be had.
+  void ListAlternatives(Type1Result& best) const {
+    std::vector<Candidate> others;
+    for (const TreeBuilder builder : kBuilders) {
+      const Candidate* least = nullptr;
+      for (const Candidate& candidate : candidates_) {
+        if (candidate.builder != builder ||
+            (builder == best.tree.builder && candidate.width == best.tree.width)) {
+          continue;
+        }
+        if (least == nullptr || Known(candidate) < Known(*least)) least = &candidate;
+      }
+      if (least != nullptr) others.push_back(*least);
     }
-    return EvaluateMix(profile_, tree, bound_edges_, request_.operation, request_.sizes).total_us;
-  }
-
-  float LeastRouteTime(uint32_t rank, uint32_t parent) const {
-    const Site& from = sites_[rank];
-    const Site& to = sites_[parent];
-    if (from.host == to.host) return static_cast<float>(profile_.same_host_us);
-    uint32_t links = 2;
-    if (!places_.all_on_switches) {
-      links = 1;
-    } else if (from.leaf != to.leaf) {
-      links = 2U + snapshot_.routes->distances().Between(places_.leaf_switches[from.leaf],
-                                                         places_.leaf_switches[to.leaf]);
+    std::stable_sort(others.begin(), others.end(),
+                     [](const Candidate& a, const Candidate& b) { return Known(a) < Known(b); });
+    for (const Candidate& other : others) {
+      std::string why_not =
+          other.total_us ? "not faster" : absl::StrFormat("takes at least %.2f us", other.bound_us);
+      absl::StrAppend(&why_not, WidthsTried(other.builder));
+      best.alternatives.push_back(
+          {TreeType::kTypeI, other.builder, other.width, other.total_us, std::move(why_not)});
     }
-    return static_cast<float>(links * profile_.link_us);
+    best.alternatives.insert(best.alternatives.end(), refused_.begin(), refused_.end());
   }
 
-  struct Site {
-    HostIndex host;
-    uint32_t leaf = 0;  // in places_.leaf_switches
+  static double Known(const Candidate& candidate) {
+    return candidate.total_us.value_or(candidate.bound_us);
+  }
+
+  std::string WidthsTried(TreeBuilder builder) const {
+    if (widths_.min == widths_.max) return "";
+    if (builder == TreeBuilder::kHierarchical && IsTooLarge()) {
+      return absl::StrCat("; of the widths ", widths_.min, " to ", widths_.max,
+                          " only this one was tried, because the communicator has more than ",
+                          kMostRanksForAllHierarchical, " members");
+    }
+    return absl::StrCat("; widths ", widths_.min, " to ", widths_.max, " were compared");
+  }
+
+  struct Flat {
+    std::vector<uint32_t> roots;
+    double bound_us = 0;
   };
 
   const Snapshot& snapshot_;
   const Fabric& fabric_;
   const CostProfile& profile_;
   const TreeRequest& request_;
-  const MemberPlaces& places_;
   const uint32_t nic_degree_;
-  std::vector<Site> sites_;             // [rank]
+  const WidthInterval widths_;
+  Type1Bound bound_;
   std::optional<NestedGroups> groups_;  // of the members, once a builder asks
+  FlatGroups flat_;
+  std::vector<Flat> flats_;            // flat hierarchical trees so far, distinct
+  std::vector<int32_t> last_parents_;  // of the last hierarchical tree that is not flat
+  double last_bound_us_ = 0;
   std::vector<Candidate> candidates_;
+  double least_us_ = std::numeric_limits<double>::infinity();
   std::vector<Alternative> refused_;
-  std::vector<EdgeCost> bound_edges_;
   absl::Status build_error_, route_error_;
 };
 

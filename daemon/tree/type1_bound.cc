@@ -1,0 +1,373 @@
+// Both walks ask a tree's SHAPE for its inner nodes, children before parents or after, and for the
+// children of a node in order of rank; leaves cost nothing but their packet.
+//
+//   k-ary      children of r = k r + 1 .. k r + k, inner nodes 0 .. (P - 2) / k
+//   k-nomial   children of r = r + d k^j below its lowest non-zero digit, inner nodes 0, k, 2k, ...
+//   any other  a list of children, inner nodes in breadth-first order
+#include "daemon/tree/type1_bound.h"
+
+#include <algorithm>
+#include <array>
+
+namespace coppice {
+namespace {
+
+constexpr double kMostUtilisation = 0.99;  // as tree_metrics.cc caps it
+constexpr uint32_t kMostLeavesKept = 128;  // whose hops are kept as a matrix
+constexpr uint32_t kLinksPerRank = 32;     // links read to know them alike, at most
+
+double LeastKnown(double a, double b) {
+  if (a == 0 || b == 0) return a + b;
+  return std::min(a, b);
+}
+
+struct KaryShape {
+  uint64_t width, ranks;
+
+  template <class Visitor>
+  void Upwards(const Visitor& visit) const {
+    if (ranks < 2) return;
+    for (uint64_t r = (ranks - 2) / width + 1; r-- > 0;) visit(static_cast<uint32_t>(r));
+  }
+  template <class Visitor>
+  void Downwards(const Visitor& visit) const {
+    for (uint64_t r = 0; r * width + 1 < ranks; ++r) visit(static_cast<uint32_t>(r));
+  }
+  template <class Visitor>
+  void Children(uint32_t rank, const Visitor& visit) const {
+    const uint64_t end = std::min(rank * width + width + 1, ranks);
+    for (uint64_t c = rank * width + 1; c < end; ++c) visit(static_cast<uint32_t>(c));
+  }
+  uint32_t root() const { return 0; }
+};
+
+struct KnomialShape {
+  uint64_t width, ranks;
+
+  template <class Visitor>
+  void Upwards(const Visitor& visit) const {
+    if (ranks < 2) return;
+    for (uint64_t i = (ranks - 2) / width + 1; i-- > 0;) visit(static_cast<uint32_t>(i * width));
+  }
+  template <class Visitor>
+  void Downwards(const Visitor& visit) const {
+    for (uint64_t r = 0; r + 1 < ranks; r += width) visit(static_cast<uint32_t>(r));
+  }
+  template <class Visitor>
+  void Children(uint32_t rank, const Visitor& visit) const {
+    for (uint64_t unit = 1; unit < ranks && rank % (unit * width) == 0; unit *= width) {
+      const uint64_t end = std::min(rank + unit * width, ranks);
+      for (uint64_t c = rank + unit; c < end; c += unit) visit(static_cast<uint32_t>(c));
+    }
+  }
+  uint32_t root() const { return 0; }
+};
+
+struct ListedShape {
+  const std::vector<uint32_t>&begin, &children, &order;
+
+  template <class Visitor>
+  void Upwards(const Visitor& visit) const {
+    for (size_t p = order.size(); p-- > 0;) visit(order[p]);
+  }
+  template <class Visitor>
+  void Downwards(const Visitor& visit) const {
+    for (const uint32_t rank : order) visit(rank);
+  }
+  template <class Visitor>
+  void Children(uint32_t rank, const Visitor& visit) const {
+    for (uint32_t c = begin[rank]; c < begin[rank + 1]; ++c) visit(children[c]);
+  }
+  uint32_t root() const { return order.empty() ? 0 : order.front(); }
+};
+
+}  // namespace
+
+Type1Bound::Type1Bound(const Snapshot& snapshot, const CostProfile& profile,
+                       const TreeRequest& request, const MemberPlaces& places)
+    : snapshot_(snapshot),
+      profile_(profile),
+      request_(request),
+      leaf_switches_(places.leaf_switches),
+      all_on_switches_(places.all_on_switches) {
+  for (const SizeShare& share : request.sizes) total_weight_ += share.weight;
+  FindPlaces(places);
+  FindHops();
+  time_of_links_.push_back(0);
+  const uint32_t links = snapshot.fabric->link_count();
+  is_exact_ = all_on_switches_ && snapshot.load->empty() &&
+              snapshot.routes->kind() == RouteKind::kShortestPath &&
+              links / kLinksPerRank <= places_.size() && LinksAreAlike();
+  if (!is_exact_) between_gbps_ = 0;
+  us_.resize(places_.size());
+}
+
+void Type1Bound::FindPlaces(const MemberPlaces& places) {
+  const Fabric& fabric = *snapshot_.fabric;
+  const auto rate = [&](ChannelIndex channel) {
+    const double known = fabric.capacity_gbps(channel);
+    return known > 0 ? known : profile_.port_gbps;
+  };
+  const auto wait = [&](ChannelIndex channel) {
+    const double gbps = rate(channel);
+    const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMostUtilisation);
+    if (u <= 0 || gbps <= 0) return 0.0;
+    return static_cast<double>(profile_.mtu_bytes) * 8e-3 / gbps * u / (2 * (1 - u));
+  };
+  places_.reserve(request_.members.size());
+  std::vector<HostIndex> hosts;
+  for (size_t rank = 0; rank < request_.members.size(); ++rank) {
+    const EndpointIndex member = request_.members[rank];
+    Place place;
+    place.host = fabric.host(member);
+    place.leaf = places.leaf_of_endpoint[places.endpoint_of_rank[rank]];
+    if (all_on_switches_) {
+      const ChannelIndex up = fabric.channels(fabric.Vertex(member)).front().index;
+      place.gbps = rate(up);
+      if (!snapshot_.load->empty()) {
+        place.wait_up_us = wait(up);
+        place.wait_down_us = wait(Fabric::Reverse(up));
+      }
+    }
+    hosts.push_back(place.host);
+    places_.push_back(place);
+  }
+  std::sort(hosts.begin(), hosts.end());
+  hosts_are_shared_ = std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+}
+
+void Type1Bound::FindHops() {
+  const size_t leaves = leaf_switches_.size();
+  if (!all_on_switches_ || leaves > kMostLeavesKept) return;
+  hops_.assign(leaves * leaves, 0);
+  for (size_t a = 0; a < leaves; ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      const uint8_t hops =
+          snapshot_.routes->distances().Between(leaf_switches_[a], leaf_switches_[b]);
+      hops_[a * leaves + b] = hops_[b * leaves + a] = hops;
+    }
+  }
+}
+
+// Sets between_gbps_.
+bool Type1Bound::LinksAreAlike() {
+  const Fabric& fabric = *snapshot_.fabric;
+  bool first = true;
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    if (!fabric.IsSwitch(fabric.link(LinkIndex(l)).b)) continue;  // b is the higher vertex
+    const double known = fabric.capacity_gbps(ChannelIndex(2 * l));
+    const double gbps = known > 0 ? known : profile_.port_gbps;
+    if (!first && gbps != between_gbps_) return false;
+    between_gbps_ = gbps;
+    first = false;
+  }
+  return true;
+}
+
+inline uint32_t Type1Bound::Hops(uint32_t leaf, uint32_t other) const {
+  if (leaf == other) return 0;
+  if (!hops_.empty()) return hops_[leaf * leaf_switches_.size() + other];
+  return snapshot_.routes->distances().Between(leaf_switches_[leaf], leaf_switches_[other]);
+}
+
+inline float Type1Bound::TimeOf(uint32_t links, const Place& from, const Place& to) {
+  if (snapshot_.load->empty()) {
+    while (time_of_links_.size() <= links) {
+      links_us_ += profile_.link_us;
+      time_of_links_.push_back(static_cast<float>(links_us_));
+    }
+    return time_of_links_[links];
+  }
+  double us = 0;
+  for (uint32_t l = 0; l < links; ++l) {
+    us += profile_.link_us;
+    if (l == 0) us += from.wait_up_us;
+  }
+  return static_cast<float>(us + (links > 1 ? to.wait_down_us : 0));
+}
+
+// The least that a packet needs from one rank to another, its children or its parent.
+inline Type1Bound::Edge Type1Bound::EdgeOf(const Place& from, const Place& to) {
+  if (from.host == to.host) return {static_cast<float>(profile_.same_host_us), 0, true};
+  if (!all_on_switches_) return {TimeOf(1, from, to), 0, false};
+  const uint32_t hops = Hops(from.leaf, to.leaf);
+  const double between = hops > 0 ? between_gbps_ : 0;
+  return {TimeOf(2 + hops, from, to),
+          static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps)), false};
+}
+
+inline double Type1Bound::TransferUs(double gbps) {
+  if (gbps != last_gbps_) {
+    last_gbps_ = gbps;
+    last_transfer_ = gbps > 0 ? bytes_8e3_ / gbps : 0;
+  }
+  return last_transfer_;
+}
+
+void Type1Bound::SetPhase(uint64_t bytes) {
+  bytes_8e3_ = static_cast<double>(bytes) * 8e-3;
+  last_gbps_ = -1;
+}
+
+// By time of arrival, then rank. Packets of one kind of edge from leaves all arrive together, so
+// the times are few: they are counted, and only sorted if that fails.
+void Type1Bound::SortPackets() {
+  constexpr size_t kFew = 8;
+  std::array<double, kFew> times;
+  std::array<uint32_t, kFew> counts{};
+  size_t few = 0;
+  for (const Packet& packet : packets_) {
+    size_t t = 0;
+    while (t < few && times[t] < packet.arrival_us) ++t;
+    if (t < few && times[t] == packet.arrival_us) {
+      ++counts[t];
+      continue;
+    }
+    if (few == kFew) {
+      std::sort(packets_.begin(), packets_.end(), [](const Packet& a, const Packet& b) {
+        return a.arrival_us != b.arrival_us ? a.arrival_us < b.arrival_us : a.rank < b.rank;
+      });
+      return;
+    }
+    std::copy_backward(times.begin() + t, times.begin() + few, times.begin() + few + 1);
+    std::copy_backward(counts.begin() + t, counts.begin() + few, counts.begin() + few + 1);
+    times[t] = packet.arrival_us;
+    counts[t] = 1;
+    ++few;
+  }
+  uint32_t next = 0;
+  for (size_t t = 0; t < few; ++t) {
+    const uint32_t count = counts[t];
+    counts[t] = next;
+    next += count;
+  }
+  sorted_.resize(packets_.size());
+  for (const Packet& packet : packets_) {
+    size_t t = 0;
+    while (times[t] < packet.arrival_us) ++t;
+    sorted_[counts[t]++] = packet;
+  }
+  packets_.swap(sorted_);
+}
+
+// When the node at hand starts on its last packet. `port_us`: least time between packets that
+// enter by the port. Where the two kinds differ and arrivals are only bounds, all take the shorter
+// spacing: the first packet's spacing is free, so that with both a later arrival might pay off.
+double Type1Bound::LastStart(double match_us, double port_us) {
+  if (!in_order_) SortPackets();
+  double start = packets_.front().arrival_us;
+  if (hosts_are_shared_ && port_us > match_us) {
+    for (size_t i = 1; i < packets_.size(); ++i) {
+      const bool short_spacing = !is_exact_ || packets_[i].same_host;
+      start = std::max(packets_[i].arrival_us, start + (short_spacing ? match_us : port_us));
+    }
+    return start;
+  }
+  const double spacing = std::max(match_us, port_us);
+  for (size_t i = 1; i < packets_.size(); ++i) {
+    start = std::max(packets_[i].arrival_us, start + spacing);
+  }
+  return start;
+}
+
+template <class Shape>
+double Type1Bound::Aggregate(const Shape& shape, const Payload& payload) {
+  const NodeCost& nic = profile_.nic;
+  const double forward =
+      nic.forward_us + static_cast<double>(payload.up_bytes) * nic.forward_us_per_byte;
+  const double match =
+      nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
+  SetPhase(payload.up_bytes);
+  std::fill(us_.begin(), us_.end(), 0);
+  shape.Upwards([&](uint32_t rank) {
+    const Place& parent = places_[rank];
+    packets_.clear();
+    in_order_ = true;
+    double latest = 0;
+    shape.Children(rank, [&](uint32_t child) {
+      const Edge edge = EdgeOf(places_[child], parent);
+      const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
+      const double arrival = us_[child] + forward + edge.time_us + transfer;
+      in_order_ = in_order_ && arrival >= latest;
+      latest = arrival;
+      packets_.push_back({arrival, child, edge.same_host});
+    });
+    const double port = TransferUs(static_cast<float>(parent.gbps));
+    us_[rank] = LastStart(match, port) + match;
+  });
+  return us_[shape.root()];
+}
+
+template <class Shape>
+double Type1Bound::Distribute(const Shape& shape, const Payload& payload) {
+  const NodeCost& nic = profile_.nic;
+  const double forward =
+      nic.forward_us + static_cast<double>(payload.down_bytes) * nic.forward_us_per_byte;
+  SetPhase(payload.down_bytes);
+  us_[shape.root()] = 0;
+  double last = 0;
+  shape.Downwards([&](uint32_t rank) {
+    const Place& parent = places_[rank];
+    const double port = TransferUs(static_cast<float>(parent.gbps));
+    const double spacing = std::max(nic.send_us, port);
+    double start = us_[rank];
+    shape.Children(rank, [&](uint32_t child) {
+      const Edge edge = EdgeOf(parent, places_[child]);
+      const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
+      us_[child] = start + nic.send_us + forward + edge.time_us + transfer;
+      last = std::max(last, us_[child]);
+      start += edge.same_host ? nic.send_us : spacing;
+    });
+  });
+  return last;
+}
+
+template <class Shape>
+double Type1Bound::Total(const Shape& shape, double cutoff) {
+  double mean = 0;
+  for (const SizeShare& share : request_.sizes) {
+    const double weight = total_weight_ > 0 ? share.weight / total_weight_
+                                            : 1.0 / static_cast<double>(request_.sizes.size());
+    const Payload payload = PayloadOf(request_.operation, share.bytes);
+    const double so_far = profile_.init_us + Aggregate(shape, payload);
+    if (mean + weight * so_far > cutoff) return mean + weight * so_far;
+    mean += weight * (so_far + Distribute(shape, payload));
+  }
+  return mean;
+}
+
+double Type1Bound::Kary(uint32_t width, double cutoff) {
+  return Total(KaryShape{width, places_.size()}, cutoff);
+}
+
+double Type1Bound::Knomial(uint32_t width, double cutoff) {
+  return Total(KnomialShape{width, places_.size()}, cutoff);
+}
+
+double Type1Bound::Of(absl::Span<const int32_t> parents, double cutoff) {
+  const auto ranks = static_cast<uint32_t>(parents.size());
+  begin_.assign(ranks + 2, 0);  // one ahead, so that filling moves each into its place
+  uint32_t root = 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (parents[rank] < 0) {
+      root = rank;
+    } else {
+      ++begin_[parents[rank] + 2];
+    }
+  }
+  for (uint32_t rank = 2; rank < ranks + 2; ++rank) begin_[rank] += begin_[rank - 1];
+  children_.resize(ranks - 1);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (parents[rank] >= 0) children_[begin_[parents[rank] + 1]++] = rank;
+  }
+  order_.clear();
+  if (ranks > 1) order_.push_back(root);
+  for (size_t p = 0; p < order_.size(); ++p) {
+    for (uint32_t c = begin_[order_[p]]; c < begin_[order_[p] + 1]; ++c) {
+      if (begin_[children_[c]] < begin_[children_[c] + 1]) order_.push_back(children_[c]);
+    }
+  }
+  return Total(ListedShape{begin_, children_, order_}, cutoff);
+}
+
+}  // namespace coppice

@@ -1,0 +1,102 @@
+// The least time of a type I tree, found without walking a route: what a planner that compares many
+// trees of one communicator asks first. Allocates once, whatever it is asked.
+//
+// The recurrence is that of tree_metrics.h, each edge taken at its least: the hops between its
+// switches, the load on the two ports' own links, and the slower port. So the result never exceeds
+// EvaluateMix(), to the last bit (the same sums in the same order, and rounding is monotone), and
+// equals it where hops say everything: shortest paths, no load, links between switches all alike.
+// Must not know which builder is being judged: k-ary and k-nomial trees are only spared their list.
+#ifndef COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
+#define COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/collective.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/member_places.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+
+// Not thread-safe. The arguments must outlive it.
+class Type1Bound {
+ public:
+  Type1Bound(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
+             const MemberPlaces& places);
+
+  // True: a result that does not exceed its cutoff is the tree's predicted total.
+  bool is_exact() const { return is_exact_; }
+
+  // At least total_us of the tree; one that exceeds `cutoff` may be less than it could be.
+  // O(P * sizes), and a logarithm where packets arrive at many different times. width >= 2.
+  double Kary(uint32_t width, double cutoff);
+  double Knomial(uint32_t width, double cutoff);
+  // [rank] parent, -1 for the root; a tree.
+  double Of(absl::Span<const int32_t> parents, double cutoff);
+
+ private:
+  struct Place {  // of a rank
+    HostIndex host;
+    uint32_t leaf = 0;                        // in places_.leaf_switches
+    double gbps = 0;                          // of its port's link; 0 = unknown
+    double wait_up_us = 0, wait_down_us = 0;  // w(u) of that link, from the port and to it
+  };
+  struct Edge {
+    float time_us = 0;
+    float gbps = 0;  // the slower port's, or of what lies between; 0 within a host
+    bool same_host = false;
+  };
+  struct Packet {
+    double arrival_us = 0;
+    uint32_t rank = 0;
+    bool same_host = false;
+  };
+
+  void FindPlaces(const MemberPlaces& places);
+  void FindHops();
+  bool LinksAreAlike();
+  uint32_t Hops(uint32_t leaf, uint32_t other) const;
+  float TimeOf(uint32_t links, const Place& from, const Place& to);
+  Edge EdgeOf(const Place& from, const Place& to);
+  double TransferUs(double gbps);
+  void SetPhase(uint64_t bytes);
+  void SortPackets();
+  double LastStart(double match_us, double port_us);
+  template <class Shape>
+  double Total(const Shape& shape, double cutoff);
+  template <class Shape>
+  double Aggregate(const Shape& shape, const Payload& payload);
+  template <class Shape>
+  double Distribute(const Shape& shape, const Payload& payload);
+
+  const Snapshot& snapshot_;
+  const CostProfile& profile_;
+  const TreeRequest& request_;
+  absl::Span<const SwitchIndex> leaf_switches_;
+  const bool all_on_switches_;
+  bool is_exact_ = false;
+  bool hosts_are_shared_ = false;  // two ranks on one host
+  double between_gbps_ = 0;        // of all links between switches, if they are alike
+  double total_weight_ = 0;
+
+  std::vector<Place> places_;         // [rank]
+  std::vector<uint8_t> hops_;         // [leaf][leaf]; empty: too many to keep
+  std::vector<float> time_of_links_;  // without load
+  double links_us_ = 0;               // of as many links as time_of_links_ ends with
+
+  double bytes_8e3_ = 0;                       // of the phase at hand
+  double last_gbps_ = -1, last_transfer_ = 0;  // the rate asked last
+  std::vector<double> us_;                     // [rank] done upwards, received downwards
+  std::vector<Packet> packets_;                // of the node at hand
+  std::vector<Packet> sorted_;
+  bool in_order_ = true;
+
+  std::vector<uint32_t> begin_, children_, order_;  // of a tree that is given by its parents
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
