@@ -32,23 +32,59 @@ absl::Status CheckMembers(const Fabric& fabric, Members members) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members members) {
-  const Fabric& fabric = *snapshot.fabric;
-  if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
-  MemberPlaces places;
+// [rank] the lowest rank on the same endpoint. Members in ascending order, as those of a whole
+// partition usually are, need no sorting.
+std::vector<uint32_t> FirstRanks(Members members) {
   std::vector<uint64_t> by_endpoint(members.size());  // endpoint, then rank
   for (size_t rank = 0; rank < members.size(); ++rank) {
     by_endpoint[rank] = uint64_t{members[rank].value()} << 32 | rank;
   }
-  std::sort(by_endpoint.begin(), by_endpoint.end());
+  if (!std::is_sorted(by_endpoint.begin(), by_endpoint.end())) {
+    std::sort(by_endpoint.begin(), by_endpoint.end());
+  }
   std::vector<uint32_t> first_rank(members.size());
   for (size_t i = 0; i < by_endpoint.size(); ++i) {
     const auto rank = static_cast<uint32_t>(by_endpoint[i]);
     const bool again = i > 0 && by_endpoint[i] >> 32 == by_endpoint[i - 1] >> 32;
     first_rank[rank] = again ? first_rank[static_cast<uint32_t>(by_endpoint[i - 1])] : rank;
   }
+  return first_rank;
+}
+
+// Neighbours in `endpoints` are mostly on one switch, which is then looked up once.
+void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> leaf_of(places.endpoints.size());
+  uint32_t last = kNone;
+  for (size_t i = 0; i < leaf_of.size(); ++i) {
+    const std::optional<SwitchIndex> leaf = fabric.attached_switch(places.endpoints[i]);
+    leaf_of[i] = leaf ? leaf->value() : kNone;
+    if (!leaf) places.all_on_switches = false;
+    if (leaf && leaf_of[i] != last) places.leaf_switches.push_back(*leaf);
+    last = leaf_of[i];
+  }
+  std::vector<SwitchIndex>& leaves = places.leaf_switches;
+  std::sort(leaves.begin(), leaves.end());
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  places.leaf_of_endpoint.resize(leaf_of.size(), static_cast<uint32_t>(leaves.size()));
+  for (size_t i = 0; i < leaf_of.size(); ++i) {
+    if (leaf_of[i] == kNone) continue;
+    if (i > 0 && leaf_of[i] == leaf_of[i - 1]) {
+      places.leaf_of_endpoint[i] = places.leaf_of_endpoint[i - 1];
+      continue;
+    }
+    const auto at = std::lower_bound(leaves.begin(), leaves.end(), SwitchIndex(leaf_of[i]));
+    places.leaf_of_endpoint[i] = static_cast<uint32_t>(at - leaves.begin());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members members) {
+  const Fabric& fabric = *snapshot.fabric;
+  if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
+  MemberPlaces places;
+  const std::vector<uint32_t> first_rank = FirstRanks(members);
   places.endpoint_of_rank.resize(members.size());
   places.endpoints.reserve(members.size());
   places.ranks_at.reserve(members.size());
@@ -61,24 +97,8 @@ absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members 
     places.endpoint_of_rank[rank] = static_cast<uint32_t>(places.endpoints.size());
     places.endpoints.push_back(members[rank]);
     places.ranks_at.push_back(1);
-    const std::optional<SwitchIndex> leaf = fabric.attached_switch(members[rank]);
-    if (leaf) {
-      places.leaf_switches.push_back(*leaf);
-    } else {
-      places.all_on_switches = false;
-    }
   }
-  std::sort(places.leaf_switches.begin(), places.leaf_switches.end());
-  places.leaf_switches.erase(std::unique(places.leaf_switches.begin(), places.leaf_switches.end()),
-                             places.leaf_switches.end());
-  places.leaf_of_endpoint.reserve(places.endpoints.size());
-  for (const EndpointIndex endpoint : places.endpoints) {
-    const std::optional<SwitchIndex> leaf = fabric.attached_switch(endpoint);
-    const auto at =
-        leaf ? std::lower_bound(places.leaf_switches.begin(), places.leaf_switches.end(), *leaf)
-             : places.leaf_switches.end();
-    places.leaf_of_endpoint.push_back(static_cast<uint32_t>(at - places.leaf_switches.begin()));
-  }
+  FindLeafSwitches(fabric, places);
   return places;
 }
 

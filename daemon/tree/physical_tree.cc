@@ -40,6 +40,7 @@ class Walker {
       return absl::FailedPreconditionError(
           absl::StrCat(Name(fabric_.Vertex(endpoint)), " is cabled to no switch"));
     }
+    attached_.push_back(*attached);
     walk_.clear();
     SwitchIndex at = *attached;
     while (positions_[at.value()] == kUnseen) {
@@ -60,12 +61,16 @@ class Walker {
     return absl::OkStatus();
   }
 
-  void AddEndpoint(EndpointIndex endpoint) {
-    const SwitchIndex attached = *fabric_.attached_switch(endpoint);
-    Append(fabric_.Vertex(endpoint), positions_[attached.value()], fabric_.uplink(endpoint));
+  // The endpoints whose switches were added, in that order.
+  void AddEndpoints(absl::Span<const EndpointIndex> endpoints) {
+    for (size_t i = 0; i < endpoints.size(); ++i) {
+      Append(fabric_.Vertex(endpoints[i]), positions_[attached_[i].value()],
+             fabric_.uplink(endpoints[i]));
+    }
   }
 
   void Reserve(size_t endpoints) {
+    attached_.reserve(endpoints);
     tree_.vertices.reserve(endpoints + 64);
     tree_.parents.reserve(endpoints + 64);
     tree_.up.reserve(endpoints + 64);
@@ -104,9 +109,13 @@ class Walker {
   std::string Name(VertexIndex vertex) const { return Describe(fabric_, vertex); }
 
   absl::Status RouteError(EndpointIndex endpoint, SwitchIndex at, const char* what) const {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the route from ", Name(fabric_.Vertex(endpoint)), " to ", Name(tree_.root), " ", what, " ",
-        Name(fabric_.Vertex(at)), ": check that switch's forwarding table"));
+    const bool by_table = snapshot_.routes->kind() == RouteKind::kForwardingTables;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the route from ", Name(fabric_.Vertex(endpoint)), " to ", Name(tree_.root),
+                     " ", what, " ", Name(fabric_.Vertex(at)),
+                     by_table ? absl::StrCat(": check that switch's forwarding table for LID ",
+                                             fabric_.lid(tree_.root).value())
+                              : ": check that switch's cables"));
   }
 
   const Snapshot& snapshot_;
@@ -114,7 +123,8 @@ class Walker {
   const SwitchIndex root_;
   const bool least_loaded_;
   PhysicalTree tree_;
-  std::vector<int32_t> positions_;  // [switch] position in the tree, or a mark
+  std::vector<int32_t> positions_;     // [switch] position in the tree, or a mark
+  std::vector<SwitchIndex> attached_;  // of the endpoints added so far
   std::vector<Step> walk_;
 };
 
@@ -128,7 +138,7 @@ absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
   for (const EndpointIndex endpoint : endpoints) {
     if (absl::Status status = walker.AddSwitches(endpoint); !status.ok()) return status;
   }
-  for (const EndpointIndex endpoint : endpoints) walker.AddEndpoint(endpoint);
+  walker.AddEndpoints(endpoints);
   return walker.Take();
 }
 

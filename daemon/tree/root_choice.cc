@@ -1,10 +1,13 @@
 // The centre of the members, without a distance per member: members matter only through the leaf
-// switches they are cabled to, and eccentricities only until the first switch has seen them all.
+// switches they are cabled to, these only through their twin classes
+// (daemon/fabric/twin_classes.h), and eccentricities only until the first switch has seen them all.
 //
 //        level 0        level 1              level 2
-//        leaf a: a      spine 1: a b         top: a b c d   <- first to see all: the candidates are
-//        leaf b: b      spine 2:     c d                       the switches that see all at this
-//        level
+//        leaf a: a      spine 1: a b         top: a b c d   <- first to see all: the candidates
+//        leaf b: b      spine 2:     c d                       are those that do at this level
+//
+// Twins are 2 hops apart, which distances between classes do not say: a switch whose class holds
+// another leaf switch is at least 2 hops from the members.
 #include "daemon/tree/root_choice.h"
 
 #include <algorithm>
@@ -16,73 +19,112 @@ namespace {
 
 constexpr size_t kMostRows = 64;  // above, rows of 255 hops cost more than bits
 
-std::vector<SwitchIndex> NearestByRows(const Snapshot& snapshot,
-                                       absl::Span<const SwitchIndex> leaf_switches) {
-  const SwitchDistances& distances = snapshot.routes->distances();
-  std::vector<uint8_t> farthest(snapshot.fabric->switch_count(), 0);
-  for (const SwitchIndex leaf : leaf_switches) {
-    const uint8_t* row = distances.RowTo(leaf).data();
-    uint8_t* most = farthest.data();
-    for (size_t s = 0; s < farthest.size(); ++s) most[s] = most[s] < row[s] ? row[s] : most[s];
+// The leaf switches, class by class.
+struct LeafClasses {
+  std::vector<uint32_t> classes;   // distinct, in the order of their first leaf switch
+  std::vector<uint32_t> leaves;    // [class] leaf switches in it
+  std::vector<SwitchIndex> first;  // [class] the first of them
+
+  LeafClasses(const TwinClasses& twins, absl::Span<const SwitchIndex> leaf_switches)
+      : leaves(twins.class_count(), 0), first(twins.class_count()) {
+    for (const SwitchIndex leaf : leaf_switches) {
+      const uint32_t c = twins.class_of(leaf);
+      if (leaves[c]++ > 0) continue;
+      first[c] = leaf;
+      classes.push_back(c);
+    }
   }
-  const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+
+  bool HasTwin(uint32_t c, SwitchIndex s) const {
+    return leaves[c] > 1 || (leaves[c] == 1 && first[c] != s);
+  }
+};
+
+std::vector<SwitchIndex> NearestByRows(const SwitchDistances& distances,
+                                       const LeafClasses& members) {
+  const TwinClasses& twins = distances.classes();
+  std::vector<uint8_t> most(twins.class_count(), 0);
+  for (const uint32_t target : members.classes) {
+    const uint8_t* const row = distances.ClassRowTo(target).data();
+    for (size_t c = 0; c < most.size(); ++c) most[c] = std::max(most[c], row[c]);
+  }
   std::vector<SwitchIndex> nearest;
-  if (least == SwitchDistances::kUnreachable) return nearest;
-  for (uint32_t s = 0; s < farthest.size(); ++s) {
-    if (farthest[s] == least) nearest.emplace_back(s);
+  uint8_t least = SwitchDistances::kUnreachable;
+  for (uint32_t i = 0; i < distances.fabric().switch_count(); ++i) {
+    const SwitchIndex s(i);
+    const uint32_t c = twins.class_of(s);
+    const uint8_t farthest = members.HasTwin(c, s) ? std::max<uint8_t>(most[c], 2) : most[c];
+    if (farthest == SwitchDistances::kUnreachable || farthest > least) continue;
+    if (farthest < least) nearest.clear();
+    least = farthest;
+    nearest.push_back(s);
   }
   return nearest;
 }
 
-// seen[switch] is the set of leaf switches within `level` hops, `words` words each.
+// seen[class] is the set of leaf classes within `level` hops, `words` words each.
 class BitSearch {
  public:
-  BitSearch(const Fabric& fabric, absl::Span<const SwitchIndex> leaf_switches)
-      : fabric_(fabric),
-        words_((leaf_switches.size() + 63) / 64),
+  BitSearch(const SwitchDistances& distances, const LeafClasses& members)
+      : fabric_(distances.fabric()),
+        twins_(distances.classes()),
+        members_(members),
+        words_((members.classes.size() + 63) / 64),
         full_(words_, ~uint64_t{0}),
-        seen_(words_ * fabric.switch_count(), 0) {
-    if (leaf_switches.size() % 64 != 0)
-      full_.back() = (uint64_t{1} << leaf_switches.size() % 64) - 1;
-    for (size_t i = 0; i < leaf_switches.size(); ++i) {
-      seen_[leaf_switches[i].value() * words_ + i / 64] |= uint64_t{1} << i % 64;
+        seen_(words_ * twins_.class_count(), 0) {
+    const size_t count = members.classes.size();
+    if (count % 64 != 0) full_.back() = (uint64_t{1} << count % 64) - 1;
+    for (size_t i = 0; i < count; ++i) {
+      seen_[members.classes[i] * words_ + i / 64] |= uint64_t{1} << i % 64;
+    }
+    lowest_.reserve(twins_.class_count());
+    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
+      if (twins_.class_of(SwitchIndex(s)) == lowest_.size()) lowest_.emplace_back(s);
     }
   }
 
+  // The switches that have seen all leaf switches.
   std::vector<SwitchIndex> Full() const {
+    std::vector<bool> is_full(twins_.class_count());
+    for (uint32_t c = 0; c < is_full.size(); ++c) {
+      is_full[c] =
+          std::equal(full_.begin(), full_.end(), seen_.begin() + static_cast<int64_t>(c * words_));
+    }
     std::vector<SwitchIndex> full;
-    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
-      if (std::equal(full_.begin(), full_.end(),
-                     seen_.begin() + static_cast<int64_t>(s * words_))) {
-        full.emplace_back(s);
-      }
+    for (uint32_t i = 0; i < fabric_.switch_count(); ++i) {
+      const SwitchIndex s(i);
+      const uint32_t c = twins_.class_of(s);
+      if (is_full[c] && (level_ >= 2 || !members_.HasTwin(c, s))) full.push_back(s);
     }
     return full;
   }
 
-  // One level further; false if nobody saw anything new.
+  // One level further; false if that cannot tell anything new.
   bool Advance() {
     next_ = seen_;
-    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
-      uint64_t* mine = next_.data() + s * words_;
-      uint32_t last = s;
-      for (const Channel& channel : fabric_.switch_channels(SwitchIndex(s))) {
-        const uint32_t to = channel.to.value();
-        if (to == last) continue;  // parallel links
+    for (uint32_t c = 0; c < lowest_.size(); ++c) {
+      uint64_t* mine = next_.data() + c * words_;
+      uint32_t last = c;
+      for (const uint32_t to : twins_.classes_beside(lowest_[c])) {
+        if (to == last) continue;  // parallel links, twins
         last = to;
         const uint64_t* theirs = seen_.data() + to * words_;
         for (size_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
       }
     }
     seen_.swap(next_);
-    return seen_ != next_;
+    return ++level_ <= 2 || seen_ != next_;
   }
 
  private:
   const Fabric& fabric_;
+  const TwinClasses& twins_;
+  const LeafClasses& members_;
   const size_t words_;
   std::vector<uint64_t> full_;
   std::vector<uint64_t> seen_, next_;
+  std::vector<SwitchIndex> lowest_;  // [class]
+  uint32_t level_ = 0;
 };
 
 double MeanUtilisation(const Snapshot& snapshot, SwitchIndex s) {
@@ -101,8 +143,10 @@ double MeanUtilisation(const Snapshot& snapshot, SwitchIndex s) {
 std::vector<SwitchIndex> NearestSwitches(const Snapshot& snapshot,
                                          absl::Span<const SwitchIndex> leaf_switches) {
   if (leaf_switches.size() == 1) return {leaf_switches[0]};
-  if (leaf_switches.size() <= kMostRows) return NearestByRows(snapshot, leaf_switches);
-  BitSearch search(*snapshot.fabric, leaf_switches);
+  const SwitchDistances& distances = snapshot.routes->distances();
+  const LeafClasses members(distances.classes(), leaf_switches);
+  if (members.classes.size() <= kMostRows) return NearestByRows(distances, members);
+  BitSearch search(distances, members);
   std::vector<SwitchIndex> nearest = search.Full();
   while (nearest.empty() && search.Advance()) nearest = search.Full();
   return nearest;

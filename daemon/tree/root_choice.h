@@ -14,9 +14,10 @@ namespace coppice {
 // The switches whose greatest hop count to any of `leaf_switches` is least, by index (that is, by
 // GUID). Empty if no switch reaches them all. `leaf_switches` are distinct and not empty.
 //
-// Up to 64 leaf switches: their cached distance rows, O(leaf switches * switches) bytes. More: all
-// breadth-first searches at once, one bit per leaf switch, stopped at the first level at which some
-// switch has seen all: O(radius * channels * leaf switches / 64), never a search per leaf.
+// Works on classes of twin switches. Up to 64 classes of leaf switches: their cached distance rows,
+// O(leaf classes * classes) bytes. More: all breadth-first searches at once, one bit per leaf
+// class, stopped at the first level at which some switch has seen all: O(radius * channels * leaf
+// classes / 64), never a search per leaf.
 std::vector<SwitchIndex> NearestSwitches(const Snapshot& snapshot,
                                          absl::Span<const SwitchIndex> leaf_switches);
 

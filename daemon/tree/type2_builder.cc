@@ -19,14 +19,21 @@ namespace {
 
 constexpr int kMostCompared = 16;  // candidates that work but might be beaten
 
-// A physical tree with all that minimum cost needs to know of it.
+// A physical tree with all that minimum cost needs to know of it. An endpoint can never serve, so
+// who serves is decided on the switches alone, with the ranks counted at their leaf switches: a
+// tenth of the vertices and the same answer. Who hangs below whom is decided on all of them.
 struct Candidate {
   PhysicalTree physical;
   std::vector<uint32_t> members, degrees;  // [vertex]
+  std::vector<uint32_t> members_on;        // [switch vertex] ranks on its endpoints
   bool has_weaker = false;  // some switch that could help has no entry or a lower limit than others
 
-  ReductionProblem problem(absl::Span<const uint32_t> preference) const {
-    return {physical.parents, members, degrees, preference};
+  size_t switch_count() const { return members_on.size(); }
+  ReductionProblem whole() const { return {physical.parents, members, degrees, {}}; }
+  ReductionProblem switches(absl::Span<const uint32_t> switch_degrees,
+                            absl::Span<const uint32_t> preference) const {
+    return {absl::MakeConstSpan(physical.parents).first(switch_count()), members_on,
+            switch_degrees.first(switch_count()), preference};
   }
 };
 
@@ -109,6 +116,11 @@ class Type2Search {
     candidate.degrees.resize(n, 0);
     std::copy(places_.ranks_at.begin(), places_.ranks_at.end(),
               candidate.members.begin() + static_cast<int64_t>(switches));
+    candidate.members_on.resize(switches, 0);
+    for (size_t v = switches; v < n; ++v) {
+      candidate.members_on[static_cast<size_t>(candidate.physical.parents[v])] +=
+          candidate.members[v];
+    }
     for (size_t v = 0; v < switches; ++v) {
       const SwitchCapacity& c = CapacityOf(candidate.physical.vertices[v]);
       candidate.degrees[v] = c.entries_free > 0 ? c.degree_limit : 0;
@@ -124,14 +136,14 @@ class Type2Search {
   // True if the candidate works; keeps its best tree if that beats what was found before.
   bool Try(const Candidate& candidate) {
     const std::vector<uint32_t> upper = Preference(candidate, false);
-    ReductionChoice choice = ChooseServing(candidate.problem(upper));
+    ReductionChoice choice = ChooseServing(candidate.switches(candidate.degrees, upper));
     if (!choice.feasible) {
       for (const uint32_t v : choice.in_the_way) Blame(candidate.physical.vertices[v]);
       if (choice.in_the_way.empty()) limits_too_low_ = true;
       return false;
     }
     const std::vector<uint32_t> lower = Preference(candidate, true);
-    ReductionChoice other = ChooseServing(candidate.problem(lower));
+    ReductionChoice other = ChooseServing(candidate.switches(candidate.degrees, lower));
     if (other.serving != choice.serving) Offer(candidate, other.serving);
     Offer(candidate, choice.serving);
     return result_.best.has_value();
@@ -141,7 +153,7 @@ class Type2Search {
   std::vector<uint32_t> Preference(const Candidate& candidate, bool deepest_first) const {
     constexpr uint32_t kLoadSteps = 1000;
     const PhysicalTree& physical = candidate.physical;
-    const size_t n = physical.vertices.size();
+    const size_t n = candidate.switch_count();
     std::vector<uint32_t> depth(n, 0), preference(n, 0);
     for (size_t v = 1; v < n; ++v) depth[v] = depth[static_cast<size_t>(physical.parents[v])] + 1;
     for (size_t v = 0; v < n; ++v) {
@@ -180,7 +192,7 @@ class Type2Search {
 
   // Numbers the nodes: ranks, then serving switches by index.
   AggregationTree Hang(const Candidate& candidate, absl::Span<const uint32_t> serving) const {
-    const ReductionTree hung = HangItems(candidate.problem({}), serving);
+    const ReductionTree hung = HangItems(candidate.whole(), serving);
     AggregationTree tree = EmptyTree();
     std::vector<uint32_t> order(serving.begin(), serving.end());
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -208,19 +220,15 @@ class Type2Search {
   // The fewest serving switches of this physical tree if entries were free wherever there are any.
   void NoteWhatMadeItDearer(const Candidate& candidate, size_t count) {
     dearer_.clear();
-    Candidate relaxed;
-    for (size_t v = 0; v < candidate.degrees.size(); ++v) {
-      const VertexIndex vertex = candidate.physical.vertices[v];
-      if (!fabric_.IsSwitch(vertex)) break;
-      const SwitchCapacity& c = CapacityOf(vertex);
+    std::vector<uint32_t> relaxed;
+    for (size_t v = 0; v < candidate.switch_count(); ++v) {
+      const SwitchCapacity& c = CapacityOf(candidate.physical.vertices[v]);
       if (c.entries_free > 0 || c.degree_limit < 2) continue;
-      if (relaxed.degrees.empty()) relaxed.degrees = candidate.degrees;
-      relaxed.degrees[v] = c.degree_limit;
+      if (relaxed.empty()) relaxed = candidate.degrees;
+      relaxed[v] = c.degree_limit;
     }
-    if (relaxed.degrees.empty()) return;
-    ReductionProblem problem = candidate.problem({});
-    problem.degrees = relaxed.degrees;
-    const ReductionChoice choice = ChooseServing(problem);
+    if (relaxed.empty()) return;
+    const ReductionChoice choice = ChooseServing(candidate.switches(relaxed, {}));
     if (choice.serving.size() >= count) return;
     for (const uint32_t v : choice.serving) {
       const VertexIndex vertex = candidate.physical.vertices[v];
@@ -231,17 +239,12 @@ class Type2Search {
   // True if this physical tree would need as many switches if all were as good as the best one.
   bool CannotImprove(const Candidate& candidate) const {
     if (!result_.best) return false;
-    std::vector<uint32_t> degrees(candidate.degrees);
-    for (size_t v = 0; v < degrees.size(); ++v) {
-      if (fabric_.IsSwitch(candidate.physical.vertices[v])) degrees[v] = highest_;
-    }
-    ReductionProblem problem = candidate.problem({});
-    problem.degrees = degrees;
-    return ChooseServing(problem).serving.size() >= result_.best->tree.serving_switch_count();
+    const std::vector<uint32_t> alike(candidate.switch_count(), highest_);
+    return ChooseServing(candidate.switches(alike, {})).serving.size() >=
+           result_.best->tree.serving_switch_count();
   }
 
   void Blame(VertexIndex v) {
-    if (!fabric_.IsSwitch(v)) return;
     if (CapacityOf(v).entries_free == 0 || CapacityOf(v).degree_limit < 2) {
       blamed_.push_back(fabric_.AsSwitch(v));
     } else {
