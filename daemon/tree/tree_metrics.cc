@@ -1,141 +1,18 @@
-// The two walks of the objective, over nodes in breadth-first order: the children of a node then
-// stand side by side, so that both walks stream through flat arrays.
+// What an edge costs is found in edge_costs.cc. Here: the two walks of the objective, over nodes in
+// breadth-first order: the children of a node then stand side by side, so that both walks stream
+// through flat arrays.
 #include "daemon/tree/tree_metrics.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "daemon/base/status_macros.h"
-
 namespace coppice {
 namespace {
-
-constexpr double kMostUtilisation = 0.99;
 
 // Microseconds that `bytes` take at `gbps`; 0 where the rate is unknown.
 double TransferUs(uint64_t bytes, double gbps) {
   return gbps > 0 ? static_cast<double>(bytes) * 8e-3 / gbps : 0;
 }
-
-struct RouteCost {
-  uint32_t links = 0;
-  double time_us = 0, min_gbps = 0, first_gbps = 0, last_gbps = 0;
-};
-
-double CapacityOf(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
-  const double known = snapshot.fabric->capacity_gbps(channel);
-  return known > 0 ? known : profile.port_gbps;
-}
-
-// Sums l + w(u) over `path`.
-RouteCost CostOfRoute(const Snapshot& snapshot, const CostProfile& profile,
-                      const std::vector<ChannelIndex>& path) {
-  RouteCost cost;
-  cost.links = static_cast<uint32_t>(path.size());
-  if (path.empty()) {
-    cost.time_us = profile.same_host_us;
-    return cost;
-  }
-  for (const ChannelIndex channel : path) {
-    const double gbps = CapacityOf(snapshot, profile, channel);
-    const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMostUtilisation);
-    cost.time_us += profile.link_us;
-    if (u > 0) cost.time_us += TransferUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u));
-    if (gbps > 0 && (cost.min_gbps == 0 || gbps < cost.min_gbps)) cost.min_gbps = gbps;
-    if (channel == path.front()) cost.first_gbps = gbps;
-    cost.last_gbps = gbps;
-  }
-  return cost;
-}
-
-// What edges cost where it does not matter which of the shortest routes a packet takes: on a fabric
-// without load whose links between switches are all of one capacity. Then hops say everything, and
-// both directions are alike:
-//
-//     child --(its own link)-- switch --(hops links of one capacity)-- switch --(its own)-- parent
-//
-// The sums are taken in the order of the walk, so that the result is the same to the last bit.
-class EvenRoutes {
- public:
-  // Reads the capacity of every link: worth it for a tree that is not small beside the fabric.
-  EvenRoutes(const Snapshot& snapshot, const CostProfile& profile, const AggregationTree& tree)
-      : snapshot_(snapshot),
-        fabric_(*snapshot.fabric),
-        profile_(profile),
-        applies_(snapshot.routes->kind() == RouteKind::kShortestPath && snapshot.load->empty() &&
-                 fabric_.link_count() / kLinksPerNode <= tree.node_count() && LinksAreAlike()) {}
-
-  // False: the route has to be walked, to know its cost or why there is none.
-  bool Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) const {
-    if (!applies_) return false;
-    if (child == parent || OnOneHost(child, parent)) {
-      edge.time_up_us = edge.time_down_us = static_cast<float>(profile_.same_host_us);
-      return true;
-    }
-    const Place from = PlaceOf(child), to = PlaceOf(parent);
-    if (!from.known || !to.known) return false;
-    const uint8_t hops = snapshot_.routes->distances().Between(from.at, to.at);
-    if (hops == SwitchDistances::kUnreachable) return false;
-    const uint32_t links = from.links + hops + to.links;
-    double time_us = 0;
-    for (uint32_t l = 0; l < links; ++l) time_us += profile_.link_us;
-    const double between = hops > 0 ? gbps_ : 0;
-    const double port = to.links > 0 ? to.gbps : hops > 0 ? between : from.gbps;
-    edge.links_up = edge.links_down = links;
-    edge.time_up_us = edge.time_down_us = static_cast<float>(time_us);
-    edge.min_gbps_up = edge.min_gbps_down =
-        static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps));
-    edge.port_gbps_up = edge.port_gbps_down = static_cast<float>(port);
-    return true;
-  }
-
- private:
-  static constexpr uint32_t kLinksPerNode = 32;
-
-  // Where a vertex meets the switches; an endpoint has one link there, a switch none.
-  struct Place {
-    bool known = false;
-    SwitchIndex at;
-    uint32_t links = 0;
-    double gbps = 0;
-  };
-
-  static double LeastKnown(double a, double b) {
-    if (a == 0 || b == 0) return a + b;
-    return std::min(a, b);
-  }
-
-  bool OnOneHost(VertexIndex a, VertexIndex b) const {
-    return !fabric_.IsSwitch(a) && !fabric_.IsSwitch(b) &&
-           fabric_.host(fabric_.AsEndpoint(a)) == fabric_.host(fabric_.AsEndpoint(b));
-  }
-
-  Place PlaceOf(VertexIndex v) const {
-    if (fabric_.IsSwitch(v)) return {true, fabric_.AsSwitch(v), 0, 0};
-    const Channel& up = fabric_.channels(v).front();
-    if (!fabric_.IsSwitch(up.to)) return {};
-    return {true, fabric_.AsSwitch(up.to), 1, CapacityOf(snapshot_, profile_, up.index)};
-  }
-
-  // Sets gbps_ if all links between switches are of one capacity.
-  bool LinksAreAlike() {
-    bool first = true;
-    for (uint32_t l = 0; l < fabric_.link_count(); ++l) {
-      if (!fabric_.IsSwitch(fabric_.link(LinkIndex(l)).b)) continue;  // b is the higher vertex
-      const double gbps = CapacityOf(snapshot_, profile_, ChannelIndex(2 * l));
-      if (!first && gbps != gbps_) return false;
-      gbps_ = gbps;
-      first = false;
-    }
-    return true;
-  }
-
-  const Snapshot& snapshot_;
-  const Fabric& fabric_;
-  const CostProfile& profile_;
-  double gbps_ = 0;  // of every link between switches; before applies_, which sets it
-  const bool applies_;
-};
 
 // The tree's nodes in breadth-first order; those at positions [first[p], first[p] + count[p]) are
 // the children of the node at position p, in order of node number.
@@ -283,43 +160,6 @@ class Walker {
 };
 
 }  // namespace
-
-absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
-                       const AggregationTree& tree, std::vector<ChannelIndex>& path,
-                       std::vector<EdgeCost>& edges) {
-  const EvenRoutes even(snapshot, profile, tree);
-  edges.assign(tree.node_count(), EdgeCost{});
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    if (tree.parents[node] == AggregationTree::kNoParent) continue;
-    const VertexIndex child = tree.vertices[node];
-    const VertexIndex parent = tree.vertices[tree.parents[node]];
-    if (even.Find(child, parent, edges[node])) continue;
-    path.clear();
-    RETURN_IF_ERROR(snapshot.routes->Append(child, parent, path));
-    const RouteCost up = CostOfRoute(snapshot, profile, path);
-    path.clear();
-    RETURN_IF_ERROR(snapshot.routes->Append(parent, child, path));
-    const RouteCost down = CostOfRoute(snapshot, profile, path);
-    edges[node] = {.links_up = up.links,
-                   .links_down = down.links,
-                   .time_up_us = static_cast<float>(up.time_us),
-                   .time_down_us = static_cast<float>(down.time_us),
-                   .min_gbps_up = static_cast<float>(up.min_gbps),
-                   .min_gbps_down = static_cast<float>(down.min_gbps),
-                   .port_gbps_up = static_cast<float>(up.last_gbps),
-                   .port_gbps_down = static_cast<float>(down.first_gbps)};
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<EdgeCost>> EdgeCosts(const Snapshot& snapshot,
-                                                const CostProfile& profile,
-                                                const AggregationTree& tree) {
-  std::vector<ChannelIndex> path;
-  std::vector<EdgeCost> edges;
-  RETURN_IF_ERROR(EdgeCosts(snapshot, profile, tree, path, edges));
-  return edges;
-}
 
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload) {

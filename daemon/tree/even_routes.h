@@ -1,0 +1,59 @@
+// What edges cost where it does not matter which of the shortest routes a packet takes: on a fabric
+// without load whose links between switches are all of one capacity. Then hops say everything, and
+// both directions are alike:
+//
+//     child --(its own link)-- switch --(hops links of one capacity)-- switch --(its own)-- parent
+//
+// The sums are taken in the order of the walk, so that the result is the same to the last bit as
+// that of walking the route.
+#ifndef COPPICE_DAEMON_TREE_EVEN_ROUTES_H_
+#define COPPICE_DAEMON_TREE_EVEN_ROUTES_H_
+
+#include <cstdint>
+
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
+
+namespace coppice {
+
+// Gbit/s of a channel; the profile's port where the fabric does not know it.
+double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
+
+// Holds references to what it is made of.
+class EvenRoutes final {
+ public:
+  // Reads the capacity of every link: worth it for a tree that is not small beside the fabric, and
+  // Find() answers false for others.
+  EvenRoutes(const Snapshot& snapshot, const CostProfile& profile, const AggregationTree& tree);
+
+  // O(1). False: the route has to be walked, to know its cost or why there is none.
+  bool Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) const;
+
+ private:
+  static constexpr uint32_t kLinksPerNode = 32;
+
+  // Where a vertex meets the switches; an endpoint has one link there, a switch none.
+  struct Place {
+    bool known = false;
+    SwitchIndex at;
+    uint32_t links = 0;
+    double gbps = 0;
+  };
+
+  bool OnOneHost(VertexIndex a, VertexIndex b) const;
+  Place PlaceOf(VertexIndex v) const;
+  // Sets gbps_ if all links between switches are of one capacity.
+  bool LinksAreAlike();
+
+  const Snapshot& snapshot_;
+  const Fabric& fabric_;
+  const CostProfile& profile_;
+  double gbps_ = 0;  // of every link between switches; before applies_, which sets it
+  const bool applies_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_EVEN_ROUTES_H_
