@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
+#include "tests/unit/tree/plan_check.h"
 
 namespace coppice {
 namespace {
@@ -75,89 +76,10 @@ uint32_t Eccentricity(const Fabric& fabric, SwitchIndex from, absl::Span<const E
   return most;
 }
 
-void ExpectTree(const AggregationTree& tree) {
-  ASSERT_EQ(tree.parents.size(), tree.vertices.size());
-  uint32_t roots = 0;
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    uint32_t steps = 0;
-    uint32_t at = node;
-    while (tree.parents[at] != AggregationTree::kNoParent && steps <= tree.node_count()) {
-      at = static_cast<uint32_t>(tree.parents[at]);
-      ASSERT_LT(at, tree.node_count());
-      ++steps;
-    }
-    ASSERT_LE(steps, tree.node_count()) << "a cycle at node " << node;
-    roots += tree.parents[node] == AggregationTree::kNoParent ? 1 : 0;
-  }
-  ASSERT_EQ(roots, 1U);
-}
-
-void ExpectTypeI(const AggregationTree& tree, const TreeRequest& request, uint32_t nic_degree) {
-  ASSERT_EQ(tree.node_count(), request.members.size());
-  const ChildLists children = ChildrenOf(tree.parents);
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    ASSERT_LE(children.of(node).size(), nic_degree);
-  }
-}
-
-// Definitions 5 and 9: parents are ancestors in the physical tree; entries and degrees hold.
-void ExpectTypeII(const Snapshot& snapshot, const TreePlan& plan, const TreeRequest& request,
-                  absl::Span<const SwitchCapacity> capacity) {
-  const Fabric& fabric = *snapshot.fabric;
-  const PhysicalTree& physical = *plan.physical;
-  std::vector<int32_t> position(fabric.vertex_count(), -1);
-  std::set<VertexIndex> leaves;
-  for (size_t v = 0; v < physical.vertices.size(); ++v) {
-    position[physical.vertices[v].value()] = static_cast<int32_t>(v);
-    if (!fabric.IsSwitch(physical.vertices[v])) leaves.insert(physical.vertices[v]);
-    if (v == 0) continue;
-    ASSERT_LT(physical.parents[v], static_cast<int32_t>(v));
-    ASSERT_EQ(fabric.channel_from(physical.up[v]), physical.vertices[v]);
-    ASSERT_EQ(fabric.channel_to(physical.up[v]),
-              physical.vertices[static_cast<size_t>(physical.parents[v])]);
-  }
-  std::set<VertexIndex> wanted;
-  for (const EndpointIndex e : request.members) wanted.insert(fabric.Vertex(e));
-  ASSERT_EQ(leaves, wanted);
-  const AggregationTree& tree = plan.tree;
-  const ChildLists children = ChildrenOf(tree.parents);
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    if (tree.IsRank(node)) {
-      ASSERT_EQ(tree.vertices[node], fabric.Vertex(request.members[node]));
-      ASSERT_TRUE(children.of(node).empty());
-    } else {
-      const SwitchCapacity& c = capacity[fabric.AsSwitch(tree.vertices[node]).value()];
-      ASSERT_GT(c.entries_free, 0U);
-      ASSERT_LE(children.of(node).size(), c.degree_limit);
-      ASSERT_GE(children.of(node).size(), 2U);
-    }
-    if (tree.parents[node] == AggregationTree::kNoParent) continue;
-    const VertexIndex parent = tree.vertices[static_cast<size_t>(tree.parents[node])];
-    int32_t at = position[tree.vertices[node].value()];
-    do {
-      at = physical.parents[static_cast<size_t>(at)];
-    } while (at >= 0 && physical.vertices[static_cast<size_t>(at)] != parent);
-    ASSERT_GE(at, 0) << "the parent of node " << node << " is no ancestor";
-  }
-}
-
 void ExpectValid(const Snapshot& snapshot, const CostProfile& profile, const TreePlan& plan,
                  const TreeRequest& request, absl::Span<const SwitchCapacity> capacity) {
-  ExpectTree(plan.tree);
-  if (testing::Test::HasFatalFailure()) return;
-  if (plan.tree.type == TreeType::kTypeI) {
-    ExpectTypeI(plan.tree, request, request.nic_degree.value_or(profile.nic_degree));
-  } else {
-    ExpectTypeII(snapshot, plan, request, capacity);
-  }
-  const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot, profile, plan.tree);
-  ASSERT_TRUE(edges.ok()) << edges.status();
-  const Prediction predicted =
-      EvaluateMix(profile, plan.tree, *edges, request.operation, request.sizes);
-  EXPECT_DOUBLE_EQ(predicted.total_us, plan.predicted.total_us);
-  EXPECT_EQ(plan.height, Height(plan.tree));
-  EXPECT_EQ(plan.radius, Radius(plan.tree, *edges));
-  EXPECT_FALSE(plan.reason.empty());
+  const absl::Status valid = CheckPlan(snapshot, profile, plan, request, capacity);
+  EXPECT_TRUE(valid.ok()) << valid;
 }
 
 TEST(RootChoice, FindsTheSwitchesWithTheLeastGreatestDistance) {
