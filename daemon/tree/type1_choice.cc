@@ -115,7 +115,7 @@ class Type1Search {
   void BoundAll(TreeBuilder builder) {
     const size_t first = candidates_.size();
     BoundOne(builder, widths_.best);
-    if (builder != TreeBuilder::kHierarchical || !IsTooLarge()) {
+    if (!IsTooLarge()) {
       for (uint64_t width = widths_.min; width <= widths_.max; ++width) {
         if (width != widths_.best) BoundOne(builder, static_cast<uint32_t>(width));
       }
@@ -128,7 +128,7 @@ class Type1Search {
     }
   }
 
-  bool IsTooLarge() const { return request_.members.size() > kMostRanksForAllHierarchical; }
+  bool IsTooLarge() const { return request_.members.size() > kMostRanksForAllWidths; }
 
   // A k-nomial root has (k - 1) * digits children, so its widest admissible k may lie below the
   // interval: the first one that works, halving.
@@ -223,7 +223,7 @@ class Type1Search {
     for (const Candidate& other : others) {
       std::string why_not =
           other.total_us ? "not faster" : absl::StrFormat("takes at least %.2f us", other.bound_us);
-      absl::StrAppend(&why_not, WidthsTried(other.builder));
+      absl::StrAppend(&why_not, WidthsTried());
       best.alternatives.push_back(
           {TreeType::kTypeI, other.builder, other.width, other.total_us, std::move(why_not)});
     }
@@ -234,14 +234,15 @@ class Type1Search {
     return candidate.total_us.value_or(candidate.bound_us);
   }
 
-  std::string WidthsTried(TreeBuilder builder) const {
+  std::string WidthsTried() const {
     if (widths_.min == widths_.max) return "";
-    if (builder == TreeBuilder::kHierarchical && IsTooLarge()) {
-      return absl::StrCat("; of the widths ", widths_.min, " to ", widths_.max,
-                          " only this one was tried, because the communicator has more than ",
-                          kMostRanksForAllHierarchical, " members");
+    if (IsTooLarge()) {
+      return absl::StrCat(
+          "; of the widths ", widths_.min, " to ", widths_.max,
+          " one was tried for each builder, because the communicator has more than ",
+          kMostRanksForAllWidths, " members");
     }
-    return absl::StrCat("; widths ", widths_.min, " to ", widths_.max, " were compared");
+    return absl::StrCat("; widths ", widths_.min, " to ", widths_.max, " were considered");
   }
 
   struct Flat {
