@@ -1,0 +1,81 @@
+#include "daemon/simulation/channels.h"
+
+#include <algorithm>
+
+namespace coppice {
+
+uint32_t WaitingPackets::CountAt(double now) {
+  while (first_ < starts_us_.size() && starts_us_[first_] <= now) ++first_;
+  if (first_ == starts_us_.size()) {
+    starts_us_.clear();
+    first_ = 0;
+  } else if (2 * first_ > starts_us_.size()) {
+    starts_us_.erase(starts_us_.begin(), starts_us_.begin() + static_cast<ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  return static_cast<uint32_t>(starts_us_.size() - first_);
+}
+
+Channels::Channels(const Layout& layout, uint64_t seed) : layout_(layout) {
+  wires_.reserve(layout.channels.size());
+  for (const ChannelLayout& channel : layout.channels) {
+    const double service_us = channel.us_per_byte * layout.profile.mtu_bytes;
+    wires_.push_back({.noise = Noise(layout.pattern, channel.noise, service_us,
+                                     RandomStream(seed, channel.index.value())),
+                      .waiting = {},
+                      .use = {.channel = channel.index}});
+  }
+}
+
+void Channels::Enqueue(Wire& wire, double now, double start_us) {
+  if (start_us <= now) return;
+  const uint32_t ahead = wire.waiting.CountAt(now);
+  wire.waiting.Add(start_us);
+  wire.use.longest_queue = std::max(wire.use.longest_queue, ahead + 1);
+}
+
+// Others have used the wire all the time, whether anybody looked or not.
+void Channels::BeginNoise(Wire& wire, double now) {
+  const double work_us = wire.noise.Begin(now);
+  wire.free_us = std::max(wire.free_us, now + work_us);
+  const double service_us = wire.noise.service_us();
+  double start_us = now + work_us;  // of the last in the queue, then of those before it
+  while (start_us - service_us > now) start_us -= service_us;
+  for (; start_us < now + work_us; start_us += service_us) Enqueue(wire, now, start_us);
+}
+
+void Channels::LetNoiseIn(Wire& wire, double now) {
+  const double pause_us = now - std::max(wire.used_us, wire.free_us);
+  if (wire.used_us < 0 || pause_us > wire.noise.forgets_after_us()) BeginNoise(wire, now);
+  wire.used_us = now;
+  while (wire.noise.next_us() <= now) {
+    const double at = wire.noise.next_us();
+    const double start_us = std::max(at, wire.free_us);
+    Enqueue(wire, at, start_us);
+    wire.free_us = start_us + wire.noise.service_us();
+    ++wire.use.noise_packets;
+    wire.noise.Advance();
+  }
+}
+
+Crossing Channels::Cross(uint32_t channel, double now, double lag_us, uint64_t bytes) {
+  Wire& wire = wires_[channel];
+  LetNoiseIn(wire, now);
+  const double wire_us = layout_.channels[channel].us_per_byte * static_cast<double>(bytes);
+  const double start_us = std::max(now, wire.free_us);
+  Enqueue(wire, now, start_us);
+  wire.free_us = start_us + wire_us;
+  ++wire.use.packets;
+  wire.use.bytes += bytes;
+  wire.use.busy_us += wire_us;
+  return {start_us, std::max(wire.free_us, now + lag_us)};
+}
+
+std::vector<ChannelUse> Channels::Uses() const {
+  std::vector<ChannelUse> uses;
+  uses.reserve(wires_.size());
+  for (const Wire& wire : wires_) uses.push_back(wire.use);
+  return uses;
+}
+
+}  // namespace coppice

@@ -1,0 +1,243 @@
+// The event loop. An event is a packet's head before the next channel of its way, or at the end:
+//
+//     child   --hop 0--> switch --hop 1--> ... --> parent: take, reduce; with the last one missing,
+//       phi                                          hand on: a new event one edge higher
+#include "daemon/simulation/simulator.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/simulation/channels.h"
+#include "daemon/simulation/event_queue.h"
+#include "daemon/simulation/layout.h"
+
+namespace coppice {
+namespace {
+
+class Running {
+ public:
+  Running(const Layout& layout, uint64_t seed)
+      : layout_(layout),
+        channels_(layout, seed),
+        nodes_(layout.nodes.size()),
+        missing_(layout.packet_counters),
+        roots_(layout.collectives.size()) {
+    for (const NodeLayout& node : layout.nodes) {
+      const uint32_t packets = TreeOf(node).up.count;
+      if (node.child_count > 0) {
+        std::fill_n(missing_.begin() + node.first_packet, packets, node.child_count);
+      }
+    }
+  }
+
+  SimulationResult Run() {
+    for (uint32_t n = 0; n < nodes_.size(); ++n) {
+      if (layout_.nodes[n].child_count == 0) HandOn(n, 0, layout_.nodes[n].own_data_us);
+    }
+    while (!queue_.empty()) {
+      const Event event = queue_.first();
+      first_is_spent_ = true;
+      Handle(event);
+      if (first_is_spent_) queue_.RemoveFirst();
+      ++events_;
+    }
+    return Result();
+  }
+
+ private:
+  struct NodeState {
+    double last_take_us = -std::numeric_limits<double>::infinity();
+    double may_send_us = 0;
+    double finish_us = 0;                         // has the last packet of the result
+    double handed_up_us = 0, handed_down_us = 0;  // last packet that started to, from the parent
+  };
+  struct RootState {
+    uint32_t reduced = 0;  // packets
+    double done_us = 0;
+  };
+
+  const CollectiveLayout& TreeOf(const NodeLayout& node) const {
+    return layout_.collectives[node.collective];
+  }
+  const NodeCost& CostOf(const NodeLayout& node) const {
+    return node.is_rank ? layout_.profile.nic : layout_.profile.switch_;
+  }
+  static double ForwardUs(const NodeCost& cost, uint64_t bytes) {
+    return cost.forward_us + cost.forward_us_per_byte * static_cast<double>(bytes);
+  }
+  double WireUs(uint32_t hop, uint64_t bytes) const {
+    return layout_.channels[layout_.hops[hop]].us_per_byte *
+           static_cast<double>(bytes + layout_.header_bytes);
+  }
+
+  // The first one takes the place of the event that is being handled.
+  void Add(const Event& event) {
+    if (first_is_spent_) {
+      queue_.ReplaceFirst(event);
+      first_is_spent_ = false;
+    } else {
+      queue_.Add(event);
+    }
+  }
+
+  // A packet is about to start over an edge: before its first channel, or within the host. A short
+  // one does not overtake: it waits where phi grows with the size.
+  void Start(uint32_t n, uint32_t packet, bool down, double at_us) {
+    const NodeLayout& node = layout_.nodes[n];
+    const bool within_host = down ? node.down == node.end : node.up == node.down;
+    if (within_host) at_us += layout_.profile.same_host_us;
+    double& last_us = down ? nodes_[n].handed_down_us : nodes_[n].handed_up_us;
+    at_us = last_us = std::max(last_us, at_us);
+    Add({.at_us = at_us, .node = n, .packet = packet, .down = down});
+  }
+
+  void Handle(const Event& event) {
+    const NodeLayout& node = layout_.nodes[event.node];
+    const uint32_t begin = event.down ? node.down : node.up;
+    const uint32_t end = event.down ? node.end : node.down;
+    const PacketTrain& train = event.down ? TreeOf(node).down : TreeOf(node).up;
+    if (begin + event.hop < end) {
+      Cross(event, layout_.hops[begin + event.hop], begin + event.hop + 1 == end,
+            train.Bytes(event.packet) + layout_.header_bytes);
+    } else if (event.down) {
+      Receive(event.node, event.packet, event.at_us);
+    } else {
+      if (begin == end) HandOnNext(event.node, event.packet, event.at_us);
+      Take(event.node, event.packet, event.at_us);
+    }
+  }
+
+  void Cross(const Event& event, uint32_t channel, bool last, uint64_t bytes) {
+    const Crossing on = channels_.Cross(channel, event.at_us, event.lag_us, bytes);
+    Event next = event;
+    next.lag_us = on.tail_us - on.head_us;
+    next.at_us = on.head_us + layout_.profile.link_us;
+    if (last && !layout_.profile.forward_includes_serialisation) next.at_us += next.lag_us;
+    ++next.hop;
+    Add(next);
+    if (event.hop == 0 && !event.down) HandOnNext(event.node, event.packet, on.tail_us);
+  }
+
+  // A leaf has all packets at once; it offers each when its port has sent the one before.
+  void HandOnNext(uint32_t n, uint32_t packet, double now) {
+    const NodeLayout& node = layout_.nodes[n];
+    if (node.child_count > 0 || packet + 1 >= TreeOf(node).up.count) return;
+    const double ready =
+        node.own_data_us + ForwardUs(CostOf(node), TreeOf(node).up.Bytes(packet + 1));
+    Add({.at_us = std::max(now, ready), .node = n, .packet = packet + 1});
+  }
+
+  // The parent of `child` takes one of its packets, when it has taken those before.
+  void Take(uint32_t child, uint32_t packet, double now) {
+    const NodeLayout& edge = layout_.nodes[child];
+    const NodeLayout& node = layout_.nodes[edge.parent];
+    NodeState& state = nodes_[edge.parent];
+    const CollectiveLayout& tree = TreeOf(node);
+    const uint64_t bytes = tree.up.Bytes(packet);
+    const double match_us = CostOf(node).match_us + CostOf(node).reduce_us_per_byte *
+                                                        tree.reduced_share *
+                                                        static_cast<double>(bytes);
+    const double port_us = edge.up < edge.down ? WireUs(edge.down - 1, bytes) : 0;
+    const double start = std::max(now, state.last_take_us + std::max(match_us, port_us));
+    state.last_take_us = start;
+    if (--missing_[node.first_packet + packet] == 0) {
+      HandOn(edge.parent, packet, std::max(start + match_us, node.own_data_us));
+    }
+  }
+
+  // Node `n` has reduced `packet` at `done`.
+  void HandOn(uint32_t n, uint32_t packet, double done) {
+    const NodeLayout& node = layout_.nodes[n];
+    const CollectiveLayout& tree = TreeOf(node);
+    if (node.parent != NodeLayout::kNoParent) {
+      Start(n, packet, false, done + ForwardUs(CostOf(node), tree.up.Bytes(packet)));
+      return;
+    }
+    RootState& root = roots_[node.collective];
+    root.done_us = std::max(root.done_us, done);
+    ++root.reduced;
+    const bool all = node.child_count == 0 || root.reduced == tree.up.count;
+    if (Streams(tree, node)) {
+      Add({.at_us = done, .node = n, .packet = packet, .down = true});
+    } else if (all) {
+      Add({.at_us = root.done_us, .node = n, .packet = 0, .down = true});
+    }
+  }
+
+  // True: packet i of the result is packet i of what came up. A lone root has everything at once.
+  static bool Streams(const CollectiveLayout& tree, const NodeLayout& root) {
+    return tree.up.count == tree.down.count && root.child_count > 0;
+  }
+
+  // Node `n` has `packet` of the result, and copies it to its children.
+  void Receive(uint32_t n, uint32_t packet, double now) {
+    const NodeLayout& node = layout_.nodes[n];
+    const CollectiveLayout& tree = TreeOf(node);
+    const NodeCost& cost = CostOf(node);
+    NodeState& state = nodes_[n];
+    state.finish_us = std::max(state.finish_us, now);
+    const uint64_t bytes = tree.down.Bytes(packet);
+    double turn = std::max(now, state.may_send_us);
+    for (uint32_t c = node.first_child; c < node.first_child + node.child_count; ++c) {
+      const uint32_t child = layout_.children[c];
+      const NodeLayout& edge = layout_.nodes[child];
+      Start(child, packet, true, turn + cost.send_us + ForwardUs(cost, bytes));
+      const double port_us = edge.down < edge.end ? WireUs(edge.down, bytes) : 0;
+      turn += std::max(cost.send_us, port_us);
+    }
+    state.may_send_us = turn;
+    const bool is_root = node.parent == NodeLayout::kNoParent;
+    if (is_root && !Streams(tree, node) && packet + 1 < tree.down.count) {
+      Add({.at_us = std::max(now, turn), .node = n, .packet = packet + 1, .down = true});
+    }
+  }
+
+  SimulationResult Result() const {
+    SimulationResult result;
+    const double init_us = layout_.profile.init_us;
+    for (size_t i = 0; i < layout_.collectives.size(); ++i) {
+      const CollectiveLayout& tree = layout_.collectives[i];
+      CollectiveTimes times;
+      double last = 0;
+      for (uint32_t rank = 0; rank < tree.rank_count; ++rank) {
+        const double finish = nodes_[tree.first_node + rank].finish_us - tree.start_us;
+        last = std::max(last, finish);
+        times.finish_us.push_back(init_us + finish);
+      }
+      times.aggregate_us = roots_[i].done_us - tree.start_us;
+      times.distribute_us = last - times.aggregate_us;
+      times.total_us = init_us + last;
+      result.collectives.push_back(std::move(times));
+    }
+    result.channels = channels_.Uses();
+    result.events = events_;
+    return result;
+  }
+
+  const Layout& layout_;
+  Channels channels_;
+  EventQueue queue_;
+  bool first_is_spent_ = false;  // the first event is being handled, nothing has replaced it
+  uint64_t events_ = 0;
+  std::vector<NodeState> nodes_;
+  std::vector<uint32_t> missing_;  // [inner node][packet] children's packets not yet taken
+  std::vector<RootState> roots_;   // [collective]
+};
+
+}  // namespace
+
+absl::StatusOr<Simulator> Simulator::Prepare(const Snapshot& snapshot, const CostProfile& profile,
+                                             absl::Span<const SimulatedCollective> collectives,
+                                             const SimulationOptions& options) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Layout> layout,
+                   LayOut(snapshot, profile, collectives, options));
+  return Simulator(std::move(layout));
+}
+
+SimulationResult Simulator::Run(uint64_t seed) const { return Running(*layout_, seed).Run(); }
+
+uint64_t Simulator::event_count() const { return layout_->event_count; }
+
+}  // namespace coppice
