@@ -55,8 +55,9 @@ class LiveDiscovery : public LiveSubnet {
     std::mt19937_64 random(TestSeed());
     std::uniform_int_distribution<uint32_t> any(0, fabric.endpoint_count() - 1);
     for (int i = 0; i < samples; ++i) {
-      const EndpointIndex from(any(random)), to(any(random));
-      if (from == to) continue;
+      const EndpointIndex from(any(random));
+      EndpointIndex to = from;
+      while (to == from) to = EndpointIndex(any(random));
       const absl::StatusOr<std::string> text =
           subnet_->Run({"ibtracert", absl::StrCat(fabric.endpoint(from).lid.value()),
                         absl::StrCat(fabric.endpoint(to).lid.value())});
