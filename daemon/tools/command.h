@@ -25,6 +25,7 @@ struct CommandOutcome {
 // Each adds one subcommand to `app`. `outcome` must live as long as `app`.
 void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
 
 // Writes `text` to standard output, all of it: a full disk or a closed pipe is an error.

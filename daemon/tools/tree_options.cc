@@ -1,0 +1,143 @@
+#include "daemon/tools/tree_options.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/tools/command.h"
+#include "daemon/tools/profile_option.h"
+#include "daemon/tools/tree_inputs.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kDefaultEntries = 64, kDefaultSwitchDegree = 64;
+
+}  // namespace
+
+const char kTreeFilesHelp[] =
+    "Files (- is standard input; blank lines and lines that begin with # are skipped):\n"
+    "  --members        one endpoint a line in rank order: host, host/port or port GUID;\n"
+    "                   repeated lines are several ranks on one port\n"
+    "  --full-switches  one switch a line: GUID or description\n"
+    "  --load           NODE-GUID PORT UTILISATION a line: how busy, 0 to 1, the direction is "
+    "that\n"
+    "                   leaves that port of that switch or adapter\n"
+    "In --members and --load a blank and # begin a comment.";
+
+void AddPlaceOptions(CLI::App& command, TreeOptions& options) {
+  AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
+      ->required();
+  AddText(command, "--members", options.members, "endpoints in rank order")->required();
+}
+
+void AddPayloadOptions(CLI::App& command, TreeOptions& options) {
+  command.add_option("--op", options.operation, "operation; default allreduce")
+      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
+  command.add_option("--bytes", options.bytes, "message sizes, equally frequent; default 8")
+      ->check([](const std::string& text) {
+        return ParseSizes(text) ? std::string()
+                                : text + " is not a list of sizes in bytes, such as 8,1024";
+      });
+}
+
+void AddShapeOptions(CLI::App& command, TreeOptions& options) {
+  AddCount(command, "--width", options.width, "wanted children per node of a type I tree");
+  AddText(command, "--root", options.root, "wanted root of a type II tree: GUID or description");
+}
+
+void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
+  AddCount(command, "--nic-degree", options.nic_degree,
+           "most children of a NIC; default the profile's");
+  AddCount(command, "--switch-degree", options.switch_degree,
+           absl::StrCat("most children of a switch in one tree; default ", kDefaultSwitchDegree));
+  AddCount(command, "--entries", options.entries,
+           absl::StrCat("tree entries of every switch; default ", kDefaultEntries));
+  AddText(command, "--full-switches", options.full_switches, "switches with no free entry");
+  AddProfileOption(command, options.profile);
+  AddText(command, "--routes", options.routes,
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+  AddText(command, "--load", options.load, "utilisation of links");
+}
+
+std::optional<std::vector<SizeShare>> ParseSizes(absl::string_view text) {
+  std::vector<SizeShare> sizes;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    SizeShare share;
+    if (!absl::SimpleAtoi(word, &share.bytes)) return std::nullopt;
+    sizes.push_back(share);
+  }
+  return sizes;
+}
+
+absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
+  Snapshot snapshot;
+  ASSIGN_OR_RETURN(snapshot.fabric, LoadFabric(options.fabric));
+  snapshot.hierarchy = DeriveHierarchy(*snapshot.fabric);
+  if (options.routes == "shortest") {
+    snapshot.routes = Routes::ShortestPaths(snapshot.fabric);
+  } else if (options.routes == "dimension-order") {
+    ASSIGN_OR_RETURN(snapshot.routes, Routes::DimensionOrder(snapshot.fabric));
+  } else {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.routes));
+    absl::StatusOr<ForwardingTables> tables = ReadForwardingTables(*snapshot.fabric, text);
+    if (!tables.ok()) {
+      return absl::Status(tables.status().code(),
+                          absl::StrCat(options.routes, ": ", tables.status().message()));
+    }
+    ASSIGN_OR_RETURN(snapshot.routes,
+                     Routes::FromTables(snapshot.fabric, std::make_shared<const ForwardingTables>(
+                                                             *std::move(tables))));
+  }
+  LinkLoad load;
+  if (!options.load.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.load));
+    ASSIGN_OR_RETURN(load, ReadLinkLoad(*snapshot.fabric, text, options.load));
+  }
+  snapshot.load = std::make_shared<const LinkLoad>(std::move(load));
+  return snapshot;
+}
+
+absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
+                                                         const Fabric& fabric) {
+  const uint32_t entries = options.entries.value_or(kDefaultEntries);
+  std::vector<SwitchCapacity> capacity(
+      fabric.switch_count(),
+      {entries, entries, options.switch_degree.value_or(kDefaultSwitchDegree)});
+  if (options.full_switches.empty()) return capacity;
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
+  ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
+                   ReadSwitches(fabric, text, options.full_switches));
+  for (const SwitchIndex s : full) capacity[s.value()].entries_free = 0;
+  return capacity;
+}
+
+absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric) {
+  static const std::map<std::string, TreeBuilder> kBuilders = {
+      {"kary", TreeBuilder::kKary},
+      {"knomial", TreeBuilder::kKnomial},
+      {"hierarchical", TreeBuilder::kHierarchical}};
+  TreeRequest request;
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.members));
+  ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
+  request.operation = *ParseOperation(options.operation);
+  request.sizes = *ParseSizes(options.bytes);
+  if (options.type != "auto") {
+    request.type = options.type == "1" ? TreeType::kTypeI : TreeType::kTypeII;
+  }
+  if (options.builder != "auto") request.builder = kBuilders.at(options.builder);
+  request.width = options.width;
+  request.nic_degree = options.nic_degree;
+  if (!options.root.empty()) {
+    ASSIGN_OR_RETURN(request.root, ResolveSwitch(fabric, options.root));
+  }
+  return request;
+}
+
+}  // namespace coppice

@@ -1,0 +1,52 @@
+// What a request for a tree is made of on the command line: fabric, members, operation and sizes,
+// what the hardware can do, routes and load. Shared by the subcommands that plan trees.
+#ifndef COPPICE_DAEMON_TOOLS_TREE_OPTIONS_H_
+#define COPPICE_DAEMON_TOOLS_TREE_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+
+struct TreeOptions {
+  std::string fabric, members, full_switches, root, load;
+  std::string operation = "allreduce", type = "auto", builder = "auto";
+  std::string profile = "hdr", routes = "shortest";
+  std::string bytes = "8";
+  std::optional<uint32_t> width, nic_degree, switch_degree, entries;
+  bool json = false;
+};
+
+// The files that these options name, for the footer of a subcommand's help.
+extern const char kTreeFilesHelp[];
+
+// --fabric and --members, both required.
+void AddPlaceOptions(CLI::App& command, TreeOptions& options);
+// --op and --bytes.
+void AddPayloadOptions(CLI::App& command, TreeOptions& options);
+// --width and --root.
+void AddShapeOptions(CLI::App& command, TreeOptions& options);
+// --nic-degree, --switch-degree, --entries, --full-switches, --profile, --routes and --load.
+void AddHardwareOptions(CLI::App& command, TreeOptions& options);
+
+// "8,1024" as equally frequent sizes; nullopt if one of them is no number of bytes.
+std::optional<std::vector<SizeShare>> ParseSizes(absl::string_view text);
+
+// Each reads the files that the options name; errors are those of fabric_source.h, routes.h and
+// tree_inputs.h and name the file.
+absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options);
+absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
+                                                         const Fabric& fabric);
+absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TOOLS_TREE_OPTIONS_H_

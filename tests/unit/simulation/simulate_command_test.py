@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""coppice-plan simulate: what it prints, and what it refuses.
+
+Usage: simulate_command_test.py PLAN
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLAN = sys.argv[1]
+FABRIC = "model:fat-tree(leaves=4,spines=1,hosts-per-leaf=4)"
+
+
+def members_file(count):
+    file = tempfile.NamedTemporaryFile("w", suffix=".txt")
+    file.write("".join(f"n{host:04d}\n" for host in range(count)))
+    file.flush()
+    return file
+
+
+def simulate(*arguments, fabric=FABRIC, count=16):
+    with members_file(count) as members:
+        return subprocess.run([PLAN, "simulate", "--fabric", fabric, "--members", members.name,
+                               *arguments], capture_output=True, text=True, timeout=60)
+
+
+def rows(*arguments):
+    done = simulate("--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return {(row["bytes"], row["builder"]): row for row in json.loads(done.stdout)["rows"]}
+
+
+class SimulateCommand(unittest.TestCase):
+    def test_every_builder_and_size_is_a_row(self):
+        found = rows("--bytes", "8,2048", "--width", "4")
+        builders = ["kary", "knomial", "hierarchical", "type II", "auto"]
+        self.assertEqual({(size, builder) for size in (8, 2048) for builder in builders},
+                         set(found))
+        for row in found.values():
+            self.assertGreater(row["simulated"]["median_us"], 0)
+        self.assertEqual(4, found[8, "kary"]["width"])
+        self.assertEqual("II", found[8, "type II"]["type"])
+
+    def test_an_idle_fabric_without_shared_links_takes_what_is_predicted(self):
+        row = rows("--op", "barrier", "--width", "4")[8, "hierarchical"]
+        self.assertAlmostEqual(row["predicted_us"], row["simulated"]["median_us"], places=3)
+
+    def test_noise_costs_and_repeats_by_seed(self):
+        quiet = rows()[8, "kary"]["simulated"]["median_us"]
+        noisy = rows("--noise", "0.8", "--runs", "9", "--seed", "3")
+        self.assertEqual(noisy, rows("--noise", "0.8", "--runs", "9", "--seed", "3"))
+        times = noisy[8, "kary"]["simulated"]
+        self.assertLess(quiet, times["min_us"])
+        self.assertLess(times["min_us"], times["median_us"])
+        self.assertLess(times["median_us"], times["max_us"])
+        periodic = rows("--noise", "0.8", "--pattern", "periodic")[8, "kary"]["simulated"]
+        self.assertLess(quiet, periodic["median_us"])
+
+    def test_links_say_what_crosses_them(self):
+        links = rows("--width", "4", "--links")[8, "hierarchical"]["links"]
+        self.assertEqual(sorted((link["packets"] for link in links), reverse=True),
+                         [link["packets"] for link in links])
+        into_first_leaf = [link for link in links if '"S0"' in link["from"] and '"L0"' in link["to"]]
+        self.assertEqual([3], [link["packets"] for link in into_first_leaf])
+        self.assertIn("links\n", simulate("--links").stdout)
+        self.assertIn("PACKETS", simulate("--links").stdout)
+
+    def test_a_tree_that_cannot_be_built_is_a_row_that_says_why(self):
+        row = rows("--entries", "0")[8, "type II"]
+        self.assertIn("entry", row["why_not"])
+        self.assertIn("none: ", simulate("--entries", "0").stdout)
+
+    def test_wrong_usage_and_failed_requests(self):
+        self.assertEqual(2, simulate("--noise", "1.5").returncode)
+        self.assertEqual(2, simulate("--runs", "0").returncode)
+        self.assertEqual(2, simulate("--pattern", "bursts").returncode)
+        failed = simulate(count=17)
+        self.assertEqual(1, failed.returncode)
+        self.assertIn("n0016", failed.stderr)
+        many = simulate("--bytes", "1000000000000")
+        self.assertEqual(1, many.returncode)
+        self.assertIn("events", many.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])
