@@ -4,8 +4,10 @@
 #include "daemon/fabric/endpoint_names.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -17,7 +19,10 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMaxSuggestions = 3;
+constexpr size_t kMaxSuggestions = 3;
+// Letters of a name that is not there: told, and compared with hosts' names, which come from node
+// descriptions of 64 letters (IBA vol. 1, 14.2.5.2).
+constexpr size_t kMaxNameTold = 256, kMaxNameCompared = 64;
 
 std::optional<Guid> ParseGuid(absl::string_view text) {
   const bool is_marked = absl::ConsumePrefix(&text, "0x") || absl::ConsumePrefix(&text, "0X");
@@ -30,23 +35,66 @@ std::optional<Guid> ParseGuid(absl::string_view text) {
   return Guid(value);
 }
 
-// Hosts around the place where `name` would stand in the sorted list.
-std::string NearbyHosts(const Fabric& fabric, absl::string_view name) {
-  uint32_t low = 0, high = fabric.host_count();
-  if (high == 0) return "the fabric has no hosts";
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (fabric.host_name(HostIndex(middle)) < name) {
-      low = middle + 1;
-    } else {
-      high = middle;
+// Letters to insert, delete or replace to make `b` of `a` (Levenshtein 1966; one row of Wagner and
+// Fischer's table, 1974), at most `limit`: more are `limit`. O(|a| |b|).
+size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= limit) return limit;
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
     }
   }
-  const uint32_t first = low > 0 ? low - 1 : 0;
-  const uint32_t last = std::min(first + kMaxSuggestions, fabric.host_count());
+  return std::min(row[b.size()], limit);
+}
+
+// The hosts whose names differ from `name` in the fewest letters, in the order of their names where
+// equally many. Only names that have something in common with it: where every letter would have to
+// change, the host is no more likely meant than any other.
+std::vector<absl::string_view> SimilarHosts(const Fabric& fabric, absl::string_view name) {
+  struct Candidate {
+    size_t distance;
+    absl::string_view name;
+  };
+  std::vector<Candidate> best;  // sorted, at most kMaxSuggestions
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    const absl::string_view host = fabric.host_name(HostIndex(h));
+    size_t limit = std::max(name.size(), host.size());
+    if (best.size() == kMaxSuggestions) limit = std::min(limit, best.back().distance);
+    const size_t distance = EditDistance(name, host, limit);
+    if (distance == limit) continue;
+    if (best.size() == kMaxSuggestions) best.pop_back();
+    const auto place = std::upper_bound(
+        best.begin(), best.end(), distance,
+        [](size_t value, const Candidate& candidate) { return value < candidate.distance; });
+    best.insert(place, {distance, host});
+  }
   std::vector<absl::string_view> names;
-  for (uint32_t h = first; h < last; ++h) names.push_back(fabric.host_name(HostIndex(h)));
-  return absl::StrCat("near it are the hosts ", absl::StrJoin(names, ", "));
+  for (const Candidate& candidate : best) names.push_back(candidate.name);
+  return names;
+}
+
+// "n1", "n1 or n2", "n1, n2 or n3".
+std::string Alternatives(const std::vector<absl::string_view>& names) {
+  const size_t last = names.size() - 1;
+  if (last == 0) return std::string(names[0]);
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + last, ", "), " or ",
+                      names[last]);
+}
+
+// What to do about a host name that is not there. O(hosts * letters^2), as only an error's text
+// may.
+std::string Hint(const Fabric& fabric, absl::string_view name) {
+  if (fabric.host_count() == 0) return "the fabric has no hosts";
+  const std::vector<absl::string_view> similar =
+      SimilarHosts(fabric, name.substr(0, kMaxNameCompared));
+  if (!similar.empty()) return absl::StrCat("did you mean ", Alternatives(similar), "?");
+  return absl::StrCat("hosts are called like ", fabric.host_name(HostIndex(0)),
+                      "; `coppicectl fabric nodes` lists them");
 }
 
 absl::StatusOr<EndpointIndex> PortOfHost(const Fabric& fabric, HostIndex host, uint32_t port,
@@ -98,8 +146,8 @@ absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string
     }
     name = host_name;
   }
-  return absl::NotFoundError(
-      absl::StrCat("no host is named \"", name.substr(0, 256), "\"; ", NearbyHosts(fabric, name)));
+  name = name.substr(0, kMaxNameTold);
+  return absl::NotFoundError(absl::StrCat("no host is named \"", name, "\"; ", Hint(fabric, name)));
 }
 
 }  // namespace coppice

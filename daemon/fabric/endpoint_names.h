@@ -11,8 +11,8 @@ namespace coppice {
 
 // Finds the endpoint that a user names: host name (its first cabled port), "host/port", or a port
 // GUID: 16 hex digits, or 0x and up to 16 of them, as ibnetdiscover leaves out leading zeros.
-// NOT_FOUND names it and suggests what exists; INVALID_ARGUMENT: empty, or host/port of two
-// adapters.
+// NOT_FOUND names it and suggests up to three hosts that are called similarly; INVALID_ARGUMENT:
+// empty, or host/port of two adapters.
 absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string_view name);
 
 }  // namespace coppice

@@ -80,10 +80,11 @@ TEST(EndpointNamesTest, UnknownNamesComeWithAHint) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     return std::string(status.message());
   };
-  EXPECT_THAT(message("n44"), HasSubstr("\"n44\""));
-  EXPECT_THAT(message("n44"), HasSubstr("n4"));
-  EXPECT_THAT(message("zz"), HasSubstr("n9"));
-  EXPECT_THAT(message("a"), HasSubstr("n0"));
+  EXPECT_EQ(message("n44"), "no host is named \"n44\"; did you mean n4, n0 or n1?");
+  EXPECT_EQ(message("m11"), "no host is named \"m11\"; did you mean n11, n1 or n10?");
+  EXPECT_EQ(
+      message("zz"),
+      "no host is named \"zz\"; hosts are called like n0; `coppicectl fabric nodes` lists them");
   EXPECT_THAT(message("n3/2"), HasSubstr("no cabled port 2; it has 1"));
   EXPECT_THAT(message("n77/1"), HasSubstr("\"n77\""));
   EXPECT_THAT(message("n3/"), HasSubstr("n3/"));
@@ -92,6 +93,16 @@ TEST(EndpointNamesTest, UnknownNamesComeWithAHint) {
   EXPECT_THAT(message("000000000000dead"), HasSubstr("000000000000dead"));
   EXPECT_THAT(message("500a"), HasSubstr("500a"));  // without 0x a GUID has 16 digits
   EXPECT_TRUE(absl::IsInvalidArgument(ResolveEndpoint(*fabric, "").status()));
+}
+
+TEST(EndpointNamesTest, AHintNamesOnlyHostsThatAreThere) {
+  const auto message = [](const Fabric& fabric, absl::string_view name) {
+    return std::string(ResolveEndpoint(fabric, name).status().message());
+  };
+  EXPECT_EQ(message(*TwoAdapters(), "n77"), "no host is named \"n77\"; did you mean n7?");
+  const auto fabric = TwelveHosts();
+  EXPECT_THAT(message(*fabric, "nope"), HasSubstr("did you mean n0, n1 or n10?"));
+  EXPECT_THAT(message(*fabric, std::string(1 << 20, 'n')), HasSubstr("did you mean n0, n1 or"));
 }
 
 TEST(EndpointNamesTest, AnEmptyFabricHasNoHint) {
