@@ -86,7 +86,8 @@ TEST(ReadMemberFile, DropsCommentsAndBlankLines) {
   ASSERT_TRUE(lines.ok()) << lines.status();
   EXPECT_THAT(*lines, ElementsAre("n1/1", "n2"));
   std::remove(path.c_str());
-  EXPECT_EQ(ReadMemberFile(path).status().message(), path + ": cannot be read: No such file or directory");
+  EXPECT_EQ(ReadMemberFile(path).status().message(),
+            path + ": cannot be read: No such file or directory");
 }
 
 }  // namespace
