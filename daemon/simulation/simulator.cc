@@ -23,6 +23,7 @@ class Running {
         channels_(layout, seed),
         nodes_(layout.nodes.size()),
         missing_(layout.packet_counters),
+        up_packets_(layout.channels.size(), 0),
         roots_(layout.collectives.size()) {
     for (const NodeLayout& node : layout.nodes) {
       const uint32_t packets = TreeOf(node).up.count;
@@ -111,6 +112,7 @@ class Running {
 
   void Cross(const Event& event, uint32_t channel, bool last, uint64_t bytes) {
     const Crossing on = channels_.Cross(channel, event.at_us, event.lag_us, bytes);
+    if (!event.down) ++up_packets_[channel];
     Event next = event;
     next.lag_us = on.tail_us - on.head_us;
     next.at_us = on.head_us + layout_.profile.link_us;
@@ -212,6 +214,9 @@ class Running {
       result.collectives.push_back(std::move(times));
     }
     result.channels = channels_.Uses();
+    for (size_t c = 0; c < result.channels.size(); ++c) {
+      result.channels[c].up_packets = up_packets_[c];
+    }
     result.events = events_;
     return result;
   }
@@ -222,8 +227,9 @@ class Running {
   bool first_is_spent_ = false;  // the first event is being handled, nothing has replaced it
   uint64_t events_ = 0;
   std::vector<NodeState> nodes_;
-  std::vector<uint32_t> missing_;  // [inner node][packet] children's packets not yet taken
-  std::vector<RootState> roots_;   // [collective]
+  std::vector<uint32_t> missing_;     // [inner node][packet] children's packets not yet taken
+  std::vector<uint64_t> up_packets_;  // [channel]
+  std::vector<RootState> roots_;      // [collective]
 };
 
 }  // namespace

@@ -68,6 +68,7 @@ struct CollectiveTimes {
 struct ChannelUse {
   ChannelIndex channel;
   uint64_t packets = 0, bytes = 0;  // bytes with headers
+  uint64_t up_packets = 0;          // of these packets, those towards a root
   double busy_us = 0;               // bytes / bandwidth
   uint64_t noise_packets = 0;       // that came before the last packet of a collective
   uint32_t longest_queue = 0;       // packets waiting for the wire, of noise too

@@ -33,6 +33,7 @@ Json LinksJson(const Fabric& fabric, const std::vector<ChannelUse>& channels) {
                     {"from_port", fabric.channel_from_port(use.channel).value()},
                     {"to", Describe(fabric, fabric.channel_to(use.channel))},
                     {"packets", use.packets},
+                    {"up_packets", use.up_packets},
                     {"bytes", use.bytes},
                     {"busy_us", use.busy_us},
                     {"noise_packets", use.noise_packets},
@@ -62,11 +63,11 @@ Json RowJson(const Fabric& fabric, const SimulatedRow& row, bool links) {
 void AppendLinks(const Fabric& fabric, const SimulatedRow& row, std::string& text) {
   absl::StrAppendFormat(&text, "\n%s, %u B: %u links\n", row.builder, row.bytes,
                         row.channels.size());
-  absl::StrAppendFormat(&text, "%8s %12s %10s %6s  %s\n", "PACKETS", "BYTES", "BUSY US", "QUEUE",
-                        "LINK");
+  absl::StrAppendFormat(&text, "%8s %8s %12s %10s %6s  %s\n", "PACKETS", "UP", "BYTES", "BUSY US",
+                        "QUEUE", "LINK");
   for (const ChannelUse& use : ByPackets(row.channels)) {
-    absl::StrAppendFormat(&text, "%8u %12u %10.3f %6u  %s port %u -> %s\n", use.packets, use.bytes,
-                          use.busy_us, use.longest_queue,
+    absl::StrAppendFormat(&text, "%8u %8u %12u %10.3f %6u  %s port %u -> %s\n", use.packets,
+                          use.up_packets, use.bytes, use.busy_us, use.longest_queue,
                           Describe(fabric, fabric.channel_from(use.channel)),
                           fabric.channel_from_port(use.channel).value(),
                           Describe(fabric, fabric.channel_to(use.channel)));

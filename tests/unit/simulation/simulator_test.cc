@@ -248,6 +248,7 @@ TEST(Simulator, NoPacketIsLostOrMadeUp) {
     for (const ChannelUse& use : result.channels) {
       EXPECT_EQ(use.packets, expected[use.channel.value()].first);
       EXPECT_EQ(use.bytes, expected[use.channel.value()].second);
+      EXPECT_LE(use.up_packets, use.packets);
       EXPECT_NEAR(use.busy_us, static_cast<double>(use.bytes) * 4e-5, 1e-6);
     }
   }
