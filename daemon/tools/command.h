@@ -27,6 +27,7 @@ void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome);
 
 // Writes `text` to standard output, all of it: a full disk or a closed pipe is an error.
 absl::Status PrintText(absl::string_view text);

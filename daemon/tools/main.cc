@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   coppice::RegisterTreeCommand(app, outcome);
   coppice::RegisterSimulateCommand(app, outcome);
   coppice::RegisterTableCommand(app, outcome);
+  coppice::RegisterCalibrateCommand(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
