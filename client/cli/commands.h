@@ -24,6 +24,7 @@ void AddStatusCommand(CLI::App& app, Session& session);
 void AddFabricCommands(CLI::App& app, Session& session);
 void AddEntriesCommand(CLI::App& app, Session& session);
 void AddTypeTableCommand(CLI::App& app, Session& session);
+void AddWatchCommand(CLI::App& fabric, Session& session);  // below `fabric`
 void AddEventsCommand(CLI::App& app, Session& session);
 void AddJobCommands(CLI::App& app, Session& session);
 void AddTreeCommands(CLI::App& app, Session& session);

@@ -1,6 +1,6 @@
-// coppicectl events [--follow]: what happened.
+// coppicectl events [--follow] | fabric watch: what happened, and what happens.
 //
-// The daemon has no stream of events, so --follow lists again every second. It lists small pages
+// The daemon has no stream of events, so following lists again every second. It lists small pages
 // and begins with the last page that was not full: what is read twice is at most one page.
 #include <iostream>
 #include <memory>
@@ -40,10 +40,10 @@ void PrintFollowed(const Session& session, const v1::Event& event) {
             << event.kind() << "  " << event.object() << "  " << event.message() << "\n";
 }
 
-// Until a call fails or the output is closed.
-int FollowEvents(Session& session, Connection& connection, v1::ListEventsRequest request) {
+// Prints events that are newer than `shown`, until a call fails or the output is closed.
+int FollowEvents(Session& session, Connection& connection, v1::ListEventsRequest request,
+                 int64_t shown) {
   request.set_page_size(kFollowedPage);
-  int64_t shown = 0;
   while (true) {
     const auto page = connection.Call(connection.fabric(), &FabricStub::ListEvents, request);
     if (!page.ok()) return Fail(page.status());
@@ -61,7 +61,29 @@ int FollowEvents(Session& session, Connection& connection, v1::ListEventsRequest
   }
 }
 
+// The newest event of the fabric, then those that follow it.
+int WatchFabric(Session& session, Connection& connection) {
+  v1::ListEventsRequest request;
+  request.set_object("fabric");
+  const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
+  if (!all.ok()) return Fail(all.status());
+  const int known = all->events_size();
+  return FollowEvents(session, connection, request, known > 1 ? all->events(known - 2).id() : 0);
+}
+
 }  // namespace
+
+void AddWatchCommand(CLI::App& fabric, Session& session) {
+  CLI::App* command =
+      fabric.add_subcommand("watch",
+                            "The newest change of the fabric, then every further one, "
+                            "one line each, until interrupted");
+  AddJsonFlag(*command, session);
+  command->callback([&session] {
+    session.endless = true;
+    session.run = [&session](Connection& c) { return WatchFabric(session, c); };
+  });
+}
 
 void AddEventsCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("events", "What happened, oldest first");
@@ -75,7 +97,7 @@ void AddEventsCommand(CLI::App& app, Session& session) {
                     "Go on with what happens from now on, one line each, until interrupted");
   command->callback([&session, request] {
     session.run = [&session, request](Connection& c) {
-      return session.endless ? FollowEvents(session, c, *request)
+      return session.endless ? FollowEvents(session, c, *request, /*shown=*/0)
                              : ListEvents(session, c, *request);
     };
   });

@@ -213,6 +213,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
   };
   end("A", request->mutable_from());
   end("B", request->mutable_to());
+  AddWatchCommand(*fabric, session);
 }
 
 void AddEntriesCommand(CLI::App& app, Session& session) {

@@ -178,6 +178,33 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(json.loads(program.stdout.readline())["kind"], "job.ended")
             program.send_signal(signal.SIGINT)
 
+    def test_the_fabric_is_watched(self):
+        daemon = Coppiced(COPPICED)
+        self.addCleanup(daemon.clean_up)
+        net = os.path.join(daemon.directory, "net")
+        switch = 'Switch 4 "S-0000000000000001" # "s" base port 0 lid 1 lmc 0\n'
+        cable = '[%d] "H-000000000000001%d"[1] # "h%d" lid 0 4xHDR\n'
+
+        def write(hosts):
+            with open(net, "w", encoding="utf-8") as file:
+                file.write(switch + "".join(cable % (h, h, h) for h in range(1, hosts + 1)) + "".join(
+                    '\nCa 1 "H-000000000000001%d" # "h%d"\n[1](2%d) "S-0000000000000001"[%d]'
+                    ' # lid 0 lmc 0 "s" lid 0 4xHDR\n' % (h, h, h, h) for h in range(1, hosts + 1)))
+
+        write(2)
+        daemon.command[daemon.command.index("--fabric") + 1] = "file:" + net
+        daemon.start().wait_until_listening()
+        self.good("fabric", "sweep", server=daemon.address)
+        with subprocess.Popen([COPPICECTL, "--server", daemon.address, "fabric", "watch", "--json"],
+                              stdout=subprocess.PIPE, text=True) as program:
+            self.assertIn("2 endpoints", json.loads(program.stdout.readline())["message"])
+            write(3)
+            self.good("fabric", "sweep", server=daemon.address)
+            change = json.loads(program.stdout.readline())
+            self.assertEqual((change["kind"], change["object"]), ("sweep.done", "fabric"))
+            self.assertIn("3 endpoints", change["message"])
+            program.send_signal(signal.SIGINT)
+
     def test_a_daemon_that_does_not_answer_is_given_up_with_a_sign_of_life(self):
         daemon = Coppiced(COPPICED)
         self.addCleanup(daemon.clean_up)
