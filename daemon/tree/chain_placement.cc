@@ -3,10 +3,8 @@
 #include <algorithm>
 
 namespace coppice {
-namespace {
 
-// k^exponent, or 2^64 - 1 if that is less.
-uint64_t Power(uint32_t width, uint32_t exponent) {
+uint64_t SlotsOf(uint32_t width, uint32_t exponent) {
   uint64_t power = 1;
   for (uint32_t i = 0; i < exponent; ++i) {
     if (power > std::numeric_limits<uint64_t>::max() / width) {
@@ -17,21 +15,13 @@ uint64_t Power(uint32_t width, uint32_t exponent) {
   return power;
 }
 
-uint32_t MostHeight(absl::Span<const Block> blocks) {
-  uint32_t most = 0;
-  for (const Block& block : blocks) most = std::max(most, block.height);
-  return most;
-}
-
-}  // namespace
-
-uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> sorted_blocks, uint32_t width) {
-  uint32_t exponent = sorted_blocks.back().exponent;
+uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> blocks, uint32_t width) {
+  uint32_t exponent = blocks.back().exponent;
   uint64_t sum = 0;  // of the blocks so far, in units of k^exponent, rounded up
-  for (size_t i = sorted_blocks.size(); i-- > 0;) {
-    for (; exponent < sorted_blocks[i].exponent; ++exponent) {
+  for (size_t i = blocks.size(); i-- > 0;) {
+    for (; exponent < blocks[i].exponent; ++exponent) {
       if (sum <= 1) {
-        exponent = sorted_blocks[i].exponent;
+        exponent = blocks[i].exponent;
         break;
       }
       sum = (sum - 1) / width + 1;
@@ -42,36 +32,22 @@ uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> sorted_blocks, uint
   return exponent;
 }
 
-uint32_t ChainPlacement::Place(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
-  uint32_t height = MostHeight(blocks);
+uint32_t ChainPlacement::LeastHeight(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
+  uint32_t height = 0;
+  for (const Block& block : blocks) height = std::max(height, block.height);
   while (!Feasible(blocks, width, n, height)) ++height;
-  Construct(blocks, width, n, height, Limits{});
-  OrderAlike(blocks);
-  FillPlaces(blocks);
   return height;
 }
 
-std::optional<uint32_t> ChainPlacement::PlaceLimited(absl::Span<const Block> blocks, uint32_t width,
-                                                     uint32_t n, uint32_t degree_limit,
-                                                     uint32_t root_limit) {
-  const uint32_t most = MostHeight(blocks) + n;
-  for (uint32_t height = MostHeight(blocks); height <= most; ++height) {
-    if (!Feasible(blocks, width, n, height)) continue;
-    for (const bool dearest : {true, false}) {
-      for (const Reserve reserve : {Reserve::kMost, Reserve::kFewest, Reserve::kInOrder}) {
-        const Limits limits = {
-            .degree = degree_limit, .root = root_limit, .reserve = reserve, .dearest = dearest};
-        if (!Construct(blocks, width, n, height, limits)) continue;
-        OrderAlike(blocks);
-        FillPlaces(blocks);
-        return height;
-      }
-    }
-  }
-  return std::nullopt;
+uint32_t ChainPlacement::Place(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
+  const uint32_t height = LeastHeight(blocks, width, n);
+  Construct(blocks, width, n, height);
+  OrderAlike(blocks);
+  FillPlaces();
+  return height;
 }
 
-// Construct() without limits, by the number of open chains of each cost.
+// Whether Construct() succeeds, by the number of open chains of each cost.
 bool ChainPlacement::Feasible(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
                               uint32_t height) {
   count_.assign(n + 1, 0);
@@ -109,8 +85,8 @@ bool ChainPlacement::Feasible(absl::Span<const Block> blocks, uint32_t width, ui
   return true;
 }
 
-bool ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
-                               uint32_t height, const Limits& limits) {
+void ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
+                               uint32_t height) {
   chains_.clear();
   chains_.push_back({.parent = 0, .cost = 0, .spawned = 0, .offset = 0, .block = kOpen});
   if (open_.size() < n + 2) open_.resize(n + 2);
@@ -120,127 +96,67 @@ bool ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, u
   uint32_t level = n;
   for (uint32_t i = 0; i < blocks.size();) {
     if (blocks[i].exponent == level) {
-      if (!Take(blocks, i++, height, limits)) return false;
+      Take(blocks[i], i, height);
+      ++i;
       continue;
     }
     --level;
-    if (limits.bind()) SetReserves(blocks.subspan(i), limits.reserve);
-    if (!Split(blocks, width, Power(width, level), blocks.size() - i, limits)) return false;
+    Split(width, SlotsOf(width, level), blocks.size() - i);
   }
-  return true;
 }
 
-// Closes the dearest open chain that `block` may stand on; among equals the one that has spawned
-// most, as it has the least left to give.
-bool ChainPlacement::Take(absl::Span<const Block> blocks, uint32_t block, uint32_t height,
-                          const Limits& limits) {
-  const Block& taken = blocks[block];
-  if (taken.height > height) return false;
-  const uint32_t cap = std::min<uint32_t>(height - taken.height, open_.size() - 1);
-  for (uint32_t step = 0; step <= cap; ++step) {
-    std::vector<uint32_t>& chains = open_[limits.dearest ? cap - step : step];
-    if (chains.empty()) continue;
-    auto best = chains.end();
-    if (!limits.bind()) {
-      best = chains.end() - 1;
-    } else {
-      for (auto it = chains.begin(); it != chains.end(); ++it) {
-        const uint64_t degree = uint64_t{chains_[*it].spawned} + taken.root_degree;
-        if (degree > limits.degree || (*it == 0 && degree > limits.root)) continue;
-        if (best == chains.end() || chains_[*it].spawned > chains_[*best].spawned) best = it;
-      }
-    }
-    if (best == chains.end()) continue;
-    chain_of_[block] = *best;
-    chains_[*best].block = block;
-    *best = chains.back();
-    chains.pop_back();
-    return true;
-  }
-  return false;
-}
-
-void ChainPlacement::SetReserves(absl::Span<const Block> remaining, Reserve reserve) {
-  reserves_.clear();
-  for (const Block& block : remaining) reserves_.push_back(block.root_degree);
-  std::sort(reserves_.begin(), reserves_.end());
-  if (reserve == Reserve::kInOrder) return;
-  const uint32_t one = reserve == Reserve::kMost ? reserves_.back() : reserves_.front();
-  std::fill(reserves_.begin(), reserves_.end(), one);
-}
-
-// Chains that an open chain, the position-th cheapest, can still spawn within the limits.
-uint64_t ChainPlacement::MaySpawn(uint32_t chain, uint32_t position, const Limits& limits) const {
-  const uint32_t limit = LimitOf(chain, limits);
-  if (limit == kNoLimit) return kNoLimit;
-  const uint64_t serves = uint64_t{chains_[chain].spawned} + reserves_[position];
-  return serves < limit ? limit - serves : 0;
+// Closes the dearest open chain that `block` may stand on.
+void ChainPlacement::Take(const Block& block, uint32_t index, uint32_t height) {
+  uint32_t cost = std::min<uint32_t>(height - block.height, open_.size() - 1);
+  while (open_[cost].empty()) --cost;
+  chain_of_[index] = open_[cost].back();
+  chains_[open_[cost].back()].block = index;
+  open_[cost].pop_back();
 }
 
 // Opens the next level, of `unit` slots a node, and keeps the `wanted` cheapest chains: of one cost
-// those that exist rather than new ones. False: a chain could not be dropped within the limits.
-bool ChainPlacement::Split(absl::Span<const Block> blocks, uint32_t width, uint64_t unit,
-                           uint64_t wanted, const Limits& limits) {
+// those that exist rather than new ones.
+void ChainPlacement::Split(uint32_t width, uint64_t unit, uint64_t wanted) {
   kept_.assign(open_.size(), 0);
   fresh_.assign(open_.size(), 0);
-  before_.assign(open_.size() + 1, 0);
   for (size_t c = 0; c < open_.size() && wanted > 0; ++c) {
     kept_[c] = static_cast<uint32_t>(std::min<uint64_t>(open_[c].size(), wanted));
-    before_[c + 1] = before_[c] + kept_[c];
     wanted -= kept_[c];
     if (c == 0) continue;
-    uint64_t can_spawn = 0;
-    for (uint32_t p = 0; p < kept_[c - 1] && can_spawn < wanted; ++p) {
-      can_spawn +=
-          std::min<uint64_t>(width - 1, MaySpawn(open_[c - 1][p], before_[c - 1] + p, limits));
-    }
-    fresh_[c] = static_cast<uint32_t>(std::min(can_spawn, wanted));
+    fresh_[c] = static_cast<uint32_t>(std::min(uint64_t{kept_[c - 1]} * (width - 1), wanted));
     wanted -= fresh_[c];
   }
-  for (uint32_t c = static_cast<uint32_t>(open_.size()); c-- > 0;) {
-    if (!Drop(blocks, c, kept_[c], limits)) return false;
-  }
+  for (uint32_t c = static_cast<uint32_t>(open_.size()); c-- > 0;) Drop(c, kept_[c]);
   for (uint32_t c = 1; c < open_.size(); ++c) {
-    if (fresh_[c] > 0) Spawn(c - 1, fresh_[c], width, unit, limits);
+    if (fresh_[c] > 0) Spawn(c - 1, fresh_[c], unit);
   }
-  return true;
-}
-
-uint32_t ChainPlacement::LimitOf(uint32_t chain, const Limits& limits) {
-  return chain == 0 ? std::min(limits.degree, limits.root) : limits.degree;
 }
 
 // Leaves `kept` open chains of this cost; those of higher cost were dropped before. Chains without
 // children go first.
-bool ChainPlacement::Drop(absl::Span<const Block> blocks, uint32_t cost, uint32_t kept,
-                          const Limits& limits) {
+void ChainPlacement::Drop(uint32_t cost, uint32_t kept) {
   std::vector<uint32_t>& chains = open_[cost];
-  if (chains.size() <= kept) return true;
+  if (chains.size() <= kept) return;
   std::stable_partition(chains.begin(), chains.end(),
                         [&](uint32_t chain) { return chains_[chain].spawned > 0; });
   for (; chains.size() > kept; chains.pop_back()) {
     Chain& dropped = chains_[chains.back()];
     if (dropped.spawned > 0) {
-      if (!MoveLastChildInto(blocks, chains.back(), limits)) return false;
+      MoveLastChildInto(chains.back());
       continue;
     }
     dropped.block = kGone;
     --chains_[dropped.parent].spawned;
   }
-  return true;
 }
 
 // The chain that `chain` spawned last is taken; its block and all chains below it move up. Since
 // nothing was spawned later, `chain` has all those slots free. Chains stand after their parents.
-bool ChainPlacement::MoveLastChildInto(absl::Span<const Block> blocks, uint32_t chain,
-                                       const Limits& limits) {
+void ChainPlacement::MoveLastChildInto(uint32_t chain) {
   uint32_t child = static_cast<uint32_t>(chains_.size()) - 1;
   while (chains_[child].parent != chain || chains_[child].block == kGone) --child;
   Chain& into = chains_[chain];
   Chain& from = chains_[child];
-  const uint64_t degree =
-      uint64_t{into.spawned} - 1 + from.spawned + blocks[from.block].root_degree;
-  if (degree > LimitOf(chain, limits)) return false;
   const uint64_t shift = from.offset - into.offset;
   into.spawned += from.spawned - 1;
   into.block = from.block;
@@ -255,17 +171,14 @@ bool ChainPlacement::MoveLastChildInto(absl::Span<const Block> blocks, uint32_t 
     --chains_[c].cost;
     if (chains_[c].parent == child) chains_[c].parent = chain;
   }
-  return true;
 }
 
 // Lets the kept chains of one cost spawn `wanted` chains in turn, so that none serves more than it
 // must.
-void ChainPlacement::Spawn(uint32_t parent_cost, uint32_t wanted, uint32_t width, uint64_t unit,
-                           const Limits& limits) {
+void ChainPlacement::Spawn(uint32_t parent_cost, uint32_t wanted, uint64_t unit) {
   for (uint32_t digit = 1; wanted > 0; ++digit) {
-    for (uint32_t p = 0; p < kept_[parent_cost] && wanted > 0; ++p) {
+    for (uint32_t p = 0; p < kept_[parent_cost] && wanted > 0; ++p, --wanted) {
       const uint32_t parent = open_[parent_cost][p];
-      if (MaySpawn(parent, before_[parent_cost] + p, limits) == 0) continue;
       open_[parent_cost + 1].push_back(static_cast<uint32_t>(chains_.size()));
       ++chains_[parent].spawned;
       chains_.push_back({.parent = parent,
@@ -273,9 +186,7 @@ void ChainPlacement::Spawn(uint32_t parent_cost, uint32_t wanted, uint32_t width
                          .spawned = 0,
                          .offset = chains_[parent].offset + digit * unit,
                          .block = kOpen});
-      --wanted;
     }
-    if (digit + 1 == width) break;
   }
 }
 
@@ -295,9 +206,9 @@ void ChainPlacement::OrderAlike(absl::Span<const Block> blocks) {
   }
 }
 
-void ChainPlacement::FillPlaces(absl::Span<const Block> blocks) {
-  places_.resize(blocks.size());
-  for (size_t i = 0; i < blocks.size(); ++i) {
+void ChainPlacement::FillPlaces() {
+  places_.resize(chain_of_.size());
+  for (size_t i = 0; i < chain_of_.size(); ++i) {
     const Chain& chain = chains_[chain_of_[i]];
     places_[i] = {
         .parent = chains_[chain.parent].block, .offset = chain.offset, .cost = chain.cost};

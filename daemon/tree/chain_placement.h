@@ -26,13 +26,13 @@
 // them cheaper. The least H is found from below; each try costs O(m + n^2) by counting, the last
 // O(m * n).
 //
-// Knows neither ranks nor nested groups (group_slots.h).
+// Knows neither ranks nor nested groups (group_slots.h), nor limits on degrees
+// (limited_placement.h).
 #ifndef COPPICE_DAEMON_TREE_CHAIN_PLACEMENT_H_
 #define COPPICE_DAEMON_TREE_CHAIN_PLACEMENT_H_
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -54,28 +54,21 @@ struct BlockPlace {
   uint32_t cost = 0;    // non-zero digits of `offset`
 };
 
-// Reusable: keeps its memory between calls. Not thread-safe.
+// k^exponent, or 2^64 - 1 if that is less.
+uint64_t SlotsOf(uint32_t width, uint32_t exponent);
+
+// Reusable: keeps its memory between calls. Not thread-safe. In all calls `blocks` is not empty and
+// sorted by (exponent, height) falling, and n = ExponentFor().
 class ChainPlacement {
  public:
-  static constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
-
   // Least n with k^n >= the sum of the blocks.
-  static uint32_t ExponentFor(absl::Span<const Block> sorted_blocks, uint32_t width);
+  static uint32_t ExponentFor(absl::Span<const Block> blocks, uint32_t width);
 
-  // Places `blocks`, sorted by (exponent, height) falling, into k^n slots; place i is that of block
-  // i. Among blocks that are alike in everything but label the earlier gets the earlier chain.
-  // Returns the least height without any limit on degrees. `blocks` is not empty, n =
-  // ExponentFor().
+  uint32_t LeastHeight(absl::Span<const Block> blocks, uint32_t width, uint32_t n);
+
+  // Places the blocks into k^n slots; place i is that of block i. Among blocks that are alike in
+  // everything but label the earlier gets the earlier chain. Returns the least height.
   uint32_t Place(absl::Span<const Block> blocks, uint32_t width, uint32_t n);
-
-  // The same with no first slot above `degree_limit` children in all (those inside the block
-  // included), and at most `root_limit` at slot 0. Sound, not complete: it keeps the limits, and a
-  // height equal to Place()'s is least; above that a few fixed policies are tried from below, which
-  // the tests find to miss the least in under one of a thousand small cases. nullopt: none of them
-  // found a placement.
-  std::optional<uint32_t> PlaceLimited(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
-                                       uint32_t degree_limit, uint32_t root_limit);
-
   absl::Span<const BlockPlace> places() const { return places_; }
 
  private:
@@ -86,43 +79,26 @@ class ChainPlacement {
     uint64_t offset;
     uint32_t block;  // kOpen until taken, kGone once dropped
   };
-  // For which block an open chain keeps room while it spawns: the one with the most children, the
-  // fewest, or, from the cheapest chain on, as many as fit in order of their children.
-  enum class Reserve : uint8_t { kMost, kFewest, kInOrder };
-  struct Limits {
-    uint32_t degree = kNoLimit, root = kNoLimit;
-    Reserve reserve = Reserve::kMost;
-    bool dearest = true;  // a block takes the dearest chain that its cap allows, else the cheapest
-    bool bind() const { return degree != kNoLimit || root != kNoLimit; }
-  };
   static constexpr uint32_t kOpen = std::numeric_limits<uint32_t>::max();
   static constexpr uint32_t kGone = kOpen - 1;
 
   bool Feasible(absl::Span<const Block> blocks, uint32_t width, uint32_t n, uint32_t height);
-  bool Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n, uint32_t height,
-                 const Limits& limits);
-  bool Take(absl::Span<const Block> blocks, uint32_t block, uint32_t height, const Limits& limits);
-  void SetReserves(absl::Span<const Block> remaining, Reserve reserve);
-  bool Split(absl::Span<const Block> blocks, uint32_t width, uint64_t unit, uint64_t wanted,
-             const Limits& limits);
-  bool Drop(absl::Span<const Block> blocks, uint32_t cost, uint32_t kept, const Limits& limits);
-  bool MoveLastChildInto(absl::Span<const Block> blocks, uint32_t chain, const Limits& limits);
-  void Spawn(uint32_t parent_cost, uint32_t wanted, uint32_t width, uint64_t unit,
-             const Limits& limits);
-  uint64_t MaySpawn(uint32_t chain, uint32_t position, const Limits& limits) const;
-  static uint32_t LimitOf(uint32_t chain, const Limits& limits);
+  void Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n, uint32_t height);
+  void Take(const Block& block, uint32_t index, uint32_t height);
+  void Split(uint32_t width, uint64_t unit, uint64_t wanted);
+  void Drop(uint32_t cost, uint32_t kept);
+  void MoveLastChildInto(uint32_t chain);
+  void Spawn(uint32_t parent_cost, uint32_t wanted, uint64_t unit);
   void OrderAlike(absl::Span<const Block> blocks);
-  void FillPlaces(absl::Span<const Block> blocks);
+  void FillPlaces();
 
   std::vector<Chain> chains_;
   std::vector<std::vector<uint32_t>> open_;  // [cost] open chains
   std::vector<uint64_t> count_;              // [cost] of open chains, while only counting
   std::vector<uint32_t> kept_, fresh_;       // [cost] chains to keep and to spawn in a split
   std::vector<uint32_t> chain_of_;           // [block]
-  std::vector<uint32_t> before_;             // [cost] chains kept that are cheaper
-  std::vector<uint32_t> reserves_;  // [open chain, cheapest first] children to keep room for
-  std::vector<bool> moved_;         // [chain]
-  std::vector<BlockPlace> places_;  // [block]
+  std::vector<bool> moved_;                  // [chain]
+  std::vector<BlockPlace> places_;           // [block]
 };
 
 }  // namespace coppice

@@ -10,15 +10,15 @@
 // k-nomial parent is not. A single rank is a group of one slot. Then every rank but its group's
 // first has its parent in its own group.
 //
-// What is least. Without a degree limit that binds, the occupied height (most non-zero base-k
-// digits of an occupied slot) is the least over all arrangements within the rule, at all nesting
-// levels together: what a group costs outside depends on its block's size, which is fixed, and its
-// inner height only, and never falls when that rises; so the least inside first, then the least
-// outside (chain_placement.h), is the least. Where a rank would exceed the limit the arrangement is
-// sought again within it: the result keeps the limit; it is least if it reaches the height without
-// limit, else it is the least that was found (is_least = false): a trial of every placement of
-// small lists under every limit finds it higher than least in fewer than 0.2 % of cases, and never
-// misses that there is one.
+// What is least. The occupied height (most non-zero base-k digits of an occupied slot) is the least
+// over all arrangements within the rule in which no rank exceeds the degree limit, at all nesting
+// levels together. Without a limit that binds, what a group costs outside depends on its block's
+// size, which is fixed, and its inner height only, and never falls when that rises; so the least
+// inside first, then the least outside (chain_placement.h), is the least. Where a rank would exceed
+// the limit, limited_groups.h weighs a group's height against the children of its first rank, by an
+// exact search that is bounded: is_least says whether the result is proven. It is for all lists of
+// up to five hosts of up to eight ranks, of six of up to six, and for all nestings that the tests
+// compare with every placement; random machines of up to 27,000 ranks left none unproven.
 //
 // Knows neither fabric nor endpoints.
 #ifndef COPPICE_DAEMON_TREE_GROUP_SLOTS_H_
@@ -52,11 +52,13 @@ struct GroupArrangement {
   std::vector<uint64_t> slots;   // [rank]; empty if the whole needs 2^63 slots or more
   uint32_t height = 0;           // occupied height
   uint32_t slot_exponent = 0;    // n: the whole has k^n slots
-  bool is_least = true;          // false: a degree limit binds, and a lower one may exist
+  bool is_least = true;          // false: a search was cut short, a lower one may exist
 };
 
-// `width` >= 2. RESOURCE_EXHAUSTED: no arrangement within `degree_limit` was found; names the rank
-// with the most children in the arrangement without limit. O(ranks * n) without a binding limit.
+// `width` >= 2. RESOURCE_EXHAUSTED: no arrangement within `degree_limit` exists, or none was found
+// before a search was cut short; the message says which, and names the rank with the most children
+// in the arrangement without limit. O(ranks * n) without a binding limit, else with O(1,000,000)
+// steps of limited_placement.h more, plus 1,000 for every later group unlike those before it.
 absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint32_t width,
                                                uint32_t degree_limit);
 

@@ -1,0 +1,205 @@
+#include "daemon/tree/limited_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "daemon/tree/chain_placement.h"
+#include "daemon/tree/limited_placement.h"
+#include "daemon/tree/type1_ranks.h"
+
+namespace coppice {
+namespace {
+
+using Answer = LimitedPlacement::Answer;
+using Bounds = LimitedPlacement::Bounds;
+
+constexpr uint64_t kMostSteps = 20'000, kFewSteps = 1'000, kStepsInAll = 1'000'000;
+
+// A host's ranks fill its slots in order: one shape.
+BlockKind KindOfHost(uint32_t ranks, uint32_t width) {
+  BlockKind kind = {.exponent = DigitsFor(ranks, width), .shapes = {{}}};
+  BlockShape& shape = kind.shapes.front();
+  std::vector<uint32_t> heights(ranks, 0);
+  for (uint64_t slot = 1; slot < ranks; ++slot) {
+    const uint64_t parent = KnomialParent(slot, width);
+    heights[slot] = heights[parent] + 1;
+    shape.height = std::max(shape.height, heights[slot]);
+    shape.root_degree += parent == 0 ? 1 : 0;
+  }
+  return kind;
+}
+
+class Placer {
+ public:
+  Placer(const NestedGroups& groups, uint32_t width, uint32_t degree_limit)
+      : groups_(groups), width_(width), limit_(degree_limit) {}
+
+  LimitedPlaces Place() {
+    const bool found = FindKinds();
+    if (found) PlaceParts();
+    return {.found = found, .proven = proven_, .of = std::move(places_)};
+  }
+
+ private:
+  using Tally = std::vector<std::pair<uint32_t, uint32_t>>;  // (kind, blocks of it), kinds rising
+
+  // False: a group has no shape.
+  bool FindKinds() {
+    kind_of_.assign(groups_.rank_count, IdOf({.exponent = 0, .shapes = {{}}}));
+    for (size_t g = 0; g < groups_.groups.size(); ++g) {
+      const NestedGroups::Group& group = groups_.groups[g];
+      if (group.ordered) {
+        BlockKind host = KindOfHost(group.end - group.begin, width_);
+        // Its first rank has the most children.
+        if (host.shapes.front().root_degree > limit_) return false;
+        kind_of_.push_back(IdOf(std::move(host)));
+        continue;
+      }
+      const bool is_whole = g + 1 == groups_.groups.size();
+      const Tally tally = TallyOf(group);
+      const auto [known, is_new] = solved_.try_emplace({is_whole, tally}, 0);
+      if (is_new) {
+        BlockKind kind = Solve(tally, is_whole);
+        if (kind.shapes.empty()) return false;
+        known->second = IdOf(std::move(kind));
+      }
+      kind_of_.push_back(known->second);
+    }
+    return true;
+  }
+
+  uint32_t IdOf(BlockKind kind) {
+    const auto [at, is_new] =
+        ids_.try_emplace(std::move(kind), static_cast<uint32_t>(kinds_.size()));
+    if (is_new) kinds_.push_back(&at->first);
+    return at->second;
+  }
+
+  Tally TallyOf(const NestedGroups::Group& group) const {
+    std::map<uint32_t, uint32_t> counts;
+    for (const uint32_t part : groups_.parts_of(group)) ++counts[kind_of_[part]];
+    return {counts.begin(), counts.end()};
+  }
+
+  std::vector<BlockTally> BlocksOf(const Tally& tally) const {
+    std::vector<BlockTally> blocks;
+    for (const auto& [kind, count] : tally) blocks.push_back({kinds_[kind], count});
+    return blocks;
+  }
+
+  // The shapes of a group; of the whole, whose first rank serves nobody outside, the lowest only.
+  BlockKind Solve(const Tally& tally, bool is_whole) {
+    const std::vector<BlockTally> blocks = BlocksOf(tally);
+    std::vector<Block> lowest;
+    uint32_t highest = 0, fewest = limit_;
+    for (const BlockTally& alike : blocks) {
+      const std::vector<BlockShape>& shapes = alike.kind->shapes;
+      const Block block = {.exponent = alike.kind->exponent, .height = shapes.front().height};
+      lowest.insert(lowest.end(), alike.count, block);
+      highest = std::max(highest, shapes.back().height);
+      fewest = std::min(fewest, shapes.back().root_degree);
+    }
+    std::sort(lowest.begin(), lowest.end(), [](const Block& x, const Block& y) {
+      return x.exponent != y.exponent ? x.exponent > y.exponent : x.height > y.height;
+    });
+    if (lowest.size() > 1) ++fewest;
+    BlockKind kind = {.exponent = ChainPlacement::ExponentFor(lowest, width_), .shapes = {}};
+    Bounds bounds = {.width = width_, .n = kind.exponent, .degree = limit_, .root_degree = limit_};
+    bounds.height = unlimited_.LeastHeight(lowest, width_, kind.exponent);
+    for (; bounds.height <= highest + kind.exponent; ++bounds.height) {
+      if (!Feasible(blocks, bounds)) continue;
+      if (!is_whole) bounds.root_degree = FewestChildren(blocks, bounds, fewest);
+      kind.shapes.push_back({.height = bounds.height, .root_degree = bounds.root_degree});
+      if (is_whole || bounds.root_degree <= fewest) break;
+      --bounds.root_degree;
+    }
+    return kind;
+  }
+
+  // Least number of children for slot 0 of [fewest, bounds.root_degree], the latter feasible.
+  uint32_t FewestChildren(absl::Span<const BlockTally> blocks, Bounds bounds, uint32_t fewest) {
+    uint32_t low = fewest, high = bounds.root_degree;
+    while (low < high) {
+      bounds.root_degree = low + (high - low) / 2;
+      if (Feasible(blocks, bounds)) {
+        high = bounds.root_degree;
+      } else {
+        low = bounds.root_degree + 1;
+      }
+    }
+    return high;
+  }
+
+  bool Feasible(absl::Span<const BlockTally> blocks, const Bounds& bounds) {
+    const uint64_t most = steps_in_all_ < kStepsInAll ? kMostSteps : kFewSteps;
+    const Answer answer = search_.Search(blocks, bounds, most);
+    steps_in_all_ += search_.steps();
+    if (answer == Answer::kGaveUp) proven_ = false;
+    return answer == Answer::kPlaced;
+  }
+
+  void PlaceParts() {
+    const size_t groups = groups_.groups.size();
+    places_.resize(groups_.rank_count + groups);
+    shapes_.resize(groups);
+    shapes_.back() = kinds_[kind_of_.back()]->shapes.front();
+    for (size_t g = groups; g-- > 0;) {
+      if (!groups_.groups[g].ordered) PlacePartsOf(static_cast<uint32_t>(g));
+    }
+  }
+
+  void PlacePartsOf(uint32_t g) {
+    const NestedGroups::Group& group = groups_.groups[g];
+    const Tally tally = TallyOf(group);
+    const std::vector<BlockTally> blocks = BlocksOf(tally);
+    const Bounds bounds = {.width = width_,
+                           .n = kinds_[kind_of_[groups_.rank_count + g]]->exponent,
+                           .height = shapes_[g].height,
+                           .degree = limit_,
+                           .root_degree = shapes_[g].root_degree};
+    // As many steps as Solve() had: it found this one.
+    search_.Search(blocks, bounds, kMostSteps);
+    std::vector<std::vector<uint32_t>> parts_of(tally.size());  // the last comes first
+    for (uint32_t part = group.end; part-- > group.begin;) {
+      const auto at = std::lower_bound(tally.begin(), tally.end(),
+                                       std::pair(kind_of_[groups_.parts[part]], 0U));
+      parts_of[at - tally.begin()].push_back(groups_.parts[part]);
+    }
+    std::vector<uint32_t> part_at;
+    for (const LimitedPlacement::Place& place : search_.Places()) {
+      const uint32_t part = parts_of[place.tally].back();
+      parts_of[place.tally].pop_back();
+      part_at.push_back(part);
+      places_[part] = {.parent = part_at[place.parent], .cost = place.cost, .offset = place.offset};
+      if (part < groups_.rank_count) continue;
+      const uint32_t limit = place.cost == 0 ? bounds.root_degree : bounds.degree;
+      for (const BlockShape& shape : blocks[place.tally].kind->shapes) {
+        shapes_[part - groups_.rank_count] = shape;
+        if (shape.root_degree + place.children <= limit) break;
+      }
+    }
+  }
+
+  const NestedGroups& groups_;
+  const uint32_t width_, limit_;
+  ChainPlacement unlimited_;
+  LimitedPlacement search_;
+  uint64_t steps_in_all_ = 0;
+  bool proven_ = true;
+  std::map<BlockKind, uint32_t> ids_;
+  std::vector<const BlockKind*> kinds_;  // [id]
+  std::vector<uint32_t> kind_of_;        // [part] id
+  std::map<std::pair<bool, Tally>, uint32_t> solved_;
+  std::vector<BlockShape> shapes_;  // [group] the one it takes
+  std::vector<PartPlace> places_;   // [part]
+};
+
+}  // namespace
+
+LimitedPlaces PlaceWithinLimit(const NestedGroups& groups, uint32_t width, uint32_t degree_limit) {
+  return Placer(groups, width, degree_limit).Place();
+}
+
+}  // namespace coppice
