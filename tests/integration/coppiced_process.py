@@ -1,6 +1,7 @@
 """Starts and stops a coppiced for a test: in a scratch directory, on a model fabric, on a Unix
 socket of its own; readiness is polled, nothing sleeps for a fixed time."""
 
+import atexit
 import os
 import select
 import shutil
@@ -27,6 +28,7 @@ class Coppiced:
         self.command = [program, "--config", self.config, "--fabric", fabric,
                         "--database", self.database, "--listen", self.address]
         self.process = None
+        atexit.register(self.clean_up)  # unittest's clean-ups do not run on Ctrl-C
 
     def start(self):
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
