@@ -23,33 +23,42 @@
 
 namespace coppice {
 
-// Reusable: keeps its memory between calls. Not thread-safe.
+// Of one communicator, which must outlive it; asked for many widths. Not thread-safe.
 class FlatGroups {
  public:
+  explicit FlatGroups(const NestedGroups& groups);
+
   // True: ArrangeGroups(groups, width, degree_limit) is flat, and roots() and Parents() are its.
-  // False says nothing. O(parts), width >= 2.
-  bool Find(const NestedGroups& groups, uint32_t width, uint32_t degree_limit);
+  // False says nothing. width >= 2. O(groups) but for groups whose parts are not what they were at
+  // the last width.
+  bool Find(uint32_t width, uint32_t degree_limit);
 
   absl::Span<const uint32_t> roots() const { return roots_; }  // [group] rank that serves it
-  void Parents(const NestedGroups& groups, std::vector<int32_t>& parents) const;  // [rank]
+  void Parents(std::vector<int32_t>& parents) const;           // [rank]
 
  private:
   struct Unit {  // a part, seen from the group around
     uint32_t exponent = 0, height = 0, root_degree = 0, first_rank = 0;
+    bool operator==(const Unit&) const = default;
   };
-  Unit UnitOf(const NestedGroups& groups, uint32_t part) const {
-    if (part < groups.rank_count) return {.first_rank = part};
-    return units_[part - groups.rank_count];
+  struct Parts {         // of a group, as far as its shape depends on them
+    Unit deepest, last;  // in the order of placement, the first of those alike
+    uint32_t deepest_parts = 0, least = 0, most = 0;
+    std::vector<uint32_t> count;  // [exponent]
+    bool is_valid = false;        // still: no part has changed since
+  };
+  Unit UnitOf(uint32_t part) const {
+    if (part < groups_.rank_count) return {.first_rank = part};
+    return units_[part - groups_.rank_count];
   }
-  bool Close(const NestedGroups& groups, const NestedGroups::Group& group, uint32_t width,
-             Unit& whole);
-  bool FitsOneDigit(uint64_t parts, uint32_t exponent, uint32_t least, uint32_t root_level,
-                    uint32_t width) const;
-  uint32_t ExponentFor(uint32_t least, uint32_t most, uint32_t width) const;
+  void Look(const NestedGroups::Group& group, Parts& parts) const;
 
-  std::vector<Unit> units_;      // [group]
-  std::vector<uint32_t> roots_;  // [group]
-  std::vector<uint32_t> count_;  // [exponent] parts of the group at hand
+  const NestedGroups& groups_;
+  std::vector<bool> has_ranks_only_;  // [group]
+  std::vector<uint32_t> around_;      // [group] the one that it is a part of
+  std::vector<Parts> parts_;          // [group]
+  std::vector<Unit> units_;           // [group]
+  std::vector<uint32_t> roots_;       // [group]
 };
 
 }  // namespace coppice

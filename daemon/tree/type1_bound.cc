@@ -1,9 +1,5 @@
-// Both walks ask a tree's SHAPE for its inner nodes, children before parents or after, and for the
-// children of a node in order of rank; leaves cost nothing but their packet.
-//
-//   k-ary      children of r = k r + 1 .. k r + k, inner nodes 0 .. (P - 2) / k
-//   k-nomial   children of r = r + d k^j below its lowest non-zero digit, inner nodes 0, k, 2k, ...
-//   any other  a list of children, inner nodes in breadth-first order
+// Both walks go over the inner nodes in breadth-first order, and over the children of each in order
+// of rank; leaves cost nothing but their packet.
 #include "daemon/tree/type1_bound.h"
 
 #include <algorithm>
@@ -13,73 +9,12 @@ namespace coppice {
 namespace {
 
 constexpr double kMostUtilisation = 0.99;  // as tree_metrics.cc caps it
-constexpr uint32_t kMostLeavesKept = 128;  // whose hops are kept as a matrix
 constexpr uint32_t kLinksPerRank = 32;     // links read to know them alike, at most
 
 double LeastKnown(double a, double b) {
   if (a == 0 || b == 0) return a + b;
   return std::min(a, b);
 }
-
-struct KaryShape {
-  uint64_t width, ranks;
-
-  template <class Visitor>
-  void Upwards(const Visitor& visit) const {
-    if (ranks < 2) return;
-    for (uint64_t r = (ranks - 2) / width + 1; r-- > 0;) visit(static_cast<uint32_t>(r));
-  }
-  template <class Visitor>
-  void Downwards(const Visitor& visit) const {
-    for (uint64_t r = 0; r * width + 1 < ranks; ++r) visit(static_cast<uint32_t>(r));
-  }
-  template <class Visitor>
-  void Children(uint32_t rank, const Visitor& visit) const {
-    const uint64_t end = std::min(rank * width + width + 1, ranks);
-    for (uint64_t c = rank * width + 1; c < end; ++c) visit(static_cast<uint32_t>(c));
-  }
-  uint32_t root() const { return 0; }
-};
-
-struct KnomialShape {
-  uint64_t width, ranks;
-
-  template <class Visitor>
-  void Upwards(const Visitor& visit) const {
-    if (ranks < 2) return;
-    for (uint64_t i = (ranks - 2) / width + 1; i-- > 0;) visit(static_cast<uint32_t>(i * width));
-  }
-  template <class Visitor>
-  void Downwards(const Visitor& visit) const {
-    for (uint64_t r = 0; r + 1 < ranks; r += width) visit(static_cast<uint32_t>(r));
-  }
-  template <class Visitor>
-  void Children(uint32_t rank, const Visitor& visit) const {
-    for (uint64_t unit = 1; unit < ranks && rank % (unit * width) == 0; unit *= width) {
-      const uint64_t end = std::min(rank + unit * width, ranks);
-      for (uint64_t c = rank + unit; c < end; c += unit) visit(static_cast<uint32_t>(c));
-    }
-  }
-  uint32_t root() const { return 0; }
-};
-
-struct ListedShape {
-  const std::vector<uint32_t>&begin, &children, &order;
-
-  template <class Visitor>
-  void Upwards(const Visitor& visit) const {
-    for (size_t p = order.size(); p-- > 0;) visit(order[p]);
-  }
-  template <class Visitor>
-  void Downwards(const Visitor& visit) const {
-    for (const uint32_t rank : order) visit(rank);
-  }
-  template <class Visitor>
-  void Children(uint32_t rank, const Visitor& visit) const {
-    for (uint32_t c = begin[rank]; c < begin[rank + 1]; ++c) visit(children[c]);
-  }
-  uint32_t root() const { return order.empty() ? 0 : order.front(); }
-};
 
 }  // namespace
 
@@ -92,7 +27,6 @@ Type1Bound::Type1Bound(const Snapshot& snapshot, const CostProfile& profile,
       all_on_switches_(places.all_on_switches) {
   for (const SizeShare& share : request.sizes) total_weight_ += share.weight;
   FindPlaces(places);
-  FindHops();
   time_of_links_.push_back(0);
   const uint32_t links = snapshot.fabric->link_count();
   is_exact_ = all_on_switches_ && snapshot.load->empty() &&
@@ -136,19 +70,6 @@ void Type1Bound::FindPlaces(const MemberPlaces& places) {
   hosts_are_shared_ = std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
-void Type1Bound::FindHops() {
-  const size_t leaves = leaf_switches_.size();
-  if (!all_on_switches_ || leaves > kMostLeavesKept) return;
-  hops_.assign(leaves * leaves, 0);
-  for (size_t a = 0; a < leaves; ++a) {
-    for (size_t b = 0; b < a; ++b) {
-      const uint8_t hops =
-          snapshot_.routes->distances().Between(leaf_switches_[a], leaf_switches_[b]);
-      hops_[a * leaves + b] = hops_[b * leaves + a] = hops;
-    }
-  }
-}
-
 // Sets between_gbps_.
 bool Type1Bound::LinksAreAlike() {
   const Fabric& fabric = *snapshot_.fabric;
@@ -166,7 +87,6 @@ bool Type1Bound::LinksAreAlike() {
 
 inline uint32_t Type1Bound::Hops(uint32_t leaf, uint32_t other) const {
   if (leaf == other) return 0;
-  if (!hops_.empty()) return hops_[leaf * leaf_switches_.size() + other];
   return snapshot_.routes->distances().Between(leaf_switches_[leaf], leaf_switches_[other]);
 }
 
@@ -270,8 +190,7 @@ double Type1Bound::LastStart(double match_us, double port_us) {
   return start;
 }
 
-template <class Shape>
-double Type1Bound::Aggregate(const Shape& shape, const Payload& payload) {
+double Type1Bound::Aggregate(const Payload& payload) {
   const NodeCost& nic = profile_.nic;
   const double forward =
       nic.forward_us + static_cast<double>(payload.up_bytes) * nic.forward_us_per_byte;
@@ -279,78 +198,70 @@ double Type1Bound::Aggregate(const Shape& shape, const Payload& payload) {
       nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
   SetPhase(payload.up_bytes);
   std::fill(us_.begin(), us_.end(), 0);
-  shape.Upwards([&](uint32_t rank) {
+  for (size_t p = order_.size(); p-- > 0;) {
+    const uint32_t rank = order_[p];
     const Place& parent = places_[rank];
     packets_.clear();
     in_order_ = true;
     double latest = 0;
-    shape.Children(rank, [&](uint32_t child) {
+    for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
+      const uint32_t child = children_[c];
       const Edge edge = EdgeOf(places_[child], parent);
       const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
       const double arrival = us_[child] + forward + edge.time_us + transfer;
       in_order_ = in_order_ && arrival >= latest;
       latest = arrival;
       packets_.push_back({arrival, child, edge.same_host});
-    });
+    }
     const double port = TransferUs(static_cast<float>(parent.gbps));
     us_[rank] = LastStart(match, port) + match;
-  });
-  return us_[shape.root()];
+  }
+  return us_[root_];
 }
 
-template <class Shape>
-double Type1Bound::Distribute(const Shape& shape, const Payload& payload) {
+double Type1Bound::Distribute(const Payload& payload) {
   const NodeCost& nic = profile_.nic;
   const double forward =
       nic.forward_us + static_cast<double>(payload.down_bytes) * nic.forward_us_per_byte;
   SetPhase(payload.down_bytes);
-  us_[shape.root()] = 0;
+  us_[root_] = 0;
   double last = 0;
-  shape.Downwards([&](uint32_t rank) {
+  for (const uint32_t rank : order_) {
     const Place& parent = places_[rank];
     const double port = TransferUs(static_cast<float>(parent.gbps));
     const double spacing = std::max(nic.send_us, port);
     double start = us_[rank];
-    shape.Children(rank, [&](uint32_t child) {
+    for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
+      const uint32_t child = children_[c];
       const Edge edge = EdgeOf(parent, places_[child]);
       const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
       us_[child] = start + nic.send_us + forward + edge.time_us + transfer;
       last = std::max(last, us_[child]);
       start += edge.same_host ? nic.send_us : spacing;
-    });
-  });
+    }
+  }
   return last;
 }
 
-template <class Shape>
-double Type1Bound::Total(const Shape& shape, double cutoff) {
+double Type1Bound::Total(double cutoff) {
   double mean = 0;
   for (const SizeShare& share : request_.sizes) {
     const double weight = total_weight_ > 0 ? share.weight / total_weight_
                                             : 1.0 / static_cast<double>(request_.sizes.size());
     const Payload payload = PayloadOf(request_.operation, share.bytes);
-    const double so_far = profile_.init_us + Aggregate(shape, payload);
+    const double so_far = profile_.init_us + Aggregate(payload);
     if (mean + weight * so_far > cutoff) return mean + weight * so_far;
-    mean += weight * (so_far + Distribute(shape, payload));
+    mean += weight * (so_far + Distribute(payload));
   }
   return mean;
-}
-
-double Type1Bound::Kary(uint32_t width, double cutoff) {
-  return Total(KaryShape{width, places_.size()}, cutoff);
-}
-
-double Type1Bound::Knomial(uint32_t width, double cutoff) {
-  return Total(KnomialShape{width, places_.size()}, cutoff);
 }
 
 double Type1Bound::Of(absl::Span<const int32_t> parents, double cutoff) {
   const auto ranks = static_cast<uint32_t>(parents.size());
   begin_.assign(ranks + 2, 0);  // one ahead, so that filling moves each into its place
-  uint32_t root = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (parents[rank] < 0) {
-      root = rank;
+      root_ = rank;
     } else {
       ++begin_[parents[rank] + 2];
     }
@@ -361,13 +272,13 @@ double Type1Bound::Of(absl::Span<const int32_t> parents, double cutoff) {
     if (parents[rank] >= 0) children_[begin_[parents[rank] + 1]++] = rank;
   }
   order_.clear();
-  if (ranks > 1) order_.push_back(root);
+  if (ranks > 1) order_.push_back(root_);
   for (size_t p = 0; p < order_.size(); ++p) {
     for (uint32_t c = begin_[order_[p]]; c < begin_[order_[p] + 1]; ++c) {
       if (begin_[children_[c]] < begin_[children_[c] + 1]) order_.push_back(children_[c]);
     }
   }
-  return Total(ListedShape{begin_, children_, order_}, cutoff);
+  return Total(cutoff);
 }
 
 }  // namespace coppice

@@ -5,7 +5,7 @@
 // switches, the load on the two ports' own links, and the slower port. So the result never exceeds
 // EvaluateMix(), to the last bit (the same sums in the same order, and rounding is monotone), and
 // equals it where hops say everything: shortest paths, no load, links between switches all alike.
-// Must not know which builder is being judged: k-ary and k-nomial trees are only spared their list.
+// Must not know which builder is being judged.
 #ifndef COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
 #define COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
 
@@ -29,11 +29,10 @@ class Type1Bound {
 
   // True: a result that does not exceed its cutoff is the tree's predicted total.
   bool is_exact() const { return is_exact_; }
+  double between_gbps() const { return between_gbps_; }  // of all links between switches, if exact
 
   // At least total_us of the tree; one that exceeds `cutoff` may be less than it could be.
   // O(P * sizes), and a logarithm where packets arrive at many different times. width >= 2.
-  double Kary(uint32_t width, double cutoff);
-  double Knomial(uint32_t width, double cutoff);
   // [rank] parent, -1 for the root; a tree.
   double Of(absl::Span<const int32_t> parents, double cutoff);
 
@@ -56,7 +55,6 @@ class Type1Bound {
   };
 
   void FindPlaces(const MemberPlaces& places);
-  void FindHops();
   bool LinksAreAlike();
   uint32_t Hops(uint32_t leaf, uint32_t other) const;
   float TimeOf(uint32_t links, const Place& from, const Place& to);
@@ -65,12 +63,9 @@ class Type1Bound {
   void SetPhase(uint64_t bytes);
   void SortPackets();
   double LastStart(double match_us, double port_us);
-  template <class Shape>
-  double Total(const Shape& shape, double cutoff);
-  template <class Shape>
-  double Aggregate(const Shape& shape, const Payload& payload);
-  template <class Shape>
-  double Distribute(const Shape& shape, const Payload& payload);
+  double Total(double cutoff);
+  double Aggregate(const Payload& payload);
+  double Distribute(const Payload& payload);
 
   const Snapshot& snapshot_;
   const CostProfile& profile_;
@@ -83,7 +78,6 @@ class Type1Bound {
   double total_weight_ = 0;
 
   std::vector<Place> places_;         // [rank]
-  std::vector<uint8_t> hops_;         // [leaf][leaf]; empty: too many to keep
   std::vector<float> time_of_links_;  // without load
   double links_us_ = 0;               // of as many links as time_of_links_ ends with
 
@@ -94,7 +88,8 @@ class Type1Bound {
   std::vector<Packet> sorted_;
   bool in_order_ = true;
 
-  std::vector<uint32_t> begin_, children_, order_;  // of a tree that is given by its parents
+  uint32_t root_ = 0;  // of the tree at hand
+  std::vector<uint32_t> begin_, children_, order_;
 };
 
 }  // namespace coppice

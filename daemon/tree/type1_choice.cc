@@ -1,15 +1,22 @@
-// Branch and bound over (builder, width). Every candidate is bounded (type1_bound.h), which is
-// exact where hops say everything about a route; then trees are built and evaluated in order of the
-// bounds until the next bound is no better than the best so far. k-ary and k-nomial trees are
-// bounded without being built; hierarchical ones that are alike are bounded once (flat_groups.h).
+// Best first over (builder, width). A candidate has a least time, found in up to three steps, each
+// dearer than the last and never less; whoever has the least takes the next step, until all others
+// are known to take as long as the best whose time is known.
+//
+//   counted        O(P / k) a tree, nothing built        type1_count.h     the time itself where
+//   edge by edge   O(P), edges without their routes      type1_bound.h     these two are exact
+//   evaluated      every route walked                    tree_metrics.h    always the time
+//
+// Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
+// a candidate; mostly they are seen to be alike without being built (flat_groups.h).
 #include "daemon/tree/type1_choice.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <queue>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,7 +26,9 @@
 #include "daemon/tree/flat_groups.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
+#include "daemon/tree/type1_count.h"
 #include "daemon/tree/type1_hierarchical.h"
+#include "daemon/tree/type1_ranks.h"
 #include "daemon/tree/width_candidates.h"
 
 namespace coppice {
@@ -27,15 +36,15 @@ namespace {
 
 constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                   TreeBuilder::kHierarchical};
+constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
 
 struct Candidate {
-  double bound_us = 0;
   TreeBuilder builder = TreeBuilder::kKary;
   uint32_t width = 0;
-  std::optional<double> total_us;  // once it is known
-  friend bool operator<(const Candidate& a, const Candidate& b) {
-    return std::tuple(a.bound_us, a.builder, a.width) < std::tuple(b.bound_us, b.builder, b.width);
-  }
+  double least_us = 0;
+  bool is_counted = false;  // and nothing more
+  bool is_known = false;    // least_us is its time
+  bool is_refused = false;  // it has no route
 };
 
 class Type1Search {
@@ -48,116 +57,69 @@ class Type1Search {
         request_(request),
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
         widths_(WidthCandidates(profile, request, nic_degree_)),
-        bound_(snapshot, profile, request, places) {}
+        bound_(snapshot, profile, request, places) {
+    if (!places.all_on_switches || request.builder == TreeBuilder::kHierarchical) return;
+    count_.emplace(snapshot, profile, request, places, bound_.is_exact(), bound_.between_gbps());
+  }
 
   absl::StatusOr<Type1Result> Run() {
-    // Hierarchical first: usually the least, which spares the others their second walk.
-    for (auto builder = kBuilders.rbegin(); builder != kBuilders.rend(); ++builder) {
-      if (!request_.builder || *request_.builder == *builder) BoundAll(*builder);
+    for (const TreeBuilder builder : kBuilders) {
+      if (!request_.builder || *request_.builder == builder) AdmitAll(builder);
     }
-    if (candidates_.empty()) return build_error_;
-    std::sort(candidates_.begin(), candidates_.end());
-    std::optional<Type1Result> best;
-    for (Candidate& candidate : candidates_) {
-      if (best && !MayBeBetter(candidate.bound_us, candidate, best->predicted, best->tree)) {
-        continue;
-      }
-      absl::StatusOr<Type1Result> result = Evaluate(candidate);
-      if (!result.ok()) {
-        route_error_ = result.status();
-        Refuse(candidate.builder, candidate.width, route_error_);
-        continue;
-      }
-      candidate.total_us = result->predicted.total_us;
-      if (!best || MayBeBetter(*candidate.total_us, candidate, best->predicted, best->tree)) {
-        best = *std::move(result);
-      }
+    if (candidates_.empty()) return NothingFits();
+    RefineBestFirst();
+    const Candidate* winner = nullptr;  // the first of those alike
+    for (const Candidate& candidate : candidates_) {
+      if (!candidate.is_known || candidate.least_us > least_us_ * kAlike) continue;
+      if (winner == nullptr) winner = &candidate;
     }
-    if (!best) return absl::FailedPreconditionError(std::string(route_error_.message()));
-    ListAlternatives(*best);
-    return *std::move(best);
+    if (winner == nullptr)
+      return absl::FailedPreconditionError(std::string(route_error_.message()));
+    if (!best_ || best_->tree.builder != winner->builder || best_->tree.width != winner->width) {
+      absl::StatusOr<Type1Result> result = Evaluate(*winner);
+      if (!result.ok())
+        return absl::FailedPreconditionError(std::string(result.status().message()));
+      best_ = *std::move(result);
+    }
+    ListAlternatives(*winner);
+    return *std::move(best_);
   }
 
  private:
-  static bool MayBeBetter(double us, const Candidate& candidate, const Prediction& best,
-                          const AggregationTree& tree) {
-    if (us != best.total_us) return us < best.total_us;
-    return std::pair(candidate.builder, candidate.width) < std::pair(tree.builder, tree.width);
-  }
+  // --- Candidates: by builder, then by width.
 
-  absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) {
-    switch (builder) {
-      case TreeBuilder::kKary:
-        return BuildKary(fabric_, request_.members, width, nic_degree_);
-      case TreeBuilder::kKnomial:
-        return BuildKnomial(fabric_, request_.members, width, nic_degree_);
-      default:
-        return BuildHierarchicalFrom(fabric_, Groups(), request_.members, width, nic_degree_);
+  void AdmitAll(TreeBuilder builder) {
+    const size_t before = candidates_.size();
+    for (uint64_t width = widths_.min; width <= widths_.max; ++width) {
+      Admit(builder, static_cast<uint32_t>(width));
     }
-  }
-
-  absl::StatusOr<Type1Result> Evaluate(const Candidate& candidate) {
-    Type1Result result;
-    ASSIGN_OR_RETURN(result.tree, Build(candidate.builder, candidate.width));
-    ASSIGN_OR_RETURN(result.edges, EdgeCosts(snapshot_, profile_, result.tree));
-    result.predicted =
-        EvaluateMix(profile_, result.tree, result.edges, request_.operation, request_.sizes);
-    return result;
-  }
-
-  const NestedGroups& Groups() {
-    if (!groups_) groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
-    return *groups_;
-  }
-
-  // Every width of the interval, the closed form's best first: it is likely good, and what exceeds
-  // the least so far need not be bounded to the end.
-  void BoundAll(TreeBuilder builder) {
-    const size_t first = candidates_.size();
-    BoundOne(builder, widths_.best);
-    if (!IsTooLarge()) {
-      for (uint64_t width = widths_.min; width <= widths_.max; ++width) {
-        if (width != widths_.best) BoundOne(builder, static_cast<uint32_t>(width));
-      }
-    }
-    if (candidates_.size() > first) return;
-    if (request_.width) {
-      Refuse(builder, *request_.width, build_error_);
-    } else {
-      BoundNarrower(builder);
-    }
-  }
-
-  bool IsTooLarge() const { return request_.members.size() > kMostRanksForAllWidths; }
-
-  // A k-nomial root has (k - 1) * digits children, so its widest admissible k may lie below the
-  // interval: the first one that works, halving.
-  void BoundNarrower(TreeBuilder builder) {
+    if (candidates_.size() > before) return;
+    // A k-nomial root has (k - 1) * digits children, so its widest admissible k may lie below the
+    // interval: the first one that works, halving.
     uint32_t width = widths_.min;
-    while (width > 2) {
+    while (!request_.width && width > 2 && candidates_.size() == before) {
       width = std::max(2U, width / 2);
-      if (BoundOne(builder, width)) return;
+      Admit(builder, width);
     }
-    Refuse(builder, 2, build_error_);
+    if (candidates_.size() == before) {
+      Refuse(builder, width, Build(builder, width).status());
+    }
   }
 
-  bool BoundOne(TreeBuilder builder, uint32_t width) {
-    double bound = 0;
-    const double cutoff = bound_.is_exact() ? least_us_ : std::numeric_limits<double>::infinity();
+  void Admit(TreeBuilder builder, uint32_t width) {
     if (builder == TreeBuilder::kHierarchical) {
-      if (!BoundHierarchical(width, cutoff, bound)) return false;
-    } else {
-      if (MostChildren(builder, width) > nic_degree_ || width < 2) {
-        build_error_ = Build(builder, width).status();
-        return false;
+      AdmitHierarchical(width);
+    } else if (MostChildren(builder, width) <= nic_degree_) {
+      Candidate candidate = {.builder = builder, .width = width};
+      if (count_) {
+        candidate.least_us = builder == TreeBuilder::kKary
+                                 ? count_->Kary(width, least_us_ * kAlike)
+                                 : count_->Knomial(width, least_us_ * kAlike);
+        candidate.is_counted = true;
+        if (count_->is_exact()) Know(candidate);
       }
-      bound = builder == TreeBuilder::kKary ? bound_.Kary(width, cutoff)
-                                            : bound_.Knomial(width, cutoff);
+      candidates_.push_back(candidate);
     }
-    candidates_.push_back({bound, builder, width, std::nullopt});
-    if (bound_.is_exact() && bound <= cutoff) candidates_.back().total_us = bound;
-    least_us_ = std::min(least_us_, bound);
-    return true;
   }
 
   // Those of the root: no other rank has more.
@@ -171,84 +133,165 @@ class Type1Search {
     return children;
   }
 
-  // Of widths that give one tree each is a candidate with that tree's bound.
-  bool BoundHierarchical(uint32_t width, double cutoff, double& bound) {
-    std::vector<int32_t> parents;
-    if (width >= 2 && flat_.Find(Groups(), width, nic_degree_)) {
-      for (const Flat& known : flats_) {
-        if (known.roots == flat_.roots()) {
-          bound = known.bound_us;
-          return true;
-        }
-      }
-      flat_.Parents(Groups(), parents);
-      bound = bound_.Of(parents, cutoff);
-      flats_.push_back({{flat_.roots().begin(), flat_.roots().end()}, bound});
-      return true;
+  void AdmitHierarchical(uint32_t width) {
+    if (Flat().Find(width, nic_degree_)) {
+      const std::vector<uint32_t> roots(Flat().roots().begin(), Flat().roots().end());
+      if (std::find(flat_roots_.begin(), flat_roots_.end(), roots) != flat_roots_.end()) return;
+      flat_roots_.push_back(roots);
+      Flat().Parents(parents_);
+    } else {
+      absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
+      if (!tree.ok() || tree->parents == last_parents_) return;
+      parents_ = last_parents_ = std::move(tree->parents);
     }
-    absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
-    if (!tree.ok()) {
-      build_error_ = tree.status();
-      return false;
-    }
-    if (tree->parents != last_parents_) {
-      last_bound_us_ = bound_.Of(tree->parents, cutoff);
-      last_parents_ = std::move(tree->parents);
-    }
-    bound = last_bound_us_;
-    return true;
+    Candidate candidate = {.builder = TreeBuilder::kHierarchical, .width = width};
+    BoundEdges(candidate, parents_);
+    candidates_.push_back(candidate);
   }
+
+  // --- Steps.
+
+  void RefineBestFirst() {
+    using Entry = std::pair<double, size_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      if (!candidates_[c].is_known) open.emplace(candidates_[c].least_us, c);
+    }
+    while (!open.empty() && open.top().first <= least_us_ * kAlike) {
+      const size_t c = open.top().second;
+      open.pop();
+      Candidate& candidate = candidates_[c];
+      Refine(candidate);
+      if (!candidate.is_known && !candidate.is_refused) open.emplace(candidate.least_us, c);
+    }
+  }
+
+  void Refine(Candidate& candidate) {
+    if (candidate.is_counted) {
+      candidate.is_counted = false;
+      const absl::StatusOr<AggregationTree> tree = Build(candidate.builder, candidate.width);
+      if (tree.ok()) BoundEdges(candidate, tree->parents);
+      return;
+    }
+    absl::StatusOr<Type1Result> result = Evaluate(candidate);
+    if (!result.ok()) {
+      route_error_ = result.status();
+      candidate.is_refused = true;
+      Refuse(candidate.builder, candidate.width, route_error_);
+      return;
+    }
+    candidate.least_us = result->predicted.total_us;
+    if (!best_ || candidate.least_us < best_->predicted.total_us) best_ = *std::move(result);
+    Know(candidate);
+  }
+
+  void BoundEdges(Candidate& candidate, absl::Span<const int32_t> parents) {
+    const double bound_us = bound_.Of(parents, least_us_ * kAlike);
+    candidate.least_us = std::max(candidate.least_us, bound_us);
+    if (bound_.is_exact()) Know(candidate);
+  }
+
+  // `least_us` is exact, if it is not cut off.
+  void Know(Candidate& candidate) {
+    candidate.is_known = candidate.least_us <= least_us_ * kAlike;
+    least_us_ = std::min(least_us_, candidate.least_us);
+  }
+
+  absl::StatusOr<Type1Result> Evaluate(const Candidate& candidate) {
+    Type1Result result;
+    ASSIGN_OR_RETURN(result.tree, Build(candidate.builder, candidate.width));
+    RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, result.tree, path_, result.edges));
+    result.predicted =
+        EvaluateMix(profile_, result.tree, result.edges, request_.operation, request_.sizes);
+    return result;
+  }
+
+  absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) {
+    switch (builder) {
+      case TreeBuilder::kKary:
+        return BuildKary(fabric_, request_.members, width, nic_degree_);
+      case TreeBuilder::kKnomial:
+        return BuildKnomial(fabric_, request_.members, width, nic_degree_);
+      default:
+        return BuildHierarchicalAt(width);
+    }
+  }
+
+  absl::StatusOr<AggregationTree> BuildHierarchicalAt(uint32_t width) {
+    if (!Flat().Find(width, nic_degree_)) {
+      return BuildHierarchicalFrom(fabric_, *groups_, request_.members, width, nic_degree_);
+    }
+    AggregationTree tree;
+    ASSIGN_OR_RETURN(tree,
+                     BareTypeITree(fabric_, request_.members, TreeBuilder::kHierarchical, width));
+    flat_->Parents(tree.parents);
+    return tree;
+  }
+
+  FlatGroups& Flat() {
+    if (!flat_) {
+      groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
+      flat_.emplace(*groups_);
+    }
+    return *flat_;
+  }
+
+  // --- Words.
 
   void Refuse(TreeBuilder builder, uint32_t width, const absl::Status& why) {
     refused_.push_back(
         {TreeType::kTypeI, builder, width, std::nullopt, std::string(why.message())});
   }
 
+  // Every builder's last words are about its least width; a wider NIC is what helps, then.
+  absl::Status NothingFits() const {
+    const Alternative& last = refused_.back();
+    if (last.width > 2) return absl::ResourceExhaustedError(last.why_not);
+    const size_t members = request_.members.size();
+    const TreeBuilder builder = request_.builder.value_or(TreeBuilder::kKary);
+    std::string who =
+        request_.builder ? absl::StrCat(std::string(ToString(builder)), " tree") : "type I tree";
+    std::string advice =
+        builder == TreeBuilder::kHierarchical
+            ? "ask for a larger NIC degree, or for another builder"
+            : absl::StrCat("ask for a NIC degree of ", MostChildren(builder, 2), " or more");
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no ", who, " of ", members, " members was found in which every NIC serves at ", "most ",
+        nic_degree_, nic_degree_ == 1 ? " child" : " children",
+        ", not even at width 2, the least; ", advice));
+  }
+
   // The best other candidate of each builder, best first, then what could not be had.
-  void ListAlternatives(Type1Result& best) const {
-    std::vector<Candidate> others;
+  void ListAlternatives(const Candidate& winner) {
+    std::vector<const Candidate*> others;
     for (const TreeBuilder builder : kBuilders) {
       const Candidate* least = nullptr;
       for (const Candidate& candidate : candidates_) {
-        if (candidate.builder != builder ||
-            (builder == best.tree.builder && candidate.width == best.tree.width)) {
-          continue;
-        }
-        if (least == nullptr || Known(candidate) < Known(*least)) least = &candidate;
+        if (candidate.builder != builder || candidate.is_refused || &candidate == &winner) continue;
+        if (least == nullptr || candidate.least_us < least->least_us) least = &candidate;
       }
-      if (least != nullptr) others.push_back(*least);
+      if (least != nullptr) others.push_back(least);
     }
-    std::stable_sort(others.begin(), others.end(),
-                     [](const Candidate& a, const Candidate& b) { return Known(a) < Known(b); });
-    for (const Candidate& other : others) {
-      std::string why_not =
-          other.total_us ? "not faster" : absl::StrFormat("takes at least %.2f us", other.bound_us);
-      absl::StrAppend(&why_not, WidthsTried());
-      best.alternatives.push_back(
-          {TreeType::kTypeI, other.builder, other.width, other.total_us, std::move(why_not)});
+    std::stable_sort(others.begin(), others.end(), [](const Candidate* a, const Candidate* b) {
+      return a->least_us < b->least_us;
+    });
+    const std::string widths =
+        widths_.min == widths_.max
+            ? ""
+            : absl::StrCat("; widths ", widths_.min, " to ", widths_.max, " were considered");
+    for (const Candidate* other : others) {
+      Alternative alternative = {TreeType::kTypeI, other->builder, other->width, std::nullopt, ""};
+      if (other->is_known) {
+        alternative.total_us = std::max(other->least_us, best_->predicted.total_us);
+        alternative.why_not = "not faster";
+      } else {
+        alternative.why_not = absl::StrFormat("takes at least %.2f us", other->least_us);
+      }
+      alternative.why_not += widths;
+      best_->alternatives.push_back(std::move(alternative));
     }
-    best.alternatives.insert(best.alternatives.end(), refused_.begin(), refused_.end());
+    best_->alternatives.insert(best_->alternatives.end(), refused_.begin(), refused_.end());
   }
-
-  static double Known(const Candidate& candidate) {
-    return candidate.total_us.value_or(candidate.bound_us);
-  }
-
-  std::string WidthsTried() const {
-    if (widths_.min == widths_.max) return "";
-    if (IsTooLarge()) {
-      return absl::StrCat(
-          "; of the widths ", widths_.min, " to ", widths_.max,
-          " one was tried for each builder, because the communicator has more than ",
-          kMostRanksForAllWidths, " members");
-    }
-    return absl::StrCat("; widths ", widths_.min, " to ", widths_.max, " were considered");
-  }
-
-  struct Flat {
-    std::vector<uint32_t> roots;
-    double bound_us = 0;
-  };
 
   const Snapshot& snapshot_;
   const Fabric& fabric_;
@@ -257,15 +300,19 @@ class Type1Search {
   const uint32_t nic_degree_;
   const WidthInterval widths_;
   Type1Bound bound_;
-  std::optional<NestedGroups> groups_;  // of the members, once a builder asks
-  FlatGroups flat_;
-  std::vector<Flat> flats_;            // flat hierarchical trees so far, distinct
-  std::vector<int32_t> last_parents_;  // of the last hierarchical tree that is not flat
-  double last_bound_us_ = 0;
+  std::optional<Type1Count> count_;     // if k-ary and k-nomial trees can be counted
+  std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for
+  std::optional<FlatGroups> flat_;      // with them
+  std::vector<std::vector<uint32_t>> flat_roots_;  // of the flat trees so far
+  std::vector<int32_t> last_parents_;              // of the last tree that is not flat
+  std::vector<int32_t> parents_;                   // of the hierarchical tree at hand
+  std::vector<ChannelIndex> path_;                 // of the edge at hand
+
   std::vector<Candidate> candidates_;
-  double least_us_ = std::numeric_limits<double>::infinity();
+  double least_us_ = std::numeric_limits<double>::infinity();  // known so far
+  std::optional<Type1Result> best_;                            // evaluated so far
   std::vector<Alternative> refused_;
-  absl::Status build_error_, route_error_;
+  absl::Status route_error_;
 };
 
 }  // namespace

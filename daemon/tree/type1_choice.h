@@ -19,19 +19,14 @@ struct Type1Result {
   std::vector<Alternative> alternatives;  // the other candidates, best first
 };
 
-// Communicators above this have each builder's tree compared at the closed form's k* only. Judging
-// a tree takes time in proportion to its members; all widths of 40,960 members took 100 times as
-// long as one search of their fabric, against 31 times with k* alone.
-inline constexpr size_t kMostRanksForAllWidths = 16384;
-
-// The least predicted time over every builder and every admissible width of WidthCandidates() (up
-// to the limit above); ties: k-ary, k-nomial, hierarchical, then the lower width. So never worse
-// than any builder at any width of the interval, and above the limit never worse than any builder
-// at k*. A builder that no width of the interval suits takes the first that does, halving.
-// Alternatives: the best other candidate of each builder, with its total_us, or, where only a bound
-// was needed to exclude it, "takes at least X us".
+// The least predicted time over every builder and every admissible width of WidthCandidates();
+// times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, the lower
+// width. So never worse than any builder at any width of the interval. A builder that no width of
+// the interval suits takes the first that does, halving.
+// Alternatives: the best other tree of each builder, with its total_us, or, where only a bound was
+// needed to exclude it, "takes at least X us".
 //
-// RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit (the last builder's words).
+// RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit; says which limit would do.
 // FAILED_PRECONDITION: an edge of the tree has no route (names both ends). Others as the builders.
 absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
                                         const TreeRequest& request, const MemberPlaces& places);

@@ -1,0 +1,276 @@
+#include "daemon/tree/type1_count.h"
+
+#include <algorithm>
+
+namespace coppice {
+namespace {
+
+// A tree's inner nodes by number i, parents first; i = count is none. Inner(i) visits the children
+// that have children, or stand alone, in order of rank, each with its number.
+struct KaryShape {
+  static constexpr bool kLeavesFirst = false;  // in order of rank
+  uint64_t width, ranks, count;
+
+  uint32_t RankOf(uint64_t i) const { return static_cast<uint32_t>(i); }
+  std::pair<uint32_t, uint32_t> Leaves(uint64_t i) const {
+    const uint64_t end = std::min(i * width + width + 1, ranks);
+    return {static_cast<uint32_t>(std::min(std::max(i * width + 1, count), end)),
+            static_cast<uint32_t>(end)};
+  }
+  template <class Visitor>
+  void Inner(uint64_t i, const Visitor& visit) const {
+    const uint64_t end = std::min(i * width + width + 1, count);
+    for (uint64_t c = i * width + 1; c < end; ++c) visit(static_cast<uint32_t>(c), c);
+  }
+};
+
+struct KnomialShape {
+  static constexpr bool kLeavesFirst = true;
+  uint64_t width, ranks, count;
+
+  uint32_t RankOf(uint64_t i) const { return static_cast<uint32_t>(i * width); }
+  std::pair<uint32_t, uint32_t> Leaves(uint64_t i) const {
+    const uint64_t end = std::min((i + 1) * width, ranks);
+    return {static_cast<uint32_t>(i * width + 1), static_cast<uint32_t>(end)};
+  }
+  template <class Visitor>
+  void Inner(uint64_t i, const Visitor& visit) const {
+    const uint64_t rank = i * width;
+    for (uint64_t unit = width; unit < ranks && rank % (unit * width) == 0; unit *= width) {
+      const uint64_t end = std::min(rank + unit * width, ranks);
+      for (uint64_t c = rank + unit; c < end; c += unit) {
+        visit(static_cast<uint32_t>(c), std::min(c / width, count));
+      }
+    }
+  }
+};
+
+template <class Shape>
+Shape Make(uint32_t width, uint64_t ranks) {
+  return {width, ranks, ranks < 2 ? 0 : (ranks - 2) / width + 1};
+}
+
+// Those of `group` within a range of ranks.
+uint32_t CountWithin(const DistanceRings::Level& level, uint32_t group,
+                     std::pair<uint32_t, uint32_t> range) {
+  const auto begin = level.ranks.begin() + level.begin[group];
+  const auto end = level.ranks.begin() + level.begin[group + 1];
+  const auto first = std::lower_bound(begin, end, range.first);
+  return static_cast<uint32_t>(std::lower_bound(first, end, range.second) - first);
+}
+
+}  // namespace
+
+Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
+                       const TreeRequest& request, const MemberPlaces& places, bool even_routes,
+                       double between_gbps)
+    : profile_(profile),
+      request_(request),
+      rings_(FindDistanceRings(snapshot, places)),
+      same_host_(static_cast<uint32_t>(rings_.hops.size())) {
+  FindHosts(snapshot);
+  is_exact_ = FindRates(snapshot) && even_routes && rings_.is_exact;
+  for (const uint32_t hops : rings_.hops) {
+    const bool slower_between = is_exact_ && hops > 0 && between_gbps > 0;
+    route_gbps_.push_back(slower_between && (port_gbps_ == 0 || between_gbps < port_gbps_)
+                              ? between_gbps
+                              : port_gbps_);
+  }
+  double total_weight = 0;
+  for (const SizeShare& share : request.sizes) total_weight += share.weight;
+  const NodeCost& nic = profile.nic;
+  for (const SizeShare& share : request.sizes) {
+    const Payload payload = PayloadOf(request.operation, share.bytes);
+    const double match_us =
+        nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
+    sizes_.push_back({.weight = total_weight > 0 ? share.weight / total_weight
+                                                 : 1.0 / static_cast<double>(request.sizes.size()),
+                      .up = PhaseOf(payload.up_bytes, match_us, 0),
+                      .down = PhaseOf(payload.down_bytes, nic.send_us, nic.send_us)});
+  }
+  packets_.resize(same_host_ + 1);
+  us_.resize(request.members.size() / 2 + 2);
+}
+
+void Type1Count::FindHosts(const Snapshot& snapshot) {
+  std::vector<uint64_t> hosts(request_.members.size());  // host, then rank
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    hosts[rank] = uint64_t{snapshot.fabric->host(request_.members[rank]).value()} << 32 | rank;
+  }
+  if (!std::is_sorted(hosts.begin(), hosts.end())) std::sort(hosts.begin(), hosts.end());
+  for (size_t i = 1; i < hosts.size(); ++i) {
+    hosts_are_shared_ = hosts_are_shared_ || hosts[i] >> 32 == hosts[i - 1] >> 32;
+  }
+  if (!hosts_are_shared_) return;
+  host_.group.resize(hosts.size());
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (i == 0 || hosts[i] >> 32 != hosts[i - 1] >> 32) {
+      host_.begin.push_back(static_cast<uint32_t>(i));
+    }
+    const auto rank = static_cast<uint32_t>(hosts[i]);
+    host_.group[rank] = static_cast<uint32_t>(host_.begin.size() - 1);
+    host_.ranks.push_back(rank);
+  }
+  host_.begin.push_back(static_cast<uint32_t>(hosts.size()));
+}
+
+// True: all members' ports are alike.
+bool Type1Count::FindRates(const Snapshot& snapshot) {
+  const Fabric& fabric = *snapshot.fabric;
+  double slowest = 0;
+  for (size_t rank = 0; rank < request_.members.size(); ++rank) {
+    const EndpointIndex member = request_.members[rank];
+    const double known = fabric.capacity_gbps(fabric.channels(fabric.Vertex(member)).front().index);
+    const double gbps = known > 0 ? known : profile_.port_gbps;
+    if (gbps == 0) {  // and thus without limit
+      port_gbps_ = 0;
+      return rank == 0 && profile_.port_gbps == 0 && slowest == 0;
+    }
+    slowest = rank == 0 ? gbps : std::min(slowest, gbps);
+    port_gbps_ = std::max(port_gbps_, gbps);
+  }
+  return slowest == port_gbps_;
+}
+
+// `send_us` goes before each packet.
+Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double send_us) const {
+  const NodeCost& nic = profile_.nic;
+  const double bytes_8e3 = static_cast<double>(bytes) * 8e-3;
+  const auto transfer = [&](double gbps) {
+    return gbps > 0 ? bytes_8e3 / static_cast<float>(gbps) : 0;
+  };
+  const double forward =
+      send_us + nic.forward_us + static_cast<double>(bytes) * nic.forward_us_per_byte;
+  // Where packets of one host follow each other faster, a later arrival may pay off: the first
+  // packet has no spacing. A bound takes the shorter one for all.
+  const bool one_spacing = hosts_are_shared_ && !is_exact_;
+  Phase phase;
+  phase.node_us = node_us;
+  for (uint32_t ring = 0; ring < same_host_; ++ring) {
+    double links_us = 0;
+    for (uint32_t l = 0; l < 2 + rings_.hops[ring]; ++l) links_us += profile_.link_us;
+    phase.edge_us.push_back(
+        forward + static_cast<float>(links_us) +
+        (profile_.forward_includes_serialisation ? 0 : transfer(route_gbps_[ring])));
+    phase.spacing_us.push_back(one_spacing ? node_us : std::max(node_us, transfer(port_gbps_)));
+  }
+  phase.edge_us.push_back(forward + static_cast<float>(profile_.same_host_us));
+  phase.spacing_us.push_back(node_us);
+  phase.farthest_us = *std::max_element(phase.edge_us.begin(), phase.edge_us.end());
+  return phase;
+}
+
+// One run of every ring around `rank`.
+void Type1Count::AddLeaves(const Phase& phase, uint32_t rank, Range leaves) {
+  if (leaves.first >= leaves.second) return;
+  uint32_t inside = 0;
+  for (uint32_t ring = 0; ring < rings_.levels.size(); ++ring) {
+    const DistanceRings::Level& level = rings_.levels[ring];
+    const uint32_t within = CountWithin(level, level.group[rank], leaves);
+    packets_[ring] = within - inside;
+    inside = within;
+  }
+  packets_[rings_.levels.size()] = leaves.second - leaves.first - inside;
+  packets_[same_host_] = 0;
+  if (hosts_are_shared_) {
+    const uint32_t host = host_.group[rank];
+    for (uint32_t i = host_.begin[host]; i < host_.begin[host + 1]; ++i) {
+      const uint32_t leaf = host_.ranks[i];
+      if (leaf < leaves.first || leaf >= leaves.second) continue;
+      --packets_[rings_.RingOf(rank, leaf)];
+      ++packets_[same_host_];
+    }
+  }
+  for (uint32_t ring = 0; ring <= same_host_; ++ring) {
+    if (packets_[ring] == 0) continue;
+    uint32_t first = leaves.first;  // matters beside another spacing only
+    if (packets_[same_host_] > 0 && phase.edge_us[ring] == phase.edge_us[same_host_]) {
+      while (RingOf(rank, first) != ring) ++first;
+    }
+    runs_.push_back({phase.edge_us[ring], phase.spacing_us[ring], packets_[ring], first});
+  }
+}
+
+// When the node at hand starts on its last packet.
+double Type1Count::LastStart() {
+  std::sort(runs_.begin(), runs_.end());
+  double start = 0;
+  for (size_t r = 0; r < runs_.size(); ++r) {
+    const Run& run = runs_[r];
+    start = r == 0 ? run.arrival_us : std::max(run.arrival_us, start + run.spacing_us);
+    start += static_cast<double>(run.packets - 1) * run.spacing_us;
+  }
+  return start;
+}
+
+template <class Shape>
+double Type1Count::Aggregate(const Shape& shape, const Phase& phase) {
+  us_[0] = us_[shape.count] = 0;  // a leaf that stands alone
+  for (uint64_t i = shape.count; i-- > 0;) {
+    const uint32_t rank = shape.RankOf(i);
+    runs_.clear();
+    AddLeaves(phase, rank, shape.Leaves(i));
+    shape.Inner(i, [&](uint32_t child, uint64_t number) {
+      const uint32_t ring = RingOf(rank, child);
+      runs_.push_back({us_[number] + phase.edge_us[ring], phase.spacing_us[ring], 1, child});
+    });
+    us_[i] = LastStart() + phase.node_us;
+  }
+  return us_[0];
+}
+
+// Sends to a range of leaves, the first copy at `start`, which is left where the next one may go.
+void Type1Count::SendToLeaves(const Phase& phase, uint32_t rank, Range leaves, double& start,
+                              double& last) const {
+  if (leaves.first >= leaves.second) return;
+  const uint32_t near = hosts_are_shared_ ? CountWithin(host_, host_.group[rank], leaves) : 0;
+  start += (leaves.second - leaves.first - near) * phase.spacing_us[0] +
+           near * phase.spacing_us[same_host_];
+  double next = start;
+  for (uint32_t leaf = leaves.second; leaf-- > leaves.first;) {
+    const uint32_t ring = RingOf(rank, leaf);
+    next -= phase.spacing_us[ring];
+    last = std::max(last, next + phase.edge_us[ring]);
+    if (next + phase.farthest_us <= last) return;
+  }
+}
+
+template <class Shape>
+double Type1Count::Distribute(const Shape& shape, const Phase& phase) {
+  us_[0] = us_[shape.count] = 0;
+  double last = 0;
+  for (uint64_t i = 0; i < shape.count; ++i) {
+    const uint32_t rank = shape.RankOf(i);
+    double start = us_[i];
+    if (Shape::kLeavesFirst) SendToLeaves(phase, rank, shape.Leaves(i), start, last);
+    shape.Inner(i, [&](uint32_t child, uint64_t number) {
+      const uint32_t ring = RingOf(rank, child);
+      us_[number] = start + phase.edge_us[ring];
+      last = std::max(last, us_[number]);
+      start += phase.spacing_us[ring];
+    });
+    if (!Shape::kLeavesFirst) SendToLeaves(phase, rank, shape.Leaves(i), start, last);
+  }
+  return last;
+}
+
+template <class Shape>
+double Type1Count::Total(const Shape& shape, double cutoff) {
+  double mean = 0;
+  for (const Size& size : sizes_) {
+    const double so_far = profile_.init_us + Aggregate(shape, size.up);
+    if (mean + size.weight * so_far > cutoff) return mean + size.weight * so_far;
+    mean += size.weight * (so_far + Distribute(shape, size.down));
+  }
+  return mean;
+}
+
+double Type1Count::Kary(uint32_t width, double cutoff) {
+  return Total(Make<KaryShape>(width, request_.members.size()), cutoff);
+}
+
+double Type1Count::Knomial(uint32_t width, double cutoff) {
+  return Total(Make<KnomialShape>(width, request_.members.size()), cutoff);
+}
+
+}  // namespace coppice

@@ -1,0 +1,112 @@
+// The time of k-ary and k-nomial trees, counted: packets that arrive together are one product, so
+// that a tree of P ranks takes as many steps as it has inner nodes, about P / k.
+//
+//   v's packets    2 leaves nearby   inner child   5 leaves far away     runs (arrival, packets)
+//   v works        ##                    #         #####
+//
+//   start(run) = max(arrival, start of the packet before + s), its last packet (packets - 1) * s on
+//
+// Both trees have inner nodes 0 .. (P - 2) / k, in steps of 1 (k-ary) or k (k-nomial), and the
+// leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
+// Leaves have nothing to wait for, so those in one ring around v (distance_rings.h) arrive
+// together; how many they are is two binary searches in the ranks of v's group. Ranks on v's own
+// host are looked at one by one. Downwards only the last leaf to receive matters: they are looked
+// at from the last copy on, until even the farthest rank could not be later.
+//
+// The recurrence is that of tree_metrics.h, each edge at its least: shortest distance, no load, the
+// fastest of the members' ports. So the result is a lower bound but for rounding (less than 1e-9 of
+// it), and the time itself where is_exact().
+#ifndef COPPICE_DAEMON_TREE_TYPE1_COUNT_H_
+#define COPPICE_DAEMON_TREE_TYPE1_COUNT_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/collective.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/distance_rings.h"
+#include "daemon/tree/member_places.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+
+// Not thread-safe. The arguments must outlive it. Allocates once, whatever it is asked.
+class Type1Count {
+ public:
+  // Every member is on a switch. `even_routes`: hops say everything about a route between switches,
+  // whose links are all of `between_gbps` (0 = unknown).
+  Type1Count(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
+             const MemberPlaces& places, bool even_routes, double between_gbps);
+
+  // True: a result that does not exceed its cutoff is the tree's predicted total.
+  bool is_exact() const { return is_exact_; }
+
+  // At most total_us of the tree; one that exceeds `cutoff` may be less than it could be. width
+  // >= 2. O(P / k * (rings * log P) * sizes).
+  double Kary(uint32_t width, double cutoff);
+  double Knomial(uint32_t width, double cutoff);
+
+ private:
+  struct Run {  // packets that arrive together
+    double arrival_us;
+    double spacing_us;  // from the start of the packet before each
+    uint32_t packets;
+    uint32_t first_rank;
+    bool operator<(const Run& other) const {
+      return arrival_us != other.arrival_us ? arrival_us < other.arrival_us
+                                            : first_rank < other.first_rank;
+    }
+  };
+  struct Phase {                              // one direction of one size
+    double node_us = 0;                       // a node's own time for a packet
+    std::vector<double> edge_us, spacing_us;  // [ring] from done to arrival; between packets
+    double farthest_us = 0;                   // greatest of edge_us
+  };
+  struct Size {
+    double weight = 0;
+    Phase up, down;
+  };
+  using Range = std::pair<uint32_t, uint32_t>;  // of ranks, end excluded
+
+  void FindHosts(const Snapshot& snapshot);
+  bool FindRates(const Snapshot& snapshot);
+  bool OnOneHost(uint32_t a, uint32_t b) const {
+    return hosts_are_shared_ && host_.group[a] == host_.group[b];
+  }
+  // The ring of two ranks; `same_host_` for those of one host.
+  uint32_t RingOf(uint32_t a, uint32_t b) const {
+    return OnOneHost(a, b) ? same_host_ : rings_.RingOf(a, b);
+  }
+  Phase PhaseOf(uint64_t bytes, double node_us, double send_us) const;
+  void AddLeaves(const Phase& phase, uint32_t rank, Range leaves);
+  double LastStart();
+  void SendToLeaves(const Phase& phase, uint32_t rank, Range leaves, double& start,
+                    double& last) const;
+  template <class Shape>
+  double Total(const Shape& shape, double cutoff);
+  template <class Shape>
+  double Aggregate(const Shape& shape, const Phase& phase);
+  template <class Shape>
+  double Distribute(const Shape& shape, const Phase& phase);
+
+  const CostProfile& profile_;
+  const TreeRequest& request_;
+  const DistanceRings rings_;
+  const uint32_t same_host_;  // the ring after rings_'
+  bool hosts_are_shared_ = false;
+  DistanceRings::Level host_;       // if they are
+  double port_gbps_ = 0;            // of the fastest member; 0 = without limit
+  std::vector<double> route_gbps_;  // [ring] slowest link of a route
+  bool is_exact_ = false;
+  std::vector<Size> sizes_;
+
+  std::vector<double> us_;         // [inner node] done upwards, received downwards
+  std::vector<Run> runs_;          // of the node at hand
+  std::vector<uint32_t> packets_;  // [ring]
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TYPE1_COUNT_H_
