@@ -2,6 +2,7 @@
 // evaluation where their assumptions hold.
 #include "daemon/tree/closed_form.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -132,6 +133,66 @@ TEST(ClosedForm, TableTurnsFromTypeIIToTypeI) {
   EXPECT_EQ(StaticTypeTable(Paper(), 1).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(StaticTypeTable(Paper(), 0).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(StaticTypeTable(Paper(), 2).ok());
+}
+
+// Computed from formulas (1) to (9) by a program that shares nothing with this one.
+TEST(ClosedForm, TableHoldsTheFormulasFigures) {
+  struct Row {
+    Operation operation;
+    uint64_t bytes;
+    TreeType type;
+    WidthInterval widths;
+    double type_i_us, type_ii_us;
+  };
+  const Row kRows[] = {
+      {Operation::kBarrier, 0, TreeType::kTypeII, {24, 41, 64}, 5.140407, 2.381019},
+      {Operation::kBcast, 8, TreeType::kTypeII, {24, 41, 64}, 5.141483, 2.382299},
+      {Operation::kBcast, 1024, TreeType::kTypeII, {11, 15, 21}, 8.525061, 6.161626},
+      {Operation::kBcast, 4096, TreeType::kTypeI, {6, 8, 9}, 15.80736, 17.774974},
+      {Operation::kReduce, 8, TreeType::kTypeII, {24, 40, 64}, 5.196192, 2.418503},
+      {Operation::kReduce, 256, TreeType::kTypeII, {15, 23, 35}, 6.584086, 3.580503},
+      {Operation::kReduce, 4096, TreeType::kTypeI, {6, 7, 8}, 17.872311, 21.572759},
+      {Operation::kReduce, 4194304, TreeType::kTypeI, {3, 3, 3}, 9063.444513, 19654.722784},
+      {Operation::kAllreduce, 8, TreeType::kTypeII, {24, 40, 64}, 5.197274, 2.419783},
+      {Operation::kAllreduce, 1024, TreeType::kTypeII, {8, 10, 12}, 11.777305, 10.959561},
+      {Operation::kAllreduce, 4096, TreeType::kTypeI, {5, 6, 6}, 25.691421, 36.966714},
+      {Operation::kAllreduce, 1048576, TreeType::kTypeI, {4, 4, 4}, 4162.62096, 8879.398736},
+  };
+  const auto table = StaticTypeTable(Paper(), 512);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->size(), 31U);
+  for (const Row& row : kRows) {
+    const auto at = std::find_if(table->begin(), table->end(), [&](const TypeChoice& choice) {
+      return choice.operation == row.operation && choice.max_bytes == row.bytes;
+    });
+    SCOPED_TRACE(testing::Message() << ToString(row.operation) << " " << row.bytes);
+    ASSERT_NE(at, table->end());
+    EXPECT_EQ(at->type, row.type);
+    EXPECT_EQ(at->widths.min, row.widths.min);
+    EXPECT_EQ(at->widths.best, row.widths.best);
+    EXPECT_EQ(at->widths.max, row.widths.max);
+    EXPECT_NEAR(at->type_i_us, row.type_i_us, 1e-6 * row.type_i_us);
+    EXPECT_NEAR(at->type_ii_us, row.type_ii_us, 1e-6 * row.type_ii_us);
+  }
+}
+
+// (10) and (11): what type II saves falls with the size, and with the members once they are many,
+// as its levels are a fixed number and ever wider.
+TEST(ClosedForm, TypeIISavesLessForLongMessagesAndManyMembers) {
+  const CostProfile paper = Paper();
+  const auto saved = [&](uint32_t members, uint64_t bytes) {
+    const Payload payload = PayloadOf(Operation::kAllreduce, bytes);
+    return TypeIUs(paper, members, 32, payload) - TypeIIUs(paper, members, payload);
+  };
+  for (uint64_t bytes = 256; bytes < 1 << 22; bytes *= 2) {
+    EXPECT_GT(saved(512, bytes), saved(4096, bytes)) << bytes;
+    EXPECT_GT(saved(4096, bytes), saved(32768, bytes)) << bytes;
+  }
+  for (uint64_t bytes = 8; bytes < 1 << 22; bytes *= 2) {
+    EXPECT_GT(saved(1 << 14, bytes), saved(1 << 14, 2 * bytes)) << bytes;
+  }
+  EXPECT_GT(saved(512, 8), 0);
+  EXPECT_LT(saved(1 << 20, 1024), 0);
 }
 
 }  // namespace
