@@ -7,8 +7,8 @@
 //     | / \ |        | / \ |        round 1: {0 1 2 3} {4 5 6 7}
 //     2 --- 3 ------ 4 ... 7        round 2, on the groups as vertices: rows -> planes of a HyperX
 //
-// Links that share few neighbours, those between groups, are left out beforehand, and whom a missing
-// cable kept out of its group joins it afterwards: a group may lack a few cables.
+// Links that share few neighbours, those between groups, are left out beforehand, and whom a
+// missing cable kept out of its group joins it afterwards: a group may lack a few cables.
 //
 // A round counts only if half of a component's vertices find a group of three or more; else the
 // component has no such structure on that level, and keeps what earlier rounds found. A round that

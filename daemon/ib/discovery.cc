@@ -44,6 +44,12 @@ absl::StatusOr<SubnetRecord> Discovery::Read(const SweepOptions& options) {
         absl::StrCat("the local port's link is down; check the cable of port ",
                      subnet_.nodes[0].info.local_port.value()));
   }
+  // Nothing was seen: publishing an empty fabric would throw a good one away.
+  if (subnet_.nodes.size() == 1 && !subnet_.unanswered.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        "the node at the other end of the local port ", subnet_.nodes[0].info.local_port.value(),
+        " does not answer: ", subnet_.unanswered.front().what));
+  }
   return std::move(subnet_);
 }
 

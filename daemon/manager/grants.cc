@@ -60,7 +60,7 @@ std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerpr
       } else if (job->trees.size() + job->trees_in_flight >= options_->max_trees_per_job) {
         answer = absl::ResourceExhaustedError(absl::StrCat(
             "job ", args.job.value(), " holds ", job->trees.size() + job->trees_in_flight,
-            " trees, the daemon's max_trees_per_job is ", options_->max_trees_per_job,
+            " trees, the daemon's limits.trees_per_job is ", options_->max_trees_per_job,
             "; release some first"));
       } else {
         job->tree_requests.Begin(args.request_id, fingerprint);

@@ -22,8 +22,8 @@ uint64_t FingerprintOf(const RegisterJobArgs& args) {
 }
 
 absl::Status TooManyRanks(size_t ranks, uint32_t limit) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("endpoints: ", ranks, " ranks are over the daemon's max_job_ranks of ", limit));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "endpoints: ", ranks, " ranks are over the daemon's limits.job_ranks of ", limit));
 }
 
 // By host name, then port: hosts are sorted, and so are the ports of each.

@@ -38,7 +38,9 @@ std::vector<TreeId> TreesWithLostLinks(absl::Span<const std::shared_ptr<const Tr
 
 std::string LostLinksMessage(absl::Span<const TreeId> trees) {
   std::string message = absl::StrCat(
-      trees.size(), " granted trees cross links that are gone, and keep their entries: ");
+      trees.size(), trees.size() == 1
+                        ? " granted tree crosses links that are gone, and keeps its entries: "
+                        : " granted trees cross links that are gone, and keep their entries: ");
   for (size_t i = 0; i < trees.size() && i < kMostNamed; ++i) {
     absl::StrAppend(&message, i > 0 ? ", " : "", trees[i].value());
   }

@@ -102,7 +102,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
       view->unanswered.empty() ? "info" : "warning", "sweep.done",
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),
                    " switches, ", fabric->endpoint_count(), " endpoints, ", fabric->link_count(),
-                   " links; ", view->unanswered.size(), " nodes did not answer"));
+                   " links; unanswered requests: ", view->unanswered.size()));
   AnnounceLostLinks(old, *view);
   return View(std::move(view));
 }

@@ -168,6 +168,13 @@ TEST_F(DiscoveryTest, ASilentSwitchHidesWhatIsBehindIt) {
   EXPECT_EQ(result->unanswered[0].neighbour_port, PortNum(5));
 }
 
+TEST_F(DiscoveryTest, ASilentNeighbourIsUnavailableRatherThanAnEmptyFabric) {
+  subnet_.on_reply = [](int node, int, Mad&) { return node == 1 ? 0 : 1; };
+  const absl::Status status = Sweep(subnet_).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "other end of the local port 1")) << status;
+}
+
 TEST_F(DiscoveryTest, ATableBlockThatIsMissingLeavesItsLidsWithoutRoute) {
   subnet_.node(2).table.assign(200, 5);
   subnet_.on_reply = [](int node, int, Mad& reply) {

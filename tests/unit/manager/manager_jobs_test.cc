@@ -65,8 +65,8 @@ TEST_F(ManagerJobsTest, RefusesBadRequestsAndNamesTheFault) {
   ManagerOptions options = Options();
   options.max_job_ranks = 15;
   Boot(options);
-  refuse([](Args&) {}, kBad, "max_job_ranks");
-  refuse(named(std::vector<std::string>(16, "n1")), kBad, "max_job_ranks");
+  refuse([](Args&) {}, kBad, "limits.job_ranks");
+  refuse(named(std::vector<std::string>(16, "n1")), kBad, "limits.job_ranks");
   EXPECT_EQ(0u, manager_->Counts().active_jobs);
 }
 

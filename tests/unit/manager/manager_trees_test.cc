@@ -212,7 +212,7 @@ TEST_F(ManagerTreesTest, TheTreesOfOneJobAreLimited) {
   ASSERT_TRUE(first.ok() && Create(args).ok());
   const absl::Status status = Create(args).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("max_trees_per_job"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("limits.trees_per_job"));
   ASSERT_TRUE(Release(first->record->id).ok());
   EXPECT_TRUE(Create(args).ok());
 }
