@@ -40,24 +40,34 @@ struct LeafClasses {
   }
 };
 
-std::vector<SwitchIndex> NearestByRows(const SwitchDistances& distances,
-                                       const LeafClasses& members) {
-  const TwinClasses& twins = distances.classes();
-  std::vector<uint8_t> most(twins.class_count(), 0);
+// Hops from every class to the farthest leaf switch, twins apart.
+std::vector<uint8_t> MostHops(const SwitchDistances& distances, const LeafClasses& members) {
+  std::vector<uint8_t> most(distances.classes().class_count(), 0);
   for (const uint32_t target : members.classes) {
     const uint8_t* const row = distances.ClassRowTo(target).data();
     for (size_t c = 0; c < most.size(); ++c) most[c] = std::max(most[c], row[c]);
   }
+  return most;
+}
+
+std::vector<uint8_t> FarthestByRows(const SwitchDistances& distances, const LeafClasses& members) {
+  const std::vector<uint8_t> most = MostHops(distances, members);
+  std::vector<uint8_t> farthest(distances.fabric().switch_count());
+  for (uint32_t s = 0; s < farthest.size(); ++s) {
+    const uint32_t c = distances.classes().class_of(SwitchIndex(s));
+    farthest[s] = members.HasTwin(c, SwitchIndex(s)) ? std::max<uint8_t>(most[c], 2) : most[c];
+  }
+  return farthest;
+}
+
+std::vector<SwitchIndex> NearestByRows(const SwitchDistances& distances,
+                                       const LeafClasses& members) {
+  const std::vector<uint8_t> farthest = FarthestByRows(distances, members);
+  const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
   std::vector<SwitchIndex> nearest;
-  uint8_t least = SwitchDistances::kUnreachable;
-  for (uint32_t i = 0; i < distances.fabric().switch_count(); ++i) {
-    const SwitchIndex s(i);
-    const uint32_t c = twins.class_of(s);
-    const uint8_t farthest = members.HasTwin(c, s) ? std::max<uint8_t>(most[c], 2) : most[c];
-    if (farthest == SwitchDistances::kUnreachable || farthest > least) continue;
-    if (farthest < least) nearest.clear();
-    least = farthest;
-    nearest.push_back(s);
+  if (least == SwitchDistances::kUnreachable) return nearest;
+  for (uint32_t s = 0; s < farthest.size(); ++s) {
+    if (farthest[s] == least) nearest.emplace_back(s);
   }
   return nearest;
 }
@@ -150,6 +160,12 @@ std::vector<SwitchIndex> NearestSwitches(const Snapshot& snapshot,
   std::vector<SwitchIndex> nearest = search.Full();
   while (nearest.empty() && search.Advance()) nearest = search.Full();
   return nearest;
+}
+
+std::vector<uint8_t> FarthestHops(const Snapshot& snapshot,
+                                  absl::Span<const SwitchIndex> leaf_switches) {
+  const SwitchDistances& distances = snapshot.routes->distances();
+  return FarthestByRows(distances, LeafClasses(distances.classes(), leaf_switches));
 }
 
 void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,

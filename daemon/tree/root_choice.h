@@ -21,6 +21,12 @@ namespace coppice {
 std::vector<SwitchIndex> NearestSwitches(const Snapshot& snapshot,
                                          absl::Span<const SwitchIndex> leaf_switches);
 
+// [switch] hops to the farthest of `leaf_switches`, SwitchDistances::kUnreachable if one is out of
+// reach. From cached distance rows: O(leaf classes * classes) bytes, for callers who ask for many
+// communicators on the same leaf switches.
+std::vector<uint8_t> FarthestHops(const Snapshot& snapshot,
+                                  absl::Span<const SwitchIndex> leaf_switches);
+
 // Puts the least loaded first (mean utilisation of the channels that leave and enter the switch),
 // then the one with most free entries, then the lowest GUID. O(channels of the roots).
 void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
