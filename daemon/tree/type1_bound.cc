@@ -66,7 +66,7 @@ void Type1Bound::FindPlaces(const MemberPlaces& places) {
     hosts.push_back(place.host);
     places_.push_back(place);
   }
-  std::sort(hosts.begin(), hosts.end());
+  if (!std::is_sorted(hosts.begin(), hosts.end())) std::sort(hosts.begin(), hosts.end());
   hosts_are_shared_ = std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 

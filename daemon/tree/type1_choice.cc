@@ -90,7 +90,9 @@ class Type1Search {
 
   void AdmitAll(TreeBuilder builder) {
     const size_t before = candidates_.size();
-    for (uint64_t width = widths_.min; width <= widths_.max; ++width) {
+    const bool only_best = TriesOnlyBest(builder);
+    const uint64_t last = only_best ? widths_.best : widths_.max;
+    for (uint64_t width = only_best ? widths_.best : widths_.min; width <= last; ++width) {
       Admit(builder, static_cast<uint32_t>(width));
     }
     if (candidates_.size() > before) return;
@@ -104,6 +106,11 @@ class Type1Search {
     if (candidates_.size() == before) {
       Refuse(builder, width, Build(builder, width).status());
     }
+  }
+
+  bool TriesOnlyBest(TreeBuilder builder) const {
+    return builder == TreeBuilder::kHierarchical &&
+           request_.members.size() > kMostRanksForAllHierarchical;
   }
 
   void Admit(TreeBuilder builder, uint32_t width) {
@@ -275,10 +282,6 @@ class Type1Search {
     std::stable_sort(others.begin(), others.end(), [](const Candidate* a, const Candidate* b) {
       return a->least_us < b->least_us;
     });
-    const std::string widths =
-        widths_.min == widths_.max
-            ? ""
-            : absl::StrCat("; widths ", widths_.min, " to ", widths_.max, " were considered");
     for (const Candidate* other : others) {
       Alternative alternative = {TreeType::kTypeI, other->builder, other->width, std::nullopt, ""};
       if (other->is_known) {
@@ -287,10 +290,18 @@ class Type1Search {
       } else {
         alternative.why_not = absl::StrFormat("takes at least %.2f us", other->least_us);
       }
-      alternative.why_not += widths;
+      alternative.why_not += WidthsTried(other->builder);
       best_->alternatives.push_back(std::move(alternative));
     }
     best_->alternatives.insert(best_->alternatives.end(), refused_.begin(), refused_.end());
+  }
+
+  std::string WidthsTried(TreeBuilder builder) const {
+    if (widths_.min == widths_.max) return "";
+    const std::string widths = absl::StrCat("; widths ", widths_.min, " to ", widths_.max);
+    if (!TriesOnlyBest(builder)) return absl::StrCat(widths, " were considered");
+    return absl::StrCat(widths, " are admissible, of which the closed form's best was tried: the ",
+                        "communicator has more than ", kMostRanksForAllHierarchical, " members");
   }
 
   const Snapshot& snapshot_;

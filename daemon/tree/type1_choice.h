@@ -19,10 +19,16 @@ struct Type1Result {
   std::vector<Alternative> alternatives;  // the other candidates, best first
 };
 
+// Communicators above this have hierarchical trees compared at the closed form's k* only: those
+// have to be arranged before they can be judged, which for 19 widths of 40,960 members was nine
+// tenths of a plan. k-ary and k-nomial trees are compared at every width, whatever the members.
+inline constexpr size_t kMostRanksForAllHierarchical = 16384;
+
 // The least predicted time over every builder and every admissible width of WidthCandidates();
 // times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, the lower
-// width. So never worse than any builder at any width of the interval. A builder that no width of
-// the interval suits takes the first that does, halving.
+// width. So never worse than any builder at any width of the interval, but for hierarchical trees
+// above the limit. A builder that no width of the interval suits takes the first that does,
+// halving.
 // Alternatives: the best other tree of each builder, with its total_us, or, where only a bound was
 // needed to exclude it, "takes at least X us".
 //
