@@ -11,6 +11,7 @@
 #include "daemon/tree/batch.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -106,24 +107,59 @@ BatchPlan MakePlan(const Fabric& fabric, absl::Span<const SwitchCapacity> capaci
   return plan;
 }
 
+// The first round and chains of moves for those whom it left out, with roots as `reach` says.
+class Attempt {
+ public:
+  Attempt(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
+          const BatchShapes& shapes, const BatchOptions& options, const BatchProgress& progress)
+      : shapes_(shapes),
+        state_(snapshot, capacity, shapes.shape_of.size(), options.packets_at_full_load),
+        offers_(snapshot, state_, options) {
+    PlaceAll(shapes, options.reach, progress, offers_, state_);
+    offers_.StartCounting();
+    BatchRepair repair(shapes, options.reach, state_, offers_);
+    repair.AdmitMore();
+    repair.Trade();
+  }
+
+  void Improve(RootReach reach) {
+    offers_.StartCounting();
+    BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
+    BalanceLinks(shapes_, state_, offers_);
+  }
+
+  BatchState& state() { return state_; }
+
+ private:
+  const BatchShapes& shapes_;
+  BatchState state_;
+  BatchOffers offers_;
+};
+
+uint32_t PlannableCount(const BatchShapes& shapes) {
+  return static_cast<uint32_t>(
+      std::count(shapes.trouble.begin(), shapes.trouble.end(), std::string()));
+}
+
 }  // namespace
 
+// Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
+// nothing for the others. Where that happens everybody is planned for fewest entries first, and
+// comes nearer afterwards as far as entries allow.
 absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
                                     absl::Span<const SwitchCapacity> capacity,
                                     absl::Span<const BatchCommunicator> communicators,
                                     const BatchOptions& options, const BatchProgress& progress) {
   ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
-  BatchState state(snapshot, capacity, communicators.size(), options.packets_at_full_load);
-  BatchOffers offers(snapshot, state, options);
-  PlaceAll(shapes, options.reach, progress, offers, state);
-  const bool may_go_farther = options.reach != RootReach::kNearest;
-  offers.StartCounting();
-  BatchRepair repair(shapes, state, offers);
-  repair.AdmitMore(may_go_farther);
-  repair.Trade();
-  repair.SaveEntries(may_go_farther);
-  BalanceLinks(shapes, state, offers);
-  return MakePlan(*snapshot.fabric, capacity, shapes, state);
+  auto best = std::make_unique<Attempt>(snapshot, capacity, shapes, options, progress);
+  if (options.reach == RootReach::kToAdmit && best->state().placed() < PlannableCount(shapes)) {
+    BatchOptions any_root = options;
+    any_root.reach = RootReach::kAny;
+    auto other = std::make_unique<Attempt>(snapshot, capacity, shapes, any_root, nullptr);
+    if (other->state().placed() > best->state().placed()) best = std::move(other);
+  }
+  best->Improve(options.reach);
+  return MakePlan(*snapshot.fabric, capacity, shapes, best->state());
 }
 
 }  // namespace coppice

@@ -14,6 +14,15 @@ namespace {
 // Trees that may fail before a distance is given up, times the roots that are compared.
 constexpr uint32_t kMostFailures = 4;
 
+// Fewer entries, then fewer packets on the busiest link of the tree.
+bool IsLighter(const BatchTree& a, const BatchTree& b) {
+  const auto key = [](const BatchTree& tree) {
+    return std::make_pair(tree.serving.size(),
+                          *std::max_element(tree.packets.begin(), tree.packets.end()));
+  };
+  return key(a) < key(b);
+}
+
 }  // namespace
 
 bool BatchOffer::BeatenBy(const BatchOffer& other) const {
@@ -72,9 +81,8 @@ std::optional<BatchTree> BatchOffers::TreeTo(const BatchShape& shape, SwitchInde
     }
     tree.extra_hops = hops - shape.nearest_hops;
     const bool works = builder_.ChooseServers(degrees, tree);
-    if (works && (!best || tree.serving.size() < best->serving.size())) best = std::move(tree);
+    if (works && (!best || IsLighter(tree, *best))) best = std::move(tree);
     if (alone || !builder_.had_choice()) break;
-    if (best && best->serving.size() == shape.fewest) break;
   }
   return best;
 }

@@ -25,8 +25,10 @@ constexpr uint32_t kMostPasses = 4;
 
 }  // namespace
 
-BatchRepair::BatchRepair(const BatchShapes& shapes, BatchState& state, BatchOffers& offers)
+BatchRepair::BatchRepair(const BatchShapes& shapes, RootReach reach, BatchState& state,
+                         BatchOffers& offers)
     : shapes_(shapes),
+      reach_(reach),
       state_(state),
       offers_(offers),
       open_degrees_(state.limits().begin(), state.limits().end()),
@@ -120,10 +122,10 @@ bool BatchRepair::FreeOne(SwitchIndex s, uint32_t depth) {
   return false;
 }
 
-void BatchRepair::AdmitMore(bool may_go_farther) {
+void BatchRepair::AdmitMore() {
   for (const bool farther : {false, true}) {
-    if (farther && !may_go_farther) return;
-    may_go_farther_ = farther;
+    if (farther && reach_ == RootReach::kNearest) return;
+    may_go_farther_ = farther || reach_ == RootReach::kAny;
     UnblockAll();
     for (uint32_t c = 0; c < state_.size(); ++c) {
       if (state_.tree(c) || shapes_.shape_of[c] == BatchShapes::kNone) continue;
@@ -166,15 +168,20 @@ void BatchRepair::Trade() {
 bool BatchRepair::MaySave(uint32_t communicator) {
   const BatchShape& shape = ShapeOf(communicator);
   const BatchTree& tree = *state_.tree(communicator);
-  if (tree.extra_hops == 0 && tree.serving.size() <= shape.fewest) return false;
+  if (tree.serving.size() <= shape.fewest && (tree.extra_hops == 0 || reach_ == RootReach::kAny)) {
+    return false;
+  }
   std::optional<uint32_t>& least = least_alone_[shapes_.shape_of[communicator]];
   if (!least) least = offers_.LeastAlone(shape, kRootsAlone).value_or(0);
-  return *least > 0 && (tree.extra_hops > 0 || tree.serving.size() > *least);
+  const bool comes_nearer = tree.extra_hops > 0 && reach_ != RootReach::kAny;
+  return *least > 0 && (comes_nearer || tree.serving.size() > *least);
 }
 
-// True if the batch is better off: fewer farther roots, then fewer entries.
+// True if the batch is better off: fewer farther roots where these count, then fewer entries.
 bool BatchRepair::SaveOn(uint32_t communicator) {
-  const auto cost = [&] { return std::make_tuple(state_.farther(), state_.entries()); };
+  const auto cost = [&] {
+    return std::make_tuple(reach_ == RootReach::kAny ? 0 : state_.farther(), state_.entries());
+  };
   const auto before = cost();
   state_.ForgetJournal();
   state_.Replace(communicator, std::nullopt);
@@ -194,8 +201,8 @@ bool BatchRepair::SaveOn(uint32_t communicator) {
   return false;
 }
 
-void BatchRepair::SaveEntries(bool may_go_farther) {
-  may_go_farther_ = may_go_farther;
+void BatchRepair::SaveEntries() {
+  may_go_farther_ = reach_ != RootReach::kNearest;
   bool changed = true;
   for (uint32_t pass = 0; changed && pass < kMostPasses; ++pass) {
     changed = false;

@@ -16,18 +16,18 @@ namespace coppice {
 class BatchRepair final {
  public:
   // All must outlive this.
-  BatchRepair(const BatchShapes& shapes, BatchState& state, BatchOffers& offers);
+  BatchRepair(const BatchShapes& shapes, RootReach reach, BatchState& state, BatchOffers& offers);
 
-  // Admits as many more as it can: first over nearest roots alone, then, if `may_go_farther`, over
-  // all. Nobody who is placed ends up without a tree.
-  void AdmitMore(bool may_go_farther);
+  // Admits as many more as it can: first over nearest roots alone, then over what `reach` allows.
+  // Nobody who is placed ends up without a tree.
+  void AdmitMore();
 
   // Gives up one communicator where two others fit in its place.
   void Trade();
 
   // Trees with fewer entries or nearer roots, also by moving others away, as long as all together
   // take fewer.
-  void SaveEntries(bool may_go_farther);
+  void SaveEntries();
 
  private:
   bool Settle(uint32_t communicator, uint32_t depth);
@@ -44,6 +44,7 @@ class BatchRepair final {
   }
 
   const BatchShapes& shapes_;
+  const RootReach reach_;
   BatchState& state_;
   BatchOffers& offers_;
   bool may_go_farther_ = false;

@@ -30,7 +30,7 @@ class ShapeFinder {
       leaf_of_.push_back(leaf ? leaf->value() : kNoSwitch);
     }
     for (const SwitchCapacity& c : capacity) {
-      if (c.entries_total > 0) degrees_.push_back(c.degree_limit);
+      if (c.entries_free > 0) degrees_.push_back(c.degree_limit);
     }
     std::sort(degrees_.begin(), degrees_.end(), std::greater<>());
   }
@@ -136,7 +136,7 @@ class ShapeFinder {
   std::vector<uint32_t> leaf_of_;    // [endpoint]
   std::vector<uint32_t> count_;      // [switch] ranks of the communicator at hand
   std::vector<SwitchIndex> leaves_;  // where count_ is not 0
-  std::vector<uint32_t> degrees_;    // of all switches that can aggregate, largest first
+  std::vector<uint32_t> degrees_;    // of all switches with a free entry, largest first
   absl::flat_hash_map<size_t, std::vector<uint32_t>> by_hash_;
   BatchShapes shapes_;
 };

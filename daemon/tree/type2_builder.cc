@@ -13,6 +13,7 @@
 #include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/physical_tree.h"
 #include "daemon/tree/root_choice.h"
+#include "daemon/tree/type2_ranks.h"
 
 namespace coppice {
 namespace {
@@ -29,7 +30,6 @@ struct Candidate {
   bool has_weaker = false;  // some switch that could help has no entry or a lower limit than others
 
   size_t switch_count() const { return members_on.size(); }
-  ReductionProblem whole() const { return {physical.parents, members, degrees, {}}; }
   ReductionProblem switches(absl::Span<const uint32_t> switch_degrees,
                             absl::Span<const uint32_t> preference) const {
     return {absl::MakeConstSpan(physical.parents).first(switch_count()), members_on,
@@ -77,7 +77,7 @@ class Type2Search {
 
   void TakeSingle() {
     Tree tree;
-    tree.tree = EmptyTree();
+    tree.tree = RanksOnly(fabric_, request_.members);
     tree.tree.parents = {AggregationTree::kNoParent};
     tree.edges.resize(1);
     tree.physical.root = tree.tree.vertices[0];
@@ -95,16 +95,6 @@ class Type2Search {
     std::vector<SwitchIndex> roots = NearestSwitches(snapshot_, places_.leaf_switches);
     SortRoots(snapshot_, capacity_, roots);
     return roots;
-  }
-
-  AggregationTree EmptyTree() const {
-    AggregationTree tree;
-    tree.type = TreeType::kTypeII;
-    tree.builder = TreeBuilder::kMinimumCost;
-    tree.rank_count = static_cast<uint32_t>(request_.members.size());
-    tree.vertices.reserve(request_.members.size() + 16);
-    for (const EndpointIndex e : request_.members) tree.vertices.push_back(fabric_.Vertex(e));
-    return tree;
   }
 
   Candidate MakeCandidate(PhysicalTree physical) const {
@@ -172,7 +162,8 @@ class Type2Search {
   void Offer(const Candidate& candidate, absl::Span<const uint32_t> serving) {
     if (result_.best && serving.size() > result_.best->tree.serving_switch_count()) return;
     Tree offer;
-    offer.tree = Hang(candidate, serving);
+    offer.tree = HangRanks(fabric_, request_.members, places_, candidate.physical,
+                           candidate.members, candidate.degrees, serving);
     absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot_, profile_, offer.tree);
     if (!edges.ok()) {
       route_trouble_ = std::string(edges.status().message());
@@ -188,33 +179,6 @@ class Type2Search {
     offer.physical = candidate.physical;
     NoteWhatMadeItDearer(candidate, serving.size());
     result_.best = std::move(offer);
-  }
-
-  // Numbers the nodes: ranks, then serving switches by index.
-  AggregationTree Hang(const Candidate& candidate, absl::Span<const uint32_t> serving) const {
-    const ReductionTree hung = HangItems(candidate.whole(), serving);
-    AggregationTree tree = EmptyTree();
-    std::vector<uint32_t> order(serving.begin(), serving.end());
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return candidate.physical.vertices[a] < candidate.physical.vertices[b];
-    });
-    std::vector<int32_t> node(candidate.degrees.size(), AggregationTree::kNoParent);
-    for (const uint32_t v : order) {
-      node[v] = static_cast<int32_t>(tree.vertices.size());
-      tree.vertices.push_back(candidate.physical.vertices[v]);
-    }
-    const auto node_of = [&](int32_t vertex) {
-      return vertex < 0 ? AggregationTree::kNoParent : node[static_cast<size_t>(vertex)];
-    };
-    const size_t first = candidate.degrees.size() - places_.endpoints.size();
-    std::vector<uint32_t> next(hung.first_member.begin() + static_cast<int64_t>(first),
-                               hung.first_member.end());
-    tree.parents.reserve(tree.vertices.size());
-    for (uint32_t rank = 0; rank < tree.rank_count; ++rank) {
-      tree.parents.push_back(node_of(hung.member_parents[next[places_.endpoint_of_rank[rank]]++]));
-    }
-    for (const uint32_t v : order) tree.parents.push_back(node_of(hung.serving_parents[v]));
-    return tree;
   }
 
   // The fewest serving switches of this physical tree if entries were free wherever there are any.
