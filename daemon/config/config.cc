@@ -106,16 +106,17 @@ Config DefaultConfig() {
 absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view origin,
                                    absl::string_view directory) {
   RETURN_IF_ERROR(CheckAsciiInToml(text, origin));
-  const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
+  Config config = DefaultConfig();
+  // The library reports by exception; it must not leave this function.
+  try {
+    const toml::table document = toml::parse(std::string_view(text.data(), text.size()));
+    RETURN_IF_ERROR(ReadAll(document, origin, directory, config));
+  } catch (const toml::parse_error& error) {
     const std::string_view what = error.description();
     return absl::InvalidArgumentError(
         absl::StrCat(origin, ":", error.source().begin.line,
                      ": not TOML: ", absl::string_view(what.data(), what.size())));
   }
-  Config config = DefaultConfig();
-  RETURN_IF_ERROR(ReadAll(parsed.table(), origin, directory, config));
   return config;
 }
 

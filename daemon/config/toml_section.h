@@ -3,9 +3,6 @@
 #ifndef COPPICE_DAEMON_CONFIG_TOML_SECTION_H_
 #define COPPICE_DAEMON_CONFIG_TOML_SECTION_H_
 
-// Debian's library is built with exceptions; the header alone works without.
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include <cstdint>

@@ -122,6 +122,7 @@ TEST(Config, NamesFileLineAndKey) {
   EXPECT_THAT(ErrorOf("[sweep]\nperiod = \"10ms\""), StartsWith("c.toml:2: sweep.period: must be"));
   EXPECT_THAT(ErrorOf("sweep = 3"), StartsWith("c.toml:1: sweep: must be a table"));
   EXPECT_THAT(ErrorOf("a = \n"), StartsWith("c.toml:1: not TOML"));
+  EXPECT_THAT(ErrorOf("[$"), StartsWith("c.toml:1: not TOML"));  // aborted in checked builds
   EXPECT_THAT(ErrorOf("[[switches]]\nentries = 3"), HasSubstr("matches by nothing"));
   EXPECT_THAT(ErrorOf("[[switches]]\ndescription = \"*\""), HasSubstr("entries: is missing"));
   EXPECT_THAT(ErrorOf("[[switches]]\ndescription = \"*\"\nentries = 1"),
