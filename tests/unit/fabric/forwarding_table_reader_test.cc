@@ -58,8 +58,8 @@ TEST(ForwardingTableReader, NamesWhatIsWrong) {
   EXPECT_NE(ErrorOf("hello\n").find("line 1"), std::string::npos);
 }
 
-std::string ReadShared(const std::string& path) {
-  std::ifstream file(std::string(COPPICE_SHARED_DIR) + "/data/infiniband/plafrim/" + path);
+std::string ReadPlafrim(const std::string& path) {
+  std::ifstream file(std::string(COPPICE_SOURCE_DIR) + "/tests/data/plafrim/" + path);
   EXPECT_TRUE(file.is_open()) << path << ": missing";
   std::stringstream text;
   text << file.rdbuf();
@@ -67,14 +67,10 @@ std::string ReadShared(const std::string& path) {
 }
 
 TEST(ForwardingTableReader, ReadsARealClustersTables) {
-  const auto fabric = ReadFabricText(ReadShared("ibnetdiscover.txt"), "ibnetdiscover.txt");
+  const auto fabric = ReadFabricText(ReadPlafrim("ibnetdiscover.txt"), "ibnetdiscover.txt");
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_TRUE(CheckFabric(**fabric).ok()) << CheckFabric(**fabric);
-  std::string text;
-  for (const int lid : {2, 4, 49, 51, 52, 53, 54, 56, 142}) {
-    text += ReadShared("ibroute/lid-" + std::to_string(lid) + ".txt");
-  }
-  const auto tables = ReadForwardingTables(**fabric, text);
+  const auto tables = ReadForwardingTables(**fabric, ReadPlafrim("ibroute.txt"));
   ASSERT_TRUE(tables.ok()) << tables.status();
   const auto again = ReadForwardingTables(**fabric, WriteForwardingTables(**fabric, *tables));
   ASSERT_TRUE(again.ok()) << again.status();
