@@ -25,6 +25,7 @@ struct CommandOutcome {
 // Each adds one subcommand to `app`. `outcome` must live as long as `app`.
 void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterTreeBatchCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome);

@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   coppice::CommandOutcome outcome;
   coppice::RegisterFabricCommand(app, outcome);
   coppice::RegisterTreeCommand(app, outcome);
+  coppice::RegisterTreeBatchCommand(app, outcome);
   coppice::RegisterSimulateCommand(app, outcome);
   coppice::RegisterTableCommand(app, outcome);
   coppice::RegisterCalibrateCommand(app, outcome);
