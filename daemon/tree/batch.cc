@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch_balance.h"
+#include "daemon/tree/batch_exact.h"
 #include "daemon/tree/batch_offers.h"
 #include "daemon/tree/batch_repair.h"
 #include "daemon/tree/batch_shapes.h"
@@ -112,7 +113,8 @@ class Attempt {
  public:
   Attempt(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
           const BatchShapes& shapes, const BatchOptions& options, const BatchProgress& progress)
-      : shapes_(shapes),
+      : snapshot_(snapshot),
+        shapes_(shapes),
         state_(snapshot, capacity, shapes.shape_of.size(), options.packets_at_full_load),
         offers_(snapshot, state_, options) {
     PlaceAll(shapes, options.reach, progress, offers_, state_);
@@ -125,12 +127,14 @@ class Attempt {
   void Improve(RootReach reach) {
     offers_.StartCounting();
     BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
+    SearchSmallBatch(snapshot_, shapes_, reach, state_);
     BalanceLinks(shapes_, state_, offers_);
   }
 
   BatchState& state() { return state_; }
 
  private:
+  const Snapshot& snapshot_;
   const BatchShapes& shapes_;
   BatchState state_;
   BatchOffers offers_;

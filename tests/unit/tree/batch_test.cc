@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
+#include "tests/unit/tree/batch_oracle.h"
 #include "tests/unit/tree/plan_check.h"
 
 namespace coppice {
@@ -226,6 +227,31 @@ TEST(BatchTest, IsValidOnRandomFabrics) {
     if (plan.totals.failures == 0) {
       EXPECT_GE(plan.totals.entries, bounds->counting);
     }
+  }
+}
+
+// Tiny fabrics of every sort, few entries, low limits: as many admitted, as few farther roots and
+// as few entries as brute force finds.
+TEST(BatchTest, IsAsGoodAsBruteForceOnTinyFabrics) {
+  std::mt19937_64 random(TestSeed() + 1);
+  for (int round = 0; round < (FullTier() ? 4000 : 200); ++round) {
+    SCOPED_TRACE(round);
+    auto fabric = RandomFabric(random, 2 + random() % 5, 3 + random() % 8, 3 + random() % 8);
+    if (round % 3 == 0) fabric = TwoLevelFatTree(2 + random() % 2, 1 + random() % 2, 2);
+    const auto snapshot = Snap(fabric);
+    const auto batch = RandomBatch(random, *fabric, 5, 7);
+    auto capacity = RandomCapacity(random, *fabric);
+    for (SwitchCapacity& c : capacity) {
+      c.entries_free = std::min(c.entries_free, 2U);
+      if (round % 2 == 0) c.degree_limit = 2 + c.degree_limit % 4;
+    }
+    BatchOptions options;
+    options.reach = static_cast<RootReach>(random() % 3);
+    const BatchPlan plan = Planned(*snapshot, capacity, batch, options);
+    const BatchOutcome ours = {plan.totals.failures,
+                               options.reach == RootReach::kAny ? 0 : plan.totals.farther_roots,
+                               plan.totals.entries};
+    EXPECT_EQ(ours, BestOutcome(*fabric, capacity, batch, options.reach));
   }
 }
 
