@@ -1,6 +1,7 @@
 #include "daemon/tree/group_slots.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/chain_placement.h"
@@ -10,16 +11,18 @@
 namespace coppice {
 namespace {
 
-// Arranges one group after another, inner before outer.
+// Arranges one group after another, inner before outer. Neighbours are mostly alike: then the
+// second is placed as the first.
 class Arranger {
  public:
   Arranger(const NestedGroups& groups, uint32_t width) : groups_(groups), width_(width) {}
 
   // With the least height, or with the parts where `given` ([part]) says.
-  void Arrange(absl::Span<const PartPlace> given) {
+  void Arrange(std::vector<PartPlace> given) {
+    const bool is_given = !given.empty();
     parents_.assign(groups_.rank_count, -1);
     degrees_.assign(groups_.rank_count, 0);
-    places_.assign(given.begin(), given.end());
+    places_ = std::move(given);
     places_.resize(groups_.rank_count + groups_.groups.size());
     units_.resize(groups_.groups.size());
     for (uint32_t g = 0; g < groups_.groups.size(); ++g) {
@@ -29,9 +32,14 @@ class Arranger {
         continue;
       }
       SetBlocks(group);
-      const uint32_t exponent = ChainPlacement::ExponentFor(blocks_, width_);
-      if (given.empty()) PlaceBlocks(exponent);
-      units_[g] = JoinParts(group, exponent);
+      if (!AreAlike(blocks_, placed_) || is_given != placed_are_given_) {
+        exponent_ = ChainPlacement::ExponentFor(blocks_, width_);
+        if (!is_given) placement_.Place(blocks_, width_, exponent_);
+        placed_ = blocks_;
+        placed_are_given_ = is_given;
+      }
+      if (!is_given) TakePlaces();
+      units_[g] = JoinParts(group);
     }
   }
 
@@ -98,8 +106,14 @@ class Arranger {
     }
   }
 
-  void PlaceBlocks(uint32_t exponent) {
-    placement_.Place(blocks_, width_, exponent);
+  // In everything but label, so that one is placed as the other.
+  static bool AreAlike(absl::Span<const Block> x, absl::Span<const Block> y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Block& a, const Block& b) {
+      return a.exponent == b.exponent && a.height == b.height && a.root_degree == b.root_degree;
+    });
+  }
+
+  void TakePlaces() {
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const BlockPlace& place = placement_.places()[i];
       places_[blocks_[i].label] = {
@@ -108,8 +122,8 @@ class Arranger {
   }
 
   // Gives the parts' first ranks the parents that their places say.
-  Unit JoinParts(const NestedGroups::Group& group, uint32_t exponent) {
-    Unit whole = {.exponent = exponent, .height = 0, .first_rank = 0};
+  Unit JoinParts(const NestedGroups::Group& group) {
+    Unit whole = {.exponent = exponent_, .height = 0, .first_rank = 0};
     for (const uint32_t part : groups_.parts_of(group)) {
       const PartPlace& place = places_[part];
       const Unit inner = UnitOf(part);
@@ -155,6 +169,9 @@ class Arranger {
   std::vector<PartPlace> places_;  // [part] in the group around
   std::vector<Unit> units_;        // [group]
   std::vector<Block> blocks_;      // of the group at hand
+  std::vector<Block> placed_;      // of the group that placement_ and exponent_ are of
+  bool placed_are_given_ = false;  // and are of exponent_ only
+  uint32_t exponent_ = 0;
   std::vector<uint32_t> heights_;  // of the ordered group at hand
 };
 
@@ -167,7 +184,7 @@ absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint3
   const uint32_t most = arranger.MostDegree();
   if (most <= degree_limit) return arranger.Take();
 
-  const LimitedPlaces limited = PlaceWithinLimit(groups, width, degree_limit);
+  LimitedPlaces limited = PlaceWithinLimit(groups, width, degree_limit);
   if (!limited.found) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "rank ", arranger.RankOfMostDegree(), " would have ", most,
@@ -175,7 +192,7 @@ absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint3
         width, limited.proven ? " exists" : " was found", "; ask for another width"));
   }
   const uint32_t free_height = arranger.height();
-  arranger.Arrange(limited.of);
+  arranger.Arrange(std::move(limited.of));
   GroupArrangement arrangement = arranger.Take();
   arrangement.is_least = limited.proven || arrangement.height == free_height;
   return arrangement;

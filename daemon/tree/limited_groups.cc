@@ -1,6 +1,7 @@
 #include "daemon/tree/limited_groups.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <utility>
@@ -44,10 +45,19 @@ class Placer {
 
  private:
   using Tally = std::vector<std::pair<uint32_t, uint32_t>>;  // (kind, blocks of it), kinds rising
+  using Inside = std::pair<bool, Tally>;                     // is the whole, parts
+
+  // What groups with the same inside share.
+  struct Solved {
+    uint32_t kind = 0;
+    std::map<BlockShape, std::vector<LimitedPlacement::Place>> places;  // once asked for
+  };
 
   // False: a group has no shape.
   bool FindKinds() {
+    kind_of_.reserve(groups_.rank_count + groups_.groups.size());
     kind_of_.assign(groups_.rank_count, IdOf({.exponent = 0, .shapes = {{}}}));
+    solved_of_.resize(groups_.groups.size());
     for (size_t g = 0; g < groups_.groups.size(); ++g) {
       const NestedGroups::Group& group = groups_.groups[g];
       if (group.ordered) {
@@ -57,15 +67,17 @@ class Placer {
         kind_of_.push_back(IdOf(std::move(host)));
         continue;
       }
-      const bool is_whole = g + 1 == groups_.groups.size();
-      const Tally tally = TallyOf(group);
-      const auto [known, is_new] = solved_.try_emplace({is_whole, tally}, 0);
-      if (is_new) {
-        BlockKind kind = Solve(tally, is_whole);
+      inside_.first = g + 1 == groups_.groups.size();
+      TallyParts(group);
+      auto known = solved_.find(inside_);
+      if (known == solved_.end()) {
+        BlockKind kind = Solve(inside_.second, inside_.first);
         if (kind.shapes.empty()) return false;
-        known->second = IdOf(std::move(kind));
+        known = solved_.try_emplace(inside_).first;
+        known->second.kind = IdOf(std::move(kind));
       }
-      kind_of_.push_back(known->second);
+      kind_of_.push_back(known->second.kind);
+      solved_of_[g] = &*known;
     }
     return true;
   }
@@ -77,10 +89,26 @@ class Placer {
     return at->second;
   }
 
-  Tally TallyOf(const NestedGroups::Group& group) const {
-    std::map<uint32_t, uint32_t> counts;
-    for (const uint32_t part : groups_.parts_of(group)) ++counts[kind_of_[part]];
-    return {counts.begin(), counts.end()};
+  // Into inside_.
+  void TallyParts(const NestedGroups::Group& group) {
+    Tally& tally = inside_.second;
+    tally.clear();
+    size_t at = 0;
+    for (const uint32_t part : groups_.parts_of(group)) {
+      const uint32_t kind = kind_of_[part];
+      if (at == tally.size() || tally[at].first != kind) {
+        at = IndexOf(tally, kind);
+        if (at == tally.size() || tally[at].first != kind) {
+          tally.insert(tally.begin() + static_cast<ptrdiff_t>(at), {kind, 0});
+        }
+      }
+      ++tally[at].second;
+    }
+  }
+
+  // Of `kind`, or where it would stand.
+  static size_t IndexOf(const Tally& tally, uint32_t kind) {
+    return std::lower_bound(tally.begin(), tally.end(), std::pair(kind, 0U)) - tally.begin();
   }
 
   std::vector<BlockTally> BlocksOf(const Tally& tally) const {
@@ -152,33 +180,51 @@ class Placer {
 
   void PlacePartsOf(uint32_t g) {
     const NestedGroups::Group& group = groups_.groups[g];
-    const Tally tally = TallyOf(group);
-    const std::vector<BlockTally> blocks = BlocksOf(tally);
-    const Bounds bounds = {.width = width_,
-                           .n = kinds_[kind_of_[groups_.rank_count + g]]->exponent,
-                           .height = shapes_[g].height,
-                           .degree = limit_,
-                           .root_degree = shapes_[g].root_degree};
-    // As many steps as Solve() had: it found this one.
-    search_.Search(blocks, bounds, kMostSteps);
-    std::vector<std::vector<uint32_t>> parts_of(tally.size());  // the last comes first
-    for (uint32_t part = group.end; part-- > group.begin;) {
-      const auto at = std::lower_bound(tally.begin(), tally.end(),
-                                       std::pair(kind_of_[groups_.parts[part]], 0U));
-      parts_of[at - tally.begin()].push_back(groups_.parts[part]);
-    }
-    std::vector<uint32_t> part_at;
-    for (const LimitedPlacement::Place& place : search_.Places()) {
-      const uint32_t part = parts_of[place.tally].back();
-      parts_of[place.tally].pop_back();
-      part_at.push_back(part);
-      places_[part] = {.parent = part_at[place.parent], .cost = place.cost, .offset = place.offset};
+    const Tally& tally = solved_of_[g]->first.second;
+    const std::vector<LimitedPlacement::Place>& places = PlacesIn(g);
+    SortByKind(group, tally);
+    part_at_.clear();
+    for (const LimitedPlacement::Place& place : places) {
+      const uint32_t part = sorted_[next_[place.tally]++];
+      part_at_.push_back(part);
+      places_[part] = {
+          .parent = part_at_[place.parent], .cost = place.cost, .offset = place.offset};
       if (part < groups_.rank_count) continue;
-      const uint32_t limit = place.cost == 0 ? bounds.root_degree : bounds.degree;
-      for (const BlockShape& shape : blocks[place.tally].kind->shapes) {
+      const uint32_t limit = place.cost == 0 ? shapes_[g].root_degree : limit_;
+      for (const BlockShape& shape : kinds_[tally[place.tally].first]->shapes) {
         shapes_[part - groups_.rank_count] = shape;
         if (shape.root_degree + place.children <= limit) break;
       }
+    }
+  }
+
+  // Where the parts of a group stand, for the shape that it takes.
+  const std::vector<LimitedPlacement::Place>& PlacesIn(uint32_t g) {
+    const BlockShape& shape = shapes_[g];
+    auto& [inside, solved] = *solved_of_[g];
+    const auto [at, is_new] = solved.places.try_emplace(shape);
+    if (!is_new) return at->second;
+    const Bounds bounds = {.width = width_,
+                           .n = kinds_[solved.kind]->exponent,
+                           .height = shape.height,
+                           .degree = limit_,
+                           .root_degree = shape.root_degree};
+    // As many steps as Solve() had: it found this one.
+    const std::vector<BlockTally> blocks = BlocksOf(inside.second);
+    search_.Search(blocks, bounds, kMostSteps);
+    at->second = search_.Places();
+    return at->second;
+  }
+
+  // sorted_ = the parts of a group, those of a kind together and in order, from next_[tally] on.
+  void SortByKind(const NestedGroups::Group& group, const Tally& tally) {
+    next_.assign(tally.size() + 1, 0);  // one ahead, so that filling moves each into its place
+    for (size_t t = 0; t + 1 < tally.size(); ++t) next_[t + 2] = next_[t + 1] + tally[t].second;
+    sorted_.resize(group.end - group.begin);
+    size_t at = 0;
+    for (const uint32_t part : groups_.parts_of(group)) {
+      if (tally[at].first != kind_of_[part]) at = IndexOf(tally, kind_of_[part]);
+      sorted_[next_[at + 1]++] = part;
     }
   }
 
@@ -191,9 +237,12 @@ class Placer {
   std::map<BlockKind, uint32_t> ids_;
   std::vector<const BlockKind*> kinds_;  // [id]
   std::vector<uint32_t> kind_of_;        // [part] id
-  std::map<std::pair<bool, Tally>, uint32_t> solved_;
-  std::vector<BlockShape> shapes_;  // [group] the one it takes
-  std::vector<PartPlace> places_;   // [part]
+  Inside inside_;                        // of the group at hand
+  std::map<Inside, Solved> solved_;
+  std::vector<std::pair<const Inside, Solved>*> solved_of_;  // [group] if its parts are not ordered
+  std::vector<BlockShape> shapes_;                           // [group] the one it takes
+  std::vector<PartPlace> places_;                            // [part]
+  std::vector<uint32_t> sorted_, next_, part_at_;            // of the group at hand
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ class GroupCollector {
  public:
   explicit GroupCollector(Members members) : members_(members) {
     nested_.rank_count = static_cast<uint32_t>(members.size());
+    units_.reserve(members.size());
     for (uint32_t rank = 0; rank < members.size(); ++rank) {
       units_.push_back({.part = rank, .first_rank = rank});
     }
@@ -25,12 +26,15 @@ class GroupCollector {
   void Merge(absl::Span<const uint32_t> group_of, uint32_t group_count, bool ordered) {
     SortByGroup(group_of, group_count);
     std::vector<Unit> merged;
+    merged.reserve(std::min<size_t>(units_.size(), group_count));
     for (size_t begin = 0, end = 0; begin < keyed_.size(); begin = end) {
       for (end = begin; end < keyed_.size() && keyed_[end].first == keyed_[begin].first;) ++end;
       merged.push_back(Close(begin, end, ordered));
     }
-    std::sort(merged.begin(), merged.end(),
-              [](const Unit& a, const Unit& b) { return a.first_rank < b.first_rank; });
+    const auto before = [](const Unit& a, const Unit& b) { return a.first_rank < b.first_rank; };
+    if (!std::is_sorted(merged.begin(), merged.end(), before)) {
+      std::sort(merged.begin(), merged.end(), before);
+    }
     units_ = std::move(merged);
   }
 
@@ -50,14 +54,19 @@ class GroupCollector {
     uint32_t first_rank = 0;  // its lowest
   };
 
-  // keyed_ = (group, unit), units of a group together and in order.
+  // keyed_ = (group, unit), units of a group together and in order, as they mostly stand already.
   void SortByGroup(absl::Span<const uint32_t> group_of, uint32_t group_count) {
     const auto group = [&](const Unit& unit) {
       return group_of[members_[unit.first_rank].value()];
     };
     keyed_.resize(units_.size());
+    bool in_order = true;
+    for (uint32_t u = 0; u < units_.size(); ++u) {
+      keyed_[u] = {group(units_[u]), u};
+      in_order = in_order && (u == 0 || keyed_[u - 1].first <= keyed_[u].first);
+    }
+    if (in_order) return;
     if (group_count / 8 > units_.size()) {
-      for (uint32_t u = 0; u < units_.size(); ++u) keyed_[u] = {group(units_[u]), u};
       std::sort(keyed_.begin(), keyed_.end());
       return;
     }
