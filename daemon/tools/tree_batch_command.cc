@@ -33,7 +33,7 @@ constexpr char kListHelp[] =
 struct BatchCommandOptions {
   TreeOptions tree;
   std::string grid, list, random, axes;
-  std::string order = "last", reach = "admit";
+  std::string order = "last", reach = "any";
   std::optional<uint32_t> seed;
 };
 
@@ -222,7 +222,7 @@ void AddBatchOptions(CLI::App& command, BatchCommandOptions& options) {
   command
       .add_option("--reach", options.reach,
                   "roots: nearest only, farther ones to admit more, or any that save entries; "
-                  "default admit")
+                  "default any")
       ->check(CLI::IsMember({"nearest", "admit", "any"}));
   command
       .add_option("--type", options.tree.type, "2: switches aggregate; default auto, 1 if not 2")

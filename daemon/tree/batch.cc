@@ -46,22 +46,29 @@ std::vector<uint32_t> HardestFirst(const BatchShapes& shapes) {
   return order;
 }
 
+// With any root the first round leaves out whoever would take many times the entries that it could
+// do with elsewhere: those behind it in the queue may need these more, and chains of moves try it
+// again.
+bool IsWorthIt(const BatchOffer& offer, const BatchShape& shape, RootReach reach) {
+  constexpr size_t kMostTimesFewest = 2;
+  return reach != RootReach::kAny || offer.tree.serving.size() <= kMostTimesFewest * shape.fewest;
+}
+
 void PlaceAll(const BatchShapes& shapes, RootReach reach, const BatchProgress& progress,
               BatchOffers& offers, BatchState& state) {
-  const auto offer_to = [&](const BatchShape& shape) {
-    return reach == RootReach::kAny ? offers.Any(shape, kRootsCompared)
-                                    : offers.Nearest(shape, kRootsCompared);
-  };
   uint32_t done = 0;
   for (const uint32_t c : HardestFirst(shapes)) {
-    if (shapes.trouble[c].empty()) {
-      if (shapes.shape_of[c] == BatchShapes::kNone) {
-        state.Replace(c, BatchTree{});  // one rank
-      } else if (auto offer = offer_to(shapes.shapes[shapes.shape_of[c]])) {
-        state.Replace(c, std::move(offer->tree));
-      }
-    }
     if (progress) progress(++done, static_cast<uint32_t>(state.size()));
+    if (!shapes.trouble[c].empty()) continue;
+    if (shapes.shape_of[c] == BatchShapes::kNone) {
+      state.Replace(c, BatchTree{});  // one rank
+      continue;
+    }
+    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    std::optional<BatchOffer> offer = reach == RootReach::kAny
+                                          ? offers.Any(shape, kRootsCompared)
+                                          : offers.Nearest(shape, kRootsCompared);
+    if (offer && IsWorthIt(*offer, shape, reach)) state.Replace(c, std::move(offer->tree));
   }
   state.ForgetJournal();
 }
@@ -128,7 +135,7 @@ class Attempt {
     offers_.StartCounting();
     BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
     SearchSmallBatch(snapshot_, shapes_, reach, state_);
-    BalanceLinks(shapes_, state_, offers_);
+    BalanceLinks(shapes_, reach, state_, offers_);
   }
 
   BatchState& state() { return state_; }

@@ -6,10 +6,10 @@
 // switches alone, with the ranks counted at their leaf switches; batch_trees.h hangs the ranks of
 // the trees that somebody wants to see. Knows neither jobs nor leases nor who asks.
 //
-// Objective, in this order: most communicators admitted; fewest roots that are farther than the
-// nearest (unless RootReach says otherwise); fewest entries; least packets on the most loaded link
-// between switches; least sum of squares of all links' packets, which spreads what is left; nearest
-// roots. Predicted time enters as hops and stages only: exact times are for the trees as they are.
+// Objective, in this order: most communicators admitted; fewest entries; least packets on the most
+// loaded link between switches; least sum of squares of all links' packets, which spreads what is
+// left; nearest roots. Predicted time enters as hops and stages only: exact times are for the trees
+// as they are.
 #ifndef COPPICE_DAEMON_TREE_BATCH_H_
 #define COPPICE_DAEMON_TREE_BATCH_H_
 
@@ -31,12 +31,17 @@ struct BatchCommunicator {
   bool accepts_type1 = false;          // type I instead of a refusal
 };
 
-// Which switches may be roots. Chen 2024, 4.1, takes the ones nearest to the members only; we take
-// farther ones where otherwise a communicator would get no tree.
-enum class RootReach : uint8_t { kNearest, kToAdmit, kAny };
+// Which switches may be roots. Chen 2024, 4.1, takes the ones nearest to the members only. A farther
+// one may be the only one with an entry left, and may save many: where packets come together before
+// they reach the root, few switches absorb them all.
+enum class RootReach : uint8_t {
+  kNearest,  // the paper's
+  kToAdmit,  // farther ones only to admit more: their number comes before entries in the objective
+  kAny,
+};
 
 struct BatchOptions {
-  RootReach reach = RootReach::kToAdmit;
+  RootReach reach = RootReach::kAny;
   // Measured utilisation 1 of a link counts like so many packets of the batch.
   uint32_t packets_at_full_load = 64;
   // Candidate trees that may be built after the first round to admit more, save entries and unload

@@ -40,15 +40,18 @@ std::vector<uint32_t> SendersOver(const BatchState& state, ChannelIndex channel)
   return order;
 }
 
-bool MoveOff(const BatchShape& shape, uint32_t c, BatchState& state, BatchOffers& offers) {
+bool MoveOff(const BatchShape& shape, uint32_t c, RootReach reach, BatchState& state,
+             BatchOffers& offers) {
   const Height before = HeightOf(state);
   const uint32_t extra_hops = state.tree(c)->extra_hops;
   const size_t entries = state.tree(c)->serving.size();
   state.ForgetJournal();
   state.Replace(c, std::nullopt);
-  std::optional<BatchOffer> offer =
-      extra_hops == 0 ? offers.Nearest(shape, kRootsCompared) : offers.Any(shape, kRootsCompared);
-  if (offer && offer->tree.serving.size() <= entries && offer->tree.extra_hops <= extra_hops) {
+  const bool any = reach == RootReach::kAny;
+  std::optional<BatchOffer> offer = any || extra_hops > 0 ? offers.Any(shape, kRootsCompared)
+                                                          : offers.Nearest(shape, kRootsCompared);
+  if (offer && offer->tree.serving.size() <= entries &&
+      (any || offer->tree.extra_hops <= extra_hops)) {
     state.Replace(c, std::move(offer->tree));
     if (HeightOf(state) < before) return true;
   }
@@ -58,14 +61,15 @@ bool MoveOff(const BatchShape& shape, uint32_t c, BatchState& state, BatchOffers
 
 }  // namespace
 
-void BalanceLinks(const BatchShapes& shapes, BatchState& state, BatchOffers& offers) {
+void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
+                  BatchOffers& offers) {
   bool moved = true;
   while (moved && !offers.exhausted() && state.loads().most() > 1) {
     moved = false;
     std::vector<uint32_t> senders = SendersOver(state, state.loads().MostLoaded());
     if (senders.size() > kMostTried) senders.resize(kMostTried);
     for (const uint32_t c : senders) {
-      moved = MoveOff(shapes.shapes[shapes.shape_of[c]], c, state, offers);
+      moved = MoveOff(shapes.shapes[shapes.shape_of[c]], c, reach, state, offers);
       if (moved || offers.exhausted()) break;
     }
   }

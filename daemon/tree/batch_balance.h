@@ -1,4 +1,5 @@
-// Unloads the most loaded links of a planned batch, without taking more entries or farther roots.
+// Unloads the most loaded links of a planned batch, without taking more entries, or farther roots
+// where these count.
 #ifndef COPPICE_DAEMON_TREE_BATCH_BALANCE_H_
 #define COPPICE_DAEMON_TREE_BATCH_BALANCE_H_
 
@@ -10,7 +11,8 @@ namespace coppice {
 
 // Until no single communicator that crosses a most loaded link can be moved so that the greatest
 // load falls, or fewer links carry it; or until `offers` is exhausted.
-void BalanceLinks(const BatchShapes& shapes, BatchState& state, BatchOffers& offers);
+void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
+                  BatchOffers& offers);
 
 }  // namespace coppice
 

@@ -46,12 +46,24 @@ void BatchOffers::SortByPromise(std::vector<Root>& roots, size_t wanted) const {
                              [&](const Root& r) { return degrees[r.index.value()] == 0; }),
               roots.end());
   const auto key = [&](const Root& r) {
-    return std::make_tuple(r.hops, state_.loads().through(r.index),
+    return std::make_tuple(r.hops, r.lacks_servers, state_.loads().through(r.index),
                            -state_.free_entries()[r.index.value()], r.index);
   };
   const auto middle = roots.begin() + static_cast<int64_t>(std::min(wanted, roots.size()));
   std::partial_sort(roots.begin(), middle, roots.end(),
                     [&](const Root& a, const Root& b) { return key(a) < key(b); });
+}
+
+// Packets come together at neighbours that are nearer to the members than the root is.
+bool BatchOffers::LacksServers(const BatchShape& shape, SwitchIndex root,
+                               absl::Span<const uint8_t> farthest) const {
+  uint32_t wanted = shape.fewest - 1;
+  for (const Channel& channel : snapshot_.fabric->switch_channels(root)) {
+    if (wanted == 0) return false;
+    const uint32_t next = channel.to.value();
+    if (farthest[next] < farthest[root.value()] && state_.degrees()[next] > 0) --wanted;
+  }
+  return wanted > 0;
 }
 
 BatchOffer BatchOffers::Price(BatchTree tree) const {
@@ -73,17 +85,25 @@ std::optional<BatchTree> BatchOffers::TreeTo(const BatchShape& shape, SwitchInde
                                              uint32_t hops, absl::Span<const uint32_t> degrees) {
   std::optional<BatchTree> best;
   const bool alone = shape.ranks <= degrees[root.value()];
-  for (const Steering steering : {Steering::kGather, Steering::kFill}) {
+  const auto build = [&](Steering steering, absl::Span<const uint32_t> servers) {
     BatchTree tree;
     ++built_;
-    if (!builder_.BuildPhysical(shape, root, alone ? Steering::kSpread : steering, degrees, tree)) {
-      return std::nullopt;
-    }
+    if (!builder_.BuildPhysical(shape, root, steering, servers, tree)) return false;
     tree.extra_hops = hops - shape.nearest_hops;
-    const bool works = builder_.ChooseServers(degrees, tree);
+    const bool works = builder_.ChooseServers(servers, tree);
     if (works && (!best || IsLighter(tree, *best))) best = std::move(tree);
-    if (alone || !builder_.had_choice()) break;
+    return builder_.had_choice();
+  };
+  if (!build(alone ? Steering::kSpread : Steering::kGather, degrees) || alone) return best;
+  build(Steering::kFill, degrees);
+  build(Steering::kVia, degrees);
+  if (!best) return best;
+  servers_.assign(degrees.size(), 0);
+  for (const uint32_t v : best->serving) {
+    const uint32_t s = best->physical.switches[v].value();
+    servers_[s] = degrees[s];
   }
+  build(Steering::kRefine, servers_);
   return best;
 }
 
@@ -126,7 +146,7 @@ void BatchOffers::TryAll(const BatchShape& shape, std::vector<Root>& roots, uint
 
 std::optional<BatchOffer> BatchOffers::Nearest(const BatchShape& shape, uint32_t most_roots) {
   roots_.clear();
-  for (const SwitchIndex root : shape.nearest) roots_.push_back({root, shape.nearest_hops});
+  for (const SwitchIndex root : shape.nearest) roots_.push_back({root, shape.nearest_hops, false});
   SortByPromise(roots_, size_t{kMostFailures} * most_roots);
   std::optional<BatchOffer> best;
   TryAll(shape, roots_, most_roots, best);
@@ -139,7 +159,8 @@ std::optional<BatchOffer> BatchOffers::Farther(const BatchShape& shape, uint32_t
   for (uint32_t s = 0; s < farthest.size(); ++s) {
     const uint32_t hops = farthest[s];
     if (hops == SwitchDistances::kUnreachable || hops <= shape.nearest_hops) continue;
-    by_hops[hops].push_back({SwitchIndex(s), hops});
+    if (state_.degrees()[s] == 0) continue;
+    by_hops[hops].push_back({SwitchIndex(s), hops, LacksServers(shape, SwitchIndex(s), farthest)});
   }
   std::optional<BatchOffer> best;
   for (auto& [hops, roots] : by_hops) {

@@ -55,8 +55,11 @@ class BatchOffers final {
   struct Root {
     SwitchIndex index;
     uint32_t hops;
+    bool lacks_servers = false;  // fewer neighbours that can serve than the shape needs beside it
   };
 
+  bool LacksServers(const BatchShape& shape, SwitchIndex root,
+                    absl::Span<const uint8_t> farthest) const;
   // Keeps the usable ones, those through which least is promised first; only the first `wanted`
   // are in order.
   void SortByPromise(std::vector<Root>& roots, size_t wanted) const;
@@ -69,6 +72,7 @@ class BatchOffers final {
   const BatchOptions options_;
   BatchTreeBuilder builder_;
   std::vector<Root> roots_;
+  std::vector<uint32_t> servers_;  // [switch] degrees of those that serve in the tree at hand
   uint32_t built_ = 0;
 };
 

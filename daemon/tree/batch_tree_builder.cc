@@ -9,7 +9,9 @@
 // Dependence on steering: with one serving switch (ranks <= K of the root) how packets get there
 // costs no entry and only links count: kSpread. With several, a serving switch is worth what it
 // absorbs, min(K - 1, packets - 1); K packets on one switch cost one entry, on two switches two:
-// kGather, and once K packets are there, more are lost on it: kFill.
+// kGather, and once K packets are there, more are lost on it: kFill. These see one hop ahead; kVia
+// decides at the leaves which neighbour of the root packets will meet at, so that they meet there
+// whatever lies between. Once it is known who serves, kRefine keeps other links even.
 //
 // O(channels of the tree's switches), plus ChooseServing.
 #include "daemon/tree/batch_tree_builder.h"
@@ -32,7 +34,8 @@ BatchTreeBuilder::BatchTreeBuilder(const Snapshot& snapshot, absl::Span<const in
       free_entries_(free_entries),
       loads_(loads),
       packets_(fabric_.switch_count(), 0),
-      position_(fabric_.switch_count(), kNotMet) {}
+      position_(fabric_.switch_count(), kNotMet),
+      way_(fabric_.switch_count(), 0) {}
 
 bool BatchTreeBuilder::BuildPhysical(const BatchShape& shape, SwitchIndex root, Steering steering,
                                      absl::Span<const uint32_t> degrees, BatchTree& tree) {
@@ -101,6 +104,8 @@ bool BatchTreeBuilder::Steer(const BatchShape& shape, SwitchIndex root, Steering
     Meet(shape.leaves[i], shape.ranks_on[i]);
     levels_[hops].push_back(shape.leaves[i]);
   }
+  ways_.clear();
+  if (steering == Steering::kVia) AssignWays(shape, root);
   for (size_t hops = levels_.size(); hops-- > 1;) {
     for (const SwitchIndex at : levels_[hops]) {
       Step step;
@@ -108,10 +113,45 @@ bool BatchTreeBuilder::Steer(const BatchShape& shape, SwitchIndex root, Steering
       const bool is_new = position_[step.next.value()] == kNotMet;
       Meet(step.next, Leaving(at));
       if (is_new) levels_[hops - 1].push_back(step.next);
+      if (is_new && !ways_.empty()) way_[step.next.value()] = way_[at.value()];
       steps_.push_back(step);
     }
   }
   return true;
+}
+
+// Leaves by turns: each neighbour of the root is the way until as many ranks come by it as it can
+// serve.
+void BatchTreeBuilder::AssignWays(const BatchShape& shape, SwitchIndex root) {
+  const SwitchDistances& distances = snapshot_.routes->distances();
+  for (const Channel& channel : fabric_.switch_channels(root)) {
+    const SwitchIndex next = fabric_.AsSwitch(channel.to);
+    if (next == root || degrees_[next.value()] < 2) continue;
+    if (std::find(ways_.begin(), ways_.end(), next) == ways_.end()) ways_.push_back(next);
+  }
+  std::vector<uint64_t> ranks(ways_.size(), 0);
+  size_t current = 0;
+  for (size_t i = 0; i < shape.leaves.size(); ++i) {
+    const SwitchIndex leaf = shape.leaves[i];
+    const uint32_t hops = distances.Between(leaf, root);
+    way_[leaf.value()] = static_cast<uint32_t>(ways_.size());
+    for (size_t turn = 0; turn < ways_.size(); ++turn) {
+      const size_t way = (current + turn) % ways_.size();
+      if (distances.Between(leaf, ways_[way]) + 1U != hops) continue;
+      if (ranks[way] + shape.ranks_on[i] > degrees_[ways_[way].value()]) continue;
+      ranks[way] += shape.ranks_on[i];
+      way_[leaf.value()] = static_cast<uint32_t>(way);
+      current = way;
+      break;
+    }
+  }
+}
+
+bool BatchTreeBuilder::IsOnTheWay(SwitchIndex at, SwitchIndex to) const {
+  if (ways_.empty() || way_[at.value()] == ways_.size()) return true;
+  const SwitchIndex way = ways_[way_[at.value()]];
+  const SwitchDistances& distances = snapshot_.routes->distances();
+  return at == way || distances.Between(to, way) + 1 == distances.Between(at, way);
 }
 
 // What leaves a switch, guessing that one which half fills its limit will serve.
@@ -132,6 +172,10 @@ uint64_t BatchTreeBuilder::Cost(SwitchIndex to, ChannelIndex over, uint32_t pack
   const uint64_t degree = degrees_[to.value()];
   const uint64_t cannot_serve = degree < 2 ? 1 : 0;
   const bool fits = steering == Steering::kGather || there + packets <= degree;
+  if (steering == Steering::kRefine && (cannot_serve != 0 || !fits)) {
+    return (cannot_serve != 0 ? uint64_t{1} : uint64_t{2}) << 60 | std::min(load + there, kMost)
+                                                                       << 28;
+  }
   uint64_t rank = kMost - std::min(there, kMost);  // the fullest that has room
   if (!fits) rank = std::min(there, kMost);
   return cannot_serve << 62 | (fits ? uint64_t{0} : uint64_t{1}) << 60 | rank << 28 |
@@ -158,7 +202,8 @@ bool BatchTreeBuilder::StepTowards(SwitchIndex at, SwitchIndex root, absl::Span<
     const VertexIndex to = channels[i].to;
     if (wanted == 0 && fabric_.AsSwitch(to) != root) continue;
     ++ways;
-    const uint64_t cost = Cost(fabric_.AsSwitch(to), channels[i].index, packets, steering);
+    uint64_t cost = Cost(fabric_.AsSwitch(to), channels[i].index, packets, steering);
+    if (!IsOnTheWay(at, fabric_.AsSwitch(to))) cost |= uint64_t{1} << 63;
     if (cost >= least) continue;
     least = cost;
     step = {at, fabric_.AsSwitch(to), channels[i].index};

@@ -19,6 +19,8 @@ enum class Steering : uint8_t {
   kSpread,  // over the least loaded channel: best where the root serves alone
   kGather,  // to the one that collects most: one serving switch then absorbs most
   kFill,    // likewise until it has as many packets as it can serve, then to the next
+  kVia,     // as many as one can serve by way of each neighbour of the root that can serve
+  kRefine,  // fill those that can serve, spread the rest over all others
 };
 
 // Not thread-safe: reuses its arrays from one tree to the next.
@@ -48,6 +50,8 @@ class BatchTreeBuilder final {
 
   bool Route(const BatchShape& shape, SwitchIndex root);
   bool Steer(const BatchShape& shape, SwitchIndex root, Steering steering);
+  void AssignWays(const BatchShape& shape, SwitchIndex root);
+  bool IsOnTheWay(SwitchIndex at, SwitchIndex to) const;
   bool StepTowards(SwitchIndex at, SwitchIndex root, absl::Span<const uint8_t> row,
                    Steering steering, Step& step);
   uint64_t Cost(SwitchIndex to, ChannelIndex over, uint32_t packets, Steering steering) const;
@@ -67,6 +71,8 @@ class BatchTreeBuilder final {
 
   std::vector<uint32_t> packets_;                 // [switch] met so far
   std::vector<int32_t> position_;                 // [switch] in the tree; kNotMet, kMet
+  std::vector<uint32_t> way_;                     // [switch] in ways_ for kVia; its size: any
+  std::vector<SwitchIndex> ways_;                 // neighbours of the root
   std::vector<SwitchIndex> met_;                  // where position_ is not kNotMet
   std::vector<std::vector<SwitchIndex>> levels_;  // [hops to the root]
   std::vector<Step> steps_;                       // children before parents
