@@ -48,7 +48,7 @@ RouteCost CostOfRoute(const Snapshot& snapshot, const CostProfile& profile,
 absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree, std::vector<ChannelIndex>& path,
                        std::vector<EdgeCost>& edges) {
-  const EvenRoutes even(snapshot, profile, tree);
+  EvenRoutes even(snapshot, profile, tree);
   edges.assign(tree.node_count(), EdgeCost{});
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (tree.parents[node] == AggregationTree::kNoParent) continue;

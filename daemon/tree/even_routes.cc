@@ -25,13 +25,28 @@ EvenRoutes::EvenRoutes(const Snapshot& snapshot, const CostProfile& profile,
       applies_(snapshot.routes->kind() == RouteKind::kShortestPath && snapshot.load->empty() &&
                fabric_.link_count() / kLinksPerNode <= tree.node_count() && LinksAreAlike()) {}
 
-bool EvenRoutes::Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) const {
+bool EvenRoutes::Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) {
   if (!applies_) return false;
   if (child == parent || OnOneHost(child, parent)) {
     edge.time_up_us = edge.time_down_us = static_cast<float>(profile_.same_host_us);
     return true;
   }
-  const Place from = PlaceOf(child), to = PlaceOf(parent);
+  const Place from = PlaceOf(child);
+  if (parent != last_parent_) {
+    last_parent_ = parent;
+    last_to_ = PlaceOf(parent);
+    has_last_ = false;
+  }
+  if (!has_last_ || from != last_from_) {
+    last_from_ = from;
+    has_last_ = Cost(from, last_to_, last_);
+  }
+  if (has_last_) edge = last_;
+  return has_last_;
+}
+
+// False: there may be no route.
+bool EvenRoutes::Cost(const Place& from, const Place& to, EdgeCost& edge) const {
   if (!from.known || !to.known) return false;
   const uint8_t hops = snapshot_.routes->distances().Between(from.at, to.at);
   if (hops == SwitchDistances::kUnreachable) return false;
@@ -55,9 +70,10 @@ bool EvenRoutes::OnOneHost(VertexIndex a, VertexIndex b) const {
 
 EvenRoutes::Place EvenRoutes::PlaceOf(VertexIndex v) const {
   if (fabric_.IsSwitch(v)) return {true, fabric_.AsSwitch(v), 0, 0};
-  const Channel& up = fabric_.channels(v).front();
-  if (!fabric_.IsSwitch(up.to)) return {};
-  return {true, fabric_.AsSwitch(up.to), 1, KnownCapacity(snapshot_, profile_, up.index)};
+  const ChannelIndex up = fabric_.uplink(fabric_.AsEndpoint(v));
+  if (up == kNoChannel) return {};
+  const VertexIndex at = fabric_.link(Fabric::link_of(up)).a;  // the lower vertex
+  return {true, fabric_.AsSwitch(at), 1, KnownCapacity(snapshot_, profile_, up)};
 }
 
 bool EvenRoutes::LinksAreAlike() {

@@ -28,8 +28,9 @@ class EvenRoutes final {
   // Find() answers false for others.
   EvenRoutes(const Snapshot& snapshot, const CostProfile& profile, const AggregationTree& tree);
 
-  // O(1). False: the route has to be walked, to know its cost or why there is none.
-  bool Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) const;
+  // O(1), and least where one edge is as the one asked before it. False: the route has to be
+  // walked, to know its cost or why there is none.
+  bool Find(VertexIndex child, VertexIndex parent, EdgeCost& edge);
 
  private:
   static constexpr uint32_t kLinksPerNode = 32;
@@ -40,10 +41,12 @@ class EvenRoutes final {
     SwitchIndex at;
     uint32_t links = 0;
     double gbps = 0;
+    bool operator==(const Place&) const = default;
   };
 
   bool OnOneHost(VertexIndex a, VertexIndex b) const;
   Place PlaceOf(VertexIndex v) const;
+  bool Cost(const Place& from, const Place& to, EdgeCost& edge) const;
   // Sets gbps_ if all links between switches are of one capacity.
   bool LinksAreAlike();
 
@@ -52,6 +55,11 @@ class EvenRoutes final {
   const CostProfile& profile_;
   double gbps_ = 0;  // of every link between switches; before applies_, which sets it
   const bool applies_;
+
+  VertexIndex last_parent_ = VertexIndex(UINT32_MAX);  // none yet
+  Place last_from_, last_to_;
+  EdgeCost last_;
+  bool has_last_ = false;  // last_ is what an edge between these places costs
 };
 
 }  // namespace coppice

@@ -50,13 +50,14 @@ void Type1Bound::FindPlaces(const MemberPlaces& places) {
   };
   places_.reserve(request_.members.size());
   std::vector<HostIndex> hosts;
+  hosts.reserve(request_.members.size());
   for (size_t rank = 0; rank < request_.members.size(); ++rank) {
     const EndpointIndex member = request_.members[rank];
     Place place;
     place.host = fabric.host(member);
     place.leaf = places.leaf_of_endpoint[places.endpoint_of_rank[rank]];
     if (all_on_switches_) {
-      const ChannelIndex up = fabric.channels(fabric.Vertex(member)).front().index;
+      const ChannelIndex up = fabric.uplink(member);
       place.gbps = rate(up);
       if (!snapshot_.load->empty()) {
         place.wait_up_us = wait(up);

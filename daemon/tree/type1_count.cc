@@ -50,11 +50,16 @@ Shape Make(uint32_t width, uint64_t ranks) {
   return {width, ranks, ranks < 2 ? 0 : (ranks - 2) / width + 1};
 }
 
-// Those of `group` within a range of ranks.
+// Those of `group` within a range of ranks. A group is mostly a range itself.
 uint32_t CountWithin(const DistanceRings::Level& level, uint32_t group,
                      std::pair<uint32_t, uint32_t> range) {
   const auto begin = level.ranks.begin() + level.begin[group];
   const auto end = level.ranks.begin() + level.begin[group + 1];
+  if (*(end - 1) - *begin == end - begin - 1) {
+    const uint32_t low = std::max(*begin, range.first);
+    const uint32_t high = std::min(*(end - 1) + 1, range.second);
+    return low < high ? high - low : 0;
+  }
   const auto first = std::lower_bound(begin, end, range.first);
   return static_cast<uint32_t>(std::lower_bound(first, end, range.second) - first);
 }
@@ -120,7 +125,7 @@ bool Type1Count::FindRates(const Snapshot& snapshot) {
   double slowest = 0;
   for (size_t rank = 0; rank < request_.members.size(); ++rank) {
     const EndpointIndex member = request_.members[rank];
-    const double known = fabric.capacity_gbps(fabric.channels(fabric.Vertex(member)).front().index);
+    const double known = fabric.capacity_gbps(fabric.uplink(member));
     const double gbps = known > 0 ? known : profile_.port_gbps;
     if (gbps == 0) {  // and thus without limit
       port_gbps_ = 0;
