@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kDepth = 8;           // longest chain
 constexpr uint32_t kRootsCompared = 4;   // of a move
 constexpr uint32_t kRootsSearched = 64;  // before a communicator is given up
-constexpr uint32_t kRootsAlone = 16;     // tried to learn what a communicator would take alone
+constexpr uint32_t kRootsAlone = 64;     // tried to learn what a communicator would take alone
 constexpr int kSetsPerRoot = 3;          // serving sets tried in the trees to one root
 constexpr uint32_t kMostPasses = 4;
 
@@ -185,11 +185,14 @@ bool BatchRepair::SaveOn(uint32_t communicator) {
   const auto before = cost();
   state_.ForgetJournal();
   state_.Replace(communicator, std::nullopt);
-  if (PlaceDirectly(communicator) && cost() < before) return true;
+  const BatchShape& shape = ShapeOf(communicator);
+  std::optional<BatchOffer> offer =
+      may_go_farther_ ? offers_.Any(shape, kRootsSearched) : offers_.Nearest(shape, kRootsSearched);
+  if (offer) state_.Replace(communicator, std::move(offer->tree));
+  if (offer && cost() < before) return true;
   state_.RevertTo(0);
   UnblockAll();
   state_.Replace(communicator, std::nullopt);
-  const BatchShape& shape = ShapeOf(communicator);
   uint32_t searched = 0;
   for (const SwitchIndex root : shape.nearest) {
     if (offers_.exhausted() || ++searched > kRootsCompared) break;
