@@ -38,37 +38,47 @@ Type1Bound::Type1Bound(const Snapshot& snapshot, const CostProfile& profile,
 
 void Type1Bound::FindPlaces(const MemberPlaces& places) {
   const Fabric& fabric = *snapshot_.fabric;
-  const auto rate = [&](ChannelIndex channel) {
-    const double known = fabric.capacity_gbps(channel);
-    return known > 0 ? known : profile_.port_gbps;
-  };
-  const auto wait = [&](ChannelIndex channel) {
-    const double gbps = rate(channel);
-    const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMostUtilisation);
-    if (u <= 0 || gbps <= 0) return 0.0;
-    return static_cast<double>(profile_.mtu_bytes) * 8e-3 / gbps * u / (2 * (1 - u));
-  };
   places_.reserve(request_.members.size());
-  std::vector<HostIndex> hosts;
-  hosts.reserve(request_.members.size());
   for (size_t rank = 0; rank < request_.members.size(); ++rank) {
     const EndpointIndex member = request_.members[rank];
     Place place;
     place.host = fabric.host(member);
     place.leaf = places.leaf_of_endpoint[places.endpoint_of_rank[rank]];
     if (all_on_switches_) {
-      const ChannelIndex up = fabric.uplink(member);
-      place.gbps = rate(up);
-      if (!snapshot_.load->empty()) {
-        place.wait_up_us = wait(up);
-        place.wait_down_us = wait(Fabric::Reverse(up));
-      }
+      const double known = fabric.capacity_gbps(fabric.uplink(member));
+      place.gbps = known > 0 ? known : profile_.port_gbps;
     }
-    hosts.push_back(place.host);
     places_.push_back(place);
   }
-  if (!std::is_sorted(hosts.begin(), hosts.end())) std::sort(hosts.begin(), hosts.end());
-  hosts_are_shared_ = std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+  if (all_on_switches_ && !snapshot_.load->empty()) FindWaits();
+  hosts_are_shared_ = HostsAreShared();
+}
+
+void Type1Bound::FindWaits() {
+  const auto wait = [&](ChannelIndex channel, double gbps) {
+    const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMostUtilisation);
+    if (u <= 0 || gbps <= 0) return 0.0;
+    return static_cast<double>(profile_.mtu_bytes) * 8e-3 / gbps * u / (2 * (1 - u));
+  };
+  waits_.reserve(places_.size());
+  for (size_t rank = 0; rank < places_.size(); ++rank) {
+    const ChannelIndex up = snapshot_.fabric->uplink(request_.members[rank]);
+    const double gbps = places_[rank].gbps;
+    waits_.push_back({wait(up, gbps), wait(Fabric::Reverse(up), gbps)});
+  }
+}
+
+// Ranks mostly go from host to host in order.
+bool Type1Bound::HostsAreShared() const {
+  const auto comes_after = [](const Place& a, const Place& b) { return a.host >= b.host; };
+  if (std::adjacent_find(places_.begin(), places_.end(), comes_after) == places_.end()) {
+    return false;
+  }
+  std::vector<HostIndex> hosts;
+  hosts.reserve(places_.size());
+  for (const Place& place : places_) hosts.push_back(place.host);
+  std::sort(hosts.begin(), hosts.end());
+  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
 // Sets between_gbps_.
@@ -91,8 +101,8 @@ inline uint32_t Type1Bound::Hops(uint32_t leaf, uint32_t other) const {
   return snapshot_.routes->distances().Between(leaf_switches_[leaf], leaf_switches_[other]);
 }
 
-inline float Type1Bound::TimeOf(uint32_t links, const Place& from, const Place& to) {
-  if (snapshot_.load->empty()) {
+inline float Type1Bound::TimeOf(uint32_t links, uint32_t from, uint32_t to) {
+  if (waits_.empty()) {
     while (time_of_links_.size() <= links) {
       links_us_ += profile_.link_us;
       time_of_links_.push_back(static_cast<float>(links_us_));
@@ -102,18 +112,20 @@ inline float Type1Bound::TimeOf(uint32_t links, const Place& from, const Place& 
   double us = 0;
   for (uint32_t l = 0; l < links; ++l) {
     us += profile_.link_us;
-    if (l == 0) us += from.wait_up_us;
+    if (l == 0) us += waits_[from].up_us;
   }
-  return static_cast<float>(us + (links > 1 ? to.wait_down_us : 0));
+  return static_cast<float>(us + (links > 1 ? waits_[to].down_us : 0));
 }
 
 // The least that a packet needs from one rank to another, its children or its parent.
-inline Type1Bound::Edge Type1Bound::EdgeOf(const Place& from, const Place& to) {
+inline Type1Bound::Edge Type1Bound::EdgeOf(uint32_t from_rank, uint32_t to_rank) {
+  const Place& from = places_[from_rank];
+  const Place& to = places_[to_rank];
   if (from.host == to.host) return {static_cast<float>(profile_.same_host_us), 0, true};
-  if (!all_on_switches_) return {TimeOf(1, from, to), 0, false};
+  if (!all_on_switches_) return {TimeOf(1, from_rank, to_rank), 0, false};
   const uint32_t hops = Hops(from.leaf, to.leaf);
   const double between = hops > 0 ? between_gbps_ : 0;
-  return {TimeOf(2 + hops, from, to),
+  return {TimeOf(2 + hops, from_rank, to_rank),
           static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps)), false};
 }
 
@@ -201,20 +213,20 @@ double Type1Bound::Aggregate(const Payload& payload) {
   std::fill(us_.begin(), us_.end(), 0);
   for (size_t p = order_.size(); p-- > 0;) {
     const uint32_t rank = order_[p];
-    const Place& parent = places_[rank];
+    const double gbps = places_[rank].gbps;
     packets_.clear();
     in_order_ = true;
     double latest = 0;
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const uint32_t child = children_[c];
-      const Edge edge = EdgeOf(places_[child], parent);
+      const Edge edge = EdgeOf(child, rank);
       const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
       const double arrival = us_[child] + forward + edge.time_us + transfer;
       in_order_ = in_order_ && arrival >= latest;
       latest = arrival;
       packets_.push_back({arrival, child, edge.same_host});
     }
-    const double port = TransferUs(static_cast<float>(parent.gbps));
+    const double port = TransferUs(static_cast<float>(gbps));
     us_[rank] = LastStart(match, port) + match;
   }
   return us_[root_];
@@ -228,13 +240,13 @@ double Type1Bound::Distribute(const Payload& payload) {
   us_[root_] = 0;
   double last = 0;
   for (const uint32_t rank : order_) {
-    const Place& parent = places_[rank];
-    const double port = TransferUs(static_cast<float>(parent.gbps));
+    const double gbps = places_[rank].gbps;
+    const double port = TransferUs(static_cast<float>(gbps));
     const double spacing = std::max(nic.send_us, port);
     double start = us_[rank];
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const uint32_t child = children_[c];
-      const Edge edge = EdgeOf(parent, places_[child]);
+      const Edge edge = EdgeOf(rank, child);
       const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
       us_[child] = start + nic.send_us + forward + edge.time_us + transfer;
       last = std::max(last, us_[child]);

@@ -39,9 +39,11 @@ class Type1Bound {
  private:
   struct Place {  // of a rank
     HostIndex host;
-    uint32_t leaf = 0;                        // in places_.leaf_switches
-    double gbps = 0;                          // of its port's link; 0 = unknown
-    double wait_up_us = 0, wait_down_us = 0;  // w(u) of that link, from the port and to it
+    uint32_t leaf = 0;  // in places_.leaf_switches
+    double gbps = 0;    // of its port's link; 0 = unknown
+  };
+  struct Waits {  // w(u) of a rank's link, from the port and to it
+    double up_us = 0, down_us = 0;
   };
   struct Edge {
     float time_us = 0;
@@ -55,10 +57,12 @@ class Type1Bound {
   };
 
   void FindPlaces(const MemberPlaces& places);
+  void FindWaits();
+  bool HostsAreShared() const;
   bool LinksAreAlike();
   uint32_t Hops(uint32_t leaf, uint32_t other) const;
-  float TimeOf(uint32_t links, const Place& from, const Place& to);
-  Edge EdgeOf(const Place& from, const Place& to);
+  float TimeOf(uint32_t links, uint32_t from, uint32_t to);
+  Edge EdgeOf(uint32_t from, uint32_t to);
   double TransferUs(double gbps);
   void SetPhase(uint64_t bytes);
   void SortPackets();
@@ -78,6 +82,7 @@ class Type1Bound {
   double total_weight_ = 0;
 
   std::vector<Place> places_;         // [rank]
+  std::vector<Waits> waits_;          // [rank]; empty without load, or if some are on no switch
   std::vector<float> time_of_links_;  // without load
   double links_us_ = 0;               // of as many links as time_of_links_ ends with
 

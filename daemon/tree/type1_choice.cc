@@ -56,18 +56,20 @@ class Type1Search {
         profile_(profile),
         request_(request),
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
-        widths_(WidthCandidates(profile, request, nic_degree_)),
-        bound_(snapshot, profile, request, places) {
+        widths_(WidthCandidates(profile, request, nic_degree_)) {
+    bound_.emplace(snapshot, profile, request, places);
     if (!places.all_on_switches || request.builder == TreeBuilder::kHierarchical) return;
-    count_.emplace(snapshot, profile, request, places, bound_.is_exact(), bound_.between_gbps());
+    count_.emplace(snapshot, profile, request, places, bound_->is_exact(), bound_->between_gbps());
   }
 
   absl::StatusOr<Type1Result> Run() {
     for (const TreeBuilder builder : kBuilders) {
+      if (builder == TreeBuilder::kHierarchical) count_.reset();  // room for what is built now
       if (!request_.builder || *request_.builder == builder) AdmitAll(builder);
     }
     if (candidates_.empty()) return NothingFits();
     RefineBestFirst();
+    bound_.reset();
     const Candidate* winner = nullptr;  // the first of those alike
     for (const Candidate& candidate : candidates_) {
       if (!candidate.is_known || candidate.least_us > least_us_ * kAlike) continue;
@@ -193,9 +195,9 @@ class Type1Search {
   }
 
   void BoundEdges(Candidate& candidate, absl::Span<const int32_t> parents) {
-    const double bound_us = bound_.Of(parents, least_us_ * kAlike);
+    const double bound_us = bound_->Of(parents, least_us_ * kAlike);
     candidate.least_us = std::max(candidate.least_us, bound_us);
-    if (bound_.is_exact()) Know(candidate);
+    if (bound_->is_exact()) Know(candidate);
   }
 
   // `least_us` is exact, if it is not cut off.
@@ -310,8 +312,8 @@ class Type1Search {
   const TreeRequest& request_;
   const uint32_t nic_degree_;
   const WidthInterval widths_;
-  Type1Bound bound_;
-  std::optional<Type1Count> count_;     // if k-ary and k-nomial trees can be counted
+  std::optional<Type1Bound> bound_;     // until all are refined
+  std::optional<Type1Count> count_;     // until all are admitted, if they can be counted
   std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for
   std::optional<FlatGroups> flat_;      // with them
   std::vector<std::vector<uint32_t>> flat_roots_;  // of the flat trees so far

@@ -98,6 +98,13 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
 }
 
 void Type1Count::FindHosts(const Snapshot& snapshot) {
+  const auto comes_after = [&](EndpointIndex a, EndpointIndex b) {
+    return snapshot.fabric->host(a) >= snapshot.fabric->host(b);
+  };
+  if (std::adjacent_find(request_.members.begin(), request_.members.end(), comes_after) ==
+      request_.members.end()) {
+    return;  // every rank on a host after the last one's
+  }
   std::vector<uint64_t> hosts(request_.members.size());  // host, then rank
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     hosts[rank] = uint64_t{snapshot.fabric->host(request_.members[rank]).value()} << 32 | rank;

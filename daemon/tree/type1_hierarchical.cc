@@ -25,17 +25,16 @@ class GroupCollector {
   // Merges the units that `group_of` says are together.
   void Merge(absl::Span<const uint32_t> group_of, uint32_t group_count, bool ordered) {
     SortByGroup(group_of, group_count);
-    std::vector<Unit> merged;
-    merged.reserve(std::min<size_t>(units_.size(), group_count));
+    merged_.clear();
     for (size_t begin = 0, end = 0; begin < keyed_.size(); begin = end) {
       for (end = begin; end < keyed_.size() && keyed_[end].first == keyed_[begin].first;) ++end;
-      merged.push_back(Close(begin, end, ordered));
+      merged_.push_back(Close(begin, end, ordered));
     }
     const auto before = [](const Unit& a, const Unit& b) { return a.first_rank < b.first_rank; };
-    if (!std::is_sorted(merged.begin(), merged.end(), before)) {
-      std::sort(merged.begin(), merged.end(), before);
+    if (!std::is_sorted(merged_.begin(), merged_.end(), before)) {
+      std::sort(merged_.begin(), merged_.end(), before);
     }
-    units_ = std::move(merged);
+    units_.swap(merged_);
   }
 
   // Merges whatever is left, so that the last group is the whole.
@@ -97,7 +96,7 @@ class GroupCollector {
 
   Members members_;
   NestedGroups nested_;
-  std::vector<Unit> units_;
+  std::vector<Unit> units_, merged_;
   std::vector<std::pair<uint32_t, uint32_t>> keyed_;
   std::vector<uint32_t> next_;
 };
