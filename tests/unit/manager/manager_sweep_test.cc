@@ -168,7 +168,7 @@ TEST_F(ManagerSweepTest, TreesThatLoseLinksKeepTheirEntriesAndAreNamedOnce) {
     ExpectConserved();
     const auto events = EventsOf("trees.broken");
     ASSERT_EQ(1u, events.size());
-    EXPECT_THAT(events[0].message, HasSubstr("1 granted trees"));
+    EXPECT_THAT(events[0].message, HasSubstr("1 granted tree crosses"));
     EXPECT_THAT(events[0].message,
                 HasSubstr(": " + std::to_string(broken->record->id.value()) + ";"));
   }
