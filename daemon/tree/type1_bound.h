@@ -39,8 +39,9 @@ class Type1Bound {
  private:
   struct Place {  // of a rank
     HostIndex host;
-    uint32_t leaf = 0;  // in places_.leaf_switches
-    double gbps = 0;    // of its port's link; 0 = unknown
+    uint32_t leaf = UINT32_MAX;  // in MemberPlaces::leaf_switches; none: nobody's place
+    double gbps = 0;             // of its port's link; 0 = unknown
+    bool IsLike(const Place& other) const { return leaf == other.leaf && gbps == other.gbps; }
   };
   struct Waits {  // w(u) of a rank's link, from the port and to it
     double up_us = 0, down_us = 0;
@@ -86,6 +87,8 @@ class Type1Bound {
   std::vector<float> time_of_links_;  // without load
   double links_us_ = 0;               // of as many links as time_of_links_ ends with
 
+  Place last_from_, last_to_;  // of the edge between hosts asked last
+  Edge last_edge_;
   double bytes_8e3_ = 0;                       // of the phase at hand
   double last_gbps_ = -1, last_transfer_ = 0;  // the rate asked last
   std::vector<double> us_;                     // [rank] done upwards, received downwards

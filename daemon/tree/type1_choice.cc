@@ -77,6 +77,10 @@ class Type1Search {
     }
     if (winner == nullptr)
       return absl::FailedPreconditionError(std::string(route_error_.message()));
+    if (winner->builder != TreeBuilder::kHierarchical) {  // room for what is evaluated now
+      flat_.reset();
+      groups_.reset();
+    }
     if (!best_ || best_->tree.builder != winner->builder || best_->tree.width != winner->width) {
       absl::StatusOr<Type1Result> result = Evaluate(*winner);
       if (!result.ok())

@@ -175,14 +175,14 @@ Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double sen
 // One run of every ring around `rank`.
 void Type1Count::AddLeaves(const Phase& phase, uint32_t rank, Range leaves) {
   if (leaves.first >= leaves.second) return;
-  uint32_t inside = 0;
-  for (uint32_t ring = 0; ring < rings_.levels.size(); ++ring) {
-    const DistanceRings::Level& level = rings_.levels[ring];
-    const uint32_t within = CountWithin(level, level.group[rank], leaves);
+  uint32_t within = leaves.second - leaves.first;  // the ring at hand
+  for (size_t ring = rings_.levels.size(); ring > 0; --ring) {
+    const DistanceRings::Level& inner = rings_.levels[ring - 1];
+    const uint32_t inside = within == 0 ? 0 : CountWithin(inner, inner.group[rank], leaves);
     packets_[ring] = within - inside;
-    inside = within;
+    within = inside;
   }
-  packets_[rings_.levels.size()] = leaves.second - leaves.first - inside;
+  packets_[0] = within;
   packets_[same_host_] = 0;
   if (hosts_are_shared_) {
     const uint32_t host = host_.group[rank];
@@ -205,7 +205,7 @@ void Type1Count::AddLeaves(const Phase& phase, uint32_t rank, Range leaves) {
 
 // When the node at hand starts on its last packet.
 double Type1Count::LastStart() {
-  std::sort(runs_.begin(), runs_.end());
+  if (runs_.size() > 1) std::sort(runs_.begin(), runs_.end());
   double start = 0;
   for (size_t r = 0; r < runs_.size(); ++r) {
     const Run& run = runs_[r];

@@ -24,7 +24,7 @@ class GroupCollector {
 
   // Merges the units that `group_of` says are together.
   void Merge(absl::Span<const uint32_t> group_of, uint32_t group_count, bool ordered) {
-    SortByGroup(group_of, group_count);
+    if (!SortByGroup(group_of, group_count)) return;
     merged_.clear();
     for (size_t begin = 0, end = 0; begin < keyed_.size(); begin = end) {
       for (end = begin; end < keyed_.size() && keyed_[end].first == keyed_[begin].first;) ++end;
@@ -54,20 +54,23 @@ class GroupCollector {
   };
 
   // keyed_ = (group, unit), units of a group together and in order, as they mostly stand already.
-  void SortByGroup(absl::Span<const uint32_t> group_of, uint32_t group_count) {
+  // False: they stand so, and every group has but one.
+  bool SortByGroup(absl::Span<const uint32_t> group_of, uint32_t group_count) {
     const auto group = [&](const Unit& unit) {
       return group_of[members_[unit.first_rank].value()];
     };
     keyed_.resize(units_.size());
-    bool in_order = true;
+    bool in_order = true, one_each = true;
     for (uint32_t u = 0; u < units_.size(); ++u) {
       keyed_[u] = {group(units_[u]), u};
-      in_order = in_order && (u == 0 || keyed_[u - 1].first <= keyed_[u].first);
+      if (u == 0) continue;
+      in_order = in_order && keyed_[u - 1].first <= keyed_[u].first;
+      one_each = one_each && keyed_[u - 1].first < keyed_[u].first;
     }
-    if (in_order) return;
+    if (in_order) return !one_each;
     if (group_count / 8 > units_.size()) {
       std::sort(keyed_.begin(), keyed_.end());
-      return;
+      return true;
     }
     next_.assign(group_count + 1, 0);
     for (const Unit& unit : units_) ++next_[group(unit) + 1];
@@ -76,6 +79,7 @@ class GroupCollector {
       const uint32_t g = group(units_[u]);
       keyed_[next_[g]++] = {g, u};
     }
+    return true;
   }
 
   // Makes one unit of the units in keyed_[begin, end).
