@@ -205,7 +205,7 @@ TEST_F(LiveFaults, SweepsFromThreadAfterThreadDoNotLeak) {
     }
   };
   sweeps();
-  const long warm = ResidentKib();
+  [[maybe_unused]] const long warm = ResidentKib();
   sweeps();
 #ifndef __SANITIZE_ADDRESS__  // keeps freed memory in quarantine
   // A sweep's records are about 400 KiB: one byte in fifty leaked would show.
