@@ -31,9 +31,9 @@ struct BatchCommunicator {
   bool accepts_type1 = false;          // type I instead of a refusal
 };
 
-// Which switches may be roots. Chen 2024, 4.1, takes the ones nearest to the members only. A farther
-// one may be the only one with an entry left, and may save many: where packets come together before
-// they reach the root, few switches absorb them all.
+// Which switches may be roots. Chen 2024, 4.1, takes the ones nearest to the members only. A
+// farther one may be the only one with an entry left, and may save many: where packets come
+// together before they reach the root, few switches absorb them all.
 enum class RootReach : uint8_t {
   kNearest,  // the paper's
   kToAdmit,  // farther ones only to admit more: their number comes before entries in the objective
