@@ -17,7 +17,7 @@ TEST(StatusConversion, KeepsCodesAndMessages) {
     EXPECT_EQ(wire.error_details(), "");
     EXPECT_EQ(FromGrpcStatus(wire), status);
   }
-  EXPECT_EQ(FromGrpcStatus(grpc::Status(static_cast<grpc::StatusCode>(99), "?")).code(),
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(static_cast<grpc::StatusCode>(31), "?")).code(),
             absl::StatusCode::kUnknown);
 }
 
