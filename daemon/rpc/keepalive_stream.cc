@@ -77,8 +77,9 @@ absl::Status KeepAliveStream::Answer() {
   if (absl::IsNotFound(job.status())) return absl::OkStatus();  // state UNSPECIFIED: never known
   RETURN_IF_ERROR(job.status());
   response_.set_state(ToProto(job->record->state));
-  const bool is_active = job->record->state == JobState::kActive;
-  *response_.mutable_lease() = ToDuration(is_active ? job->record->lease : absl::ZeroDuration());
+  // Nothing is left of the lease of a job that has ended, or whose end is on its way to the disk.
+  const bool is_renewed = job->lease_left > absl::ZeroDuration();
+  *response_.mutable_lease() = ToDuration(is_renewed ? job->record->lease : absl::ZeroDuration());
   return absl::OkStatus();
 }
 

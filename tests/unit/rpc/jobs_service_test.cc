@@ -163,6 +163,7 @@ TEST_F(KeepAliveTest, RenewsManyLeasesOnOneStream) {
   EXPECT_EQ(Renew(first).lease().seconds(), 60);
   loopback_.clock().Advance(absl::Seconds(20));
   loopback_.manager().ExpireLeases();
+  EXPECT_TRUE(End(second).ok());  // waits for the end that is under way
   const v1::KeepAliveResponse alive = Renew(first);
   EXPECT_EQ(alive.id(), first);
   EXPECT_EQ(alive.state(), v1::JOB_STATE_ACTIVE);
