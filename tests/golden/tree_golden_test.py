@@ -9,11 +9,11 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 from net_text import Fabric, Net, figure_11, read_forwarding_tables, two_level
 from profile_text import toml
+from scratch_files import ScratchFiles
 from tree_verifier import Case
 
 # 512 single-port hosts, 16 on each of 32 leaf switches (Chen 2024, figures 4 to 6).
@@ -29,16 +29,7 @@ PLAIN = {"init_us": 0.5, "link_us": 1, "same_host_us": 0.125, "mtu_bytes": 2048,
                     "reduce_us_per_byte": 0, "send_us": 3}}
 
 
-class TreeGolden(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.dir = pathlib.Path(scratch.name)
-
-    def file(self, name, text):
-        (self.dir / name).write_text(text)
-        return str(self.dir / name)
-
+class TreeGolden(ScratchFiles):
     def run_tree(self, net, members, *arguments):
         return subprocess.run(
             [PROGRAM, "tree", "--fabric", "file:" + self.file("net.txt", net.text()), "--members",

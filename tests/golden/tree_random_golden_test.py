@@ -11,11 +11,11 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
 
 from net_text import Fabric
 from profile_text import toml
+from scratch_files import ScratchFiles
 from tree_verifier import Case
 
 MODELS = (
@@ -102,16 +102,7 @@ class Request:
         return arguments
 
 
-class RandomTrees(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.dir = pathlib.Path(scratch.name)
-
-    def file(self, name, text):
-        (self.dir / name).write_text(text)
-        return str(self.dir / name)
-
+class RandomTrees(ScratchFiles):
     def run_program(self, *arguments):
         return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120,
                               check=False)
