@@ -15,7 +15,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/profile_option.h"
 #include "daemon/tools/tree_inputs.h"
-#include "daemon/tree/calibration.h"
+#include "daemon/tree/calibration/calibration.h"
 
 namespace coppice {
 namespace {

@@ -17,10 +17,10 @@
 #include "daemon/tools/tree_batch_report.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"
-#include "daemon/tree/batch.h"
-#include "daemon/tree/batch_baseline.h"
-#include "daemon/tree/batch_grid.h"
-#include "daemon/tree/batch_trees.h"
+#include "daemon/tree/batch/baseline.h"
+#include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/grid.h"
+#include "daemon/tree/batch/trees.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/batch.h"
-#include "daemon/tree/batch_baseline.h"
+#include "daemon/tree/batch/baseline.h"
+#include "daemon/tree/batch/batch.h"
 
 namespace coppice {
 

@@ -3,7 +3,7 @@
 //
 // Table 1: entries in all with as many per switch as anybody wants: unreduced physical trees, the
 // paper's minimum cost one by one, the batch with nearest roots where they work and with any (the
-// default), and the bounds (see batch_baseline.h); the most loaded link; seconds of processor time
+// default), and the bounds (see daemon/tree/batch/baseline.h); the most loaded link; seconds of processor time
 // for the batch. Table 2: communicators refused with 16, 8, 4, 2 and 1 entries per switch, and the
 // least number that entries allow.
 //
@@ -31,10 +31,10 @@
 #include "absl/time/time.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/batch.h"
-#include "daemon/tree/batch_baseline.h"
-#include "daemon/tree/batch_grid.h"
-#include "daemon/tree/batch_trees.h"
+#include "daemon/tree/batch/baseline.h"
+#include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/grid.h"
+#include "daemon/tree/batch/trees.h"
 #include "db/sqlite_store.h"
 
 namespace coppice {

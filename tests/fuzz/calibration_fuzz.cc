@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "daemon/tree/calibration.h"
+#include "daemon/tree/calibration/calibration.h"
 
 namespace {
 

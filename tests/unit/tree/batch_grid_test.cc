@@ -1,9 +1,8 @@
-#include "daemon/tree/batch_grid.h"
-
 #include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/tree/batch/grid.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/tree/batch.h"
+#include "daemon/tree/batch/batch.h"
 
 namespace coppice {
 

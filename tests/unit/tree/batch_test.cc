@@ -1,4 +1,4 @@
-#include "daemon/tree/batch.h"
+#include "daemon/tree/batch/batch.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/tree/batch_baseline.h"
-#include "daemon/tree/batch_check.h"
-#include "daemon/tree/batch_grid.h"
-#include "daemon/tree/batch_trees.h"
+#include "daemon/tree/batch/baseline.h"
+#include "daemon/tree/batch/check.h"
+#include "daemon/tree/batch/grid.h"
+#include "daemon/tree/batch/trees.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

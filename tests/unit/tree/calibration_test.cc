@@ -1,6 +1,6 @@
 // Calibration: known constants recovered from the closed forms' own latencies, data that cannot
 // determine them refused by name, and the least squares compared with normal equations solved here.
-#include "daemon/tree/calibration.h"
+#include "daemon/tree/calibration/calibration.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/tree/calibration_model.h"
+#include "daemon/tree/calibration/model.h"
 #include "daemon/tree/closed_form.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/tree/calibration.h"
-#include "daemon/tree/calibration_model.h"
+#include "daemon/tree/calibration/calibration.h"
+#include "daemon/tree/calibration/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"

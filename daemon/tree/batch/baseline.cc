@@ -1,0 +1,121 @@
+#include "daemon/tree/batch/baseline.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/batch/offers.h"
+#include "daemon/tree/batch/shapes.h"
+#include "daemon/tree/batch/state.h"
+#include "daemon/tree/batch/tree_builder.h"
+
+namespace coppice {
+namespace {
+
+// Every switch takes its children's packets and sends one.
+void ServeEverywhere(BatchTree& tree) {
+  tree.serving.resize(tree.physical.switches.size());
+  std::iota(tree.serving.begin(), tree.serving.end(), 0U);
+  tree.packets.assign(tree.physical.switches.size(), 1);
+  tree.packets[0] = 0;
+}
+
+std::vector<SwitchIndex> InOrder(const BatchState& state, std::vector<SwitchIndex> roots) {
+  const auto key = [&](SwitchIndex s) {
+    return std::make_tuple(state.loads().through(s), -state.free_entries()[s.value()], s);
+  };
+  std::sort(roots.begin(), roots.end(),
+            [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
+  return roots;
+}
+
+bool HasFullSwitch(const BatchState& state, const SwitchTree& physical) {
+  return std::any_of(physical.switches.begin(), physical.switches.end(),
+                     [&](SwitchIndex s) { return state.free_entries()[s.value()] <= 0; });
+}
+
+std::optional<BatchTree> FirstThatWorks(const BatchShape& shape, const BatchState& state,
+                                        BaselineMethod method, BatchTreeBuilder& builder) {
+  for (const SwitchIndex root : InOrder(state, shape.nearest)) {
+    BatchTree tree;
+    if (state.free_entries()[root.value()] <= 0) continue;
+    if (!builder.BuildPhysical(shape, root, Steering::kSpread, state.degrees(), tree)) continue;
+    if (HasFullSwitch(state, tree.physical)) continue;
+    if (method == BaselineMethod::kUnreduced) {
+      ServeEverywhere(tree);
+      return tree;
+    }
+    if (builder.ChooseServers(state.degrees(), tree)) return tree;
+  }
+  return std::nullopt;
+}
+
+BatchTotals TotalsOf(const BatchState& state) {
+  BatchTotals totals;
+  totals.admitted = state.placed();
+  totals.failures = static_cast<uint32_t>(state.size()) - state.placed();
+  totals.entries = state.entries();
+  totals.most_packets = state.loads().most();
+  totals.most_loaded = state.loads().MostLoaded();
+  return totals;
+}
+
+}  // namespace
+
+absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
+                                         absl::Span<const SwitchCapacity> capacity,
+                                         absl::Span<const BatchCommunicator> communicators,
+                                         BaselineMethod method, const BatchOptions& options) {
+  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
+  BatchState state(snapshot, capacity, communicators.size(), options.packets_at_full_load);
+  BatchTreeBuilder builder(snapshot, state.free_entries(), state.loads());
+  for (uint32_t c = 0; c < communicators.size(); ++c) {
+    if (!shapes.trouble[c].empty()) continue;
+    if (shapes.shape_of[c] == BatchShapes::kNone) {
+      state.Replace(c, BatchTree{});
+      continue;
+    }
+    auto tree = FirstThatWorks(shapes.shapes[shapes.shape_of[c]], state, method, builder);
+    if (tree) state.Replace(c, std::move(tree));
+  }
+  return TotalsOf(state);
+}
+
+absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
+                                       absl::Span<const SwitchCapacity> capacity,
+                                       absl::Span<const BatchCommunicator> communicators) {
+  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
+  const BatchState state(snapshot, capacity, 0, 0);
+  BatchOffers offers(snapshot, state, {});
+  std::vector<std::optional<uint32_t>> alone;
+  alone.reserve(shapes.shapes.size());
+  for (const BatchShape& shape : shapes.shapes) {
+    alone.push_back(offers.LeastAlone(shape, UINT32_MAX));
+  }
+  BatchBounds bounds;
+  std::vector<uint64_t> counts;
+  for (uint32_t c = 0; c < communicators.size(); ++c) {
+    const uint32_t s = shapes.shape_of[c];
+    if (!shapes.trouble[c].empty()) ++bounds.failures;
+    if (!shapes.trouble[c].empty() || s == BatchShapes::kNone) continue;
+    counts.push_back(shapes.shapes[s].fewest);
+    bounds.counting += counts.back();
+    bounds.alone += alone[s].value_or(shapes.shapes[s].fewest);
+    bounds.no_nearest_root += alone[s] ? 0 : 1;
+  }
+  uint64_t entries = 0;
+  for (const int32_t free : state.free_entries()) entries += static_cast<uint64_t>(free);
+  std::sort(counts.begin(), counts.end());
+  uint64_t needed = 0;
+  for (const uint64_t count : counts) {
+    needed += count;
+    if (needed > entries) ++bounds.failures;
+  }
+  return bounds;
+}
+
+}  // namespace coppice

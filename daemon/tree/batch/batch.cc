@@ -1,0 +1,176 @@
+// The phases of a batch; each starts from a valid plan and leaves a better one.
+//
+//     shapes --> hardest first, best tree each --> chains of moves for the refused    batch_shapes
+//                batch_offers                      batch_repair                          |
+//                                                        |                               v
+//     result <-- most loaded links <-- fewer entries <---+                            distances
+//                batch_balance         batch_repair
+//
+// O(communicators * (channels of their trees' switches)) for the first round; the later ones build
+// at most BatchOptions::most_candidates trees.
+#include "daemon/tree/batch/batch.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/batch/balance.h"
+#include "daemon/tree/batch/exact.h"
+#include "daemon/tree/batch/offers.h"
+#include "daemon/tree/batch/repair.h"
+#include "daemon/tree/batch/shapes.h"
+#include "daemon/tree/batch/state.h"
+#include "daemon/tree/plan_reason.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kRootsCompared = 4;
+
+// Those that need most entries and have fewest roots first, then those with most ranks.
+std::vector<uint32_t> HardestFirst(const BatchShapes& shapes) {
+  std::vector<uint32_t> order(shapes.shape_of.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto key = [&](uint32_t c) {
+    if (shapes.shape_of[c] == BatchShapes::kNone) return std::make_tuple(0U, size_t{0}, 0U);
+    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    return std::make_tuple(UINT32_MAX - shape.fewest, shape.nearest.size(),
+                           UINT32_MAX - shape.ranks);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  return order;
+}
+
+// With any root the first round leaves out whoever would take many times the entries that it could
+// do with elsewhere: those behind it in the queue may need these more, and chains of moves try it
+// again.
+bool IsWorthIt(const BatchOffer& offer, const BatchShape& shape, RootReach reach) {
+  constexpr size_t kMostTimesFewest = 2;
+  return reach != RootReach::kAny || offer.tree.serving.size() <= kMostTimesFewest * shape.fewest;
+}
+
+void PlaceAll(const BatchShapes& shapes, RootReach reach, const BatchProgress& progress,
+              BatchOffers& offers, BatchState& state) {
+  uint32_t done = 0;
+  for (const uint32_t c : HardestFirst(shapes)) {
+    if (progress) progress(++done, static_cast<uint32_t>(state.size()));
+    if (!shapes.trouble[c].empty()) continue;
+    if (shapes.shape_of[c] == BatchShapes::kNone) {
+      state.Replace(c, BatchTree{});  // one rank
+      continue;
+    }
+    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    std::optional<BatchOffer> offer = reach == RootReach::kAny
+                                          ? offers.Any(shape, kRootsCompared)
+                                          : offers.Nearest(shape, kRootsCompared);
+    if (offer && IsWorthIt(*offer, shape, reach)) state.Replace(c, std::move(offer->tree));
+  }
+  state.ForgetJournal();
+}
+
+// Why the communicator has no tree: which of the switches that could be its root, or had to serve,
+// are full.
+void Explain(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
+             const BatchState& state, const BatchShape& shape, CommunicatorResult& result) {
+  for (const SwitchIndex root : shape.nearest) {
+    if (state.degrees()[root.value()] > 0) continue;
+    result.full_switches.push_back({root, capacity[root.value()].entries_total});
+  }
+  if (result.full_switches.empty()) {
+    result.why_not = absl::StrCat("the switches' degree limits are too low for ", shape.ranks,
+                                  " ranks with the entries that are left, over ",
+                                  shape.nearest.size(), " nearest root(s)");
+    return;
+  }
+  result.why_not = absl::StrCat(result.full_switches.size(), " of ", shape.nearest.size(),
+                                " nearest root(s) have no entry left or cannot aggregate: ",
+                                NameSwitches(fabric, result.full_switches));
+}
+
+BatchPlan MakePlan(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
+                   const BatchShapes& shapes, BatchState& state) {
+  BatchPlan plan;
+  plan.communicators.resize(state.size());
+  BatchTotals& totals = plan.totals;
+  totals.admitted = state.placed();
+  totals.failures = static_cast<uint32_t>(state.size()) - state.placed();
+  totals.entries = state.entries();
+  totals.farther_roots = state.farther();
+  totals.most_packets = state.loads().most();
+  totals.most_loaded = state.loads().MostLoaded();
+  for (uint32_t c = 0; c < state.size(); ++c) {
+    if (state.tree(c)) continue;
+    CommunicatorResult& result = plan.communicators[c];
+    result.why_not = shapes.trouble[c];
+    if (!result.why_not.empty()) continue;
+    Explain(fabric, capacity, state, shapes.shapes[shapes.shape_of[c]], result);
+  }
+  std::vector<std::optional<BatchTree>> trees = state.TakeTrees();
+  for (size_t c = 0; c < trees.size(); ++c) plan.communicators[c].tree = std::move(trees[c]);
+  return plan;
+}
+
+// The first round and chains of moves for those whom it left out, with roots as `reach` says.
+class Attempt {
+ public:
+  Attempt(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
+          const BatchShapes& shapes, const BatchOptions& options, const BatchProgress& progress)
+      : snapshot_(snapshot),
+        shapes_(shapes),
+        state_(snapshot, capacity, shapes.shape_of.size(), options.packets_at_full_load),
+        offers_(snapshot, state_, options) {
+    PlaceAll(shapes, options.reach, progress, offers_, state_);
+    offers_.StartCounting();
+    BatchRepair repair(shapes, options.reach, state_, offers_);
+    repair.AdmitMore();
+    repair.Trade();
+  }
+
+  void Improve(RootReach reach) {
+    offers_.StartCounting();
+    BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
+    SearchSmallBatch(snapshot_, shapes_, reach, state_);
+    BalanceLinks(shapes_, reach, state_, offers_);
+  }
+
+  BatchState& state() { return state_; }
+
+ private:
+  const Snapshot& snapshot_;
+  const BatchShapes& shapes_;
+  BatchState state_;
+  BatchOffers offers_;
+};
+
+uint32_t PlannableCount(const BatchShapes& shapes) {
+  return static_cast<uint32_t>(
+      std::count(shapes.trouble.begin(), shapes.trouble.end(), std::string()));
+}
+
+}  // namespace
+
+// Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
+// nothing for the others. Where that happens everybody is planned for fewest entries first, and
+// comes nearer afterwards as far as entries allow.
+absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
+                                    absl::Span<const SwitchCapacity> capacity,
+                                    absl::Span<const BatchCommunicator> communicators,
+                                    const BatchOptions& options, const BatchProgress& progress) {
+  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
+  auto best = std::make_unique<Attempt>(snapshot, capacity, shapes, options, progress);
+  if (options.reach == RootReach::kToAdmit && best->state().placed() < PlannableCount(shapes)) {
+    BatchOptions any_root = options;
+    any_root.reach = RootReach::kAny;
+    auto other = std::make_unique<Attempt>(snapshot, capacity, shapes, any_root, nullptr);
+    if (other->state().placed() > best->state().placed()) best = std::move(other);
+  }
+  best->Improve(options.reach);
+  return MakePlan(*snapshot.fabric, capacity, shapes, best->state());
+}
+
+}  // namespace coppice

@@ -1,0 +1,71 @@
+// A batch while it is being planned: who is placed where, what that leaves of entries and links,
+// and a journal, so that a chain of moves that leads nowhere is undone. Chooses nothing.
+//
+// Invariant outside a chain of moves: no switch has fewer than 0 entries left.
+#ifndef COPPICE_DAEMON_TREE_BATCH_STATE_H_
+#define COPPICE_DAEMON_TREE_BATCH_STATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/loads.h"
+
+namespace coppice {
+
+class BatchState final {
+ public:
+  BatchState(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
+             size_t communicators, uint32_t packets_at_full_load);
+
+  // Puts `tree` in the place of what the communicator has; nullopt takes it away.
+  void Replace(uint32_t communicator, std::optional<BatchTree> tree);
+  const std::optional<BatchTree>& tree(uint32_t communicator) const { return trees_[communicator]; }
+  size_t size() const { return trees_.size(); }
+
+  // Everything replaced since Mark() returned `mark` goes back, last first.
+  size_t Mark() const { return journal_.size(); }
+  void RevertTo(size_t mark);
+  void ForgetJournal() { journal_.clear(); }
+
+  // Keeps one entry of a switch from being used, or gives it back.
+  void Hold(SwitchIndex s) { Take(s, 1); }
+  void Release(SwitchIndex s) { Take(s, -1); }
+
+  absl::Span<const int32_t> free_entries() const { return free_; }
+  absl::Span<const uint32_t> limits() const { return limits_; }    // with all entries free
+  absl::Span<const uint32_t> degrees() const { return degrees_; }  // now: 0 without a free entry
+  // Communicators that switch `s` serves.
+  const std::vector<uint32_t>& served_by(SwitchIndex s) const { return served_[s.value()]; }
+  const LinkLoads& loads() const { return loads_; }
+
+  uint32_t placed() const { return placed_; }
+  uint32_t farther() const { return farther_; }  // placed with extra hops
+  uint64_t entries() const { return entries_; }
+
+  std::vector<std::optional<BatchTree>> TakeTrees() { return std::move(trees_); }
+
+ private:
+  struct Change {
+    uint32_t communicator;
+    std::optional<BatchTree> before;
+  };
+
+  void Take(SwitchIndex s, int32_t entries);
+  std::optional<BatchTree> Exchange(uint32_t communicator, std::optional<BatchTree> tree);
+
+  std::vector<int32_t> free_;
+  std::vector<uint32_t> limits_, degrees_;
+  std::vector<std::vector<uint32_t>> served_;
+  LinkLoads loads_;
+  std::vector<std::optional<BatchTree>> trees_;
+  std::vector<Change> journal_;
+  uint32_t placed_ = 0, farther_ = 0;
+  uint64_t entries_ = 0;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_BATCH_STATE_H_
