@@ -3,9 +3,9 @@
 //
 // Table 1: entries in all with as many per switch as anybody wants: unreduced physical trees, the
 // paper's minimum cost one by one, the batch with nearest roots where they work and with any (the
-// default), and the bounds (see daemon/tree/batch/baseline.h); the most loaded link; seconds of processor time
-// for the batch. Table 2: communicators refused with 16, 8, 4, 2 and 1 entries per switch, and the
-// least number that entries allow.
+// default), and the bounds (see baseline.h of daemon/tree/batch); the most loaded link; seconds of
+// processor time for the batch. Table 2: communicators refused with 16, 8, 4, 2 and 1 entries per
+// switch, and the least number that entries allow.
 //
 // First the time of the whole batch of 256 x 160 against reading that request from text and writing
 // its trees to SQLite (in COPPICE_BENCHMARK_DIRECTORY, else the working directory): the goal is a
