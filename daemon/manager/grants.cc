@@ -33,7 +33,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
     tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
     tables_->entries.Restore(record.id, record.switches);
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
-    tables_->trees.Add(std::move(tree));
+    tables_->AddTree(std::move(tree));
   }
   return absl::OkStatus();
 }
@@ -171,7 +171,7 @@ void Grants::OnGranted(const Reserved& reserved, absl::Status status,
     std::lock_guard lock(tables_->mu);
     --job.trees_in_flight;
     tables_->entries.Settle(record.id, record.switches);
-    tables_->trees.Add(std::move(tree));
+    tables_->AddTree(std::move(tree));
     tables_->activity.Granted();
     waiters = job.tree_requests.Succeed(record.request_id, record.id);
   }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,9 @@ struct Tables {
   Activity activity;
   std::shared_ptr<const FabricView> view;  // null before the first sweep
 
+  // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
+  // here and goes out by RemoveTree.
+  void AddTree(std::shared_ptr<GrantedTree> tree) { trees.Add(std::move(tree)); }
   // What every grant and every end needs of one tree: out of all tables at once.
   void RemoveTree(const GrantedTree& tree) {
     entries.Release(tree.record->id, tree.record->switches);
