@@ -7,14 +7,6 @@
 #include "daemon/manager/tree_request.h"
 
 namespace coppice {
-namespace {
-
-absl::Status JobIsEnding(JobId id) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", id.value(), " is ending; no tree can be granted to it, register a new job"));
-}
-
-}  // namespace
 
 Grants::Grants(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
                Jobs* jobs)
@@ -90,29 +82,11 @@ void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
   });
 }
 
-absl::StatusOr<Grants::Basis> Grants::TakeBasis(Job& job, DraftScratch& scratch) {
-  Basis basis;
-  {
-    std::lock_guard lock(tables_->mu);
-    if (tables_->view == nullptr) return NoFabricError();
-    basis = {tables_->view, job.resolved};
-    const absl::Span<const SwitchCapacity> capacity = tables_->entries.capacity();
-    scratch.capacity.assign(capacity.begin(), capacity.end());
-  }
-  const Fabric& fabric = *basis.view->snapshot->fabric;
-  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
-    basis.endpoints = ResolveAll(fabric, *job.record);
-    std::lock_guard lock(tables_->mu);
-    job.resolved = basis.endpoints;
-  }
-  return basis;
-}
-
-absl::StatusOr<TreeDraft> Grants::Plan(const Basis& basis, const Job& job,
+absl::StatusOr<TreeDraft> Grants::Plan(const PlanBasis& basis, const Job& job,
                                        const CreateTreeArgs& args, DraftScratch& scratch) {
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft =
-      DraftTree(*basis.view, options_->profile, *job.record, *basis.endpoints, args, scratch, full);
+      DraftTree(*basis.view, *basis.profile, *job.record, *basis.endpoints, args, scratch, full);
   if (absl::IsResourceExhausted(draft.status())) {
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
@@ -125,7 +99,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
                                                         uint64_t fingerprint) {
   const ScratchPool::Loan scratch(scratches_);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    ASSIGN_OR_RETURN(const Basis basis, TakeBasis(*job, *scratch));
+    ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
     ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
     draft.record.request_id = args.request_id;
     draft.record.request_fingerprint = fingerprint;
@@ -141,7 +115,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
 }
 
 // False: what was planned on is gone. Otherwise the draft has its id and holds its entries.
-absl::StatusOr<bool> Grants::TryReserve(const Job& job, const Basis& basis, TreeDraft& draft) {
+absl::StatusOr<bool> Grants::TryReserve(const Job& job, const PlanBasis& basis, TreeDraft& draft) {
   std::lock_guard lock(tables_->mu);
   if (job.ending) return JobIsEnding(job.record->id);
   if (tables_->view->snapshot != basis.view->snapshot) return false;
@@ -201,7 +175,7 @@ absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
   }
   if (job == nullptr) return jobs_->WhyNotActive(args.job);
   const ScratchPool::Loan scratch(scratches_);
-  ASSIGN_OR_RETURN(const Basis basis, TakeBasis(*job, *scratch));
+  ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
   draft.record.created = clock_->Now();
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,

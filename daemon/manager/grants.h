@@ -22,6 +22,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/plan_basis.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_draft.h"
@@ -46,11 +47,6 @@ class Grants {
   void Release(TreeId id, Manager::Callback<TreeId> done);
 
  private:
-  // What one attempt plans on, as of one instant.
-  struct Basis {
-    std::shared_ptr<const FabricView> view;
-    std::shared_ptr<const ResolvedEndpoints> endpoints;
-  };
   // A tree that holds its entries and is on its way to the store.
   struct Reserved {
     std::shared_ptr<Job> job;
@@ -60,12 +56,11 @@ class Grants {
 
   std::shared_ptr<Job> Admit(const CreateTreeArgs& args, uint64_t fingerprint,
                              Manager::Callback<TreeView>& done);
-  absl::StatusOr<Basis> TakeBasis(Job& job, DraftScratch& scratch);
-  absl::StatusOr<TreeDraft> Plan(const Basis& basis, const Job& job, const CreateTreeArgs& args,
+  absl::StatusOr<TreeDraft> Plan(const PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
                                  DraftScratch& scratch);
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
                                           const CreateTreeArgs& args, uint64_t fingerprint);
-  absl::StatusOr<bool> TryReserve(const Job& job, const Basis& basis, TreeDraft& draft);
+  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, TreeDraft& draft);
   void OnGranted(const Reserved& reserved, absl::Status status, Manager::Callback<TreeView> done);
   void FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
                  Manager::Callback<TreeView> done);

@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   {
     std::lock_guard lock(parts->tables.mu);
     parts->tables.entries.SetCapabilities(state.entries);
+    parts->tables.profile = std::make_shared<const CostProfile>(parts->options.profile);
   }
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
   RETURN_IF_ERROR(parts->grants.Restore(std::move(state.trees), state.last_tree));
@@ -122,7 +123,10 @@ absl::StatusOr<std::vector<EventRecord>> Manager::Events(const EventFilter& filt
   return parts_->calls.store().Events(filter);
 }
 
-const CostProfile& Manager::profile() const { return parts_->options.profile; }
+std::shared_ptr<const CostProfile> Manager::profile() const {
+  std::lock_guard lock(parts_->tables.mu);
+  return parts_->tables.profile;
+}
 
 void Manager::RegisterJob(RegisterJobArgs args, Callback<JobView> done) {
   parts_->jobs.Register(std::move(args), std::move(done));

@@ -144,7 +144,8 @@ class Manager final {
   std::vector<TreeId> TreesOfSwitch(Guid guid) const;
   DaemonCounts Counts() const;
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
-  const CostProfile& profile() const;
+  // With which trees are planned now; never null.
+  std::shared_ptr<const CostProfile> profile() const;
 
   // --- Jobs --- (status codes: proto/coppice/v1/jobs.proto)
   void RegisterJob(RegisterJobArgs args, Callback<JobView> done);

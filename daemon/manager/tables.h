@@ -34,7 +34,8 @@ struct Tables {
   TreeTable trees;
   EntryLedger entries;
   Activity activity;
-  std::shared_ptr<const FabricView> view;  // null before the first sweep
+  std::shared_ptr<const FabricView> view;      // null before the first sweep
+  std::shared_ptr<const CostProfile> profile;  // in force; never null once the manager is made
 
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.

@@ -136,7 +136,7 @@ absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::Ty
   ASSIGN_OR_RETURN(const auto view, View());
   const uint32_t members =
       request.members() == 0 ? view->snapshot->fabric->endpoint_count() : request.members();
-  return TypeTableToProto(manager_->profile(), members, response);
+  return TypeTableToProto(*manager_->profile(), members, response);
 }
 
 grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext* context,

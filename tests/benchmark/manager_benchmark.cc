@@ -86,7 +86,7 @@ class Daemon {
         request.members.push_back(*fabric.FindEndpoint(job_->endpoints[rank]));
       }
       benchmark::DoNotOptimize(
-          Must(PlanTree(*view->snapshot, manager_->profile(), capacity, request)));
+          Must(PlanTree(*view->snapshot, *manager_->profile(), capacity, request)));
     }
   }
 
