@@ -23,9 +23,7 @@ absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoint
     const uint32_t rank = args.ranks.empty() ? static_cast<uint32_t>(i) : args.ranks[i];
     const EndpointIndex endpoint = endpoints.endpoints[rank];
     if (endpoint == ResolvedEndpoints::kGone) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "rank ", rank, " of job ", job.id.value(), ": its port ", ToString(job.endpoints[rank]),
-          " is not in the fabric any more; leave the rank out or bring the port back"));
+      return MemberIsGone(job, rank);
     }
     members.push_back(endpoint);
   }
@@ -76,8 +74,7 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
   for (const FullSwitch& entry : plan->full_switches) {
     const SwitchInfo& info = snapshot.fabric->switch_info(entry.index);
     const SwitchCapacity& capacity = scratch.capacity[entry.index.value()];
-    absl::StrAppend(&lines, ToString(info.guid), " ", capacity.entries_total, " ",
-                    capacity.entries_total - capacity.entries_free, " ", info.description, "\n");
+    absl::StrAppend(&lines, FullSwitchLine(info, capacity));
     full.push_back({info.guid, capacity.entries_total});
   }
   if (!lines.empty()) status.SetPayload(kFullSwitchesPayload, absl::Cord(lines));
@@ -121,10 +118,27 @@ absl::StatusOr<TreeDraft> DraftTree(const FabricView& view, const CostProfile& p
     return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
   }
   RETURN_IF_ERROR(plan.status());
+  return DraftOfPlan(view, job, args, *std::move(plan), scratch);
+}
 
+std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity) {
+  return absl::StrCat(ToString(info.guid), " ", capacity.entries_total, " ",
+                      capacity.entries_total - capacity.entries_free, " ", info.description, "\n");
+}
+
+absl::Status MemberIsGone(const JobRecord& job, uint32_t rank) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "rank ", rank, " of job ", job.id.value(), ": its port ", ToString(job.endpoints[rank]),
+      " is not in the fabric any more; leave the rank out or bring the port back"));
+}
+
+absl::StatusOr<TreeDraft> DraftOfPlan(const FabricView& view, const JobRecord& job,
+                                      const CreateTreeArgs& args, TreePlan plan,
+                                      DraftScratch& scratch) {
+  const Snapshot& snapshot = *view.snapshot;
   TreeDraft draft;
-  for (uint32_t node = plan->tree.rank_count; node < plan->tree.node_count(); ++node) {
-    draft.switches.push_back(snapshot.fabric->AsSwitch(plan->tree.vertices[node]));
+  for (uint32_t node = plan.tree.rank_count; node < plan.tree.node_count(); ++node) {
+    draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));
   }
   TreeRecord& record = draft.record;
   record.job = job.id;
@@ -135,7 +149,7 @@ absl::StatusOr<TreeDraft> DraftTree(const FabricView& view, const CostProfile& p
     record.ranks.resize(job.endpoints.size());
     std::iota(record.ranks.begin(), record.ranks.end(), 0u);
   }
-  RETURN_IF_ERROR(FillFromPlan(snapshot, *view.link_ids, *std::move(plan), scratch.record, record));
+  RETURN_IF_ERROR(FillFromPlan(snapshot, *view.link_ids, std::move(plan), scratch.record, record));
   return draft;
 }
 
