@@ -52,6 +52,12 @@ class Contents {
   void Release(const TreeRecord& tree) {
     for (const TreeSwitchRecord& serving : tree.switches) --taken_[serving.guid];
   }
+  // What forbids this tree now.
+  absl::Status CheckGrant(const TreeRecord& tree);
+  // Both whatever the rules say.
+  void Enter(std::shared_ptr<const TreeRecord> tree);
+  std::shared_ptr<const TreeRecord> TakeOut(TreeId id);
+  absl::Status CheckLeaving(const ChangeTrees& change) const;
   absl::Status CheckNode(Guid guid, const absl::flat_hash_set<Guid>& added,
                          const std::string& user) const {
     const bool known = added.contains(guid) || nodes_.contains(guid);
@@ -62,6 +68,7 @@ class Contents {
   absl::Status Do(EndJob& end);
   absl::Status Do(GrantTree& grant);
   absl::Status Do(ReleaseTree& release);
+  absl::Status Do(ChangeTrees& change);
   absl::Status Do(PutCapabilities& put);
   absl::Status Do(PutInventory& put);
   absl::Status Do(AppendEvents& append);
@@ -110,8 +117,7 @@ absl::Status Contents::Do(EndJob& end) {
   return absl::OkStatus();
 }
 
-absl::Status Contents::Do(GrantTree& grant) {
-  const TreeRecord& tree = *grant.tree;
+absl::Status Contents::CheckGrant(const TreeRecord& tree) {
   if (!IsActive(tree.job)) return JobNotActive(tree.job);
   if (trees_.contains(tree.id)) return TreeIdTaken(tree.id);
   if (auto same = tree_requests_.find({tree.job, tree.request_id}); same != tree_requests_.end()) {
@@ -126,10 +132,29 @@ absl::Status Contents::Do(GrantTree& grant) {
       return NoEntryLeft(use);
     }
   }
-  for (const TreeSwitchRecord& serving : tree.switches) ++taken_[serving.guid];
-  if (!tree.request_id.empty()) tree_requests_[{tree.job, tree.request_id}] = tree.id;
-  last_tree_ = std::max(last_tree_, tree.id);
-  trees_.emplace(tree.id, std::move(grant.tree));
+  return absl::OkStatus();
+}
+
+void Contents::Enter(std::shared_ptr<const TreeRecord> tree) {
+  for (const TreeSwitchRecord& serving : tree->switches) ++taken_[serving.guid];
+  if (!tree->request_id.empty()) tree_requests_[{tree->job, tree->request_id}] = tree->id;
+  const TreeId id = tree->id;
+  trees_.emplace(id, std::move(tree));
+}
+
+std::shared_ptr<const TreeRecord> Contents::TakeOut(TreeId id) {
+  const auto it = trees_.find(id);
+  std::shared_ptr<const TreeRecord> tree = std::move(it->second);
+  trees_.erase(it);
+  tree_requests_.erase({tree->job, tree->request_id});
+  Release(*tree);
+  return tree;
+}
+
+absl::Status Contents::Do(GrantTree& grant) {
+  RETURN_IF_ERROR(CheckGrant(*grant.tree));
+  last_tree_ = std::max(last_tree_, grant.tree->id);
+  Enter(std::move(grant.tree));
   return absl::OkStatus();
 }
 
@@ -138,10 +163,52 @@ absl::Status Contents::Do(ReleaseTree& release) {
   if (tree == trees_.end() || tree->second->job != release.job) {
     return NoSuchTree(release.tree, release.job);
   }
-  Release(*tree->second);
-  tree_requests_.erase({release.job, tree->second->request_id});
-  trees_.erase(tree);
+  TakeOut(release.tree);
   return absl::OkStatus();
+}
+
+absl::Status Contents::CheckLeaving(const ChangeTrees& change) const {
+  for (const auto& [id, job] : change.revoked) {
+    const auto tree = trees_.find(id);
+    if (tree == trees_.end() || tree->second->job != job) return NoSuchTree(id, job);
+  }
+  for (const std::shared_ptr<const TreeRecord>& next : change.revised) {
+    const auto tree = trees_.find(next->id);
+    if (tree == trees_.end()) return NoSuchTree(next->id, next->job);
+    const TreeRecord& stored = *tree->second;
+    if (std::tie(stored.job, stored.request_id, stored.request_fingerprint, stored.created) !=
+        std::tie(next->job, next->request_id, next->request_fingerprint, next->created)) {
+      return NotTheSameTree(next->id);
+    }
+    if (next->revision != stored.revision + 1) return NotTheNextRevision(*next, stored.revision);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(ChangeTrees& change) {
+  RETURN_IF_ERROR(CheckLeaving(change));
+  std::vector<std::shared_ptr<const TreeRecord>> left;
+  for (const auto& [id, job] : change.revoked) left.push_back(TakeOut(id));
+  for (const auto& next : change.revised) left.push_back(TakeOut(next->id));
+  std::vector<TreeId> entered;
+  absl::Status status;
+  TreeId last = last_tree_;
+  for (const auto* trees : {&change.revised, &change.granted}) {
+    for (const std::shared_ptr<const TreeRecord>& tree : *trees) {
+      if (status.ok()) status = CheckGrant(*tree);
+      if (!status.ok()) break;
+      Enter(tree);
+      entered.push_back(tree->id);
+      last = std::max(last, tree->id);
+    }
+  }
+  if (status.ok()) {
+    last_tree_ = last;
+    return status;
+  }
+  for (const TreeId id : entered) TakeOut(id);
+  for (std::shared_ptr<const TreeRecord>& tree : left) Enter(std::move(tree));
+  return status;
 }
 
 absl::Status Contents::Do(PutCapabilities& put) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -52,6 +54,21 @@ absl::Status CheckTreeLists(const TreeRecord& tree, const std::string& name) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTree(const TreeRecord& tree) {
+  const std::string name = absl::StrCat("tree ", tree.id.value());
+  if (tree.id.value() < 1) return Malformed(name, "ids start at 1");
+  if (tree.type != 1 && tree.type != 2) {
+    return Malformed(name, absl::StrCat("type ", tree.type, " is neither 1 nor 2"));
+  }
+  if (tree.type == 1 && !tree.switches.empty()) {
+    return Malformed(name, "only trees of type 2 have serving switches");
+  }
+  for (double time_us : {tree.aggregate_us, tree.distribute_us, tree.total_us}) {
+    if (std::isnan(time_us)) return Malformed(name, "a predicted time is not a number");
+  }
+  return CheckTreeLists(tree, name);
+}
+
 }  // namespace
 
 absl::Status CheckShape(const PutJob& put) {
@@ -74,23 +91,26 @@ absl::Status CheckShape(const EndJob& end) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const GrantTree& grant) {
-  const TreeRecord& tree = *grant.tree;
-  const std::string name = absl::StrCat("tree ", tree.id.value());
-  if (tree.id.value() < 1) return Malformed(name, "ids start at 1");
-  if (tree.type != 1 && tree.type != 2) {
-    return Malformed(name, absl::StrCat("type ", tree.type, " is neither 1 nor 2"));
-  }
-  if (tree.type == 1 && !tree.switches.empty()) {
-    return Malformed(name, "only trees of type 2 have serving switches");
-  }
-  for (double time_us : {tree.aggregate_us, tree.distribute_us, tree.total_us}) {
-    if (std::isnan(time_us)) return Malformed(name, "a predicted time is not a number");
-  }
-  return CheckTreeLists(tree, name);
-}
+absl::Status CheckShape(const GrantTree& grant) { return CheckTree(*grant.tree); }
 
 absl::Status CheckShape(const ReleaseTree&) { return absl::OkStatus(); }
+
+absl::Status CheckShape(const ChangeTrees& change) {
+  std::vector<TreeId> named;
+  named.reserve(change.granted.size() + change.revised.size() + change.revoked.size());
+  for (const auto* trees : {&change.granted, &change.revised}) {
+    for (const std::shared_ptr<const TreeRecord>& tree : *trees) {
+      RETURN_IF_ERROR(CheckTree(*tree));
+      named.push_back(tree->id);
+    }
+  }
+  for (const auto& [tree, job] : change.revoked) named.push_back(tree);
+  std::sort(named.begin(), named.end());
+  const auto twice = std::adjacent_find(named.begin(), named.end());
+  if (twice == named.end()) return absl::OkStatus();
+  return Malformed(absl::StrCat("tree ", twice->value()),
+                   "is named twice: grant, revise or revoke it, once");
+}
 
 absl::Status CheckShape(const PutCapabilities& put) {
   if (const CapabilityRecord* twice = FindDuplicate(put.capabilities)) {

@@ -14,6 +14,7 @@ absl::Status CheckShape(const PutJob& put);
 absl::Status CheckShape(const EndJob& end);
 absl::Status CheckShape(const GrantTree& grant);
 absl::Status CheckShape(const ReleaseTree& release);
+absl::Status CheckShape(const ChangeTrees& change);
 absl::Status CheckShape(const PutCapabilities& put);
 absl::Status CheckShape(const PutInventory& put);
 absl::Status CheckShape(const AppendEvents& append);

@@ -54,6 +54,18 @@ absl::Status NoSuchTree(TreeId id, JobId job) {
                                           ": it was never granted or is released"));
 }
 
+absl::Status NotTheNextRevision(const TreeRecord& next, uint32_t stored_revision) {
+  return absl::FailedPreconditionError(absl::StrCat("tree ", next.id.value(), " has revision ",
+                                                    stored_revision, ": revision ", next.revision,
+                                                    " cannot follow it; plan on the present one"));
+}
+
+absl::Status NotTheSameTree(TreeId id) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("tree ", id.value(),
+                   ": a revision keeps its job, request id, fingerprint and time of creation"));
+}
+
 absl::Status NoCapability(Guid guid) {
   return absl::NotFoundError(
       absl::StrCat("switch ", ToString(guid),

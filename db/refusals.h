@@ -22,6 +22,9 @@ absl::Status TreeIdTaken(TreeId id);
 absl::Status TreeIdFromEarlierRun(TreeId id, TreeId last);
 absl::Status TreeRequestTaken(const std::string& request_id, JobId job, TreeId holder);
 absl::Status NoSuchTree(TreeId id, JobId job);
+// For ChangeTrees: what forbids `next` to follow the stored tree, whose `stored_revision` it is.
+absl::Status NotTheNextRevision(const TreeRecord& next, uint32_t stored_revision);
+absl::Status NotTheSameTree(TreeId id);
 absl::Status NoCapability(Guid guid);
 absl::Status NoEntryLeft(const EntryUse& use);
 absl::Status EventIdTaken(int64_t id);

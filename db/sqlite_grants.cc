@@ -17,8 +17,8 @@ absl::Status SqliteMutator::PrepareTrees() {
   ASSIGN_OR_RETURN(insert_tree_, connection_.Prepare(R"sql(
       INSERT OR FAIL INTO tree (id, job_id, request_id, request_fingerprint, fabric_version,
           revision, type, builder, width, height, radius, operation, sizes, aggregate_us,
-          distribute_us, total_us, reason, alternatives, created_ns, nodes, links, physical)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"));
+          distribute_us, total_us, reason, alternatives, created_ns, nodes, links, physical, demands)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"));
   ASSIGN_OR_RETURN(insert_tree_switch_, connection_.Prepare(R"sql(
       INSERT OR FAIL INTO tree_switch (tree_id, node, guid, children)
       VALUES (?, ?, ?, ?))sql"));
@@ -46,26 +46,35 @@ absl::Status SqliteMutator::PrepareTrees() {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::Do(const GrantTree& grant) {
-  const TreeRecord& tree = *grant.tree;
+absl::Status SqliteMutator::Do(const GrantTree& grant) { return Grant(*grant.tree); }
+
+absl::Status SqliteMutator::Grant(const TreeRecord& tree) {
   absl::Status status = InsertTree(tree);
   if (!status.ok()) return ExplainTree(tree, std::move(status));
+  return InsertSwitches(tree);
+}
+
+absl::Status SqliteMutator::InsertSwitches(const TreeRecord& tree) {
   int64_t node = static_cast<int64_t>(tree.ranks.size());
   for (const TreeSwitchRecord& serving : tree.switches) {
     insert_tree_switch_.Bind(tree.id.value()).Bind(node++).Bind(serving.guid);
-    status = insert_tree_switch_.Bind(int64_t{serving.children}).Run();
+    absl::Status status = insert_tree_switch_.Bind(int64_t{serving.children}).Run();
     if (!status.ok()) return ExplainSwitch(serving.guid, std::move(status));
   }
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::InsertTree(const TreeRecord& tree) {
+void SqliteMutator::WriteLists(const TreeRecord& tree) {
   nodes_text_.clear();
   links_text_.clear();
   physical_text_.clear();
   AppendTreeNodes(tree, nodes_text_);
   AppendNumbers(tree.links, links_text_);
   AppendNumbers(tree.physical, physical_text_);
+}
+
+absl::Status SqliteMutator::InsertTree(const TreeRecord& tree) {
+  WriteLists(tree);
   Statement& insert = insert_tree_;
   insert.Bind(tree.id.value()).Bind(tree.job.value()).BindOptional(tree.request_id);
   insert.Bind(static_cast<int64_t>(tree.request_fingerprint));
@@ -74,7 +83,8 @@ absl::Status SqliteMutator::InsertTree(const TreeRecord& tree) {
   insert.Bind(int64_t{tree.height}).Bind(int64_t{tree.radius}).Bind(tree.operation);
   insert.Bind(tree.sizes).Bind(tree.aggregate_us).Bind(tree.distribute_us).Bind(tree.total_us);
   insert.Bind(tree.reason).Bind(tree.alternatives).Bind(tree.created);
-  return insert.Bind(nodes_text_).Bind(links_text_).Bind(physical_text_).Run();
+  insert.Bind(nodes_text_).Bind(links_text_).Bind(physical_text_);
+  return insert.Bind(tree.demands).Run();
 }
 
 absl::Status SqliteMutator::ExplainTree(const TreeRecord& tree, absl::Status failure) {

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   ASSIGN_OR_RETURN(mutator->rollback_savepoint_, connection.Prepare("ROLLBACK TO mutation"));
   RETURN_IF_ERROR(mutator->PrepareJobs());
   RETURN_IF_ERROR(mutator->PrepareTrees());
+  RETURN_IF_ERROR(mutator->PrepareRevisions());
   RETURN_IF_ERROR(mutator->PrepareInventory());
   return mutator;
 }

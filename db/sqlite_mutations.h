@@ -31,17 +31,24 @@ class SqliteMutator {
   explicit SqliteMutator(Connection& connection) : connection_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareTrees();
+  absl::Status PrepareRevisions();
   absl::Status PrepareInventory();
 
   absl::Status Do(const PutJob& put);
   absl::Status Do(const EndJob& end);
   absl::Status Do(const GrantTree& grant);
   absl::Status Do(const ReleaseTree& release);
+  absl::Status Do(const ChangeTrees& change);
   absl::Status Do(const PutCapabilities& put);
   absl::Status Do(const PutInventory& put);
   absl::Status Do(const AppendEvents& append);
 
+  absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
+  absl::Status InsertSwitches(const TreeRecord& tree);
+  absl::Status CheckRevision(const TreeRecord& tree);
+  absl::Status UpdateTree(const TreeRecord& tree);
+  void WriteLists(const TreeRecord& tree);
   absl::Status InsertNodes(const PutInventory& put);
   absl::Status InsertPorts(const PutInventory& put);
   absl::Status InsertLinks(const PutInventory& put);
@@ -60,6 +67,7 @@ class SqliteMutator {
   Statement insert_job_, end_job_, release_job_trees_, insert_event_;
   Statement find_job_, find_job_request_, find_active_job_;
   Statement insert_tree_, insert_tree_switch_, delete_tree_;
+  Statement find_revision_, empty_tree_, update_tree_;
   Statement find_tree_, find_tree_request_, find_tree_floor_, find_entries_;
   Statement put_capability_, delete_capability_, list_capabilities_;
   Statement put_node_, put_port_, put_link_, find_node_, raise_fabric_version_;

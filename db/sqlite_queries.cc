@@ -22,7 +22,7 @@ constexpr char kJob[] = R"sql(
 constexpr char kTrees[] = R"sql(
     SELECT id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
            width, height, radius, operation, sizes, aggregate_us, distribute_us, total_us, reason,
-           alternatives, created_ns, nodes, links, physical
+           alternatives, created_ns, nodes, links, physical, demands
     FROM tree ORDER BY id)sql";
 constexpr char kTreeSwitches[] =
     "SELECT guid, children FROM tree_switch WHERE tree_id = ? ORDER BY node";
@@ -164,6 +164,7 @@ absl::StatusOr<TreeRecord> SqliteReader::TreeAt(const Statement& row) {
   tree.reason = std::string(row.Text(16));
   tree.alternatives = std::string(row.Text(17));
   tree.created = row.TimeAt(18);
+  tree.demands = std::string(row.Text(22));
   tree_switches_.Bind(tree.id.value());
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, tree_switches_.Step());

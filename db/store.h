@@ -60,6 +60,7 @@ struct TreeRecord {
   uint32_t width = 0, height = 0, radius = 0;
   std::string operation;                   // "allreduce", ...
   std::string sizes;                       // JSON: [[bytes,weight],...]
+  std::string demands;                     // JSON: what else the request said, see manager
   std::vector<uint32_t> ranks;             // [member] job ranks
   std::vector<int32_t> parents;            // [node] members, then switches; -1 for the root
   std::vector<TreeSwitchRecord> switches;  // nodes from ranks.size() on
@@ -163,6 +164,19 @@ struct ReleaseTree {
   JobId job;
 };
 
+// Grants, plans anew and takes back trees, all or none. First the revoked trees and the old
+// revisions free their entries, then the revised and the granted ones take theirs, in this order: a
+// tree never counts twice, and one may move into what another leaves. Errors: INVALID_ARGUMENT: a
+// tree is named twice, or a revision changes the tree's job, request id, fingerprint or time of
+// creation. NOT_FOUND: no such tree (in that job, if revoked). FAILED_PRECONDITION: a revision's
+// number is not the stored one + 1. For what is granted and for entries as GrantTree. Checked in
+// the order revoked, revised, then entries of the revised, then the granted. Pointers are not null.
+struct ChangeTrees {
+  std::vector<std::shared_ptr<const TreeRecord>> granted;
+  std::vector<std::shared_ptr<const TreeRecord>> revised;
+  std::vector<std::pair<TreeId, JobId>> revoked;
+};
+
 // Replaces the capabilities of all switches. Where granted trees take more than a switch would now
 // have, its total is raised to what is reserved and taken and the switch's GUID is reported in the
 // message of a later event by the caller; nothing granted is lost. A switch that is not named keeps
@@ -187,8 +201,8 @@ struct AppendEvents {
   std::vector<EventRecord> events;
 };
 
-using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, PutCapabilities, PutInventory,
-                              AppendEvents>;
+using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
+                              PutInventory, AppendEvents>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {

@@ -39,14 +39,16 @@ class SqliteOpenTest : public testing::Test {
 
   StoreDirectory directory_;
   const std::string path_ = directory_.File("coppice.db");
+  const std::string newest_ = std::to_string(Migrations().size());
 };
 
 TEST_F(SqliteOpenTest, NewerSchemaIsRefusedUntouched) {
   Fill();
-  RawDatabase(path_).Run("PRAGMA user_version = 7");
+  RawDatabase(path_).Run("PRAGMA user_version = 77");
   const std::string before = Read();
-  EXPECT_STATUS(Open(), StatusCode::kFailedPrecondition,
-                path_ + ": schema 7 is newer than this program's 1: upgrade coppiced");
+  EXPECT_STATUS(
+      Open(), StatusCode::kFailedPrecondition,
+      path_ + ": schema 77 is newer than this program's " + newest_ + ": upgrade coppiced");
   EXPECT_EQ(Read(), before);
 }
 
@@ -174,39 +176,71 @@ TEST_F(SqliteOpenTest, EmptyFilesAreMigratedFromVersionZero) {
   Write("");
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; PRAGMA application_id"),
-            "1\n1131376745\n");
+            newest_ + "\n1131376745\n");
   std::filesystem::remove(path_);
   RawDatabase(path_).Run("PRAGMA journal_mode = WAL; CREATE TABLE t (x); DROP TABLE t");
   EXPECT_TRUE(Open().ok()) << Open();
-  EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; PRAGMA journal_mode"), "1\nwal\n");
+  EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; PRAGMA journal_mode"),
+            newest_ + "\nwal\n");
 }
 
 TEST_F(SqliteOpenTest, OlderSchemaIsMigratedWithItsRows) {
   Fill();
-  const char* const longer[] = {Migrations()[0],
-                                "ALTER TABLE tree ADD COLUMN multicast_lid INTEGER;",
-                                "CREATE TABLE third (x INTEGER) STRICT;"};
+  std::vector<const char*> longer(Migrations().begin(), Migrations().end());
+  longer.push_back("ALTER TABLE tree ADD COLUMN multicast_lid INTEGER;");
+  longer.push_back("CREATE TABLE third (x INTEGER) STRICT;");
   auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
   ASSERT_TRUE(connection.ok());
   const absl::Status status = Migrate(**connection, longer);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(RawDatabase(path_).Run("PRAGMA user_version; SELECT count(multicast_lid IS NULL) FROM "
                                    "tree; SELECT count(*) FROM third"),
-            "3\n50\n0\n");
+            std::to_string(longer.size()) + "\n50\n0\n");
+}
+
+TEST_F(SqliteOpenTest, TreesOfTheFirstSchemaAreKeptAndCanBeRevised) {
+  {
+    auto connection =
+        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    const absl::Status status = Migrate(**connection, Migrations().first(1));
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(
+        (*connection)
+            ->Execute("INSERT INTO switch_capability VALUES (5, 1, 0, 4), (6, 1, 0, 4);"
+                      "INSERT INTO job VALUES (1, NULL, 0, '', '', '[]', 1, 'active', 0, NULL);"
+                      "INSERT INTO tree VALUES (9, 1, 'r', 7, 3, 1, 2, 'minimum-cost', 2, 1, 2,"
+                      "  'bcast', '[]', 1.0, 1.0, 2.0, '', '[]', 4,"
+                      "  '[[0,1,1,1],[-1,-1,0,0]]', '[]', '[]');"
+                      "INSERT INTO tree_switch VALUES (9, 1, 5, 1)"),
+        absl::OkStatus());
+  }
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const StoredState state = *(*store)->Load();
+  ASSERT_EQ(state.trees.size(), 1u);
+  EXPECT_EQ(state.trees[0].demands, "");
+  auto next = std::make_shared<TreeRecord>(state.trees[0]);
+  next->revision = 2;
+  next->switches[0].guid = Guid(6);
+  ASSERT_APPLIED((*store)->Apply(ChangeTrees{{}, {next}, {}}));
+  EXPECT_TRUE((*store)->Load()->trees[0] == *next);
 }
 
 TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
   Fill();
-  const char* const broken[] = {Migrations()[0], "CREATE TABLE second (x INTEGER) STRICT;",
-                                "DELETE FROM tree; CREATE TABLE tree (x);"};
+  std::vector<const char*> broken(Migrations().begin(), Migrations().end());
+  broken.push_back("CREATE TABLE second (x INTEGER) STRICT;");
+  broken.push_back("DELETE FROM tree; CREATE TABLE tree (x);");
   auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
   ASSERT_TRUE(connection.ok());
   const absl::Status status = Migrate(**connection, broken);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("migration to schema 3"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("migration to schema " + std::to_string(broken.size())));
   EXPECT_EQ(
       RawDatabase(path_).Run("PRAGMA user_version; SELECT count(*) FROM tree; SELECT count(*) "
                              "FROM sqlite_schema WHERE name = 'second'"),
-      "1\n50\n0\n");
+      newest_ + "\n50\n0\n");
   connection->reset();
   EXPECT_TRUE(Open().ok());
 }

@@ -61,10 +61,12 @@ TEST_F(SqliteRulesTest, TakenCannotDifferFromTheRows) {
 }
 
 TEST_F(SqliteRulesTest, ATreeNeedsAnActiveJob) {
-  const std::string copy =
-      "INSERT INTO tree SELECT 9, %, request_id, request_fingerprint, fabric_version, revision, "
-      "type, builder, width, height, radius, operation, sizes, aggregate_us, distribute_us, "
-      "total_us, reason, alternatives, created_ns, nodes, links, physical FROM tree WHERE id = 2";
+  const std::string columns =
+      "request_id, request_fingerprint, fabric_version, revision, type, builder, width, height, "
+      "radius, operation, sizes, aggregate_us, distribute_us, total_us, reason, alternatives, "
+      "created_ns, nodes, links, physical";
+  const std::string copy = "INSERT INTO tree (id, job_id, " + columns + ") SELECT 9, %, " +
+                           columns + " FROM tree WHERE id = 2";
   const auto for_job = [&](const std::string& job) {
     std::string sql = copy;
     return sql.replace(sql.find('%'), 1, job);
@@ -94,6 +96,13 @@ TEST_F(SqliteRulesTest, RawDeleteOfATreeFreesItsEntries) {
   EXPECT_EQ(raw_->Run("SELECT count(*) FROM tree_switch"), "0\n");
 }
 
+TEST_F(SqliteRulesTest, ATreeWithoutNodesTakesNoEntries) {
+  Refused("UPDATE tree SET revision = 3 WHERE id = 1", "rises by one");
+  Refused("UPDATE tree SET revision = 1 WHERE id = 1", "rises by one");
+  EXPECT_EQ(raw_->Run("UPDATE tree SET nodes = '[]' WHERE id = 1"), "");
+  EXPECT_EQ(store_->Entries()->at(0).entries_taken, 0u);
+}
+
 TEST_F(SqliteRulesTest, IdsOfAnEarlierRunAreNeverReused) {
   ASSERT_APPLIED(store_->Apply(ReleaseTree{TreeId(2), JobId(1)}));
   store_.reset();
@@ -102,6 +111,16 @@ TEST_F(SqliteRulesTest, IdsOfAnEarlierRunAreNeverReused) {
   EXPECT_STATUS(store_->Apply(GrantTree{Tree(2, 1)}), absl::StatusCode::kAlreadyExists,
                 "tree id 2 belongs to an earlier run: grant under ids above 2");
   ASSERT_APPLIED(store_->Apply(GrantTree{Tree(3, 1)}));
+}
+
+TEST_F(SqliteRulesTest, ATreeOfAnEarlierRunIsRevisedUnderItsId) {
+  store_.reset();
+  store_ = setup_.Open();
+  TreeRecord next = Tree(1, 1, {1}, 3);
+  next.revision = 2;
+  ASSERT_APPLIED(store_->Apply(ChangeTrees{{}, {std::make_shared<const TreeRecord>(next)}, {}}));
+  EXPECT_TRUE(store_->Load()->trees[0] == next);
+  EXPECT_EQ(raw_->Run("SELECT entries_taken FROM entries ORDER BY switch"), "0\n1\n");
 }
 
 TEST_F(SqliteRulesTest, ShellReadsWhileTheStoreRuns) {

@@ -83,6 +83,47 @@ struct Model {
     });
     return erased == 0 ? StatusCode::kNotFound : StatusCode::kOk;
   }
+  // On a copy, so that a refusal changes nothing.
+  StatusCode Do(const ChangeTrees& change) {
+    std::set<TreeId> named;
+    for (const auto& [tree, job] : change.revoked) {
+      if (!named.insert(tree).second) return StatusCode::kInvalidArgument;
+    }
+    for (const auto* list : {&change.revised, &change.granted}) {
+      for (const auto& tree : *list) {
+        if (!named.insert(tree->id).second) return StatusCode::kInvalidArgument;
+      }
+    }
+    Model next = *this;
+    for (const auto& [tree, job] : change.revoked) {
+      const StatusCode code = next.Do(ReleaseTree{tree, job});
+      if (code != StatusCode::kOk) return code;
+    }
+    for (const auto& tree : change.revised) {
+      const StatusCode code = next.TakeOldRevision(*tree);
+      if (code != StatusCode::kOk) return code;
+    }
+    for (const auto* list : {&change.revised, &change.granted}) {
+      for (const auto& tree : *list) {
+        const StatusCode code = next.Do(GrantTree{tree});
+        if (code != StatusCode::kOk) return code;
+      }
+    }
+    *this = std::move(next);
+    return StatusCode::kOk;
+  }
+  StatusCode TakeOldRevision(const TreeRecord& tree) {
+    for (size_t i = 0; i < trees.size(); ++i) {
+      if (trees[i].id != tree.id) continue;
+      if (trees[i].job != tree.job || trees[i].request_id != tree.request_id) {
+        return StatusCode::kInvalidArgument;
+      }
+      if (trees[i].revision + 1 != tree.revision) return StatusCode::kFailedPrecondition;
+      trees.erase(trees.begin() + static_cast<std::ptrdiff_t>(i));
+      return StatusCode::kOk;
+    }
+    return StatusCode::kNotFound;
+  }
   StatusCode Do(const PutCapabilities& put) {
     std::erase_if(capabilities, [&](const auto& item) { return Taken(item.first) == 0; });
     for (CapabilityRecord record : put.capabilities) {
@@ -112,12 +153,13 @@ struct Model {
 
 class RandomMutations {
  public:
-  explicit RandomMutations(uint64_t seed) : random_(seed) {}
+  // What is granted is looked up in `model`, so that most revisions fit.
+  RandomMutations(uint64_t seed, const Model& model) : random_(seed), model_(model) {}
   uint64_t Below(uint64_t bound) { return random_() % bound; }
 
   template <class Visit>
   void Next(Visit visit) {
-    switch (Below(10)) {
+    switch (Below(12)) {
       case 0:
         return visit(PutJob{Job(1 + static_cast<int64_t>(Below(40)), Request(30))});
       case 1:
@@ -128,6 +170,9 @@ class RandomMutations {
       case 4:
       case 5:
         return visit(ReleaseTree{SomeTree(), SomeJob()});
+      case 6:
+      case 7:
+        return visit(SomeChange());
       default:
         return visit(GrantTree{NewTree()});
     }
@@ -150,6 +195,29 @@ class RandomMutations {
     tree.request_id = Request(5);
     return tree;
   }
+  ChangeTrees SomeChange() {
+    ChangeTrees change;
+    for (uint64_t n = Below(3); n > 0; --n) {
+      change.granted.push_back(std::make_shared<const TreeRecord>(NewTree()));
+    }
+    for (const TreeRecord& tree : model_.trees) {
+      if (Below(model_.trees.size()) > 4) continue;
+      if (Below(3) == 0) {
+        change.revoked.emplace_back(tree.id, Below(12) == 0 ? SomeJob() : tree.job);
+        continue;
+      }
+      TreeRecord next = NewTree();
+      --next_tree_;
+      next.id = Below(30) == 0 ? SomeTree() : tree.id;
+      next.job = Below(30) == 0 ? SomeJob() : tree.job;
+      next.request_id = Below(30) == 0 ? "other" : tree.request_id;
+      next.request_fingerprint = tree.request_fingerprint;
+      next.created = tree.created;
+      next.revision = tree.revision + (Below(30) == 0 ? 2 : 1);
+      change.revised.push_back(std::make_shared<const TreeRecord>(std::move(next)));
+    }
+    return change;
+  }
   PutCapabilities SomeCapabilities() {
     PutCapabilities put;
     for (uint64_t n = 0; n < kSwitches; ++n) {
@@ -161,6 +229,7 @@ class RandomMutations {
   }
 
   std::mt19937_64 random_;
+  const Model& model_;
   int64_t next_tree_ = 0;
 };
 
@@ -170,8 +239,8 @@ TYPED_TEST_SUITE(StoreModelTest, StoreSetups);
 
 TYPED_TEST(StoreModelTest, AgreesWithTheModel) {
   const int rounds = FullTier() ? 2'000 : 40;
-  RandomMutations mutations(TestSeed());
   Model model;
+  RandomMutations mutations(TestSeed(), model);
   for (int round = 0; round < rounds; ++round) {
     // A group of up to 30 submitted at once, answers compared in order.
     std::vector<StatusCode> expected, answered;

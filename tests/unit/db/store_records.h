@@ -63,6 +63,7 @@ inline TreeRecord Tree(int64_t id, int64_t job, std::vector<uint64_t> switches =
   }
   tree.aggregate_us = 1.25, tree.distribute_us = 2.5, tree.total_us = 0.1 + 0.2;
   tree.reason = "type I: 3.75 us, \"type II\" 4 us";
+  tree.demands = R"({"type":"II"})";
   tree.alternatives = R"([{"type":"II","why_not":"switch 1 is full"}])";
   tree.created = At(id);
   return tree;
