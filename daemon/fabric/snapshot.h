@@ -3,22 +3,19 @@
 #define COPPICE_DAEMON_FABRIC_SNAPSHOT_H_
 
 #include <memory>
-#include <vector>
 
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
+#include "daemon/fabric/link_load.h"
 #include "daemon/fabric/routes.h"
 
 namespace coppice {
-
-// Utilisation of each channel, 0..1, [channel_count]; empty = no load anywhere.
-using LinkLoad = std::vector<float>;
 
 struct Snapshot {
   std::shared_ptr<const Fabric> fabric;  // none of the four is ever null
   std::shared_ptr<const Routes> routes;
   std::shared_ptr<const Hierarchy> hierarchy;
-  std::shared_ptr<const LinkLoad> load;
+  std::shared_ptr<const LinkLoad> load;  // [channel_count], or empty
 
   float utilisation(ChannelIndex c) const { return load->empty() ? 0.0F : (*load)[c.value()]; }
 };

@@ -86,7 +86,7 @@ absl::StatusOr<TreeDraft> Grants::Plan(const PlanBasis& basis, const Job& job,
                                        const CreateTreeArgs& args, DraftScratch& scratch) {
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft =
-      DraftTree(*basis.view, *basis.profile, *job.record, *basis.endpoints, args, scratch, full);
+      DraftTree(basis, *job.record, args, scratch, full);
   if (absl::IsResourceExhausted(draft.status())) {
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
@@ -107,7 +107,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
     ASSIGN_OR_RETURN(const bool reserved, TryReserve(*job, basis, draft));
     if (!reserved) continue;
     return Reserved{job, std::make_shared<const TreeRecord>(std::move(draft.record)),
-                    basis.view->snapshot->routes->kind()};
+                    basis.view->snapshot->routes->kind(), std::move(draft.promise)};
   }
   return absl::AbortedError(absl::StrCat("the fabric or its free entries moved during ",
                                          kMaxAttempts, " attempts to plan a tree for job ",
@@ -139,7 +139,8 @@ void Grants::OnGranted(const Reserved& reserved, absl::Status status,
   tree->record = reserved.record;
   tree->job = reserved.job;
   tree->route_kind = reserved.route_kind;
-  TreeView view{reserved.record, job.record, reserved.route_kind};
+  tree->promise = reserved.promise;
+  TreeView view{reserved.record, job.record, reserved.route_kind, reserved.promise.busiest};
   std::vector<Manager::Callback<TreeView>> waiters;
   {
     std::lock_guard lock(tables_->mu);
@@ -179,7 +180,7 @@ absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
   draft.record.created = clock_->Now();
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
-                  basis.view->snapshot->routes->kind()};
+                  basis.view->snapshot->routes->kind(), draft.promise.busiest};
 }
 
 void Grants::Release(TreeId id, Manager::Callback<TreeId> done) {

@@ -52,6 +52,7 @@ class Grants {
     std::shared_ptr<Job> job;
     std::shared_ptr<const TreeRecord> record;
     RouteKind route_kind = RouteKind::kShortestPath;
+    TreePromise promise;
   };
 
   std::shared_ptr<Job> Admit(const CreateTreeArgs& args, uint64_t fingerprint,

@@ -68,6 +68,7 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
     std::lock_guard lock(parts->tables.mu);
     parts->tables.entries.SetCapabilities(state.entries);
     parts->tables.profile = std::make_shared<const CostProfile>(parts->options.profile);
+    parts->tables.promised_duty = parts->options.promised_duty;
   }
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
   RETURN_IF_ERROR(parts->grants.Restore(std::move(state.trees), state.last_tree));

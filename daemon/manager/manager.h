@@ -51,6 +51,9 @@ struct ManagerOptions {
   absl::Duration default_lease = absl::Seconds(60);
   absl::Duration min_lease = absl::Seconds(1), max_lease = absl::Hours(24);
   absl::Duration sweep_period = absl::InfiniteDuration();  // infinite: at start and on request only
+  // Share of the time that a job with a tree is taken to be in its collective: how much of what the
+  // collective puts on links is promised to others as load. 0: none.
+  double promised_duty = 0.1;
   uint32_t max_job_ranks = 1u << 20;
   uint32_t max_trees_per_job = 100'000;
 };
@@ -104,6 +107,7 @@ struct TreeView {
   std::shared_ptr<const TreeRecord> record;
   std::shared_ptr<const JobRecord> job;
   RouteKind route_kind = RouteKind::kShortestPath;
+  BusiestLink busiest;  // with what is measured of others' load; all zero before the first sweep
 };
 
 struct DaemonCounts {

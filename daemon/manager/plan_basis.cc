@@ -1,5 +1,7 @@
 #include "daemon/manager/plan_basis.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "daemon/manager/tree_draft.h"
 
@@ -11,11 +13,18 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
   {
     std::lock_guard lock(tables.mu);
     if (tables.view == nullptr) return NoFabricError();
-    basis = {tables.view, job.resolved, tables.profile};
+    basis.view = tables.view;
+    basis.snapshot.load = tables.load.Current();
+    basis.endpoints = job.resolved;
+    basis.profile = tables.profile;
+    basis.promised_duty = tables.promised_duty;
     const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
     capacity.assign(free.begin(), free.end());
   }
-  const Fabric& fabric = *basis.view->snapshot->fabric;
+  std::shared_ptr<const LinkLoad> load = std::move(basis.snapshot.load);
+  basis.snapshot = *basis.view->snapshot;
+  basis.snapshot.load = std::move(load);
+  const Fabric& fabric = *basis.snapshot.fabric;
   if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
     basis.endpoints = ResolveAll(fabric, *job.record);
     std::lock_guard lock(tables.mu);

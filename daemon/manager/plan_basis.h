@@ -15,8 +15,10 @@ namespace coppice {
 
 struct PlanBasis {
   std::shared_ptr<const FabricView> view;              // none of the three is ever null
+  Snapshot snapshot;                                   // the view's, with the load promised as well
   std::shared_ptr<const ResolvedEndpoints> endpoints;  // of the job, in that view's fabric
   std::shared_ptr<const CostProfile> profile;
+  double promised_duty = 0;
 };
 
 // Copies what planners may use of the entries to `capacity`, memory that callers reuse. Remembers

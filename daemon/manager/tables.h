@@ -13,6 +13,7 @@
 #include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/job_table.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/promised_load.h"
 #include "daemon/manager/tree_table.h"
 
 namespace coppice {
@@ -33,23 +34,44 @@ struct Tables {
   JobTable jobs;
   TreeTable trees;
   EntryLedger entries;
+  PromisedLoad load;  // on the channels of `view`: exactly what the trees in `trees` promise
   Activity activity;
   std::shared_ptr<const FabricView> view;      // null before the first sweep
   std::shared_ptr<const CostProfile> profile;  // in force; never null once the manager is made
+  double promised_duty = 0;
 
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.
-  void AddTree(std::shared_ptr<GrantedTree> tree) { trees.Add(std::move(tree)); }
+  //
+  // Whoever grants many finds their promises before it takes the lock; what is missing or of another
+  // fabric is found here.
+  void AddTree(std::shared_ptr<GrantedTree> tree) {
+    if (view != nullptr) {
+      if (tree->promise.fabric_version != view->snapshot->fabric->version()) {
+        tree->promise = FindPromise(*view, *tree->job->record, *tree->record);
+      }
+      load.Add(tree->promise.channels);
+    }
+    trees.Add(std::move(tree));
+  }
   // What every grant and every end needs of one tree: out of all tables at once.
   void RemoveTree(const GrantedTree& tree) {
     entries.Release(tree.record->id, tree.record->switches);
+    if (view != nullptr) load.Remove(tree.promise.channels);
     trees.Remove(tree);
     activity.Released(1);
   }
   // A view's own copy of what may change meanwhile.
   TreeView ViewOf(const GrantedTree& tree) const {
     const RouteKind present = view ? view->snapshot->routes->kind() : RouteKind::kShortestPath;
-    return {tree.record, tree.job->record, tree.route_kind.value_or(present)};
+    return {tree.record, tree.job->record, tree.route_kind.value_or(present),
+            tree.promise.busiest};
+  }
+  TreePromise FindPromise(const FabricView& of, const JobRecord& job,
+                          const TreeRecord& record) const {
+    LinkUseCounter counter;
+    return PromiseOfRecord(*of.snapshot, *of.link_ids, *profile, promised_duty, job, record,
+                           counter);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
@@ -93,11 +94,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(*fabric, rules_)}));
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
-  {
-    std::lock_guard lock(tables_->mu);
-    tables_->entries.Rebase(*fabric, uses);
-    tables_->view = view;
-  }
+  PublishWithPromises(view, uses);
   Announce(
       view->unanswered.empty() ? "info" : "warning", "sweep.done",
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),
@@ -105,6 +102,40 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
                    " links; unanswered requests: ", view->unanswered.size()));
   AnnounceLostLinks(old, *view);
   return View(std::move(view));
+}
+
+// What granted trees promise on the new fabric is found without the lock, as far as they are there.
+void Topology::PublishWithPromises(const View& view, absl::Span<const EntryUse> uses) {
+  std::vector<std::shared_ptr<const TreeRecord>> records;
+  std::vector<std::shared_ptr<const JobRecord>> jobs;
+  std::shared_ptr<const CostProfile> profile;
+  double duty = 0;
+  {
+    std::lock_guard lock(tables_->mu);
+    for (const auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
+      records.push_back(tree->record);
+      jobs.push_back(tree->job->record);
+    }
+    profile = tables_->profile;
+    duty = tables_->promised_duty;
+  }
+  absl::flat_hash_map<const TreeRecord*, TreePromise> promises;
+  LinkUseCounter counter;
+  for (size_t i = 0; i < records.size(); ++i) {
+    promises[records[i].get()] = PromiseOfRecord(*view->snapshot, *view->link_ids, *profile, duty,
+                                                 *jobs[i], *records[i], counter);
+  }
+  std::lock_guard lock(tables_->mu);
+  tables_->entries.Rebase(*view->snapshot->fabric, uses);
+  tables_->view = view;
+  tables_->load.Rebase(*view->snapshot);
+  for (const auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
+    const auto found = promises.find(tree->record.get());
+    tree->promise = found != promises.end()
+                        ? std::move(found->second)
+                        : tables_->FindPromise(*view, *tree->job->record, *tree->record);
+    tables_->load.Add(tree->promise.channels);
+  }
 }
 
 void Topology::AnnounceLostLinks(const View& old, const FabricView& present) {

@@ -49,6 +49,7 @@ class Topology {
   absl::StatusOr<View> PublishRefreshed(const FabricView& old, SweepResult result);
   absl::StatusOr<View> PublishChanged(const View& old, SweepResult result);
   absl::Status WriteInventory(const View& old, const Fabric& fabric, absl::Time swept);
+  void PublishWithPromises(const View& view, absl::Span<const EntryUse> uses);
   // One event that names the granted trees which the change from `old` (may be null) broke.
   void AnnounceLostLinks(const View& old, const FabricView& present);
   void Note(const absl::Status& status);

@@ -106,19 +106,19 @@ std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const 
   return resolved;
 }
 
-absl::StatusOr<TreeDraft> DraftTree(const FabricView& view, const CostProfile& profile,
-                                    const JobRecord& job, const ResolvedEndpoints& endpoints,
+absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
                                     const CreateTreeArgs& args, DraftScratch& scratch,
                                     std::vector<RefusedSwitch>& full) {
-  const Snapshot& snapshot = *view.snapshot;
+  const Snapshot& snapshot = basis.snapshot;
+  const CostProfile& profile = *basis.profile;
   full.clear();
-  RETURN_IF_ERROR(FillRequest(*snapshot.fabric, job, endpoints, args, scratch));
+  RETURN_IF_ERROR(FillRequest(*snapshot.fabric, job, *basis.endpoints, args, scratch));
   absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
   if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
     return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
   }
   RETURN_IF_ERROR(plan.status());
-  return DraftOfPlan(view, job, args, *std::move(plan), scratch);
+  return DraftOfPlan(basis, job, args, *std::move(plan), scratch);
 }
 
 std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity) {
@@ -132,10 +132,11 @@ absl::Status MemberIsGone(const JobRecord& job, uint32_t rank) {
       " is not in the fabric any more; leave the rank out or bring the port back"));
 }
 
-absl::StatusOr<TreeDraft> DraftOfPlan(const FabricView& view, const JobRecord& job,
+absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
                                       const CreateTreeArgs& args, TreePlan plan,
                                       DraftScratch& scratch) {
-  const Snapshot& snapshot = *view.snapshot;
+  const Snapshot& snapshot = basis.snapshot;
+  RETURN_IF_ERROR(MeasureLinks(snapshot, *basis.profile, scratch.request, scratch.links, plan));
   TreeDraft draft;
   for (uint32_t node = plan.tree.rank_count; node < plan.tree.node_count(); ++node) {
     draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));
@@ -149,7 +150,9 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const FabricView& view, const JobRecord& j
     record.ranks.resize(job.endpoints.size());
     std::iota(record.ranks.begin(), record.ranks.end(), 0u);
   }
-  RETURN_IF_ERROR(FillFromPlan(snapshot, *view.link_ids, std::move(plan), scratch.record, record));
+  const std::vector<ChannelUse> uses = std::move(plan.uses);
+  FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), record);
+  draft.promise = PromiseOfPlan(snapshot, *basis.profile, basis.promised_duty, record, uses);
   return draft;
 }
 

@@ -16,6 +16,8 @@
 #include "daemon/manager/activity.h"
 #include "daemon/manager/job_table.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/plan_basis.h"
+#include "daemon/manager/tree_promise.h"
 #include "daemon/manager/tree_record.h"
 
 namespace coppice {
@@ -25,7 +27,7 @@ struct DraftScratch {
   std::vector<SwitchCapacity> capacity;  // [switch] of the snapshot that is planned on
   TreeRequest request;
   std::vector<uint64_t> rank_marks;
-  RecordScratch record;
+  LinkUseCounter links;
 };
 
 // As many of them as requests were ever planned at once. Thread-safe.
@@ -55,16 +57,16 @@ class ScratchPool {
 struct TreeDraft {
   TreeRecord record;                  // without ids and time
   std::vector<SwitchIndex> switches;  // that serve, in the snapshot
+  TreePromise promise;
 };
 
 // The endpoints of all ranks in that fabric. O(ranks log endpoints).
 std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job);
 
-// Plans on `view` with scratch.capacity. Errors: INVALID_ARGUMENT (ranks; width, degree);
+// Plans on the basis with scratch.capacity. Errors: INVALID_ARGUMENT (ranks; width, degree);
 // NOT_FOUND (the root switch); FAILED_PRECONDITION (a member is not in the fabric, members cannot
 // reach each other); RESOURCE_EXHAUSTED (with kFullSwitchesPayload; `full` gets the switches).
-absl::StatusOr<TreeDraft> DraftTree(const FabricView& view, const CostProfile& profile,
-                                    const JobRecord& job, const ResolvedEndpoints& endpoints,
+absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
                                     const CreateTreeArgs& args, DraftScratch& scratch,
                                     std::vector<RefusedSwitch>& full);
 
@@ -74,9 +76,9 @@ absl::Status MemberIsGone(const JobRecord& job, uint32_t rank);
 // One line of kFullSwitchesPayload.
 std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity);
 
-// The record of a plan that was made for scratch.request, as `args` asked for it. Errors as
-// FillFromPlan.
-absl::StatusOr<TreeDraft> DraftOfPlan(const FabricView& view, const JobRecord& job,
+// The record and promise of a plan that was made for scratch.request, as `args` asked for it.
+// NOT_FOUND: an edge without a route.
+absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
                                       const CreateTreeArgs& args, TreePlan plan,
                                       DraftScratch& scratch);
 

@@ -1,58 +1,26 @@
 #include "daemon/manager/tree_record.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
-#include "daemon/base/status_macros.h"
 #include "daemon/manager/record_json.h"
 
 namespace coppice {
 namespace {
 
-void MarkLinks(RecordScratch& scratch) {
-  for (const ChannelIndex c : scratch.path) {
-    const LinkIndex link = Fabric::link_of(c);
-    uint64_t& word = scratch.link_marks[link.value() / 64];
-    const uint64_t bit = uint64_t{1} << (link.value() % 64);
-    if ((word & bit) != 0) continue;
-    if (word == 0) scratch.marked_words.push_back(link.value() / 64);
-    word |= bit;
-  }
-  scratch.path.clear();
-}
-
-absl::Status MarkEdges(const Snapshot& snapshot, const AggregationTree& tree,
-                       RecordScratch& scratch) {
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    const int32_t parent = tree.parents[node];
-    if (parent == AggregationTree::kNoParent) continue;
-    const VertexIndex here = tree.vertices[node], there = tree.vertices[parent];
-    RETURN_IF_ERROR(snapshot.routes->Append(here, there, scratch.path));
-    RETURN_IF_ERROR(snapshot.routes->Append(there, here, scratch.path));
-    MarkLinks(scratch);
-  }
-  return absl::OkStatus();
-}
-
 // Ids of the links that any edge crosses, either way.
-absl::Status FillLinks(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
-                       const AggregationTree& tree, RecordScratch& scratch,
-                       std::vector<int64_t>& ids) {
-  scratch.link_marks.resize((snapshot.fabric->link_count() + 63) / 64);
-  scratch.marked_words.clear();
-  scratch.path.clear();
-  const absl::Status status = MarkEdges(snapshot, tree, scratch);
+void FillLinks(absl::Span<const int64_t> link_ids, absl::Span<const ChannelUse> uses,
+               std::vector<int64_t>& ids) {
   ids.clear();
-  std::sort(scratch.marked_words.begin(), scratch.marked_words.end());
-  for (const uint32_t word : scratch.marked_words) {
-    for (uint64_t bits = std::exchange(scratch.link_marks[word], 0); bits != 0; bits &= bits - 1) {
-      ids.push_back(link_ids[size_t{64} * word + static_cast<size_t>(std::countr_zero(bits))]);
-    }
+  LinkIndex last(UINT32_MAX);
+  for (const ChannelUse& use : uses) {  // by channel, so that both of a link stand together
+    const LinkIndex link = Fabric::link_of(use.channel);
+    if (link == last) continue;
+    last = link;
+    ids.push_back(link_ids[link.value()]);
   }
   // The store numbers the links of a first sweep in the fabric's order.
   if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
-  return status;
 }
 
 void FillSwitches(const Fabric& fabric, const AggregationTree& tree,
@@ -91,10 +59,10 @@ void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<ui
 
 }  // namespace
 
-absl::Status FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
-                          TreePlan plan, RecordScratch& scratch, TreeRecord& record) {
+void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
+                  absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record) {
   AggregationTree& tree = plan.tree;
-  RETURN_IF_ERROR(FillLinks(snapshot, link_ids, tree, scratch, record.links));
+  FillLinks(link_ids, uses, record.links);
   record.fabric_version = snapshot.fabric->version();
   record.type = static_cast<uint8_t>(tree.type);
   record.builder = std::string(ToString(tree.builder));
@@ -115,7 +83,6 @@ absl::Status FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> li
   record.total_us = plan.predicted.total_us;
   record.reason = std::move(plan.reason);
   record.alternatives = AlternativesJson(plan.alternatives);
-  return absl::OkStatus();
 }
 
 }  // namespace coppice

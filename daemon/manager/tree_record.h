@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/planner.h"
@@ -15,19 +14,12 @@
 
 namespace coppice {
 
-// Memory that one thread after another reuses to make records.
-struct RecordScratch {
-  std::vector<ChannelIndex> path;
-  std::vector<uint64_t> link_marks;    // one bit per link; all zero between calls
-  std::vector<uint32_t> marked_words;  // of link_marks that are not zero
-};
-
 // Fills everything in `record` that follows from the plan: fabric_version, type, builder, width,
 // height, radius, parents, switches, edge lengths, physical, links, predictions, reason and
-// alternatives. Leaves ids, request, ranks, operation, sizes and time. `link_ids` is [link].
-// NOT_FOUND: an edge without a route. O(nodes + links on the edges' routes).
-absl::Status FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
-                          TreePlan plan, RecordScratch& scratch, TreeRecord& record);
+// alternatives. Leaves ids, request, ranks, operation, sizes and time. `link_ids` is [link],
+// `uses` what the plan's messages cross, by channel. O(nodes + channels).
+void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
+                  absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record);
 
 }  // namespace coppice
 

@@ -10,6 +10,7 @@
 #include "absl/container/btree_map.h"
 #include "daemon/manager/job_table.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/tree_promise.h"
 
 namespace coppice {
 
@@ -17,6 +18,7 @@ struct GrantedTree {
   std::shared_ptr<const TreeRecord> record;
   std::shared_ptr<Job> job;
   std::optional<RouteKind> route_kind;  // nullopt: granted by an earlier run, which did not say
+  TreePromise promise;                  // on the present fabric, once there is one
   bool releasing = false;               // ReleaseTree is on its way to the store
   std::vector<Manager::Callback<TreeId>> release_waiters;
 };

@@ -100,7 +100,7 @@ absl::StatusOr<ChannelIndex> ChannelLeaving(const Fabric& fabric, Guid node, uin
                                           port));
 }
 
-absl::Status AddLoad(const Fabric& fabric, absl::string_view line, LinkLoad& load,
+absl::Status AddLoad(const Fabric& fabric, absl::string_view line, std::vector<float>& load,
                      std::vector<bool>& seen) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(WithoutComment(line), absl::ByAnyChar(" \t"), absl::SkipEmpty());
@@ -188,9 +188,9 @@ absl::StatusOr<std::vector<SwitchIndex>> ReadSwitches(const Fabric& fabric, absl
   return ReadNames<SwitchIndex>(fabric, text, origin, ResolveSwitch);
 }
 
-absl::StatusOr<LinkLoad> ReadLinkLoad(const Fabric& fabric, absl::string_view text,
-                                      absl::string_view origin) {
-  LinkLoad load(fabric.channel_count());
+absl::StatusOr<std::vector<float>> ReadLinkLoad(const Fabric& fabric, absl::string_view text,
+                                                absl::string_view origin) {
+  std::vector<float> load(fabric.channel_count());
   std::vector<bool> seen(fabric.channel_count());
   RETURN_IF_ERROR(ForEachLine(
       text, origin, [&](absl::string_view line) { return AddLoad(fabric, line, load, seen); }));

@@ -41,8 +41,8 @@ absl::StatusOr<std::vector<SwitchIndex>> ReadSwitches(const Fabric& fabric, absl
 // switch's or an adapter's. Links that are not named carry nothing. INVALID_ARGUMENT: another form,
 // a utilisation out of range or a port named twice; NOT_FOUND: no such node, or nothing is cabled
 // to the port. O(lines + endpoints).
-absl::StatusOr<LinkLoad> ReadLinkLoad(const Fabric& fabric, absl::string_view text,
-                                      absl::string_view origin);
+absl::StatusOr<std::vector<float>> ReadLinkLoad(const Fabric& fabric, absl::string_view text,
+                                                absl::string_view origin);
 
 }  // namespace coppice
 

@@ -95,12 +95,12 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
                      Routes::FromTables(snapshot.fabric, std::make_shared<const ForwardingTables>(
                                                              *std::move(tables))));
   }
-  LinkLoad load;
+  std::vector<float> load;
   if (!options.load.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.load));
     ASSIGN_OR_RETURN(load, ReadLinkLoad(*snapshot.fabric, text, options.load));
   }
-  snapshot.load = std::make_shared<const LinkLoad>(std::move(load));
+  snapshot.load = std::make_shared<const LinkLoad>(load);
   return snapshot;
 }
 

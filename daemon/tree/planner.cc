@@ -185,4 +185,14 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   return plan;
 }
 
+absl::Status MeasureLinks(const Snapshot& snapshot, const CostProfile& profile,
+                          const TreeRequest& request, LinkUseCounter& counter, TreePlan& plan) {
+  counter.Begin(snapshot);
+  RETURN_IF_ERROR(counter.AddTree(plan.tree, plan.physical ? &*plan.physical : nullptr));
+  counter.Take(plan.uses);
+  plan.busiest = FindBusiestLink(
+      snapshot, profile, BytesOfMessages(profile, request.operation, request.sizes), plan.uses);
+  return absl::OkStatus();
+}
+
 }  // namespace coppice

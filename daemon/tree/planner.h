@@ -13,6 +13,7 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
+#include "daemon/tree/link_use.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
 
@@ -61,6 +62,8 @@ struct TreePlan {
   std::vector<Alternative> alternatives;
   std::vector<FullSwitch> full_switches;  // that kept type II away, or made it dearer
   std::string reason;                     // one or two sentences for a person
+  std::vector<ChannelUse> uses;           // by channel; MeasureLinks fills these two
+  BusiestLink busiest;
 };
 
 // `capacity` is [switch_count]. Errors: INVALID_ARGUMENT (no members, an endpoint out of range,
@@ -71,6 +74,11 @@ struct TreePlan {
 absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& profile,
                                   absl::Span<const SwitchCapacity> capacity,
                                   const TreeRequest& request);
+
+// Fills `uses` and `busiest` of a plan that PlanTree made of the same. Walks the route of every
+// edge both ways, which PlanTree itself mostly need not do. NOT_FOUND: an edge without a route.
+absl::Status MeasureLinks(const Snapshot& snapshot, const CostProfile& profile,
+                          const TreeRequest& request, LinkUseCounter& counter, TreePlan& plan);
 
 }  // namespace coppice
 

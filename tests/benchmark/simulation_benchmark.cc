@@ -49,14 +49,14 @@ struct Bench {
   }
   // Noise on the links between switches alone; endpoints are their owners'.
   Snapshot NoisyBetweenSwitches() const {
-    LinkLoad load(snapshot.fabric->channel_count(), 0.0F);
+    std::vector<float> load(snapshot.fabric->channel_count(), 0.0F);
     for (uint32_t l = 0; l < snapshot.fabric->link_count(); ++l) {
       const LinkInfo& link = snapshot.fabric->link(LinkIndex(l));
       if (!snapshot.fabric->IsSwitch(link.a) || !snapshot.fabric->IsSwitch(link.b)) continue;
       load[2 * l] = load[2 * l + 1] = static_cast<float>(kNoise);
     }
     Snapshot noisy = snapshot;
-    noisy.load = std::make_shared<const LinkLoad>(std::move(load));
+    noisy.load = std::make_shared<const LinkLoad>(load);
     return noisy;
   }
 
@@ -164,7 +164,7 @@ void PrunedLinkLoads() {
     const SimulationResult result =
         Must(Simulator::Prepare(bench.snapshot, bench.profile, {collective}, {})).Run(1);
     std::map<uint64_t, std::string, std::greater<>> links;
-    for (const ChannelUse& use : result.channels) {
+    for (const ChannelTraffic& use : result.channels) {
       const Fabric& fabric = *bench.snapshot.fabric;
       const VertexIndex from = fabric.channel_from(use.channel),
                         to = fabric.channel_to(use.channel);

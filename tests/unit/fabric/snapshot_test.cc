@@ -38,9 +38,9 @@ TEST(Snapshot, RefusesTheTablesOfAnotherFabric) {
 
 TEST(Snapshot, LoadIsPerChannel) {
   Snapshot snapshot = **MakeSnapshot(Chain(2, 1), nullptr);
-  auto load = std::make_shared<LinkLoad>(snapshot.fabric->channel_count(), 0.0F);
-  (*load)[3] = 0.5F;
-  snapshot.load = load;
+  std::vector<float> load(snapshot.fabric->channel_count(), 0.0F);
+  load[3] = 0.5F;
+  snapshot.load = std::make_shared<const LinkLoad>(load);
   EXPECT_EQ(snapshot.utilisation(ChannelIndex(3)), 0.5F);
   EXPECT_EQ(snapshot.utilisation(ChannelIndex(2)), 0.0F);
 }

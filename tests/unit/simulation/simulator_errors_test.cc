@@ -85,7 +85,7 @@ TEST_F(SimulatorErrors, Noise) {
     ExpectInvalid("noise");
   }
   options_.noise = 0.5;
-  LinkLoad load(fabric_->channel_count(), 0.0F);
+  std::vector<float> load(fabric_->channel_count(), 0.0F);
   load[fabric_->uplink(EndpointIndex(3)).value()] = 0.5F;
   snapshot_.load = std::make_shared<const LinkLoad>(load);
   ExpectInvalid("link from endpoint n3/1 to switch 0000000000001001 \"S1\"");

@@ -146,7 +146,7 @@ TEST(BatchTest, GivesOneRankATreeWithoutSwitches) {
 TEST(BatchTest, KeepsOffLoadedLinks) {
   const auto snapshot = Snap(TwoLevelFatTree(2, 2, 2));
   auto loaded = std::make_shared<Snapshot>(*snapshot);
-  LinkLoad load(snapshot->fabric->channel_count(), 0.0F);
+  std::vector<float> load(snapshot->fabric->channel_count(), 0.0F);
   for (const Channel& c : snapshot->fabric->switch_channels(SwitchIndex(2))) {
     load[c.index.value()] = load[Fabric::Reverse(c.index).value()] = 0.5F;
   }
@@ -208,9 +208,9 @@ TEST(BatchTest, IsValidOnRandomFabrics) {
     auto fabric = RandomFabric(random, 2 + random() % 9, random() % 20, 2 + random() % 20);
     auto snapshot = std::make_shared<Snapshot>(*Snap(fabric));
     if (round % 2 == 0) {
-      LinkLoad load(fabric->channel_count());
+      std::vector<float> load(fabric->channel_count());
       for (float& u : load) u = static_cast<float>(random() % 100) / 100;
-      snapshot->load = std::make_shared<const LinkLoad>(std::move(load));
+      snapshot->load = std::make_shared<const LinkLoad>(load);
     }
     const auto batch = RandomBatch(random, *fabric, 12, 10);
     const auto capacity = RandomCapacity(random, *fabric);

@@ -65,12 +65,12 @@ TEST(PlannerRoutes, ThePhysicalTreeFollowsTheTablesThoughOtherCablesAreIdle) {
       MakeFabric({3, {{0, 2}, {0, 2}, {1, 2}, {1, 2}}, {{0}, {0}, {0}, {1}, {1}, {1}}, {}});
   Snapshot shortest = **MakeSnapshot(fabric, nullptr);
   Snapshot tables = WithTables(fabric, ShortestRows(*fabric, *shortest.routes));
-  auto load = std::make_shared<LinkLoad>(fabric->channel_count(), 0.0F);
+  std::vector<float> load(fabric->channel_count(), 0.0F);
   const VertexIndex root(2);
   for (uint32_t s = 0; s < 2; ++s) {
-    (*load)[tables.routes->NextChannel(SwitchIndex(s), root).value()] = 0.9F;
+    load[tables.routes->NextChannel(SwitchIndex(s), root).value()] = 0.9F;
   }
-  shortest.load = tables.load = load;
+  shortest.load = tables.load = std::make_shared<const LinkLoad>(load);
   TreeRequest request = AllOf(*fabric, TreeType::kTypeII);
   request.root = SwitchIndex(2);
   const CostProfile profile = *BuiltInProfile("paper");
@@ -191,9 +191,9 @@ TEST(PlannerRoutes, PlansOnRandomFabricsHoldTheirConstraints) {
       snapshot = WithTables(fabric, ShortestRows(*fabric, *snapshot.routes));
     }
     if (random() % 2 == 0) {
-      auto load = std::make_shared<LinkLoad>(fabric->channel_count());
-      for (float& u : *load) u = static_cast<float>(random() % 100) / 100.0F;
-      snapshot.load = load;
+      std::vector<float> load(fabric->channel_count());
+      for (float& u : load) u = static_cast<float>(random() % 100) / 100.0F;
+      snapshot.load = std::make_shared<const LinkLoad>(load);
     }
     std::vector<SwitchCapacity> capacity(switches);
     for (SwitchCapacity& c : capacity) {

@@ -116,9 +116,9 @@ TEST(RootChoice, SortsByLoadThenEntriesThenGuid) {
   std::vector<SwitchIndex> roots = {SwitchIndex(0), SwitchIndex(1), SwitchIndex(2)};
   std::vector<SwitchCapacity> capacity = Uniform(snapshot, 16, 64);
   capacity[2].entries_free = 15;
-  auto load = std::make_shared<LinkLoad>(snapshot.fabric->channel_count(), 0.0F);
-  (*load)[snapshot.fabric->channels(VertexIndex(0))[0].index.value()] = 0.5F;
-  snapshot.load = load;
+  std::vector<float> load(snapshot.fabric->channel_count(), 0.0F);
+  load[snapshot.fabric->channels(VertexIndex(0))[0].index.value()] = 0.5F;
+  snapshot.load = std::make_shared<const LinkLoad>(load);
   SortRoots(snapshot, capacity, roots);
   EXPECT_EQ(roots, (std::vector<SwitchIndex>{SwitchIndex(1), SwitchIndex(2), SwitchIndex(0)}));
 }
@@ -135,9 +135,9 @@ TEST(PhysicalTree, TakesTheLessLoadedOfEqualPaths) {
   const SwitchIndex root = *fabric.attached_switch(far);
   const std::vector<EndpointIndex> members = {a, far};
   for (const Channel& busy : fabric.switch_channels(from)) {
-    auto load = std::make_shared<LinkLoad>(fabric.channel_count(), 0.0F);
-    (*load)[busy.index.value()] = 0.9F;
-    snapshot.load = load;
+    std::vector<float> load(fabric.channel_count(), 0.0F);
+    load[busy.index.value()] = 0.9F;
+    snapshot.load = std::make_shared<const LinkLoad>(load);
     const absl::StatusOr<PhysicalTree> tree = BuildPhysicalTree(snapshot, members, root);
     ASSERT_TRUE(tree.ok()) << tree.status();
     EXPECT_EQ(std::count(tree->up.begin(), tree->up.end(), busy.index), 0);
@@ -181,12 +181,12 @@ TEST(Planner, EveryPlanHoldsItsConstraints) {
     const Fabric& fabric = *base->fabric;
     for (int round = 0; round < rounds; ++round) {
       Snapshot snapshot = *base;
-      auto load = std::make_shared<LinkLoad>();
+      std::vector<float> load;
       if (round % 2 == 1) {
-        load->resize(fabric.channel_count());
-        for (float& u : *load) u = static_cast<float>(random() % 100) / 100.0F;
+        load.resize(fabric.channel_count());
+        for (float& u : load) u = static_cast<float>(random() % 100) / 100.0F;
       }
-      snapshot.load = load;
+      snapshot.load = std::make_shared<const LinkLoad>(load);
       std::vector<SwitchCapacity> capacity(fabric.switch_count());
       for (SwitchCapacity& c : capacity) {
         c = {16, static_cast<uint32_t>(random() % 5 == 0 ? 0 : random() % 16),

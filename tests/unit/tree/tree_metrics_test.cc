@@ -153,7 +153,7 @@ TEST_F(EdgesOnFabric, CountsLinksAndKeepsHostsApart) {
 TEST_F(EdgesOnFabric, WaitsOnLoadedLinks) {
   const AggregationTree star = Star();
   Snapshot snapshot = *Plain();
-  LinkLoad load(fabric_->channel_count(), 0);
+  std::vector<float> load(fabric_->channel_count(), 0);
   const ChannelIndex uplink = fabric_->uplink(EndpointIndex(4));
   load[uplink.value()] = 0.5;
   snapshot.load = std::make_shared<const LinkLoad>(load);
@@ -226,7 +226,7 @@ TEST_F(EdgesOnFabric, HopsSayTheSameAsTheWalkWithoutLoad) {
     const AggregationTree tree = TreeOnVertices(*fabric, random);
     Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
     const auto hops = EdgeCosts(snapshot, profile, tree);
-    snapshot.load = std::make_shared<const LinkLoad>(fabric->channel_count(), 0.0F);
+    snapshot.load = std::make_shared<const LinkLoad>(std::vector<float>(fabric->channel_count()));
     const auto walked = EdgeCosts(snapshot, profile, tree);
     ASSERT_EQ(hops.status(), walked.status());
     if (!walked.ok()) continue;

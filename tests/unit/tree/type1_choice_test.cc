@@ -94,7 +94,7 @@ Snapshot Varied(Snapshot snapshot, std::mt19937_64& random) {
     snapshot = **MakeSnapshot(snapshot.fabric, tables);
   }
   if (random() % 3 == 0) {
-    LinkLoad load(fabric.channel_count());
+    std::vector<float> load(fabric.channel_count());
     for (float& u : load) u = static_cast<float>(random() % 100) / 101;
     snapshot.load = std::make_shared<const LinkLoad>(load);
   }

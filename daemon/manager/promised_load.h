@@ -1,0 +1,64 @@
+// The load that live trees promise: while a tree's job runs its collective back to back, so many
+// bytes a second cross each channel; jobs also compute, so a configured share of that is promised.
+//
+//     u(c) = duty * bytes(c) / total_us / capacity(c)          bytes: daemon/tree/link_use.h
+//
+// Promises are whole numbers, so that what trees give back leaves nothing behind. Sums go to the
+// planners as a LinkLoad, together with the measured load. Not thread-safe; the manager's lock
+// guards it. Knows no trees: who promises what is kept with the tree.
+#ifndef COPPICE_DAEMON_MANAGER_PROMISED_LOAD_H_
+#define COPPICE_DAEMON_MANAGER_PROMISED_LOAD_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/link_use.h"
+
+namespace coppice {
+
+// One tree's share of one channel.
+struct ChannelPromise {
+  ChannelIndex channel;
+  uint32_t parts = 0;  // of kWholeChannel
+  friend bool operator==(const ChannelPromise&, const ChannelPromise&) = default;
+};
+inline constexpr double kWholeChannel = 4294967296.0;
+
+// By channel, without those on which nothing is promised. A tree of one rank promises nothing.
+std::vector<ChannelPromise> PromiseOf(const Snapshot& snapshot, const CostProfile& profile,
+                                      double duty, const MessageBytes& bytes, double total_us,
+                                      absl::Span<const ChannelUse> uses);
+
+class PromisedLoad {
+ public:
+  // Forgets all promises; from now on speaks of this snapshot's channels and adds to its load.
+  // O(channels).
+  void Rebase(const Snapshot& snapshot);
+  // Of the snapshot's channels. Remove takes back what Add was given. O(promise).
+  void Add(absl::Span<const ChannelPromise> promise);
+  void Remove(absl::Span<const ChannelPromise> promise);
+
+  // Measured and promised load as of now, at most 1. Never null; empty if there is neither. The
+  // same until a promise comes or goes; then O(pages + channels of the pages that changed).
+  std::shared_ptr<const LinkLoad> Current();
+  // Promised on a channel, in parts of kWholeChannel.
+  uint64_t parts(ChannelIndex c) const { return parts_[c.value()]; }
+
+ private:
+  void Move(ChannelIndex channel, uint64_t difference);
+
+  std::shared_ptr<const LinkLoad> measured_ = std::make_shared<const LinkLoad>();
+  std::shared_ptr<const LinkLoad> current_ = measured_;
+  std::vector<uint64_t> parts_;  // [channel]
+  size_t promised_ = 0;          // channels on which something is promised
+  std::vector<uint32_t> stale_;  // pages of current_, each once
+  std::vector<bool> is_stale_;   // [page]
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_PROMISED_LOAD_H_

@@ -1,0 +1,135 @@
+#include "daemon/tree/link_use.h"
+
+#include <algorithm>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/even_routes.h"
+
+namespace coppice {
+namespace {
+
+constexpr double kMostUtilisation = 0.99;  // as tree_metrics.h caps it
+constexpr double kHeaderBytes = 30;        // LRH, BTH, immediate, both CRCs (IBA vol. 1, ch. 6)
+constexpr uint32_t kNowhere = UINT32_MAX;
+
+double WireBytes(const CostProfile& profile, uint64_t bytes) {
+  const uint64_t mtu = std::max<uint32_t>(profile.mtu_bytes, 1);
+  const uint64_t packets = std::max<uint64_t>(1, bytes / mtu + (bytes % mtu != 0 ? 1 : 0));
+  return static_cast<double>(bytes) + static_cast<double>(packets) * kHeaderBytes;
+}
+
+}  // namespace
+
+void LinkUseCounter::Begin(const Snapshot& snapshot) {
+  for (const uint32_t c : crossed_) counts_[c] = {};
+  crossed_.clear();
+  snapshot_ = &snapshot;
+  counts_.resize(snapshot.fabric->channel_count());
+}
+
+void LinkUseCounter::Cross(ChannelIndex channel, uint32_t up, uint32_t down) {
+  Count& count = counts_[channel.value()];
+  if (count.up + count.down == 0) crossed_.push_back(channel.value());
+  count.up += up;
+  count.down += down;
+}
+
+absl::Status LinkUseCounter::AddEdge(VertexIndex child, VertexIndex parent) {
+  up_path_.clear();
+  down_path_.clear();
+  RETURN_IF_ERROR(snapshot_->routes->Append(child, parent, up_path_));
+  RETURN_IF_ERROR(snapshot_->routes->Append(parent, child, down_path_));
+  for (const ChannelIndex c : up_path_) Cross(c, 1, 0);
+  for (const ChannelIndex c : down_path_) Cross(c, 0, 1);
+  return absl::OkStatus();
+}
+
+void LinkUseCounter::PlacePhysical(const PhysicalTree& physical) {
+  position_.assign(snapshot_->fabric->vertex_count(), kNowhere);
+  for (uint32_t p = 0; p < physical.vertices.size(); ++p) {
+    const uint32_t vertex = physical.vertices[p].value();
+    if (vertex < position_.size()) position_[vertex] = p;
+  }
+}
+
+// False, and nothing counted: the physical tree breaks off between the two.
+bool LinkUseCounter::Climb(const PhysicalTree& physical, VertexIndex child, VertexIndex parent) {
+  up_path_.clear();
+  for (uint32_t p = position_[child.value()]; p == kNowhere || physical.vertices[p] != parent;) {
+    if (p == kNowhere || physical.parents[p] < 0 || physical.up[p] == kNoChannel) return false;
+    up_path_.push_back(physical.up[p]);
+    p = static_cast<uint32_t>(physical.parents[p]);
+  }
+  for (const ChannelIndex c : up_path_) {
+    Cross(c, 1, 0);
+    Cross(Fabric::Reverse(c), 0, 1);
+  }
+  return true;
+}
+
+template <class Visitor>
+absl::Status LinkUseCounter::ForEachEdge(const AggregationTree& tree, const PhysicalTree* physical,
+                                         Visitor visit) {
+  const bool climbs = physical != nullptr && snapshot_->routes->kind() == RouteKind::kShortestPath;
+  if (climbs) PlacePhysical(*physical);
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    if (tree.parents[node] == AggregationTree::kNoParent) continue;
+    const VertexIndex child = tree.vertices[node], parent = tree.vertices[tree.parents[node]];
+    if (climbs && Climb(*physical, child, parent)) continue;
+    RETURN_IF_ERROR(visit(AddEdge(child, parent)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LinkUseCounter::AddTree(const AggregationTree& tree, const PhysicalTree* physical) {
+  return ForEachEdge(tree, physical, [](absl::Status status) { return status; });
+}
+
+void LinkUseCounter::AddWhatIsRouted(const AggregationTree& tree, const PhysicalTree* physical) {
+  const absl::Status always_ok =
+      ForEachEdge(tree, physical, [](const absl::Status&) { return absl::OkStatus(); });
+  static_cast<void>(always_ok);
+}
+
+void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
+  std::sort(crossed_.begin(), crossed_.end());
+  uses.clear();
+  uses.reserve(crossed_.size());
+  for (const uint32_t c : crossed_) {
+    uses.push_back({ChannelIndex(c), counts_[c].up, counts_[c].down});
+    counts_[c] = {};
+  }
+  crossed_.clear();
+}
+
+MessageBytes BytesOfMessages(const CostProfile& profile, Operation operation,
+                             absl::Span<const SizeShare> sizes) {
+  double weights = 0;
+  for (const SizeShare& share : sizes) weights += share.weight;
+  MessageBytes mean;
+  for (const SizeShare& share : sizes) {
+    const double weight =
+        weights > 0 ? share.weight / weights : 1.0 / static_cast<double>(sizes.size());
+    const Payload payload = PayloadOf(operation, share.bytes);
+    mean.up += weight * WireBytes(profile, payload.up_bytes);
+    mean.down += weight * WireBytes(profile, payload.down_bytes);
+  }
+  return mean;
+}
+
+BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile,
+                            const MessageBytes& bytes, absl::Span<const ChannelUse> uses) {
+  BusiestLink busiest;
+  for (const ChannelUse& use : uses) {
+    const double gbps = KnownCapacity(snapshot, profile, use.channel);
+    if (gbps <= 0) continue;
+    const double u = std::clamp<double>(snapshot.utilisation(use.channel), 0, kMostUtilisation);
+    const double on_wire = use.up * bytes.up + use.down * bytes.down;
+    const double us = on_wire * 8e-3 / (gbps * (1 - u));
+    if (us <= busiest.us) continue;
+    busiest = {use.channel, us, use.up + use.down};
+  }
+  return busiest;
+}
+
+}  // namespace coppice
