@@ -70,6 +70,7 @@ class Contents {
   absl::Status Do(ReleaseTree& release);
   absl::Status Do(ChangeTrees& change);
   absl::Status Do(PutCapabilities& put);
+  absl::Status Do(PutProfile& put);
   absl::Status Do(PutInventory& put);
   absl::Status Do(AppendEvents& append);
 
@@ -86,6 +87,7 @@ class Contents {
   TreeId last_tree_;
   int64_t last_event_ = 0;
   uint64_t last_fabric_version_ = 0;
+  std::string profile_toml_;
 };
 
 absl::Status Contents::Do(PutJob& put) {
@@ -227,6 +229,11 @@ absl::Status Contents::Do(PutCapabilities& put) {
   return absl::OkStatus();
 }
 
+absl::Status Contents::Do(PutProfile& put) {
+  profile_toml_ = std::move(put.toml);
+  return absl::OkStatus();
+}
+
 absl::Status Contents::Do(PutInventory& put) {
   absl::flat_hash_set<Guid> added;
   for (const NodeRecord& node : put.nodes) added.insert(node.guid);
@@ -273,6 +280,7 @@ StoredState Contents::Load() const {
   state.last_job = last_job_;
   state.last_tree = last_tree_;
   state.last_fabric_version = last_fabric_version_;
+  state.profile_toml = profile_toml_;
   return state;
 }
 

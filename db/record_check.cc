@@ -120,6 +120,8 @@ absl::Status CheckShape(const PutCapabilities& put) {
   return absl::OkStatus();
 }
 
+absl::Status CheckShape(const PutProfile&) { return absl::OkStatus(); }
+
 absl::Status CheckShape(const PutInventory& put) {
   for (const NodeRecord& node : put.nodes) {
     const int kind = static_cast<int>(node.kind);

@@ -16,6 +16,7 @@ absl::Status CheckShape(const GrantTree& grant);
 absl::Status CheckShape(const ReleaseTree& release);
 absl::Status CheckShape(const ChangeTrees& change);
 absl::Status CheckShape(const PutCapabilities& put);
+absl::Status CheckShape(const PutProfile& put);
 absl::Status CheckShape(const PutInventory& put);
 absl::Status CheckShape(const AppendEvents& append);
 

@@ -46,6 +46,10 @@ absl::Status SqliteMutator::PrepareJobs() {
                    connection_.Prepare("SELECT id FROM job WHERE request_id = ?"));
   ASSIGN_OR_RETURN(find_active_job_,
                    connection_.Prepare("SELECT id FROM job WHERE id = ? AND state = 'active'"));
+  ASSIGN_OR_RETURN(put_profile_, connection_.Prepare(R"sql(
+      INSERT INTO profile (id, toml) VALUES (1, ?)
+      ON CONFLICT (id) DO UPDATE SET toml = excluded.toml)sql"));
+  ASSIGN_OR_RETURN(delete_profile_, connection_.Prepare("DELETE FROM profile"));
   ASSIGN_OR_RETURN(insert_event_, connection_.Prepare(R"sql(
       INSERT INTO event (id, time_ns, severity, kind, object, message)
       VALUES (?, ?, ?, ?, ?, ?))sql"));
@@ -91,6 +95,10 @@ absl::Status SqliteMutator::Do(const EndJob& end) {
   RETURN_IF_ERROR(release_job_trees_.Bind(end.job.value()).Run());
   RETURN_IF_ERROR(end_job_.Bind(ToString(end.state)).Bind(end.time).Bind(end.job.value()).Run());
   return connection_.changes() == 0 ? NoActiveJob(end.job) : absl::OkStatus();
+}
+
+absl::Status SqliteMutator::Do(const PutProfile& put) {
+  return put.toml.empty() ? delete_profile_.Run() : put_profile_.Bind(put.toml).Run();
 }
 
 absl::Status SqliteMutator::Do(const AppendEvents& append) {

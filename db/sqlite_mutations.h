@@ -40,6 +40,7 @@ class SqliteMutator {
   absl::Status Do(const ReleaseTree& release);
   absl::Status Do(const ChangeTrees& change);
   absl::Status Do(const PutCapabilities& put);
+  absl::Status Do(const PutProfile& put);
   absl::Status Do(const PutInventory& put);
   absl::Status Do(const AppendEvents& append);
 
@@ -65,6 +66,7 @@ class SqliteMutator {
   Connection& connection_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_, insert_event_;
+  Statement put_profile_, delete_profile_;
   Statement find_job_, find_job_request_, find_active_job_;
   Statement insert_tree_, insert_tree_switch_, delete_tree_;
   Statement find_revision_, empty_tree_, update_tree_;

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
       {&reader->events_, kEvents},
       {&reader->link_, kLink},
       {&reader->last_id_, "SELECT seq FROM sqlite_sequence WHERE name = ?"},
+      {&reader->profile_, "SELECT toml FROM profile"},
       {&reader->setting_, "SELECT value FROM setting WHERE name = ?"},
   };
   for (const auto& [statement, sql] : statements) {
@@ -75,7 +76,7 @@ absl::StatusOr<StoredState> SqliteReader::Load() {
   RETURN_IF_ERROR(begin_.Run());
   absl::StatusOr<StoredState> state = LoadInTransaction();
   // A statement left half way would keep the transaction, and the log that it pins, open.
-  for (Statement* statement : {&active_jobs_, &trees_, &tree_switches_, &entries_}) {
+  for (Statement* statement : {&active_jobs_, &trees_, &tree_switches_, &entries_, &profile_}) {
     statement->Reset();
   }
   RETURN_IF_ERROR(commit_.Run());
@@ -93,6 +94,8 @@ absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
   RETURN_IF_ERROR(LoadTrees(state));
   ASSIGN_OR_RETURN(state.entries, Entries());
   RETURN_IF_ERROR(LoadCounters(state));
+  ASSIGN_OR_RETURN(const bool has_profile, profile_.Step());
+  if (has_profile) state.profile_toml = std::string(profile_.Text(0));
   return state;
 }
 

@@ -38,7 +38,7 @@ class SqliteReader {
   Connection& connection_;
   Statement begin_, commit_;
   Statement active_jobs_, job_, trees_, tree_switches_, entries_, events_, link_, last_id_,
-      setting_;
+      profile_, setting_;
 };
 
 }  // namespace coppice

@@ -185,6 +185,12 @@ struct PutCapabilities {
   std::vector<CapabilityRecord> capabilities;
 };
 
+// The cost profile that a calibration put in force, as text for the daemon; empty: none, the
+// configuration's holds.
+struct PutProfile {
+  std::string toml;
+};
+
 // Everything that the newest snapshot holds: first_seen is set on new rows, last_seen on all, rows
 // that are not named keep their last_seen (what went away stays known). Ports and links may name
 // nodes of this or an earlier inventory only. A link's ends may come in either order.
@@ -202,7 +208,7 @@ struct AppendEvents {
 };
 
 using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
-                              PutInventory, AppendEvents>;
+                              PutProfile, PutInventory, AppendEvents>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -212,6 +218,7 @@ struct StoredState {
   JobId last_job;                 // highest ids ever used; 0 if none
   TreeId last_tree;
   uint64_t last_fabric_version = 0;
+  std::string profile_toml;  // of the last PutProfile
   friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 

@@ -309,6 +309,18 @@ TYPED_TEST(StoreConformanceTest, TreeOfEveryPortOfALargeFabric) {
   for (const EntryUse& use : EntriesOf(*this->store_)) ASSERT_EQ(use.entries_taken, 0u);
 }
 
+TYPED_TEST(StoreConformanceTest, TheProfileIsTheLastOneOrNone) {
+  ASSERT_APPLIED(this->store_->Apply(PutProfile{}));  // there is none, and that is well
+  EXPECT_EQ(this->Load().profile_toml, "");
+  const std::string first = "name = \"quotes ' and \xc3\xa9\"\nlink_us = 0.1\n";
+  ASSERT_APPLIED(this->store_->Apply(PutProfile{first}));
+  EXPECT_EQ(this->Load().profile_toml, first);
+  ASSERT_APPLIED(this->store_->Apply(PutProfile{"name = \"second\"\n"}));
+  EXPECT_EQ(this->Load().profile_toml, "name = \"second\"\n");
+  ASSERT_APPLIED(this->store_->Apply(PutProfile{}));
+  EXPECT_EQ(this->Load().profile_toml, "");
+}
+
 TYPED_TEST(StoreConformanceTest, DestructionAnswersWhatWaits) {
   int answered = 0;
   for (int64_t id = 1; id <= 100; ++id) {
