@@ -95,8 +95,13 @@ class Walker {
     return cost.forward_us + static_cast<double>(bytes) * cost.forward_us_per_byte;
   }
 
-  double SerialisationUs(uint64_t bytes, double min_gbps) const {
-    return profile_.forward_includes_serialisation ? 0 : TransferUs(bytes, min_gbps);
+  // From being handed on by a node of `cost` to arrival at the other end.
+  double EdgeUs(const NodeCost& cost, uint64_t bytes, uint32_t links, double links_us,
+                double min_gbps) const {
+    if (links == 0) return links_us;  // within a host
+    const double serialisation =
+        profile_.forward_includes_serialisation ? 0 : TransferUs(bytes, min_gbps);
+    return ForwardUs(cost, bytes) + links_us + serialisation;
   }
 
   // done(root). Positions run backwards: children before their parents.
@@ -120,8 +125,8 @@ class Walker {
       if (p == 0) break;
       const EdgeCost& edge = edges_[node];
       const double parent_match = MatchUs(CostOf(tree_.parents[node]), reduced_bytes);
-      packets_[p] = {.arrival_us = done + ForwardUs(cost, bytes) + edge.time_up_us +
-                                   SerialisationUs(bytes, edge.min_gbps_up),
+      packets_[p] = {.arrival_us = done + EdgeUs(cost, bytes, edge.links_up, edge.time_up_us,
+                                                 edge.min_gbps_up),
                      .spacing_us = std::max(parent_match, TransferUs(bytes, edge.port_gbps_up)),
                      .node = node};
     }
@@ -134,13 +139,12 @@ class Walker {
     double last = 0;
     for (size_t p = 0; p < order_.node.size(); ++p) {
       const NodeCost& cost = CostOf(order_.node[p]);
-      const double forward = ForwardUs(cost, bytes);
       double start = ready_us_[p];
       last = std::max(last, start);
       for (uint32_t c = order_.first[p]; c < order_.first[p] + order_.count[p]; ++c) {
         const EdgeCost& edge = edges_[order_.node[c]];
-        ready_us_[c] = start + cost.send_us + forward + edge.time_down_us +
-                       SerialisationUs(bytes, edge.min_gbps_down);
+        ready_us_[c] = start + cost.send_us +
+                       EdgeUs(cost, bytes, edge.links_down, edge.time_down_us, edge.min_gbps_down);
         start += std::max(cost.send_us, TransferUs(bytes, edge.port_gbps_down));
       }
     }

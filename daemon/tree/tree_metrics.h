@@ -2,15 +2,17 @@
 //
 //   start(i)   = max(arrival(i), start(i-1) + max(theta + S*gamma, S / B_port(i)))   i-th to arrive
 //   done(v)    = start(last) + theta + S*gamma; 0 for a leaf: its own data costs nothing
-//   arrival(c) = done(c) + phi(S) + sum of (l + w(u)) over the route c -> parent + S / B_min
+//   arrival(c) = done(c) + phi(S) + sum of (l + w(u)) over the route c -> parent + S / B_min;
+//                done(c) + same_host_us within a host
 //   w(u)       = (MTU / B) * u / (2 (1 - u)), u capped at 0.99
 //
 // Packets that arrive together are taken in order of node number. Downwards a node sends its copies
 // one after another in order of node number: copy i leaves c_send after its start and the next one
-// starts max(c_send, S / B_port(i)) after it; then phi(S), the links and S / B_min as above. phi is
-// that of the node that forwards (child upwards, parent downwards), S / B_min is left out where the
-// profile's phi contains it, and B_port(i) is the capacity of the node's own port that packet i
-// enters or copy i leaves by. A payload longer than one packet is one packet here.
+// starts max(c_send, S / B_port(i)) after it; then phi(S), the links and S / B_min, or
+// same_host_us. phi is that of the node that forwards (child upwards, parent downwards), S / B_min
+// is left out where the profile's phi contains it, and B_port(i) is the capacity of the node's own
+// port that packet i enters or copy i leaves by. A payload longer than one packet is one packet
+// here.
 #ifndef COPPICE_DAEMON_TREE_TREE_METRICS_H_
 #define COPPICE_DAEMON_TREE_TREE_METRICS_H_
 

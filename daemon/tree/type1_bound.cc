@@ -141,6 +141,13 @@ inline double Type1Bound::TransferUs(double gbps) {
   return last_transfer_;
 }
 
+// From being handed on to arrival; phi is `forward_us`.
+inline double Type1Bound::EdgeUs(const Edge& edge, double forward_us) {
+  if (edge.same_host) return edge.time_us;
+  const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
+  return forward_us + edge.time_us + transfer;
+}
+
 void Type1Bound::SetPhase(uint64_t bytes) {
   bytes_8e3_ = static_cast<double>(bytes) * 8e-3;
   last_gbps_ = -1;
@@ -224,8 +231,7 @@ double Type1Bound::Aggregate(const Payload& payload) {
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const uint32_t child = children_[c];
       const Edge edge = EdgeOf(child, rank);
-      const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
-      const double arrival = us_[child] + forward + edge.time_us + transfer;
+      const double arrival = us_[child] + EdgeUs(edge, forward);
       in_order_ = in_order_ && arrival >= latest;
       latest = arrival;
       packets_.push_back({arrival, child, edge.same_host});
@@ -251,8 +257,7 @@ double Type1Bound::Distribute(const Payload& payload) {
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const uint32_t child = children_[c];
       const Edge edge = EdgeOf(rank, child);
-      const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
-      us_[child] = start + nic.send_us + forward + edge.time_us + transfer;
+      us_[child] = start + nic.send_us + EdgeUs(edge, forward);
       last = std::max(last, us_[child]);
       start += edge.same_host ? nic.send_us : spacing;
     }

@@ -65,6 +65,7 @@ class Type1Bound {
   float TimeOf(uint32_t links, uint32_t from, uint32_t to);
   Edge EdgeOf(uint32_t from, uint32_t to);
   double TransferUs(double gbps);
+  double EdgeUs(const Edge& edge, double forward_us);
   void SetPhase(uint64_t bytes);
   void SortPackets();
   double LastStart(double match_us, double port_us);

@@ -166,7 +166,7 @@ Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double sen
         (profile_.forward_includes_serialisation ? 0 : transfer(route_gbps_[ring])));
     phase.spacing_us.push_back(one_spacing ? node_us : std::max(node_us, transfer(port_gbps_)));
   }
-  phase.edge_us.push_back(forward + static_cast<float>(profile_.same_host_us));
+  phase.edge_us.push_back(send_us + static_cast<float>(profile_.same_host_us));
   phase.spacing_us.push_back(node_us);
   phase.farthest_us = *std::max_element(phase.edge_us.begin(), phase.edge_us.end());
   return phase;

@@ -94,9 +94,11 @@ class Simulation {
           aggregated_ = event.at;
           queue_.push({event.at, What::kReceived, n});
         } else {
-          const double wire = Serial(payload_.up_bytes, edges_[n].min_gbps_up);
-          queue_.push({event.at + (Phi(n, payload_.up_bytes) + edges_[n].time_up_us + wire),
-                       What::kArrival, n});
+          double way = edges_[n].time_up_us;
+          if (edges_[n].links_up > 0) {  // else within a host
+            way += Phi(n, payload_.up_bytes) + Serial(payload_.up_bytes, edges_[n].min_gbps_up);
+          }
+          queue_.push({event.at + way, What::kArrival, n});
         }
         break;
       case What::kReceived:
@@ -105,9 +107,12 @@ class Simulation {
         break;
       case What::kLeft: {
         const uint32_t sender = tree_.parents[n];
-        const double wire = Serial(payload_.down_bytes, edges_[n].min_gbps_down);
-        queue_.push({event.at + (Phi(sender, payload_.down_bytes) + edges_[n].time_down_us + wire),
-                     What::kReceived, n});
+        double way = edges_[n].time_down_us;
+        if (edges_[n].links_down > 0) {
+          way += Phi(sender, payload_.down_bytes) +
+                 Serial(payload_.down_bytes, edges_[n].min_gbps_down);
+        }
+        queue_.push({event.at + way, What::kReceived, n});
         const double begun = event.at - Cost(sender).send_us;
         const double next =
             std::max(Cost(sender).send_us, Wire(payload_.down_bytes, edges_[n].port_gbps_down));

@@ -72,6 +72,9 @@ std::vector<EdgeCost> RandomEdges(std::mt19937_64& random, uint32_t nodes) {
             .min_gbps_down = rate(),
             .port_gbps_up = rate(),
             .port_gbps_down = rate()};
+    if (random() % 8 == 0) {  // within a host
+      edge = {.time_up_us = time(), .time_down_us = time()};
+    }
     if (alike) edge = edges.front();
   }
   return edges;
@@ -94,6 +97,23 @@ TEST(TreeMetrics, AgreesWithTheEventSimulation) {
     ASSERT_NEAR(exact.distribute_us, simulated.distribute_us, slack) << "round " << round;
     ASSERT_NEAR(exact.total_us, simulated.total_us, slack) << "round " << round;
   }
+}
+
+// A star of two other ports of the root's own host: no phi, no wire, but each packet is matched.
+TEST(TreeMetrics, WithinAHostOnlyTheTurnAndTheParentCost) {
+  CostProfile profile;
+  profile.nic = {.forward_us = 7,
+                 .forward_us_per_byte = 1,
+                 .match_us = 0.25,
+                 .reduce_us_per_byte = 0.125,
+                 .send_us = 0.5};
+  AggregationTree tree;
+  tree.rank_count = 3;
+  tree.parents = {-1, 0, 0};
+  const std::vector<EdgeCost> edges(3, {.time_up_us = 0.0625, .time_down_us = 0.0625});
+  const Prediction prediction = Evaluate(profile, tree, edges, PayloadOf(Operation::kAllreduce, 8));
+  EXPECT_EQ(prediction.aggregate_us, 0.0625 + 2 * (0.25 + 8 * 0.125));
+  EXPECT_EQ(prediction.distribute_us, 2 * 0.5 + 0.0625);
 }
 
 TEST(TreeMetrics, OneNodeTakesTheSetUpOnly) {
