@@ -51,6 +51,7 @@ Json ProfileToJson(const CostProfile& profile) {
           {"mean_route_links", profile.mean_route_links},
           {"port_gbps", profile.port_gbps},
           {"mtu_bytes", profile.mtu_bytes},
+          {"header_bytes", profile.header_bytes},
           {"forward_includes_serialisation", profile.forward_includes_serialisation},
           {"nic_degree", profile.nic_degree},
           {"width_tolerance_us", profile.width_tolerance_us},

@@ -6,16 +6,13 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/tree/pipelining.h"
 
 namespace coppice {
 namespace {
 
 // Upper ends of the size classes: a cache line or less, then steps of four up to a long message.
 constexpr uint64_t kClassEnds[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
-
-double TransferUs(uint64_t bytes, double gbps) {
-  return gbps > 0 ? static_cast<double>(bytes) * 8e-3 / gbps : 0;
-}
 
 const NodeCost& NodeOf(const CostProfile& profile, TreeType type) {
   return type == TreeType::kTypeI ? profile.nic : profile.switch_;
@@ -27,7 +24,7 @@ double OnceUs(const CostProfile& profile, TreeType type, uint64_t bytes) {
   const double links = type == TreeType::kTypeI ? profile.mean_route_links : 1;
   return links * profile.link_us + node.forward_us +
          static_cast<double>(bytes) * node.forward_us_per_byte +
-         (profile.forward_includes_serialisation ? 0 : TransferUs(bytes, profile.port_gbps));
+         (profile.forward_includes_serialisation ? 0 : SerialisationUs(bytes, profile.port_gbps));
 }
 
 TypeChoice Choose(const CostProfile& profile, uint32_t members, Operation operation,
@@ -52,21 +49,39 @@ TypeChoice Choose(const CostProfile& profile, uint32_t members, Operation operat
 LevelCost& LevelCost::operator+=(const LevelCost& other) {
   once_us += other.once_us;
   per_child_us += other.per_child_us;
+  stage_per_child_us += other.stage_per_child_us;
   return *this;
 }
 
 LevelCost AggregateLevel(const CostProfile& profile, TreeType type, const Payload& payload) {
   const NodeCost& node = NodeOf(profile, type);
+  const Pipeline pipeline = PipelineOf(profile, payload);
+  const Payload& packet = pipeline.packet;
   const double match =
-      node.match_us + static_cast<double>(payload.reduced_bytes) * node.reduce_us_per_byte;
-  return {.once_us = OnceUs(profile, type, payload.up_bytes),
-          .per_child_us = std::max(match, TransferUs(payload.up_bytes, profile.port_gbps))};
+      node.match_us + static_cast<double>(packet.reduced_bytes) * node.reduce_us_per_byte;
+  const double b = std::max(match, WireUs(profile, packet.up_bytes, profile.port_gbps));
+  return {.once_us = OnceUs(profile, type, packet.up_bytes),
+          .per_child_us = b,
+          .stage_per_child_us = static_cast<double>(pipeline.more_up) * b};
 }
 
 LevelCost DistributeLevel(const CostProfile& profile, TreeType type, const Payload& payload) {
-  const double send = NodeOf(profile, type).send_us;
-  return {.once_us = OnceUs(profile, type, payload.down_bytes),
-          .per_child_us = std::max(send, TransferUs(payload.down_bytes, profile.port_gbps))};
+  const Pipeline pipeline = PipelineOf(profile, payload);
+  const uint64_t bytes = pipeline.packet.down_bytes;
+  const double b =
+      std::max(NodeOf(profile, type).send_us, WireUs(profile, bytes, profile.port_gbps));
+  return {.once_us = OnceUs(profile, type, bytes),
+          .per_child_us = b,
+          .stage_per_child_us = static_cast<double>(pipeline.more_down) * b};
+}
+
+LevelCost BothWays(const CostProfile& profile, TreeType type, const Payload& payload) {
+  LevelCost both = AggregateLevel(profile, type, payload);
+  const LevelCost down = DistributeLevel(profile, type, payload);
+  const double slower = std::max(both.stage_per_child_us, down.stage_per_child_us);
+  both += down;
+  if (PipelineOf(profile, payload).streams) both.stage_per_child_us = slower;
+  return both;
 }
 
 LevelCost BothWays(const CostProfile& profile, TreeType type, Operation operation,
@@ -76,27 +91,35 @@ LevelCost BothWays(const CostProfile& profile, TreeType type, Operation operatio
   LevelCost mean;
   for (const SizeShare& size : sizes) {
     const double weight = total > 0 ? size.weight / total : 1.0 / static_cast<double>(sizes.size());
-    const Payload payload = PayloadOf(operation, size.bytes);
-    LevelCost both = AggregateLevel(profile, type, payload);
-    both += DistributeLevel(profile, type, payload);
-    mean += {.once_us = weight * both.once_us, .per_child_us = weight * both.per_child_us};
+    const LevelCost both = BothWays(profile, type, PayloadOf(operation, size.bytes));
+    mean += {.once_us = weight * both.once_us,
+             .per_child_us = weight * both.per_child_us,
+             .stage_per_child_us = weight * both.stage_per_child_us};
   }
   return mean;
 }
 
 double LevelsUs(const LevelCost& level, uint32_t members, double width) {
   if (members < 2) return 0;
-  return (level.once_us + level.per_child_us * width) * std::log(members) / std::log(width);
+  return (level.once_us + level.per_child_us * width) * std::log(members) / std::log(width) +
+         level.stage_per_child_us * width;
 }
 
-double IdealWidth(const LevelCost& level) {
-  if (level.per_child_us <= 0) return std::numeric_limits<double>::infinity();
-  const double target = level.once_us / level.per_child_us;
-  double low = std::numbers::e, high = 4;
-  while (high * (std::log(high) - 1) < target) high *= 2;
+// F'(k) k (ln k)^2 = ln P (b k (ln k - 1) - a) + c k (ln k)^2 has one root, as it increases from
+// -ln P (a + b) at k = 1.
+double IdealWidth(const LevelCost& level, uint32_t members) {
+  const double a = level.once_us, b = level.per_child_us, c = level.stage_per_child_us;
+  const double levels = std::log(std::max(members, 2U));
+  if (b <= 0 && c <= 0) return std::numeric_limits<double>::infinity();
+  const auto is_below = [&](double k) {
+    const double log = std::log(k);
+    return levels * (b * k * (log - 1) - a) + c * k * log * log < 0;
+  };
+  double low = 1, high = 4;
+  while (is_below(high)) high *= 2;
   for (int step = 0; step < 100 && high - low > 1e-9 * high; ++step) {
     const double middle = (low + high) / 2;
-    (middle * (std::log(middle) - 1) < target ? low : high) = middle;
+    (is_below(middle) ? low : high) = middle;
   }
   return (low + high) / 2;
 }
@@ -104,7 +127,7 @@ double IdealWidth(const LevelCost& level) {
 WidthInterval WidthsWithin(const LevelCost& level, uint32_t members, double tolerance_us,
                            uint32_t most) {
   most = std::max(most, 2U);
-  const double ideal = std::min<double>(IdealWidth(level), most);
+  const double ideal = std::min<double>(IdealWidth(level, members), most);
   const auto us = [&](uint32_t width) { return LevelsUs(level, members, width); };
   // F falls to k* and rises after it, so the best whole width is one of the two beside it.
   const uint32_t below = std::max(2U, static_cast<uint32_t>(ideal));
@@ -123,15 +146,12 @@ double TypeIIWidth(const CostProfile& profile, uint32_t members) {
 }
 
 double TypeIUs(const CostProfile& profile, uint32_t members, double width, const Payload& payload) {
-  LevelCost level = AggregateLevel(profile, TreeType::kTypeI, payload);
-  level += DistributeLevel(profile, TreeType::kTypeI, payload);
-  return profile.init_us + LevelsUs(level, members, width);
+  return profile.init_us + LevelsUs(BothWays(profile, TreeType::kTypeI, payload), members, width);
 }
 
 double TypeIIUs(const CostProfile& profile, uint32_t members, const Payload& payload) {
-  LevelCost level = AggregateLevel(profile, TreeType::kTypeII, payload);
-  level += DistributeLevel(profile, TreeType::kTypeII, payload);
-  return profile.init_us + LevelsUs(level, members, TypeIIWidth(profile, members));
+  return profile.init_us + LevelsUs(BothWays(profile, TreeType::kTypeII, payload), members,
+                                    TypeIIWidth(profile, members));
 }
 
 absl::StatusOr<std::vector<TypeChoice>> StaticTypeTable(const CostProfile& profile,

@@ -12,8 +12,14 @@
 // profile whose phi does not contain them. Sums over directions and mixes of sizes are of the same
 // form, so a and b add.
 //
-//   T_I(k) = T_init + (a + b k) ln P / ln k         (2) with (3), (7)     k = 1 or P < 2: no levels
-//   T_II   = T_init + log_d P * (a + b d),  d = P^(2/delta)               (2) with (4), (8)
+//   T_I(k) = T_init + (a + b k) ln P / ln k + c k   (2) with (3), (7)     k = 1 or P < 2: no levels
+//   T_II   = T_init + log_d P * (a + b d) + c d,  d = P^(2/delta)         (2) with (4), (8)
+//
+// c is the paper's 0 for payloads of one packet. Longer ones are pipelined (spec: beyond 3): a and
+// b are of their first packet, and every other one follows a slowest stage later, the b k of one
+// node: c = (packets - 1) * b, of the slower direction where both are under way at once, else of
+// each. That a NIC's port also carries what it exchanges with its own parent is left to the exact
+// walk.
 #ifndef COPPICE_DAEMON_TREE_CLOSED_FORM_H_
 #define COPPICE_DAEMON_TREE_CLOSED_FORM_H_
 
@@ -28,25 +34,27 @@
 
 namespace coppice {
 
-// a and b of one level.
+// a and b of one level, and c.
 struct LevelCost {
   double once_us = 0;
   double per_child_us = 0;
+  double stage_per_child_us = 0;  // once a tree, whatever its levels
   LevelCost& operator+=(const LevelCost& other);
 };
 
 LevelCost AggregateLevel(const CostProfile& profile, TreeType type, const Payload& payload);
 LevelCost DistributeLevel(const CostProfile& profile, TreeType type, const Payload& payload);
-// Both directions, as the weighted mean over a mix of sizes (weights that are all 0 are equal).
+LevelCost BothWays(const CostProfile& profile, TreeType type, const Payload& payload);
+// The same as the weighted mean over a mix of sizes (weights that are all 0 are equal).
 LevelCost BothWays(const CostProfile& profile, TreeType type, Operation operation,
                    absl::Span<const SizeShare> sizes);
 
-// (a + b k) ln P / ln k for k >= 2; 0 for fewer than two members.
+// (a + b k) ln P / ln k + c k for k >= 2; 0 for fewer than two members.
 double LevelsUs(const LevelCost& level, uint32_t members, double width);
 
-// The root k* of k (ln k - 1) = a / b (6), where LevelsUs is least; at least e, and infinite if b
-// is 0. By bisection.
-double IdealWidth(const LevelCost& level);
+// Where LevelsUs is least: the root k* of k (ln k - 1) + (c / b) k (ln k)^2 / ln P = a / b, which
+// is (6) if c is 0, and then at least e. Infinite if b and c are 0. By bisection.
+double IdealWidth(const LevelCost& level, uint32_t members);
 
 // Widths whose LevelsUs is within a tolerance of the least.
 struct WidthInterval {

@@ -1,6 +1,5 @@
 // The cost of each edge of a tree, from the routes that its packets take: walked link by link, or
 // by hops alone where all shortest routes cost the same (even_routes.h).
-#include <algorithm>
 #include <vector>
 
 #include "daemon/base/status_macros.h"
@@ -9,13 +8,6 @@
 
 namespace coppice {
 namespace {
-
-constexpr double kMostUtilisation = 0.99;
-
-// Microseconds that `bytes` take at `gbps`; 0 where the rate is unknown.
-double TransferUs(uint64_t bytes, double gbps) {
-  return gbps > 0 ? static_cast<double>(bytes) * 8e-3 / gbps : 0;
-}
 
 struct RouteCost {
   uint32_t links = 0;
@@ -33,9 +25,8 @@ RouteCost CostOfRoute(const Snapshot& snapshot, const CostProfile& profile,
   }
   for (const ChannelIndex channel : path) {
     const double gbps = KnownCapacity(snapshot, profile, channel);
-    const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMostUtilisation);
     cost.time_us += profile.link_us;
-    if (u > 0) cost.time_us += TransferUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u));
+    cost.time_us += WaitUs(snapshot, profile, channel);
     if (gbps > 0 && (cost.min_gbps == 0 || gbps < cost.min_gbps)) cost.min_gbps = gbps;
     if (channel == path.front()) cost.first_gbps = gbps;
     cost.last_gbps = gbps;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/tree/pipelining.h"
+
 namespace coppice {
 namespace {
 
@@ -15,6 +17,13 @@ double LeastKnown(double a, double b) {
 double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
   const double known = snapshot.fabric->capacity_gbps(channel);
   return known > 0 ? known : profile.port_gbps;
+}
+
+double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
+  constexpr double kMostUtilisation = 0.99;
+  const double gbps = KnownCapacity(snapshot, profile, channel);
+  const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMostUtilisation);
+  return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;
 }
 
 EvenRoutes::EvenRoutes(const Snapshot& snapshot, const CostProfile& profile,

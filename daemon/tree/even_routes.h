@@ -21,6 +21,9 @@ namespace coppice {
 // Gbit/s of a channel; the profile's port where the fabric does not know it.
 double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
 
+// w(u): the mean wait for others' packets before a channel.
+double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
+
 // Holds references to what it is made of.
 class EvenRoutes final {
  public:

@@ -48,10 +48,12 @@ constexpr NumberKey kNumberKeys[] = {
 struct CountKey {
   absl::string_view name;
   uint32_t CostProfile::*field;
+  uint32_t least;
 };
 constexpr CountKey kCountKeys[] = {
-    {"mtu_bytes", &CostProfile::mtu_bytes},
-    {"nic_degree", &CostProfile::nic_degree},
+    {"mtu_bytes", &CostProfile::mtu_bytes, 1},
+    {"header_bytes", &CostProfile::header_bytes, 0},
+    {"nic_degree", &CostProfile::nic_degree, 1},
 };
 
 struct FlagKey {
@@ -110,10 +112,12 @@ class ProfileReader {
     return absl::OkStatus();
   }
 
-  absl::Status SetCount(absl::string_view key, const toml::node& value, uint32_t& field) const {
+  absl::Status SetCount(const CountKey& key, const toml::node& value, uint32_t& field) const {
     const auto number = value.value_exact<int64_t>();
-    if (!number.has_value() || *number < 1 || *number > std::numeric_limits<uint32_t>::max()) {
-      return Error(value.source(), key, "must be a whole number from 1 to 4294967295");
+    if (!number.has_value() || *number < key.least ||
+        *number > std::numeric_limits<uint32_t>::max()) {
+      return Error(value.source(), key.name,
+                   absl::StrCat("must be a whole number from ", key.least, " to 4294967295"));
     }
     field = static_cast<uint32_t>(*number);
     return absl::OkStatus();
@@ -154,7 +158,7 @@ class ProfileReader {
       if (known.name == name) return SetNumber(name, value, profile.*known.field);
     }
     for (const CountKey& known : kCountKeys) {
-      if (known.name == name) return SetCount(name, value, profile.*known.field);
+      if (known.name == name) return SetCount(known, value, profile.*known.field);
     }
     for (const FlagKey& known : kFlagKeys) {
       if (known.name != name) continue;

@@ -6,13 +6,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "daemon/tree/pipelining.h"
+
 namespace coppice {
 namespace {
-
-// Microseconds that `bytes` take at `gbps`; 0 where the rate is unknown.
-double TransferUs(uint64_t bytes, double gbps) {
-  return gbps > 0 ? static_cast<double>(bytes) * 8e-3 / gbps : 0;
-}
 
 // The tree's nodes in breadth-first order; those at positions [first[p], first[p] + count[p]) are
 // the children of the node at position p, in order of node number.
@@ -79,10 +76,15 @@ class Walker {
       : profile_(profile), tree_(tree), edges_(edges), order_(Order(tree)) {}
 
   Prediction Predict(const Payload& payload) {
+    const Pipeline pipeline = PipelineOf(profile_, payload);
+    const Payload& packet = pipeline.packet;
     Prediction prediction;
-    prediction.aggregate_us = Aggregate(payload.up_bytes, payload.reduced_bytes);
-    prediction.distribute_us = Distribute(payload.down_bytes);
+    prediction.aggregate_us = Aggregate(packet.up_bytes, packet.reduced_bytes);
+    prediction.distribute_us = Distribute(packet.down_bytes);
     prediction.total_us = profile_.init_us + prediction.aggregate_us + prediction.distribute_us;
+    if (!pipeline.is_one_packet()) {
+      AddPackets(pipeline, SlowestStages(profile_, tree_, edges_, packet), prediction);
+    }
     return prediction;
   }
 
@@ -100,7 +102,7 @@ class Walker {
                 double min_gbps) const {
     if (links == 0) return links_us;  // within a host
     const double serialisation =
-        profile_.forward_includes_serialisation ? 0 : TransferUs(bytes, min_gbps);
+        profile_.forward_includes_serialisation ? 0 : SerialisationUs(bytes, min_gbps);
     return ForwardUs(cost, bytes) + links_us + serialisation;
   }
 
@@ -125,10 +127,11 @@ class Walker {
       if (p == 0) break;
       const EdgeCost& edge = edges_[node];
       const double parent_match = MatchUs(CostOf(tree_.parents[node]), reduced_bytes);
-      packets_[p] = {.arrival_us = done + EdgeUs(cost, bytes, edge.links_up, edge.time_up_us,
-                                                 edge.min_gbps_up),
-                     .spacing_us = std::max(parent_match, TransferUs(bytes, edge.port_gbps_up)),
-                     .node = node};
+      packets_[p] = {
+          .arrival_us =
+              done + EdgeUs(cost, bytes, edge.links_up, edge.time_up_us, edge.min_gbps_up),
+          .spacing_us = std::max(parent_match, WireUs(profile_, bytes, edge.port_gbps_up)),
+          .node = node};
     }
     return done;
   }
@@ -145,7 +148,7 @@ class Walker {
         const EdgeCost& edge = edges_[order_.node[c]];
         ready_us_[c] = start + cost.send_us +
                        EdgeUs(cost, bytes, edge.links_down, edge.time_down_us, edge.min_gbps_down);
-        start += std::max(cost.send_us, TransferUs(bytes, edge.port_gbps_down));
+        start += std::max(cost.send_us, WireUs(profile_, bytes, edge.port_gbps_down));
       }
     }
     return last;
@@ -176,18 +179,8 @@ Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
                        absl::Span<const SizeShare> sizes) {
   if (tree.parents.empty() || sizes.empty()) return {};
   Walker walker(profile, tree, edges);
-  double total_weight = 0;
-  for (const SizeShare& share : sizes) total_weight += share.weight;
-  Prediction mean;
-  for (const SizeShare& share : sizes) {
-    const double weight =
-        total_weight > 0 ? share.weight / total_weight : 1.0 / static_cast<double>(sizes.size());
-    const Prediction one = walker.Predict(PayloadOf(operation, share.bytes));
-    mean.aggregate_us += weight * one.aggregate_us;
-    mean.distribute_us += weight * one.distribute_us;
-    mean.total_us += weight * one.total_us;
-  }
-  return mean;
+  return MeanOver(sizes,
+                  [&](uint64_t bytes) { return walker.Predict(PayloadOf(operation, bytes)); });
 }
 
 uint32_t Radius(const AggregationTree& tree, absl::Span<const EdgeCost> edges) {

@@ -1,4 +1,4 @@
-// The objective: what a given tree costs on a given fabric, exactly (spec: beyond 1 and 2).
+// The objective: what a given tree costs on a given fabric, exactly (spec: beyond 1 to 3).
 //
 //   start(i)   = max(arrival(i), start(i-1) + max(theta + S*gamma, S / B_port(i)))   i-th to arrive
 //   done(v)    = start(last) + theta + S*gamma; 0 for a leaf: its own data costs nothing
@@ -11,8 +11,9 @@
 // starts max(c_send, S / B_port(i)) after it; then phi(S), the links and S / B_min, or
 // same_host_us. phi is that of the node that forwards (child upwards, parent downwards), S / B_min
 // is left out where the profile's phi contains it, and B_port(i) is the capacity of the node's own
-// port that packet i enters or copy i leaves by. A payload longer than one packet is one packet
-// here.
+// port that packet i enters or copy i leaves by; on its wire a packet is S and header_bytes long. A
+// payload longer than one packet is pipelined (pipelining.h). Packets of different edges that share
+// a link wait for each other at nodes only; contended_metrics.h knows the links' queues.
 #ifndef COPPICE_DAEMON_TREE_TREE_METRICS_H_
 #define COPPICE_DAEMON_TREE_TREE_METRICS_H_
 
@@ -60,7 +61,25 @@ absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload);
 
-// Weighted mean over a mix of sizes; weights are >= 0, and count as equal if all are 0.
+// Weighted mean of `predict`(bytes) over a mix of sizes, which is not empty; weights are >= 0, and
+// count as equal if all are 0.
+template <class Predictor>
+Prediction MeanOver(absl::Span<const SizeShare> sizes, const Predictor& predict) {
+  double total_weight = 0;
+  for (const SizeShare& share : sizes) total_weight += share.weight;
+  Prediction mean;
+  for (const SizeShare& share : sizes) {
+    const double weight =
+        total_weight > 0 ? share.weight / total_weight : 1.0 / static_cast<double>(sizes.size());
+    const Prediction one = predict(share.bytes);
+    mean.aggregate_us += weight * one.aggregate_us;
+    mean.distribute_us += weight * one.distribute_us;
+    mean.total_us += weight * one.total_us;
+  }
+  return mean;
+}
+
+// The mean of Evaluate over a mix.
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
                        absl::Span<const EdgeCost> edges, Operation operation,
                        absl::Span<const SizeShare> sizes);

@@ -136,7 +136,7 @@ inline Type1Bound::Edge Type1Bound::EdgeOf(uint32_t from_rank, uint32_t to_rank)
 inline double Type1Bound::TransferUs(double gbps) {
   if (gbps != last_gbps_) {
     last_gbps_ = gbps;
-    last_transfer_ = gbps > 0 ? bytes_8e3_ / gbps : 0;
+    last_transfer_ = SerialisationUs(bytes_, gbps);
   }
   return last_transfer_;
 }
@@ -149,7 +149,7 @@ inline double Type1Bound::EdgeUs(const Edge& edge, double forward_us) {
 }
 
 void Type1Bound::SetPhase(uint64_t bytes) {
-  bytes_8e3_ = static_cast<double>(bytes) * 8e-3;
+  bytes_ = bytes;
   last_gbps_ = -1;
 }
 
@@ -236,7 +236,7 @@ double Type1Bound::Aggregate(const Payload& payload) {
       latest = arrival;
       packets_.push_back({arrival, child, edge.same_host});
     }
-    const double port = TransferUs(static_cast<float>(gbps));
+    const double port = WireUs(profile_, bytes_, static_cast<float>(gbps));
     us_[rank] = LastStart(match, port) + match;
   }
   return us_[root_];
@@ -251,7 +251,7 @@ double Type1Bound::Distribute(const Payload& payload) {
   double last = 0;
   for (const uint32_t rank : order_) {
     const double gbps = places_[rank].gbps;
-    const double port = TransferUs(static_cast<float>(gbps));
+    const double port = WireUs(profile_, bytes_, static_cast<float>(gbps));
     const double spacing = std::max(nic.send_us, port);
     double start = us_[rank];
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
@@ -265,21 +265,58 @@ double Type1Bound::Distribute(const Payload& payload) {
   return last;
 }
 
+Stages Type1Bound::SlowestStages(const Payload& packet) {
+  const NodeCost& nic = profile_.nic;
+  const double match =
+      nic.match_us + static_cast<double>(packet.reduced_bytes) * nic.reduce_us_per_byte;
+  Stages slowest;
+  for (const uint32_t rank : order_) {
+    const double port_up =
+        WireUs(profile_, packet.up_bytes, static_cast<float>(places_[rank].gbps));
+    const double port_down =
+        WireUs(profile_, packet.down_bytes, static_cast<float>(places_[rank].gbps));
+    double up = 0, down = 0, enter = 0, leave = 0;
+    bool has_port = false;
+    for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
+      const Edge edge = EdgeOf(children_[c], rank);
+      up += edge.same_host ? match : std::max(match, port_up);
+      down += edge.same_host ? nic.send_us : std::max(nic.send_us, port_down);
+      if (edge.same_host) continue;
+      enter += port_up;
+      leave += port_down;
+      has_port = true;
+      slowest.up_us = std::max(slowest.up_us, WireUs(profile_, packet.up_bytes, edge.gbps));
+      slowest.down_us = std::max(slowest.down_us, WireUs(profile_, packet.down_bytes, edge.gbps));
+    }
+    if (has_port && rank != root_ && places_[rank].host != places_[parents_[rank]].host) {
+      enter += port_down;
+      leave += port_up;
+    }
+    slowest.up_us = std::max(slowest.up_us, up);
+    slowest.down_us = std::max(slowest.down_us, down);
+    slowest.port_us = std::max({slowest.port_us, enter, leave});
+  }
+  return slowest;
+}
+
 double Type1Bound::Total(double cutoff) {
   double mean = 0;
   for (const SizeShare& share : request_.sizes) {
     const double weight = total_weight_ > 0 ? share.weight / total_weight_
                                             : 1.0 / static_cast<double>(request_.sizes.size());
-    const Payload payload = PayloadOf(request_.operation, share.bytes);
-    const double so_far = profile_.init_us + Aggregate(payload);
-    if (mean + weight * so_far > cutoff) return mean + weight * so_far;
-    mean += weight * (so_far + Distribute(payload));
+    const Pipeline pipeline = PipelineOf(profile_, PayloadOf(request_.operation, share.bytes));
+    const double more_us =
+        pipeline.is_one_packet() ? 0 : pipeline.TotalUs(SlowestStages(pipeline.packet));
+    const double so_far = profile_.init_us + Aggregate(pipeline.packet);
+    if (mean + weight * (so_far + more_us) > cutoff) return mean + weight * (so_far + more_us);
+    mean += weight * (so_far + Distribute(pipeline.packet) + more_us);
   }
   return mean;
 }
 
 double Type1Bound::Of(absl::Span<const int32_t> parents, double cutoff) {
   const auto ranks = static_cast<uint32_t>(parents.size());
+  parents_ = parents;
   begin_.assign(ranks + 2, 0);  // one ahead, so that filling moves each into its place
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (parents[rank] < 0) {

@@ -17,6 +17,7 @@
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/member_places.h"
+#include "daemon/tree/pipelining.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {
@@ -69,6 +70,7 @@ class Type1Bound {
   void SetPhase(uint64_t bytes);
   void SortPackets();
   double LastStart(double match_us, double port_us);
+  Stages SlowestStages(const Payload& packet);
   double Total(double cutoff);
   double Aggregate(const Payload& payload);
   double Distribute(const Payload& payload);
@@ -90,7 +92,7 @@ class Type1Bound {
 
   Place last_from_, last_to_;  // of the edge between hosts asked last
   Edge last_edge_;
-  double bytes_8e3_ = 0;                       // of the phase at hand
+  uint64_t bytes_ = 0;                         // of a packet of the phase at hand
   double last_gbps_ = -1, last_transfer_ = 0;  // the rate asked last
   std::vector<double> us_;                     // [rank] done upwards, received downwards
   std::vector<Packet> packets_;                // of the node at hand
@@ -98,6 +100,7 @@ class Type1Bound {
   bool in_order_ = true;
 
   uint32_t root_ = 0;  // of the tree at hand
+  absl::Span<const int32_t> parents_;
   std::vector<uint32_t> begin_, children_, order_;
 };
 

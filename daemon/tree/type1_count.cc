@@ -85,11 +85,13 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
   for (const SizeShare& share : request.sizes) total_weight += share.weight;
   const NodeCost& nic = profile.nic;
   for (const SizeShare& share : request.sizes) {
-    const Payload payload = PayloadOf(request.operation, share.bytes);
+    const Pipeline pipeline = PipelineOf(profile, PayloadOf(request.operation, share.bytes));
+    const Payload& payload = pipeline.packet;
     const double match_us =
         nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
     sizes_.push_back({.weight = total_weight > 0 ? share.weight / total_weight
                                                  : 1.0 / static_cast<double>(request.sizes.size()),
+                      .pipeline = pipeline,
                       .up = PhaseOf(payload.up_bytes, match_us, 0),
                       .down = PhaseOf(payload.down_bytes, nic.send_us, nic.send_us)});
   }
@@ -147,10 +149,7 @@ bool Type1Count::FindRates(const Snapshot& snapshot) {
 // `send_us` goes before each packet.
 Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double send_us) const {
   const NodeCost& nic = profile_.nic;
-  const double bytes_8e3 = static_cast<double>(bytes) * 8e-3;
-  const auto transfer = [&](double gbps) {
-    return gbps > 0 ? bytes_8e3 / static_cast<float>(gbps) : 0;
-  };
+  const auto wire = [&](double gbps) { return WireUs(profile_, bytes, static_cast<float>(gbps)); };
   const double forward =
       send_us + nic.forward_us + static_cast<double>(bytes) * nic.forward_us_per_byte;
   // Where packets of one host follow each other faster, a later arrival may pay off: the first
@@ -161,14 +160,17 @@ Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double sen
   for (uint32_t ring = 0; ring < same_host_; ++ring) {
     double links_us = 0;
     for (uint32_t l = 0; l < 2 + rings_.hops[ring]; ++l) links_us += profile_.link_us;
-    phase.edge_us.push_back(
-        forward + static_cast<float>(links_us) +
-        (profile_.forward_includes_serialisation ? 0 : transfer(route_gbps_[ring])));
-    phase.spacing_us.push_back(one_spacing ? node_us : std::max(node_us, transfer(port_gbps_)));
+    phase.edge_us.push_back(forward + static_cast<float>(links_us) +
+                            (profile_.forward_includes_serialisation
+                                 ? 0
+                                 : SerialisationUs(bytes, static_cast<float>(route_gbps_[ring]))));
+    phase.spacing_us.push_back(one_spacing ? node_us : std::max(node_us, wire(port_gbps_)));
   }
   phase.edge_us.push_back(send_us + static_cast<float>(profile_.same_host_us));
   phase.spacing_us.push_back(node_us);
   phase.farthest_us = *std::max_element(phase.edge_us.begin(), phase.edge_us.end());
+  phase.port_us = wire(port_gbps_);
+  phase.way_us = wire(route_gbps_.back());
   return phase;
 }
 
@@ -266,11 +268,60 @@ double Type1Count::Distribute(const Shape& shape, const Phase& phase) {
   return last;
 }
 
+// An edge to another host is a stage, and one to another leaf switch is the slowest. There is one
+// if there are several switches, but for hosts that are cabled to two of them: then it is looked
+// for.
+template <class Shape>
+Stages Type1Count::SlowestStages(const Shape& shape, const Size& size) {
+  const Phase &up = size.up, &down = size.down;
+  const double far_up = std::max(up.node_us, up.port_us);
+  const double far_down = std::max(down.node_us, down.port_us);
+  is_far_.assign(us_.size(), 0);
+  Stages slowest;
+  const bool looks = hosts_are_shared_ && route_gbps_.front() != route_gbps_.back();
+  bool leaves_host = false, leaves_switch = !looks;
+  const auto look_at = [&](uint32_t ring) {
+    leaves_switch = leaves_switch || (ring > 0 && ring != same_host_);
+  };
+  for (uint64_t i = 0; i < shape.count; ++i) {
+    const uint32_t rank = shape.RankOf(i);
+    const Range leaves = shape.Leaves(i);
+    uint32_t near = 0, far = 0;
+    if (leaves.first < leaves.second) {
+      if (hosts_are_shared_) near = CountWithin(host_, host_.group[rank], leaves);
+      far = leaves.second - leaves.first - near;
+    }
+    for (uint32_t leaf = leaves.first; !leaves_switch && leaf < leaves.second; ++leaf) {
+      look_at(RingOf(rank, leaf));
+    }
+    shape.Inner(i, [&](uint32_t child, uint64_t number) {
+      is_far_[number] = OnOneHost(rank, child) ? 0 : 1;
+      ++(is_far_[number] != 0 ? far : near);
+      if (!leaves_switch) look_at(RingOf(rank, child));
+    });
+    slowest.up_us = std::max(slowest.up_us, near * up.node_us + far * far_up);
+    slowest.down_us = std::max(slowest.down_us, near * down.node_us + far * far_down);
+    if (far == 0) continue;
+    leaves_host = true;
+    const double enter = far * up.port_us + is_far_[i] * down.port_us;
+    const double leave = far * down.port_us + is_far_[i] * up.port_us;
+    slowest.port_us = std::max({slowest.port_us, enter, leave});
+  }
+  if (leaves_host) {
+    slowest.up_us = std::max(slowest.up_us, leaves_switch ? up.way_us : up.port_us);
+    slowest.down_us = std::max(slowest.down_us, leaves_switch ? down.way_us : down.port_us);
+  }
+  return slowest;
+}
+
 template <class Shape>
 double Type1Count::Total(const Shape& shape, double cutoff) {
   double mean = 0;
   for (const Size& size : sizes_) {
-    const double so_far = profile_.init_us + Aggregate(shape, size.up);
+    const Pipeline& pipeline = size.pipeline;
+    const double more_us =
+        pipeline.is_one_packet() ? 0 : pipeline.TotalUs(SlowestStages(shape, size));
+    const double so_far = profile_.init_us + Aggregate(shape, size.up) + more_us;
     if (mean + size.weight * so_far > cutoff) return mean + size.weight * so_far;
     mean += size.weight * (so_far + Distribute(shape, size.down));
   }

@@ -28,6 +28,7 @@
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/distance_rings.h"
 #include "daemon/tree/member_places.h"
+#include "daemon/tree/pipelining.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {
@@ -63,10 +64,12 @@ class Type1Count {
     double node_us = 0;                       // a node's own time for a packet
     std::vector<double> edge_us, spacing_us;  // [ring] from done to arrival; between packets
     double farthest_us = 0;                   // greatest of edge_us
+    double port_us = 0, way_us = 0;  // of a packet on a port's wire, on the slowest wire of all
   };
   struct Size {
     double weight = 0;
-    Phase up, down;
+    Pipeline pipeline;
+    Phase up, down;  // of the first packet
   };
   using Range = std::pair<uint32_t, uint32_t>;  // of ranks, end excluded
 
@@ -84,6 +87,8 @@ class Type1Count {
   double LastStart();
   void SendToLeaves(const Phase& phase, uint32_t rank, Range leaves, double& start,
                     double& last) const;
+  template <class Shape>
+  Stages SlowestStages(const Shape& shape, const Size& size);
   template <class Shape>
   double Total(const Shape& shape, double cutoff);
   template <class Shape>
@@ -103,6 +108,7 @@ class Type1Count {
   std::vector<Size> sizes_;
 
   std::vector<double> us_;         // [inner node] done upwards, received downwards
+  std::vector<uint8_t> is_far_;    // [inner node] its parent is on another host
   std::vector<Run> runs_;          // of the node at hand
   std::vector<uint32_t> packets_;  // [ring]
 };

@@ -215,15 +215,6 @@ class Fit {
           "constants "
           "are the best that were found, not certainly the best");
     }
-    const auto is_long = [&](const LatencySample& sample) {
-      return sample.bytes > result.profile.mtu_bytes;
-    };
-    const auto longer = std::count_if(samples_.begin(), samples_.end(), is_long);
-    if (longer > 0) {
-      result.notes.push_back(absl::StrCat(
-          longer, " samples are longer than one packet of ", result.profile.mtu_bytes,
-          " bytes; the closed forms take a message as one packet, so look at their residuals"));
-    }
     if (result.worst_us > kModelErrorUs) {
       result.notes.push_back(absl::StrFormat(
           "the largest residual, %.3g us, is above %.1f us, the most that the cost model and its "

@@ -1,5 +1,6 @@
 #include "daemon/tree/calibration/model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/closed_form.h"
+#include "daemon/tree/pipelining.h"
 
 namespace coppice {
 namespace {
@@ -50,10 +52,6 @@ absl::Status NoSuchConstant(absl::string_view name) {
   return absl::InvalidArgumentError(
       absl::StrCat("cannot fix \"", absl::CHexEscape(name.substr(0, 128)), "\": the constants are ",
                    absl::StrJoin(kNames, ", "), ", nic, switch"));
-}
-
-double TransferUs(const CostProfile& profile, uint64_t bytes) {
-  return profile.port_gbps > 0 ? static_cast<double>(bytes) * 8e-3 / profile.port_gbps : 0;
 }
 
 }  // namespace
@@ -120,19 +118,22 @@ absl::Status FixConstant(absl::string_view text, CalibrationOptions& options) {
 }
 
 double PredictUs(const CostProfile& profile, const LatencySample& sample) {
-  const Payload payload = PayloadOf(sample.operation, sample.bytes);
-  LevelCost level = AggregateLevel(profile, sample.type, payload);
-  level += DistributeLevel(profile, sample.type, payload);
+  const LevelCost level = BothWays(profile, sample.type, PayloadOf(sample.operation, sample.bytes));
   return profile.init_us + LevelsUs(level, sample.members, sample.width);
 }
 
 PortBounds PortBoundsOf(const CostProfile& profile, const LatencySample& sample) {
   const NodeCost& node = sample.type == TreeType::kTypeI ? profile.nic : profile.switch_;
-  const Payload payload = PayloadOf(sample.operation, sample.bytes);
+  const Pipeline pipeline = PipelineOf(profile, PayloadOf(sample.operation, sample.bytes));
+  const Payload& packet = pipeline.packet;
   const double match =
-      node.match_us + static_cast<double>(payload.reduced_bytes) * node.reduce_us_per_byte;
-  return {.up = payload.up_bytes > 0 && TransferUs(profile, payload.up_bytes) > match,
-          .down = payload.down_bytes > 0 && TransferUs(profile, payload.down_bytes) > node.send_us};
+      node.match_us + static_cast<double>(packet.reduced_bytes) * node.reduce_us_per_byte;
+  const double up_us = WireUs(profile, packet.up_bytes, profile.port_gbps);
+  const double down_us = WireUs(profile, packet.down_bytes, profile.port_gbps);
+  return {.up = up_us > match,
+          .down = down_us > node.send_us,
+          .down_is_slower = pipeline.streams && !pipeline.is_one_packet() &&
+                            std::max(down_us, node.send_us) > std::max(up_us, match)};
 }
 
 double LinearForm::Us(const CostProfile& profile) const {
@@ -141,32 +142,40 @@ double LinearForm::Us(const CostProfile& profile) const {
   return us;
 }
 
+// b k of a level up and of one down are taken `up` and `down` times: for the first packet at every
+// level, for those after it at one node.
 LinearForm LinearFormOf(const CostProfile& profile, const LatencySample& sample,
                         PortBounds bounds) {
   const bool is_type_i = sample.type == TreeType::kTypeI;
   const size_t node = is_type_i ? kNicConstants : kSwitchConstants;
-  const Payload payload = PayloadOf(sample.operation, sample.bytes);
-  const double up_us = TransferUs(profile, payload.up_bytes);
-  const double down_us = TransferUs(profile, payload.down_bytes);
+  const Pipeline pipeline = PipelineOf(profile, PayloadOf(sample.operation, sample.bytes));
+  const Payload& packet = pipeline.packet;
   const double levels = std::log(sample.members) / std::log(sample.width);
-  const double packets = levels * sample.width;
+  double up = levels, down = levels;
+  if (!pipeline.streams || !bounds.down_is_slower) up += static_cast<double>(pipeline.more_up);
+  if (!pipeline.streams || bounds.down_is_slower) down += static_cast<double>(pipeline.more_down);
+  up *= sample.width;
+  down *= sample.width;
   LinearForm form;
-  if (!profile.forward_includes_serialisation) form.known_us = levels * (up_us + down_us);
+  if (!profile.forward_includes_serialisation) {
+    form.known_us = levels * (SerialisationUs(packet.up_bytes, profile.port_gbps) +
+                              SerialisationUs(packet.down_bytes, profile.port_gbps));
+  }
   form.slope[kInitConstant] = 1;
   form.slope[kLinkConstant] = 2 * levels * (is_type_i ? profile.mean_route_links : 1);
   form.slope[node + kForward] = 2 * levels;
   form.slope[node + kForwardPerByte] =
-      levels * (static_cast<double>(payload.up_bytes) + static_cast<double>(payload.down_bytes));
+      levels * (static_cast<double>(packet.up_bytes) + static_cast<double>(packet.down_bytes));
   if (bounds.up) {
-    form.known_us += packets * up_us;
+    form.known_us += up * WireUs(profile, packet.up_bytes, profile.port_gbps);
   } else {
-    form.slope[node + kMatch] = packets;
-    form.slope[node + kReducePerByte] = packets * static_cast<double>(payload.reduced_bytes);
+    form.slope[node + kMatch] = up;
+    form.slope[node + kReducePerByte] = up * static_cast<double>(packet.reduced_bytes);
   }
   if (bounds.down) {
-    form.known_us += packets * down_us;
+    form.known_us += down * WireUs(profile, packet.down_bytes, profile.port_gbps);
   } else {
-    form.slope[node + kSend] = packets;
+    form.slope[node + kSend] = down;
   }
   return form;
 }

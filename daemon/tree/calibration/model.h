@@ -34,9 +34,11 @@ std::string NamesOf(const ConstantSet& constants);
 // What the closed forms give for a sample: TypeIUs, and TypeIIUs with the sample's own width for d.
 double PredictUs(const CostProfile& profile, const LatencySample& sample);
 
-// Which of the two max() in a level's b the port's rate wins for this sample.
+// Which side of each max() wins for this sample: the port's rate in a level's two b; and, where the
+// packets of a long message are under way in both directions, the way down as the slowest stage.
 struct PortBounds {
   bool up = false, down = false;
+  bool down_is_slower = false;
   bool operator==(const PortBounds&) const = default;
 };
 PortBounds PortBoundsOf(const CostProfile& profile, const LatencySample& sample);

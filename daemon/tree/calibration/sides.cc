@@ -101,8 +101,8 @@ Settled SearchThresholds(const Problem& problem, const CostProfile& start) {
 
 Settled Settle(const Problem& problem, const CostProfile& start) {
   const Settled first = SolveFor(problem, start, SidesAt(start, problem.samples));
-  if (start.port_gbps <= 0) return first;
   const Settled near = StepToRest(problem, first);
+  if (start.port_gbps <= 0) return near;
   const Settled far = StepToRest(problem, SearchThresholds(problem, start));
   return IsBetter(far, near) ? far : near;
 }

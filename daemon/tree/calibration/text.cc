@@ -71,6 +71,7 @@ std::string ProfileToToml(const CostProfile& profile) {
   number("mean_route_links", profile.mean_route_links);
   number("port_gbps", profile.port_gbps);
   absl::StrAppend(&text, "mtu_bytes = ", profile.mtu_bytes, "\n");
+  absl::StrAppend(&text, "header_bytes = ", profile.header_bytes, "\n");
   absl::StrAppend(&text,
                   "forward_includes_serialisation = ", Flag(profile.forward_includes_serialisation),
                   "\n");

@@ -30,6 +30,7 @@ CostProfile Truth() {
   profile.init_us = 0.42;
   profile.link_us = 0.17;
   profile.port_gbps = 0;
+  profile.mtu_bytes = 1 << 20;  // every message is one packet
   return profile;
 }
 
@@ -70,6 +71,7 @@ CalibrationOptions Fixing(const CostProfile& truth, std::vector<std::string> fix
   options.base = *BuiltInProfile("paper");
   options.base.mean_route_links = truth.mean_route_links;
   options.base.port_gbps = truth.port_gbps;
+  options.base.mtu_bytes = truth.mtu_bytes;
   options.base.forward_includes_serialisation = truth.forward_includes_serialisation;
   const auto set = ConstantsNamed(fixed);
   EXPECT_TRUE(set.ok()) << set.status();
@@ -108,6 +110,8 @@ TEST(CalibrationModel, IsTheClosedForms) {
     profile.switch_.reduce_us_per_byte *= 1e-4;
     profile.mean_route_links = 2 + 2 * static_cast<double>(random() % 3);
     profile.port_gbps = random() % 2 == 0 ? 0 : 1 + static_cast<double>(random() % 400);
+    profile.header_bytes = random() % 2 == 0 ? 0 : 26;
+    profile.mtu_bytes = 256U << random() % 5;
     profile.forward_includes_serialisation = random() % 2 == 0;
     LatencySample sample = {.operation = static_cast<Operation>(random() % 4),
                             .bytes = random() % 10'000,
@@ -174,7 +178,7 @@ TEST(FitProfile, RecoversEveryConstantFromExactSamples) {
     EXPECT_NEAR(fit->r_squared, 1, 1e-12);
     EXPECT_EQ(fit->profile.name, "ours");
     EXPECT_THAT(fit->outliers, IsEmpty());
-    EXPECT_THAT(fit->notes, ElementsAre(HasSubstr("longer than one packet")));
+    EXPECT_THAT(fit->notes, IsEmpty());
     EXPECT_EQ(fit->constants[kLinkConstant].state, ConstantState::kFixed);
     EXPECT_EQ(fit->constants[kInitConstant].state, ConstantState::kFitted);
   }
@@ -539,11 +543,16 @@ TEST(FitProfile, ReportsOutliersAndKeepsThem) {
   EXPECT_THAT(fit->notes, ::testing::Contains(HasSubstr("the largest residual")));
 }
 
-TEST(FitProfile, NotesMessagesLongerThanAPacket) {
-  const auto fit = FitProfile(Measured(Truth(), TreeType::kTypeI, {8, 4096}),
-                              Fixing(Truth(), kTypeIOnly));  // packets of 2048
-  ASSERT_TRUE(fit.ok()) << fit.status();
-  EXPECT_THAT(fit->notes, ElementsAre(HasSubstr("27 samples are longer than one packet of 2048")));
+TEST(FitProfile, RecoversFromMessagesOfManyPackets) {
+  for (const auto& sizes : {std::vector<uint64_t>{8, 4096}, {8, 512, 65536}, {8, 100'000}}) {
+    CostProfile truth = Truth();
+    truth.mtu_bytes = 2048;
+    const auto fit =
+        FitProfile(Measured(truth, TreeType::kTypeI, sizes), Fixing(truth, kTypeIOnly));
+    ASSERT_TRUE(fit.ok()) << fit.status();
+    EXPECT_LT(fit->worst_us, 1e-9);
+    EXPECT_THAT(fit->notes, IsEmpty());
+  }
 }
 
 TEST(FitProfile, RefusesWrongInputs) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <queue>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace coppice {
@@ -48,7 +51,41 @@ class Simulation {
             .total_us = profile_.init_us + last_received_};
   }
 
+  // The slowest of all that one packet of everybody occupies: nodes' units and wires, of the
+  // packets that come `up` and go `down`.
+  double SlowestStage(bool up, bool down) const {
+    std::map<std::pair<uint32_t, std::string>, double> busy;
+    for (uint32_t n = 0; n < tree_.node_count(); ++n) {
+      if (tree_.parents[n] < 0) continue;
+      const auto parent = static_cast<uint32_t>(tree_.parents[n]);
+      const EdgeCost& edge = edges_[n];
+      const double up_port = Wire(payload_.up_bytes, edge.port_gbps_up);
+      const double down_port = Wire(payload_.down_bytes, edge.port_gbps_down);
+      if (up) busy[{parent, "takes"}] += std::max(Match(parent), up_port);
+      if (down) busy[{parent, "sends"}] += std::max(Cost(parent).send_us, down_port);
+      if (up) busy[{n, "way up"}] = Wire(payload_.up_bytes, edge.min_gbps_up);
+      if (down) busy[{n, "way down"}] = Wire(payload_.down_bytes, edge.min_gbps_down);
+      if (!up || !down || parent >= tree_.rank_count) continue;
+      busy[{parent, "port in"}] += up_port;
+      busy[{parent, "port out"}] += down_port;
+      if (tree_.parents[parent] < 0 || edges_[parent].links_up == 0 || edge.links_up == 0) continue;
+      if (!IsFirstFromOutside(n)) continue;
+      busy[{parent, "port in"}] += Wire(payload_.down_bytes, edge.port_gbps_up);
+      busy[{parent, "port out"}] += Wire(payload_.up_bytes, edge.port_gbps_down);
+    }
+    double slowest = 0;
+    for (const auto& [what, us] : busy) slowest = std::max(slowest, us);
+    return slowest;
+  }
+
  private:
+  bool IsFirstFromOutside(uint32_t n) const {
+    for (uint32_t sibling = 0; sibling < n; ++sibling) {
+      if (tree_.parents[sibling] == tree_.parents[n] && edges_[sibling].links_up > 0) return false;
+    }
+    return true;
+  }
+
   struct Node {
     uint32_t missing = 0;          // packets of children not yet started
     std::deque<uint32_t> waiting;  // children whose packets have arrived
@@ -59,8 +96,8 @@ class Simulation {
   const NodeCost& Cost(uint32_t n) const {
     return n < tree_.rank_count ? profile_.nic : profile_.switch_;
   }
-  static double Wire(uint64_t bytes, double gbps) {
-    return gbps == 0 ? 0 : 8.0 * static_cast<double>(bytes) / (gbps * 1000);
+  double Wire(uint64_t bytes, double gbps) const {
+    return gbps == 0 ? 0 : 8.0 * static_cast<double>(bytes + profile_.header_bytes) / (gbps * 1000);
   }
   double Phi(uint32_t n, uint64_t bytes) const {
     return Cost(n).forward_us + Cost(n).forward_us_per_byte * static_cast<double>(bytes);
@@ -70,7 +107,8 @@ class Simulation {
            Cost(n).reduce_us_per_byte * static_cast<double>(payload_.reduced_bytes);
   }
   double Serial(uint64_t bytes, double gbps) const {
-    return profile_.forward_includes_serialisation ? 0 : Wire(bytes, gbps);
+    if (profile_.forward_includes_serialisation || gbps == 0) return 0;
+    return 8.0 * static_cast<double>(bytes) / (gbps * 1000);
   }
 
   void Handle(const Event& event) {
@@ -153,7 +191,20 @@ class Simulation {
 
 Prediction Simulate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload) {
-  return Simulation(profile, tree, edges, payload).Run();
+  const uint64_t mtu = profile.mtu_bytes;
+  const uint64_t up = std::max<uint64_t>(1, (payload.up_bytes + mtu - 1) / mtu);
+  const uint64_t down = std::max<uint64_t>(1, (payload.down_bytes + mtu - 1) / mtu);
+  Payload first = {.up_bytes = std::min(payload.up_bytes, mtu),
+                   .down_bytes = std::min(payload.down_bytes, mtu)};
+  first.reduced_bytes = payload.reduced_bytes == 0 ? 0 : first.up_bytes;  // all or nothing
+  const Simulation simulation(profile, tree, edges, first);
+  Prediction all = Simulation(profile, tree, edges, first).Run();
+  const auto after_first = [](uint64_t packets) { return static_cast<double>(packets - 1); };
+  double more_us = after_first(up) * simulation.SlowestStage(true, false) +
+                   after_first(down) * simulation.SlowestStage(false, true);
+  if (up == down) more_us = after_first(up) * simulation.SlowestStage(true, true);
+  all.total_us += more_us;
+  return all;
 }
 
 }  // namespace coppice

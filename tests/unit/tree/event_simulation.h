@@ -1,5 +1,7 @@
 // One collective on a tree, event by event from a queue: the independent judge of Evaluate().
 // Written from the definitions; shares no code with tree_metrics.cc and keeps no order of nodes.
+// Of a long message the first packet is simulated; those after it come one slowest stage later
+// each, which is looked for among everything that takes packets one by one.
 #ifndef COPPICE_TESTS_UNIT_TREE_EVENT_SIMULATION_H_
 #define COPPICE_TESTS_UNIT_TREE_EVENT_SIMULATION_H_
 
