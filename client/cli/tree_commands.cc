@@ -1,10 +1,11 @@
-// coppicectl tree create|list|show|explain|release: aggregation trees of a job.
+// coppicectl tree create|advise|list|show|explain|release: aggregation trees of a job.
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/member_file.h"
@@ -26,7 +27,27 @@ struct CreateOptions {
   std::string ranks, members_file, operation = "allreduce", type = "auto", builder = "auto";
   std::vector<int64_t> bytes = {8};
   bool summary = false;
+  bool advise = false;  // plan, take nothing
 };
+
+// "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.
+bool ParsePolicy(absl::string_view text, v1::Policy& policy) {
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(part, '=');
+    double weight = 0;
+    if (words.size() != 2 || !absl::SimpleAtod(words[1], &weight)) return false;
+    if (words[0] == "latency") {
+      policy.set_latency(weight);
+    } else if (words[0] == "entries") {
+      policy.set_entries(weight);
+    } else if (words[0] == "link") {
+      policy.set_link_load(weight);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
 
 absl::StatusOr<EndpointNames> NamesOfEndpoints(Connection& connection) {
   const auto all = ListAll(connection, connection.fabric(), &v1::Fabric::StubInterface::ListNodes,
@@ -95,6 +116,7 @@ int ShowTree(const Session& session, Connection& connection, const absl::StatusO
   if (!tree.ok()) return Fail(tree.status());
   if (session.json) return PrintJsonTree(connection, *tree);
   PrintTreeSummary(std::cout, *tree);
+  PrintTradeoffs(std::cout, *tree);
   if (!summary) PrintTreeNodes(std::cout, *tree);
   return 0;
 }
@@ -110,7 +132,9 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
     return Fail(status);
   }
   return ShowTree(session, connection,
-                  connection.Call(connection.trees(), &TreesStub::CreateTree, options.request),
+                  connection.Call(connection.trees(),
+                                  options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree,
+                                  options.request),
                   options.summary);
 }
 
@@ -157,10 +181,38 @@ int Release(Session& session, Connection& connection, const std::string& id) {
   return 0;
 }
 
-void AddCreateCommand(CLI::App& tree, Session& session) {
-  CLI::App* command = tree.add_subcommand("create", "Plan a tree and be granted it");
+void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateOptions>& options) {
+  const auto policy = [options]() -> v1::Policy& { return *options->request.mutable_policy(); };
+  CLI::Option* weights =
+      command
+          .add_option_function<std::string>(
+              "--policy", [policy](const std::string& text) { ParsePolicy(text, policy()); },
+              "Weights of what to save, such as latency=1,entries=0.5,link=0")
+          ->check([](const std::string& text) {
+            v1::Policy parsed;
+            return ParsePolicy(text, parsed)
+                       ? std::string()
+                       : text + " is no list of weights, such as latency=1,entries=0.5,link=0";
+          });
+  const auto limit = [policy, weights]() -> v1::Policy& {
+    if (weights->count() == 0) policy().set_latency(1);  // the fastest within the limit
+    return policy();
+  };
+  command.add_option_function<uint32_t>(
+      "--max-entries", [limit](uint32_t most) { limit().set_max_entries(most); },
+      "Most switches that serve; 0: type I");
+  command.add_option_function<double>(
+      "--max-link-us", [limit](double most) { limit().set_max_busiest_link_us(most); },
+      "Longest that one collective may keep a link busy");
+}
+
+void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
+  CLI::App* command =
+      advise ? tree.add_subcommand("advise", "Plan a tree and explain it, but take nothing")
+             : tree.add_subcommand("create", "Plan a tree and be granted it");
   AddJsonFlag(*command, session);
   auto options = std::make_shared<CreateOptions>();
+  options->advise = advise;
   v1::CreateTreeRequest& request = options->request;
   command->add_option("--job", *request.mutable_job_id(), "Number of the job")->required();
   CLI::Option* ranks = command->add_option("--ranks", options->ranks,
@@ -193,11 +245,18 @@ void AddCreateCommand(CLI::App& tree, Session& session) {
   number("--width", "Wanted k of a type I tree", &v1::CreateTreeRequest::set_width);
   number("--nic-degree", "Most children of a NIC", &v1::CreateTreeRequest::set_nic_degree);
   command->add_option("--root", *request.mutable_root_switch(), "GUID of the wanted root switch");
-  command->add_option("--request-id", *request.mutable_request_id(),
-                      "Makes a retry harmless: the same id creates once");
+  AddPolicyOptions(*command, options);
   command->add_flag_callback(
-      "--dry-run", [options] { options->request.set_validate_only(true); },
-      "Plan and explain, but take nothing");
+      "--tradeoffs", [options] { options->request.set_tradeoffs(true); },
+      "List the trees that none beats in all of time, entries and busiest link (of a plan that "
+      "takes nothing)");
+  if (!advise) {
+    command->add_option("--request-id", *request.mutable_request_id(),
+                        "Makes a retry harmless: the same id creates once");
+    command->add_flag_callback(
+        "--dry-run", [options] { options->request.set_validate_only(true); },
+        "Plan and explain, but take nothing");
+  }
   command->add_flag("--summary", options->summary, "Do not list the nodes");
   command->callback([&session, options] {
     session.run = [&session, options](Connection& c) { return Create(session, c, *options); };
@@ -209,7 +268,8 @@ void AddCreateCommand(CLI::App& tree, Session& session) {
 void AddTreeCommands(CLI::App& app, Session& session) {
   CLI::App* tree = app.add_subcommand("tree", "Create, look at and release aggregation trees");
   tree->require_subcommand(1);
-  AddCreateCommand(*tree, session);
+  AddCreateCommand(*tree, session, /*advise=*/false);
+  AddCreateCommand(*tree, session, /*advise=*/true);
 
   CLI::App* list = tree->add_subcommand("list", "Granted trees");
   AddJsonFlag(*list, session);

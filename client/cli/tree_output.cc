@@ -90,6 +90,21 @@ Json AlternativesJson(const v1::Tree& tree) {
   return json;
 }
 
+Json TradeoffsJson(const v1::Tree& tree) {
+  Json json = Json::array();
+  for (const v1::Tradeoff& one : tree.tradeoffs()) {
+    json.push_back({{"type", Word(one.type())},
+                    {"builder", Word(one.builder())},
+                    {"width", one.width()},
+                    {"total_us", one.total_us()},
+                    {"entries", one.entries()},
+                    {"busiest_link_us", one.busiest_link_us()},
+                    {"busiest_link_packets", one.busiest_link_packets()},
+                    {"chosen", one.chosen()}});
+  }
+  return json;
+}
+
 // "0-15,20" from ascending numbers; the rest is counted once it has kMaxLineNodes runs.
 std::string Runs(const std::vector<int>& numbers) {
   std::vector<std::string> runs;
@@ -152,7 +167,10 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["predicted"] = {{"aggregate_us", tree.predicted().aggregate_us()},
                        {"distribute_us", tree.predicted().distribute_us()},
                        {"total_us", tree.predicted().total_us()}};
+  json["busiest_link_us"] = tree.busiest_link_us();
+  json["busiest_link_packets"] = tree.busiest_link_packets();
   json["alternatives"] = AlternativesJson(tree);
+  if (!tree.tradeoffs().empty()) json["tradeoffs"] = TradeoffsJson(tree);
   json["reason"] = tree.reason();
   json["routes"] = Word(tree.route_kind());
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
@@ -176,7 +194,22 @@ void PrintTreeSummary(std::ostream& out, const v1::Tree& tree) {
   }
   out << ": " << Fixed(tree.predicted().aggregate_us()) << " us up + "
       << Fixed(tree.predicted().distribute_us()) << " us down, "
-      << Fixed(tree.predicted().total_us()) << " us in all\n  " << tree.reason() << "\n";
+      << Fixed(tree.predicted().total_us()) << " us in all\n  busiest link "
+      << Fixed(tree.busiest_link_us(), 4) << " us ("
+      << Counted(tree.busiest_link_packets(), "message") << ")\n  " << tree.reason() << "\n";
+}
+
+void PrintTradeoffs(std::ostream& out, const v1::Tree& tree) {
+  if (tree.tradeoffs().empty()) return;
+  Table table({"TYPE", "BUILDER", "WIDTH", "US", "ENTRIES", "LINK US", "MESSAGES", ""});
+  for (const v1::Tradeoff& one : tree.tradeoffs()) {
+    table.Add({Word(one.type()), Word(one.builder()),
+               one.width() > 0 ? absl::StrCat(one.width()) : "-", Fixed(one.total_us(), 3),
+               absl::StrCat(one.entries()), Fixed(one.busiest_link_us(), 4),
+               absl::StrCat(one.busiest_link_packets()), one.chosen() ? "chosen" : ""});
+  }
+  out << "trees that none beats:\n";
+  table.Print(out);
 }
 
 void PrintTreeNodes(std::ostream& out, const v1::Tree& tree) {

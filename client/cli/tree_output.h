@@ -22,6 +22,8 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
 void PrintTreeSummary(std::ostream& out, const v1::Tree& tree);
 // The tree drawn from its root, one node a line, runs of leaf ranks joined: "ranks 0-15".
 void PrintTreeNodes(std::ostream& out, const v1::Tree& tree);
+// Nothing, if the answer lists none.
+void PrintTradeoffs(std::ostream& out, const v1::Tree& tree);
 void PrintAlternatives(std::ostream& out, const v1::Tree& tree);
 
 }  // namespace coppice

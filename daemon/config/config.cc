@@ -65,6 +65,13 @@ absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Conf
   return limits.Finish();
 }
 
+absl::Status ReadPlanning(const toml::table& table, absl::string_view origin,
+                          ManagerOptions& options) {
+  TomlSection planning(table, "planning.", origin);
+  planning.Read("promised_duty", 0.0, 1.0, options.promised_duty);
+  return planning.Finish();
+}
+
 absl::Status ReadAll(const toml::table& table, absl::string_view origin,
                      absl::string_view directory, Config& config) {
   TomlSection file(table, "", origin);
@@ -86,6 +93,9 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   }
   if (const toml::table* sweep = file.Table("sweep")) {
     file.Absorb(ReadSweep(*sweep, origin, config.manager));
+  }
+  if (const toml::table* planning = file.Table("planning")) {
+    file.Absorb(ReadPlanning(*planning, origin, config.manager));
   }
   if (const toml::table* limits = file.Table("limits")) {
     file.Absorb(ReadLimits(*limits, origin, config));

@@ -1,6 +1,7 @@
 #include "daemon/config/toml_section.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -57,6 +58,17 @@ void TomlSection::Read(absl::string_view key, absl::Duration min, absl::Duration
                                   absl::FormatDuration(min), " to ", absl::FormatDuration(max)));
   }
   out = value;
+}
+
+void TomlSection::Read(absl::string_view key, double min, double max, double& out) {
+  const toml::node* const node = Take(key);
+  if (node == nullptr) return;
+  const std::optional<double> number = node->value<double>();
+  if (!node->is_number() || !number) return Fail(key, "must be a number");
+  if (!(*number >= min && *number <= max)) {
+    return Fail(key, absl::StrCat(*number, " is out of range: ", min, " to ", max));
+  }
+  out = *number;
 }
 
 bool TomlSection::ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out) {

@@ -26,6 +26,8 @@ class TomlSection final {
   void Read(absl::string_view key, std::vector<std::string>& out);  // of at least one text
   // Text such as "90s", "5m", "1.5h".
   void Read(absl::string_view key, absl::Duration min, absl::Duration max, absl::Duration& out);
+  // A whole number will do, too.
+  void Read(absl::string_view key, double min, double max, double& out);
   template <class Integer>
   void Read(absl::string_view key, int64_t min, int64_t max, Integer& out) {
     int64_t value = 0;

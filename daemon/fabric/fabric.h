@@ -139,6 +139,8 @@ class Fabric final {
   static LinkIndex link_of(ChannelIndex c) { return LinkIndex(c.value() / 2); }
   static ChannelIndex Reverse(ChannelIndex c) { return ChannelIndex(c.value() ^ 1); }
   float capacity_gbps(ChannelIndex c) const { return link(link_of(c)).capacity_gbps; }
+  // Of all links whose capacity is known; 0 if there are none.
+  float least_capacity_gbps() const { return least_capacity_gbps_; }
 
   // The switch that an endpoint is cabled to, and the channel from the endpoint to it. An endpoint
   // cabled to another endpoint, back to back, has none: nullopt, kNoChannel.
@@ -173,6 +175,7 @@ class Fabric final {
   std::vector<EndpointInfo> endpoints_;
   std::vector<std::string> host_names_;  // sorted
   std::vector<LinkInfo> links_;
+  float least_capacity_gbps_ = 0;
 
   std::vector<uint32_t> channel_begin_;     // [vertex_count + 1] into channels_
   std::vector<uint32_t> endpoint_part_;     // [switch_count] first endpoint channel of the row

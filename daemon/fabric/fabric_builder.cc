@@ -237,6 +237,8 @@ void FabricBuilder::AddLinksOf(uint32_t node, Fabric& fabric) {
     const float capacity = cable.capacity_gbps > 0 ? cable.capacity_gbps
                                                    : static_cast<float>(DataRateGbps(cable.rate));
     fabric.links_.push_back({here, far, port, far_port, cable.rate, capacity});
+    float& least = fabric.least_capacity_gbps_;
+    if (capacity > 0 && (least == 0 || capacity < least)) least = capacity;
   }
 }
 

@@ -69,6 +69,7 @@ std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerpr
 }
 
 void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
+  args.list_tradeoffs = false;  // a granted tree keeps no list of others
   if (absl::Status status = CheckTreeRequest(args); !status.ok()) return done(std::move(status));
   const uint64_t fingerprint = FingerprintOf(args);
   const std::shared_ptr<Job> job = Admit(args, fingerprint, done);
@@ -180,7 +181,8 @@ absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
   draft.record.created = clock_->Now();
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
-                  basis.view->snapshot->routes->kind(), draft.promise.busiest};
+                  basis.view->snapshot->routes->kind(), draft.promise.busiest,
+                  std::move(draft.tradeoffs)};
 }
 
 void Grants::Release(TreeId id, Manager::Callback<TreeId> done) {

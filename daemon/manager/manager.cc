@@ -89,6 +89,11 @@ absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() {
   return parts_->topology.Sweep();
 }
 
+std::shared_ptr<const LinkLoad> Manager::load() {
+  std::lock_guard lock(parts_->tables.mu);
+  return parts_->tables.load.Current();
+}
+
 std::vector<SwitchEntries> Manager::Entries() const {
   std::vector<SwitchEntries> entries;
   std::lock_guard lock(parts_->tables.mu);

@@ -100,6 +100,8 @@ struct CreateTreeArgs {
   std::optional<TreeBuilder> builder;
   std::optional<uint32_t> width, nic_degree;
   std::optional<Guid> root_switch;
+  std::optional<TradePolicy> policy;
+  bool list_tradeoffs = false;  // of advice only
 };
 
 // A granted tree or advice, immutable. `record` is complete for both; advice has id 0.
@@ -107,7 +109,8 @@ struct TreeView {
   std::shared_ptr<const TreeRecord> record;
   std::shared_ptr<const JobRecord> job;
   RouteKind route_kind = RouteKind::kShortestPath;
-  BusiestLink busiest;  // with what is measured of others' load; all zero before the first sweep
+  BusiestLink busiest;  // all zero before the first sweep
+  std::vector<Tradeoff> tradeoffs = {};  // of advice, if asked for
 };
 
 struct DaemonCounts {
@@ -142,6 +145,9 @@ class Manager final {
   // Sweeps now, or joins the sweep under way, and publishes; blocks. A failed sweep leaves the
   // published view as it is. Errors: as SubnetPort::Sweep and Store.
   absl::StatusOr<std::shared_ptr<const FabricView>> Sweep();
+  // Utilisation of the published fabric's channels as a plan would see it now: measured, and
+  // promised to granted trees. Never null; empty where there is none.
+  std::shared_ptr<const LinkLoad> load();
   // Of every switch of the published fabric, in index order. Empty before the first sweep.
   std::vector<SwitchEntries> Entries() const;
   // Trees with an entry in that switch, ascending.

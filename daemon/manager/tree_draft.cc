@@ -47,6 +47,8 @@ absl::Status FillRequest(const Fabric& fabric, const JobRecord& job,
   request.builder = args.builder;
   request.width = args.width;
   request.nic_degree = args.nic_degree;
+  request.policy = args.policy;
+  request.list_tradeoffs = args.list_tradeoffs;
   request.root.reset();
   if (args.root_switch) {
     request.root = fabric.FindSwitch(*args.root_switch);
@@ -68,6 +70,8 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
   request.type.reset();
   request.width.reset();
   request.nic_degree.reset();
+  request.policy.reset();
+  request.list_tradeoffs = false;
   const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, request);
   if (!plan.ok()) return status;
   std::string lines;
@@ -151,6 +155,7 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
     std::iota(record.ranks.begin(), record.ranks.end(), 0u);
   }
   const std::vector<ChannelUse> uses = std::move(plan.uses);
+  draft.tradeoffs = std::move(plan.tradeoffs);
   FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), record);
   draft.promise = PromiseOfPlan(snapshot, *basis.profile, basis.promised_duty, record, uses);
   return draft;

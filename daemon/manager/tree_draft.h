@@ -58,6 +58,8 @@ struct TreeDraft {
   TreeRecord record;                  // without ids and time
   std::vector<SwitchIndex> switches;  // that serve, in the snapshot
   TreePromise promise;
+  TreePromise promise;
+  std::vector<Tradeoff> tradeoffs;
 };
 
 // The endpoints of all ranks in that fabric. O(ranks log endpoints).

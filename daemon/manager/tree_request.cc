@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/fingerprint.h"
+#include "daemon/tree/trade_front.h"
 
 namespace coppice {
 namespace {
@@ -65,6 +66,7 @@ absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t
 absl::Status CheckTreeRequest(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
   RETURN_IF_ERROR(CheckSizes(args.sizes));
+  if (args.policy) RETURN_IF_ERROR(CheckPolicy(*args.policy));
   return CheckShape(args);
 }
 
@@ -84,6 +86,12 @@ uint64_t FingerprintOf(const CreateTreeArgs& args) {
       .Add(args.nic_degree ? uint64_t{*args.nic_degree} + 1 : 0)
       .Add(uint64_t{args.root_switch.has_value()})
       .Add(args.root_switch ? args.root_switch->value() : 0);
+  if (args.policy) {  // nothing without one, as fingerprints of earlier daemons
+    const TradePolicy& policy = *args.policy;
+    fingerprint.Add(policy.latency).Add(policy.entries).Add(policy.link_load);
+    fingerprint.Add(policy.max_entries ? uint64_t{*policy.max_entries} + 1 : 0)
+        .Add(policy.max_busiest_link_us);
+  }
   return fingerprint.value();
 }
 

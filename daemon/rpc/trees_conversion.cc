@@ -56,6 +56,20 @@ void AlternativesToProto(const std::string& json, v1::Tree& tree) {
   }
 }
 
+void TradeoffsToProto(const std::vector<Tradeoff>& tradeoffs, v1::Tree& tree) {
+  for (const Tradeoff& mine : tradeoffs) {
+    v1::Tradeoff& tradeoff = *tree.add_tradeoffs();
+    tradeoff.set_type(ToProto(mine.type));
+    tradeoff.set_builder(ToProto(mine.builder));
+    tradeoff.set_width(mine.width);
+    tradeoff.set_total_us(mine.total_us);
+    tradeoff.set_entries(mine.entries);
+    tradeoff.set_busiest_link_us(mine.busiest_link_us);
+    tradeoff.set_busiest_link_packets(mine.busiest_link_packets);
+    tradeoff.set_chosen(mine.chosen);
+  }
+}
+
 uint32_t RootOf(const TreeRecord& record) {
   const auto root = std::find(record.parents.begin(), record.parents.end(), -1);
   return static_cast<uint32_t>(root - record.parents.begin());
@@ -155,6 +169,9 @@ void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   tree.set_fabric_version(record.fabric_version);
   tree.set_revision(record.revision);
   tree.set_root(RootOf(record));
+  TradeoffsToProto(view.tradeoffs, tree);
+  tree.set_busiest_link_us(view.busiest.us);
+  tree.set_busiest_link_packets(view.busiest.packets);
 }
 
 void FullToProto(const TreeView& view, v1::Tree& tree) {

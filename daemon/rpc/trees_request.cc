@@ -79,6 +79,15 @@ absl::StatusOr<std::optional<TreeBuilder>> FromProto(v1::TreeBuilder builder) {
   }
 }
 
+TradePolicy PolicyFromProto(const v1::Policy& policy) {
+  TradePolicy mine = {.latency = policy.latency(),
+                      .entries = policy.entries(),
+                      .link_load = policy.link_load(),
+                      .max_busiest_link_us = policy.max_busiest_link_us()};
+  if (policy.has_max_entries()) mine.max_entries = policy.max_entries();
+  return mine;
+}
+
 }  // namespace
 
 absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks) {
@@ -97,6 +106,8 @@ absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, u
   if (!request.root_switch().empty()) {
     ASSIGN_OR_RETURN(args.root_switch, ParseGuid(request.root_switch()));
   }
+  if (request.has_policy()) args.policy = PolicyFromProto(request.policy());
+  args.list_tradeoffs = request.tradeoffs();
   return args;
 }
 

@@ -81,6 +81,36 @@ Json AlternativesJson(const TreePlan& plan) {
   return json;
 }
 
+Json TradeoffsJson(const TreePlan& plan) {
+  Json json = Json::array();
+  for (const Tradeoff& one : plan.tradeoffs) {
+    json.push_back({{"type", Text(ToString(one.type))},
+                    {"builder", Text(ToString(one.builder))},
+                    {"width", one.width},
+                    {"total_us", one.total_us},
+                    {"entries", one.entries},
+                    {"busiest_link_us", one.busiest_link_us},
+                    {"busiest_link_packets", one.busiest_link_packets},
+                    {"chosen", one.chosen}});
+  }
+  return json;
+}
+
+void TradeoffsTable(const TreePlan& plan, std::string& text) {
+  if (plan.tradeoffs.empty()) return;
+  absl::StrAppend(&text, "  trees that none beats:\n");
+  absl::StrAppendFormat(&text, "    %-4s %-13s %5s %10s %8s %10s %9s\n", "type", "builder", "width",
+                        "us", "entries", "link us", "messages");
+  for (const Tradeoff& one : plan.tradeoffs) {
+    absl::StrAppendFormat(&text, "  %s %-4s %-13s %5s %10.3f %8d %10.4f %9d\n",
+                          one.chosen ? "*" : " ", Text(ToString(one.type)),
+                          Text(ToString(one.builder)),
+                          one.width > 0 ? absl::StrCat(one.width) : std::string("-"), one.total_us,
+                          one.entries, one.busiest_link_us, one.busiest_link_packets);
+  }
+  absl::StrAppend(&text, "\n");
+}
+
 // "0-15,20" from ascending numbers.
 std::string Runs(const std::vector<uint32_t>& numbers) {
   std::string text;
@@ -147,7 +177,10 @@ std::string TreeToJson(const Snapshot& snapshot, const TreePlan& plan) {
   json["predicted"] = {{"aggregate_us", plan.predicted.aggregate_us},
                        {"distribute_us", plan.predicted.distribute_us},
                        {"total_us", plan.predicted.total_us}};
+  json["busiest_link_us"] = plan.busiest.us;
+  json["busiest_link_packets"] = plan.busiest.packets;
   json["alternatives"] = AlternativesJson(plan);
+  if (!plan.tradeoffs.empty()) json["tradeoffs"] = TradeoffsJson(plan);
   json["reason"] = plan.reason;
   json["routes"] = Text(ToString(snapshot.routes->kind()));
   json["root"] = NodeId(fabric, plan.tree, plan.tree.root());
@@ -164,9 +197,12 @@ std::string TreeToText(const Snapshot& snapshot, const TreePlan& plan) {
                   Count(plan.tree.serving_switch_count(), "serving switch", "serving switches"),
                   ", height ", plan.height, ", radius ", Count(plan.radius, "link", "links"), " (",
                   ToString(snapshot.routes->kind()), ")\n");
-  absl::StrAppendFormat(&text, "  %.2f us up + %.2f us down, %.2f us in all\n  %s\n\n",
+  absl::StrAppendFormat(&text, "  %.2f us up + %.2f us down, %.2f us in all\n",
                         plan.predicted.aggregate_us, plan.predicted.distribute_us,
-                        plan.predicted.total_us, plan.reason);
+                        plan.predicted.total_us);
+  absl::StrAppendFormat(&text, "  busiest link %.4f us (%d messages)\n  %s\n\n", plan.busiest.us,
+                        plan.busiest.packets, plan.reason);
+  TradeoffsTable(plan, text);
   DrawTree(*snapshot.fabric, plan, text);
   return text;
 }

@@ -11,6 +11,8 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/plan_reason.h"
+#include "daemon/tree/slight_load.h"
+#include "daemon/tree/trade.h"
 #include "daemon/tree/type1_choice.h"
 #include "daemon/tree/type2_builder.h"
 
@@ -36,6 +38,7 @@ absl::Status CheckSizes(const TreeRequest& request) {
 absl::Status CheckRequest(const Snapshot& snapshot, const CostProfile& profile,
                           absl::Span<const SwitchCapacity> capacity, const TreeRequest& request) {
   RETURN_IF_ERROR(CheckSizes(request));
+  if (request.policy) RETURN_IF_ERROR(CheckPolicy(*request.policy));
   const uint32_t switches = snapshot.fabric->switch_count();
   if (capacity.size() != switches) {
     return absl::InvalidArgumentError(
@@ -163,15 +166,16 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   ASSIGN_OR_RETURN(const MemberPlaces places, FindMemberPlaces(snapshot, request.members));
   // A builder of type I says which type is wanted as clearly as the type itself.
   const bool try_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
+  const Snapshot predicting = ForPrediction(snapshot, profile);
   TreePlan plan;
   Type2Result type2;
   if (try_type2) {
-    type2 = BuildType2(snapshot, profile, capacity, request, places);
+    type2 = BuildType2(snapshot, predicting, profile, capacity, request, places);
     plan.full_switches = type2.full_switches;
   }
   if (request.type != TreeType::kTypeII) {
     RETURN_IF_ERROR(
-        FillAuto(snapshot, profile, request, places, try_type2, std::move(type2), plan));
+        FillAuto(predicting, profile, request, places, try_type2, std::move(type2), plan));
   } else if (type2.best) {
     plan.reason = absl::StrCat("type II: ", Bare(Figure(type2.best->tree, type2.best->predicted)),
                                "; the type was asked for",
@@ -179,6 +183,11 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
     TakeType2(*std::move(type2.best), plan);
   } else {
     return RefuseType2(*snapshot.fabric, type2.why_not, type2.routes_are_wrong, plan.full_switches);
+  }
+  if (request.policy || request.list_tradeoffs) {
+    ASSIGN_OR_RETURN(Trade trade,
+                     FindTrade(snapshot, predicting, profile, capacity, request, places, plan));
+    RETURN_IF_ERROR(ApplyTrade(request, std::move(trade), plan));
   }
   plan.height = Height(plan.tree);
   plan.radius = Radius(plan.tree, plan.edges);

@@ -26,6 +26,14 @@ struct SwitchCapacity {
   uint32_t degree_limit = 0;  // K(v), most children in one tree
 };
 
+// What to give up for what: of the trees that none beats in time, entries and busiest link, and that
+// are within the limits, the one with the least weighted sum (trade_front.h).
+struct TradePolicy {
+  double latency = 0, entries = 0, link_load = 0;  // weights
+  std::optional<uint32_t> max_entries = std::nullopt;
+  double max_busiest_link_us = 0;  // 0: no limit
+};
+
 struct TreeRequest {
   std::vector<EndpointIndex> members;  // rank order
   Operation operation = Operation::kAllreduce;
@@ -35,6 +43,8 @@ struct TreeRequest {
   std::optional<uint32_t> width;            // wanted k, type I
   std::optional<uint32_t> nic_degree;       // nullopt: the profile's
   std::optional<SwitchIndex> root;          // wanted root, type II
+  std::optional<TradePolicy> policy;        // nullopt: the faster type, type II by minimum cost
+  bool list_tradeoffs = false;              // fill TreePlan::tradeoffs
 };
 
 // Why one candidate was not taken.
@@ -44,6 +54,18 @@ struct Alternative {
   uint32_t width = 0;
   std::optional<double> total_us;  // nullopt: not built; why_not says why, or its least time
   std::string why_not;
+};
+
+// One tree that no other was found to beat in all three figures.
+struct Tradeoff {
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
+  double total_us = 0;
+  uint32_t entries = 0;
+  double busiest_link_us = 0;
+  uint32_t busiest_link_packets = 0;
+  bool chosen = false;  // by the policy
 };
 
 // A switch that a type II tree needed but that had no free entry or cannot aggregate.
@@ -61,6 +83,7 @@ struct TreePlan {
   uint32_t radius = 0;
   std::vector<Alternative> alternatives;
   std::vector<FullSwitch> full_switches;  // that kept type II away, or made it dearer
+  std::vector<Tradeoff> tradeoffs;        // if asked for, by time
   std::string reason;                     // one or two sentences for a person
   std::vector<ChannelUse> uses;           // by channel; MeasureLinks fills these two
   BusiestLink busiest;
@@ -70,7 +93,7 @@ struct TreePlan {
 // width or degree out of range, a builder that does not fit the type); FAILED_PRECONDITION (members
 // in different components or without a route: names two of them); RESOURCE_EXHAUSTED (type II was
 // demanded and no candidate root works: names the full switches; or no width respects the NICs'
-// degree limit).
+// degree limit). With a policy also as CheckPolicy and ChooseByPolicy (trade_front.h).
 absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& profile,
                                   absl::Span<const SwitchCapacity> capacity,
                                   const TreeRequest& request);

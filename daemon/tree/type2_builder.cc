@@ -13,6 +13,7 @@
 #include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/physical_tree.h"
 #include "daemon/tree/root_choice.h"
+#include "daemon/tree/type2_candidate.h"
 #include "daemon/tree/type2_ranks.h"
 
 namespace coppice {
@@ -20,29 +21,13 @@ namespace {
 
 constexpr int kMostCompared = 16;  // candidates that work but might be beaten
 
-// A physical tree with all that minimum cost needs to know of it. An endpoint can never serve, so
-// who serves is decided on the switches alone, with the ranks counted at their leaf switches: a
-// tenth of the vertices and the same answer. Who hangs below whom is decided on all of them.
-struct Candidate {
-  PhysicalTree physical;
-  std::vector<uint32_t> members, degrees;  // [vertex]
-  std::vector<uint32_t> members_on;        // [switch vertex] ranks on its endpoints
-  bool has_weaker = false;  // some switch that could help has no entry or a lower limit than others
-
-  size_t switch_count() const { return members_on.size(); }
-  ReductionProblem switches(absl::Span<const uint32_t> switch_degrees,
-                            absl::Span<const uint32_t> preference) const {
-    return {absl::MakeConstSpan(physical.parents).first(switch_count()), members_on,
-            switch_degrees.first(switch_count()), preference};
-  }
-};
-
 class Type2Search {
  public:
-  Type2Search(const Snapshot& snapshot, const CostProfile& profile,
+  Type2Search(const Snapshot& snapshot, const Snapshot& predicting, const CostProfile& profile,
               absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
               const MemberPlaces& places)
       : snapshot_(snapshot),
+        predicting_(predicting),
         fabric_(*snapshot.fabric),
         profile_(profile),
         capacity_(capacity),
@@ -64,7 +49,8 @@ class Type2Search {
         route_trouble_ = std::string(physical.status().message());
         continue;
       }
-      const Candidate candidate = MakeCandidate(*std::move(physical));
+      const Type2Candidate candidate =
+          MakeType2Candidate(fabric_, capacity_, places_, highest_, *std::move(physical));
       if (!Try(candidate)) continue;
       if (!candidate.has_weaker || ++compared == kMostCompared || CannotImprove(candidate)) break;
     }
@@ -97,74 +83,32 @@ class Type2Search {
     return roots;
   }
 
-  Candidate MakeCandidate(PhysicalTree physical) const {
-    Candidate candidate;
-    candidate.physical = std::move(physical);
-    const size_t n = candidate.physical.vertices.size();
-    const size_t switches = n - places_.endpoints.size();
-    candidate.members.resize(n, 0);
-    candidate.degrees.resize(n, 0);
-    std::copy(places_.ranks_at.begin(), places_.ranks_at.end(),
-              candidate.members.begin() + static_cast<int64_t>(switches));
-    candidate.members_on.resize(switches, 0);
-    for (size_t v = switches; v < n; ++v) {
-      candidate.members_on[static_cast<size_t>(candidate.physical.parents[v])] +=
-          candidate.members[v];
-    }
-    for (size_t v = 0; v < switches; ++v) {
-      const SwitchCapacity& c = CapacityOf(candidate.physical.vertices[v]);
-      candidate.degrees[v] = c.entries_free > 0 ? c.degree_limit : 0;
-      candidate.has_weaker |= candidate.degrees[v] < highest_;
-    }
-    return candidate;
-  }
-
   const SwitchCapacity& CapacityOf(VertexIndex v) const {
     return capacity_[fabric_.AsSwitch(v).value()];
   }
 
   // True if the candidate works; keeps its best tree if that beats what was found before.
-  bool Try(const Candidate& candidate) {
-    const std::vector<uint32_t> upper = Preference(candidate, false);
+  bool Try(const Type2Candidate& candidate) {
+    const std::vector<uint32_t> upper = ServingPreference(snapshot_, candidate, false);
     ReductionChoice choice = ChooseServing(candidate.switches(candidate.degrees, upper));
     if (!choice.feasible) {
-      for (const uint32_t v : choice.in_the_way) Blame(candidate.physical.vertices[v]);
+      for (const uint32_t v : choice.in_the_way) Blame(candidate.physical->vertices[v]);
       if (choice.in_the_way.empty()) limits_too_low_ = true;
       return false;
     }
-    const std::vector<uint32_t> lower = Preference(candidate, true);
+    const std::vector<uint32_t> lower = ServingPreference(snapshot_, candidate, true);
     ReductionChoice other = ChooseServing(candidate.switches(candidate.degrees, lower));
     if (other.serving != choice.serving) Offer(candidate, other.serving);
     Offer(candidate, choice.serving);
     return result_.best.has_value();
   }
 
-  // Lower is better: by depth first, either way, then the less loaded switch.
-  std::vector<uint32_t> Preference(const Candidate& candidate, bool deepest_first) const {
-    constexpr uint32_t kLoadSteps = 1000;
-    const PhysicalTree& physical = candidate.physical;
-    const size_t n = candidate.switch_count();
-    std::vector<uint32_t> depth(n, 0), preference(n, 0);
-    for (size_t v = 1; v < n; ++v) depth[v] = depth[static_cast<size_t>(physical.parents[v])] + 1;
-    for (size_t v = 0; v < n; ++v) {
-      uint32_t load = 0;
-      if (v > 0) {
-        const float up = snapshot_.utilisation(physical.up[v]);
-        const float down = snapshot_.utilisation(Fabric::Reverse(physical.up[v]));
-        load = static_cast<uint32_t>(std::clamp(std::max(up, down), 0.0F, 1.0F) * kLoadSteps);
-      }
-      const uint32_t rank = deepest_first ? 255 - std::min(depth[v], 255U) : depth[v];
-      preference[v] = rank * (kLoadSteps + 1) + load;
-    }
-    return preference;
-  }
-
-  void Offer(const Candidate& candidate, absl::Span<const uint32_t> serving) {
+  void Offer(const Type2Candidate& candidate, absl::Span<const uint32_t> serving) {
     if (result_.best && serving.size() > result_.best->tree.serving_switch_count()) return;
     Tree offer;
-    offer.tree = HangRanks(fabric_, request_.members, places_, candidate.physical,
+    offer.tree = HangRanks(fabric_, request_.members, places_, *candidate.physical,
                            candidate.members, candidate.degrees, serving);
-    absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot_, profile_, offer.tree);
+    absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(predicting_, profile_, offer.tree);
     if (!edges.ok()) {
       route_trouble_ = std::string(edges.status().message());
       return;
@@ -176,17 +120,17 @@ class Type2Search {
         offer.predicted.total_us >= result_.best->predicted.total_us) {
       return;
     }
-    offer.physical = candidate.physical;
+    offer.physical = *candidate.physical;
     NoteWhatMadeItDearer(candidate, serving.size());
     result_.best = std::move(offer);
   }
 
   // The fewest serving switches of this physical tree if entries were free wherever there are any.
-  void NoteWhatMadeItDearer(const Candidate& candidate, size_t count) {
+  void NoteWhatMadeItDearer(const Type2Candidate& candidate, size_t count) {
     dearer_.clear();
     std::vector<uint32_t> relaxed;
     for (size_t v = 0; v < candidate.switch_count(); ++v) {
-      const SwitchCapacity& c = CapacityOf(candidate.physical.vertices[v]);
+      const SwitchCapacity& c = CapacityOf(candidate.physical->vertices[v]);
       if (c.entries_free > 0 || c.degree_limit < 2) continue;
       if (relaxed.empty()) relaxed = candidate.degrees;
       relaxed[v] = c.degree_limit;
@@ -195,13 +139,13 @@ class Type2Search {
     const ReductionChoice choice = ChooseServing(candidate.switches(relaxed, {}));
     if (choice.serving.size() >= count) return;
     for (const uint32_t v : choice.serving) {
-      const VertexIndex vertex = candidate.physical.vertices[v];
+      const VertexIndex vertex = candidate.physical->vertices[v];
       if (CapacityOf(vertex).entries_free == 0) dearer_.push_back(fabric_.AsSwitch(vertex));
     }
   }
 
   // True if this physical tree would need as many switches if all were as good as the best one.
-  bool CannotImprove(const Candidate& candidate) const {
+  bool CannotImprove(const Type2Candidate& candidate) const {
     if (!result_.best) return false;
     const std::vector<uint32_t> alike(candidate.switch_count(), highest_);
     return ChooseServing(candidate.switches(alike, {})).serving.size() >=
@@ -244,6 +188,7 @@ class Type2Search {
   }
 
   const Snapshot& snapshot_;
+  const Snapshot& predicting_;
   const Fabric& fabric_;
   const CostProfile& profile_;
   const absl::Span<const SwitchCapacity> capacity_;
@@ -258,10 +203,10 @@ class Type2Search {
 
 }  // namespace
 
-Type2Result BuildType2(const Snapshot& snapshot, const CostProfile& profile,
-                       absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
-                       const MemberPlaces& places) {
-  return Type2Search(snapshot, profile, capacity, request, places).Run();
+Type2Result BuildType2(const Snapshot& snapshot, const Snapshot& predicting,
+                       const CostProfile& profile, absl::Span<const SwitchCapacity> capacity,
+                       const TreeRequest& request, const MemberPlaces& places) {
+  return Type2Search(snapshot, predicting, profile, capacity, request, places).Run();
 }
 
 }  // namespace coppice

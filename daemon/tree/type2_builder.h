@@ -33,8 +33,11 @@ struct Type2Result {
 // physical tree could be; else up to 16 that work are compared: fewest serving switches, then least
 // predicted time, then that order. Every candidate is tried before the answer is "none".
 //
-// Nobody serves for one member. `request` is valid and its members reach each other.
-Type2Result BuildType2(const Snapshot& snapshot, const CostProfile& profile,
+// Roots and cables are chosen by the load of `snapshot`, times are predicted with that of
+// `predicting` (slight_load.h). Nobody serves for one member. `request` is valid and its members
+// reach each other.
+Type2Result BuildType2(const Snapshot& snapshot, const Snapshot& predicting,
+                       const CostProfile& profile,
                        absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
                        const MemberPlaces& places);
 

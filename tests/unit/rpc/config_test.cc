@@ -45,6 +45,7 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.sweep_period, expected.manager.sweep_period);
   EXPECT_EQ(config.manager.max_job_ranks, expected.manager.max_job_ranks);
   EXPECT_EQ(config.manager.max_trees_per_job, expected.manager.max_trees_per_job);
+  EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);
   EXPECT_TRUE(config.manager.capability_rules.empty());
 }
 
@@ -113,6 +114,10 @@ TEST(Config, NamesFileLineAndKey) {
               StartsWith("c.toml:3: limits.job_ranks: 0 is out of range: 1 to"));
   EXPECT_THAT(ErrorOf("[limits]\njob_ranks = 1.5"),
               StartsWith("c.toml:2: limits.job_ranks: must be a whole number"));
+  EXPECT_THAT(ErrorOf("[planning]\npromised_duty = 1.5\n"),
+              StartsWith("c.toml:2: planning.promised_duty: 1.5 is out of range: 0 to 1"));
+  EXPECT_THAT(ErrorOf("[planning]\npromised_duty = \"half\"\n"),
+              StartsWith("c.toml:2: planning.promised_duty: must be a number"));
   EXPECT_THAT(ErrorOf("[lease]\ndefault = \"0.5s\""),
               StartsWith("c.toml:2: lease.default: 500ms is out of range"));
   EXPECT_THAT(ErrorOf("[lease]\ndefault = 60"),

@@ -84,7 +84,7 @@ TEST(PlannerRoutes, ThePhysicalTreeFollowsTheTablesThoughOtherCablesAreIdle) {
         << CheckPlan(snapshot, profile, *plan, request, capacity);
     for (size_t v = 1; v < plan->physical->vertices.size(); ++v) {
       if (!fabric->IsSwitch(plan->physical->vertices[v])) continue;
-      EXPECT_EQ((*load)[plan->physical->up[v].value()] > 0, with_tables);
+      EXPECT_EQ(load[plan->physical->up[v].value()] > 0, with_tables);
     }
     totals[with_tables] = plan->predicted.total_us;
   }

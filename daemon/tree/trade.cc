@@ -1,0 +1,307 @@
+#include "daemon/tree/trade.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/physical_tree.h"
+#include "daemon/tree/root_choice.h"
+#include "daemon/tree/type1_choice.h"
+#include "daemon/tree/type2_candidate.h"
+#include "daemon/tree/type2_ranks.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kLeastTreesPerRoot = 8;
+// The fastest of all builders, then of each.
+constexpr std::array<std::optional<TreeBuilder>, 4> kTypeIBuilders = {
+    std::nullopt, TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical};
+
+using Serving = std::vector<uint32_t>;  // switch vertices, ascending
+
+class TradeSearch {
+ public:
+  TradeSearch(const Snapshot& snapshot, const Snapshot& predicting, const CostProfile& profile,
+              absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
+              const MemberPlaces& places, const TradeBounds& bounds)
+      : snapshot_(snapshot),
+        predicting_(predicting),
+        profile_(profile),
+        capacity_(capacity),
+        request_(request),
+        places_(places),
+        bounds_(bounds),
+        bytes_(BytesOfMessages(profile, request.operation, request.sizes)) {
+    for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
+    const uint64_t affordable =
+        std::max<uint64_t>(bounds.ranks / request.members.size(), TradeBounds::kLeastTrees);
+    left_ = std::min<uint64_t>(bounds.trees, affordable);
+  }
+
+  absl::Status OfferPlanned(const TreePlan& planned) {
+    TradeTree tree;
+    tree.tree = planned.tree;
+    tree.edges = planned.edges;
+    tree.predicted = planned.predicted;
+    if (planned.physical) tree.physical = std::make_shared<const PhysicalTree>(*planned.physical);
+    RETURN_IF_ERROR(MeasureLink(tree));
+    Keep(std::move(tree));
+    return absl::OkStatus();
+  }
+
+  void OfferType1() {
+    TreeRequest request = request_;
+    for (const std::optional<TreeBuilder> builder : kTypeIBuilders) {
+      if (request_.builder && request_.builder != builder) continue;
+      request.builder = builder;
+      absl::StatusOr<Type1Result> best = ChooseType1(predicting_, profile_, request, places_);
+      if (!best.ok()) continue;
+      TradeTree tree;
+      tree.tree = std::move(best->tree);
+      tree.edges = std::move(best->edges);
+      tree.predicted = best->predicted;
+      if (MeasureLink(tree).ok()) Keep(std::move(tree));
+    }
+  }
+
+  void OfferType2() {
+    const std::vector<SwitchIndex> roots = Roots();
+    for (size_t r = 0; r < roots.size(); ++r) {
+      absl::StatusOr<PhysicalTree> physical =
+          BuildPhysicalTree(snapshot_, places_.endpoints, roots[r]);
+      if (!physical.ok()) continue;
+      share_ = left_ / (roots.size() - r);
+      left_ -= share_;
+      TryRoot(MakeType2Candidate(*snapshot_.fabric, capacity_, places_, highest_,
+                                 *std::move(physical)));
+      left_ += share_;
+    }
+  }
+
+  Trade Take() {
+    front_.Sort();
+    Trade trade;
+    trade.evaluated = evaluated_;
+    for (const TradeFront::Point& point : front_.points()) {
+      trade.trees.push_back(std::move(kept_[point.id]));
+    }
+    return trade;
+  }
+
+ private:
+  // --- Roots: nearest first, then one hop farther; each in the order of SortRoots.
+
+  std::vector<SwitchIndex> Roots() const {
+    if (!places_.all_on_switches || request_.members.size() < 2) return {};
+    if (request_.root) return {*request_.root};
+    const std::vector<uint8_t> farthest = FarthestHops(snapshot_, places_.leaf_switches);
+    const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+    std::vector<SwitchIndex> roots;
+    for (const uint32_t hops : {least + 0U, least + 1U}) {
+      if (hops >= SwitchDistances::kUnreachable) break;
+      std::vector<SwitchIndex> ring;
+      for (uint32_t s = 0; s < farthest.size(); ++s) {
+        if (farthest[s] == hops) ring.emplace_back(s);
+      }
+      SortRoots(snapshot_, capacity_, ring);
+      roots.insert(roots.end(), ring.begin(), ring.end());
+    }
+    const size_t most = std::clamp<size_t>(left_ / kLeastTreesPerRoot, 1, bounds_.roots);
+    if (roots.size() > most) roots.resize(most);
+    return roots;
+  }
+
+  // --- One root.
+
+  void TryRoot(const Type2Candidate& candidate) {
+    const Serving helpers = Helpers(candidate);
+    if (bounds_.all_sets && helpers.size() < 16 && (size_t{1} << helpers.size()) <= share_) {
+      return TryAllSets(candidate, helpers);
+    }
+    Serving all = helpers;
+    if (!Works(candidate, all)) return;
+    Offer(candidate, all);
+    for (const bool for_time : {true, false}) {
+      const std::vector<uint32_t> preference = ServingPreference(snapshot_, candidate, !for_time);
+      const Serving least =
+          ChooseServing(candidate.switches(candidate.degrees, preference)).serving;
+      if (least.empty()) return;
+      Offer(candidate, least);
+      AddLevels(candidate, helpers, least, !for_time);
+      StepByStep(candidate, helpers, least, for_time, /*adding=*/true);
+      StepByStep(candidate, helpers, all, for_time, /*adding=*/false);
+    }
+  }
+
+  // Switches that could serve and see two ranks or more.
+  Serving Helpers(const Type2Candidate& candidate) const {
+    const size_t n = candidate.switch_count();
+    std::vector<uint64_t> below(candidate.members_on.begin(), candidate.members_on.end());
+    Serving helpers;
+    for (size_t v = n; v-- > 0;) {
+      if (candidate.degrees[v] >= 2 && below[v] >= 2) helpers.push_back(static_cast<uint32_t>(v));
+      if (v > 0) below[static_cast<size_t>(candidate.physical->parents[v])] += below[v];
+    }
+    std::reverse(helpers.begin(), helpers.end());
+    return helpers;
+  }
+
+  void TryAllSets(const Type2Candidate& candidate, const Serving& helpers) {
+    for (uint32_t mask = 1; mask < uint32_t{1} << helpers.size(); ++mask) {
+      Serving serving;
+      for (size_t i = 0; i < helpers.size(); ++i) {
+        if ((mask >> i & 1) != 0) serving.push_back(helpers[i]);
+      }
+      const size_t size = serving.size();
+      if (Works(candidate, serving) && serving.size() == size) Offer(candidate, serving);
+    }
+  }
+
+  // From the least set up or from all switches down, one switch at a time, the best one. A step
+  // costs a tree for every switch that may come or go.
+  void StepByStep(const Type2Candidate& candidate, const Serving& helpers, Serving serving,
+                  bool for_time, bool adding) {
+    const auto steps = [&] { return adding ? helpers.size() - serving.size() : serving.size(); };
+    while (steps() > 0 && share_ >= steps()) {
+      Serving best;
+      std::tuple<double, double> least = {kNever, kNever};
+      for (const uint32_t v : adding ? helpers : serving) {
+        const auto at = std::lower_bound(serving.begin(), serving.end(), v);
+        const bool serves = at != serving.end() && *at == v;
+        if (serves == adding) continue;
+        Serving next = serving;
+        const auto place = next.begin() + (at - serving.begin());
+        adding ? next.insert(place, v) : next.erase(place);
+        if (!Works(candidate, next) || (adding && next.size() <= serving.size())) continue;
+        const TradeFigures figures = Offer(candidate, next);
+        std::tuple<double, double> key = {figures.total_us, figures.busiest_link_us};
+        if (!for_time) std::swap(std::get<0>(key), std::get<1>(key));
+        if (key >= least) continue;
+        least = key;
+        best = std::move(next);
+      }
+      if (best.empty()) return;
+      serving = std::move(best);
+    }
+  }
+
+  void AddLevels(const Type2Candidate& candidate, const Serving& helpers, Serving serving,
+                 bool deepest_first) {
+    const std::vector<int32_t>& parents = candidate.physical->parents;
+    std::vector<uint32_t> depth(candidate.switch_count(), 0);
+    for (size_t v = 1; v < depth.size(); ++v) depth[v] = depth[static_cast<size_t>(parents[v])] + 1;
+    const uint32_t levels = *std::max_element(depth.begin(), depth.end()) + 1;
+    for (uint32_t i = 0; i < levels && share_ > 0; ++i) {
+      const uint32_t level = deepest_first ? levels - 1 - i : i;
+      for (const uint32_t v : helpers) {
+        if (depth[v] == level) serving.push_back(v);
+      }
+      std::sort(serving.begin(), serving.end());
+      serving.erase(std::unique(serving.begin(), serving.end()), serving.end());
+      Serving useful = serving;
+      if (Works(candidate, useful)) Offer(candidate, useful);
+    }
+  }
+
+  // Drops the switches that would serve for one child; false: degree limits leave more than one
+  // packet at the top. As HangItems counts: s items become max(1, s - K + 1).
+  bool Works(const Type2Candidate& candidate, Serving& serving) {
+    items_.assign(candidate.members_on.begin(), candidate.members_on.end());
+    Serving useful;
+    size_t left = serving.size();
+    for (size_t v = items_.size(); v-- > 0;) {
+      if (left > 0 && serving[left - 1] == v) {
+        --left;
+        const uint64_t most = candidate.degrees[v];
+        if (items_[v] >= 2) {
+          items_[v] = items_[v] > most ? items_[v] - most + 1 : 1;
+          useful.push_back(static_cast<uint32_t>(v));
+        }
+      }
+      if (v > 0) items_[static_cast<size_t>(candidate.physical->parents[v])] += items_[v];
+    }
+    serving.assign(useful.rbegin(), useful.rend());
+    return items_[0] == 1 && !serving.empty();
+  }
+
+  // --- One tree.
+
+  TradeFigures Offer(const Type2Candidate& candidate, const Serving& serving) {
+    constexpr TradeFigures kNone = {kNever, UINT32_MAX, kNever, 0};
+    if (share_ == 0) return kNone;
+    --share_;
+    TradeTree tree;
+    tree.tree = HangRanks(*snapshot_.fabric, request_.members, places_, *candidate.physical,
+                          candidate.members, candidate.degrees, serving);
+    if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNone;
+    tree.predicted =
+        EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
+    tree.physical = candidate.physical;
+    if (!MeasureLink(tree).ok()) return kNone;
+    const TradeFigures figures = tree.figures();
+    Keep(std::move(tree));
+    return figures;
+  }
+
+  absl::Status MeasureLink(TradeTree& tree) {
+    links_.Begin(snapshot_);
+    RETURN_IF_ERROR(links_.AddTree(tree.tree, tree.physical.get()));
+    links_.Take(uses_);
+    tree.busiest = FindBusiestLink(snapshot_, profile_, bytes_, uses_);
+    return absl::OkStatus();
+  }
+
+  void Keep(TradeTree&& tree) {
+    ++evaluated_;
+    if (!front_.Offer(tree.figures(), kept_.size())) return;
+    kept_.push_back(std::move(tree));
+  }
+
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  const Snapshot& snapshot_;
+  const Snapshot& predicting_;
+  const CostProfile& profile_;
+  const absl::Span<const SwitchCapacity> capacity_;
+  const TreeRequest& request_;
+  const MemberPlaces& places_;
+  const TradeBounds& bounds_;
+  const MessageBytes bytes_;
+  uint32_t highest_ = 0;  // highest degree limit of any switch
+  size_t left_ = 0;       // trees that other roots may still evaluate
+  size_t share_ = 0;      // and the root at hand
+
+  LinkUseCounter links_;
+  std::vector<ChannelUse> uses_;
+  std::vector<ChannelIndex> path_;
+  std::vector<uint64_t> items_;
+  TradeFront front_;
+  std::vector<TradeTree> kept_;  // [id in the front]
+  size_t evaluated_ = 0;
+};
+
+}  // namespace
+
+TradeFigures TradeTree::figures() const {
+  return {predicted.total_us, tree.serving_switch_count(), busiest.us, busiest.packets};
+}
+
+absl::StatusOr<Trade> FindTrade(const Snapshot& snapshot, const Snapshot& predicting,
+                                const CostProfile& profile,
+                                absl::Span<const SwitchCapacity> capacity,
+                                const TreeRequest& request, const MemberPlaces& places,
+                                const TreePlan& planned, const TradeBounds& bounds) {
+  TradeSearch search(snapshot, predicting, profile, capacity, request, places, bounds);
+  RETURN_IF_ERROR(search.OfferPlanned(planned));
+  if (request.type != TreeType::kTypeII) search.OfferType1();
+  const bool wants_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
+  if (wants_type2) search.OfferType2();
+  return search.Take();
+}
+
+}  // namespace coppice

@@ -1,0 +1,157 @@
+// What granted trees promise: how much, that tenants keep out of each other's way, and that nothing
+// is left over whatever comes and goes.
+#include "daemon/manager/promised_load.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "tests/support/tier.h"
+#include "tests/unit/manager/manager_fixture.h"
+
+namespace coppice {
+namespace {
+
+TEST(PromiseOf, IsTheShareOfTheChannelThatTheCollectiveTakes) {
+  const Snapshot snapshot = **MakeSnapshot(SmallFabric(), nullptr);
+  const double gbps = snapshot.fabric->capacity_gbps(ChannelIndex(3));
+  const std::vector<ChannelUse> uses = {{ChannelIndex(3), 2, 1}};
+  // 2 * 1000 + 1 * 500 bytes in 10 us are 2 Gbit/s, of which a tenth is promised.
+  const std::vector<ChannelPromise> promise =
+      PromiseOf(snapshot, *BuiltInProfile("hdr"), 0.1, {1000, 500}, 10, uses);
+  ASSERT_EQ(promise.size(), 1U);
+  EXPECT_EQ(promise[0].channel, ChannelIndex(3));
+  EXPECT_NEAR(promise[0].parts / kWholeChannel, 0.1 * 2 / gbps, 1e-9);
+  EXPECT_TRUE(PromiseOf(snapshot, *BuiltInProfile("hdr"), 0, {1000, 500}, 10, uses).empty());
+}
+
+TEST(PromisedLoad, AddsToWhatIsMeasuredAndIsAtMostOne) {
+  Snapshot snapshot = **MakeSnapshot(SmallFabric(), nullptr);
+  std::vector<float> measured(snapshot.fabric->channel_count());
+  measured[5] = 0.25F;
+  snapshot.load = std::make_shared<const LinkLoad>(measured);
+  PromisedLoad load;
+  load.Rebase(snapshot);
+  EXPECT_EQ(load.Current(), snapshot.load);
+  const std::vector<ChannelPromise> half = {{ChannelIndex(5), 0x80000000U},
+                                            {ChannelIndex(6), 0x80000000U}};
+  load.Add(half);
+  EXPECT_EQ((*load.Current())[5], 0.75F);
+  EXPECT_EQ((*load.Current())[6], 0.5F);
+  load.Add(half);
+  EXPECT_EQ((*load.Current())[5], 1.0F);
+  load.Remove(half);
+  load.Remove(half);
+  EXPECT_EQ(load.Current(), snapshot.load);
+}
+
+class PromisedLoadTest : public ManagerTest {
+ protected:
+  // The one switch that serves.
+  static Guid RootOf(const absl::StatusOr<TreeView>& view) {
+    EXPECT_TRUE(view.ok()) << view.status();
+    return view.ok() && view->record->switches.size() == 1 ? view->record->switches[0].guid
+                                                           : Guid(0);
+  }
+  // Links between switches that the tree crosses.
+  std::set<int64_t> LinksBetweenSwitches(const TreeView& view) const {
+    const auto fabric = manager_->fabric();
+    std::set<int64_t> links;
+    for (uint32_t l = 0; l < fabric->link_ids->size(); ++l) {
+      const int64_t id = (*fabric->link_ids)[l];
+      const auto& crossed = view.record->links;
+      if (!fabric->snapshot->fabric->IsSwitch(fabric->snapshot->fabric->link(LinkIndex(l)).b)) {
+        continue;
+      }
+      if (std::binary_search(crossed.begin(), crossed.end(), id)) links.insert(id);
+    }
+    return links;
+  }
+};
+
+TEST_F(PromisedLoadTest, TwoTenantsKeepOutOfEachOthersWay) {
+  Boot();
+  const absl::StatusOr<TreeView> ada = Create(TreeOf(NewJob()));
+  const absl::StatusOr<TreeView> bob = Create(TreeOf(NewJob()));
+  EXPECT_EQ(RootOf(ada), SpineGuid(0));
+  EXPECT_EQ(RootOf(bob), SpineGuid(1));
+  const std::set<int64_t> mine = LinksBetweenSwitches(*ada);
+  EXPECT_EQ(mine.size(), 4U);
+  for (const int64_t link : LinksBetweenSwitches(*bob)) EXPECT_EQ(mine.count(link), 0U);
+  ASSERT_TRUE(Release(ada->record->id).ok());
+  EXPECT_EQ(RootOf(Create(TreeOf(NewJob()))), SpineGuid(0));
+}
+
+TEST_F(PromisedLoadTest, WithoutADutyNobodyIsInTheWay) {
+  ManagerOptions options = Options();
+  options.promised_duty = 0;
+  Boot(options);
+  EXPECT_EQ(RootOf(Create(TreeOf(NewJob()))), SpineGuid(0));
+  EXPECT_TRUE(manager_->load()->empty());
+}
+
+TEST_F(PromisedLoadTest, AnswersNameTheBusiestLink) {
+  Boot();
+  const absl::StatusOr<TreeView> view = Create(TreeOf(NewJob()));
+  ASSERT_TRUE(view.ok());
+  EXPECT_EQ(view->busiest.packets, 4U);  // the four hosts of a leaf
+  EXPECT_GT(view->busiest.us, 0);
+  EXPECT_EQ(manager_->GetTree(view->record->id)->busiest.us, view->busiest.us);
+}
+
+TEST_F(PromisedLoadTest, NothingIsLeftOver) {
+  std::mt19937_64 random(TestSeed());
+  Boot(Options(1000));
+  const JobId job = NewJob();
+  std::vector<TreeId> live;
+  const int rounds = FullTier() ? 2000 : 150;
+  for (int round = 0; round < rounds; ++round) {
+    if (!live.empty() && random() % 3 == 0) {
+      std::swap(live[random() % live.size()], live.back());
+      ASSERT_TRUE(Release(live.back()).ok());
+      live.pop_back();
+    } else {
+      CreateTreeArgs args = TreeOf(job);
+      if (random() % 2 == 0) args.type = TreeType::kTypeI;
+      args.operation = static_cast<Operation>(random() % 4);
+      args.sizes = {{random() % 100'000, 1}, {8, 2}};
+      for (uint32_t r = 0; r < 16; ++r) {
+        if (random() % 2 == 0) args.ranks.push_back(r);
+      }
+      const absl::StatusOr<TreeView> view = Create(args);
+      ASSERT_TRUE(view.ok()) << view.status();
+      live.push_back(view->record->id);
+    }
+    if (round % 50 != 49) continue;
+    // A daemon that starts anew finds every promise from the records alone.
+    const std::shared_ptr<const LinkLoad> kept = manager_->load();
+    Settle();
+    Boot(Options(1000));
+    const std::shared_ptr<const LinkLoad> found = manager_->load();
+    ASSERT_EQ(kept->size(), found->size());
+    for (size_t c = 0; c < kept->size(); ++c) ASSERT_EQ((*kept)[c], (*found)[c]) << c;
+  }
+  for (const TreeId id : live) ASSERT_TRUE(Release(id).ok());
+  EXPECT_TRUE(manager_->load()->empty());
+}
+
+TEST_F(PromisedLoadTest, FollowsTheFabric) {
+  Boot();
+  const JobId job = NewJob();
+  const absl::StatusOr<TreeView> view = Create(TreeOf(job));
+  ASSERT_TRUE(view.ok());
+  FabricShape shape;
+  shape.missing_hosts = {3};  // links move to other numbers, and one rank is away
+  port_.Set(SmallFabric(shape));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  const Fabric& fabric = *manager_->fabric()->snapshot->fabric;
+  const std::shared_ptr<const LinkLoad> load = manager_->load();
+  ASSERT_EQ(load->size(), fabric.channel_count());
+  EXPECT_GT((*load)[fabric.uplink(*fabric.FindEndpoint(PortGuid(7))).value()], 0);
+  ASSERT_TRUE(End(job).ok());
+  EXPECT_TRUE(manager_->load()->empty());
+}
+
+}  // namespace
+}  // namespace coppice
