@@ -58,7 +58,6 @@ struct TreeDraft {
   TreeRecord record;                  // without ids and time
   std::vector<SwitchIndex> switches;  // that serve, in the snapshot
   TreePromise promise;
-  TreePromise promise;
   std::vector<Tradeoff> tradeoffs;
 };
 
