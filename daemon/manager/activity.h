@@ -23,7 +23,7 @@ struct RefusedSwitch {
 // Not thread-safe; the manager's lock guards it.
 class Activity {
  public:
-  void Granted() { ++granted_; }
+  void Granted(uint64_t trees = 1) { granted_ += trees; }
   void Released(uint64_t trees) { released_ += trees; }
   // A type II tree was refused because of these.
   void Refused(absl::Span<const RefusedSwitch> switches);

@@ -60,6 +60,24 @@ bool EntryLedger::Reserve(absl::Span<const SwitchIndex> switches) {
   return true;
 }
 
+void EntryLedger::Unreserve(absl::Span<const SwitchIndex> switches) {
+  for (SwitchIndex s : switches) {
+    Slot& slot = slots_[slot_of_switch_[s.value()]];
+    --slot.reserved;
+    Publish(slot);
+  }
+  entries_taken_ -= switches.size();
+}
+
+bool EntryLedger::ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> trees) {
+  for (size_t done = 0; done < trees.size(); ++done) {
+    if (Reserve(trees[done])) continue;
+    while (done > 0) Unreserve(trees[--done]);
+    return false;
+  }
+  return true;
+}
+
 void EntryLedger::Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
   for (const TreeSwitchRecord& record : switches) {
     Slot& slot = SlotOf(record.guid);

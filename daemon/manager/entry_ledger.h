@@ -33,6 +33,8 @@ class EntryLedger {
   // Takes one entry in each switch for a tree on its way; false, and nothing taken, if one has none
   // left. Every call that returns true is followed by one Settle or Cancel with the same switches.
   bool Reserve(absl::Span<const SwitchIndex> switches);
+  // Reserve for many trees: all of them, or none and false.
+  bool ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> trees);
   // The tree on its way was granted: its reservation becomes its own.
   void Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
   void Cancel(absl::Span<const TreeSwitchRecord> switches);
@@ -62,6 +64,7 @@ class EntryLedger {
   };
 
   Slot& SlotOf(Guid guid);
+  void Unreserve(absl::Span<const SwitchIndex> switches);
   void Publish(const Slot& slot);  // the slot's free entries, to capacity_
 
   std::vector<Slot> slots_;

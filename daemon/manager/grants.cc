@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/batch_request.h"
 #include "daemon/manager/tree_request.h"
 
 namespace coppice {
@@ -22,7 +23,12 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       return absl::DataLossError(absl::StrCat("tree ", record.id.value(), " belongs to job ",
                                               record.job.value(), ", which is not active"));
     }
-    tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
+    if (const auto part = ParseBatchTreeName(record.request_id)) {
+      tree->job->batch_requests.Restore(std::string(part->batch), record.request_fingerprint,
+                                        Job::kBatchDone);
+    } else {
+      tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
+    }
     tables_->entries.Restore(record.id, record.switches);
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
     tables_->AddTree(std::move(tree));

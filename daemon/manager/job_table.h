@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/manager.h"
@@ -29,6 +31,12 @@ struct ResolvedEndpoints {
   std::vector<EndpointIndex> endpoints;  // [rank]; kGone: the port is not in that snapshot
 };
 
+// What a batch that was named by a request_id was granted, as far as it still lives.
+struct GrantedBatch {
+  absl::btree_map<uint32_t, TreeId> trees;   // by communicator; never empty
+  std::shared_ptr<const BatchView> outcome;  // as answered; null after a restart
+};
+
 struct Job {
   std::shared_ptr<const JobRecord> record;
   absl::Duration deadline;         // by Clock::Monotonic
@@ -39,6 +47,10 @@ struct Job {
   absl::btree_set<TreeId> trees;
   uint32_t trees_in_flight = 0;  // being planned or on their way to the store
   NamedRequests<TreeId, TreeView> tree_requests;
+  // By request_id; the id of one that is done is kBatchDone, and `batches` has its trees.
+  static constexpr uint64_t kBatchDone = 1;
+  NamedRequests<uint64_t, std::shared_ptr<const BatchView>> batch_requests;
+  absl::flat_hash_map<std::string, GrantedBatch> batches;
   std::shared_ptr<const ResolvedEndpoints> resolved;  // null: not yet
 };
 

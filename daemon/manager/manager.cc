@@ -4,8 +4,10 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/background.h"
+#include "daemon/manager/batch_grants.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
+#include "daemon/manager/profiles.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
@@ -21,7 +23,9 @@ class Manager::Parts {
         calls(store),
         topology(&calls, port, clock, &tables, options.capability_rules, last_version),
         jobs(&calls, clock, &tables, &options, [this] { background.Wake(); }),
+        profiles(&calls, clock, &tables, options.profile),
         grants(&calls, clock, &tables, &options, &jobs),
+        batches(&calls, clock, &tables, &options, &jobs),
         background({[this] { return topology.Sweep().ok(); },
                     [this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }},
                    options.sweep_period) {}
@@ -51,7 +55,9 @@ class Manager::Parts {
   StoreCalls calls;
   Topology topology;
   Jobs jobs;
+  Profiles profiles;
   Grants grants;
+  BatchGrants batches;
   Background background;
 };
 
@@ -67,9 +73,9 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   {
     std::lock_guard lock(parts->tables.mu);
     parts->tables.entries.SetCapabilities(state.entries);
-    parts->tables.profile = std::make_shared<const CostProfile>(parts->options.profile);
     parts->tables.promised_duty = parts->options.promised_duty;
   }
+  parts->profiles.Restore(state.profile_toml);
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
   RETURN_IF_ERROR(parts->grants.Restore(std::move(state.trees), state.last_tree));
   return std::unique_ptr<Manager>(new Manager(std::move(parts)));
@@ -134,6 +140,14 @@ std::shared_ptr<const CostProfile> Manager::profile() const {
   return parts_->tables.profile;
 }
 
+void Manager::Calibrate(const CalibrateArgs& args,
+                        Callback<std::shared_ptr<const CalibrationView>> done) {
+  parts_->profiles.Calibrate(args, std::move(done));
+}
+void Manager::ResetCalibration(Callback<std::shared_ptr<const CostProfile>> done) {
+  parts_->profiles.Reset(std::move(done));
+}
+
 void Manager::RegisterJob(RegisterJobArgs args, Callback<JobView> done) {
   parts_->jobs.Register(std::move(args), std::move(done));
 }
@@ -149,6 +163,11 @@ void Manager::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
 }
 absl::StatusOr<TreeView> Manager::AdviseTree(const CreateTreeArgs& args) {
   return parts_->grants.Advise(args);
+}
+
+void Manager::BatchCreateTrees(CreateBatchArgs args, BatchWatch watch,
+                               Callback<std::shared_ptr<const BatchView>> done) {
+  parts_->batches.Create(std::move(args), watch, std::move(done));
 }
 
 absl::StatusOr<TreeView> Manager::GetTree(TreeId id) const {

@@ -24,6 +24,7 @@
 #define COPPICE_DAEMON_MANAGER_MANAGER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/capability_rules.h"
+#include "daemon/tree/batch/grid.h"
+#include "daemon/tree/calibration/calibration.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/planner.h"
 #include "db/store.h"
@@ -113,6 +116,63 @@ struct TreeView {
   std::vector<Tradeoff> tradeoffs = {};  // of advice, if asked for
 };
 
+// Communicators of one job that are planned together: every line of a process grid, or lists.
+struct CreateBatchArgs {
+  JobId job;
+  std::string request_id;
+  std::optional<ProcessGrid> grid;
+  std::vector<uint32_t> rank_order;  // of a grid: job rank of each cell; empty: cell r is rank r
+  std::vector<std::vector<uint32_t>> communicators;  // without a grid: job ranks, none empty
+  Operation operation = Operation::kAllreduce;
+  std::vector<SizeShare> sizes;  // empty: 8 B
+  bool largest_part = false;     // as many as fit; false: all or none
+  bool accept_type1 = false;     // for a communicator that gets no tree of type II
+  bool validate_only = false;    // plan, take nothing
+};
+
+// A granted batch or, with ids of 0, a planned one; immutable.
+struct BatchView {
+  struct Tree {
+    uint32_t communicator = 0;
+    TreeView view;
+  };
+  struct Refusal {
+    uint32_t communicator = 0;
+    std::string why_not;
+  };
+  uint32_t communicators = 0;
+  std::vector<Tree> trees;        // by communicator
+  std::vector<Refusal> refusals;  // by communicator: those without a tree
+  // Messages on the most loaded channel in one reduction of every communicator, and that channel;
+  // 0 and empty if no type II tree crosses one, or for a retry after a restart.
+  uint32_t most_packets = 0;
+  std::string most_loaded;
+  uint64_t fabric_version = 0;
+};
+
+// How a caller follows a batch while it is planned. Both are called on the thread that plans, often
+// and with no lock held; either may be null.
+struct BatchWatch {
+  enum class Phase : uint8_t { kPlanning, kImproving, kHangingRanks, kGranting };
+  std::function<void(Phase phase, uint32_t done, uint32_t communicators)> progress;
+  std::function<bool()> is_cancelled;  // true: whoever asked has gone
+};
+
+struct CalibrateArgs {
+  std::string samples_csv;
+  std::string origin;              // what errors call it
+  std::vector<std::string> fixed;  // as FixConstant takes them
+  ResidualScale scale = ResidualScale::kAbsolute;
+  std::string name;  // of the new profile; empty: "calibrated"
+  bool apply = false;
+};
+
+struct CalibrationView {
+  std::vector<LatencySample> samples;
+  Calibration fit;
+  bool applied = false;
+};
+
 struct DaemonCounts {
   uint32_t active_jobs = 0, granted_trees = 0;
   uint64_t entries_total = 0, entries_taken = 0;
@@ -157,6 +217,13 @@ class Manager final {
   // With which trees are planned now; never null.
   std::shared_ptr<const CostProfile> profile() const;
 
+  // --- Calibration --- (status codes: proto/coppice/v1/fabric.proto)
+  // Fits against the profile in force. With `apply` the result is in force, and durable, when
+  // `done` is called. O(samples * constants^2) on the caller's thread.
+  void Calibrate(const CalibrateArgs& args, Callback<std::shared_ptr<const CalibrationView>> done);
+  // Back to the profile of the configuration, which is the answer.
+  void ResetCalibration(Callback<std::shared_ptr<const CostProfile>> done);
+
   // --- Jobs --- (status codes: proto/coppice/v1/jobs.proto)
   void RegisterJob(RegisterJobArgs args, Callback<JobView> done);
   absl::StatusOr<JobView> GetJob(JobId id);
@@ -169,6 +236,11 @@ class Manager final {
   // --- Trees --- (status codes: proto/coppice/v1/trees.proto)
   void CreateTree(CreateTreeArgs args, Callback<TreeView> done);
   absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args);
+  // Plans on the caller's thread, for seconds if there are tens of thousands of ranks. One durable
+  // step grants all of it or, after an error or a cancellation, nothing. Who waits for the same
+  // request_id while its first caller is cancelled gets ABORTED.
+  void BatchCreateTrees(CreateBatchArgs args, BatchWatch watch,
+                        Callback<std::shared_ptr<const BatchView>> done);
   absl::StatusOr<TreeView> GetTree(TreeId id) const;
   // Granted trees by id, of one job or (JobId 0) of all.
   std::vector<TreeView> ListTrees(JobId job, TreeId after, size_t limit) const;

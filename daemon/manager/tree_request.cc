@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/batch_request.h"
 #include "daemon/manager/fingerprint.h"
 #include "daemon/tree/trade_front.h"
 
@@ -65,6 +66,11 @@ absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t
 
 absl::Status CheckTreeRequest(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
+  if (ParseBatchTreeName(args.request_id)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request_id: ", args.request_id,
+                     " ends in # and a number, as only the trees of a batch are named"));
+  }
   RETURN_IF_ERROR(CheckSizes(args.sizes));
   if (args.policy) RETURN_IF_ERROR(CheckPolicy(*args.policy));
   return CheckShape(args);

@@ -1,6 +1,9 @@
 #include "daemon/manager/tree_table.h"
 
+#include <string>
 #include <utility>
+
+#include "daemon/manager/batch_request.h"
 
 namespace coppice {
 
@@ -11,6 +14,9 @@ std::shared_ptr<GrantedTree> TreeTable::Find(TreeId id) const {
 
 void TreeTable::Add(std::shared_ptr<GrantedTree> tree) {
   const TreeId id = tree->record->id;
+  if (const auto part = ParseBatchTreeName(tree->record->request_id)) {
+    tree->job->batches[part->batch].trees[part->communicator] = id;
+  }
   tree->job->trees.insert(tree->job->trees.end(), id);
   trees_.insert(trees_.end(), {id, std::move(tree)});
 }
@@ -18,7 +24,20 @@ void TreeTable::Add(std::shared_ptr<GrantedTree> tree) {
 void TreeTable::Remove(const GrantedTree& tree) {
   tree.job->trees.erase(tree.record->id);
   tree.job->tree_requests.Forget(tree.record->request_id);
+  LeaveBatch(tree);
   trees_.erase(tree.record->id);
+}
+
+void TreeTable::LeaveBatch(const GrantedTree& tree) {
+  const auto part = ParseBatchTreeName(tree.record->request_id);
+  if (!part) return;
+  Job& job = *tree.job;
+  const auto batch = job.batches.find(part->batch);
+  if (batch == job.batches.end()) return;
+  batch->second.trees.erase(part->communicator);
+  if (!batch->second.trees.empty()) return;
+  job.batches.erase(batch);
+  job.batch_requests.Forget(std::string(part->batch));
 }
 
 std::vector<std::shared_ptr<GrantedTree>> TreeTable::List(const Job* job, TreeId after,

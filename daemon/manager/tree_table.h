@@ -27,9 +27,9 @@ class TreeTable {
  public:
   // Null: not granted.
   std::shared_ptr<GrantedTree> Find(TreeId id) const;
-  // Also enters it with its job.
+  // Also enters it with its job and, if its name says so, its batch.
   void Add(std::shared_ptr<GrantedTree> tree);
-  // Also takes it, and its request_id, from its job.
+  // Also takes it, and its request_id, from its job and its batch.
   void Remove(const GrantedTree& tree);
   size_t size() const { return trees_.size(); }
   // Up to `limit` trees with higher ids than `after`, ascending; of one job unless `job` is null.
@@ -40,6 +40,8 @@ class TreeTable {
   TreeId TakeId() { return last_ = TreeId(last_.value() + 1); }
 
  private:
+  static void LeaveBatch(const GrantedTree& tree);
+
   absl::btree_map<TreeId, std::shared_ptr<GrantedTree>> trees_;
   TreeId last_;
 };

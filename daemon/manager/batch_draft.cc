@@ -1,0 +1,210 @@
+#include "daemon/manager/batch_draft.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/trees.h"
+#include "daemon/tree/member_places.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kMostNamed = 3;      // refused communicators in the message of an error
+constexpr size_t kMostSwitches = 16;  // full ones in its payload, which travels in a header
+
+class Drafter {
+ public:
+  Drafter(const PlanBasis& basis, const JobRecord& job, const CreateBatchArgs& args,
+          absl::Span<const SwitchCapacity> capacity, const BatchWatch& watch,
+          std::vector<RefusedSwitch>& full_switches)
+      : basis_(basis),
+        snapshot_(basis.snapshot),
+        job_(job),
+        args_(args),
+        capacity_(capacity),
+        watch_(watch),
+        full_switches_(full_switches) {
+    alike_.job = args.job;
+    alike_.operation = args.operation;
+    alike_.sizes = args.sizes;
+    if (!args.accept_type1) alike_.type = TreeType::kTypeII;
+    scratch_.request.operation = args.operation;
+    if (!args.sizes.empty()) scratch_.request.sizes = args.sizes;
+  }
+
+  absl::StatusOr<BatchDraft> Draft() {
+    RETURN_IF_ERROR(FindMembers());
+    ASSIGN_OR_RETURN(BatchPlan plan, Plan());
+    draft_.most_packets = plan.totals.most_packets;
+    draft_.most_loaded = DescribeChannel(plan.totals.most_loaded);
+    for (uint32_t i = 0; i < batch_.size(); ++i) {
+      if (IsCancelled()) return BatchIsCancelled();
+      Tell(BatchWatch::Phase::kHangingRanks, i);
+      RETURN_IF_ERROR(Hang(i, plan.communicators[i]));
+    }
+    if (!draft_.refusals.empty() && !args_.largest_part) return RefuseAll();
+    std::sort(draft_.refusals.begin(), draft_.refusals.end(),
+              [](const auto& a, const auto& b) { return a.communicator < b.communicator; });
+    return std::move(draft_);
+  }
+
+ private:
+  bool IsCancelled() const { return watch_.is_cancelled && watch_.is_cancelled(); }
+  void Tell(BatchWatch::Phase phase, uint32_t done) const {
+    if (watch_.progress) watch_.progress(phase, done, static_cast<uint32_t>(batch_.size()));
+  }
+
+  // Ranks become endpoints. Who has lost one is refused alone if that is allowed.
+  absl::Status FindMembers() {
+    for (uint32_t c = 0; c < args_.communicators.size(); ++c) {
+      BatchCommunicator communicator;
+      communicator.accepts_type1 = args_.accept_type1;
+      communicator.members.reserve(args_.communicators[c].size());
+      absl::Status status;
+      for (const uint32_t rank : args_.communicators[c]) {
+        communicator.members.push_back(basis_.endpoints->endpoints[rank]);
+        if (communicator.members.back() != ResolvedEndpoints::kGone) continue;
+        status = MemberIsGone(job_, rank);
+        break;
+      }
+      if (status.ok()) {
+        batch_.push_back(std::move(communicator));
+        numbers_.push_back(c);
+      } else if (args_.largest_part) {
+        draft_.refusals.push_back({c, std::string(status.message())});
+      } else {
+        return Annotate(status, absl::StrCat("communicator ", c));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<BatchPlan> Plan() const {
+    if (batch_.empty()) return BatchPlan();
+    const auto tell = [this](bool improves, uint32_t done, uint32_t total) {
+      if (!watch_.progress) return;
+      watch_.progress(improves ? BatchWatch::Phase::kImproving : BatchWatch::Phase::kPlanning, done,
+                      total);
+    };
+    return PlanBatch(snapshot_, capacity_, batch_, {}, [&](auto... report) {
+      if constexpr (sizeof...(report) == 2) {
+        tell(false, report...);
+      } else {
+        const auto [phase, done, total] = std::tuple(report...);
+        tell(static_cast<int>(phase) > 0, done, total);
+      }
+    });
+  }
+
+  std::string DescribeChannel(ChannelIndex channel) const {
+    if (channel == kNoChannel) return "";
+    const Fabric& fabric = *snapshot_.fabric;
+    return absl::StrCat(Describe(fabric, fabric.channel_from(channel)), " port ",
+                        fabric.channel_from_port(channel).value(), " to ",
+                        Describe(fabric, fabric.channel_to(channel)));
+  }
+
+  // The communicator's tree, or why it gets none.
+  absl::Status Hang(uint32_t i, const CommunicatorResult& result) {
+    NoteFull(result);
+    if (!result.tree && !args_.accept_type1) return Refuse(i, result.why_not);
+    TreeRequest& request = scratch_.request;
+    request.members = batch_[i].members;
+    request.type = result.tree ? TreeType::kTypeII : TreeType::kTypeI;
+    absl::StatusOr<TreePlan> plan =
+        result.tree ? PlanOfBatchTree(snapshot_, *basis_.profile, capacity_, request, *result.tree)
+                    : PlanTree(snapshot_, *basis_.profile, capacity_, request);
+    if (!plan.ok()) {
+      if (result.tree) return plan.status();
+      return Refuse(
+          i, absl::StrCat(result.why_not, "; no type I tree either: ", plan.status().message()));
+    }
+    if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", result.why_not);
+    alike_.ranks = args_.communicators[numbers_[i]];
+    ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
+    draft_.trees.push_back(std::move(tree));
+    draft_.communicators.push_back(numbers_[i]);
+    return absl::OkStatus();
+  }
+
+  void NoteFull(const CommunicatorResult& result) {
+    for (const FullSwitch& full : result.full_switches) {
+      if (!full_.insert(full.index.value()).second) continue;
+      full_switches_.push_back(
+          {snapshot_.fabric->switch_info(full.index).guid, full.entries_total});
+    }
+  }
+
+  // Remembers it; an error if the members, not the entries, are what is wrong and all were
+  // demanded.
+  absl::Status Refuse(uint32_t i, std::string why_not) {
+    if (!args_.largest_part) {
+      const absl::Status reachable = FindMemberPlaces(snapshot_, batch_[i].members).status();
+      if (!reachable.ok()) return Annotate(reachable, absl::StrCat("communicator ", numbers_[i]));
+    }
+    draft_.refusals.push_back({numbers_[i], std::move(why_not)});
+    return absl::OkStatus();
+  }
+
+  absl::Status RefuseAll() const {
+    std::string message = absl::StrCat(draft_.refusals.size(), " of ", args_.communicators.size(),
+                                       " communicators get no tree, so none is granted");
+    for (size_t i = 0; i < draft_.refusals.size() && i < kMostNamed; ++i) {
+      absl::StrAppend(&message, "; communicator ", draft_.refusals[i].communicator, ": ",
+                      draft_.refusals[i].why_not);
+    }
+    if (draft_.refusals.size() > kMostNamed) {
+      absl::StrAppend(&message, "; and ", draft_.refusals.size() - kMostNamed, " more");
+    }
+    absl::StrAppend(&message, args_.accept_type1 ? "" : "; accept type I trees for these,",
+                    args_.accept_type1 ? "; ask" : " ask",
+                    " for as many as fit, or release trees first");
+    absl::Status status = absl::ResourceExhaustedError(message);
+    std::string lines;
+    size_t named = 0;
+    for (const uint32_t s : full_) {
+      if (named++ == kMostSwitches) break;
+      const SwitchInfo& info = snapshot_.fabric->switch_info(SwitchIndex(s));
+      absl::StrAppend(&lines, FullSwitchLine(info, capacity_[s]));
+    }
+    if (!lines.empty()) status.SetPayload(kFullSwitchesPayload, absl::Cord(lines));
+    return status;
+  }
+
+  const PlanBasis& basis_;
+  const Snapshot& snapshot_;
+  const JobRecord& job_;
+  const CreateBatchArgs& args_;
+  const absl::Span<const SwitchCapacity> capacity_;
+  const BatchWatch& watch_;
+  std::vector<RefusedSwitch>& full_switches_;
+
+  CreateTreeArgs alike_;  // what a request for one of the trees would be
+  DraftScratch scratch_;
+  std::vector<BatchCommunicator> batch_;  // those that can be planned
+  std::vector<uint32_t> numbers_;         // [position in batch_] communicator
+  std::set<uint32_t> full_;               // switches
+  BatchDraft draft_;
+};
+
+}  // namespace
+
+absl::Status BatchIsCancelled() {
+  return absl::CancelledError("batch: whoever asked has gone; nothing is granted");
+}
+
+absl::StatusOr<BatchDraft> DraftBatch(const PlanBasis& basis, const JobRecord& job,
+                                      const CreateBatchArgs& args,
+                                      absl::Span<const SwitchCapacity> capacity,
+                                      const BatchWatch& watch, std::vector<RefusedSwitch>& full) {
+  full.clear();
+  return Drafter(basis, job, args, capacity, watch, full).Draft();
+}
+
+}  // namespace coppice

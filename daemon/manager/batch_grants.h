@@ -1,0 +1,78 @@
+// The use case of batches: many communicators of one job planned together and granted in one step.
+//
+//   check, list ranks --> admit --> draft, unlocked --> reserve all --> ChangeTrees --> tables
+//                           |          ^    |               |            durable          |
+//                         error        |  error, cancelled  stale: plan again           answer
+//                                      +--------------------+  (Grants::kMaxAttempts, then ABORTED)
+//
+// Why nothing leaks and nothing is there by half: the store applies ChangeTrees whole or not at
+// all, and until it answers the batch's entries are reserved, as those of a single tree are
+// (grants.h).
+//
+// A batch is named by its request_id; its trees' names say which batch and communicator they are
+// of, so the trees alone tell a later run of the daemon what the batch was granted.
+#ifndef COPPICE_DAEMON_MANAGER_BATCH_GRANTS_H_
+#define COPPICE_DAEMON_MANAGER_BATCH_GRANTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/batch_draft.h"
+#include "daemon/manager/jobs.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/tables.h"
+
+namespace coppice {
+
+// Thread-safe.
+class BatchGrants {
+ public:
+  using Done = Manager::Callback<std::shared_ptr<const BatchView>>;
+
+  BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
+              Jobs* jobs);
+
+  // As Manager::BatchCreateTrees.
+  void Create(CreateBatchArgs args, const BatchWatch& watch, Done done);
+
+ private:
+  // A batch that holds its entries and is on its way to the store.
+  struct Reserved {
+    std::shared_ptr<Job> job;
+    std::string request_id;
+    uint32_t communicators = 0;                       // as many are in flight for the job
+    std::vector<std::shared_ptr<GrantedTree>> trees;  // with ids
+    std::shared_ptr<BatchView> view;                  // without views of trees
+  };
+
+  absl::StatusOr<std::shared_ptr<Job>> FindJob(JobId id);
+  std::shared_ptr<Job> Admit(const CreateBatchArgs& args, uint64_t fingerprint, Done& done);
+  std::shared_ptr<const BatchView> Recall(const Job& job, const CreateBatchArgs& args) const;
+  void Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs& args, const BatchWatch& watch,
+              Done done);
+  absl::StatusOr<BatchDraft> Draft(const PlanBasis& basis, const Job& job,
+                                   const CreateBatchArgs& args, const BatchWatch& watch,
+                                   std::vector<SwitchCapacity>& capacity);
+  absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
+                                          const CreateBatchArgs& args, uint64_t fingerprint,
+                                          const BatchWatch& watch);
+  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, BatchDraft& draft);
+  void OnGranted(const Reserved& reserved, const absl::Status& status, Done done);
+  void Fail(Job& job, const std::string& request_id, uint32_t communicators,
+            const absl::Status& status, Done done);
+
+  StoreCalls* const calls_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const ManagerOptions* const options_;
+  Jobs* const jobs_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_BATCH_GRANTS_H_

@@ -1,0 +1,54 @@
+// The use cases of calibration: the cost profile with which trees are planned, as the configuration
+// gives it or as a calibration has put it in force.
+//
+//   configured --Calibrate with apply, durable--> calibrated --Reset, durable--> configured
+//                                                   |    ^
+//                                                   +----+ Calibrate with apply: fitted against it
+//
+// The profile in force is Tables::profile and changes in the store's callbacks, so that it is
+// always the one of some earlier state of the store. Plans under way keep the one that they began
+// with. Trees that are granted keep what they were answered.
+#ifndef COPPICE_DAEMON_MANAGER_PROFILES_H_
+#define COPPICE_DAEMON_MANAGER_PROFILES_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/tables.h"
+
+namespace coppice {
+
+// Thread-safe. Methods as Manager's.
+class Profiles {
+ public:
+  using Profile = std::shared_ptr<const CostProfile>;
+
+  // Puts the configured profile in force.
+  Profiles(StoreCalls* calls, const Clock* clock, Tables* tables, const CostProfile& configured);
+
+  // Puts in force what an earlier run left; empty: nothing. Text that is no profile any more is
+  // told, as a log line and an event, and left in the store for whoever wants to mend it.
+  void Restore(const std::string& toml);
+
+  void Calibrate(const CalibrateArgs& args,
+                 Manager::Callback<std::shared_ptr<const CalibrationView>> done);
+  void Reset(Manager::Callback<Profile> done);
+
+ private:
+  void PutInForce(Profile profile);
+  void Announce(absl::string_view severity, absl::string_view kind, std::string message);
+
+  StoreCalls* const calls_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const Profile configured_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_PROFILES_H_
