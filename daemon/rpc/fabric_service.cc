@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/rpc/calibration_conversion.h"
 #include "daemon/rpc/fabric_conversion.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/type_table_conversion.h"
@@ -137,6 +138,38 @@ absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::Ty
   const uint32_t members =
       request.members() == 0 ? view->snapshot->fabric->endpoint_count() : request.members();
   return TypeTableToProto(*manager_->profile(), members, response);
+}
+
+grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* context,
+                                                   const v1::CalibrateRequest* request,
+                                                   v1::CalibrateResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const auto peer = Authorise(*context); !peer.ok()) {
+    return Finish(reactor, peer.status(), "profile");
+  }
+  workers_->Submit([this, reactor, args = FromProto(*request), response] {
+    manager_->Calibrate(
+        args, [reactor, response](absl::StatusOr<std::shared_ptr<const CalibrationView>> fit) {
+          if (fit.ok()) ToProto(**fit, *response);
+          Finish(reactor, fit.status(), "profile");
+        });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerContext* context,
+                                                          const v1::ResetCalibrationRequest*,
+                                                          v1::ResetCalibrationResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const auto peer = Authorise(*context); !peer.ok()) {
+    return Finish(reactor, peer.status(), "profile");
+  }
+  manager_->ResetCalibration(
+      [reactor, response](absl::StatusOr<std::shared_ptr<const CostProfile>> profile) {
+        if (profile.ok()) response->set_profile((*profile)->name);
+        Finish(reactor, profile.status(), "profile");
+      });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext* context,

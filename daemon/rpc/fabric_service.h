@@ -37,6 +37,12 @@ class FabricService final : public v1::Fabric::CallbackService {
   grpc::ServerUnaryReactor* GetTypeTable(grpc::CallbackServerContext* context,
                                          const v1::GetTypeTableRequest* request,
                                          v1::TypeTable* response) override;
+  grpc::ServerUnaryReactor* Calibrate(grpc::CallbackServerContext* context,
+                                      const v1::CalibrateRequest* request,
+                                      v1::CalibrateResponse* response) override;
+  grpc::ServerUnaryReactor* ResetCalibration(grpc::CallbackServerContext* context,
+                                             const v1::ResetCalibrationRequest* request,
+                                             v1::ResetCalibrationResponse* response) override;
   grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* context,
                                        const v1::ListEventsRequest* request,
                                        v1::ListEventsResponse* response) override;

@@ -26,6 +26,9 @@ constexpr int kLeastPingIntervalMs = 5'000;
 // The server asks an idle client whether it is still there, to give up dead connections.
 constexpr int kServerPingIntervalMs = 60'000;
 constexpr int kServerPingTimeoutMs = 20'000;
+// Batches that are planned at once. More would plan with the same free entries, and all but one of
+// them again.
+constexpr int kBatchWorkers = 2;
 
 void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& options) {
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
@@ -53,8 +56,9 @@ class RpcServer::Parts {
  public:
   Parts(Manager* manager, const RpcServerOptions& options)
       : workers_(std::in_place, options.worker_threads),
+        batch_workers_(std::in_place, kBatchWorkers),
         jobs_(manager, &*workers_),
-        trees_(manager, &*workers_, options.max_job_ranks),
+        trees_(manager, &*workers_, &*batch_workers_, options.max_job_ranks),
         fabric_(manager, &*workers_),
         manager_(manager) {}
 
@@ -65,7 +69,7 @@ class RpcServer::Parts {
  private:
   void SetServing(bool serving);
 
-  std::optional<WorkerPool> workers_;
+  std::optional<WorkerPool> workers_, batch_workers_;
   JobsService jobs_;
   TreesService trees_;
   FabricService fabric_;

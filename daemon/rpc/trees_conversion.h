@@ -3,6 +3,7 @@
 #define COPPICE_DAEMON_RPC_TREES_CONVERSION_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,11 @@ enum class TreeDetail : uint8_t { kFull, kRank, kSummary };
 // that hold no rank, more than `max_ranks` or one beyond 2^32. Whether the ranks exist, and all
 // else, is the manager's to say.
 absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks);
+
+// The ranks that either say, in that order; none if neither says any. Errors as above.
+absl::StatusOr<std::vector<uint32_t>> RanksOf(
+    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
+    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks);
 
 absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
 

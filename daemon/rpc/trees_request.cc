@@ -15,40 +15,6 @@ absl::Status UnknownEnumerator(absl::string_view field, int value) {
       absl::StrCat(field, " ", value, " is not known: use a value of coppice.v1"));
 }
 
-absl::StatusOr<std::vector<uint32_t>> RanksOf(const v1::CreateTreeRequest& request,
-                                              uint32_t max_ranks) {
-  if (request.rank_ranges().empty()) {
-    return std::vector<uint32_t>(request.ranks().begin(), request.ranks().end());
-  }
-  if (!request.ranks().empty()) {
-    return absl::InvalidArgumentError(
-        "rank_ranges and ranks are both given: the members are either ranges or a list");
-  }
-  std::vector<uint32_t> ranks;
-  for (const v1::RankRange& range : request.rank_ranges()) {
-    if (range.count() == 0) continue;
-    if (range.count() > max_ranks - ranks.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("rank_ranges hold more than ", max_ranks,
-                                                     " ranks, the most that a job may have"));
-    }
-    const uint64_t stride = range.stride() == 0 ? 1 : range.stride();
-    const uint64_t last = range.first() + stride * (range.count() - 1);
-    if (last > std::numeric_limits<uint32_t>::max()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank range from ", range.first(), ", ", range.count(), " ranks, stride ",
-                       stride, " goes beyond every rank: its last would be ", last));
-    }
-    for (uint64_t i = 0; i < range.count(); ++i) {
-      ranks.push_back(static_cast<uint32_t>(range.first() + stride * i));
-    }
-  }
-  if (ranks.empty()) {
-    return absl::InvalidArgumentError(
-        "rank_ranges hold no rank: give a count of at least 1, or leave them out for all ranks");
-  }
-  return ranks;
-}
-
 absl::StatusOr<std::optional<TreeType>> FromProto(v1::TreeType type) {
   switch (type) {
     case v1::TREE_TYPE_UNSPECIFIED:
@@ -90,11 +56,43 @@ TradePolicy PolicyFromProto(const v1::Policy& policy) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<uint32_t>> RanksOf(
+    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
+    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks) {
+  if (ranges.empty()) return std::vector<uint32_t>(list.begin(), list.end());
+  if (!list.empty()) {
+    return absl::InvalidArgumentError(
+        "rank_ranges and ranks are both given: the members are either ranges or a list");
+  }
+  std::vector<uint32_t> ranks;
+  for (const v1::RankRange& range : ranges) {
+    if (range.count() == 0) continue;
+    if (range.count() > max_ranks - ranks.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("rank_ranges hold more than ", max_ranks,
+                                                     " ranks, the most that a job may have"));
+    }
+    const uint64_t stride = range.stride() == 0 ? 1 : range.stride();
+    const uint64_t last = range.first() + stride * (range.count() - 1);
+    if (last > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank range from ", range.first(), ", ", range.count(), " ranks, stride ",
+                       stride, " goes beyond every rank: its last would be ", last));
+    }
+    for (uint64_t i = 0; i < range.count(); ++i) {
+      ranks.push_back(static_cast<uint32_t>(range.first() + stride * i));
+    }
+  }
+  if (ranks.empty()) {
+    return absl::InvalidArgumentError("rank_ranges hold no rank: give a count of at least 1");
+  }
+  return ranks;
+}
+
 absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks) {
   CreateTreeArgs args;
   ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
   args.request_id = request.request_id();
-  ASSIGN_OR_RETURN(args.ranks, RanksOf(request, max_ranks));
+  ASSIGN_OR_RETURN(args.ranks, RanksOf(request.rank_ranges(), request.ranks(), max_ranks));
   ASSIGN_OR_RETURN(args.operation, FromProto(request.operation()));
   for (const v1::SizeShare& share : request.sizes()) {
     args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});

@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/rpc/batch_stream.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/trees_batch_conversion.h"
 #include "daemon/rpc/trees_conversion.h"
 #include "daemon/rpc/unary.h"
 
@@ -76,6 +78,34 @@ size_t TreesService::MemberCount(const CreateTreeArgs& args) {
   if (!args.ranks.empty()) return args.ranks.size();
   const absl::StatusOr<JobView> job = manager_->GetJob(args.job);
   return job.ok() ? job->record->endpoints.size() : 0;  // an unknown job is refused at once
+}
+
+grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateTrees(
+    grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
+  const std::shared_ptr<BatchStream> stream = BatchStream::Open(JobObject(request->job_id()));
+  absl::Status status = Authorise(*context).status();
+  absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
+  status.Update(detail.status());
+  absl::StatusOr<CreateBatchArgs> args;
+  if (status.ok()) status = (args = FromProto(*request, max_ranks_)).status();
+  if (!status.ok()) {
+    stream->End(status);
+    return stream.get();
+  }
+  batch_workers_->Submit(
+      [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
+        BatchWatch watch;
+        watch.progress = [stream](BatchWatch::Phase phase, uint32_t done, uint32_t communicators) {
+          stream->Tell(phase, done, communicators);
+        };
+        watch.is_cancelled = [stream] { return stream->is_cancelled(); };
+        manager->BatchCreateTrees(
+            std::move(args), std::move(watch),
+            [stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
+              stream->Answer(std::move(batch), detail);
+            });
+      });
+  return stream.get();
 }
 
 grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext* context,

@@ -10,12 +10,13 @@
 
 namespace coppice {
 
-// Thread-safe. `manager` and `workers` outlive it and every call.
+// Thread-safe. `manager` and the workers outlive it and every call. Batches have workers of their
+// own: planning one takes seconds, and single trees must not queue behind it.
 class TreesService final : public v1::Trees::CallbackService {
  public:
   // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).
-  TreesService(Manager* manager, WorkerPool* workers, uint32_t max_ranks)
-      : manager_(manager), workers_(workers), max_ranks_(max_ranks) {
+  TreesService(Manager* manager, WorkerPool* workers, WorkerPool* batch_workers, uint32_t max_ranks)
+      : manager_(manager), workers_(workers), batch_workers_(batch_workers), max_ranks_(max_ranks) {
     SetMessageAllocatorFor_CreateTree(&created_);
     SetMessageAllocatorFor_ReleaseTree(&released_);
   }
@@ -26,6 +27,8 @@ class TreesService final : public v1::Trees::CallbackService {
   grpc::ServerUnaryReactor* AdviseTree(grpc::CallbackServerContext* context,
                                        const v1::CreateTreeRequest* request,
                                        v1::Tree* response) override;
+  grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* BatchCreateTrees(
+      grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) override;
   grpc::ServerUnaryReactor* GetTree(grpc::CallbackServerContext* context,
                                     const v1::GetTreeRequest* request, v1::Tree* response) override;
   grpc::ServerUnaryReactor* ListTrees(grpc::CallbackServerContext* context,
@@ -48,6 +51,7 @@ class TreesService final : public v1::Trees::CallbackService {
 
   Manager* const manager_;
   WorkerPool* const workers_;
+  WorkerPool* const batch_workers_;
   const uint32_t max_ranks_;
   MessagePool<v1::CreateTreeRequest, v1::Tree> created_;
   MessagePool<v1::ReleaseTreeRequest, v1::ReleaseTreeResponse> released_;
