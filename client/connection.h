@@ -62,6 +62,28 @@ class Connection {
     return response;
   }
 
+  // Reads a stream to its end, each message handed to `on_message` as it comes. Errors as Call's;
+  // what came before one was handed over.
+  template <class Message, class Stub, class Request>
+  absl::Status Read(Stub& stub,
+                    std::unique_ptr<grpc::ClientReaderInterface<Message>> (Stub::*method)(
+                        grpc::ClientContext*, const Request&),
+                    const Request& request, const std::function<void(Message&)>& on_message) {
+    grpc::ClientContext context;
+    context.set_deadline(Deadline());
+    if (on_wait_) on_wait_(true);
+    const auto stream = (stub.*method)(&context, request);
+    Message message;
+    bool waits = true;
+    while (stream->Read(&message)) {
+      if (on_wait_ && std::exchange(waits, false)) on_wait_(false);
+      on_message(message);
+    }
+    const grpc::Status status = stream->Finish();
+    if (on_wait_ && waits) on_wait_(false);
+    return status.ok() ? absl::OkStatus() : Explain(status);
+  }
+
   // Renews the lease of a job once, over a stream of its own. Errors as Call's; a job that is gone
   // is an answer, with its state.
   absl::StatusOr<v1::KeepAliveResponse> KeepAlive(const std::string& job_id);

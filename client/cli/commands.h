@@ -28,6 +28,8 @@ void AddWatchCommand(CLI::App& fabric, Session& session);  // below `fabric`
 void AddEventsCommand(CLI::App& app, Session& session);
 void AddJobCommands(CLI::App& app, Session& session);
 void AddTreeCommands(CLI::App& app, Session& session);
+void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
+void AddCalibrateCommand(CLI::App& app, Session& session);
 
 // Adds --json, as every command has it.
 void AddJsonFlag(CLI::App& command, Session& session);

@@ -37,6 +37,7 @@ int Main(int argc, char** argv) {
   AddFabricCommands(app, session);
   AddEntriesCommand(app, session);
   AddTypeTableCommand(app, session);
+  AddCalibrateCommand(app, session);
   AddEventsCommand(app, session);
   AddJobCommands(app, session);
   AddTreeCommands(app, session);

@@ -1,4 +1,5 @@
-// coppicectl tree create|advise|list|show|explain|release: aggregation trees of a job.
+// coppicectl tree create|advise|list|show|explain|release: aggregation trees of a job; tree batch
+// is in batch_command.cc.
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -270,6 +271,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
   tree->require_subcommand(1);
   AddCreateCommand(*tree, session, /*advise=*/false);
   AddCreateCommand(*tree, session, /*advise=*/true);
+  AddBatchCommand(*tree, session);
 
   CLI::App* list = tree->add_subcommand("list", "Granted trees");
   AddJsonFlag(*list, session);

@@ -8,7 +8,8 @@ answers and started again on the same database. Then, round after round:
     once or not at all; a release in flight likewise;
   - every switch's entries are exactly those of the trees that are there, in the answers and, counted
     in SQL, in the database; those of an answered tree are the ones that its answer named. The file is
-    read as the kill left it, too, before a restart can mend anything.
+    read as the kill left it, too, before a restart can mend anything;
+  - of a batch all trees are there, or none, and all if one of them was answered.
 200 rounds in the full tier, 20 in the short one. COPPICE_TEST_SEED repeats a run.
 """
 
@@ -20,6 +21,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import time
 import unittest
 
 import grpc
@@ -33,6 +35,7 @@ SEED = int(os.environ.get("COPPICE_TEST_SEED", "20240220"))
 WORKERS = 6
 MOST_HELD = 6       # trees that a worker holds before it releases one
 MOST_ANSWERS = 120  # before a kill
+BATCH = 60          # communicators of a batch
 NAMES = ["coppice.v1.Jobs", "coppice.v1.Trees", "coppice.v1.Fabric"]
 
 
@@ -221,6 +224,70 @@ class CrashTest(unittest.TestCase):
         self.check_beliefs(client)
         self.resolve(client)
         self.check_entries(client)
+        self.assertEqual(self.daemon.end()[0], 0)
+
+    def batch(self, client, request_id):
+        """Trees of a batch of BATCH communicators, type I where switches are full."""
+        ranks = random.Random(SEED)
+        fields = {"job_id": self.job, "request_id": request_id, "accept_type_i": True,
+                  "communicators": [{"ranks": ranks.sample(range(16), ranks.randint(2, 16))}
+                                    for _ in range(BATCH)]}
+        for update in client.trees.BatchCreateTrees(**fields):
+            if update.HasField("tree"):
+                yield update.tree.tree.id
+
+    def grant_until_killed(self, client, request_id, seconds):
+        """Kills the daemon so long after asking for a batch; the trees that were answered."""
+        seen = []
+
+        def read():
+            try:
+                seen.extend(self.batch(client, request_id))
+            except grpc.RpcError:
+                pass
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+        self.daemon.end(signal.SIGKILL)
+        reader.join()
+        client.channel.close()
+        return seen
+
+    def test_a_batch_is_there_whole_or_not_at_all(self):
+        self.workers = []
+        client = Client(self.daemon.address, self.pool)
+        trees, took = [], float("inf")
+        for request_id in ("cold", "warm", "warmer"):
+            for tree in trees:
+                client.trees.ReleaseTree(id=tree)
+            began = time.perf_counter()
+            answers = self.batch(client, request_id)
+            trees = [next(answers)]
+            took = min(took, time.perf_counter() - began)  # until it was granted
+            trees += answers
+        granted = 0
+        for number in range(ROUNDS // 2):
+            with self.subTest(round=number):
+                for tree in trees:
+                    client.trees.ReleaseTree(id=tree)
+                request_id = "batch%d" % number
+                seen = self.grant_until_killed(client, request_id, took * self.random.uniform(0.3, 1.3))
+                self.check_database()
+                client = self.connect()
+                there = self.trees_there(client)
+                self.assertIn(len(there), (0, BATCH))
+                self.assertEqual(set(seen) - set(there), set(), "answered and lost")
+                self.check_entries(client)
+                trees = list(self.batch(client, request_id))
+                self.assertEqual(len(trees), BATCH)
+                if there:
+                    granted += 1
+                    self.assertEqual(set(trees), set(there))
+                self.check_entries(client)
+        print("%d of %d batches were granted before the kill" % (granted, ROUNDS // 2), flush=True)
         self.assertEqual(self.daemon.end()[0], 0)
 
 

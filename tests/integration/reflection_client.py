@@ -81,15 +81,18 @@ class Reflection:
 
 
 class Service:
-    """Methods of one service as Python functions that take fields and return messages."""
+    """Methods of one service as Python functions that take fields and return messages, or, where
+    the server streams, iterate over them."""
 
     def __init__(self, channel, pool, name):
         for method in pool.FindServiceByName(name).methods:
             request = message_class(pool, method.input_type.full_name)
             response = message_class(pool, method.output_type.full_name)
-            call = channel.unary_unary(f"/{name}/{method.name}",
-                                       request_serializer=request.SerializeToString,
-                                       response_deserializer=response.FromString)
+            described = descriptor_pb2.MethodDescriptorProto()
+            method.CopyToProto(described)
+            kind = channel.unary_stream if described.server_streaming else channel.unary_unary
+            call = kind(f"/{name}/{method.name}", request_serializer=request.SerializeToString,
+                        response_deserializer=response.FromString)
             setattr(self, method.name,
                     lambda call=call, request=request, **fields: call(request(**fields),
                                                                       timeout=TIMEOUT_S))

@@ -1,0 +1,229 @@
+// coppicectl tree batch: the communicators of one job planned and granted together.
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/commands.h"
+#include "client/cli/member_file.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 50;  // what the daemon takes, too
+
+struct BatchOptions {
+  v1::BatchCreateTreesRequest request;
+  std::string grid, list, axes, order = "last", admission = "all", operation = "allreduce";
+  std::vector<int64_t> bytes = {8};
+  bool trees = false;
+};
+
+// What came over the stream.
+struct Outcome {
+  std::vector<v1::BatchTree> trees;
+  v1::BatchSummary summary;
+};
+
+absl::StatusOr<std::vector<uint32_t>> ParseNumbers(absl::string_view option, absl::string_view text,
+                                                   char separator) {
+  std::vector<uint32_t> numbers;
+  for (const absl::string_view word : absl::StrSplit(text, separator)) {
+    uint32_t number = 0;
+    if (!absl::SimpleAtoi(word, &number)) {
+      return absl::InvalidArgumentError(absl::StrCat(option, " ", text, ": \"", word,
+                                                     "\" is no number; write it as ",
+                                                     separator == 'x' ? "256x160" : "0,2"));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::Status FillGrid(const BatchOptions& options, v1::ProcessGrid& grid) {
+  const auto sizes = ParseNumbers("--grid", options.grid, 'x');
+  if (!sizes.ok()) return sizes.status();
+  grid.mutable_sizes()->Add(sizes->begin(), sizes->end());
+  grid.set_first_axis_fastest(options.order == "first");
+  if (options.axes.empty()) return absl::OkStatus();
+  const auto axes = ParseNumbers("--axes", options.axes, ',');
+  if (!axes.ok()) return axes.status();
+  grid.mutable_axes()->Add(axes->begin(), axes->end());
+  return absl::OkStatus();
+}
+
+// One communicator a line: ranks and ranges between blanks or commas.
+absl::Status FillList(const std::string& path, v1::BatchCreateTreesRequest& request) {
+  const auto lines = ReadMemberFile(path);
+  if (!lines.ok()) return lines.status();
+  for (const std::string& line : *lines) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t\r,"), absl::SkipEmpty());
+    const auto ranges = ParseRankRanges(absl::StrJoin(words, ","));
+    if (!ranges.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": communicator ", request.communicators_size(), ": ", ranges.status().message()));
+    }
+    v1::Communicator& communicator = *request.add_communicators();
+    for (const v1::RankRange& range : *ranges) *communicator.add_rank_ranges() = range;
+  }
+  if (request.communicators_size() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": no communicators; write the ranks of one on each line"));
+}
+
+absl::Status FillRequest(BatchOptions& options) {
+  v1::BatchCreateTreesRequest& request = options.request;
+  request.set_operation(OperationNamed(options.operation).value());
+  request.set_admission(options.admission == "all" ? v1::BATCH_ADMISSION_ALL
+                                                   : v1::BATCH_ADMISSION_LARGEST);
+  for (const int64_t bytes : options.bytes) {
+    request.add_sizes()->set_bytes(static_cast<uint64_t>(bytes));
+  }
+  request.set_view(options.trees ? v1::TREE_VIEW_FULL : v1::TREE_VIEW_SUMMARY);
+  if (!options.grid.empty()) return FillGrid(options, *request.mutable_grid());
+  return FillList(options.list, request);
+}
+
+void ShowProgress(const v1::BatchProgress& progress) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::cerr << "\r\033[K" << progress.phase() << " " << progress.planned() << " of "
+            << progress.communicators() << std::flush;
+}
+
+absl::StatusOr<Outcome> Run(Connection& connection, const v1::BatchCreateTreesRequest& request) {
+  Outcome outcome;
+  bool has_summary = false;
+  const absl::Status status = connection.Read<v1::BatchCreateTreesUpdate>(
+      connection.trees(), &v1::Trees::StubInterface::BatchCreateTrees, request,
+      [&](v1::BatchCreateTreesUpdate& update) {
+        if (update.has_progress()) ShowProgress(update.progress());
+        if (update.has_tree()) outcome.trees.push_back(std::move(*update.mutable_tree()));
+        if (update.has_summary()) outcome.summary = std::move(*update.mutable_summary());
+        has_summary |= update.has_summary();
+      });
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+  if (!status.ok()) return status;
+  if (!has_summary) return absl::DataLossError("the daemon's answer ended without a summary");
+  return outcome;
+}
+
+nlohmann::ordered_json JsonOf(const google::protobuf::Message& message) {
+  std::ostringstream text;
+  PrintJsonLine(text, message);
+  return nlohmann::ordered_json::parse(text.str());
+}
+
+void PrintOutcomeJson(const Outcome& outcome) {
+  nlohmann::ordered_json json;
+  json["summary"] = JsonOf(outcome.summary);
+  json["trees"] = nlohmann::ordered_json::array();
+  for (const v1::BatchTree& tree : outcome.trees) json["trees"].push_back(JsonOf(tree));
+  std::cout << json.dump(1) << "\n";
+}
+
+void PrintTrees(const Outcome& outcome) {
+  Table table({"COMMUNICATOR", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US"});
+  for (const v1::BatchTree& of : outcome.trees) {
+    const v1::Tree& tree = of.tree();
+    table.Add({absl::StrCat(of.communicator()), tree.id().empty() ? "-" : tree.id(),
+               Word(tree.type()), absl::StrCat(tree.rank_count()),
+               absl::StrCat(tree.switch_count()), absl::StrCat(tree.height()),
+               absl::StrCat(tree.radius()), Fixed(tree.predicted().total_us())});
+  }
+  table.Print(std::cout);
+  std::cout << "\n";
+}
+
+void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
+  Table table({"COMMUNICATORS", is_dry_run ? "PLANNED" : "GRANTED", "TYPE I", "REFUSED", "ENTRIES",
+               "MOST MESSAGES", "FABRIC"});
+  table.Add({absl::StrCat(summary.communicators()), absl::StrCat(summary.granted()),
+             absl::StrCat(summary.type_i()), absl::StrCat(summary.refusals_size()),
+             absl::StrCat(summary.entries()), absl::StrCat(summary.most_packets()),
+             absl::StrCat(summary.fabric_version())});
+  table.Print(std::cout);
+  if (!summary.most_loaded().empty()) {
+    std::cout << "most loaded: " << summary.most_loaded() << "\n";
+  }
+  for (const v1::BatchRefusal& refusal : summary.refusals()) {
+    std::cout << "communicator " << refusal.communicator() << ": " << refusal.why_not() << "\n";
+  }
+}
+
+int Batch(Session& session, Connection& connection, BatchOptions& options) {
+  if (const absl::Status status = FillRequest(options); !status.ok()) return Fail(status);
+  const absl::StatusOr<Outcome> outcome = Run(connection, options.request);
+  if (!outcome.ok()) return Fail(outcome.status());
+  if (session.json) return PrintOutcomeJson(*outcome), 0;
+  if (options.trees) PrintTrees(*outcome);
+  PrintSummary(outcome->summary, options.request.validate_only());
+  return 0;
+}
+
+void AddCommunicatorOptions(CLI::App& command, BatchOptions& options) {
+  CLI::Option* const grid = command.add_option(
+      "--grid", options.grid, "Every line of a process grid over the job's ranks: 256x160");
+  CLI::Option* const list =
+      command.add_option("--list", options.list,
+                         "File with one communicator a line, as ranks of the job: 0-15 32-62:2; - "
+                         "for stdin");
+  grid->excludes(list);
+  command.add_option("--axes", options.axes, "Axes along which lines run: 0,2; default all")
+      ->needs(grid);
+  command.add_option("--order", options.order, "The axis that runs fastest: first or last")
+      ->check(CLI::IsMember({"first", "last"}))
+      ->needs(grid)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void AddBatchCommand(CLI::App& tree, Session& session) {
+  CLI::App* command =
+      tree.add_subcommand("batch", "Plan trees for many communicators together, all in one step");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<BatchOptions>();
+  v1::BatchCreateTreesRequest& request = options->request;
+  command->add_option("--job", *request.mutable_job_id(), "Number of the job")->required();
+  AddCommunicatorOptions(*command, *options);
+  command
+      ->add_option("--admission", options->admission,
+                   "all: every communicator or none; largest: as many as fit")
+      ->check(CLI::IsMember({"all", "largest"}))
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--type-i", [options] { options->request.set_accept_type_i(true); },
+      "A tree over NICs for a communicator that gets none over switches");
+  command->add_option("--op,--operation", options->operation, "barrier, bcast, reduce or allreduce")
+      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
+      ->capture_default_str();
+  command->add_option("--bytes", options->bytes, "Size; several are an equal mix")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{0}, kMostBytes))
+      ->capture_default_str();
+  command->add_option("--request-id", *request.mutable_request_id(),
+                      "Makes a retry harmless: the same id grants once");
+  command->add_flag_callback(
+      "--dry-run", [options] { options->request.set_validate_only(true); },
+      "Plan, but take nothing");
+  command->add_flag("--trees", options->trees, "List the trees, in JSON with their nodes");
+  command->callback([&session, options] {
+    if (options->grid.empty() && options->list.empty()) {
+      throw CLI::RequiredError("--grid or --list");
+    }
+    session.run = [&session, options](Connection& c) { return Batch(session, c, *options); };
+  });
+}
+
+}  // namespace coppice

@@ -1,0 +1,135 @@
+// coppicectl calibrate: the daemon's cost profile fitted to measured latencies, and put in force.
+// Prints what `coppice-plan calibrate` prints: a profile, the report in its comments.
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+using FabricStub = v1::Fabric::StubInterface;
+
+struct CalibrateOptions {
+  v1::CalibrateRequest request;
+  std::string file;
+  bool reset = false;
+};
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file;
+  if (path != "-") file.open(path, std::ios::binary);
+  std::istream& in = path == "-" ? std::cin : file;
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if ((path != "-" && !file.is_open()) || in.bad()) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  }
+  return text;
+}
+
+std::string ConstantsText(const v1::CalibrateResponse& fit) {
+  std::string text = absl::StrFormat("%-26s %13s %13s\n", "CONSTANT", "VALUE", "STD ERROR");
+  for (const v1::FittedConstant& constant : fit.constants()) {
+    const bool is_fixed = constant.state() == "fixed";
+    absl::StrAppendFormat(&text, "%-26s %13.6g %13s%s\n", constant.name(), constant.value(),
+                          is_fixed ? "fixed" : absl::StrFormat("%.3g", constant.standard_error()),
+                          constant.state() == "held at zero" ? "  held at zero" : "");
+  }
+  return text;
+}
+
+std::string ResidualsText(const v1::CalibrateResponse& fit) {
+  const std::set<uint32_t> outliers(fit.outliers().begin(), fit.outliers().end());
+  std::string text =
+      absl::StrFormat("%6s %-10s %9s %8s %-4s %6s %12s %12s\n", "LINE", "OPERATION", "BYTES",
+                      "MEMBERS", "TYPE", "WIDTH", "MEASURED US", "RESIDUAL US");
+  for (int i = 0; i < fit.measured_size() && i < fit.residuals_us_size(); ++i) {
+    const v1::LatencySample& sample = fit.measured(i);
+    absl::StrAppendFormat(&text, "%6d %-10s %9d %8d %-4s %6d %12.3f %12.3f%s\n", sample.line(),
+                          Word(sample.operation()), sample.bytes(), sample.members(),
+                          Word(sample.type()), sample.width(), sample.us(), fit.residuals_us(i),
+                          outliers.count(static_cast<uint32_t>(i)) != 0 ? "  outlier" : "");
+  }
+  return text;
+}
+
+std::string ReportText(const v1::CalibrateResponse& fit) {
+  const int worst = static_cast<int>(fit.worst_sample());
+  const uint32_t line = worst < fit.measured_size() ? fit.measured(worst).line() : 0;
+  std::string text = absl::StrCat(
+      ConstantsText(fit),
+      absl::StrFormat("\n%d samples; residuals: rms %.4g us, largest %.4g us (line %d), R^2 %.6f\n",
+                      fit.samples(), fit.rms_us(), fit.worst_us(), line, fit.r_squared()));
+  for (const std::string& note : fit.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  return absl::StrCat(text, fit.applied() ? "in force from now on\n" : "not in force: --apply\n",
+                      "\n", ResidualsText(fit));
+}
+
+int Reset(Session& session, Connection& connection) {
+  const auto response = connection.Call(connection.fabric(), &FabricStub::ResetCalibration,
+                                        v1::ResetCalibrationRequest());
+  if (!response.ok()) return Fail(response.status());
+  if (session.json) return PrintJson(std::cout, *response), 0;
+  std::cout << "profile " << response->profile() << " of the configuration is in force\n";
+  return 0;
+}
+
+int Calibrate(Session& session, Connection& connection, CalibrateOptions& options) {
+  if (options.reset) return Reset(session, connection);
+  absl::StatusOr<std::string> text = ReadText(options.file);
+  if (!text.ok()) return Fail(text.status());
+  options.request.set_samples_csv(*std::move(text));
+  options.request.set_origin(options.file == "-" ? "standard input" : options.file);
+  const auto fit = connection.Call(connection.fabric(), &FabricStub::Calibrate, options.request);
+  if (!fit.ok()) return Fail(fit.status());
+  if (session.json) return PrintJson(std::cout, *fit), 0;
+  std::cout << "# " << absl::StrReplaceAll(ReportText(*fit), {{"\n", "\n# "}}) << "\n\n"
+            << fit->profile_toml();
+  return 0;
+}
+
+}  // namespace
+
+void AddCalibrateCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Fit the daemon's cost profile to measured latencies and plan with it");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<CalibrateOptions>();
+  CLI::Option* const file = command->add_option(
+      "FILE", options->file,
+      "CSV with the columns operation, bytes, members, type, width, microseconds; - for stdin");
+  command->add_flag("--reset", options->reset, "Go back to the profile of the configuration")
+      ->excludes(file);
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--fix",
+          [options](const std::vector<std::string>& fixed) {
+            for (const std::string& constant : fixed) options->request.add_fixed(constant);
+          },
+          "Constant that is not fitted, as NAME (then as it is now) or NAME=VALUE, such as "
+          "link_us=0.15; nic and switch stand for all of theirs; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--name", *options->request.mutable_name(),
+                      "Name of the new profile; default calibrated");
+  command->add_flag_callback(
+      "--relative", [options] { options->request.set_relative(true); },
+      "Weigh each residual by its latency: for samples of very different lengths");
+  command->add_flag_callback(
+      "--apply", [options] { options->request.set_apply(true); },
+      "Plan with it from now on, also after a restart");
+  command->callback([&session, options] {
+    if (options->file.empty() && !options->reset) throw CLI::RequiredError("FILE or --reset");
+    session.run = [&session, options](Connection& c) { return Calibrate(session, c, *options); };
+  });
+}
+
+}  // namespace coppice
