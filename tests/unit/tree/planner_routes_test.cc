@@ -91,6 +91,29 @@ TEST(PlannerRoutes, ThePhysicalTreeFollowsTheTablesThoughOtherCablesAreIdle) {
   EXPECT_GE(totals[true], totals[false]);
 }
 
+// A load that no predicted time shows decides between spines that are alike, and changes no time.
+TEST(PlannerRoutes, TheRootKeepsOffASpineThatOthersUse) {
+  const FabricPtr fabric = TwoLevelFatTree(3, 2, 2);
+  const Snapshot shortest = **MakeSnapshot(fabric, nullptr);
+  Snapshot tables = WithTables(fabric, ShortestRows(*fabric, *shortest.routes));
+  const CostProfile profile = *BuiltInProfile("hdr");
+  const std::vector<SwitchCapacity> capacity = Uniform(*fabric, 8);
+  TreeRequest request = AllOf(*fabric, TreeType::kTypeII);
+  double idle_us = 0;
+  for (const uint32_t used : {3U, 4U}) {
+    std::vector<float> load(fabric->channel_count(), 0.0F);
+    for (const Channel& c : fabric->switch_channels(SwitchIndex(used))) {
+      load[c.index.value()] = 1e-6F;
+    }
+    tables.load = std::make_shared<const LinkLoad>(load);
+    const absl::StatusOr<TreePlan> plan = PlanTree(tables, profile, capacity, request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->physical->root.value(), 7 - used);
+    if (used == 3) idle_us = plan->predicted.total_us;
+    EXPECT_EQ(plan->predicted.total_us, idle_us);
+  }
+}
+
 // A ring whose tables go the long way round: S1 reaches S0 through S2 and S3, and so must the tree.
 TEST(PlannerRoutes, ThePhysicalTreeFollowsTablesThatTakeTheLongWay) {
   const FabricPtr fabric = Ring(4, 2);
