@@ -2,12 +2,18 @@
 // left, keep that if (greatest load, links that carry it) falls lexicographically. Each step lowers
 // that pair, so it ends; a link that nobody can leave ends it, because the greatest load then
 // stays.
+//
+// Spending entries is the same descent with another move: one more switch below the link serves.
+// What it sends falls from p packets to max(1, p - K + 1), and with it every load up to the next
+// switch that serves.
 #include "daemon/tree/batch/balance.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "daemon/tree/batch/tree_builder.h"
 
 namespace coppice {
 namespace {
@@ -21,7 +27,7 @@ Height HeightOf(const BatchState& state) {
   return {state.loads().most(), state.loads().carriers_of_most()};
 }
 
-// Those that send over `c`, with how many packets, most first.
+// Those that send over a channel, those with fewest packets first.
 std::vector<uint32_t> SendersOver(const BatchState& state, ChannelIndex channel) {
   std::vector<std::pair<uint32_t, uint32_t>> senders;
   for (uint32_t c = 0; c < state.size(); ++c) {
@@ -59,7 +65,71 @@ bool MoveOff(const BatchShape& shape, uint32_t c, RootReach reach, BatchState& s
   return false;
 }
 
+// A switch that serves has two packets to make one of.
+bool EveryServerReduces(const BatchTree& tree) {
+  const SwitchTree& physical = tree.physical;
+  std::vector<uint32_t> met(physical.ranks_on);
+  for (size_t v = physical.switches.size(); v-- > 1;) {
+    met[static_cast<size_t>(physical.parents[v])] += tree.packets[v];
+  }
+  return std::all_of(tree.serving.begin(), tree.serving.end(),
+                     [&](uint32_t v) { return met[v] >= 2; });
+}
+
+// [position] whether it is `top` or below it.
+std::vector<bool> Below(const SwitchTree& physical, size_t top) {
+  std::vector<bool> below(physical.switches.size(), false);
+  below[top] = true;
+  for (size_t v = top + 1; v < below.size(); ++v) {
+    below[v] = below[static_cast<size_t>(physical.parents[v])];
+  }
+  return below;
+}
+
+// `tree` with one more serving switch at or below position `top`, so that least leaves `top`.
+// nullopt: none would help.
+std::optional<BatchTree> WithOneMore(const BatchTree& tree, size_t top, const BatchState& state) {
+  const std::vector<bool> below = Below(tree.physical, top);
+  std::optional<BatchTree> best;
+  uint32_t least = tree.packets[top];
+  for (uint32_t v = static_cast<uint32_t>(top); v < below.size() && least > 1; ++v) {
+    // More than one packet leaves whoever could make one of them.
+    if (!below[v] || tree.packets[v] < 2 || state.degrees()[tree.physical.switches[v].value()] == 0)
+      continue;
+    const auto at = std::lower_bound(tree.serving.begin(), tree.serving.end(), v);
+    if (at != tree.serving.end() && *at == v) continue;
+    BatchTree with = tree;
+    with.serving.insert(with.serving.begin() + (at - tree.serving.begin()), v);
+    CountPackets(state.limits(), with);
+    if (with.packets[top] >= least || !EveryServerReduces(with)) continue;
+    least = with.packets[top];
+    best = std::move(with);
+  }
+  return best;
+}
+
+// True if some tree sends less over a most loaded link now.
+bool SpendOne(BatchState& state) {
+  const ChannelIndex channel = state.loads().MostLoaded();
+  std::vector<uint32_t> senders = SendersOver(state, channel);
+  for (auto c = senders.rbegin(); c != senders.rend(); ++c) {
+    const std::vector<ChannelIndex>& up = state.tree(*c)->physical.up;
+    const auto top = static_cast<size_t>(std::find(up.begin(), up.end(), channel) - up.begin());
+    std::optional<BatchTree> with = WithOneMore(*state.tree(*c), top, state);
+    if (!with) continue;
+    state.Replace(*c, std::move(with));
+    state.ForgetJournal();
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void SpendEntriesOnLinks(BatchState& state) {
+  while (state.loads().most() > 1 && SpendOne(state)) {
+  }
+}
 
 void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
                   BatchOffers& offers) {

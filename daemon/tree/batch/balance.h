@@ -1,5 +1,5 @@
-// Unloads the most loaded links of a planned batch, without taking more entries, or farther roots
-// where these count.
+// Unloads the most loaded links of a planned batch: first without taking more entries, or farther
+// roots where these count, then, if links are the goal, with what entries are left.
 #ifndef COPPICE_DAEMON_TREE_BATCH_BALANCE_H_
 #define COPPICE_DAEMON_TREE_BATCH_BALANCE_H_
 
@@ -13,6 +13,11 @@ namespace coppice {
 // load falls, or fewer links carry it; or until `offers` is exhausted.
 void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
                   BatchOffers& offers);
+
+// Spends entries that are left on the most loaded links: more switches of the trees that cross one
+// serve, so that fewer packets reach it. Until no tree over a most loaded link has such a switch.
+// No link's load grows, and nobody's root or physical tree changes.
+void SpendEntriesOnLinks(BatchState& state);
 
 }  // namespace coppice
 

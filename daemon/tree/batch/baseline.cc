@@ -66,14 +66,10 @@ BatchTotals TotalsOf(const BatchState& state) {
 
 }  // namespace
 
-absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
-                                         absl::Span<const SwitchCapacity> capacity,
-                                         absl::Span<const BatchCommunicator> communicators,
-                                         BaselineMethod method, const BatchOptions& options) {
-  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
-  BatchState state(snapshot, capacity, communicators.size(), options.packets_at_full_load);
+void PlaceOneByOne(const Snapshot& snapshot, const BatchShapes& shapes, BaselineMethod method,
+                   BatchState& state) {
   BatchTreeBuilder builder(snapshot, state.free_entries(), state.loads());
-  for (uint32_t c = 0; c < communicators.size(); ++c) {
+  for (uint32_t c = 0; c < state.size(); ++c) {
     if (!shapes.trouble[c].empty()) continue;
     if (shapes.shape_of[c] == BatchShapes::kNone) {
       state.Replace(c, BatchTree{});
@@ -82,6 +78,15 @@ absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
     auto tree = FirstThatWorks(shapes.shapes[shapes.shape_of[c]], state, method, builder);
     if (tree) state.Replace(c, std::move(tree));
   }
+}
+
+absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
+                                         absl::Span<const SwitchCapacity> capacity,
+                                         absl::Span<const BatchCommunicator> communicators,
+                                         BaselineMethod method, const BatchOptions& options) {
+  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
+  BatchState state(snapshot, capacity, communicators.size(), options.packets_at_full_load);
+  PlaceOneByOne(snapshot, shapes, method, state);
   return TotalsOf(state);
 }
 

@@ -9,6 +9,8 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/shapes.h"
+#include "daemon/tree/batch/state.h"
 
 namespace coppice {
 
@@ -25,6 +27,10 @@ absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
                                          absl::Span<const SwitchCapacity> capacity,
                                          absl::Span<const BatchCommunicator> communicators,
                                          BaselineMethod method, const BatchOptions& options = {});
+
+// The same into an empty `state`, for those who go on from there.
+void PlaceOneByOne(const Snapshot& snapshot, const BatchShapes& shapes, BaselineMethod method,
+                   BatchState& state);
 
 struct BatchBounds {
   // Sum over communicators of the fewest entries of a tree to any nearest root of the fabric with

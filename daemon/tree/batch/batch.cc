@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/balance.h"
+#include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/exact.h"
 #include "daemon/tree/batch/offers.h"
 #include "daemon/tree/batch/repair.h"
@@ -58,7 +59,7 @@ void PlaceAll(const BatchShapes& shapes, RootReach reach, const BatchProgress& p
               BatchOffers& offers, BatchState& state) {
   uint32_t done = 0;
   for (const uint32_t c : HardestFirst(shapes)) {
-    if (progress) progress(++done, static_cast<uint32_t>(state.size()));
+    if (progress) progress(BatchPhase::kPlanning, ++done, static_cast<uint32_t>(state.size()));
     if (!shapes.trouble[c].empty()) continue;
     if (shapes.shape_of[c] == BatchShapes::kNone) {
       state.Replace(c, BatchTree{});  // one rank
@@ -115,27 +116,71 @@ BatchPlan MakePlan(const Fabric& fabric, absl::Span<const SwitchCapacity> capaci
   return plan;
 }
 
+// Tells of the work that improves a batch: first it may admit more, then it improves what is there;
+// each half may build BatchOptions::most_candidates trees.
+class ImprovementReport {
+ public:
+  ImprovementReport(const BatchProgress& progress, const BatchOptions& options,
+                    size_t communicators)
+      : progress_(progress),
+        most_(std::max(options.most_candidates, 1U)),
+        total_(static_cast<uint32_t>(communicators)) {}
+
+  void Watch(BatchOffers& offers, int half) {
+    if (!progress_) return;
+    offers.Watch([this, half](uint32_t built) {
+      const uint64_t done = uint64_t{total_} * (half * uint64_t{most_} + std::min(built, most_));
+      Tell(static_cast<uint32_t>(done / (2 * uint64_t{most_})));
+    });
+  }
+  void Finish() {
+    if (progress_) progress_(BatchPhase::kImproving, total_, total_);
+  }
+
+ private:
+  void Tell(uint32_t done) {
+    done_ = std::max(done_, done);
+    progress_(BatchPhase::kImproving, done_, total_);
+  }
+
+  const BatchProgress& progress_;
+  const uint32_t most_, total_;
+  uint32_t done_ = 0;
+};
+
 // The first round and chains of moves for those whom it left out, with roots as `reach` says.
 class Attempt {
  public:
   Attempt(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
-          const BatchShapes& shapes, const BatchOptions& options, const BatchProgress& progress)
+          const BatchShapes& shapes, const BatchOptions& options)
       : snapshot_(snapshot),
         shapes_(shapes),
+        options_(options),
         state_(snapshot, capacity, shapes.shape_of.size(), options.packets_at_full_load),
-        offers_(snapshot, state_, options) {
-    PlaceAll(shapes, options.reach, progress, offers_, state_);
+        offers_(snapshot, state_, options) {}
+
+  void Place(const BatchProgress& progress, ImprovementReport& report) {
+    PlaceAll(shapes_, options_.reach, progress, offers_, state_);
+    report.Watch(offers_, 0);
     offers_.StartCounting();
-    BatchRepair repair(shapes, options.reach, state_, offers_);
+    BatchRepair repair(shapes_, options_.reach, state_, offers_);
     repair.AdmitMore();
     repair.Trade();
   }
 
-  void Improve(RootReach reach) {
+  // As if each were the last to come.
+  void PlaceOneByOne() {
+    coppice::PlaceOneByOne(snapshot_, shapes_, BaselineMethod::kMinimumCost, state_);
+    state_.ForgetJournal();
+  }
+
+  void Improve(RootReach reach, ImprovementReport& report) {
+    report.Watch(offers_, 1);
     offers_.StartCounting();
     BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
     SearchSmallBatch(snapshot_, shapes_, reach, state_);
     BalanceLinks(shapes_, reach, state_, offers_);
+    if (options_.goal == BatchGoal::kLinks) SpendEntriesOnLinks(state_);
   }
 
   BatchState& state() { return state_; }
@@ -143,9 +188,29 @@ class Attempt {
  private:
   const Snapshot& snapshot_;
   const BatchShapes& shapes_;
+  const BatchOptions options_;
   BatchState state_;
   BatchOffers offers_;
 };
+
+// What nobody who is placed can do without.
+uint64_t FewestEntries(const BatchShapes& shapes, const BatchState& state) {
+  uint64_t entries = 0;
+  for (uint32_t c = 0; c < state.size(); ++c) {
+    if (state.tree(c) && shapes.shape_of[c] != BatchShapes::kNone) {
+      entries += shapes.shapes[shapes.shape_of[c]].fewest;
+    }
+  }
+  return entries;
+}
+
+bool IsBetter(const BatchState& a, const BatchState& b, RootReach reach) {
+  const auto key = [&](const BatchState& state) {
+    return std::make_tuple(-static_cast<int64_t>(state.placed()),
+                           reach == RootReach::kAny ? 0 : state.farther(), state.entries());
+  };
+  return key(a) < key(b);
+}
 
 uint32_t PlannableCount(const BatchShapes& shapes) {
   return static_cast<uint32_t>(
@@ -156,20 +221,32 @@ uint32_t PlannableCount(const BatchShapes& shapes) {
 
 // Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
 // nothing for the others. Where that happens everybody is planned for fewest entries first, and
-// comes nearer afterwards as far as entries allow.
+// comes nearer afterwards as far as entries allow. A plan is never worse than that of one by one.
 absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
                                     absl::Span<const SwitchCapacity> capacity,
                                     absl::Span<const BatchCommunicator> communicators,
                                     const BatchOptions& options, const BatchProgress& progress) {
   ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
-  auto best = std::make_unique<Attempt>(snapshot, capacity, shapes, options, progress);
+  ImprovementReport report(progress, options, communicators.size());
+  auto best = std::make_unique<Attempt>(snapshot, capacity, shapes, options);
+  best->Place(progress, report);
   if (options.reach == RootReach::kToAdmit && best->state().placed() < PlannableCount(shapes)) {
     BatchOptions any_root = options;
     any_root.reach = RootReach::kAny;
-    auto other = std::make_unique<Attempt>(snapshot, capacity, shapes, any_root, nullptr);
+    auto other = std::make_unique<Attempt>(snapshot, capacity, shapes, any_root);
+    other->Place(nullptr, report);
     if (other->state().placed() > best->state().placed()) best = std::move(other);
   }
-  best->Improve(options.reach);
+  best->Improve(options.reach, report);
+  if (best->state().entries() > FewestEntries(shapes, best->state())) {
+    auto one_by_one = std::make_unique<Attempt>(snapshot, capacity, shapes, options);
+    one_by_one->PlaceOneByOne();
+    if (IsBetter(one_by_one->state(), best->state(), options.reach)) {
+      best = std::move(one_by_one);
+      best->Improve(options.reach, report);
+    }
+  }
+  report.Finish();
   return MakePlan(*snapshot.fabric, capacity, shapes, best->state());
 }
 

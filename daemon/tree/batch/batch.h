@@ -8,8 +8,8 @@
 //
 // Objective, in this order: most communicators admitted; fewest entries; least packets on the most
 // loaded link between switches; least sum of squares of all links' packets, which spreads what is
-// left; nearest roots. Predicted time enters as hops and stages only: exact times are for the trees
-// as they are.
+// left; nearest roots. BatchGoal::kLinks asks for the links before the entries. Predicted time
+// enters as hops and stages only: exact times are for the trees as they are.
 #ifndef COPPICE_DAEMON_TREE_BATCH_BATCH_H_
 #define COPPICE_DAEMON_TREE_BATCH_BATCH_H_
 
@@ -40,8 +40,13 @@ enum class RootReach : uint8_t {
   kAny,
 };
 
+// What comes first once as many as possible are admitted. Packets that few switches absorb cross
+// more links before they are absorbed.
+enum class BatchGoal : uint8_t { kEntries, kLinks };
+
 struct BatchOptions {
   RootReach reach = RootReach::kAny;
+  BatchGoal goal = BatchGoal::kEntries;
   // Measured utilisation 1 of a link counts like so many packets of the batch.
   uint32_t packets_at_full_load = 64;
   // Candidate trees that may be built after the first round to admit more, save entries and unload
@@ -91,8 +96,12 @@ struct BatchPlan {
   BatchTotals totals;
 };
 
-// Called after each communicator of the first round; repairs and improvements follow the last.
-using BatchProgress = std::function<void(uint32_t done, uint32_t total)>;
+enum class BatchPhase : uint8_t {
+  kPlanning,   // each communicator for itself; `done` of `total` communicators
+  kImproving,  // all together; `done` of `total` in proportion to the work that may be done
+};
+// Within a phase `done` never falls; each ends with done == total. kImproving may end early.
+using BatchProgress = std::function<void(BatchPhase phase, uint32_t done, uint32_t total)>;
 
 // `capacity` is [switch_count]; what the batch takes of a switch never exceeds its entries_free.
 // A communicator that cannot be planned at all (members in different components, a port without a

@@ -13,6 +13,7 @@ namespace {
 
 // Trees that may fail before a distance is given up, times the roots that are compared.
 constexpr uint32_t kMostFailures = 4;
+constexpr uint32_t kTreesBetweenReports = 256;
 
 // Fewer entries, then fewer packets on the busiest link of the tree.
 bool IsLighter(const BatchTree& a, const BatchTree& b) {
@@ -87,7 +88,7 @@ std::optional<BatchTree> BatchOffers::TreeTo(const BatchShape& shape, SwitchInde
   const bool alone = shape.ranks <= degrees[root.value()];
   const auto build = [&](Steering steering, absl::Span<const uint32_t> servers) {
     BatchTree tree;
-    ++built_;
+    if (++built_ % kTreesBetweenReports == 0 && watcher_) watcher_(built_);
     if (!builder_.BuildPhysical(shape, root, steering, servers, tree)) return false;
     tree.extra_hops = hops - shape.nearest_hops;
     const bool works = builder_.ChooseServers(servers, tree);

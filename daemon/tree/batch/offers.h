@@ -4,7 +4,9 @@
 #define COPPICE_DAEMON_TREE_BATCH_OFFERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -49,6 +51,8 @@ class BatchOffers final {
   BatchOffer Price(BatchTree tree) const;
 
   void StartCounting() { built_ = 0; }
+  // Called now and then with the trees built since StartCounting().
+  void Watch(std::function<void(uint32_t built)> watcher) { watcher_ = std::move(watcher); }
   bool exhausted() const { return built_ >= options_.most_candidates; }
 
  private:
@@ -74,6 +78,7 @@ class BatchOffers final {
   std::vector<Root> roots_;
   std::vector<uint32_t> servers_;  // [switch] degrees of those that serve in the tree at hand
   uint32_t built_ = 0;
+  std::function<void(uint32_t)> watcher_;
 };
 
 }  // namespace coppice

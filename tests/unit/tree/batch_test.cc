@@ -59,17 +59,25 @@ TEST(BatchTest, PlacesAProcessGridWithOneEntryEach) {
   EXPECT_EQ(plan.totals.failures, 0U);
 }
 
-TEST(BatchTest, ReportsProgressOfEveryCommunicator) {
-  const auto snapshot = Snap(TwoLevelFatTree(4, 2, 4));
-  const auto batch = Lines(*snapshot, "4x4");
-  std::vector<uint32_t> seen;
+TEST(BatchTest, ReportsProgressOfBothPhases) {
+  const auto snapshot = Snap(ThreeLevelFatTree(4, 4, 2, 4, 4));
+  const auto batch = Lines(*snapshot, "8x8");
+  std::vector<uint32_t> planned, improved;
+  BatchOptions options;
+  options.most_candidates = 1000;
   const auto plan =
-      PlanBatch(*snapshot, Capacity(*snapshot, 8, 16), batch, {}, [&](uint32_t d, uint32_t total) {
-        EXPECT_EQ(total, 8U);
-        seen.push_back(d);
-      });
+      PlanBatch(*snapshot, Capacity(*snapshot, 1, 3), batch, options,
+                [&](BatchPhase phase, uint32_t done, uint32_t total) {
+                  EXPECT_EQ(total, 16U);
+                  EXPECT_TRUE(phase == BatchPhase::kImproving || improved.empty());
+                  (phase == BatchPhase::kPlanning ? planned : improved).push_back(done);
+                });
   ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(seen, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+  ASSERT_EQ(planned.size(), 16U);
+  for (uint32_t i = 0; i < planned.size(); ++i) EXPECT_EQ(planned[i], i + 1);
+  EXPECT_GT(improved.size(), 1U);
+  EXPECT_TRUE(std::is_sorted(improved.begin(), improved.end()));
+  EXPECT_EQ(improved.back(), 16U);
 }
 
 // S0 and S1 have 2 hosts each, S2 and S3 are spines with one entry; the pair that spans S0 and S1
