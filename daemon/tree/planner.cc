@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/plan_reason.h"
 #include "daemon/tree/slight_load.h"
@@ -171,6 +172,10 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   Type2Result type2;
   if (try_type2) {
     type2 = BuildType2(snapshot, predicting, profile, capacity, request, places);
+    if (type2.best) {
+      RETURN_IF_ERROR(AddContention(predicting, profile, type2.best->tree, type2.best->edges,
+                                    request.operation, request.sizes, type2.best->predicted));
+    }
     plan.full_switches = type2.full_switches;
   }
   if (request.type != TreeType::kTypeII) {

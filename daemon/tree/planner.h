@@ -78,7 +78,7 @@ struct TreePlan {
   AggregationTree tree;
   std::vector<EdgeCost> edges;           // [node]
   std::optional<PhysicalTree> physical;  // type II
-  Prediction predicted;
+  Prediction predicted;  // with links' queues, where they matter (contended_metrics.h)
   uint32_t height = 0;
   uint32_t radius = 0;
   std::vector<Alternative> alternatives;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/physical_tree.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type1_choice.h"
@@ -241,6 +242,11 @@ class TradeSearch {
     if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNone;
     tree.predicted =
         EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
+    if (!AddContention(predicting_, profile_, tree.tree, tree.edges, request_.operation,
+                       request_.sizes, tree.predicted)
+             .ok()) {
+      return kNone;
+    }
     tree.physical = candidate.physical;
     if (!MeasureLink(tree).ok()) return kNone;
     const TradeFigures figures = tree.figures();

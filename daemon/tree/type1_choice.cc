@@ -6,6 +6,9 @@
 //   edge by edge   O(P), edges without their routes      type1_bound.h     these two are exact
 //   evaluated      every route walked                    tree_metrics.h    always the time
 //
+// Where links' queues slow the best one down, some of the others are judged with queues, too
+// (contended_metrics.h): without them is the least that they could take.
+//
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
 // a candidate; mostly they are seen to be alike without being built (flat_groups.h).
 #include "daemon/tree/type1_choice.h"
@@ -23,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/flat_groups.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
@@ -37,6 +41,9 @@ namespace {
 constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                   TreeBuilder::kHierarchical};
 constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
+
+// Ranks of all trees that are judged with links' queues, in sum: 16 trees of 512 ranks.
+constexpr size_t kMostRanksLookedAt = 8192;
 
 struct Candidate {
   TreeBuilder builder = TreeBuilder::kKary;
@@ -56,7 +63,8 @@ class Type1Search {
         profile_(profile),
         request_(request),
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
-        widths_(WidthCandidates(profile, request, nic_degree_)) {
+        widths_(WidthCandidates(profile, request, nic_degree_)),
+        widths_to_try_(WidthsToTry(profile, request, nic_degree_)) {
     bound_.emplace(snapshot, profile, request, places);
     if (!places.all_on_switches || request.builder == TreeBuilder::kHierarchical) return;
     count_.emplace(snapshot, profile, request, places, bound_->is_exact(), bound_->between_gbps());
@@ -70,24 +78,26 @@ class Type1Search {
     if (candidates_.empty()) return NothingFits();
     RefineBestFirst();
     bound_.reset();
-    const Candidate* winner = nullptr;  // the first of those alike
-    for (const Candidate& candidate : candidates_) {
+    Candidate* quickest = nullptr;  // the first of those alike
+    for (Candidate& candidate : candidates_) {
       if (!candidate.is_known || candidate.least_us > least_us_ * kAlike) continue;
-      if (winner == nullptr) winner = &candidate;
+      if (quickest == nullptr) quickest = &candidate;
     }
-    if (winner == nullptr)
+    if (quickest == nullptr)
       return absl::FailedPreconditionError(std::string(route_error_.message()));
-    if (winner->builder != TreeBuilder::kHierarchical) {  // room for what is evaluated now
+    if (quickest->builder != TreeBuilder::kHierarchical &&
+        request_.members.size() > kMostRanksContended) {  // room for what is evaluated now
       flat_.reset();
       groups_.reset();
     }
-    if (!best_ || best_->tree.builder != winner->builder || best_->tree.width != winner->width) {
-      absl::StatusOr<Type1Result> result = Evaluate(*winner);
+    if (!best_ || best_->tree.builder != quickest->builder ||
+        best_->tree.width != quickest->width) {
+      absl::StatusOr<Type1Result> result = Evaluate(*quickest);
       if (!result.ok())
         return absl::FailedPreconditionError(std::string(result.status().message()));
       best_ = *std::move(result);
     }
-    ListAlternatives(*winner);
+    ListAlternatives(*Contend(quickest));
     return *std::move(best_);
   }
 
@@ -97,9 +107,8 @@ class Type1Search {
   void AdmitAll(TreeBuilder builder) {
     const size_t before = candidates_.size();
     const bool only_best = TriesOnlyBest(builder);
-    const uint64_t last = only_best ? widths_.best : widths_.max;
-    for (uint64_t width = only_best ? widths_.best : widths_.min; width <= last; ++width) {
-      Admit(builder, static_cast<uint32_t>(width));
+    for (const uint32_t width : widths_to_try_) {
+      if (!only_best || width == widths_.best) Admit(builder, width);
     }
     if (candidates_.size() > before) return;
     // A k-nomial root has (k - 1) * digits children, so its widest admissible k may lie below the
@@ -204,6 +213,59 @@ class Type1Search {
     if (bound_->is_exact()) Know(candidate);
   }
 
+  // --- Contention: the best so far may be slower than others where its packets share links.
+
+  // The winner, now that links have queues. `best_` is of `quickest` and becomes the winner's.
+  // Looks at each builder's quickest other candidate in turn, while some might still win.
+  const Candidate* Contend(Candidate* quickest) {
+    const double alone_us = best_->predicted.total_us;
+    AddContentionTo(*best_);
+    quickest->least_us = best_->predicted.total_us;
+    if (best_->predicted.total_us <= alone_us * kAlike) return quickest;
+    std::vector<bool> looked(candidates_.size(), false);
+    looked[static_cast<size_t>(quickest - candidates_.data())] = true;
+    const Candidate* winner = quickest;
+    size_t left = kMostRanksLookedAt / request_.members.size();
+    for (bool found = true; found;) {
+      found = false;
+      for (const TreeBuilder builder : kBuilders) {
+        Candidate* next = left > 0 ? QuickestOf(builder, looked) : nullptr;
+        if (next == nullptr) continue;
+        found = true;
+        --left;
+        absl::StatusOr<Type1Result> result = Evaluate(*next);
+        if (!result.ok()) continue;
+        AddContentionTo(*result);
+        next->least_us = result->predicted.total_us;
+        next->is_known = true;
+        if (next->least_us * kAlike >= best_->predicted.total_us) continue;
+        best_ = *std::move(result);
+        winner = next;
+      }
+    }
+    return winner;
+  }
+
+  // The one of `builder` that could be quickest of those not looked at, if it could still win.
+  Candidate* QuickestOf(TreeBuilder builder, std::vector<bool>& looked) {
+    Candidate* quickest = nullptr;
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      Candidate& candidate = candidates_[c];
+      if (looked[c] || candidate.builder != builder || candidate.is_refused) continue;
+      if (candidate.least_us * kAlike >= best_->predicted.total_us) continue;
+      if (quickest == nullptr || candidate.least_us < quickest->least_us) quickest = &candidate;
+    }
+    if (quickest != nullptr) looked[static_cast<size_t>(quickest - candidates_.data())] = true;
+    return quickest;
+  }
+
+  // A tree whose edges have routes.
+  void AddContentionTo(Type1Result& result) {
+    const absl::Status status = AddContention(snapshot_, profile_, result.tree, result.edges,
+                                              request_.operation, request_.sizes, result.predicted);
+    if (!status.ok()) route_error_ = status;
+  }
+
   // `least_us` is exact, if it is not cut off.
   void Know(Candidate& candidate) {
     candidate.is_known = candidate.least_us <= least_us_ * kAlike;
@@ -290,7 +352,10 @@ class Type1Search {
     });
     for (const Candidate* other : others) {
       Alternative alternative = {TreeType::kTypeI, other->builder, other->width, std::nullopt, ""};
-      if (other->is_known) {
+      if (other->least_us * kAlike < best_->predicted.total_us) {
+        alternative.why_not = absl::StrFormat(
+            "not judged with links' queues, without them it takes %.2f us", other->least_us);
+      } else if (other->is_known) {
         alternative.total_us = std::max(other->least_us, best_->predicted.total_us);
         alternative.why_not = "not faster";
       } else {
@@ -303,8 +368,9 @@ class Type1Search {
   }
 
   std::string WidthsTried(TreeBuilder builder) const {
-    if (widths_.min == widths_.max) return "";
-    const std::string widths = absl::StrCat("; widths ", widths_.min, " to ", widths_.max);
+    if (widths_to_try_.size() < 2) return "";
+    const std::string widths =
+        absl::StrCat("; widths ", widths_to_try_.front(), " to ", widths_to_try_.back());
     if (!TriesOnlyBest(builder)) return absl::StrCat(widths, " were considered");
     return absl::StrCat(widths, " are admissible, of which the closed form's best was tried: the ",
                         "communicator has more than ", kMostRanksForAllHierarchical, " members");
@@ -316,6 +382,7 @@ class Type1Search {
   const TreeRequest& request_;
   const uint32_t nic_degree_;
   const WidthInterval widths_;
+  const std::vector<uint32_t> widths_to_try_;
   std::optional<Type1Bound> bound_;     // until all are refined
   std::optional<Type1Count> count_;     // until all are admitted, if they can be counted
   std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for

@@ -24,7 +24,8 @@ struct Type1Result {
 // tenths of a plan. k-ary and k-nomial trees are compared at every width, whatever the members.
 inline constexpr size_t kMostRanksForAllHierarchical = 16384;
 
-// The least predicted time over every builder and every admissible width of WidthCandidates();
+// The least predicted time over every builder and every width of WidthsToTry(), with links' queues
+// (contended_metrics.h) for as many candidates as type1_choice.cc can afford, without for others;
 // times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, the lower
 // width. So never worse than any builder at any width of the interval, but for hierarchical trees
 // above the limit. A builder that no width of the interval suits takes the first that does,

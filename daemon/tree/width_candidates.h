@@ -3,7 +3,9 @@
 #ifndef COPPICE_DAEMON_TREE_WIDTH_CANDIDATES_H_
 #define COPPICE_DAEMON_TREE_WIDTH_CANDIDATES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "daemon/tree/closed_form.h"
 #include "daemon/tree/cost_profile.h"
@@ -16,6 +18,14 @@ namespace coppice {
 // `nic_degree` or above the members less one; but never below 2.
 WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,
                               uint32_t nic_degree);
+
+// Every width of that interval, and of a ladder from 2 to 64 those whose closed form is at most
+// half as much again as the best: what contention and a long message's stages make of a width the
+// closed form only guesses. Ascending; the interval alone for more than `kMostRanksForLadder`
+// members, which are judged one by one.
+inline constexpr size_t kMostRanksForLadder = 16384;
+std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
+                                  uint32_t nic_degree);
 
 }  // namespace coppice
 

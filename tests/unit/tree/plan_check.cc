@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/tree_check.h"
 
 namespace coppice {
@@ -54,8 +55,10 @@ absl::Status CheckTypeII(const Snapshot& snapshot, const TreePlan& plan, const T
 absl::Status CheckFigures(const Snapshot& snapshot, const CostProfile& profile,
                           const TreePlan& plan, const TreeRequest& request) {
   ASSIGN_OR_RETURN(const std::vector<EdgeCost> edges, EdgeCosts(snapshot, profile, plan.tree));
-  const double total =
-      EvaluateMix(profile, plan.tree, edges, request.operation, request.sizes).total_us;
+  Prediction predicted = EvaluateMix(profile, plan.tree, edges, request.operation, request.sizes);
+  RETURN_IF_ERROR(AddContention(snapshot, profile, plan.tree, edges, request.operation,
+                                request.sizes, predicted));
+  const double total = predicted.total_us;
   if (std::abs(total - plan.predicted.total_us) > 1e-9 * (1 + total)) {
     return absl::InternalError(
         absl::StrCat("the plan says ", plan.predicted.total_us, " us, its tree takes ", total));

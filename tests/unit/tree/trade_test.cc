@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/physical_tree.h"
 #include "daemon/tree/slight_load.h"
 #include "daemon/tree/type1_choice.h"
@@ -169,8 +170,11 @@ class Exhaustive {
     const Snapshot predicting = ForPrediction(c_.snapshot, c_.profile);
     const auto edges = EdgeCosts(predicting, c_.profile, tree);
     ASSERT_TRUE(edges.ok());
-    const Prediction predicted =
+    Prediction predicted =
         EvaluateMix(c_.profile, tree, *edges, c_.request.operation, c_.request.sizes);
+    EXPECT_TRUE(AddContention(predicting, c_.profile, tree, *edges, c_.request.operation,
+                              c_.request.sizes, predicted)
+                    .ok());
     front_.Offer(
         {predicted.total_us, tree.serving_switch_count(), BusiestUs(c_, tree, physical), 0}, 0);
   }

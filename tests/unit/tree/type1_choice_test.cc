@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/fabric/fabric_source.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/flat_groups.h"
 #include "daemon/tree/group_slots.h"
 #include "daemon/tree/planner.h"
@@ -147,6 +148,17 @@ double TimeOf(const Snapshot& snapshot, const CostProfile& profile, const TreeRe
   return EvaluateMix(profile, tree, *edges, request.operation, request.sizes).total_us;
 }
 
+double ContendedTimeOf(const Snapshot& snapshot, const CostProfile& profile,
+                       const TreeRequest& request, const AggregationTree& tree) {
+  const auto edges = EdgeCosts(snapshot, profile, tree);
+  EXPECT_TRUE(edges.ok()) << edges.status();
+  Prediction predicted = EvaluateMix(profile, tree, *edges, request.operation, request.sizes);
+  EXPECT_TRUE(
+      AddContention(snapshot, profile, tree, *edges, request.operation, request.sizes, predicted)
+          .ok());
+  return predicted.total_us;
+}
+
 constexpr TreeBuilder kBuilders[] = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                      TreeBuilder::kHierarchical};
 
@@ -162,20 +174,24 @@ TEST(Type1Choice, IsTheLeastOfEveryBuilderAtEveryWidth) {
     const auto best = PlanTree(snapshot, profile, capacity, request);
     ASSERT_TRUE(best.ok()) << best.status();
     const uint32_t degree = request.nic_degree.value_or(profile.nic_degree);
-    const WidthInterval widths = WidthCandidates(profile, request, degree);
-    double least = std::numeric_limits<double>::infinity();
+    // All candidates of so few ranks are judged with links' queues, if they might win.
+    double least = std::numeric_limits<double>::infinity(), uncontended = least;
     std::pair<TreeBuilder, uint32_t> first;  // of those that take as long
     for (const TreeBuilder builder : kBuilders) {
-      for (uint32_t width = widths.min; width <= widths.max; ++width) {
+      for (const uint32_t width : WidthsToTry(profile, request, degree)) {
         const auto tree = Build(snapshot, request, builder, width, degree);
         if (!tree.ok()) continue;
-        const double us = TimeOf(snapshot, profile, request, *tree);
+        const double us = ContendedTimeOf(snapshot, profile, request, *tree);
         if (us < least * (1 - 1e-9)) first = {builder, width};
         least = std::min(least, us);
+        uncontended = std::min(uncontended, TimeOf(snapshot, profile, request, *tree));
       }
     }
-    ASSERT_LE(best->predicted.total_us, least * (1 + 1e-9)) << "round " << round;
-    if (best->predicted.total_us >= least * (1 - 1e-9)) {
+    const bool all_looked_at = request.members.size() <= 100;
+    if (all_looked_at) {
+      ASSERT_LE(best->predicted.total_us, least * (1 + 1e-9)) << "round " << round;
+    }
+    if (best->predicted.total_us >= least * (1 - 1e-9) && least == uncontended) {
       ASSERT_EQ(std::pair(best->tree.builder, best->tree.width), first) << "round " << round;
     }  // else a width below the interval, because no other suits
     for (const Alternative& other : best->alternatives) {

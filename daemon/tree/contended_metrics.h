@@ -1,0 +1,82 @@
+// What a given tree costs where packets of several edges share links (spec: beyond 1 to 3): the
+// exact evaluation with a queue before every link, first come, first served. Decisions between
+// trees whose packets get into each other's way rest on it; tree_metrics.h, which knows no links'
+// queues, never gives more and is far cheaper.
+//
+//   496 ranks of other leaf switches below one root, 32-ary:      ranks --- leaf ===16=== spine ---
+//   496 packets on the one cable of a pruned fat tree             each waits for those before it
+//
+// Only links that edges share need an event for each packet. A link of one edge lets it pass, and
+// the last link before a parent, if none but its children's packets use it, is looked at when all
+// of them are known: so a tree whose edges share nothing costs no event at all.
+//
+// Of a long message the first packet is followed link by link; the slowest stage of those after it
+// may also be a link: all the packets that cross it, of both directions where they overlap.
+// Deterministic: events of one instant are handled in order of node.
+#ifndef COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
+#define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/collective.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
+
+namespace coppice {
+
+// The routes of a tree's edges, and how links are shared.
+struct TreeRoutes {
+  enum class Sharing : uint8_t { kNone, kSiblings, kOthers };
+  struct Link {
+    double us_per_byte = 0;     // 0: no limit known
+    double pass_us = 0;         // l + w(u)
+    uint32_t up = 0, down = 0;  // edges whose packets cross it
+  };
+  struct Hop {
+    uint32_t link = 0;                 // in `links`
+    Sharing sharing = Sharing::kNone;  // with edges of the same direction
+  };
+  std::vector<Link> links;
+  std::vector<Hop> hops;
+  std::vector<uint32_t>
+      begin;            // [2 * node] of the way up, [2 * node + 1] down; one more at the end
+  bool shares = false;  // some link is shared, but by siblings at their parent's port
+};
+
+// Walks the route of every edge both ways. NOT_FOUND: an edge without a route (names both ends).
+absl::StatusOr<TreeRoutes> FindRoutes(const Snapshot& snapshot, const CostProfile& profile,
+                                      const AggregationTree& tree);
+
+// At least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it); the same
+// where no link is shared but at a parent's port. `edges` as EdgeCosts gives them, `routes` as
+// FindRoutes does. O(hops on shared links * log nodes + nodes log width).
+Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& tree,
+                             absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
+                             const Payload& payload);
+
+// Weighted mean over a mix of sizes, as EvaluateMix.
+Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
+                                absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
+                                Operation operation, absl::Span<const SizeShare> sizes);
+
+// Communicators above this are judged without contention: following their packets would take longer
+// than the rest of a plan.
+inline constexpr uint32_t kMostRanksContended = 4096;
+
+// Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where that
+// could not be noticed: no link is shared, or even all packets on one link would add less than a
+// hundredth, or there are too many ranks. Errors as FindRoutes.
+absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
+                           const AggregationTree& tree, absl::Span<const EdgeCost> edges,
+                           Operation operation, absl::Span<const SizeShare> sizes,
+                           Prediction& predicted);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
