@@ -56,7 +56,7 @@ struct TreeRecord {
   uint64_t fabric_version = 0;  // snapshot that it was planned on
   uint32_t revision = 1;        // rises when the tree is re-planned
   uint8_t type = 1;             // 1 or 2
-  std::string builder;          // "kary", "knomial", "hierarchical", "minimum-cost"
+  std::string builder;          // "kary", "knomial", "hierarchical", "postal", "minimum-cost"
   uint32_t width = 0, height = 0, radius = 0;
   std::string operation;                   // "allreduce", ...
   std::string sizes;                       // JSON: [[bytes,weight],...]

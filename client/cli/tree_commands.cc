@@ -234,8 +234,8 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   command->add_option("--type", options->type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
       ->capture_default_str();
-  command->add_option("--builder", options->builder, "auto, kary, knomial or hierarchical")
-      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical"}))
+  command->add_option("--builder", options->builder, "auto, kary, knomial, hierarchical or postal")
+      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}))
       ->capture_default_str();
   const auto number = [&](const char* name, const char* what, auto set) {
     command

@@ -19,11 +19,12 @@ constexpr Words<v1::TreeType, 3> kTypes = {
     {{v1::TREE_TYPE_UNSPECIFIED, "auto"}, {v1::TREE_TYPE_I, "I"}, {v1::TREE_TYPE_II, "II"}}};
 constexpr Words<v1::TreeType, 3> kTypeOptions = {
     {{v1::TREE_TYPE_UNSPECIFIED, "auto"}, {v1::TREE_TYPE_I, "1"}, {v1::TREE_TYPE_II, "2"}}};
-constexpr Words<v1::TreeBuilder, 5> kBuilders = {{{v1::TREE_BUILDER_UNSPECIFIED, "auto"},
+constexpr Words<v1::TreeBuilder, 6> kBuilders = {{{v1::TREE_BUILDER_UNSPECIFIED, "auto"},
                                                   {v1::TREE_BUILDER_KARY, "kary"},
                                                   {v1::TREE_BUILDER_KNOMIAL, "knomial"},
                                                   {v1::TREE_BUILDER_HIERARCHICAL, "hierarchical"},
-                                                  {v1::TREE_BUILDER_MINIMUM_COST, "minimum-cost"}}};
+                                                  {v1::TREE_BUILDER_MINIMUM_COST, "minimum-cost"},
+                                                  {v1::TREE_BUILDER_POSTAL, "postal"}}};
 constexpr Words<v1::RouteKind, 3> kRoutes = {
     {{v1::ROUTE_KIND_FORWARDING_TABLES, "forwarding tables"},
      {v1::ROUTE_KIND_SHORTEST_PATH, "shortest path"},

@@ -131,7 +131,7 @@ bool ReadAlternative(Reader& in, Alternative& alternative) {
       !in.Name({TreeType::kTypeII, TreeType::kTypeI}, alternative.type) ||
       !in.Skip("\",\"builder\":\"") ||
       !in.Name({TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
-                TreeBuilder::kMinimumCost},
+                TreeBuilder::kMinimumCost, TreeBuilder::kPostal},
                alternative.builder) ||
       !in.Skip("\",\"width\":") || !in.Number(alternative.width) || !in.Skip(",\"total_us\":")) {
     return false;

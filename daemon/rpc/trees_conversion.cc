@@ -23,13 +23,16 @@ v1::TreeBuilder ToProto(TreeBuilder builder) {
       return v1::TREE_BUILDER_HIERARCHICAL;
     case TreeBuilder::kMinimumCost:
       return v1::TREE_BUILDER_MINIMUM_COST;
+    case TreeBuilder::kPostal:
+      return v1::TREE_BUILDER_POSTAL;
   }
   return v1::TREE_BUILDER_UNSPECIFIED;
 }
 
 v1::TreeBuilder BuilderToProto(absl::string_view name) {
-  for (const TreeBuilder builder : {TreeBuilder::kKary, TreeBuilder::kKnomial,
-                                    TreeBuilder::kHierarchical, TreeBuilder::kMinimumCost}) {
+  for (const TreeBuilder builder :
+       {TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
+        TreeBuilder::kMinimumCost, TreeBuilder::kPostal}) {
     if (name == ToString(builder)) return ToProto(builder);
   }
   return v1::TREE_BUILDER_UNSPECIFIED;

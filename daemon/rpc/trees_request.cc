@@ -40,6 +40,8 @@ absl::StatusOr<std::optional<TreeBuilder>> FromProto(v1::TreeBuilder builder) {
       return TreeBuilder::kHierarchical;
     case v1::TREE_BUILDER_MINIMUM_COST:
       return TreeBuilder::kMinimumCost;
+    case v1::TREE_BUILDER_POSTAL:
+      return TreeBuilder::kPostal;
     default:
       return UnknownEnumerator("builder", builder);
   }

@@ -68,7 +68,7 @@ void AddChoiceOptions(CLI::App& command, TreeOptions& options) {
   command.add_option("--type", options.type, "1: NICs only, 2: switches aggregate; default auto")
       ->check(CLI::IsMember({"auto", "1", "2"}));
   command.add_option("--builder", options.builder, "how a type I tree is built; default auto")
-      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical"}));
+      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}));
 }
 
 void AddTradeOptions(CLI::App& command, const std::shared_ptr<TradeOptions>& trade) {

@@ -122,7 +122,8 @@ absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric
   static const std::map<std::string, TreeBuilder> kBuilders = {
       {"kary", TreeBuilder::kKary},
       {"knomial", TreeBuilder::kKnomial},
-      {"hierarchical", TreeBuilder::kHierarchical}};
+      {"hierarchical", TreeBuilder::kHierarchical},
+      {"postal", TreeBuilder::kPostal}};
   TreeRequest request;
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.members));
   ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));

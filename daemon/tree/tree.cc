@@ -16,6 +16,8 @@ absl::string_view ToString(TreeBuilder builder) {
       return "hierarchical";
     case TreeBuilder::kMinimumCost:
       return "minimum-cost";
+    case TreeBuilder::kPostal:
+      return "postal";
   }
   return "";
 }

@@ -12,11 +12,11 @@
 namespace coppice {
 
 enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
-enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost };
+enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost, kPostal };
 
 absl::string_view ToString(TreeType type);  // "I", "II"
-absl::string_view ToString(
-    TreeBuilder builder);  // "kary", "knomial", "hierarchical", "minimum-cost"
+// "kary", "knomial", "hierarchical", "minimum-cost", "postal".
+absl::string_view ToString(TreeBuilder builder);
 
 // Members are endpoints in rank order; an endpoint may be the place of several ranks.
 using Members = absl::Span<const EndpointIndex>;

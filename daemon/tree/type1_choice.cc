@@ -10,7 +10,8 @@
 // (contended_metrics.h): without them is the least that they could take.
 //
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
-// a candidate; mostly they are seen to be alike without being built (flat_groups.h).
+// a candidate; mostly they are seen to be alike without being built (flat_groups.h). There is one
+// postal tree, whose builder chose it by the last step, or by the second where that is exact.
 #include "daemon/tree/type1_choice.h"
 
 #include <algorithm>
@@ -32,6 +33,7 @@
 #include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_count.h"
 #include "daemon/tree/type1_hierarchical.h"
+#include "daemon/tree/type1_postal.h"
 #include "daemon/tree/type1_ranks.h"
 #include "daemon/tree/width_candidates.h"
 
@@ -39,7 +41,7 @@ namespace coppice {
 namespace {
 
 constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
-                                  TreeBuilder::kHierarchical};
+                                  TreeBuilder::kHierarchical, TreeBuilder::kPostal};
 constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
 
 // Ranks of all trees that are judged with links' queues, in sum: 16 trees of 512 ranks.
@@ -66,14 +68,22 @@ class Type1Search {
         widths_(WidthCandidates(profile, request, nic_degree_)),
         widths_to_try_(WidthsToTry(profile, request, nic_degree_)) {
     bound_.emplace(snapshot, profile, request, places);
-    if (!places.all_on_switches || request.builder == TreeBuilder::kHierarchical) return;
+    if (!places.all_on_switches) return;
+    if (request.builder == TreeBuilder::kHierarchical || request.builder == TreeBuilder::kPostal) {
+      return;
+    }
     count_.emplace(snapshot, profile, request, places, bound_->is_exact(), bound_->between_gbps());
   }
 
   absl::StatusOr<Type1Result> Run() {
     for (const TreeBuilder builder : kBuilders) {
       if (builder == TreeBuilder::kHierarchical) count_.reset();  // room for what is built now
-      if (!request_.builder || *request_.builder == builder) AdmitAll(builder);
+      if (request_.builder && *request_.builder != builder) continue;
+      if (builder == TreeBuilder::kPostal) {
+        AdmitPostal();
+      } else {
+        AdmitAll(builder);
+      }
     }
     if (candidates_.empty()) return NothingFits();
     RefineBestFirst();
@@ -147,7 +157,7 @@ class Type1Search {
   // Those of the root: no other rank has more.
   uint64_t MostChildren(TreeBuilder builder, uint32_t width) const {
     const uint64_t others = request_.members.size() - 1;
-    if (builder == TreeBuilder::kKary) return std::min<uint64_t>(width, others);
+    if (builder != TreeBuilder::kKnomial) return std::min<uint64_t>(width, others);
     uint64_t children = 0;
     for (uint64_t unit = 1; unit <= others; unit *= width) {
       children += std::min<uint64_t>(width - 1, others / unit);
@@ -169,6 +179,41 @@ class Type1Search {
     Candidate candidate = {.builder = TreeBuilder::kHierarchical, .width = width};
     BoundEdges(candidate, parents_);
     candidates_.push_back(candidate);
+  }
+
+  // Auto with a width asks for a k-ary or k-nomial shape.
+  void AdmitPostal() {
+    if (!request_.builder && request_.width) return;
+    if (!request_.builder && request_.members.size() > kMostRanksForPostal) {
+      return Refuse(TreeBuilder::kPostal, 0,
+                    absl::ResourceExhaustedError(absl::StrCat(
+                        "not tried: the communicator has more than ", kMostRanksForPostal,
+                        " members; ask for the builder to have one")));
+    }
+    absl::StatusOr<AggregationTree> tree =
+        BuildPostal(snapshot_, profile_, request_, nic_degree_,
+                    [this](absl::Span<const int32_t> parents, double cutoff_us) {
+                      return TimeOf(parents, cutoff_us);
+                    });
+    if (!tree.ok()) return Refuse(TreeBuilder::kPostal, 2, tree.status());
+    Candidate candidate = {.builder = TreeBuilder::kPostal, .width = tree->width};
+    postal_ = *std::move(tree);
+    BoundEdges(candidate, postal_->parents);
+    candidates_.push_back(candidate);
+  }
+
+  // For the postal builder to judge by.
+  double TimeOf(absl::Span<const int32_t> parents, double cutoff_us) {
+    if (bound_->is_exact()) return bound_->Of(parents, cutoff_us);
+    if (!judged_) {
+      judged_ = BareTypeITree(fabric_, request_.members, TreeBuilder::kPostal, 2).value();
+    }
+    judged_->parents.assign(parents.begin(), parents.end());
+    if (!EdgeCosts(snapshot_, profile_, *judged_, path_, judged_edges_).ok()) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return EvaluateMix(profile_, *judged_, judged_edges_, request_.operation, request_.sizes)
+        .total_us;
   }
 
   // --- Steps.
@@ -287,6 +332,8 @@ class Type1Search {
         return BuildKary(fabric_, request_.members, width, nic_degree_);
       case TreeBuilder::kKnomial:
         return BuildKnomial(fabric_, request_.members, width, nic_degree_);
+      case TreeBuilder::kPostal:
+        return *postal_;
       default:
         return BuildHierarchicalAt(width);
     }
@@ -368,7 +415,7 @@ class Type1Search {
   }
 
   std::string WidthsTried(TreeBuilder builder) const {
-    if (widths_to_try_.size() < 2) return "";
+    if (widths_to_try_.size() < 2 || builder == TreeBuilder::kPostal) return "";
     const std::string widths =
         absl::StrCat("; widths ", widths_to_try_.front(), " to ", widths_to_try_.back());
     if (!TriesOnlyBest(builder)) return absl::StrCat(widths, " were considered");
@@ -391,6 +438,9 @@ class Type1Search {
   std::vector<int32_t> last_parents_;              // of the last tree that is not flat
   std::vector<int32_t> parents_;                   // of the hierarchical tree at hand
   std::vector<ChannelIndex> path_;                 // of the edge at hand
+  std::optional<AggregationTree> postal_;          // once it is a candidate
+  std::optional<AggregationTree> judged_;          // for the postal builder
+  std::vector<EdgeCost> judged_edges_;             // its
 
   std::vector<Candidate> candidates_;
   double least_us_ = std::numeric_limits<double>::infinity();  // known so far

@@ -26,12 +26,12 @@ inline constexpr size_t kMostRanksForAllHierarchical = 16384;
 
 // The least predicted time over every builder and every width of WidthsToTry(), with links' queues
 // (contended_metrics.h) for as many candidates as type1_choice.cc can afford, without for others;
-// times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, the lower
-// width. So never worse than any builder at any width of the interval, but for hierarchical trees
-// above the limit. A builder that no width of the interval suits takes the first that does,
-// halving.
-// Alternatives: the best other tree of each builder, with its total_us, or, where only a bound was
-// needed to exclude it, "takes at least X us".
+// times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, postal, the
+// lower width. So never worse than any builder at any of these widths, but for hierarchical and
+// postal trees above their limits (kMostRanksForPostal). A builder that no width of the interval
+// suits takes the first that does, halving. Postal trees have no width to choose: they are left out
+// where a width is asked for without a builder. Alternatives: the best other tree of each builder,
+// with its total_us, or, where only a bound was needed to exclude it, "takes at least X us".
 //
 // RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit; says which limit would do.
 // FAILED_PRECONDITION: an edge of the tree has no route (names both ends). Others as the builders.

@@ -81,7 +81,7 @@ class Request:
         self.operation = rng.choice(("barrier", "bcast", "reduce", "allreduce"))
         self.sizes = rng.choice(((8,), (0,), (2048,), (1 << 20,), (8, 4096, 65536)))
         self.type = rng.choice(("auto", "auto", "1", "1", "2", "2"))
-        self.builder = (rng.choice(("auto", "kary", "knomial", "hierarchical"))
+        self.builder = (rng.choice(("auto", "kary", "knomial", "hierarchical", "postal"))
                         if self.type == "1" else "auto")
         self.width = rng.choice((None, None, 2, 3, 4, 16, 4000000000))
         self.nic_degree = rng.choice((None, None, None, 1, 2, 5, 64))
@@ -196,7 +196,7 @@ class RandomTrees(ScratchFiles):
                 with self.subTest(name=name, kind=kind), self.assertRaises(AssertionError):
                     Case(bad, fabric, fabric.endpoints, switch_degree=5).verify()
 
-    def test_auto_takes_the_best_of_the_three_builders(self):
+    def test_auto_takes_the_best_of_the_four_builders(self):
         rng = random.Random(7)
         for model in ("fat-tree(leaves=6,spines=3,hosts-per-leaf=5)", "torus(dims=5x4,hosts=2)",
                       "dragonfly(p=2,a=4,h=2)"):
@@ -205,7 +205,7 @@ class RandomTrees(ScratchFiles):
                 members = [fabric.port_guids[m] for m in rng.sample(fabric.endpoints, 24)]
                 path = self.file("members.txt", "\n".join(members))
                 total = {}
-                for builder in ("auto", "kary", "knomial", "hierarchical"):
+                for builder in ("auto", "kary", "knomial", "hierarchical", "postal"):
                     done = self.run_program("tree", "--json", "--fabric", spec, "--members", path,
                                             "--type", "1", "--builder", builder, "--bytes", size)
                     self.assertEqual(done.returncode, 0, done.stderr)

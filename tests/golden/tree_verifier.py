@@ -98,6 +98,9 @@ class Case:
             check(parents == [kary_parent(rank, width) for rank in ranks], "not k-ary")
         elif self.tree["builder"] == "knomial":
             check(parents == [knomial_parent(rank, width) for rank in ranks], "not k-nomial")
+        elif self.tree["builder"] == "postal":
+            most = max((len(children) for children in self.children.values()), default=0)
+            check(width == max(2, most), "width", width, "but a rank has", most, "children")
         else:
             check(self.tree["builder"] == "hierarchical", self.tree["builder"])
             self.verify_groups(self.fabric.host)

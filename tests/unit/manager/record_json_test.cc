@@ -62,8 +62,9 @@ TEST(RecordJsonTest, SizesRoundTrip) {
 std::vector<Alternative> AllKinds() {
   std::vector<Alternative> all;
   for (const TreeType type : {TreeType::kTypeI, TreeType::kTypeII}) {
-    for (const TreeBuilder builder : {TreeBuilder::kKary, TreeBuilder::kKnomial,
-                                      TreeBuilder::kHierarchical, TreeBuilder::kMinimumCost}) {
+    for (const TreeBuilder builder :
+         {TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
+          TreeBuilder::kMinimumCost, TreeBuilder::kPostal}) {
       Alternative alternative{type, builder, static_cast<uint32_t>(all.size()), 12.25, "slower"};
       if (all.size() % 2 == 1) alternative.total_us.reset();
       if (all.size() % 3 == 1) alternative.why_not = "\"quoted\\\"\n\x01\x1f, \xc3\xa4 {[,]}";

@@ -1,0 +1,55 @@
+// What a postal tree is built from: the communicator's units, how they nest, and what a packet
+// costs at each level, as constants of the postal model (Bar-Noy and Kipnis 1992; Karp, Sahay,
+// Santos and Schauser 1993).
+//
+//   a node serves     #  #  #            one child each `gap`
+//   child 1 is there     |-- lag --|     `lag` after its slot begins, and serves from then on
+//
+// The tree works in both directions. Read backwards in time the way up is a broadcast, too: a child
+// must have its packet there before its parent's slot for it. So both directions and all sizes of
+// the mix add up to one lag and one gap. Routes enter as hops; load only orders the units of a
+// group. What a finished tree costs is not decided here but by the exact evaluation.
+#ifndef COPPICE_DAEMON_TREE_POSTAL_GROUPS_H_
+#define COPPICE_DAEMON_TREE_POSTAL_GROUPS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/collective.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/planner.h"
+
+namespace coppice {
+
+// A unit is the ranks of one host, the first of which serves the others, or a single rank.
+struct PostalGroups {
+  struct Level {
+    std::vector<uint32_t> begin;  // [group + 1] positions of units; groups nest
+    double lag_us = 0;            // between two units that are together here but no lower
+    uint32_t groups() const { return static_cast<uint32_t>(begin.size()) - 1; }
+  };
+  std::vector<uint32_t> unit_begin;  // [unit + 1] into `ranks`
+  std::vector<uint32_t> ranks;       // of units, ascending in each
+  std::vector<double> wait_us;       // [unit] on its port's link; empty without load
+  std::vector<Level> levels;         // inner before outer; the last is one group of all
+  double host_lag_us = 0;            // between two ranks of a host
+  double gap_us = 0;
+  uint32_t most_in_unit = 1;
+
+  uint32_t unit_count() const { return static_cast<uint32_t>(unit_begin.size()) - 1; }
+  uint32_t first_rank(uint32_t unit) const { return ranks[unit_begin[unit]]; }
+};
+
+enum class PostalUnit : uint8_t { kRank, kHost };
+
+// kHost: a unit is a host if none has more than four ranks or so many that their NICs' `degree`
+// leaves less than two children to serve besides; else a rank is. Members are
+// endpoints of the snapshot's fabric in one component. O(P log P * levels).
+PostalGroups FindPostalGroups(const Snapshot& snapshot, const CostProfile& profile,
+                              const TreeRequest& request, uint32_t degree, PostalUnit unit);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_POSTAL_GROUPS_H_

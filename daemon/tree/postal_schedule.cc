@@ -1,0 +1,257 @@
+#include "daemon/tree/postal_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace coppice {
+namespace {
+
+constexpr double kRounding = 1e-9;  // of a time; sums in another order differ by less
+constexpr int kMostHalvings = 10, kMostDoublings = 20;
+constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what a slot is worth
+
+using Slot = std::pair<double, uint32_t>;  // when it begins, whose it is
+using Slots = std::priority_queue<Slot, std::vector<Slot>, std::greater<>>;
+
+// Least T, to half a gap, for which `fits(T)` is true; it is when fits() was last true. `fits` may
+// lower its argument to the time that was needed. Infinite: not found.
+template <class Fits>
+double LeastTime(double high, double gap_us, Fits fits) {
+  double low = 0;
+  high = std::max(high, kRounding);
+  for (int i = 0; !fits(high); ++i) {
+    if (i == kMostDoublings) return std::numeric_limits<double>::infinity();
+    low = high;
+    high *= 2;
+  }
+  for (int i = 0; i < kMostHalvings && high - low > gap_us / 2; ++i) {
+    double middle = (low + high) / 2;
+    const double tried = middle;
+    if (fits(middle)) {
+      high = middle;
+    } else {
+      low = tried;
+    }
+  }
+  return high;
+}
+
+class NearFar {
+ public:
+  NearFar(absl::Span<const uint32_t> sizes, const PostalCosts& costs, uint32_t root_degree)
+      : sizes_(sizes), costs_(costs), root_degree_(root_degree) {
+    for (const uint32_t size : sizes) {
+      part_of_.insert(part_of_.end(), size, static_cast<uint32_t>(begin_.size()));
+      begin_.push_back(units_);
+      units_ += size;
+    }
+    reaches_ = PostalTimes(costs, UINT32_MAX, kTimesPerUnit * sizes[0]);
+    child_reaches_ = PostalTimes(costs, costs.degree, sizes[0]);
+    parents_.resize(units_);
+    degree_left_.resize(units_);
+  }
+
+  PostalSchedule Solve() {
+    PostalSchedule best;
+    const double some = costs_.gap_us * (static_cast<double>(sizes_.size()) + sizes_[0]);
+    const double most = (sizes_.size() > 1 ? costs_.far_us : 0) + costs_.near_us + some;
+    best.time_us = LeastTime(most, costs_.gap_us, [&](double& limit) {
+      if (!Run(limit)) return false;
+      limit = last_us_;
+      best.parents = parents_;
+      return true;
+    });
+    return best;
+  }
+
+ private:
+  // How many a unit reaches in its part in `left_us`, itself included, with `degree` more children:
+  // those that it would reach without limit, less those by later slots. At least a part's size
+  // where there is time for more than the table tells of.
+  int32_t Reach(double left_us, uint32_t degree) const {
+    if (left_us > reaches_.back()) return ReachLate(left_us, degree);
+    const int32_t all = Count(reaches_, left_us);
+    const double unused_us = left_us - degree * costs_.gap_us;
+    return unused_us < costs_.near_us ? 1 + all : 1 + all - Count(reaches_, unused_us);
+  }
+  int32_t ReachLate(double left_us, uint32_t degree) const {
+    uint32_t reach = 1;
+    for (uint32_t child = 0; child < degree && reach < sizes_[0]; ++child) {
+      const double child_us = left_us - costs_.near_us - child * costs_.gap_us;
+      if (child_us < 0) break;
+      reach += 1 + static_cast<uint32_t>(Count(child_reaches_, child_us));
+    }
+    return static_cast<int32_t>(reach);
+  }
+  static int32_t Count(const std::vector<double>& times, double left_us) {
+    const auto after = std::upper_bound(times.begin(), times.end(), left_us + kRounding);
+    return static_cast<int32_t>(after - times.begin());
+  }
+
+  void Enter(uint32_t part, double us, int32_t parent, uint32_t degree) {
+    const uint32_t unit = begin_[part] + sizes_[part] - static_cast<uint32_t>(missing_[part]);
+    parents_[unit] = parent;
+    degree_left_[unit] = degree;
+    --missing_[part];
+    --left_;
+    last_us_ = std::max(last_us_, us);
+    if (us + costs_.near_us <= limit_us_) slots_.emplace(us, unit);
+  }
+
+  void Lack(uint32_t part) {
+    if (missing_[part] <= reach_[part]) return;
+    lacking_.emplace(missing_[part] - reach_[part], ~part);
+  }
+
+  bool Run(double limit_us) {
+    limit_us_ = limit_us + kRounding;
+    left_ = units_;
+    last_us_ = 0;
+    missing_.assign(sizes_.begin(), sizes_.end());
+    reach_.assign(sizes_.size(), 0);
+    slots_ = {};
+    lacking_ = {};
+    Enter(0, 0, -1, root_degree_);
+    reach_[0] = Reach(limit_us_, root_degree_) - 1;
+    for (uint32_t part = 0; part < sizes_.size(); ++part) Lack(part);
+    while (left_ > 0 && !slots_.empty()) {
+      const Slot slot = slots_.top();
+      slots_.pop();
+      Serve(slot.first, slot.second);
+    }
+    return left_ == 0;
+  }
+
+  // The slot of `unit` at `us`.
+  void Serve(double us, uint32_t unit) {
+    const uint32_t part = part_of_[unit];
+    uint32_t& degree = degree_left_[unit];
+    const double left_us = limit_us_ - us;
+    const int32_t own = Reach(left_us, degree);
+    const int32_t later = Reach(left_us - costs_.gap_us, degree - 1);
+    const bool can_spare = reach_[part] - own + later >= missing_[part];
+    if (can_spare && !lacking_.empty() && us + costs_.far_us <= limit_us_) {
+      const uint32_t other = ~lacking_.top().second;
+      lacking_.pop();
+      reach_[part] = reach_[part] - own + later;
+      const double there_us = us + costs_.far_us;
+      Enter(other, there_us, static_cast<int32_t>(unit), costs_.degree);
+      reach_[other] += Reach(limit_us_ - there_us, costs_.degree) - 1;
+      Lack(other);
+    } else if (missing_[part] > 0) {
+      Enter(part, us + costs_.near_us, static_cast<int32_t>(unit), costs_.degree);
+      --reach_[part];
+    } else {
+      return;
+    }
+    --degree;
+    const double next_us = us + costs_.gap_us;
+    if (degree > 0 && next_us + costs_.near_us <= limit_us_) slots_.emplace(next_us, unit);
+  }
+
+  const absl::Span<const uint32_t> sizes_;
+  const PostalCosts& costs_;
+  const uint32_t root_degree_;
+  uint32_t units_ = 0;
+  std::vector<uint32_t> begin_, part_of_;        // [part] its first unit; [unit]
+  std::vector<double> reaches_, child_reaches_;  // PostalTimes() within a part
+
+  double limit_us_ = 0, last_us_ = 0;  // of the run at hand
+  uint32_t left_ = 0;                  // units not reached
+  std::vector<int32_t> missing_;       // [part] units not reached
+  std::vector<int32_t> reach_;         // [part] units that its members' slots will reach
+  std::vector<int32_t> parents_;
+  std::vector<uint32_t> degree_left_;  // [unit]
+  Slots slots_;
+  std::priority_queue<std::pair<int32_t, uint32_t>> lacking_;  // units, ~part
+};
+
+class Leaders {
+ public:
+  Leaders(absl::Span<const double> own_us, const PostalCosts& costs)
+      : own_us_(own_us), costs_(costs), parents_(own_us.size()), degree_left_(own_us.size()) {}
+
+  PostalSchedule Solve() {
+    PostalSchedule best;
+    const double most = own_us_[0] + costs_.far_us + costs_.gap_us * own_us_.size();
+    best.time_us = LeastTime(most, costs_.gap_us, [&](double& limit) {
+      if (!Run(limit)) return false;
+      limit = last_us_;
+      best.parents = parents_;
+      return true;
+    });
+    return best;
+  }
+
+ private:
+  bool Run(double limit_us) {
+    if (own_us_[0] > limit_us + kRounding) return false;
+    last_us_ = own_us_[0];
+    Slots slots;
+    slots.emplace(0, 0);
+    parents_[0] = -1;
+    std::fill(degree_left_.begin(), degree_left_.end(), costs_.degree);
+    for (uint32_t next = 1; next < own_us_.size();) {
+      if (slots.empty()) return false;
+      const auto [us, part] = slots.top();
+      slots.pop();
+      const double free_us = us + costs_.gap_us;
+      if (free_us + own_us_[part] > limit_us + kRounding) continue;
+      const double there_us = us + costs_.far_us;
+      if (there_us + own_us_[next] > limit_us + kRounding) return false;
+      last_us_ = std::max({last_us_, there_us + own_us_[next], free_us + own_us_[part]});
+      parents_[next] = static_cast<int32_t>(part);
+      slots.emplace(there_us, next++);
+      if (--degree_left_[part] > 0) slots.emplace(free_us, part);
+    }
+    return true;
+  }
+
+  const absl::Span<const double> own_us_;
+  const PostalCosts& costs_;
+  double last_us_ = 0;
+  std::vector<int32_t> parents_;
+  std::vector<uint32_t> degree_left_;  // [part]
+};
+
+}  // namespace
+
+std::vector<double> PostalTimes(const PostalCosts& costs, uint32_t root_degree, uint32_t count) {
+  std::vector<double> times;
+  times.reserve(count);
+  Slots slots;
+  slots.emplace(costs.near_us, 0);
+  std::vector<uint32_t> served = {0};
+  while (times.size() < count) {
+    const auto [us, node] = slots.top();
+    slots.pop();
+    times.push_back(us);
+    if (++served[node] < (node == 0 ? root_degree : costs.degree)) {
+      slots.emplace(us + costs.gap_us, node);
+    }
+    slots.emplace(us + costs.near_us, static_cast<uint32_t>(served.size()));
+    served.push_back(0);
+  }
+  return times;
+}
+
+PostalSchedule ScheduleNearFar(absl::Span<const uint32_t> sizes, const PostalCosts& costs,
+                               uint32_t root_degree) {
+  PostalSchedule schedule = NearFar(sizes, costs, root_degree).Solve();
+  if (std::isfinite(schedule.time_us)) return schedule;
+  const uint32_t all = std::accumulate(sizes.begin(), sizes.end(), 0U);
+  PostalCosts flat = costs;
+  flat.near_us = costs.far_us;
+  return NearFar({&all, 1}, flat, root_degree).Solve();
+}
+
+PostalSchedule ScheduleLeaders(absl::Span<const double> own_us, const PostalCosts& costs) {
+  return Leaders(own_us, costs).Solve();
+}
+
+}  // namespace coppice

@@ -1,0 +1,47 @@
+// Type I trees beyond k-nomial shapes: optimal trees of the postal model, unequal in depth and in
+// width, improved under the exact evaluation. Where the three other builders fill levels, these
+// give everybody a child whenever it could serve one in time:
+//
+//   lag = 3 gaps, T = 6 gaps     0 --+-- 1 --- 4        9 ranks at T = 7; a binomial tree of 8
+//                                    +-- 2              takes 9 gaps
+//                                    +-- 3 ...
+//
+// postal_groups.h, postal_schedule.h and postal_shape.h build, postal_search.h improves.
+#ifndef COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
+#define COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/cost_profile.h"
+#include "daemon/tree/planner.h"
+#include "daemon/tree/postal_search.h"
+#include "daemon/tree/tree.h"
+
+namespace coppice {
+
+// Auto leaves communicators above this to the other builders: a dozen schedules of 16,384 ranks
+// take as long as all of theirs.
+inline constexpr size_t kMostRanksForPostal = 16384;
+
+// The fastest of one tree for each level that may count as near, with hosts as units and without,
+// improved. No rank has more than `nic_degree` children, nor more than the request's width. The
+// tree's width is the most children of a rank, at least 2. Equal input, equal output.
+// `time_of` judges; see TimeOfParents.
+//
+// INVALID_ARGUMENT: no members, a member that is no endpoint, a width below 2 for more than one.
+// RESOURCE_EXHAUSTED: more than two ranks and a NIC degree below 2. O(P log P) times a few dozen,
+// and kMostPostalSteps.
+absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
+                                            const TreeRequest& request, uint32_t nic_degree,
+                                            TimeOfParents time_of);
+
+// The same, judged by EdgeCosts() and EvaluateMix().
+absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
+                                            const TreeRequest& request, uint32_t nic_degree);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
