@@ -185,9 +185,9 @@ class TreeGolden(ScratchFiles):
                                  [("minimum-cost", 44.5, "not faster than type I")])
 
     def test_two_ranks_on_one_port(self):
-        # No link between them: same_host 0.125 instead. Type II: one link to s0 each.
+        # Nothing between them but same_host 0.125, no phi either. Type II: one link to s0 each.
         profile, net = self.file("plain.toml", toml(PLAIN)), two_level(2, 1, 2)
-        for kind, radius, want in (("1", 0, (10.625, 10.375, 21.5)), ("2", 1, (15, 27, 42.5))):
+        for kind, radius, want in (("1", 0, (0.625, 0.375, 1.5)), ("2", 1, (15, 27, 42.5))):
             tree = self.tree(net, ["h0", "h0"], "--type", kind, "--profile", profile, "--op",
                              "barrier")
             self.assertEqual((tree["height"], tree["radius"]), (1, radius))
