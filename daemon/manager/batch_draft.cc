@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -87,19 +86,14 @@ class Drafter {
 
   absl::StatusOr<BatchPlan> Plan() const {
     if (batch_.empty()) return BatchPlan();
-    const auto tell = [this](bool improves, uint32_t done, uint32_t total) {
-      if (!watch_.progress) return;
-      watch_.progress(improves ? BatchWatch::Phase::kImproving : BatchWatch::Phase::kPlanning, done,
-                      total);
-    };
-    return PlanBatch(snapshot_, capacity_, batch_, {}, [&](auto... report) {
-      if constexpr (sizeof...(report) == 2) {
-        tell(false, report...);
-      } else {
-        const auto [phase, done, total] = std::tuple(report...);
-        tell(static_cast<int>(phase) > 0, done, total);
-      }
-    });
+    const uint64_t size = batch_.size();
+    return PlanBatch(snapshot_, capacity_, batch_, {},
+                     [this, size](BatchPhase phase, uint64_t done, uint32_t total) {
+                       // Improvements count their own work: told as a share of the communicators.
+                       Tell(phase == BatchPhase::kImproving ? BatchWatch::Phase::kImproving
+                                                            : BatchWatch::Phase::kPlanning,
+                            static_cast<uint32_t>(total == 0 ? 0 : done * size / total));
+                     });
   }
 
   std::string DescribeChannel(ChannelIndex channel) const {

@@ -259,8 +259,9 @@ class Manager final {
   std::unique_ptr<Parts> parts_;
 };
 
-// Key of a google.rpc.QuotaFailure payload on RESOURCE_EXHAUSTED statuses of CreateTree: one line
-// per full switch, "GUID LIMIT USED DESCRIPTION"; rpc turns it into the message.
+// Key of a google.rpc.QuotaFailure payload on RESOURCE_EXHAUSTED statuses of CreateTree and
+// BatchCreateTrees: one line per full switch, "GUID LIMIT USED DESCRIPTION"; rpc turns it into the
+// message.
 inline constexpr char kFullSwitchesPayload[] = "coppice/full-switches";
 
 }  // namespace coppice

@@ -46,6 +46,25 @@ TEST(EntryLedgerTest, ReservesAllOrNothing) {
   EXPECT_TRUE(ledger.Reserve(both));
 }
 
+TEST(EntryLedgerTest, ReservesManyTreesOrNone) {
+  const auto fabric = SmallFabric();
+  EntryLedger ledger;
+  ledger.Rebase(*fabric, UsesOf(*fabric, 2, 0));
+  const std::vector<SwitchIndex> one = {SwitchIndex(0)}, both = {SwitchIndex(1), SwitchIndex(0)};
+  EXPECT_FALSE(ledger.ReserveAll({one, both, one}));  // switch 0 has two entries
+  EXPECT_EQ(0u, ledger.entries_taken());
+  EXPECT_EQ(2u, ledger.capacity()[0].entries_free);
+  EXPECT_EQ(2u, ledger.capacity()[1].entries_free);
+  EXPECT_TRUE(ledger.ReserveAll({one, both, {}}));
+  EXPECT_EQ(3u, ledger.entries_taken());
+  EXPECT_EQ(0u, ledger.capacity()[0].entries_free);
+  EXPECT_FALSE(ledger.ReserveAll({one}));
+  EXPECT_TRUE(ledger.ReserveAll({}));
+  ledger.Cancel(RecordsOf(*fabric, one));
+  ledger.Cancel(RecordsOf(*fabric, both));
+  EXPECT_EQ(0u, ledger.entries_taken());
+}
+
 TEST(EntryLedgerTest, ASwitchThatCannotAggregateGivesNothing) {
   const auto fabric = SmallFabric();
   EntryLedger ledger;
