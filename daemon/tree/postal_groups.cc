@@ -51,14 +51,14 @@ PacketCost MeanPacket(const CostProfile& profile, const TreeRequest& request, do
 class GroupFinder {
  public:
   GroupFinder(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
-              uint32_t degree, PostalUnit unit)
+              uint32_t degree)
       : snapshot_(snapshot), profile_(profile), members_(request.members) {
     packet_ =
         MeanPacket(profile, request, CapacityOf(snapshot.fabric->uplink(request.members.front())));
     groups_.gap_us = packet_.gap_us;
     groups_.host_lag_us = packet_.head_us + 2 * profile.same_host_us;
     SortRanks();
-    MakeUnits(unit == PostalUnit::kHost ? degree : 0);
+    MakeUnits(degree);
     MakeLevels();
     if (!snapshot.load->empty()) FindWaits();
   }
@@ -203,8 +203,8 @@ class GroupFinder {
 }  // namespace
 
 PostalGroups FindPostalGroups(const Snapshot& snapshot, const CostProfile& profile,
-                              const TreeRequest& request, uint32_t degree, PostalUnit unit) {
-  return GroupFinder(snapshot, profile, request, degree, unit).Take();
+                              const TreeRequest& request, uint32_t degree) {
+  return GroupFinder(snapshot, profile, request, degree).Take();
 }
 
 }  // namespace coppice

@@ -42,13 +42,11 @@ struct PostalGroups {
   uint32_t first_rank(uint32_t unit) const { return ranks[unit_begin[unit]]; }
 };
 
-enum class PostalUnit : uint8_t { kRank, kHost };
-
-// kHost: a unit is a host if none has more than four ranks or so many that their NICs' `degree`
-// leaves less than two children to serve besides; else a rank is. Members are
-// endpoints of the snapshot's fabric in one component. O(P log P * levels).
+// A unit is a host if none has more than four ranks or so many that their NICs' `degree` leaves
+// less than two children to serve besides; else a rank is. Members are endpoints of the snapshot's
+// fabric in one component. O(P log P * levels).
 PostalGroups FindPostalGroups(const Snapshot& snapshot, const CostProfile& profile,
-                              const TreeRequest& request, uint32_t degree, PostalUnit unit);
+                              const TreeRequest& request, uint32_t degree);
 
 }  // namespace coppice
 

@@ -22,8 +22,7 @@ class Search {
         us_(us),
         parents_(parents),
         ranks_(static_cast<uint32_t>(parents.size())),
-        left_(ranks_ <= kMostRanksSearchedFully ? 2 * kMostPostalSteps / ranks_
-                                                : kMostPostalSteps / ranks_) {
+        left_(kMostPostalSteps / ranks_) {
     Count();
   }
 

@@ -44,10 +44,8 @@ std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest
   return degrees;
 }
 
-// True if the groups are the same whichever the unit.
-bool TryUnits(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, Best& best) {
+void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, Best& best) {
   const size_t levels = std::max<size_t>(groups.levels.size(), 1);
-  // The innermost levels are those of the other unit, too, but for hosts that are no units.
   for (size_t near = 0; near < levels; ++near) {
     std::vector<int32_t> parents = PostalParents(groups, near, degree);
     const bool is_small = parents.size() <= kMostRanksSearchedFully;
@@ -56,7 +54,6 @@ bool TryUnits(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of
     if (!best.parents.empty() && !(us < best.us * kBetter)) continue;
     best = {us, std::move(parents)};
   }
-  return groups.most_in_unit == 1;
 }
 
 // Of two ranks, or one.
@@ -95,10 +92,8 @@ absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const Cost
   PostalGroups groups;
   Best best;
   for (const uint32_t most : DegreesToTry(profile, request, degree)) {
-    groups = FindPostalGroups(snapshot, profile, request, most, PostalUnit::kHost);
-    if (TryUnits(groups, most, time_of, best)) continue;
-    groups = FindPostalGroups(snapshot, profile, request, most, PostalUnit::kRank);
-    TryUnits(groups, most, time_of, best);
+    groups = FindPostalGroups(snapshot, profile, request, most);
+    TryLevels(groups, most, time_of, best);
   }
   if (tree.rank_count > kMostRanksSearchedFully) {
     ImprovePostal(groups, degree, time_of, best.us, best.parents);

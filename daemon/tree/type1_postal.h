@@ -26,10 +26,9 @@ namespace coppice {
 // take as long as all of theirs.
 inline constexpr size_t kMostRanksForPostal = 16384;
 
-// The fastest of one tree for each level that may count as near, with hosts as units and without,
-// improved. No rank has more than `nic_degree` children, nor more than the request's width. The
-// tree's width is the most children of a rank, at least 2. Equal input, equal output.
-// `time_of` judges; see TimeOfParents.
+// The fastest of one tree for each level that may count as near, improved. No rank has more than
+// `nic_degree` children, nor more than the request's width. The tree's width is the most children
+// of a rank, at least 2. Equal input, equal output. `time_of` judges; see TimeOfParents.
 //
 // INVALID_ARGUMENT: no members, a member that is no endpoint, a width below 2 for more than one.
 // RESOURCE_EXHAUSTED: more than two ranks and a NIC degree below 2. O(P log P) times a few dozen,
