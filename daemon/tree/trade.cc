@@ -20,8 +20,9 @@ namespace {
 
 constexpr size_t kLeastTreesPerRoot = 8;
 // The fastest of all builders, then of each.
-constexpr std::array<std::optional<TreeBuilder>, 4> kTypeIBuilders = {
-    std::nullopt, TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical};
+constexpr std::array<std::optional<TreeBuilder>, 5> kTypeIBuilders = {
+    std::nullopt, TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
+    TreeBuilder::kPostal};
 
 using Serving = std::vector<uint32_t>;  // switch vertices, ascending
 

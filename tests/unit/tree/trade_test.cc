@@ -183,7 +183,8 @@ class Exhaustive {
     TreeRequest request = c_.request;
     for (const std::optional<TreeBuilder> builder :
          {std::optional<TreeBuilder>(), std::optional(TreeBuilder::kKary),
-          std::optional(TreeBuilder::kKnomial), std::optional(TreeBuilder::kHierarchical)}) {
+          std::optional(TreeBuilder::kKnomial), std::optional(TreeBuilder::kHierarchical),
+          std::optional(TreeBuilder::kPostal)}) {
       request.builder = builder;
       const auto best =
           ChooseType1(ForPrediction(c_.snapshot, c_.profile), c_.profile, request, places_);
