@@ -61,18 +61,22 @@ void Channels::LetNoiseIn(Wire& wire, double now) {
 Crossing Channels::Cross(uint32_t channel, double now, double lag_us, uint64_t bytes) {
   Wire& wire = wires_[channel];
   LetNoiseIn(wire, now);
-  const double wire_us = layout_.channels[channel].us_per_byte * static_cast<double>(bytes);
+  const double us_per_byte = layout_.channels[channel].us_per_byte;
+  const uint64_t with_header = bytes + layout_.header_bytes;
+  const double wire_us = us_per_byte * static_cast<double>(with_header);
   const double start_us = std::max(now, wire.free_us);
   Enqueue(wire, now, start_us);
   wire.free_us = start_us + wire_us;
   ++wire.use.packets;
-  wire.use.bytes += bytes;
+  wire.use.bytes += with_header;
   wire.use.busy_us += wire_us;
-  return {start_us, std::max(wire.free_us, now + lag_us)};
+  const double tail_us =
+      std::max(start_us + us_per_byte * static_cast<double>(bytes), now + lag_us);
+  return {start_us, tail_us, wire.free_us};
 }
 
-std::vector<ChannelUse> Channels::Uses() const {
-  std::vector<ChannelUse> uses;
+std::vector<ChannelTraffic> Channels::Uses() const {
+  std::vector<ChannelTraffic> uses;
   uses.reserve(wires_.size());
   for (const Wire& wire : wires_) uses.push_back(wire.use);
   return uses;

@@ -30,7 +30,8 @@ class WaitingPackets final {
 // When a packet is on one channel.
 struct Crossing {
   double head_us;  // its head enters
-  double tail_us;  // its tail has entered
+  double tail_us;  // its tail has entered, not counting the header: that is in link_us
+  double free_us;  // the next one may enter
 };
 
 class Channels final {
@@ -38,10 +39,10 @@ class Channels final {
   Channels(const Layout& layout, uint64_t seed);
 
   // Offers a packet whose head comes at `now`, not before any that was offered to this channel
-  // before, and whose tail comes `lag_us` later. `channel` is a position in Layout::channels.
+  // before, and whose tail comes `lag_us` later; `bytes` of payload. `channel` is a position in Layout::channels.
   Crossing Cross(uint32_t channel, double now, double lag_us, uint64_t bytes);
 
-  std::vector<ChannelUse> Uses() const;
+  std::vector<ChannelTraffic> Uses() const;
 
  private:
   struct Wire {
@@ -49,7 +50,7 @@ class Channels final {
     double used_us = -1;  // last looked at; < 0: never
     Noise noise;
     WaitingPackets waiting;
-    ChannelUse use;
+    ChannelTraffic use;
   };
 
   static void LetNoiseIn(Wire& wire, double now);

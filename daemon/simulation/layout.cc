@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -112,7 +113,7 @@ class Builder {
       : snapshot_(snapshot), options_(options), layout_(std::make_shared<Layout>()) {
     layout_->profile = profile;
     layout_->pattern = options.pattern;
-    layout_->header_bytes = options.header_bytes;
+    layout_->header_bytes = options.header_bytes.value_or(profile.header_bytes);
   }
 
   absl::Status Add(const SimulatedCollective& collective) {
@@ -183,8 +184,16 @@ class Builder {
       } else {
         node.parent = added.first_node + static_cast<uint32_t>(tree.parents[n]);
       }
+      node.unit = UnitAt(tree.vertices[n]);
       layout_->nodes.push_back(node);
     }
+  }
+
+  uint32_t UnitAt(VertexIndex vertex) {
+    if (!options_.shared_units) return layout_->unit_count++;
+    const auto [at, is_new] = units_.try_emplace(vertex.value(), layout_->unit_count);
+    if (is_new) ++layout_->unit_count;
+    return at->second;
   }
 
   absl::Status AddRoutes(const AggregationTree& tree, const CollectiveLayout& added, uint32_t n) {
@@ -242,6 +251,7 @@ class Builder {
   const SimulationOptions& options_;
   std::shared_ptr<Layout> layout_;
   std::vector<ChannelIndex> path_;
+  absl::flat_hash_map<uint32_t, uint32_t> units_;  // by vertex, if they are shared
 };
 
 }  // namespace

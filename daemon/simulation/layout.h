@@ -43,6 +43,7 @@ struct NodeLayout {
   uint32_t up = 0, down = 0,
            end = 0;           // in Layout::hops: [up, down) to the parent, [down, end) back
   uint32_t first_packet = 0;  // of an inner node, in a run's counters of missing packets
+  uint32_t unit = 0;          // that matches and copies for it
   bool is_rank = true;
   double own_data_us = 0;  // when its own data is there
 };
@@ -58,6 +59,7 @@ struct Layout {
   std::vector<ChannelLayout> channels;  // that some route crosses, by index
   uint64_t event_count = 0;
   uint32_t packet_counters = 0;
+  uint32_t unit_count = 0;
 };
 
 // Errors as Simulator::Prepare.

@@ -22,6 +22,7 @@ class Running {
       : layout_(layout),
         channels_(layout, seed),
         nodes_(layout.nodes.size()),
+        units_(layout.unit_count),
         missing_(layout.packet_counters),
         up_packets_(layout.channels.size(), 0),
         roots_(layout.collectives.size()) {
@@ -54,6 +55,9 @@ class Running {
     double finish_us = 0;                         // has the last packet of the result
     double handed_up_us = 0, handed_down_us = 0;  // last packet that started to, from the parent
   };
+  struct UnitState {
+    double match_free_us = 0, copy_free_us = 0;
+  };
   struct RootState {
     uint32_t reduced = 0;  // packets
     double done_us = 0;
@@ -83,12 +87,19 @@ class Running {
     }
   }
 
-  // A packet is about to start over an edge: before its first channel, or within the host. A short
-  // one does not overtake: it waits where phi grows with the size.
-  void Start(uint32_t n, uint32_t packet, bool down, double at_us) {
+  // What a packet waits for between its node and the first channel of its way: phi, or within a
+  // host, where nothing is stored and forwarded, the host.
+  double LeaveUs(const NodeLayout& edge, const NodeCost& sender, bool down, uint64_t bytes) const {
+    const bool within_host = down ? edge.down == edge.end : edge.up == edge.down;
+    return within_host ? layout_.profile.same_host_us : ForwardUs(sender, bytes);
+  }
+
+  // `n` or, downwards, its parent hands a packet on at `at_us`. A short one does not overtake: it
+  // waits where phi grows with the size.
+  void Start(uint32_t n, uint32_t packet, bool down, const NodeCost& sender, double at_us) {
     const NodeLayout& node = layout_.nodes[n];
-    const bool within_host = down ? node.down == node.end : node.up == node.down;
-    if (within_host) at_us += layout_.profile.same_host_us;
+    const PacketTrain& train = down ? TreeOf(node).down : TreeOf(node).up;
+    at_us += LeaveUs(node, sender, down, train.Bytes(packet));
     double& last_us = down ? nodes_[n].handed_down_us : nodes_[n].handed_up_us;
     at_us = last_us = std::max(last_us, at_us);
     Add({.at_us = at_us, .node = n, .packet = packet, .down = down});
@@ -101,7 +112,7 @@ class Running {
     const PacketTrain& train = event.down ? TreeOf(node).down : TreeOf(node).up;
     if (begin + event.hop < end) {
       Cross(event, layout_.hops[begin + event.hop], begin + event.hop + 1 == end,
-            train.Bytes(event.packet) + layout_.header_bytes);
+            train.Bytes(event.packet));
     } else if (event.down) {
       Receive(event.node, event.packet, event.at_us);
     } else {
@@ -119,7 +130,7 @@ class Running {
     if (last && !layout_.profile.forward_includes_serialisation) next.at_us += next.lag_us;
     ++next.hop;
     Add(next);
-    if (event.hop == 0 && !event.down) HandOnNext(event.node, event.packet, on.tail_us);
+    if (event.hop == 0 && !event.down) HandOnNext(event.node, event.packet, on.free_us);
   }
 
   // A leaf has all packets at once; it offers each when its port has sent the one before.
@@ -127,7 +138,7 @@ class Running {
     const NodeLayout& node = layout_.nodes[n];
     if (node.child_count > 0 || packet + 1 >= TreeOf(node).up.count) return;
     const double ready =
-        node.own_data_us + ForwardUs(CostOf(node), TreeOf(node).up.Bytes(packet + 1));
+        node.own_data_us + LeaveUs(node, CostOf(node), false, TreeOf(node).up.Bytes(packet + 1));
     Add({.at_us = std::max(now, ready), .node = n, .packet = packet + 1});
   }
 
@@ -142,8 +153,11 @@ class Running {
                                                         tree.reduced_share *
                                                         static_cast<double>(bytes);
     const double port_us = edge.up < edge.down ? WireUs(edge.down - 1, bytes) : 0;
-    const double start = std::max(now, state.last_take_us + std::max(match_us, port_us));
+    double& unit_free_us = units_[node.unit].match_free_us;
+    const double start =
+        std::max({now, unit_free_us, state.last_take_us + std::max(match_us, port_us)});
     state.last_take_us = start;
+    unit_free_us = start + match_us;
     if (--missing_[node.first_packet + packet] == 0) {
       HandOn(edge.parent, packet, std::max(start + match_us, node.own_data_us));
     }
@@ -154,7 +168,7 @@ class Running {
     const NodeLayout& node = layout_.nodes[n];
     const CollectiveLayout& tree = TreeOf(node);
     if (node.parent != NodeLayout::kNoParent) {
-      Start(n, packet, false, done + ForwardUs(CostOf(node), tree.up.Bytes(packet)));
+      Start(n, packet, false, CostOf(node), done);
       return;
     }
     RootState& root = roots_[node.collective];
@@ -181,11 +195,14 @@ class Running {
     NodeState& state = nodes_[n];
     state.finish_us = std::max(state.finish_us, now);
     const uint64_t bytes = tree.down.Bytes(packet);
+    double& unit_free_us = units_[node.unit].copy_free_us;
     double turn = std::max(now, state.may_send_us);
     for (uint32_t c = node.first_child; c < node.first_child + node.child_count; ++c) {
       const uint32_t child = layout_.children[c];
       const NodeLayout& edge = layout_.nodes[child];
-      Start(child, packet, true, turn + cost.send_us + ForwardUs(cost, bytes));
+      turn = std::max(turn, unit_free_us);
+      unit_free_us = turn + cost.send_us;
+      Start(child, packet, true, cost, unit_free_us);
       const double port_us = edge.down < edge.end ? WireUs(edge.down, bytes) : 0;
       turn += std::max(cost.send_us, port_us);
     }
@@ -227,6 +244,7 @@ class Running {
   bool first_is_spent_ = false;  // the first event is being handled, nothing has replaced it
   uint64_t events_ = 0;
   std::vector<NodeState> nodes_;
+  std::vector<UnitState> units_;
   std::vector<uint32_t> missing_;     // [inner node][packet] children's packets not yet taken
   std::vector<uint64_t> up_packets_;  // [channel]
   std::vector<RootState> roots_;      // [collective]

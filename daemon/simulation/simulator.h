@@ -9,15 +9,19 @@
 //   node     upwards takes packets in order of arrival, one per max(theta + S*gamma, S / B_port),
 //            and hands packet i on phi after it has its own and every child's packet i. Downwards
 //            it copies packet i to its children in order of node number, one copy per
-//            max(c_send, S / B_port); a copy enters the fabric c_send + phi after its turn. Units
-//            belong to the node of one tree: collectives meet on channels only.
+//            max(c_send, S / B_port); a copy enters the fabric c_send + phi after its turn.
+//   units    that match and copy belong to a tree's node, so that collectives meet on channels
+//   only;
+//            with shared_units to the port or switch: all trees there take turns, first come, first
+//            served, one packet or copy at a time.
 //   packets  payloads beyond the MTU are split; nothing to send is one packet of 0 bytes. Packet i
 //            of the result leaves the root when it is reduced, if as many go down as come up, else
 //            when everything is.
 //   noise    noise.h; on each channel by itself, a share of its bandwidth.
 //
-// Packets between two ports of one host cross no channel and take same_host_us. Where the
-// profile's phi contains S / B_min, a packet counts as received when its head is.
+// Packets between two ports of one host cross no channel: same_host_us takes the place of phi,
+// links and wire; they are matched, reduced and copied as all others are. Where the profile's phi
+// contains S / B_min, a packet counts as received when its head is.
 //
 // Equal arguments give equal results, to the last bit: events of one instant are handled in order
 // of collective, node, direction and packet.
@@ -26,6 +30,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -49,9 +54,10 @@ enum class NoisePattern : uint8_t { kPoisson, kPeriodic };
 struct SimulationOptions {
   double noise = 0;  // share of every channel's bandwidth, on top of the snapshot's load
   NoisePattern pattern = NoisePattern::kPoisson;
-  // What every packet of a collective carries on the wire beside its payload. The cost model knows
-  // none; an InfiniBand packet has at least 26 (LRH 8, BTH 12, ICRC 4, VCRC 2: IBA vol. 1, 5.2).
-  uint32_t header_bytes = 0;
+  // What every packet of a collective carries on the wire beside its payload: keeps wires and ports
+  // busy. nullopt: what the profile says.
+  std::optional<uint32_t> header_bytes = std::nullopt;
+  bool shared_units = false;
   uint64_t max_events = 100'000'000;  // noise is not counted
 };
 
@@ -65,7 +71,7 @@ struct CollectiveTimes {
 
 // One channel that some tree crosses. All but `noise_packets` and `longest_queue` count packets of
 // collectives alone.
-struct ChannelUse {
+struct ChannelTraffic {
   ChannelIndex channel;
   uint64_t packets = 0, bytes = 0;  // bytes with headers
   uint64_t up_packets = 0;          // of these packets, those towards a root
@@ -76,7 +82,7 @@ struct ChannelUse {
 
 struct SimulationResult {
   std::vector<CollectiveTimes> collectives;
-  std::vector<ChannelUse> channels;  // by index
+  std::vector<ChannelTraffic> channels;  // by index
   uint64_t events = 0;
 };
 

@@ -1,5 +1,6 @@
-// coppice-plan simulate: what every builder's tree takes packet by packet, under noise, beside what
-// the cost model predicts for it.
+// coppice-plan simulate: what every builder's trees take packet by packet, under noise, beside what
+// the cost model predicts for them. Several communicators run at once, each with a tree of its own;
+// a row then tells of the one that is done last.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -9,12 +10,17 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/simulation/noise.h"
 #include "daemon/simulation/simulator.h"
 #include "daemon/tools/command.h"
+#include "daemon/tools/communicators.h"
 #include "daemon/tools/profile_option.h"
 #include "daemon/tools/simulation_report.h"
 #include "daemon/tools/tree_options.h"
+#include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/trees.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {
@@ -23,6 +29,8 @@ namespace {
 struct SimulateOptions {
   TreeOptions tree;
   SimulationOptions simulation;
+  CommunicatorOptions communicators;
+  double skew_us = 0;
   std::optional<uint32_t> seed, runs, header_bytes;
   std::string pattern = "poisson";
   bool links = false;
@@ -60,49 +68,117 @@ Snapshot WithNoise(const Snapshot& snapshot, double noise) {
 class Comparison {
  public:
   Comparison(const SimulateOptions& options, Snapshot snapshot, CostProfile profile,
-             std::vector<SwitchCapacity> capacity, TreeRequest request)
+             std::vector<SwitchCapacity> capacity, TreeRequest request,
+             std::vector<BatchCommunicator> communicators)
       : options_(options),
         snapshot_(std::move(snapshot)),
         planned_on_(WithNoise(snapshot_, options.simulation.noise)),
         profile_(std::move(profile)),
         capacity_(std::move(capacity)),
-        request_(std::move(request)) {}
+        request_(std::move(request)),
+        communicators_(std::move(communicators)) {}
 
-  // A tree that cannot be built is a row that says why; anything else is an error.
+  // Trees that cannot be built are a row that says why; anything else is an error.
   absl::StatusOr<SimulatedRow> Row(const Candidate& candidate, uint64_t bytes) const {
     SimulatedRow row;
     row.builder = candidate.name;
     row.bytes = bytes;
-    TreeRequest request = request_;
-    request.sizes = {{bytes, 1}};
-    request.type = candidate.type;
-    request.builder = candidate.builder;
-    if (!candidate.builder) request.width.reset();
-    if (candidate.type == TreeType::kTypeI) request.root.reset();
-    absl::StatusOr<TreePlan> plan = PlanTree(planned_on_, profile_, capacity_, request);
-    if (!plan.ok()) {
-      if (plan.status().code() != absl::StatusCode::kResourceExhausted) return plan.status();
-      row.why_not = std::string(plan.status().message());
+    absl::StatusOr<std::vector<TreePlan>> plans =
+        communicators_.size() == 1 ? PlanAlone(candidate, bytes) : PlanTogether(candidate, bytes);
+    if (!plans.ok()) {
+      if (plans.status().code() != absl::StatusCode::kResourceExhausted) return plans.status();
+      row.why_not = std::string(plans.status().message());
       return row;
     }
-    row.plan = *std::move(plan);
-    RETURN_IF_ERROR(Run(row));
+    RETURN_IF_ERROR(Run(*plans, row));
+    row.plan = *std::max_element(plans->begin(), plans->end(), [](const auto& a, const auto& b) {
+      return a.predicted.total_us < b.predicted.total_us;
+    });
     return row;
   }
 
   const Snapshot& snapshot() const { return snapshot_; }
 
  private:
-  absl::Status Run(SimulatedRow& row) const {
-    SimulatedCollective collective;
-    collective.tree = row.plan->tree;
-    collective.payload = PayloadOf(request_.operation, row.bytes);
+  TreeRequest RequestFor(const Candidate& candidate, uint64_t bytes,
+                         const BatchCommunicator& communicator) const {
+    TreeRequest request = request_;
+    request.members = communicator.members;
+    request.sizes = {{bytes, 1}};
+    request.type = candidate.type;
+    request.builder = candidate.builder;
+    if (!candidate.builder) request.width.reset();
+    if (candidate.type == TreeType::kTypeI) request.root.reset();
+    return request;
+  }
+
+  absl::StatusOr<std::vector<TreePlan>> PlanAlone(const Candidate& candidate,
+                                                  uint64_t bytes) const {
+    std::vector<TreePlan> plans;
+    for (const BatchCommunicator& communicator : communicators_) {
+      ASSIGN_OR_RETURN(plans.emplace_back(), PlanTree(planned_on_, profile_, capacity_,
+                                                      RequestFor(candidate, bytes, communicator)));
+    }
+    return plans;
+  }
+
+  // Type I trees share nothing; type II trees share entries and are planned as a batch.
+  absl::StatusOr<std::vector<TreePlan>> PlanTogether(const Candidate& candidate,
+                                                     uint64_t bytes) const {
+    if (candidate.type == TreeType::kTypeI) return PlanAlone(candidate, bytes);
+    const bool any_type = !candidate.type;
+    ASSIGN_OR_RETURN(const BatchPlan batch, PlanBatch(planned_on_, capacity_, communicators_));
+    std::vector<TreePlan> plans;
+    for (size_t c = 0; c < communicators_.size(); ++c) {
+      const CommunicatorResult& result = batch.communicators[c];
+      std::optional<TreePlan> plan;
+      if (any_type) {
+        const Candidate type1 = {"", TreeType::kTypeI, std::nullopt};
+        ASSIGN_OR_RETURN(plan, PlanTree(planned_on_, profile_, capacity_,
+                                        RequestFor(type1, bytes, communicators_[c])));
+      }
+      if (result.tree) {
+        ASSIGN_OR_RETURN(
+            TreePlan type2,
+            PlanOfBatchTree(planned_on_, profile_, capacity_,
+                            RequestFor(candidate, bytes, communicators_[c]), *result.tree));
+        if (!plan || type2.predicted.total_us < plan->predicted.total_us) plan = std::move(type2);
+      }
+      if (!plan) {
+        return absl::ResourceExhaustedError(absl::StrCat("communicator ", c, ": ", result.why_not));
+      }
+      plans.push_back(*std::move(plan));
+    }
+    return plans;
+  }
+
+  // Each rank's data is late by a share of the skew that the seed draws.
+  std::vector<double> Skew(uint64_t communicator, size_t ranks) const {
+    if (options_.skew_us == 0) return {};
+    RandomStream random(options_.seed.value_or(1), UINT64_MAX - communicator);
+    std::vector<double> skew;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      skew.push_back(options_.skew_us * random.Uniform());
+    }
+    return skew;
+  }
+
+  absl::Status Run(const std::vector<TreePlan>& plans, SimulatedRow& row) const {
+    std::vector<SimulatedCollective> collectives;
+    for (size_t c = 0; c < plans.size(); ++c) {
+      SimulatedCollective& collective = collectives.emplace_back();
+      collective.tree = plans[c].tree;
+      collective.payload = PayloadOf(request_.operation, row.bytes);
+      collective.skew_us = Skew(c, plans[c].tree.rank_count);
+    }
     ASSIGN_OR_RETURN(const Simulator simulator,
-                     Simulator::Prepare(snapshot_, profile_, {collective}, options_.simulation));
+                     Simulator::Prepare(snapshot_, profile_, collectives, options_.simulation));
     const uint64_t seed = options_.seed.value_or(1);
     for (uint64_t run = 0; run < options_.runs.value_or(1); ++run) {
       SimulationResult result = simulator.Run(seed + run);
-      row.total_us.push_back(result.collectives[0].total_us);
+      double last = 0;
+      for (const CollectiveTimes& times : result.collectives) last = std::max(last, times.total_us);
+      row.total_us.push_back(last);
       if (run == 0) row.channels = std::move(result.channels);
     }
     std::sort(row.total_us.begin(), row.total_us.end());
@@ -114,27 +190,33 @@ class Comparison {
   const CostProfile profile_;
   const std::vector<SwitchCapacity> capacity_;
   const TreeRequest request_;
+  const std::vector<BatchCommunicator> communicators_;
 };
 
 absl::Status RunSimulate(SimulateOptions options) {
   options.simulation.pattern =
       options.pattern == "periodic" ? NoisePattern::kPeriodic : NoisePattern::kPoisson;
-  options.simulation.header_bytes = options.header_bytes.value_or(0);
+  options.simulation.header_bytes = options.header_bytes;
+  options.communicators.seed = options.seed;
   ASSIGN_OR_RETURN(CostProfile profile, LoadProfile(options.tree.profile));
   ASSIGN_OR_RETURN(Snapshot snapshot, LoadSnapshot(options.tree));
   ASSIGN_OR_RETURN(std::vector<SwitchCapacity> capacity,
                    LoadCapacity(options.tree, *snapshot.fabric));
   ASSIGN_OR_RETURN(TreeRequest request, MakeRequest(options.tree, *snapshot.fabric));
+  ASSIGN_OR_RETURN(std::vector<BatchCommunicator> communicators,
+                   LoadCommunicators(options.communicators, request.members));
   const std::vector<SizeShare> sizes = request.sizes;
   const SimulationHeading heading = {.operation = options.tree.operation,
                                      .members = static_cast<uint32_t>(request.members.size()),
+                                     .communicators = communicators.size(),
+                                     .skew_us = options.skew_us,
                                      .noise = options.simulation.noise,
                                      .pattern = options.pattern,
                                      .seed = options.seed.value_or(1),
                                      .runs = options.runs.value_or(1),
                                      .links = options.links};
   const Comparison comparison(options, std::move(snapshot), std::move(profile), std::move(capacity),
-                              std::move(request));
+                              std::move(request), std::move(communicators));
   std::vector<SimulatedRow> rows;
   for (const SizeShare& size : sizes) {
     for (const Candidate& candidate : Candidates()) {
@@ -153,11 +235,19 @@ void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
       ->check(CLI::Range(0.0, 0.999));
   command.add_option("--pattern", options.pattern, "how noise arrives; default poisson")
       ->check(CLI::IsMember({"poisson", "periodic"}));
-  AddCount(command, "--seed", options.seed, "of the first run's noise; default 1");
+  AddCount(command, "--seed", options.seed,
+           "of the first run's noise, of --skew and of --random; default 1");
   AddCount(command, "--runs", options.runs, "runs with seeds from --seed on; default 1")
       ->check(CLI::Range(1, 1'000'000));
   AddCount(command, "--header-bytes", options.header_bytes,
-           "what a packet carries beside its payload; default 0");
+           "what a packet carries beside its payload; default what the profile says");
+  AddCommunicatorOptions(command, options.communicators)->require_option(0, 1);
+  command
+      .add_option("--skew", options.skew_us,
+                  "us by which ranks are late, each by a random share of it; default 0")
+      ->check(CLI::Range(0.0, 1e9));
+  command.add_flag("--shared-units", options.simulation.shared_units,
+                   "trees at one switch or port match and copy by turns");
   command.add_flag("--links", options.links, "print what every link carried in the first run");
 }
 
@@ -173,7 +263,7 @@ void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome) {
   AddHardwareOptions(*command, options->tree);
   AddSimulationOptions(*command, *options);
   command->add_flag("--json", options->tree.json, "print JSON");
-  command->footer(kTreeFilesHelp);
+  command->footer(absl::StrCat(kTreeFilesHelp, kCommunicatorListHelp));
   command->callback([options, &outcome] { outcome.status = RunSimulate(*options); });
 }
 

@@ -20,15 +20,16 @@ double Median(const std::vector<double>& values) {
 }
 
 // Most packets first, then by index.
-std::vector<ChannelUse> ByPackets(std::vector<ChannelUse> channels) {
-  std::stable_sort(channels.begin(), channels.end(),
-                   [](const ChannelUse& a, const ChannelUse& b) { return a.packets > b.packets; });
+std::vector<ChannelTraffic> ByPackets(std::vector<ChannelTraffic> channels) {
+  std::stable_sort(
+      channels.begin(), channels.end(),
+      [](const ChannelTraffic& a, const ChannelTraffic& b) { return a.packets > b.packets; });
   return channels;
 }
 
-Json LinksJson(const Fabric& fabric, const std::vector<ChannelUse>& channels) {
+Json LinksJson(const Fabric& fabric, const std::vector<ChannelTraffic>& channels) {
   Json json = Json::array();
-  for (const ChannelUse& use : ByPackets(channels)) {
+  for (const ChannelTraffic& use : ByPackets(channels)) {
     json.push_back({{"from", Describe(fabric, fabric.channel_from(use.channel))},
                     {"from_port", fabric.channel_from_port(use.channel).value()},
                     {"to", Describe(fabric, fabric.channel_to(use.channel))},
@@ -65,7 +66,7 @@ void AppendLinks(const Fabric& fabric, const SimulatedRow& row, std::string& tex
                         row.channels.size());
   absl::StrAppendFormat(&text, "%8s %8s %12s %10s %6s  %s\n", "PACKETS", "UP", "BYTES", "BUSY US",
                         "QUEUE", "LINK");
-  for (const ChannelUse& use : ByPackets(row.channels)) {
+  for (const ChannelTraffic& use : ByPackets(row.channels)) {
     absl::StrAppendFormat(&text, "%8u %8u %12u %10.3f %6u  %s port %u -> %s\n", use.packets,
                           use.up_packets, use.bytes, use.busy_us, use.longest_queue,
                           Describe(fabric, fabric.channel_from(use.channel)),
@@ -78,9 +79,14 @@ void AppendLinks(const Fabric& fabric, const SimulatedRow& row, std::string& tex
 
 std::string SimulationToJson(const Snapshot& snapshot, const SimulationHeading& heading,
                              const std::vector<SimulatedRow>& rows) {
-  Json json = {{"operation", heading.operation}, {"members", heading.members},
-               {"noise", heading.noise},         {"pattern", heading.pattern},
-               {"seed", heading.seed},           {"runs", heading.runs},
+  Json json = {{"operation", heading.operation},
+               {"members", heading.members},
+               {"communicators", heading.communicators},
+               {"skew_us", heading.skew_us},
+               {"noise", heading.noise},
+               {"pattern", heading.pattern},
+               {"seed", heading.seed},
+               {"runs", heading.runs},
                {"rows", Json::array()}};
   for (const SimulatedRow& row : rows) {
     json["rows"].push_back(RowJson(*snapshot.fabric, row, heading.links));
@@ -93,6 +99,12 @@ std::string SimulationToText(const Snapshot& snapshot, const SimulationHeading& 
   std::string text = absl::StrFormat(
       "%s, %u ranks, noise %g (%s), %u run%s from seed %u\n", heading.operation, heading.members,
       heading.noise, heading.pattern, heading.runs, heading.runs == 1 ? "" : "s", heading.seed);
+  if (heading.communicators > 1) {
+    absl::StrAppendFormat(&text, "%u communicators at once; times until the last is done\n",
+                          heading.communicators);
+  }
+  if (heading.skew_us > 0)
+    absl::StrAppendFormat(&text, "ranks up to %g us late\n", heading.skew_us);
   absl::StrAppendFormat(&text, "%10s  %-12s %-4s %5s %6s %12s %12s %9s %9s\n", "BYTES", "BUILDER",
                         "TYPE", "WIDTH", "HEIGHT", "PREDICTED US", "SIMULATED US", "MIN", "MAX");
   for (const SimulatedRow& row : rows) {

@@ -17,6 +17,8 @@ namespace coppice {
 struct SimulationHeading {
   std::string operation;
   uint32_t members = 0;
+  size_t communicators = 1;
+  double skew_us = 0;
   double noise = 0;
   std::string pattern;
   uint64_t seed = 1;
@@ -24,17 +26,18 @@ struct SimulationHeading {
   bool links = false;  // print the channels, too
 };
 
-// One builder's tree for one size.
+// One builder's trees for one size.
 struct SimulatedRow {
   std::string builder;
   uint64_t bytes = 0;
-  std::optional<TreePlan> plan;  // nullopt: it could not be built
+  // Of the communicator that is predicted to take longest; nullopt: some tree could not be built.
+  std::optional<TreePlan> plan;
   std::string why_not;
-  std::vector<double> total_us;      // of every run, sorted
-  std::vector<ChannelUse> channels;  // of the first run
+  std::vector<double> total_us;          // until all are done, of every run, sorted
+  std::vector<ChannelTraffic> channels;  // of the first run
 };
 
-// {"operation","members","noise","pattern","seed","runs","rows":[{"bytes","builder","type","width",
+// {"operation","members","communicators","skew_us","noise","pattern","seed","runs","rows":[{"bytes","builder","type","width",
 // "height","predicted_us","simulated":{"median_us","min_us","max_us"},"links":[...]}]}; a tree that
 // could not be built has "why_not" instead.
 std::string SimulationToJson(const Snapshot& snapshot, const SimulationHeading& heading,

@@ -11,12 +11,14 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/simulation/simulator.h"
 #include "daemon/tree/planner.h"
@@ -26,7 +28,9 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kWidth = 32, kDegree = 64;
-constexpr uint32_t kHeaderBytes = 30;  // LRH 8, BTH 12, ICRC 4, VCRC 2, and 4 of an operation's own
+// InfiniBand's headers (LRH 8, BTH 12, ICRC 4, VCRC 2), and what a packet of the paper's fabric
+// would have to take of a link for its table 4: the paper says nothing of its packets.
+constexpr uint32_t kInfiniBandHeader = 26, kPaperHeader = 256;
 constexpr double kNoise = 0.8;
 
 template <class T>
@@ -36,16 +40,28 @@ T Must(absl::StatusOr<T> value) {
   std::exit(1);
 }
 
+// How ranks are placed on hosts of two ports: rank 2h and 2h + 1 on host h, or round by round over
+// all hosts.
+enum class Placement : uint8_t { kBlock, kCyclic };
+
 struct Bench {
-  explicit Bench(const std::string& spec) {
+  explicit Bench(const std::string& spec, Placement placed = Placement::kBlock)
+      : placement(placed) {
     snapshot.fabric = Must(LoadFabric(absl::StrCat("model:fat-tree(", spec, ",speeds=edr)")));
     snapshot.hierarchy = DeriveHierarchy(*snapshot.fabric);
     snapshot.routes = Routes::ShortestPaths(snapshot.fabric);
     snapshot.load = std::make_shared<const LinkLoad>();
     for (uint32_t e = 0; e < snapshot.fabric->endpoint_count(); ++e) everyone.emplace_back(e);
   }
+  // On the first ranks / 2 hosts.
   std::vector<EndpointIndex> First(uint32_t ranks) const {
-    return {everyone.begin(), everyone.begin() + ranks};
+    std::vector<EndpointIndex> members(everyone.begin(), everyone.begin() + ranks);
+    if (placement == Placement::kBlock) return members;
+    for (uint32_t r = 0; r < ranks; ++r) {
+      const uint32_t hosts = ranks / 2;
+      members[r] = everyone[2 * (r % hosts) + r / hosts];
+    }
+    return members;
   }
   // Noise on the links between switches alone; endpoints are their owners'.
   Snapshot NoisyBetweenSwitches() const {
@@ -61,6 +77,7 @@ struct Bench {
   }
 
   Snapshot snapshot;
+  Placement placement;
   std::vector<EndpointIndex> everyone;
   CostProfile profile = Must(BuiltInProfile("paper"));
 };
@@ -85,16 +102,17 @@ double Simulate(const Bench& bench, const Snapshot& snapshot, const AggregationT
 }
 
 double Simulate(const Bench& bench, const AggregationTree& tree, uint64_t bytes) {
-  return Simulate(bench, bench.snapshot, tree, bytes, {}, 1);
+  return Simulate(bench, bench.snapshot, tree, bytes, {.header_bytes = kInfiniBandHeader}, 1);
 }
 
 // The paper's three trees, k = 32.
-std::vector<AggregationTree> ThreeTrees(const Bench& bench, uint32_t ranks) {
+std::vector<AggregationTree> ThreeTrees(const Bench& bench, uint32_t ranks,
+                                        uint32_t degree = kDegree) {
   const std::vector<EndpointIndex> members = bench.First(ranks);
   const Fabric& fabric = *bench.snapshot.fabric;
-  return {Must(BuildKary(fabric, members, kWidth, kDegree)),
-          Must(BuildKnomial(fabric, members, kWidth, kDegree)),
-          Must(BuildHierarchical(fabric, *bench.snapshot.hierarchy, members, kWidth, kDegree))};
+  return {Must(BuildKary(fabric, members, kWidth, degree)),
+          Must(BuildKnomial(fabric, members, kWidth, degree)),
+          Must(BuildHierarchical(fabric, *bench.snapshot.hierarchy, members, kWidth, degree))};
 }
 
 AggregationTree Planned(const Bench& bench, const Snapshot& snapshot, uint32_t ranks,
@@ -109,92 +127,150 @@ AggregationTree Planned(const Bench& bench, const Snapshot& snapshot, uint32_t r
   return Must(PlanTree(snapshot, bench.profile, capacity, request)).tree;
 }
 
-// Figures 12 and 13: hosts with two ports and two processes, a full two-level fat tree.
-void StandardFatTree() {
-  const Bench bench("hosts-per-leaf=8,ports-per-host=2");
-  std::printf(
-      "\nFigures 12, 13: two-level fat tree, 256 hosts of two ports; Bcast, us. auto I: Coppice's\n"
-      "best type I tree; auto: of either type\n");
-  std::printf("%5s %6s %9s %9s %9s %9s %9s  %s\n", "RANKS", "BYTES", "32-ary", "32-nomial",
-              "hier-32", "auto I", "auto", "auto I against the least of the three");
+struct ShapeCounts {
   int cases = 0, behind = 0, behind_of_any = 0, hierarchical_wins = 0, higher = 0, not_below = 0;
   double worst = 0;
+};
+
+// One line, if it is shown, and what it adds to the counts.
+void CompareShapes(const Bench& bench, const std::vector<AggregationTree>& trees, uint32_t ranks,
+                   uint64_t bytes, ShapeCounts& counts) {
+  std::vector<double> us;
+  for (const AggregationTree& tree : trees) us.push_back(Simulate(bench, tree, bytes));
+  const double type1 =
+      Simulate(bench, Planned(bench, bench.snapshot, ranks, bytes, TreeType::kTypeI), bytes);
+  const double any =
+      Simulate(bench, Planned(bench, bench.snapshot, ranks, bytes, std::nullopt), bytes);
+  const double least = *std::min_element(us.begin(), us.end());
+  ++counts.cases;
+  if (us[2] < us[0] && us[2] < us[1]) ++counts.hierarchical_wins;
+  if (type1 > least * (1 + 1e-9)) ++counts.behind;
+  if (any > least * (1 + 1e-9)) ++counts.behind_of_any;
+  if (Height(trees[2]) > std::min(Height(trees[0]), Height(trees[1]))) {
+    ++counts.higher;
+    if (type1 >= us[2]) ++counts.not_below;
+  }
+  counts.worst = std::max(counts.worst, type1 / least - 1);
+  if (bytes != 8 && bytes != 2048 && ranks != 512) return;
+  std::printf("%5u %6u %9.2f %9.2f %9.2f %9.2f %9.2f  %+.1f %%\n", ranks,
+              static_cast<unsigned>(bytes), us[0], us[1], us[2], type1, any,
+              100 * (type1 / least - 1));
+}
+
+// Figures 12 and 13: hosts with two ports and two processes, a full two-level fat tree.
+void StandardFatTree(Placement placement) {
+  const Bench bench("hosts-per-leaf=8,ports-per-host=2", placement);
+  std::printf(
+      "\nFigures 12, 13: two-level fat tree, 256 hosts of two ports, ranks placed %s; Bcast, us\n"
+      "auto I: Coppice's best type I tree; auto: of either type\n"
+      "%5s %6s %9s %9s %9s %9s %9s  %s\n",
+      placement == Placement::kBlock ? "host by host" : "round by round over hosts", "RANKS",
+      "BYTES", "32-ary", "32-nomial", "hier-32", "auto I", "auto",
+      "auto I against the least of the three");
+  ShapeCounts counts;
   for (uint32_t ranks = 2; ranks <= 512; ranks *= 2) {
     const std::vector<AggregationTree> trees = ThreeTrees(bench, ranks);
     for (uint64_t bytes = 8; bytes <= 65536; bytes *= 2) {
-      std::vector<double> us;
-      for (const AggregationTree& tree : trees) us.push_back(Simulate(bench, tree, bytes));
-      const double type1 =
-          Simulate(bench, Planned(bench, bench.snapshot, ranks, bytes, TreeType::kTypeI), bytes);
-      const double any =
-          Simulate(bench, Planned(bench, bench.snapshot, ranks, bytes, std::nullopt), bytes);
-      const double least = *std::min_element(us.begin(), us.end());
-      ++cases;
-      if (us[2] < us[0] && us[2] < us[1]) ++hierarchical_wins;
-      if (type1 > least * (1 + 1e-9)) ++behind;
-      if (any > least * (1 + 1e-9)) ++behind_of_any;
-      if (Height(trees[2]) > std::min(Height(trees[0]), Height(trees[1]))) {
-        ++higher;
-        if (type1 >= us[2]) ++not_below;
-      }
-      worst = std::max(worst, type1 / least - 1);
-      const bool shown = bytes == 8 || bytes == 2048 || ranks == 512;
-      if (!shown) continue;
-      std::printf("%5u %6u %9.2f %9.2f %9.2f %9.2f %9.2f  %+.1f %%\n", ranks,
-                  static_cast<unsigned>(bytes), us[0], us[1], us[2], type1, any,
-                  100 * (type1 / least - 1));
+      CompareShapes(bench, trees, ranks, bytes, counts);
     }
   }
   std::printf(
       "%d cases: hierarchical least of the three in %d; auto I behind the least in %d, by at most "
       "%.2f %%,\nauto in %d; hierarchical higher than another in %d, auto I not below it in %d\n",
-      cases, hierarchical_wins, behind, 100 * worst, behind_of_any, higher, not_below);
+      counts.cases, counts.hierarchical_wins, counts.behind, 100 * counts.worst,
+      counts.behind_of_any, counts.higher, counts.not_below);
+}
+
+bool IsBetweenSwitches(const Fabric& fabric, ChannelIndex c) {
+  return fabric.IsSwitch(fabric.channel_from(c)) && fabric.IsSwitch(fabric.channel_to(c));
+}
+
+// The step in which each node sends, from 0: the height of the subtree below it.
+std::vector<uint32_t> StepsOf(const AggregationTree& tree) {
+  std::vector<uint32_t> steps(tree.node_count(), 0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t n = 0; n < tree.node_count(); ++n) {
+      if (tree.parents[n] < 0 || steps[tree.parents[n]] > steps[n]) continue;
+      steps[tree.parents[n]] = steps[n] + 1;
+      changed = true;
+    }
+  }
+  return steps;
+}
+
+// [step] packets towards the root over each link between switches that carries any.
+using StepLoads = std::map<ChannelIndex, std::vector<uint32_t>>;
+
+StepLoads LoadsBySteps(const Bench& bench, const AggregationTree& tree) {
+  const std::vector<uint32_t> steps = StepsOf(tree);
+  const uint32_t height = steps[tree.root()];
+  StepLoads loads;
+  for (uint32_t n = 0; n < tree.node_count(); ++n) {
+    if (tree.parents[n] < 0) continue;
+    std::vector<ChannelIndex> path;
+    const absl::Status found =
+        bench.snapshot.routes->Append(tree.vertices[n], tree.vertices[tree.parents[n]], path);
+    if (!found.ok()) std::exit(1);
+    for (const ChannelIndex c : path) {
+      if (!IsBetweenSwitches(*bench.snapshot.fabric, c)) continue;
+      std::vector<uint32_t>& packets = loads[c];
+      packets.resize(height, 0);
+      ++packets[steps[n]];
+    }
+  }
+  return loads;
 }
 
 // Figure 16: loads of all links between switches, one uplink a leaf.
 void PrunedLinkLoads() {
-  const Bench bench("hosts-per-leaf=16,spines=1");
+  const Bench bench("hosts-per-leaf=8,ports-per-host=2,spines=1");
+  const Fabric& fabric = *bench.snapshot.fabric;
   std::printf(
-      "\nFigure 16: packets towards the root on links between switches, 512 ranks, one "
-      "uplink a leaf\n(paper: 496 / 16 / up to 31; no wiring gives all three, "
-      "tests/unit/simulation/pruned_fat_tree_test.cc)\n");
-  for (const AggregationTree& tree : ThreeTrees(bench, 512)) {
-    SimulatedCollective collective;
-    collective.tree = tree;
-    const SimulationResult result =
-        Must(Simulator::Prepare(bench.snapshot, bench.profile, {collective}, {})).Run(1);
-    std::map<uint64_t, std::string, std::greater<>> links;
-    for (const ChannelTraffic& use : result.channels) {
-      const Fabric& fabric = *bench.snapshot.fabric;
-      const VertexIndex from = fabric.channel_from(use.channel),
-                        to = fabric.channel_to(use.channel);
-      if (use.up_packets == 0 || !fabric.IsSwitch(from) || !fabric.IsSwitch(to)) continue;
-      absl::StrAppend(&links[use.up_packets], " ",
-                      fabric.switch_info(fabric.AsSwitch(from)).description, ">",
-                      fabric.switch_info(fabric.AsSwitch(to)).description);
+      "\nFigure 16: packets towards the root on the links between switches, 512 ranks, 16 on a "
+      "leaf\n"
+      "switch, one uplink each, by the steps of the tree: those of one step compete for a link\n"
+      "%-13s %12s %12s   (paper: 496 / 16 / 31)\n",
+      "", "in one step", "in all");
+  const std::vector<AggregationTree> trees = ThreeTrees(bench, 512);
+  for (const AggregationTree& tree : trees) {
+    uint32_t step = 0, all = 0;
+    for (const auto& [channel, packets] : LoadsBySteps(bench, tree)) {
+      step = std::max(step, *std::max_element(packets.begin(), packets.end()));
+      all = std::max(all, std::accumulate(packets.begin(), packets.end(), 0U));
+    }
+    std::printf("%-13s %12u %12u\n", std::string(ToString(tree.builder)).c_str(), step, all);
+  }
+  std::printf("All links, as packets in step 1 + step 2 + ...:\n");
+  for (const AggregationTree& tree : trees) {
+    std::map<std::vector<uint32_t>, std::string, std::greater<>> links;
+    for (const auto& [channel, packets] : LoadsBySteps(bench, tree)) {
+      absl::StrAppend(&links[packets], " ",
+                      fabric.switch_info(fabric.AsSwitch(fabric.channel_from(channel))).description,
+                      ">",
+                      fabric.switch_info(fabric.AsSwitch(fabric.channel_to(channel))).description);
     }
     std::printf("%s\n", std::string(ToString(tree.builder)).c_str());
     for (const auto& [packets, names] : links) {
-      std::printf("  %3u:%s\n", static_cast<unsigned>(packets), names.c_str());
+      std::printf("  %s:%s\n", absl::StrJoin(packets, "+").c_str(), names.c_str());
     }
   }
 }
 
-void TableFour(const std::string& name, const Bench& bench, bool between_switches,
-               uint32_t header_bytes) {
+// Medians of Bcast of 8 B under noise: the three trees and Coppice's best of type I.
+void NoisyTrees(const Bench& bench, bool between_switches, uint32_t header_bytes, uint32_t first,
+                uint32_t last, uint32_t degree) {
   constexpr int kRuns = 25;
-  std::printf("\nTable 4, %s, noise of 80 %% %s, %u B of header: Bcast of 8 B, us\n", name.c_str(),
-              between_switches ? "between switches" : "on all links", header_bytes);
   std::printf(
-      "%5s %9s %9s %9s %9s   hierarchical below 32-ary, 32-nomial (paper: 24-89 %%; "
-      "32-nomial 32 %% at 64, 24 %% at 512)\n",
-      "RANKS", "32-ary", "32-nomial", "hier-32", "auto I");
+      "noise %s, %u B of header\n%5s %9s %9s %9s %9s   hierarchical below the first, second\n",
+      between_switches ? "between switches" : "on all links", header_bytes, "RANKS", "32-ary",
+      "32-nomial", "hier-32", "auto I");
   const Snapshot snapshot = between_switches ? bench.NoisyBetweenSwitches() : bench.snapshot;
   const SimulationOptions options = {.noise = between_switches ? 0 : kNoise,
                                      .header_bytes = header_bytes};
-  for (uint32_t ranks = 64; ranks <= 512; ranks *= 2) {
+  for (uint32_t ranks = first; ranks <= last; ranks *= 2) {
     std::vector<double> us;
-    for (const AggregationTree& tree : ThreeTrees(bench, ranks)) {
+    for (const AggregationTree& tree : ThreeTrees(bench, ranks, degree)) {
       us.push_back(Simulate(bench, snapshot, tree, 8, options, kRuns));
     }
     const double type1 = Simulate(
@@ -205,33 +281,24 @@ void TableFour(const std::string& name, const Bench& bench, bool between_switche
 }
 
 void PrunedFatTrees() {
-  const Bench one("hosts-per-leaf=16,spines=1");
   const Bench two("hosts-per-leaf=8,ports-per-host=2,spines=1");
-  for (const bool between_switches : {true, false}) {
-    TableFour("512 hosts of one port", one, between_switches, kHeaderBytes);
-    TableFour("256 hosts of two ports", two, between_switches, kHeaderBytes);
-  }
-  // How much a packet takes of a wire beside its payload decides what 496 of them on one do.
-  for (const uint32_t header_bytes : {256, 1024}) {
-    TableFour("512 hosts of one port", one, true, header_bytes);
-  }
-  const Bench three("supernodes=8,leaves=32,hosts-per-leaf=16,spines=1,tops=1");
   std::printf(
-      "\nThree-level pruned fat tree, noise of 80 %% between switches: Bcast of 8 B, us "
-      "(paper: hierarchical < 32-nomial < 32-ary)\n%5s %9s %9s %9s\n",
-      "RANKS", "32-ary", "32-nomial", "hier-32");
-  const Snapshot noisy = three.NoisyBetweenSwitches();
-  for (uint32_t ranks = 1024; ranks <= 4096; ranks *= 2) {
-    std::printf("%5u", ranks);
-    const std::vector<EndpointIndex> members = three.First(ranks);
-    const Fabric& fabric = *three.snapshot.fabric;
-    for (const AggregationTree& tree :
-         {Must(BuildKary(fabric, members, kWidth, 128)),
-          Must(BuildKnomial(fabric, members, kWidth, 128)),
-          Must(BuildHierarchical(fabric, *three.snapshot.hierarchy, members, kWidth, 128))}) {
-      std::printf(" %9.2f", Simulate(three, noisy, tree, 8, {.header_bytes = kHeaderBytes}, 25));
-    }
-    std::printf("\n");
+      "\nTable 4: pruned two-level fat tree, 256 hosts of two ports, noise of 80 %%: Bcast of 8 B, "
+      "us\n"
+      "(paper: hierarchical below the others by 24-89 %%; below 32-nomial by 32 %% at 64 ranks, 24 "
+      "%% at 512)\n");
+  NoisyTrees(two, true, kPaperHeader, 64, 512, kDegree);
+  NoisyTrees(two, true, kInfiniBandHeader, 64, 512, kDegree);
+  NoisyTrees(two, false, kPaperHeader, 64, 512, kDegree);
+  std::printf(
+      "\nThree-level pruned fat tree, 2048 hosts of two ports, noise of 80 %%: Bcast of 8 B, us\n"
+      "(paper: hierarchical < 32-nomial < 32-ary)\n");
+  for (const char* const pruning : {"spines=16,tops=4", "spines=1,tops=1"}) {
+    std::printf("8 supernodes of 32 leaf switches, %s\n", pruning);
+    const Bench three(
+        absl::StrCat("supernodes=8,leaves=32,hosts-per-leaf=8,ports-per-host=2,", pruning));
+    NoisyTrees(three, true, kPaperHeader, 1024, 4096, 2 * kDegree);
+    NoisyTrees(three, true, kInfiniBandHeader, 1024, 4096, 2 * kDegree);
   }
 }
 
@@ -319,7 +386,8 @@ void Cost() {
 }  // namespace coppice
 
 int main() {
-  coppice::StandardFatTree();
+  coppice::StandardFatTree(coppice::Placement::kCyclic);
+  coppice::StandardFatTree(coppice::Placement::kBlock);
   coppice::PrunedLinkLoads();
   coppice::PrunedFatTrees();
   coppice::TypeTwo();

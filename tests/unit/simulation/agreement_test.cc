@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/tree_metrics.h"
 #include "gtest/gtest.h"
+#include "tests/support/tables.h"
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
@@ -46,7 +47,7 @@ CostProfile AnyProfile(std::mt19937_64& random) {
   return profile;
 }
 
-Snapshot AnyFabric(std::mt19937_64& random) {
+Snapshot AnyShortestPaths(std::mt19937_64& random) {
   static const char* const kSpeeds[] = {"hdr", "edr/hdr", "hdr/edr", "qdr/hdr/edr"};
   const char* const speeds = kSpeeds[Below(random, 4)];
   switch (Below(random, 4)) {
@@ -55,13 +56,22 @@ Snapshot AnyFabric(std::mt19937_64& random) {
     case 1:
       return SnapshotOf(RandomFabric(random, 6, 14, 10));
     case 2:
-      return SnapshotOfModel(absl::StrCat("model:torus(dims=3x3,hosts=2,speeds=", speeds, ")"));
+      return SnapshotOfModel(absl::StrCat("model:torus(dims=3x3,hosts=2,lids=1,speeds=", speeds, ")"));
     default:
       return SnapshotOfModel(
           absl::StrCat("model:fat-tree(leaves=", 2 + Below(random, 5),
                        ",spines=", 1 + Below(random, 8), ",hosts-per-leaf=", 1 + Below(random, 6),
-                       ",ports-per-host=", 1 + Below(random, 2), ",speeds=", speeds, ")"));
+                       ",ports-per-host=", 1 + Below(random, 2), ",lids=1,speeds=", speeds, ")"));
   }
+}
+
+// Over shortest paths, tables that say the same, and in dimension order where the fabric is a grid.
+Snapshot AnyFabric(std::mt19937_64& random) {
+  Snapshot snapshot = AnyShortestPaths(random);
+  const auto grid = Routes::DimensionOrder(snapshot.fabric);
+  if (grid.ok() && Below(random, 2) == 0) snapshot.routes = *grid;
+  if (Below(random, 3) == 0) snapshot.routes = TablesLike(*snapshot.routes, snapshot.fabric);
+  return snapshot;
 }
 
 // Any tree over some endpoints, and for type II some switches as well.

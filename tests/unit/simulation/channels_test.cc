@@ -72,7 +72,7 @@ TEST(Channels, WithoutNoiseTheWireIsFreeOrBusy) {
   EXPECT_DOUBLE_EQ(channels.Cross(0, 1, 0, 1000).head_us, 1.04);
   EXPECT_DOUBLE_EQ(channels.Cross(0, 1.02, 0, 500).head_us, 1.08);
   EXPECT_DOUBLE_EQ(channels.Cross(0, 1.5, 0, 500).head_us, 1.5);
-  const ChannelUse use = channels.Uses()[0];
+  const ChannelTraffic use = channels.Uses()[0];
   EXPECT_EQ(use.packets, 4);
   EXPECT_EQ(use.bytes, 3000);
   EXPECT_EQ(use.longest_queue, 2);

@@ -1,22 +1,27 @@
 // Chen 2024, figure 16: packets towards the root on one link of the pruned fat tree, 512 ranks, 16
-// on each of 32 leaf switches, k = 32. The paper states 496 (32-ary), 16 (32-nomial) and up to 31
-// (hierarchical); its drawing is lost. No wiring gives all three at once, whatever its routes,
-// as long as a packet's way depends on its two ends:
+// on each of 32 leaf switches, k = 32. The paper states 496 (32-ary), 16 (32-nomial, "stays 16" as
+// processes are added) and 1 growing to 31 (hierarchical); its drawing is lost. All of this holds
 //
-//   - Both trees hold the edges 1 -> 0, 2 -> 0, ..., 32 -> 0.
-//   - A link with 496 of the 511 packets of the 32-ary tree misses only 15 of them, so that at
-//   least
-//     17 of those 32 edges cross it; and they do so in the 32-nomial tree, too.
+//   where   every leaf switch has one uplink, all to one top: figure 14, "the ports of one switch
+//           share one link to other switches";
+//   for     the packets of one step: those whose senders have equally high subtrees leave together
+//           and are what competes for the link. The 32-nomial tree sends 31 packets to the root's
+//           leaf switch, 16 in its first step and 15 in its second.
 //
-// What wirings give (largest over links between switches; see the tests):
+//             top
+//         1 / 16 | \ ...        in a step, on the link to the root's leaf switch:
+//        L0    L1    L31          496 + 0     32-ary, all in the first step
+//       r0-15 r16-31              16 + 15     32-nomial
+//                                 0 + 31      hierarchical, all in the second
 //
-//   one uplink a leaf to one top        496  31  31   figure 14's words: "the ports of one switch
-//                                                      share one link to other switches"; all links
-//                                                      of the 32-nomial carry at most 16 but one,
-//                                                      the link down to the root's leaf
-//   every two leaves joined              16  16   1   figure 16's words: "packets between the two
-//                                                      switches that a line connects"
-//   neighbours joined, and a top        480  16  30   both at once
+// Counted over all steps together, no wiring has a link with 496 and none with more than 16 in the
+// 32-nomial tree, wherever the ranks are, as long as a packet's way depends on its two ends: both
+// trees hold the edges 1 -> 0, ..., 32 -> 0; a link with 496 of the 511 packets of the 32-ary tree
+// misses only 15 of them, so that at least 17 of these 32 cross it in both trees. If ranks are
+// placed anew for each tree, the root's 46 children need 31 packets to leave 16 ports all the same.
+//
+// Largest load of a link between switches over all steps, by wiring: one uplink a leaf 496 / 31 /
+// 31; every two leaves joined 16 / 16 / 1; neighbours joined, and a top, 480 / 16 / 30.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -36,32 +41,72 @@ struct Trees {
   AggregationTree kary, knomial, hierarchical;
 };
 
-Trees TreesOn(const Snapshot& snapshot) {
-  const std::vector<EndpointIndex> members = AllEndpoints(*snapshot.fabric);
+Trees TreesOn(const Snapshot& snapshot, uint32_t ranks = kLeaves * kPortsPerLeaf) {
+  std::vector<EndpointIndex> members = AllEndpoints(*snapshot.fabric);
+  members.resize(ranks);
   return {*BuildKary(*snapshot.fabric, members, kWidth, kDegree),
           *BuildKnomial(*snapshot.fabric, members, kWidth, kDegree),
           *BuildHierarchical(*snapshot.fabric, *snapshot.hierarchy, members, kWidth, kDegree)};
 }
 
+bool IsBetweenSwitches(const Fabric& fabric, ChannelIndex c) {
+  return fabric.IsSwitch(fabric.channel_from(c)) && fabric.IsSwitch(fabric.channel_to(c));
+}
+
+using Loads = std::map<uint64_t, uint32_t, std::greater<>>;
+
 // Packets towards the root on each link between switches that carries any: load -> links.
-std::map<uint64_t, uint32_t, std::greater<>> LinkLoads(const Snapshot& snapshot,
-                                                       const AggregationTree& tree) {
+Loads LinkLoads(const Snapshot& snapshot, const AggregationTree& tree) {
   const SimulationResult result =
       Simulated(snapshot, RoundProfile(),
                 {{.tree = tree, .payload = PayloadOf(Operation::kReduce, 8), .skew_us = {}}});
-  std::map<uint64_t, uint32_t, std::greater<>> loads;
-  for (const ChannelUse& use : result.channels) {
-    const Fabric& fabric = *snapshot.fabric;
-    if (use.up_packets == 0 || !fabric.IsSwitch(fabric.channel_from(use.channel)) ||
-        !fabric.IsSwitch(fabric.channel_to(use.channel))) {
-      continue;
-    }
+  Loads loads;
+  for (const ChannelTraffic& use : result.channels) {
+    if (use.up_packets == 0 || !IsBetweenSwitches(*snapshot.fabric, use.channel)) continue;
     ++loads[use.up_packets];
   }
   return loads;
 }
 
-using Loads = std::map<uint64_t, uint32_t, std::greater<>>;
+// Height of the subtree below `node`: the step in which it sends, from 0.
+uint32_t StepOf(const AggregationTree& tree, const ChildLists& children, uint32_t node) {
+  uint32_t step = 0;
+  for (const uint32_t child : children.of(node)) {
+    step = std::max(step, StepOf(tree, children, child) + 1);
+  }
+  return step;
+}
+
+// Most packets of one step on one link between switches.
+uint32_t MostInOneStep(const Snapshot& snapshot, const AggregationTree& tree) {
+  const ChildLists children = ChildrenOf(tree.parents);
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> packets;  // channel, step
+  uint32_t most = 0;
+  for (uint32_t n = 0; n < tree.node_count(); ++n) {
+    if (tree.parents[n] < 0) continue;
+    std::vector<ChannelIndex> path;
+    EXPECT_TRUE(
+        snapshot.routes->Append(tree.vertices[n], tree.vertices[tree.parents[n]], path).ok());
+    for (const ChannelIndex c : path) {
+      if (!IsBetweenSwitches(*snapshot.fabric, c)) continue;
+      most = std::max(most, ++packets[{c.value(), StepOf(tree, children, n)}]);
+    }
+  }
+  return most;
+}
+
+TEST(PrunedFatTree, PacketsOfOneStepAreThoseOfThePaper) {
+  // Hosts of one port, and of two as in the paper: the ports are the same ones.
+  for (const uint32_t ports : {1, 2}) {
+    const Snapshot snapshot = SnapshotOf(TwoLevelFatTree(kLeaves, 1, kPortsPerLeaf / ports, ports));
+    for (uint32_t ranks = 32; ranks <= 512; ranks *= 2) {
+      const Trees trees = TreesOn(snapshot, ranks);
+      EXPECT_EQ(MostInOneStep(snapshot, trees.kary), ranks - 16);
+      EXPECT_EQ(MostInOneStep(snapshot, trees.knomial), 16);
+      EXPECT_EQ(MostInOneStep(snapshot, trees.hierarchical), ranks / 16 - 1);
+    }
+  }
+}
 
 TEST(PrunedFatTree, OneUplinkALeaf) {
   const Snapshot snapshot = SnapshotOf(TwoLevelFatTree(kLeaves, 1, kPortsPerLeaf));
@@ -99,7 +144,7 @@ TEST(PrunedFatTree, NeighboursJoinedAndATop) {
   EXPECT_EQ(LinkLoads(snapshot, TreesOn(star).hierarchical), (Loads{{30, 1}, {1, 31}}));
 }
 
-TEST(PrunedFatTree, NoWiringGivesAllThreeNumbersOfThePaper) {
+TEST(PrunedFatTree, NoWiringGivesAllThreeOverAllStepsTogether) {
   const Trees trees = TreesOn(SnapshotOf(TwoLevelFatTree(kLeaves, 1, kPortsPerLeaf)));
   const auto edges = [](const AggregationTree& tree) {
     std::set<std::pair<uint32_t, int32_t>> all;

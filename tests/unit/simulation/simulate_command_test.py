@@ -72,6 +72,22 @@ class SimulateCommand(unittest.TestCase):
         self.assertIn("entry", row["why_not"])
         self.assertIn("none: ", simulate("--entries", "0").stdout)
 
+    def test_many_collectives_at_once(self):
+        alone = rows("--bytes", "8")[8, "kary"]["simulated"]["median_us"]
+        arguments = ("--grid", "4x4", "--bytes", "20000", "--header-bytes", "26")
+        many = rows(*arguments)
+        self.assertEqual({"kary", "knomial", "hierarchical", "type II", "auto"},
+                         {builder for _, builder in many})
+        late = rows(*arguments, "--skew", "1000")[20000, "kary"]["simulated"]["median_us"]
+        self.assertLess(many[20000, "kary"]["simulated"]["median_us"], late)
+        self.assertLess(alone, late)
+        shared = rows(*arguments, "--shared-units")[20000, "type II"]["simulated"]["median_us"]
+        self.assertLessEqual(many[20000, "type II"]["simulated"]["median_us"], shared)
+        text = simulate("--random", "5x6", "--skew", "3").stdout
+        self.assertIn("5 communicators at once", text)
+        self.assertIn("3 us late", text)
+        self.assertEqual(2, simulate("--grid", "4x4", "--random", "5x6").returncode)
+
     def test_wrong_usage_and_failed_requests(self):
         self.assertEqual(2, simulate("--noise", "1.5").returncode)
         self.assertEqual(2, simulate("--runs", "0").returncode)
