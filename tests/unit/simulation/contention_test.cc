@@ -1,0 +1,138 @@
+// The evaluation with links' queues against the simulator, where edges share links: single packets,
+// for which both follow every packet, and long messages, of which the evaluation knows the first
+// packet and the slowest stage.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/tree/contended_metrics.h"
+#include "daemon/tree/type1.h"
+#include "gtest/gtest.h"
+#include "tests/support/tier.h"
+#include "tests/unit/simulation/simulated_cases.h"
+
+namespace coppice {
+namespace {
+
+uint32_t Below(std::mt19937_64& random, size_t bound) {
+  return static_cast<uint32_t>(random() % bound);
+}
+
+// Few cables between many ports, so that packets meet.
+Snapshot AnyFabric(std::mt19937_64& random) {
+  switch (Below(random, 3)) {
+    case 0:
+      return SnapshotOf(RandomFabric(random, 5, 8, 30));
+    case 1:
+      return SnapshotOfModel("model:torus(dims=3x3,hosts=3)");
+    default:
+      return SnapshotOfModel(absl::StrCat(
+          "model:fat-tree(leaves=", 2 + Below(random, 5), ",spines=", 1 + Below(random, 2),
+          ",hosts-per-leaf=", 1 + Below(random, 6), ",ports-per-host=", 1 + Below(random, 2), ")"));
+  }
+}
+
+AggregationTree AnyTree(std::mt19937_64& random, const Snapshot& snapshot) {
+  const Fabric& fabric = *snapshot.fabric;
+  std::vector<EndpointIndex> members;
+  for (uint32_t ranks = 2 + Below(random, 40); ranks > 0; --ranks) {
+    members.emplace_back(Below(random, fabric.endpoint_count()));
+  }
+  const uint32_t width = 2 + Below(random, 12);
+  switch (Below(random, 3)) {
+    case 0:
+      return *BuildKary(fabric, members, width, UINT32_MAX);
+    case 1:
+      return *BuildKnomial(fabric, members, width, UINT32_MAX);
+    default:
+      return *BuildHierarchical(fabric, *snapshot.hierarchy, members, width, UINT32_MAX);
+  }
+}
+
+struct Difference {
+  double sum = 0, largest = 0;
+  int cases = 0;
+};
+
+// Of evaluation and simulation, over trees that share links.
+Difference Compare(std::mt19937_64& random, int wanted, uint64_t least_bytes, uint64_t most_bytes,
+                   double allowed) {
+  Difference found;
+  while (found.cases < wanted) {
+    const Snapshot snapshot = AnyFabric(random);
+    CostProfile profile = *BuiltInProfile(Below(random, 2) == 0 ? "paper" : "hdr");
+    profile.header_bytes = 0;  // in the evaluation they occupy links, but are not under way
+    const AggregationTree tree = AnyTree(random, snapshot);
+    const auto edges = EdgeCosts(snapshot, profile, tree);
+    const auto routes = FindRoutes(snapshot, profile, tree);
+    if (!edges.ok() || !routes.ok() || !routes->shares) continue;
+    const Payload payload = PayloadOf(static_cast<Operation>(1 + Below(random, 3)),
+                                      least_bytes + random() % (most_bytes - least_bytes));
+    const double alone = Evaluate(profile, tree, *edges, payload).total_us;
+    const double contended = EvaluateContended(profile, tree, *edges, *routes, payload).total_us;
+    const double simulated =
+        Simulated(snapshot, profile, {{.tree = tree, .payload = payload, .skew_us = {}}})
+            .collectives[0]
+            .total_us;
+    EXPECT_GE(contended, alone * (1 - 1e-6));
+    const double difference = std::abs(contended / simulated - 1);
+    EXPECT_LE(difference, allowed) << "case " << found.cases << ": evaluated " << contended
+                                   << ", simulated " << simulated << ", alone " << alone;
+    found.sum += difference;
+    found.largest = std::max(found.largest, difference);
+    ++found.cases;
+  }
+  return found;
+}
+
+void Report(const char* what, const Difference& difference) {
+  std::printf("%s: %d cases, mean difference %.3f %%, largest %.3f %%\n", what, difference.cases,
+              100 * difference.sum / difference.cases, 100 * difference.largest);
+}
+
+// Units in the simulator are taken in the order of events, so that packets that come together may
+// be taken in another order: that is what is allowed.
+TEST(Contention, EvaluationAndSimulatorFollowSinglePackets) {
+  std::mt19937_64 random(TestSeed());
+  const Difference difference =
+      Compare(random, FullTier() ? 10'000 : 500, 0, 2049, /*allowed=*/0.01);
+  Report("single packets", difference);
+  EXPECT_LE(difference.sum / difference.cases, 0.0005);
+}
+
+TEST(Contention, LongMessagesAreNearTheSimulator) {
+  std::mt19937_64 random(TestSeed() + 1);
+  const Difference difference =
+      Compare(random, FullTier() ? 2'000 : 200, 4097, 100'000, /*allowed=*/0.5);
+  Report("long messages", difference);
+  EXPECT_LE(difference.sum / difference.cases, 0.08);
+}
+
+// Two leaf switches of two ports, one cable between: ranks 2 and 3 send to 0 over it.
+// The second packet waits until the cable has let the first one through.
+TEST(Contention, TheSecondPacketWaitsForTheCable) {
+  const Snapshot snapshot = SnapshotOf(Chain(2, 2));
+  CostProfile profile = RoundProfile();
+  const AggregationTree tree = TreeOf(*snapshot.fabric, {0, 2, 3}, {-1, 0, 0});
+  const auto routes = FindRoutes(snapshot, profile, tree);
+  ASSERT_TRUE(routes.ok()) << routes.status();
+  EXPECT_TRUE(routes->shares);
+  const AggregationTree alone = TreeOf(*snapshot.fabric, {0, 2}, {-1, 0});
+  EXPECT_FALSE(FindRoutes(snapshot, profile, alone)->shares);
+  const auto edges = EdgeCosts(snapshot, profile, tree);
+  const Payload payload = PayloadOf(Operation::kReduce, 1000);
+  const Prediction contended = EvaluateContended(profile, tree, *edges, *routes, payload);
+  const double simulated =
+      Simulated(snapshot, profile, {{.tree = tree, .payload = payload, .skew_us = {}}})
+          .collectives[0]
+          .total_us;
+  EXPECT_NEAR(contended.total_us, simulated, 1e-6);
+}
+
+}  // namespace
+}  // namespace coppice
