@@ -39,7 +39,8 @@ class Channels final {
   Channels(const Layout& layout, uint64_t seed);
 
   // Offers a packet whose head comes at `now`, not before any that was offered to this channel
-  // before, and whose tail comes `lag_us` later; `bytes` of payload. `channel` is a position in Layout::channels.
+  // before, and whose tail comes `lag_us` later; `bytes` of payload. `channel` is a position in
+  // Layout::channels.
   Crossing Cross(uint32_t channel, double now, double lag_us, uint64_t bytes);
 
   std::vector<ChannelTraffic> Uses() const;

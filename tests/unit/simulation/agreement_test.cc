@@ -56,7 +56,8 @@ Snapshot AnyShortestPaths(std::mt19937_64& random) {
     case 1:
       return SnapshotOf(RandomFabric(random, 6, 14, 10));
     case 2:
-      return SnapshotOfModel(absl::StrCat("model:torus(dims=3x3,hosts=2,lids=1,speeds=", speeds, ")"));
+      return SnapshotOfModel(
+          absl::StrCat("model:torus(dims=3x3,hosts=2,lids=1,speeds=", speeds, ")"));
     default:
       return SnapshotOfModel(
           absl::StrCat("model:fat-tree(leaves=", 2 + Below(random, 5),
