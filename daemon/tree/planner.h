@@ -26,8 +26,8 @@ struct SwitchCapacity {
   uint32_t degree_limit = 0;  // K(v), most children in one tree
 };
 
-// What to give up for what: of the trees that none beats in time, entries and busiest link, and that
-// are within the limits, the one with the least weighted sum (trade_front.h).
+// What to give up for what: of the trees that none beats in time, entries and busiest link, and
+// that are within the limits, the one with the least weighted sum (trade_front.h).
 struct TradePolicy {
   double latency = 0, entries = 0, link_load = 0;  // weights
   std::optional<uint32_t> max_entries = std::nullopt;

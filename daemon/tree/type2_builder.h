@@ -37,9 +37,8 @@ struct Type2Result {
 // `predicting` (slight_load.h). Nobody serves for one member. `request` is valid and its members
 // reach each other.
 Type2Result BuildType2(const Snapshot& snapshot, const Snapshot& predicting,
-                       const CostProfile& profile,
-                       absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
-                       const MemberPlaces& places);
+                       const CostProfile& profile, absl::Span<const SwitchCapacity> capacity,
+                       const TreeRequest& request, const MemberPlaces& places);
 
 }  // namespace coppice
 
