@@ -60,6 +60,7 @@ absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Conf
               config.max_request_bytes);
   limits.Read("job_ranks", 1, kMostJobRanks, config.manager.max_job_ranks);
   limits.Read("trees_per_job", 1, kMostTreesPerJob, config.manager.max_trees_per_job);
+  limits.Read("tree_changes", 1, kMostTreesPerJob, config.manager.kept_tree_changes);
   limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
   limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
   return limits.Finish();

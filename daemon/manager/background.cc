@@ -50,13 +50,21 @@ void Background::Wake() {
   changed_.notify_all();
 }
 
-bool Background::Sleep(std::unique_lock<std::mutex>& lock, absl::Duration wait, bool& flag) {
+bool Background::Sleep(std::unique_lock<std::mutex>& lock, absl::Duration wait, bool& flag,
+                       bool* was_set) {
   const auto until =
       std::chrono::steady_clock::now() +
       absl::ToChronoNanoseconds(std::clamp(wait, absl::ZeroDuration(), kLongestWait));
   changed_.wait_until(lock, until, [&] { return stopping_ || flag; });
+  if (was_set != nullptr) *was_set = flag;
   flag = false;
   return !stopping_;
+}
+
+void Background::WakeRepair() {
+  std::lock_guard lock(mu_);
+  repair_woken_ = true;
+  changed_.notify_all();
 }
 
 void Background::SweepLoop() {
@@ -70,10 +78,25 @@ void Background::SweepLoop() {
       wait = std::min(sweep_period_, retry);
       retry = std::min(2 * retry, kLastRetry);
     }
-    std::unique_lock lock(mu_);
-    do {
-      if (!Sleep(lock, wait, never_)) return;
-    } while (wait == absl::InfiniteDuration());
+    if (!RepairUntilSweep(wait, retry)) return;
+  }
+}
+
+bool Background::RepairUntilSweep(absl::Duration wait, absl::Duration retry) {
+  auto swept = std::chrono::steady_clock::now();
+  for (;;) {
+    const absl::Duration since = absl::FromChrono(std::chrono::steady_clock::now() - swept);
+    bool is_woken = false;
+    {
+      std::unique_lock lock(mu_);
+      if (!Sleep(lock, wait - since, repair_woken_, &is_woken)) return false;
+    }
+    if (is_woken) {
+      // What cannot be mended now is looked at again after a sweep that comes early.
+      if (!duties_.repair()) wait = std::min(wait, since + retry);
+    } else if (wait != absl::InfiniteDuration()) {
+      return true;
+    }
   }
 }
 

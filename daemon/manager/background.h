@@ -17,6 +17,7 @@ class Background {
  public:
   struct Duties {
     std::function<bool()> sweep;             // true: it went well
+    std::function<bool()> repair;            // between sweeps, when woken; true: it went well
     std::function<absl::Duration()> expire;  // returns the time until it is due again
     std::function<void()> flush;
   };
@@ -27,14 +28,19 @@ class Background {
   // Both idempotent. Stop joins; it waits for a sweep under way.
   void Start();
   void Stop();
-  // `expire` may be due earlier than it said. Never blocks for long.
+  // `expire` may be due earlier than it said; there is something to repair. Never block for long.
   void Wake();
+  void WakeRepair();
 
  private:
   void SweepLoop();
+  // Repairs whenever woken, until `wait` is over. False: Stop.
+  bool RepairUntilSweep(absl::Duration wait, absl::Duration retry);
   void LeaseLoop();
-  // Until `wait` has passed, the flag is set, or Stop; true unless Stop.
-  bool Sleep(std::unique_lock<std::mutex>& lock, absl::Duration wait, bool& flag);
+  // Until `wait` has passed, the flag is set, or Stop; true unless Stop. Clears the flag;
+  // `was_set`, unless null, tells whether it was.
+  bool Sleep(std::unique_lock<std::mutex>& lock, absl::Duration wait, bool& flag,
+             bool* was_set = nullptr);
 
   const Duties duties_;
   const absl::Duration sweep_period_;
@@ -45,7 +51,7 @@ class Background {
   bool running_ = false;
   bool stopping_ = false;
   bool leases_woken_ = false;
-  bool never_ = false;  // the flag of those whom nothing wakes
+  bool repair_woken_ = false;
   std::thread sweeper_, leaser_;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/demands.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/trees.h"
 #include "daemon/tree/member_places.h"
@@ -122,6 +123,7 @@ class Drafter {
     if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", result.why_not);
     alike_.ranks = args_.communicators[numbers_[i]];
     ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
+    if (args_.accept_type1) tree.record.demands = DemandsOfTypeIIOrElseI(alike_);
     draft_.trees.push_back(std::move(tree));
     draft_.communicators.push_back(numbers_[i]);
     return absl::OkStatus();

@@ -95,6 +95,29 @@ void EntryLedger::Cancel(absl::Span<const TreeSwitchRecord> switches) {
   entries_taken_ -= switches.size();
 }
 
+bool EntryLedger::ClaimMore(absl::Span<const Claim> claims) {
+  for (const Claim& claim : claims) {
+    const Slot& slot = SlotOf(claim.guid);
+    if (FreeEntries(slot.capability, slot.taken()) < claim.more) return false;
+  }
+  for (const Claim& claim : claims) {
+    Slot& slot = SlotOf(claim.guid);
+    slot.reserved += claim.more;
+    Publish(slot);
+    entries_taken_ += claim.more;
+  }
+  return true;
+}
+
+void EntryLedger::Unclaim(absl::Span<const Claim> claims) {
+  for (const Claim& claim : claims) {
+    Slot& slot = SlotOf(claim.guid);
+    slot.reserved -= claim.more;
+    Publish(slot);
+    entries_taken_ -= claim.more;
+  }
+}
+
 void EntryLedger::Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
   for (const TreeSwitchRecord& record : switches) {
     Slot& slot = SlotOf(record.guid);

@@ -39,6 +39,15 @@ class EntryLedger {
   void Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
   void Cancel(absl::Span<const TreeSwitchRecord> switches);
 
+  // Room for trees that change places in one step: `more` entries in a switch beyond those that
+  // they hold now. All or none, as Reserve; ends with Unclaim, whether or not they moved.
+  struct Claim {
+    Guid guid;
+    uint32_t more = 0;
+  };
+  bool ClaimMore(absl::Span<const Claim> claims);
+  void Unclaim(absl::Span<const Claim> claims);
+
   // A tree that an earlier run was granted: takes its entries whatever the capabilities say.
   void Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
   // A granted tree gives its entries back.

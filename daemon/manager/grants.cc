@@ -31,7 +31,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
     }
     tables_->entries.Restore(record.id, record.switches);
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
-    tables_->AddTree(std::move(tree));
+    tables_->AddTree(std::move(tree), TreeChangeKind::kPresent);
   }
   return absl::OkStatus();
 }
@@ -92,8 +92,7 @@ void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
 absl::StatusOr<TreeDraft> Grants::Plan(const PlanBasis& basis, const Job& job,
                                        const CreateTreeArgs& args, DraftScratch& scratch) {
   std::vector<RefusedSwitch> full;
-  absl::StatusOr<TreeDraft> draft =
-      DraftTree(basis, *job.record, args, scratch, full);
+  absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
   if (absl::IsResourceExhausted(draft.status())) {
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);

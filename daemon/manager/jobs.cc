@@ -148,6 +148,7 @@ void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
       released = static_cast<uint32_t>(trees.size());
       for (const TreeId id : trees) tables_->RemoveTree(*tables_->trees.Find(id));
       job.ended = true;
+      tables_->feed.PushEndOf(job.record->id);
       tables_->jobs.Remove(job);
     } else {
       job.ending = false;

@@ -1,13 +1,17 @@
 #include "daemon/manager/manager.h"
 
+#include <atomic>
+#include <limits>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/background.h"
 #include "daemon/manager/batch_grants.h"
+#include "daemon/manager/change_feed.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/profiles.h"
+#include "daemon/manager/repair.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
@@ -26,7 +30,9 @@ class Manager::Parts {
         profiles(&calls, clock, &tables, options.profile),
         grants(&calls, clock, &tables, &options, &jobs),
         batches(&calls, clock, &tables, &options, &jobs),
-        background({[this] { return topology.Sweep().ok(); },
+        repair(&calls, clock, &tables),
+        background({[this] { return Sweep().ok() && is_repaired; },
+                    [this] { return repair.Run(/*swept=*/false); },
                     [this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }},
                    options.sweep_period) {}
 
@@ -38,6 +44,12 @@ class Manager::Parts {
   void Stop() {
     background.Stop();
     FlushActivity();
+  }
+
+  absl::StatusOr<Topology::View> Sweep() {
+    absl::StatusOr<Topology::View> view = topology.Sweep();
+    is_repaired = repair.Run(view.ok());
+    return view;
   }
 
   void FlushActivity() {
@@ -58,6 +70,8 @@ class Manager::Parts {
   Profiles profiles;
   Grants grants;
   BatchGrants batches;
+  Repair repair;
+  std::atomic<bool> is_repaired = true;  // by the last sweep
   Background background;
 };
 
@@ -74,6 +88,8 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
     std::lock_guard lock(parts->tables.mu);
     parts->tables.entries.SetCapabilities(state.entries);
     parts->tables.promised_duty = parts->options.promised_duty;
+    parts->tables.feed.KeepAtMost(parts->options.kept_tree_changes);
+    parts->tables.on_stale = [background = &parts->background] { background->WakeRepair(); };
   }
   parts->profiles.Restore(state.profile_toml);
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
@@ -85,15 +101,14 @@ void Manager::Start() { parts_->background.Start(); }
 void Manager::Stop() { parts_->Stop(); }
 absl::Duration Manager::ExpireLeases() { return parts_->jobs.ExpireLeases(); }
 void Manager::FlushActivity() { parts_->FlushActivity(); }
+bool Manager::RepairTrees() { return parts_->repair.Run(/*swept=*/false); }
 
 std::shared_ptr<const FabricView> Manager::fabric() const {
   std::lock_guard lock(parts_->tables.mu);
   return parts_->tables.view;
 }
 
-absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() {
-  return parts_->topology.Sweep();
-}
+absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() { return parts_->Sweep(); }
 
 std::shared_ptr<const LinkLoad> Manager::load() {
   std::lock_guard lock(parts_->tables.mu);
@@ -191,6 +206,33 @@ std::vector<TreeView> Manager::ListTrees(JobId job, TreeId after, size_t limit) 
 
 void Manager::ReleaseTree(TreeId id, Callback<TreeId> done) {
   parts_->grants.Release(id, std::move(done));
+}
+
+absl::StatusOr<std::unique_ptr<TreeWatch>> Manager::WatchTrees(JobId job,
+                                                               absl::string_view resume_token,
+                                                               std::function<void()> wake) {
+  Tables& tables = parts_->tables;
+  if (job != JobId()) RETURN_IF_ERROR(parts_->jobs.Get(job).status());
+  const bool resumes = !resume_token.empty();
+  uint64_t from = 0, until = std::numeric_limits<uint64_t>::max();
+  if (resumes) {
+    ASSIGN_OR_RETURN(from, tables.feed.ParseToken(resume_token));
+  }
+  std::vector<TreeView> present;
+  // In one section: what is listed and what follows leave no gap and do not overlap.
+  std::lock_guard lock(tables.mu);
+  const std::shared_ptr<Job> of_job = tables.jobs.Find(job);
+  if (job != JobId() && of_job == nullptr) until = tables.feed.next();
+  if (!resumes) {
+    from = tables.feed.next();
+    if (job == JobId() || of_job != nullptr) {
+      for (const auto& tree : tables.trees.List(of_job.get(), TreeId(), tables.trees.size())) {
+        present.push_back(tables.ViewOf(*tree));
+      }
+    }
+  }
+  return std::make_unique<TreeWatch>(&tables.feed, job, from, until, resumes, std::move(present),
+                                     std::move(wake));
 }
 
 }  // namespace coppice

@@ -48,6 +48,8 @@
 
 namespace coppice {
 
+class TreeWatch;  // daemon/manager/change_feed.h
+
 struct ManagerOptions {
   CostProfile profile;
   std::vector<CapabilityRule> capability_rules;  // the first that matches a switch wins
@@ -59,6 +61,7 @@ struct ManagerOptions {
   double promised_duty = 0.1;
   uint32_t max_job_ranks = 1u << 20;
   uint32_t max_trees_per_job = 100'000;
+  uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
 };
 
 // The fabric as last published, immutable.
@@ -112,7 +115,7 @@ struct TreeView {
   std::shared_ptr<const TreeRecord> record;
   std::shared_ptr<const JobRecord> job;
   RouteKind route_kind = RouteKind::kShortestPath;
-  BusiestLink busiest;  // all zero before the first sweep
+  BusiestLink busiest;                   // all zero before the first sweep
   std::vector<Tradeoff> tradeoffs = {};  // of advice, if asked for
 };
 
@@ -171,6 +174,22 @@ struct CalibrationView {
   std::vector<LatencySample> samples;
   Calibration fit;
   bool applied = false;
+};
+
+enum class TreeChangeKind : uint8_t {
+  kPresent,  // was granted when the watch began
+  kSynced,   // all that were have been told; no tree
+  kGranted,
+  kRevised,   // planned anew: the same id with the next revision
+  kRevoked,   // could not be planned anew
+  kReleased,  // by its job, or with it
+};
+
+struct TreeChange {
+  TreeChangeKind kind = TreeChangeKind::kGranted;
+  std::string resume_token;  // empty: of kPresent
+  TreeView tree;             // as it is now; of what is gone, as it was last
+  std::string reason;        // kRevised, kRevoked: what was lost, in words
 };
 
 struct DaemonCounts {
@@ -245,11 +264,18 @@ class Manager final {
   // Granted trees by id, of one job or (JobId 0) of all.
   std::vector<TreeView> ListTrees(JobId job, TreeId after, size_t limit) const;
   void ReleaseTree(TreeId id, Callback<TreeId> done);
+  // What becomes of the trees of one job or (JobId 0) of all, from now on or from `resume_token`
+  // on. `wake` as TreeWatch has it. The watch must not outlive the manager.
+  absl::StatusOr<std::unique_ptr<TreeWatch>> WatchTrees(JobId job, absl::string_view resume_token,
+                                                        std::function<void()> wake);
 
   // --- What the threads of Start do, for whoever turns the clock by hand ---
   // Ends all jobs whose lease has run out, without waiting for the store; returns the time until
   // the next lease ends at the earliest (infinite: no active job).
   absl::Duration ExpireLeases();
+  // Plans anew, or revokes, the trees that do not stand on the published fabric; Sweep does so,
+  // too. Blocks. False: some are left, because the store failed or others were always quicker.
+  bool RepairTrees();
   // Writes what was granted, released and refused since the last call as events.
   void FlushActivity();
 

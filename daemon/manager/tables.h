@@ -3,13 +3,17 @@
 #ifndef COPPICE_DAEMON_MANAGER_TABLES_H_
 #define COPPICE_DAEMON_MANAGER_TABLES_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/manager/activity.h"
+#include "daemon/manager/change_feed.h"
 #include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/job_table.h"
 #include "daemon/manager/manager.h"
@@ -39,23 +43,44 @@ struct Tables {
   std::shared_ptr<const FabricView> view;      // null before the first sweep
   std::shared_ptr<const CostProfile> profile;  // in force; never null once the manager is made
   double promised_duty = 0;
+  ChangeFeed feed;                  // what happens to `trees`, as it happens
+  std::vector<TreeId> stale_trees;  // that entered after the fabric that they were planned on
+  std::function<void()> on_stale;   // called when one does
 
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.
   //
-  // Whoever grants many finds their promises before it takes the lock; what is missing or of another
-  // fabric is found here.
-  void AddTree(std::shared_ptr<GrantedTree> tree) {
+  // Whoever grants many finds their promises before it takes the lock; what is missing or of
+  // another fabric is found here.
+  void AddTree(std::shared_ptr<GrantedTree> tree, TreeChangeKind kind = TreeChangeKind::kGranted) {
     if (view != nullptr) {
       if (tree->promise.fabric_version != view->snapshot->fabric->version()) {
         tree->promise = FindPromise(*view, *tree->job->record, *tree->record);
       }
       load.Add(tree->promise.channels);
+      NoteIfStale(*tree->record);
     }
+    if (kind != TreeChangeKind::kPresent) feed.Push(kind, ViewOf(*tree));
     trees.Add(std::move(tree));
   }
+  // The same tree, planned anew; its entries are those of `record` already.
+  void ReviseTree(GrantedTree& tree, std::shared_ptr<const TreeRecord> record, TreePromise promise,
+                  RouteKind route_kind, std::string reason) {
+    load.Remove(tree.promise.channels);
+    tree.record = std::move(record);
+    tree.route_kind = route_kind;
+    tree.promise = std::move(promise);
+    if (tree.promise.fabric_version != view->snapshot->fabric->version()) {
+      tree.promise = FindPromise(*view, *tree.job->record, *tree.record);
+    }
+    load.Add(tree.promise.channels);
+    NoteIfStale(*tree.record);
+    feed.Push(TreeChangeKind::kRevised, ViewOf(tree), std::move(reason));
+  }
   // What every grant and every end needs of one tree: out of all tables at once.
-  void RemoveTree(const GrantedTree& tree) {
+  void RemoveTree(const GrantedTree& tree, TreeChangeKind kind = TreeChangeKind::kReleased,
+                  std::string reason = "") {
+    feed.Push(kind, ViewOf(tree), std::move(reason));
     entries.Release(tree.record->id, tree.record->switches);
     if (view != nullptr) load.Remove(tree.promise.channels);
     trees.Remove(tree);
@@ -64,8 +89,13 @@ struct Tables {
   // A view's own copy of what may change meanwhile.
   TreeView ViewOf(const GrantedTree& tree) const {
     const RouteKind present = view ? view->snapshot->routes->kind() : RouteKind::kShortestPath;
-    return {tree.record, tree.job->record, tree.route_kind.value_or(present),
-            tree.promise.busiest};
+    return {tree.record, tree.job->record, tree.route_kind.value_or(present), tree.promise.busiest};
+  }
+  // A grant that was on its way while a sweep published another fabric.
+  void NoteIfStale(const TreeRecord& record) {
+    if (record.fabric_version == view->snapshot->fabric->version()) return;
+    stale_trees.push_back(record.id);
+    if (on_stale) on_stale();
   }
   TreePromise FindPromise(const FabricView& of, const JobRecord& job,
                           const TreeRecord& record) const {

@@ -7,7 +7,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/lost_links.h"
 
 namespace coppice {
 namespace {
@@ -100,7 +99,6 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),
                    " switches, ", fabric->endpoint_count(), " endpoints, ", fabric->link_count(),
                    " links; unanswered requests: ", view->unanswered.size()));
-  AnnounceLostLinks(old, *view);
   return View(std::move(view));
 }
 
@@ -136,22 +134,6 @@ void Topology::PublishWithPromises(const View& view, absl::Span<const EntryUse> 
                         : tables_->FindPromise(*view, *tree->job->record, *tree->record);
     tables_->load.Add(tree->promise.channels);
   }
-}
-
-void Topology::AnnounceLostLinks(const View& old, const FabricView& present) {
-  std::vector<std::shared_ptr<const TreeRecord>> trees;
-  {
-    std::lock_guard lock(tables_->mu);
-    for (const auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
-      trees.push_back(tree->record);
-    }
-  }
-  const std::vector<TreeId> lost =
-      TreesWithLostLinks(trees, old == nullptr ? nullptr : old->link_ids.get(), *present.link_ids);
-  if (lost.empty()) return;
-  std::string message = LostLinksMessage(lost);
-  spdlog::warn("fabric version {}: {}", present.snapshot->fabric->version(), message);
-  Announce("warning", "trees.broken", std::move(message));
 }
 
 absl::Status Topology::WriteInventory(const View& old, const Fabric& fabric, absl::Time swept) {

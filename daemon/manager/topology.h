@@ -50,8 +50,6 @@ class Topology {
   absl::StatusOr<View> PublishChanged(const View& old, SweepResult result);
   absl::Status WriteInventory(const View& old, const Fabric& fabric, absl::Time swept);
   void PublishWithPromises(const View& view, absl::Span<const EntryUse> uses);
-  // One event that names the granted trees which the change from `old` (may be null) broke.
-  void AnnounceLostLinks(const View& old, const FabricView& present);
   void Note(const absl::Status& status);
   void Announce(absl::string_view severity, absl::string_view kind, std::string message);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/demands.h"
 #include "daemon/manager/record_json.h"
 #include "daemon/manager/tree_request.h"
 
@@ -149,6 +150,7 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
   record.job = job.id;
   record.operation = std::string(ToString(args.operation));
   record.sizes = SizesJson(scratch.request.sizes);
+  record.demands = DemandsJson(args);
   record.ranks = args.ranks;
   if (args.ranks.empty()) {
     record.ranks.resize(job.endpoints.size());

@@ -32,6 +32,8 @@ namespace coppice {
 struct FabricShape {
   uint32_t leaves = 4, spines = 2, hosts_per_leaf = 4;
   std::set<uint32_t> missing_hosts = {};
+  std::set<std::pair<uint32_t, uint32_t>> missing_cables = {};  // leaf and spine
+  std::set<uint32_t> missing_spines = {};
 };
 
 inline Guid LeafGuid(uint32_t leaf) { return Guid(0x100 + leaf); }
@@ -54,11 +56,14 @@ inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) 
     add_switch(LeafGuid(i), leaf_ports, "leaf" + std::to_string(i));
   }
   for (uint32_t i = 0; i < shape.spines; ++i) {
+    if (shape.missing_spines.count(i) != 0) continue;
     add_switch(SpineGuid(i), static_cast<uint8_t>(shape.leaves), "spine" + std::to_string(i));
   }
   const LinkRate rate{4, LaneSpeed::kHdr};
   for (uint32_t leaf = 0; leaf < shape.leaves; ++leaf) {
     for (uint32_t spine = 0; spine < shape.spines; ++spine) {
+      if (shape.missing_spines.count(spine) != 0) continue;
+      if (shape.missing_cables.count({leaf, spine}) != 0) continue;
       EXPECT_TRUE(builder
                       .AddLink(LeafGuid(leaf), PortNum(static_cast<uint8_t>(1 + spine)),
                                SpineGuid(spine), PortNum(static_cast<uint8_t>(1 + leaf)), rate)
@@ -143,10 +148,12 @@ class UnrulyStore final : public Store {
   }
   void Obey() { RefuseWhere(nullptr); }
 
-  // Keeps submissions back until LetGo, which passes them on in order.
-  void HoldBack() {
+  // Keeps submissions back until LetGo, which passes them on in order; only those that `which`
+  // picks, unless it is null.
+  void HoldBack(std::function<bool(const Mutation&)> which = nullptr) {
     std::lock_guard lock(mu_);
     holding_ = true;
+    held_back_ = std::move(which);
   }
   void LetGo() {
     std::lock_guard lock(mu_);
@@ -161,7 +168,7 @@ class UnrulyStore final : public Store {
 
   void Submit(Mutation mutation, Done done) override {
     std::lock_guard lock(mu_);
-    if (holding_) {
+    if (holding_ && (!held_back_ || held_back_(mutation))) {
       held_.emplace_back(std::move(mutation), std::move(done));
     } else {
       Pass(std::move(mutation), std::move(done));
@@ -191,6 +198,7 @@ class UnrulyStore final : public Store {
   mutable std::mutex mu_;
   std::function<absl::Status(const Mutation&)> judge_;
   bool holding_ = false;
+  std::function<bool(const Mutation&)> held_back_;
   std::vector<std::pair<Mutation, Done>> held_;
 };
 

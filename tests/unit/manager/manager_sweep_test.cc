@@ -146,37 +146,6 @@ TEST_F(ManagerSweepTest, WhatWentAwayKeepsTheTimeWhenItWasLastSeen) {
   EXPECT_THAT(seen, ::testing::ElementsAre(last_seen, clock_.Now()));
 }
 
-// Host 3 hangs below leaf 0: its tree loses a link, the tree of hosts 8 to 15 does not.
-TEST_F(ManagerSweepTest, TreesThatLoseLinksKeepTheirEntriesAndAreNamedOnce) {
-  Boot(Options(5, 7));
-  const auto tree_of_hosts = [&](uint32_t first, uint32_t last) {
-    RegisterJobArgs job;
-    for (uint32_t host = first; host <= last; ++host) {
-      job.endpoints.push_back(ToString(PortGuid(host)));
-    }
-    return Create(TreeOf(Register(job)->record->id));
-  };
-  const auto broken = tree_of_hosts(0, 5), whole = tree_of_hosts(8, 15);
-  ASSERT_TRUE(broken.ok() && whole.ok()) << broken.status() << whole.status();
-  const uint64_t taken = manager_->Counts().entries_taken;
-  EXPECT_TRUE(EventsOf("trees.broken").empty());
-  for (const auto& missing : {std::set<uint32_t>{3}, {3, 7}}) {
-    port_.Set(SmallFabric({.missing_hosts = missing}));
-    ASSERT_TRUE(manager_->Sweep().ok());
-    EXPECT_EQ(taken, manager_->Counts().entries_taken);
-    EXPECT_EQ(2u, manager_->Counts().granted_trees);
-    ExpectConserved();
-    const auto events = EventsOf("trees.broken");
-    ASSERT_EQ(1u, events.size());
-    EXPECT_THAT(events[0].message, HasSubstr("1 granted tree crosses"));
-    EXPECT_THAT(events[0].message,
-                HasSubstr(": " + std::to_string(broken->record->id.value()) + ";"));
-  }
-  EXPECT_TRUE(Release(broken->record->id).ok());
-  EXPECT_TRUE(Release(whole->record->id).ok());
-  EXPECT_EQ(0u, manager_->Counts().entries_taken);
-}
-
 TEST_F(ManagerSweepTest, TheThreadsSweepAtOnceAndStop) {
   Boot(Options(), false);
   manager_->Start();

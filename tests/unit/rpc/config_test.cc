@@ -45,6 +45,7 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.sweep_period, expected.manager.sweep_period);
   EXPECT_EQ(config.manager.max_job_ranks, expected.manager.max_job_ranks);
   EXPECT_EQ(config.manager.max_trees_per_job, expected.manager.max_trees_per_job);
+  EXPECT_EQ(config.manager.kept_tree_changes, expected.manager.kept_tree_changes);
   EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);
   EXPECT_TRUE(config.manager.capability_rules.empty());
 }

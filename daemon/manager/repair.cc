@@ -1,0 +1,213 @@
+#include "daemon/manager/repair.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/log.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kMostNamed = 32;  // trees in one event; the rest is a number
+
+// What another round may set right: something else reached the store first.
+bool IsOvertaken(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsFailedPrecondition(status) || absl::IsAborted(status);
+}
+
+bool IsDiskFull(const absl::Status& status) {
+  return absl::StrContains(status.message(), "disk full");
+}
+
+std::string NameWithReason(const TreeRecord& record, absl::string_view reason) {
+  return absl::StrCat(record.id.value(), " (", reason, ")");
+}
+
+}  // namespace
+
+bool Repair::Run(bool swept) {
+  std::lock_guard lock(running_);
+  swept_ = swept;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const Outcome outcome = RunOnce();
+    if (outcome == Outcome::kDone) return patience_.empty();
+    if (outcome == Outcome::kFailed) return false;
+  }
+  return false;
+}
+
+Repair::Outcome Repair::RunOnce() {
+  Round round = Begin();
+  if (round.view == nullptr) return Outcome::kDone;
+  JudgeAll(round);
+  const absl::Duration now = clock_->Monotonic();
+  absl::StatusOr<RepairPlan> plan = PlanRepair(*tables_, round.view, round.cases, [&](TreeId tree) {
+    const auto kept = patience_.find(tree);
+    return kept == patience_.end() || now < kept->second;
+  });
+  if (!plan.ok() || !Claim(round, *plan)) {
+    is_judged_ = false;  // look at all of them again
+    return Outcome::kAgain;
+  }
+  if (const absl::Status status = Commit(*plan); !status.ok()) {
+    is_judged_ = false;
+    if (IsOvertaken(status) || (absl::IsResourceExhausted(status) && !IsDiskFull(status))) {
+      return Outcome::kAgain;
+    }
+    spdlog::error("{} trees could not be mended: {}", plan->revised.size() + plan->revoked.size(),
+                  status.ToString());
+    return Outcome::kFailed;
+  }
+  judged_ = round.view;
+  if (round.all) is_judged_ = true;
+  Announce(round, *plan, Keep(round, *plan));
+  // What entered late meanwhile is next.
+  std::lock_guard lock(tables_->mu);
+  return tables_->stale_trees.empty() ? Outcome::kDone : Outcome::kAgain;
+}
+
+Repair::Round Repair::Begin() {
+  Round round;
+  std::lock_guard lock(tables_->mu);
+  round.view = tables_->view;
+  if (round.view == nullptr) return round;
+  round.profile = tables_->profile;
+  round.all = !is_judged_ || judged_->snapshot != round.view->snapshot;
+  std::vector<TreeId> late = std::exchange(tables_->stale_trees, {});
+  const auto add = [&](std::shared_ptr<GrantedTree> tree) {
+    // What is on its way out needs no mending.
+    if (tree == nullptr || tree->releasing || tree->job->ending) return;
+    round.cases.push_back({tree, tree->record, tree->job, {}});
+  };
+  if (round.all) {
+    for (auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
+      add(std::move(tree));
+    }
+    return round;
+  }
+  absl::erase_if(patience_,
+                 [&](const auto& kept) { return tables_->trees.Find(kept.first) == nullptr; });
+  if (swept_) {
+    for (const auto& [tree, sweeps] : patience_) late.push_back(tree);
+  }
+  std::sort(late.begin(), late.end());
+  late.erase(std::unique(late.begin(), late.end()), late.end());
+  for (const TreeId tree : late) add(tables_->trees.Find(tree));
+  return round;
+}
+
+void Repair::JudgeAll(Round& round) {
+  StandingJudge judge(*round.view, judged_.get(), *round.profile);
+  for (RepairCase& granted : round.cases) {
+    granted.standing = judge.Judge(*granted.job->record, *granted.record);
+  }
+}
+
+bool Repair::Claim(const Round& round, const RepairPlan& plan) {
+  std::lock_guard lock(tables_->mu);
+  if (tables_->view->snapshot != round.view->snapshot) return false;
+  const auto is_as_judged = [&](const auto& change) {
+    const GrantedTree& tree = *change.tree;
+    return tree.record == change.before && !tree.releasing && !tree.job->ending &&
+           tables_->trees.Find(change.before->id) == change.tree;
+  };
+  return std::all_of(plan.revised.begin(), plan.revised.end(), is_as_judged) &&
+         std::all_of(plan.revoked.begin(), plan.revoked.end(), is_as_judged) &&
+         tables_->entries.ClaimMore(plan.claims);
+}
+
+absl::Status Repair::Commit(const RepairPlan& plan) {
+  ChangeTrees change;
+  for (const RepairPlan::Revised& revised : plan.revised) change.revised.push_back(revised.after);
+  for (const RepairPlan::Revoked& revoked : plan.revoked) {
+    if (!revoked.is_kept) change.revoked.emplace_back(revoked.before->id, revoked.before->job);
+  }
+  if (change.revised.empty() && change.revoked.empty()) return absl::OkStatus();
+  std::promise<absl::Status> answer;
+  calls_->Submit(std::move(change), [this, &plan, &answer](absl::Status status) {
+    OnCommitted(plan, status);
+    answer.set_value(std::move(status));
+  });
+  return answer.get_future().get();
+}
+
+// On the store's thread: the tables follow the store in its order.
+void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
+  std::lock_guard lock(tables_->mu);
+  tables_->entries.Unclaim(plan.claims);
+  if (!status.ok()) return;
+  for (const RepairPlan::Revised& revised : plan.revised) {
+    tables_->entries.Release(revised.before->id, revised.before->switches);
+  }
+  for (const RepairPlan::Revoked& revoked : plan.revoked) {
+    if (!revoked.is_kept) {
+      tables_->RemoveTree(*revoked.tree, TreeChangeKind::kRevoked, revoked.reason);
+    }
+  }
+  for (const RepairPlan::Revised& revised : plan.revised) {
+    tables_->entries.Restore(revised.after->id, revised.after->switches);
+    tables_->ReviseTree(*revised.tree, revised.after, revised.promise, plan.route_kind,
+                        revised.reason);
+  }
+}
+
+// The trees that are kept for the first time.
+std::vector<TreeId> Repair::Keep(const Round& round, const RepairPlan& plan) {
+  const absl::flat_hash_map<TreeId, absl::Duration> before = patience_;
+  if (round.all) patience_.clear();
+  for (const RepairCase& judged : round.cases) patience_.erase(judged.record->id);
+  std::vector<TreeId> fresh;
+  for (const RepairPlan::Revoked& tree : plan.revoked) {
+    if (!tree.is_kept) continue;
+    const TreeId id = tree.before->id;
+    const auto known = before.find(id);
+    if (known == before.end()) fresh.push_back(id);
+    patience_[id] = known == before.end() ? clock_->Monotonic() + kPatience : known->second;
+  }
+  return fresh;
+}
+
+void Repair::Announce(const Round& round, const RepairPlan& plan,
+                      const std::vector<TreeId>& kept_anew) {
+  std::vector<std::string> repaired, rerouted, revoked, kept;
+  for (const RepairPlan::Revised& tree : plan.revised) {
+    (tree.is_replanned ? repaired : rerouted).push_back(NameWithReason(*tree.before, tree.reason));
+  }
+  for (const RepairPlan::Revoked& tree : plan.revoked) {
+    const TreeId id = tree.before->id;
+    if (!tree.is_kept || std::binary_search(kept_anew.begin(), kept_anew.end(), id)) {
+      (tree.is_kept ? kept : revoked).push_back(NameWithReason(*tree.before, tree.reason));
+    }
+  }
+  AnnounceOne(round, "warning", "trees.repaired", "planned anew", repaired);
+  AnnounceOne(round, "info", "trees.rerouted", "on other routes", rerouted);
+  AnnounceOne(round, "error", "trees.revoked", "revoked", revoked);
+  AnnounceOne(round, "warning", "trees.broken",
+              "broken, and kept for a while: nodes that did not answer or routes may come back",
+              kept);
+}
+
+void Repair::AnnounceOne(const Round& round, absl::string_view severity, absl::string_view kind,
+                         absl::string_view what, const std::vector<std::string>& trees) {
+  if (trees.empty()) return;
+  std::string message =
+      absl::StrCat("fabric version ", round.view->snapshot->fabric->version(), ": ", trees.size(),
+                   trees.size() == 1 ? " tree " : " trees ", what, ": ");
+  for (size_t i = 0; i < trees.size() && i < kMostNamed; ++i) {
+    absl::StrAppend(&message, i > 0 ? ", " : "", trees[i]);
+  }
+  if (trees.size() > kMostNamed) absl::StrAppend(&message, ", ...");
+  spdlog::warn("{}", message);
+  EventRecord event;
+  event.time = clock_->Now();
+  event.severity = std::string(severity);
+  event.kind = std::string(kind);
+  event.object = "fabric";
+  event.message = std::move(message);
+  calls_->Append(std::move(event));
+}
+
+}  // namespace coppice

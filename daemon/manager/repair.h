@@ -1,0 +1,94 @@
+// Granted trees follow the fabric: those that a published fabric no longer carries are planned anew
+// on it or, failing that, revoked, and those whose routes moved get their new lengths.
+//
+//   published view --judge each tree, unlocked--> broken --plan, unlocked--> next revision
+//                                                   |  \--cannot be planned--> revoked
+//                                                   moved --> next revision, same tree
+//        all of these --claim entries--> one ChangeTrees, durable --> tables, watchers, events
+//
+// Invariants
+// - Trees that stand as they were are not touched.
+// - Entries move in one step: the store never counts a tree twice, and memory, which claims what is
+//   taken beyond what is left, never counts fewer than the store.
+// - Whatever comes between judging and claiming (a release, an end of a job, another sweep, a grant
+//   that takes the last entry) means judging again, so what is written was right when it was
+//   claimed.
+// - A grant that was on its way while a sweep took its link is judged as it enters the tables
+//   (Tables::stale_trees).
+//
+// A node that did not answer a sweep may only not have been seen, and a subnet manager takes a
+// while to route around what is lost: for so long (kPatience) a tree that cannot be planned anew is
+// kept, and said to be broken.
+#ifndef COPPICE_DAEMON_MANAGER_REPAIR_H_
+#define COPPICE_DAEMON_MANAGER_REPAIR_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/repair_plan.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/tables.h"
+#include "daemon/manager/tree_standing.h"
+
+namespace coppice {
+
+// Thread-safe.
+class Repair {
+ public:
+  // Rounds of one run: each failed one means that something else succeeded meanwhile.
+  static constexpr int kMaxAttempts = 8;
+  // OpenSM needs up to about 20 s to settle.
+  static constexpr absl::Duration kPatience = absl::Seconds(30);
+
+  Repair(StoreCalls* calls, const Clock* clock, Tables* tables)
+      : calls_(calls), clock_(clock), tables_(tables) {}
+
+  // Judges all trees if the published fabric is another than the last time, else those that entered
+  // late and, if `swept`, those that were kept; returns when the outcome is durable. False: some
+  // are still broken, because the store failed, others were always quicker, or patience is not at
+  // its end; sweep again soon. Not from the store's thread.
+  bool Run(bool swept);
+
+ private:
+  enum class Outcome : uint8_t { kDone, kAgain, kFailed };
+  // What one round judges, as of one instant.
+  struct Round {
+    std::shared_ptr<const FabricView> view;
+    std::shared_ptr<const CostProfile> profile;
+    std::vector<RepairCase> cases;
+    bool all = false;  // of the trees
+  };
+
+  Outcome RunOnce();
+  Round Begin();
+  void JudgeAll(Round& round);
+  // False: the fabric, a tree or an entry is not as it was planned on.
+  bool Claim(const Round& round, const RepairPlan& plan);
+  absl::Status Commit(const RepairPlan& plan);
+  void OnCommitted(const RepairPlan& plan, const absl::Status& status);
+  std::vector<TreeId> Keep(const Round& round, const RepairPlan& plan);
+  void Announce(const Round& round, const RepairPlan& plan, const std::vector<TreeId>& kept_anew);
+  void AnnounceOne(const Round& round, absl::string_view severity, absl::string_view kind,
+                   absl::string_view what, const std::vector<std::string>& trees);
+
+  StoreCalls* const calls_;
+  const Clock* const clock_;
+  Tables* const tables_;
+
+  std::mutex running_;  // one run at a time
+  // Guarded by running_.
+  std::shared_ptr<const FabricView> judged_;  // the view by which all trees were judged last
+  bool is_judged_ = false;                    // and with success
+  absl::flat_hash_map<TreeId, absl::Duration> patience_;  // trees kept -> until when
+  bool swept_ = false;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_REPAIR_H_

@@ -1,0 +1,59 @@
+// What becomes of the trees that a new fabric has broken or moved: planned one after another on
+// that fabric, each as it was asked for, with the entries of all of them counted as free and those
+// of the ones before it as taken. Takes no entry and writes nothing; what it returns may be stale,
+// and the caller checks that.
+#ifndef COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_
+#define COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/manager/entry_ledger.h"
+#include "daemon/manager/plan_basis.h"
+#include "daemon/manager/tree_standing.h"
+#include "daemon/manager/tree_table.h"
+
+namespace coppice {
+
+// A granted tree under judgement.
+struct RepairCase {
+  std::shared_ptr<GrantedTree> tree;         // its fields under the manager's lock only
+  std::shared_ptr<const TreeRecord> record;  // that is judged
+  std::shared_ptr<Job> job;
+  TreeStanding standing;
+};
+
+struct RepairPlan {
+  struct Revised {
+    std::shared_ptr<GrantedTree> tree;
+    std::shared_ptr<const TreeRecord> before, after;
+    TreePromise promise;
+    std::string reason;
+    bool is_replanned = false;  // false: only the routes moved
+  };
+  struct Revoked {
+    std::shared_ptr<GrantedTree> tree;
+    std::shared_ptr<const TreeRecord> before;
+    std::string reason;
+    bool is_kept = false;  // not revoked yet
+  };
+  std::vector<Revised> revised;
+  std::vector<Revoked> revoked;
+  std::vector<EntryLedger::Claim> claims;  // what is taken beyond what these trees hold
+  RouteKind route_kind = RouteKind::kShortestPath;
+};
+
+// Plans every case that is not unchanged. A tree that cannot be planned is revoked unless
+// `has_patience(tree)` and it may only seem so: some node did not answer the sweep, or, with all
+// members there, the subnet manager's routes still lead over what is gone. ABORTED: `view` is not
+// published any more.
+absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
+                                      const std::vector<RepairCase>& cases,
+                                      const std::function<bool(TreeId)>& has_patience);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_

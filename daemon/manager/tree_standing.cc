@@ -1,0 +1,167 @@
+#include "daemon/manager/tree_standing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/manager/record_json.h"
+#include "daemon/manager/recorded_tree.h"
+#include "daemon/tree/tree_metrics.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kMostNamed = 4;  // of what one tree has lost
+
+std::string NodeName(const Fabric& fabric, VertexIndex v) {
+  return ToString(fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
+                                     : fabric.endpoint(fabric.AsEndpoint(v)).port_guid);
+}
+
+TreeStanding Broken(std::string lost) {
+  TreeStanding standing;
+  standing.standing = Standing::kBroken;
+  standing.lost = std::move(lost);
+  return standing;
+}
+
+// The first cable of the physical tree that is gone, or empty.
+std::string LostCable(const PhysicalTree& physical, const TreeRecord& record) {
+  for (size_t i = 0; i < physical.vertices.size(); ++i) {
+    if (physical.parents[i] < 0 || physical.up[i] != kNoChannel) continue;
+    return absl::StrCat("no cable joins ", ToString(Guid(record.physical[2 * i])), " to ",
+                        ToString(Guid(record.physical[2 * physical.parents[i]])));
+  }
+  return "";
+}
+
+// Ids of the links that are used, ascending.
+std::vector<int64_t> LinksOf(absl::Span<const ChannelUse> uses,
+                             absl::Span<const int64_t> link_ids) {
+  std::vector<int64_t> ids;
+  for (const ChannelUse& use : uses) ids.push_back(link_ids[Fabric::link_of(use.channel).value()]);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+bool SameLengths(const TreeRecord& record, absl::Span<const EdgeCost> edges) {
+  for (size_t node = 0; node < edges.size(); ++node) {
+    if (edges[node].links_up != record.edge_links_up[node] ||
+        edges[node].links_down != record.edge_links_down[node]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The same tree on other routes.
+std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot& snapshot,
+                                        const CostProfile& profile, const AggregationTree& tree,
+                                        absl::Span<const EdgeCost> edges,
+                                        std::vector<int64_t> links) {
+  auto moved = std::make_shared<TreeRecord>(record);
+  ++moved->revision;
+  moved->fabric_version = snapshot.fabric->version();
+  moved->links = std::move(links);
+  for (size_t node = 0; node < edges.size(); ++node) {
+    moved->edge_links_up[node] = edges[node].links_up;
+    moved->edge_links_down[node] = edges[node].links_down;
+  }
+  moved->radius = Radius(tree, edges);
+  const Operation operation = ParseOperation(record.operation).value_or(Operation::kAllreduce);
+  const Prediction predicted =
+      EvaluateMix(profile, tree, edges, operation, ParseSizes(record.sizes));
+  moved->aggregate_us = predicted.aggregate_us;
+  moved->distribute_us = predicted.distribute_us;
+  moved->total_us = predicted.total_us;
+  return moved;
+}
+
+}  // namespace
+
+StandingJudge::StandingJudge(const FabricView& view, const FabricView* before,
+                             const CostProfile& profile)
+    : view_(view), before_(before), profile_(profile), present_(*view.link_ids) {
+  std::sort(present_.begin(), present_.end());
+  if (before == nullptr) return;
+  for (size_t link = 0; link < before->link_ids->size(); ++link) {
+    const int64_t id = (*before->link_ids)[link];
+    if (!std::binary_search(present_.begin(), present_.end(), id)) {
+      before_links_[id] = LinkIndex(static_cast<uint32_t>(link));
+    }
+  }
+}
+
+TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record) {
+  const Fabric& fabric = *view_.snapshot->fabric;
+  const AggregationTree tree = PlaceTree(fabric, job, record);
+  if (std::string lost = LostNodes(job, record, tree); !lost.empty()) {
+    TreeStanding standing = Broken(lost);
+    standing.has_lost_rank =
+        std::find(tree.vertices.begin(), tree.vertices.begin() + tree.rank_count, kGoneVertex) !=
+        tree.vertices.begin() + tree.rank_count;
+    return standing;
+  }
+  if (std::string lost = LostLinks(record); !lost.empty()) return Broken(lost);
+  const PhysicalTree physical = PlacePhysical(fabric, *view_.link_ids, record);
+  if (std::string lost = LostCable(physical, record); !lost.empty()) return Broken(lost);
+  counter_.Begin(*view_.snapshot);
+  const bool follows =
+      !record.physical.empty() && view_.snapshot->routes->kind() == RouteKind::kShortestPath;
+  const absl::Status routed = counter_.AddTree(tree, follows ? &physical : nullptr);
+  counter_.Take(uses_);
+  if (!routed.ok()) return Broken(std::string(routed.message()));
+  return Compare(record, tree);
+}
+
+TreeStanding StandingJudge::Compare(const TreeRecord& record, const AggregationTree& tree) {
+  const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(*view_.snapshot, profile_, tree);
+  if (!edges.ok()) return Broken(std::string(edges.status().message()));
+  std::vector<int64_t> links = LinksOf(uses_, *view_.link_ids);
+  // Of several cables between two switches the record does not tell which edge takes which.
+  const bool same_links =
+      std::includes(record.links.begin(), record.links.end(), links.begin(), links.end());
+  TreeStanding standing;
+  if (same_links && SameLengths(record, *edges)) return standing;
+  standing.standing = Standing::kMoved;
+  standing.moved = Moved(record, *view_.snapshot, profile_, tree, *edges, std::move(links));
+  return standing;
+}
+
+std::string StandingJudge::LostNodes(const JobRecord& job, const TreeRecord& record,
+                                     const AggregationTree& tree) const {
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    if (tree.vertices[node] != kGoneVertex) continue;
+    if (!tree.IsRank(node)) {
+      return absl::StrCat("switch ", ToString(record.switches[node - tree.rank_count].guid),
+                          " is gone");
+    }
+    const uint32_t rank = record.ranks[node];
+    return absl::StrCat("port ", ToString(job.endpoints[rank]), " of rank ", rank, " is gone");
+  }
+  return "";
+}
+
+std::string StandingJudge::LostLinks(const TreeRecord& record) const {
+  std::string lost;
+  int count = 0;
+  for (const int64_t id : record.links) {
+    if (std::binary_search(present_.begin(), present_.end(), id)) continue;
+    if (++count <= kMostNamed) absl::StrAppend(&lost, count > 1 ? ", " : "", NameOfLink(id));
+  }
+  if (count == 0) return "";
+  if (count > kMostNamed) absl::StrAppend(&lost, " and ", count - kMostNamed, " more");
+  return absl::StrCat(count == 1 ? "link " : "links ", lost, count == 1 ? " is gone" : " are gone");
+}
+
+std::string StandingJudge::NameOfLink(int64_t id) const {
+  const auto found = before_links_.find(id);
+  if (found == before_links_.end()) return absl::StrCat("number ", id);
+  const Fabric& fabric = *before_->snapshot->fabric;
+  const LinkInfo& link = fabric.link(found->second);
+  return absl::StrCat(NodeName(fabric, link.a), "/", link.a_port.value(), " - ",
+                      NodeName(fabric, link.b), "/", link.b_port.value());
+}
+
+}  // namespace coppice

@@ -1,0 +1,131 @@
+// A granted tree on a live subnet: its cable is cut, the sweep moves it, the watcher is told, and
+// the database holds the new revision only.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <future>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/change_feed.h"
+#include "daemon/manager/manager.h"
+#include "db/sqlite_store.h"
+#include "tests/system/live_subnet.h"
+
+namespace coppice {
+namespace {
+
+template <class T, class Call>
+absl::StatusOr<T> Await(Call call) {
+  std::promise<absl::StatusOr<T>> answer;
+  call([&](absl::StatusOr<T> value) { answer.set_value(std::move(value)); });
+  return answer.get_future().get();
+}
+
+class LiveRepair : public LiveSubnet {
+ protected:
+  ~LiveRepair() override {
+    manager_.reset();
+    store_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  void Boot() {
+    std::string pattern = std::filesystem::temp_directory_path() / "coppice-live-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    auto store = SqliteStore::Open(directory_ + "/coppice.db");
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    ManagerOptions options;
+    options.profile = *BuiltInProfile("hdr");
+    CapabilityRule rule;
+    rule.entries = 4;
+    rule.degree_limit = 24;
+    options.capability_rules.push_back(rule);
+    auto manager = Manager::Create(store_.get(), port_.get(), &SystemClock(), options);
+    ASSERT_TRUE(manager.ok()) << manager.status();
+    manager_ = *std::move(manager);
+    const auto view = manager_->Sweep();
+    ASSERT_TRUE(view.ok()) << view.status();
+  }
+  // A tree of type II over the first hosts of two leaves.
+  absl::StatusOr<TreeView> GrantTree() {
+    RegisterJobArgs job;
+    for (int host = 0; host < 32; ++host) {
+      job.endpoints.push_back(absl::StrCat("n", absl::Dec(host, absl::kZeroPad4)));
+    }
+    const auto registered =
+        Await<JobView>([&](auto done) { manager_->RegisterJob(std::move(job), std::move(done)); });
+    if (!registered.ok()) return registered.status();
+    CreateTreeArgs args;
+    args.job = registered->record->id;
+    args.type = TreeType::kTypeII;
+    return Await<TreeView>(
+        [&](auto done) { manager_->CreateTree(std::move(args), std::move(done)); });
+  }
+  // The end at a leaf of a cable between switches that the tree crosses: "L0"[17].
+  std::string CableOf(const TreeRecord& record) {
+    const FabricView& view = *manager_->fabric();
+    const Fabric& fabric = *view.snapshot->fabric;
+    for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+      const LinkInfo& link = fabric.link(LinkIndex(l));
+      if (!std::binary_search(record.links.begin(), record.links.end(), (*view.link_ids)[l])) {
+        continue;
+      }
+      if (!fabric.IsSwitch(link.a) || !fabric.IsSwitch(link.b)) continue;
+      lost_ = (*view.link_ids)[l];
+      return absl::StrCat("\"", fabric.switch_info(fabric.AsSwitch(link.a)).description, "\"[",
+                          link.a_port.value(), "]");
+    }
+    return "";
+  }
+
+  std::string directory_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Manager> manager_;
+  int64_t lost_ = 0;  // id of the link that CableOf named
+};
+
+TEST_F(LiveRepair, ACutCableMovesItsTree) {
+  ASSERT_NO_FATAL_FAILURE(Start(kSmallFabric, "ftree"));
+  ASSERT_NO_FATAL_FAILURE(Boot());
+  const auto tree = GrantTree();
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  ASSERT_EQ(2, tree->record->type);
+  auto watch = manager_->WatchTrees(JobId(), "", [] {});
+  ASSERT_TRUE(watch.ok());
+  ASSERT_EQ(2u, (*watch)->Next(10)->size());
+  const std::string cable = CableOf(*tree->record);
+  ASSERT_NE("", cable);
+  const auto said = subnet_->Console("Unlink " + cable);
+  ASSERT_TRUE(said.ok()) << said.status();
+  const auto view = manager_->Sweep();
+  ASSERT_TRUE(view.ok()) << view.status();
+  const auto changes = (*watch)->Next(10);
+  ASSERT_TRUE(changes.ok());
+  ASSERT_EQ(1u, changes->size()) << cable;
+  const TreeChange& change = (*changes)[0];
+  EXPECT_EQ(TreeChangeKind::kRevised, change.kind);
+  EXPECT_THAT(change.reason, testing::HasSubstr("gone"));
+  const TreeRecord& now = *change.tree.record;
+  EXPECT_EQ(tree->record->id, now.id);
+  EXPECT_EQ(2u, now.revision);
+  EXPECT_EQ(2, now.type);
+  EXPECT_FALSE(std::binary_search(now.links.begin(), now.links.end(), lost_));
+  for (const int64_t link : now.links) {
+    EXPECT_NE((*view)->link_ids->end(),
+              std::find((*view)->link_ids->begin(), (*view)->link_ids->end(), link));
+  }
+  const auto stored = store_->Load();
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  ASSERT_EQ(1u, stored->trees.size());
+  EXPECT_EQ(now, stored->trees[0]);
+  uint64_t taken = 0;
+  for (const EntryUse& use : stored->entries) taken += use.entries_taken;
+  EXPECT_EQ(now.switches.size(), taken);
+  EXPECT_EQ(taken, manager_->Counts().entries_taken);
+}
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,335 @@
+// Trees that lose links, switches or members: planned anew or revoked, in one step, and told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/manager/manager_fixture.h"
+#include "tests/unit/manager/standing_trees.h"
+
+namespace coppice {
+namespace {
+
+using testing::HasSubstr;
+
+class RepairTest : public ManagerTest {
+ protected:
+  JobId JobOf(uint32_t first, uint32_t last) {
+    RegisterJobArgs job;
+    for (uint32_t host = first; host <= last; ++host) {
+      job.endpoints.push_back(ToString(PortGuid(host)));
+    }
+    const auto view = Register(job);
+    EXPECT_TRUE(view.ok()) << view.status();
+    return view.ok() ? view->record->id : JobId();
+  }
+  void SweepTo(const FabricShape& shape) {
+    port_.Set(SmallFabric(shape));
+    const auto swept = manager_->Sweep();
+    ASSERT_TRUE(swept.ok()) << swept.status();
+    ExpectAllStand(*manager_);
+    ExpectConserved();
+  }
+  std::shared_ptr<const TreeRecord> Now(const absl::StatusOr<TreeView>& tree) {
+    const auto now = manager_->GetTree(tree->record->id);
+    EXPECT_TRUE(now.ok()) << now.status();
+    return now.ok() ? now->record : nullptr;
+  }
+  // The spine that serves at the root of a type II tree over several leaves.
+  static uint32_t SpineOf(const TreeRecord& record) {
+    for (uint32_t spine = 0; spine < 2; ++spine) {
+      for (const TreeSwitchRecord& serving : record.switches) {
+        if (serving.guid == SpineGuid(spine)) return spine;
+      }
+    }
+    return 99;
+  }
+};
+
+TEST_F(RepairTest, LostLinkMovesTheTreeToTheOtherSpineAndLeavesOthersAlone) {
+  Boot(Options(3, 7));
+  const auto moved = Create(TreeOf(JobOf(0, 7))), whole = Create(TreeOf(JobOf(8, 11)));
+  ASSERT_TRUE(moved.ok() && whole.ok()) << moved.status() << whole.status();
+  const uint32_t spine = SpineOf(*moved->record);
+  ASSERT_LT(spine, 2u);
+  Picture picture(*manager_);
+  EXPECT_EQ(3u, picture.Read().size());
+  SweepTo({.missing_cables = {{0, spine}}});
+  const auto now = Now(moved);
+  EXPECT_EQ(2u, now->revision);
+  EXPECT_EQ(2, now->type);
+  EXPECT_EQ(1 - spine, SpineOf(*now));
+  EXPECT_EQ(moved->record->created, now->created);
+  EXPECT_EQ(manager_->fabric()->snapshot->fabric->version(), now->fabric_version);
+  EXPECT_EQ(whole->record, Now(whole));
+  EXPECT_TRUE(manager_->TreesOfSwitch(SpineGuid(spine)).empty());
+  const std::vector<TreeChange> changes = picture.Read();
+  ASSERT_EQ(1u, changes.size());
+  EXPECT_EQ(TreeChangeKind::kRevised, changes[0].kind);
+  EXPECT_EQ(now, changes[0].tree.record);
+  EXPECT_THAT(changes[0].reason, HasSubstr("is gone"));
+  EXPECT_THAT(changes[0].reason, HasSubstr(ToString(SpineGuid(spine))));
+  const auto events = EventsOf("trees.repaired");
+  ASSERT_EQ(1u, events.size());
+  EXPECT_THAT(events[0].message,
+              HasSubstr("1 tree planned anew: " + std::to_string(now->id.value()) + " (link "));
+  SweepTo({});  // the link is back: the tree stays where it is
+  EXPECT_EQ(now, Now(moved));
+  EXPECT_TRUE(picture.Read().empty());
+  EXPECT_TRUE(Release(now->id).ok());
+  EXPECT_TRUE(Release(whole->record->id).ok());
+  EXPECT_EQ(0u, manager_->Counts().entries_taken);
+}
+
+TEST_F(RepairTest, LostSwitchMovesAllItsTreesInOneStep) {
+  Boot(Options(10, 7));
+  std::vector<absl::StatusOr<TreeView>> trees;
+  for (int n = 0; n < 4; ++n) trees.push_back(Create(TreeOf(JobOf(0, 7))));
+  std::atomic<int> mutations = 0;
+  store_.RefuseWhere([&](const Mutation& mutation) {
+    mutations += std::holds_alternative<ChangeTrees>(mutation) ? 1 : 0;
+    return absl::OkStatus();
+  });
+  SweepTo({.missing_spines = {0}});
+  for (const auto& tree : trees) EXPECT_EQ(1u, SpineOf(*Now(tree)));
+  EXPECT_EQ(1, mutations);
+  SweepTo({.missing_spines = {1}});
+  for (const auto& tree : trees) EXPECT_EQ(0u, SpineOf(*Now(tree)));
+  EXPECT_EQ(2, mutations);
+}
+
+TEST_F(RepairTest, LostMemberRevokes) {
+  Boot(Options(5, 7));
+  CreateTreeArgs named = TreeOf(JobOf(0, 5));
+  named.request_id = "mine";
+  const auto tree = Create(named);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  Picture picture(*manager_);
+  picture.Read();
+  SweepTo({.missing_hosts = {3}});
+  EXPECT_EQ(0u, manager_->Counts().granted_trees);
+  EXPECT_EQ(0u, manager_->Counts().entries_taken);
+  const std::vector<TreeChange> changes = picture.Read();
+  ASSERT_EQ(1u, changes.size());
+  EXPECT_EQ(TreeChangeKind::kRevoked, changes[0].kind);
+  EXPECT_EQ(tree->record, changes[0].tree.record);
+  EXPECT_THAT(changes[0].reason, HasSubstr("port " + ToString(PortGuid(3)) + " of rank 3 is gone"));
+  EXPECT_THAT(EventsOf("trees.revoked").at(0).message, HasSubstr("1 tree revoked"));
+  EXPECT_TRUE(absl::IsNotFound(Release(tree->record->id).status()));
+  SweepTo({});
+  EXPECT_TRUE(Create(named).ok());  // the name is free again
+}
+
+// One entry a switch: the other spine is held by somebody else.
+TEST_F(RepairTest, FullSpareRevokesWhatDemandsTypeIIAndTurnsTheRestToTypeI) {
+  Boot(Options(1, 7));
+  const auto other = Create(TreeOf(JobOf(8, 15)));
+  CreateTreeArgs any = TreeOf(JobOf(0, 7));
+  const auto tree = Create(any);
+  ASSERT_TRUE(other.ok() && tree.ok()) << other.status() << tree.status();
+  const uint32_t spine = SpineOf(*tree->record);
+  ASSERT_NE(spine, SpineOf(*other->record));
+  SweepTo({.missing_cables = {{0, spine}}});
+  EXPECT_TRUE(absl::IsNotFound(manager_->GetTree(tree->record->id).status()));
+  EXPECT_EQ(other->record, Now(other));
+  EXPECT_THAT(EventsOf("trees.revoked").at(0).message, HasSubstr("is gone"));
+  SweepTo({});
+  any.type.reset();
+  const auto flexible = Create(any);
+  ASSERT_TRUE(flexible.ok());
+  ASSERT_EQ(2, flexible->record->type);
+  SweepTo({.missing_cables = {{0, SpineOf(*flexible->record)}}});
+  EXPECT_EQ(1, Now(flexible)->type);
+  EXPECT_EQ(2u, Now(flexible)->revision);
+  EXPECT_EQ(other->record, Now(other));
+}
+
+TEST_F(RepairTest, NothingIsWrittenWhereAllStand) {
+  Boot();
+  const auto tree = Create(TreeOf(JobOf(0, 3)));
+  store_.Refuse<ChangeTrees>(absl::InternalError("not to be written"));
+  SweepTo({.missing_hosts = {12}});
+  SweepTo({.missing_cables = {{3, 1}}});
+  EXPECT_EQ(tree->record, Now(tree));
+}
+
+TEST_F(RepairTest, WhatTheStoreRefusesIsTriedAgain) {
+  Boot(Options(3, 7));
+  const auto tree = Create(TreeOf(JobOf(0, 7)));
+  const uint32_t spine = SpineOf(*tree->record);
+  store_.Refuse<ChangeTrees>(absl::UnavailableError("busy"));
+  port_.Set(SmallFabric({.missing_cables = {{0, spine}}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  ExpectConserved();
+  EXPECT_EQ(tree->record, Now(tree));
+  EXPECT_FALSE(manager_->RepairTrees());
+  store_.Obey();
+  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_EQ(2u, Now(tree)->revision);
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
+TEST_F(RepairTest, SomethingElseComesFirst) {
+  Boot(Options(3, 7));
+  const auto tree = Create(TreeOf(JobOf(0, 7)));
+  std::atomic<int> refusals = 3;
+  store_.RefuseWhere([&](const Mutation& mutation) {
+    return std::holds_alternative<ChangeTrees>(mutation) && refusals-- > 0
+               ? absl::NotFoundError("released meanwhile")
+               : absl::OkStatus();
+  });
+  SweepTo({.missing_cables = {{0, SpineOf(*tree->record)}}});
+  EXPECT_EQ(2u, Now(tree)->revision);
+  EXPECT_LT(refusals, 0);
+}
+
+TEST_F(RepairTest, RestartBetweenSweepAndRepair) {
+  Boot(Options(3, 7));
+  CreateTreeArgs args = TreeOf(JobOf(0, 7));
+  args.nic_degree = 3;
+  const auto tree = Create(args);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const uint32_t spine = SpineOf(*tree->record);
+  store_.Refuse<ChangeTrees>(absl::UnavailableError("busy"));
+  port_.Set(SmallFabric({.missing_cables = {{0, spine}}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  store_.Obey();
+  Boot(Options(3, 7));
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+  EXPECT_EQ(2u, Now(tree)->revision);
+  EXPECT_EQ(R"({"type":"II","nic_degree":3})", Now(tree)->demands);
+  EXPECT_THAT(EventsOf("trees.repaired").at(0).message, HasSubstr("link number "));
+}
+
+TEST_F(RepairTest, GrantUnderWayWhileTheSweepTakesItsLink) {
+  Boot(Options(3, 7));
+  const auto first = Create(TreeOf(JobOf(0, 7)));
+  const uint32_t spine = SpineOf(*first->record);
+  ASSERT_TRUE(Release(first->record->id).ok());
+  const JobId job = JobOf(0, 7);
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<GrantTree>(m); });
+  Answer<TreeView> late = StartCreate(TreeOf(job));
+  port_.Set(SmallFabric({.missing_cables = {{0, spine}}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  store_.LetGo();
+  const auto tree = late.Get();
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_EQ(spine, SpineOf(*tree->record));
+  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_EQ(2u, Now(tree)->revision);
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
+// The same with the daemon's own threads: nobody asks for the repair.
+TEST_F(RepairTest, TheThreadMendsWhatEntersLate) {
+  Boot(Options(3, 7));
+  manager_->Start();
+  ASSERT_TRUE(manager_->Sweep().ok());
+  const JobId job = JobOf(0, 7);
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<GrantTree>(m); });
+  Answer<TreeView> late = StartCreate(TreeOf(job));
+  Answer<int> woken;
+  std::atomic<bool> once = false;
+  auto watch = manager_->WatchTrees(job, "", [] {});
+  port_.Set(SmallFabric({.missing_spines = {0}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  port_.Set(SmallFabric({.missing_spines = {1}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  store_.RefuseWhere([&](const Mutation& mutation) {
+    if (std::holds_alternative<ChangeTrees>(mutation) && !once.exchange(true)) {
+      woken.Callback()(1);
+    }
+    return absl::OkStatus();
+  });
+  store_.LetGo();
+  const auto tree = late.Get();
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  if (SpineOf(*tree->record) == 1) {
+    EXPECT_TRUE(woken.Get().ok());
+  }
+  manager_->Stop();
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
+TEST_F(RepairTest, IncompleteSweepsAreGivenTime) {
+  Boot(Options(5, 7));
+  const auto tree = Create(TreeOf(JobOf(0, 5)));
+  SweepResult incomplete;
+  incomplete.fabric = SmallFabric({.missing_hosts = {3}});
+  incomplete.unanswered.push_back({"0,1", LeafGuid(0), PortNum(6), "NodeInfo"});
+  port_.Set(absl::StatusOr<SweepResult>(incomplete));
+  for (int sweep = 0; sweep < 3; ++sweep) {
+    ASSERT_TRUE(manager_->Sweep().ok());
+    ASSERT_EQ(tree->record, Now(tree)) << sweep;
+    ExpectConserved();
+    clock_.Advance(absl::Seconds(10) - absl::Nanoseconds(1));
+  }
+  EXPECT_EQ(1u, EventsOf("trees.broken").size());
+  EXPECT_FALSE(manager_->RepairTrees());
+  EXPECT_EQ(tree->record, Now(tree));
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(0u, manager_->Counts().granted_trees);
+  EXPECT_EQ(1u, EventsOf("trees.revoked").size());
+  EXPECT_TRUE(manager_->RepairTrees());
+}
+
+TEST_F(RepairTest, ACompleteSweepConfirmsTheLoss) {
+  Boot(Options(5, 7));
+  const auto tree = Create(TreeOf(JobOf(0, 5))), back = Create(TreeOf(JobOf(8, 12)));
+  SweepResult incomplete;
+  incomplete.fabric = SmallFabric({.missing_hosts = {3, 9}});
+  incomplete.unanswered.push_back({"0,1", LeafGuid(0), PortNum(6), "NodeInfo"});
+  port_.Set(absl::StatusOr<SweepResult>(incomplete));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(2u, manager_->Counts().granted_trees);
+  SweepTo({.missing_hosts = {3}});
+  EXPECT_EQ(back->record, Now(back));
+  EXPECT_EQ(1u, manager_->Counts().granted_trees);
+  EXPECT_TRUE(manager_->RepairTrees());
+}
+
+TEST_F(RepairTest, GrantsReleasesAndEndsBesideSweepsThatTakeLinks) {
+  Boot(Options(6, 7));
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> tenants;
+  for (uint32_t tenant = 0; tenant < 3; ++tenant) {
+    tenants.emplace_back([&, tenant] {
+      while (!stop) {
+        const auto job = Register(AllHosts());
+        if (!job.ok()) continue;
+        std::vector<TreeId> trees;
+        for (int n = 0; n < 6; ++n) {
+          CreateTreeArgs args = TreeOf(job->record->id);
+          args.ranks = {tenant, tenant + 4, tenant + 8};
+          const auto tree = Create(args);
+          if (tree.ok()) trees.push_back(tree->record->id);
+        }
+        if (!trees.empty()) Release(trees[0]).IgnoreError();
+        EXPECT_TRUE(End(job->record->id).ok());
+      }
+    });
+  }
+  const FabricShape shapes[] = {{.missing_cables = {{0, 0}, {1, 1}}},
+                                {.missing_spines = {1}},
+                                {},
+                                {.missing_cables = {{0, 1}, {2, 0}}},
+                                {.missing_spines = {0}}};
+  for (int round = 0; round < 40; ++round) {
+    port_.Set(SmallFabric(shapes[round % 5]));
+    ASSERT_TRUE(manager_->Sweep().ok());
+  }
+  stop = true;
+  for (std::thread& tenant : tenants) tenant.join();
+  EXPECT_TRUE(manager_->RepairTrees());
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
+}  // namespace
+}  // namespace coppice
