@@ -84,6 +84,26 @@ class Connection {
     return status.ok() ? absl::OkStatus() : Explain(status);
   }
 
+  // Hands on what a streaming method writes until it ends or `each` returns false. No deadline:
+  // such a call may last for days. Errors as Call's.
+  template <class Stub, class Request, class Response>
+  absl::Status Watch(Stub& stub,
+                     std::unique_ptr<grpc::ClientReaderInterface<Response>> (Stub::*method)(
+                         grpc::ClientContext*, const Request&),
+                     const Request& request, const std::function<bool(const Response&)>& each) {
+    grpc::ClientContext context;
+    const auto reader = (stub.*method)(&context, request);
+    Response response;
+    while (reader->Read(&response)) {
+      if (each(response)) continue;
+      context.TryCancel();
+      reader->Finish();
+      return absl::OkStatus();
+    }
+    const grpc::Status status = reader->Finish();
+    return status.ok() ? absl::OkStatus() : Explain(status);
+  }
+
   // Renews the lease of a job once, over a stream of its own. Errors as Call's; a job that is gone
   // is an answer, with its state.
   absl::StatusOr<v1::KeepAliveResponse> KeepAlive(const std::string& job_id);

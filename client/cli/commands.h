@@ -30,6 +30,7 @@ void AddJobCommands(CLI::App& app, Session& session);
 void AddTreeCommands(CLI::App& app, Session& session);
 void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
 void AddCalibrateCommand(CLI::App& app, Session& session);
+void AddTreeWatchCommand(CLI::App& tree, Session& session);  // below `tree`
 
 // Adds --json, as every command has it.
 void AddJsonFlag(CLI::App& command, Session& session);

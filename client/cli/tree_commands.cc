@@ -294,6 +294,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
     return ShowTree(s, c, Get(c, id, v1::TREE_VIEW_FULL), /*summary=*/false);
   });
   with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
+  AddTreeWatchCommand(*tree, session);
   with_id("release", "Give back the tree and its entries", Release);
 }
 

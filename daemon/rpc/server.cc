@@ -130,6 +130,7 @@ void RpcServer::Parts::Shutdown(absl::Duration grace) {
   if (server_ == nullptr) return;
   server_->GetHealthCheckService()->Shutdown();
   jobs_.CloseStreams();
+  trees_.CloseStreams();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
   server_.reset();

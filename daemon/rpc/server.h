@@ -43,8 +43,8 @@ class RpcServer final {
   // What clients connect to, one for each listen address, with the ports that were chosen.
   const std::vector<std::string>& addresses() const;
 
-  // Accepts no more calls, ends KeepAlive streams, lets other calls finish for up to `grace`, then
-  // cancels them; returns when none is left. Idempotent.
+  // Accepts no more calls, ends KeepAlive and WatchTrees streams, lets other calls finish for up to
+  // `grace`, then cancels them; returns when none is left. Idempotent.
   void Shutdown(absl::Duration grace);
 
  private:

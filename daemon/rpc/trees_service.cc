@@ -108,6 +108,11 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
   return stream.get();
 }
 
+grpc::ServerWriteReactor<v1::TreeChange>* TreesService::WatchTrees(
+    grpc::CallbackServerContext* context, const v1::WatchTreesRequest* request) {
+  return watches_.Open(*request, Authorise(*context).status());
+}
+
 grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext* context,
                                                 const v1::GetTreeRequest* request,
                                                 v1::Tree* response) {

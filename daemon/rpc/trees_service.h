@@ -6,6 +6,7 @@
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/message_pool.h"
+#include "daemon/rpc/watch_stream.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
@@ -16,10 +17,18 @@ class TreesService final : public v1::Trees::CallbackService {
  public:
   // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).
   TreesService(Manager* manager, WorkerPool* workers, WorkerPool* batch_workers, uint32_t max_ranks)
-      : manager_(manager), workers_(workers), batch_workers_(batch_workers), max_ranks_(max_ranks) {
+      : manager_(manager),
+        workers_(workers),
+        batch_workers_(batch_workers),
+        max_ranks_(max_ranks),
+        watches_(manager) {
     SetMessageAllocatorFor_CreateTree(&created_);
     SetMessageAllocatorFor_ReleaseTree(&released_);
   }
+
+  // Ends every open WatchTrees stream with UNAVAILABLE, and from now on new ones at once: a
+  // shutdown need not wait for them.
+  void CloseStreams() { watches_.Close(); }
 
   grpc::ServerUnaryReactor* CreateTree(grpc::CallbackServerContext* context,
                                        const v1::CreateTreeRequest* request,
@@ -29,6 +38,8 @@ class TreesService final : public v1::Trees::CallbackService {
                                        v1::Tree* response) override;
   grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* BatchCreateTrees(
       grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) override;
+  grpc::ServerWriteReactor<v1::TreeChange>* WatchTrees(
+      grpc::CallbackServerContext* context, const v1::WatchTreesRequest* request) override;
   grpc::ServerUnaryReactor* GetTree(grpc::CallbackServerContext* context,
                                     const v1::GetTreeRequest* request, v1::Tree* response) override;
   grpc::ServerUnaryReactor* ListTrees(grpc::CallbackServerContext* context,
@@ -53,6 +64,7 @@ class TreesService final : public v1::Trees::CallbackService {
   WorkerPool* const workers_;
   WorkerPool* const batch_workers_;
   const uint32_t max_ranks_;
+  WatchStreams watches_;
   MessagePool<v1::CreateTreeRequest, v1::Tree> created_;
   MessagePool<v1::ReleaseTreeRequest, v1::ReleaseTreeResponse> released_;
 };

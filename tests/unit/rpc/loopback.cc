@@ -20,6 +20,7 @@ Loopback::Loopback(const Options& options) {
   rule.entries = options.entries;
   rule.degree_limit = options.degree_limit;
   manager_options.capability_rules = {rule};
+  manager_options.kept_tree_changes = options.kept_tree_changes;
   auto manager = Manager::Create(&store_, port_.get(), &clock_, manager_options);
   EXPECT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);

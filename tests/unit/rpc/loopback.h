@@ -47,6 +47,7 @@ class Loopback final {
     std::string fabric = kSmallFabric;
     uint32_t entries = 2;
     uint32_t degree_limit = 16;
+    uint32_t kept_tree_changes = 65'536;
     RpcServerOptions server{.listen = {"127.0.0.1:0"}};
   };
   Loopback() : Loopback(Options()) {}
