@@ -36,6 +36,25 @@ RouteCost CostOfRoute(const Snapshot& snapshot, const CostProfile& profile,
 
 }  // namespace
 
+absl::Status WalkEdge(const Snapshot& snapshot, const CostProfile& profile, VertexIndex child,
+                      VertexIndex parent, std::vector<ChannelIndex>& path, EdgeCost& edge) {
+  path.clear();
+  RETURN_IF_ERROR(snapshot.routes->Append(child, parent, path));
+  const RouteCost up = CostOfRoute(snapshot, profile, path);
+  path.clear();
+  RETURN_IF_ERROR(snapshot.routes->Append(parent, child, path));
+  const RouteCost down = CostOfRoute(snapshot, profile, path);
+  edge = {.links_up = up.links,
+          .links_down = down.links,
+          .time_up_us = static_cast<float>(up.time_us),
+          .time_down_us = static_cast<float>(down.time_us),
+          .min_gbps_up = static_cast<float>(up.min_gbps),
+          .min_gbps_down = static_cast<float>(down.min_gbps),
+          .port_gbps_up = static_cast<float>(up.last_gbps),
+          .port_gbps_down = static_cast<float>(down.first_gbps)};
+  return absl::OkStatus();
+}
+
 absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree, std::vector<ChannelIndex>& path,
                        std::vector<EdgeCost>& edges) {
@@ -46,20 +65,7 @@ absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
     const VertexIndex child = tree.vertices[node];
     const VertexIndex parent = tree.vertices[tree.parents[node]];
     if (even.Find(child, parent, edges[node])) continue;
-    path.clear();
-    RETURN_IF_ERROR(snapshot.routes->Append(child, parent, path));
-    const RouteCost up = CostOfRoute(snapshot, profile, path);
-    path.clear();
-    RETURN_IF_ERROR(snapshot.routes->Append(parent, child, path));
-    const RouteCost down = CostOfRoute(snapshot, profile, path);
-    edges[node] = {.links_up = up.links,
-                   .links_down = down.links,
-                   .time_up_us = static_cast<float>(up.time_us),
-                   .time_down_us = static_cast<float>(down.time_us),
-                   .min_gbps_up = static_cast<float>(up.min_gbps),
-                   .min_gbps_down = static_cast<float>(down.min_gbps),
-                   .port_gbps_up = static_cast<float>(up.last_gbps),
-                   .port_gbps_down = static_cast<float>(down.first_gbps)};
+    RETURN_IF_ERROR(WalkEdge(snapshot, profile, child, parent, path, edges[node]));
   }
   return absl::OkStatus();
 }

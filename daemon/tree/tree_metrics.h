@@ -46,6 +46,11 @@ struct Prediction {
   double total_us = 0;  // init + aggregate + distribute
 };
 
+// Walks the routes of one edge both ways, with `path` as scratch space. NOT_FOUND: there is none
+// (names both ends).
+absl::Status WalkEdge(const Snapshot& snapshot, const CostProfile& profile, VertexIndex child,
+                      VertexIndex parent, std::vector<ChannelIndex>& path, EdgeCost& edge);
+
 // Walks the route of every edge. Errors: NOT_FOUND, an edge without a route (names both ends).
 absl::StatusOr<std::vector<EdgeCost>> EdgeCosts(const Snapshot& snapshot,
                                                 const CostProfile& profile,

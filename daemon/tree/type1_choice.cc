@@ -10,8 +10,8 @@
 // (contended_metrics.h): without them is the least that they could take.
 //
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
-// a candidate; mostly they are seen to be alike without being built (flat_groups.h). There is one
-// postal tree, whose builder chose it by the last step, or by the second where that is exact.
+// a candidate; mostly they are seen to be alike without being built (flat_groups.h). There are
+// a few postal trees, the first of which is improved.
 #include "daemon/tree/type1_choice.h"
 
 #include <algorithm>
@@ -29,6 +29,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/flat_groups.h"
+#include "daemon/tree/postal_times.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_count.h"
@@ -51,6 +52,7 @@ struct Candidate {
   TreeBuilder builder = TreeBuilder::kKary;
   uint32_t width = 0;
   double least_us = 0;
+  uint32_t postal = 0;      // which of the postal trees
   bool is_counted = false;  // and nothing more
   bool is_known = false;    // least_us is its time
   bool is_refused = false;  // it has no route
@@ -100,8 +102,7 @@ class Type1Search {
       flat_.reset();
       groups_.reset();
     }
-    if (!best_ || best_->tree.builder != quickest->builder ||
-        best_->tree.width != quickest->width) {
+    if (!best_ || best_of_ != static_cast<size_t>(quickest - candidates_.data())) {
       absl::StatusOr<Type1Result> result = Evaluate(*quickest);
       if (!result.ok())
         return absl::FailedPreconditionError(std::string(result.status().message()));
@@ -190,30 +191,27 @@ class Type1Search {
                         "not tried: the communicator has more than ", kMostRanksForPostal,
                         " members; ask for the builder to have one")));
     }
-    absl::StatusOr<AggregationTree> tree =
-        BuildPostal(snapshot_, profile_, request_, nic_degree_,
-                    [this](absl::Span<const int32_t> parents, double cutoff_us) {
-                      return TimeOf(parents, cutoff_us);
-                    });
-    if (!tree.ok()) return Refuse(TreeBuilder::kPostal, 2, tree.status());
-    Candidate candidate = {.builder = TreeBuilder::kPostal, .width = tree->width};
-    postal_ = *std::move(tree);
-    BoundEdges(candidate, postal_->parents);
-    candidates_.push_back(candidate);
+    absl::StatusOr<std::vector<AggregationTree>> trees = BuildPostals();
+    if (!trees.ok()) return Refuse(TreeBuilder::kPostal, 2, trees.status());
+    postal_ = *std::move(trees);
+    // Contention is not looked at among more ranks: then the first one is the best.
+    if (request_.members.size() > kMostRanksContended) postal_.resize(1);
+    for (uint32_t i = 0; i < postal_.size(); ++i) {
+      Candidate candidate = {
+          .builder = TreeBuilder::kPostal, .width = postal_[i].width, .postal = i};
+      BoundEdges(candidate, postal_[i].parents);
+      candidates_.push_back(candidate);
+    }
   }
 
-  // For the postal builder to judge by.
-  double TimeOf(absl::Span<const int32_t> parents, double cutoff_us) {
-    if (bound_->is_exact()) return bound_->Of(parents, cutoff_us);
-    if (!judged_) {
-      judged_ = BareTypeITree(fabric_, request_.members, TreeBuilder::kPostal, 2).value();
-    }
-    judged_->parents.assign(parents.begin(), parents.end());
-    if (!EdgeCosts(snapshot_, profile_, *judged_, path_, judged_edges_).ok()) {
-      return std::numeric_limits<double>::infinity();
-    }
-    return EvaluateMix(profile_, *judged_, judged_edges_, request_.operation, request_.sizes)
-        .total_us;
+  absl::StatusOr<std::vector<AggregationTree>> BuildPostals() {
+    AggregationTree bare;
+    ASSIGN_OR_RETURN(bare, BareTypeITree(fabric_, request_.members, TreeBuilder::kPostal, 2));
+    PostalTimes times(snapshot_, profile_, request_, std::move(bare), &*bound_);
+    return PostalTrees(snapshot_, profile_, request_, nic_degree_,
+                       [&](absl::Span<const int32_t> parents, double cutoff_us) {
+                         return times.Of(parents, cutoff_us);
+                       });
   }
 
   // --- Steps.
@@ -236,7 +234,7 @@ class Type1Search {
   void Refine(Candidate& candidate) {
     if (candidate.is_counted) {
       candidate.is_counted = false;
-      const absl::StatusOr<AggregationTree> tree = Build(candidate.builder, candidate.width);
+      const absl::StatusOr<AggregationTree> tree = Build(candidate);
       if (tree.ok()) BoundEdges(candidate, tree->parents);
       return;
     }
@@ -248,7 +246,10 @@ class Type1Search {
       return;
     }
     candidate.least_us = result->predicted.total_us;
-    if (!best_ || candidate.least_us < best_->predicted.total_us) best_ = *std::move(result);
+    if (!best_ || candidate.least_us < best_->predicted.total_us) {
+      best_ = *std::move(result);
+      best_of_ = static_cast<size_t>(&candidate - candidates_.data());
+    }
     Know(candidate);
   }
 
@@ -319,11 +320,16 @@ class Type1Search {
 
   absl::StatusOr<Type1Result> Evaluate(const Candidate& candidate) {
     Type1Result result;
-    ASSIGN_OR_RETURN(result.tree, Build(candidate.builder, candidate.width));
+    ASSIGN_OR_RETURN(result.tree, Build(candidate));
     RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, result.tree, path_, result.edges));
     result.predicted =
         EvaluateMix(profile_, result.tree, result.edges, request_.operation, request_.sizes);
     return result;
+  }
+
+  absl::StatusOr<AggregationTree> Build(const Candidate& candidate) {
+    if (candidate.builder == TreeBuilder::kPostal) return postal_[candidate.postal];
+    return Build(candidate.builder, candidate.width);
   }
 
   absl::StatusOr<AggregationTree> Build(TreeBuilder builder, uint32_t width) {
@@ -332,8 +338,6 @@ class Type1Search {
         return BuildKary(fabric_, request_.members, width, nic_degree_);
       case TreeBuilder::kKnomial:
         return BuildKnomial(fabric_, request_.members, width, nic_degree_);
-      case TreeBuilder::kPostal:
-        return *postal_;
       default:
         return BuildHierarchicalAt(width);
     }
@@ -438,13 +442,12 @@ class Type1Search {
   std::vector<int32_t> last_parents_;              // of the last tree that is not flat
   std::vector<int32_t> parents_;                   // of the hierarchical tree at hand
   std::vector<ChannelIndex> path_;                 // of the edge at hand
-  std::optional<AggregationTree> postal_;          // once it is a candidate
-  std::optional<AggregationTree> judged_;          // for the postal builder
-  std::vector<EdgeCost> judged_edges_;             // its
+  std::vector<AggregationTree> postal_;            // once they are candidates
 
   std::vector<Candidate> candidates_;
   double least_us_ = std::numeric_limits<double>::infinity();  // known so far
   std::optional<Type1Result> best_;                            // evaluated so far
+  size_t best_of_ = 0;                                         // its candidate
   std::vector<Alternative> refused_;
   absl::Status route_error_;
 };

@@ -1,6 +1,7 @@
 #include "daemon/tree/type1_postal.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/postal_groups.h"
 #include "daemon/tree/postal_shape.h"
-#include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/postal_times.h"
 #include "daemon/tree/type1_ranks.h"
 
 namespace coppice {
@@ -22,7 +23,7 @@ constexpr double kBetter = 1 - 1e-9;
 // per packet, and a deeper tree of few children may be faster.
 constexpr uint32_t kPipelinedDegrees[] = {2, 3, 4, 6, 8, 12, 16, 24};
 
-struct Best {
+struct Tried {
   double us = kInfinity;
   std::vector<int32_t> parents;
 };
@@ -44,15 +45,20 @@ std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest
   return degrees;
 }
 
-void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, Best& best) {
+// Appends what is not there yet; `best` is the place of the fastest.
+void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of,
+               std::vector<Tried>& tried, size_t& best) {
   const size_t levels = std::max<size_t>(groups.levels.size(), 1);
   for (size_t near = 0; near < levels; ++near) {
     std::vector<int32_t> parents = PostalParents(groups, near, degree);
+    const bool is_new = std::none_of(tried.begin(), tried.end(),
+                                     [&](const Tried& other) { return other.parents == parents; });
+    if (!is_new) continue;
     const bool is_small = parents.size() <= kMostRanksSearchedFully;
-    double us = time_of(parents, is_small ? kInfinity : best.us);
+    double us = time_of(parents, tried.empty() || is_small ? kInfinity : tried[best].us);
     if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
-    if (!best.parents.empty() && !(us < best.us * kBetter)) continue;
-    best = {us, std::move(parents)};
+    tried.push_back({us, std::move(parents)});
+    if (us < tried[best].us * kBetter) best = tried.size() - 1;
   }
 }
 
@@ -71,9 +77,11 @@ uint32_t MostChildren(const AggregationTree& tree) {
 
 }  // namespace
 
-absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
-                                            const TreeRequest& request, uint32_t nic_degree,
-                                            TimeOfParents time_of) {
+absl::StatusOr<std::vector<AggregationTree>> PostalTrees(const Snapshot& snapshot,
+                                                         const CostProfile& profile,
+                                                         const TreeRequest& request,
+                                                         uint32_t nic_degree,
+                                                         TimeOfParents time_of) {
   AggregationTree tree;
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal,
                                        request.width.value_or(2)));
@@ -81,7 +89,7 @@ absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const Cost
     HangOnRoot(tree);
     tree.width = 2;
     RETURN_IF_ERROR(CheckNicDegree(tree, nic_degree));
-    return tree;
+    return std::vector<AggregationTree>{std::move(tree)};
   }
   if (nic_degree < 2) {
     return absl::ResourceExhaustedError(
@@ -90,31 +98,36 @@ absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const Cost
   }
   const uint32_t degree = std::min(nic_degree, request.width.value_or(nic_degree));
   PostalGroups groups;
-  Best best;
+  std::vector<Tried> tried;
+  size_t best = 0;
   for (const uint32_t most : DegreesToTry(profile, request, degree)) {
     groups = FindPostalGroups(snapshot, profile, request, most);
-    TryLevels(groups, most, time_of, best);
+    TryLevels(groups, most, time_of, tried, best);
   }
   if (tree.rank_count > kMostRanksSearchedFully) {
-    ImprovePostal(groups, degree, time_of, best.us, best.parents);
+    ImprovePostal(groups, degree, time_of, tried[best].us, tried[best].parents);
   }
-  tree.parents = std::move(best.parents);
-  tree.width = std::max(2U, MostChildren(tree));
-  return tree;
+  std::rotate(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(best),
+              tried.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  std::vector<AggregationTree> trees(tried.size(), tree);
+  for (size_t i = 0; i < trees.size(); ++i) {
+    trees[i].parents = std::move(tried[i].parents);
+    trees[i].width = std::max(2U, MostChildren(trees[i]));
+  }
+  return trees;
 }
 
 absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
                                             const TreeRequest& request, uint32_t nic_degree) {
   AggregationTree tree;
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal, 2));
-  std::vector<ChannelIndex> path;
-  std::vector<EdgeCost> edges;
-  return BuildPostal(
-      snapshot, profile, request, nic_degree, [&](absl::Span<const int32_t> parents, double) {
-        tree.parents.assign(parents.begin(), parents.end());
-        if (!EdgeCosts(snapshot, profile, tree, path, edges).ok()) return kInfinity;
-        return EvaluateMix(profile, tree, edges, request.operation, request.sizes).total_us;
-      });
+  PostalTimes times(snapshot, profile, request, std::move(tree), nullptr);
+  std::vector<AggregationTree> trees;
+  ASSIGN_OR_RETURN(trees, PostalTrees(snapshot, profile, request, nic_degree,
+                                      [&](absl::Span<const int32_t> parents, double cutoff_us) {
+                                        return times.Of(parents, cutoff_us);
+                                      }));
+  return std::move(trees.front());
 }
 
 }  // namespace coppice

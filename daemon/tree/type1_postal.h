@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
@@ -26,18 +27,23 @@ namespace coppice {
 // take as long as all of theirs.
 inline constexpr size_t kMostRanksForPostal = 16384;
 
-// The fastest of one tree for each level that may count as near, improved. No rank has more than
-// `nic_degree` children, nor more than the request's width. The tree's width is the most children
-// of a rank, at least 2. Equal input, equal output. `time_of` judges; see TimeOfParents.
+// One tree for each level that may count as near and, for long messages, for each of some limits to
+// a rank's children; the fastest one first and improved by local search, of a few ranks all. No
+// rank has more than `nic_degree` children, nor more than the request's width. A tree's width is
+// the most children of a rank, at least 2. Equal input, equal output. `time_of` judges, without
+// contention: which of them is the fastest where packets get into each other's way is for the
+// caller to find.
 //
 // INVALID_ARGUMENT: no members, a member that is no endpoint, a width below 2 for more than one.
 // RESOURCE_EXHAUSTED: more than two ranks and a NIC degree below 2. O(P log P) times a few dozen,
 // and kMostPostalSteps.
-absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
-                                            const TreeRequest& request, uint32_t nic_degree,
-                                            TimeOfParents time_of);
+absl::StatusOr<std::vector<AggregationTree>> PostalTrees(const Snapshot& snapshot,
+                                                         const CostProfile& profile,
+                                                         const TreeRequest& request,
+                                                         uint32_t nic_degree,
+                                                         TimeOfParents time_of);
 
-// The same, judged by EdgeCosts() and EvaluateMix().
+// The first of them, judged by EdgeCosts() and EvaluateMix().
 absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
                                             const TreeRequest& request, uint32_t nic_degree);
 
