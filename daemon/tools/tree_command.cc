@@ -75,7 +75,9 @@ void AddTradeOptions(CLI::App& command, const std::shared_ptr<TradeOptions>& tra
   command
       .add_option_function<std::string>(
           "--policy",
-          [trade](const std::string& text) { trade->has_policy = ParsePolicy(text, trade->policy); },
+          [trade](const std::string& text) {
+            trade->has_policy = ParsePolicy(text, trade->policy);
+          },
           "weights of what to save, such as latency=1,entries=0.5,link=0")
       ->check([](const std::string& text) {
         TradePolicy policy;
