@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/closed_form.h"
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
@@ -269,13 +270,17 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
   const Prediction most = MeanOver(sizes, [&](uint64_t bytes) {
     const Payload payload = PayloadOf(operation, bytes);
     const Pipeline pipeline = PipelineOf(profile, payload);
-    const uint64_t headers = (pipeline.more_up + pipeline.more_down + 2) * profile.header_bytes;
-    const double each =
-        SerialisationUs(payload.up_bytes + payload.down_bytes + headers, slowest_gbps);
-    return Prediction{.total_us = each * tree.node_count()};
+    const double packets =
+        2 + static_cast<double>(pipeline.more_up) + static_cast<double>(pipeline.more_down);
+    const double bytes_both_ways = static_cast<double>(payload.up_bytes) +
+                                   static_cast<double>(payload.down_bytes) +
+                                   packets * profile.header_bytes;
+    return Prediction{.total_us =
+                          bytes_both_ways * SerialisationUs(1, slowest_gbps) * tree.node_count()};
   });
-  constexpr double kNoticed = 0.01;
-  if (most.total_us <= kNoticed * predicted.total_us) return absl::OkStatus();
+  constexpr double kNoticed = 0.1;
+  const double level_us = BothWays(profile, TreeType::kTypeI, operation, sizes).once_us;
+  if (most.total_us <= kNoticed * level_us) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TreeRoutes routes, FindRoutes(snapshot, profile, tree));
   if (!routes.shares) return absl::OkStatus();
   const Prediction contended = EvaluateContendedMix(profile, tree, edges, routes, operation, sizes);

@@ -71,7 +71,8 @@ inline constexpr uint32_t kMostRanksContended = 4096;
 
 // Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where that
 // could not be noticed: no link is shared, or even all packets on one link would add less than a
-// hundredth, or there are too many ranks. Errors as FindRoutes.
+// tenth of what one level of any tree takes by the closed form (the same for all trees of a
+// request), or there are too many ranks. Errors as FindRoutes.
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,

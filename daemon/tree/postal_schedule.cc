@@ -18,8 +18,8 @@ constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what
 using Slot = std::pair<double, uint32_t>;  // when it begins, whose it is
 using Slots = std::priority_queue<Slot, std::vector<Slot>, std::greater<>>;
 
-// Least T, to half a gap, for which `fits(T)` is true; it is when fits() was last true. `fits` may
-// lower its argument to the time that was needed. Infinite: not found.
+// Least T, to half a gap or a 64th, for which `fits(T)` is true; it is when fits() was last true.
+// `fits` may lower its argument to the time that was needed. Infinite: not found.
 template <class Fits>
 double LeastTime(double high, double gap_us, Fits fits) {
   double low = 0;
@@ -29,7 +29,7 @@ double LeastTime(double high, double gap_us, Fits fits) {
     low = high;
     high *= 2;
   }
-  for (int i = 0; i < kMostHalvings && high - low > gap_us / 2; ++i) {
+  for (int i = 0; i < kMostHalvings && high - low > std::max(gap_us / 2, high / 64); ++i) {
     double middle = (low + high) / 2;
     const double tried = middle;
     if (fits(middle)) {
@@ -39,6 +39,26 @@ double LeastTime(double high, double gap_us, Fits fits) {
     }
   }
   return high;
+}
+
+// All equally near: whoever can serve first does.
+PostalSchedule ScheduleFlat(uint32_t units, double lag_us, const PostalCosts& costs,
+                            uint32_t root_degree) {
+  PostalSchedule schedule;
+  schedule.parents.assign(1, -1);
+  std::vector<uint32_t> left(units, costs.degree);
+  left[0] = root_degree;
+  Slots slots;
+  slots.emplace(0, 0);
+  for (uint32_t next = 1; next < units; ++next) {
+    const auto [us, unit] = slots.top();
+    slots.pop();
+    schedule.parents.push_back(static_cast<int32_t>(unit));
+    schedule.time_us = us + lag_us;
+    slots.emplace(us + lag_us, next);
+    if (--left[unit] > 0) slots.emplace(us + costs.gap_us, unit);
+  }
+  return schedule;
 }
 
 class NearFar {
@@ -135,6 +155,8 @@ class NearFar {
     const int32_t own = Reach(left_us, degree);
     const int32_t later = Reach(left_us - costs_.gap_us, degree - 1);
     const bool can_spare = reach_[part] - own + later >= missing_[part];
+    // Times of more than seven digits may be rounded so that a part lacks none any more.
+    while (!lacking_.empty() && missing_[~lacking_.top().second] == 0) lacking_.pop();
     if (can_spare && !lacking_.empty() && us + costs_.far_us <= limit_us_) {
       const uint32_t other = ~lacking_.top().second;
       lacking_.pop();
@@ -242,12 +264,11 @@ std::vector<double> PostalTimes(const PostalCosts& costs, uint32_t root_degree, 
 
 PostalSchedule ScheduleNearFar(absl::Span<const uint32_t> sizes, const PostalCosts& costs,
                                uint32_t root_degree) {
+  if (sizes.size() == 1) return ScheduleFlat(sizes[0], costs.near_us, costs, root_degree);
   PostalSchedule schedule = NearFar(sizes, costs, root_degree).Solve();
   if (std::isfinite(schedule.time_us)) return schedule;
   const uint32_t all = std::accumulate(sizes.begin(), sizes.end(), 0U);
-  PostalCosts flat = costs;
-  flat.near_us = costs.far_us;
-  return NearFar({&all, 1}, flat, root_degree).Solve();
+  return ScheduleFlat(all, costs.far_us, costs, root_degree);
 }
 
 PostalSchedule ScheduleLeaders(absl::Span<const double> own_us, const PostalCosts& costs) {

@@ -29,7 +29,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/flat_groups.h"
-#include "daemon/tree/postal_times.h"
+#include "daemon/tree/postal_judge.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_count.h"
@@ -207,10 +207,10 @@ class Type1Search {
   absl::StatusOr<std::vector<AggregationTree>> BuildPostals() {
     AggregationTree bare;
     ASSIGN_OR_RETURN(bare, BareTypeITree(fabric_, request_.members, TreeBuilder::kPostal, 2));
-    PostalTimes times(snapshot_, profile_, request_, std::move(bare), &*bound_);
+    PostalJudge judge(snapshot_, profile_, request_, std::move(bare), &*bound_);
     return PostalTrees(snapshot_, profile_, request_, nic_degree_,
                        [&](absl::Span<const int32_t> parents, double cutoff_us) {
-                         return times.Of(parents, cutoff_us);
+                         return judge.Of(parents, cutoff_us);
                        });
   }
 

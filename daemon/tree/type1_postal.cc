@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/postal_groups.h"
+#include "daemon/tree/postal_judge.h"
 #include "daemon/tree/postal_shape.h"
-#include "daemon/tree/postal_times.h"
 #include "daemon/tree/type1_ranks.h"
 
 namespace coppice {
@@ -121,11 +121,11 @@ absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const Cost
                                             const TreeRequest& request, uint32_t nic_degree) {
   AggregationTree tree;
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal, 2));
-  PostalTimes times(snapshot, profile, request, std::move(tree), nullptr);
+  PostalJudge judge(snapshot, profile, request, std::move(tree), nullptr);
   std::vector<AggregationTree> trees;
   ASSIGN_OR_RETURN(trees, PostalTrees(snapshot, profile, request, nic_degree,
                                       [&](absl::Span<const int32_t> parents, double cutoff_us) {
-                                        return times.Of(parents, cutoff_us);
+                                        return judge.Of(parents, cutoff_us);
                                       }));
   return std::move(trees.front());
 }

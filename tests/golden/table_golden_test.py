@@ -15,6 +15,7 @@ from profile_text import toml
 # a = 4 * 0.05 + 0.92 = 1.12 us and b = 0.01 us in both directions, delta = 4: Chen 2024, 3.1. The
 # NIC may serve everybody, so that the interval of widths is not cut at 64.
 PAPER = {"init_us": 0, "link_us": 0.05, "mean_route_links": 4, "port_gbps": 0, "nic_degree": 511,
+         "mtu_bytes": 4096,
          "width_tolerance_us": 0.1,
          "nic": {"forward_us": 0.92, "forward_us_per_byte": 0, "match_us": 0.01,
                  "reduce_us_per_byte": 0.001, "send_us": 0.01},
@@ -23,30 +24,35 @@ PAPER = {"init_us": 0, "link_us": 0.05, "mean_route_links": 4, "port_gbps": 0, "
 SIZES = (8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
 
-def levels_us(a, b, members, width):
-    return (a + b * width) * math.log(members) / math.log(width)  # formula (5)
+def levels_us(a, b, c, members, width):
+    """Formula (5) of the first packet, and the slowest stage for each packet after it."""
+    return (a + b * width) * math.log(members) / math.log(width) + c * width
 
 
 def both_ways(node, links, operation, size):
-    """a and b of formula (5), added over both directions."""
-    up = size if operation in ("reduce", "allreduce") else 0
-    down = size if operation in ("bcast", "allreduce") else 0
+    """a and b of formula (5) for the first packet, added over both directions; c of the others.
+    The packets of an allreduce go down while later ones come up."""
+    packet, more = min(size, PAPER["mtu_bytes"]), max(0, math.ceil(size / PAPER["mtu_bytes"]) - 1)
+    goes_up, goes_down = operation in ("reduce", "allreduce"), operation in ("bcast", "allreduce")
+    up, down = packet if goes_up else 0, packet if goes_down else 0
     a = (2 * links * PAPER["link_us"] + 2 * node["forward_us"] +
          (up + down) * node["forward_us_per_byte"])
-    return a, node["match_us"] + up * node["reduce_us_per_byte"] + node["send_us"]
+    match = node["match_us"] + up * node["reduce_us_per_byte"]
+    stages = ([match] if goes_up else []) + ([node["send_us"]] if goes_down else [])
+    return a, match + node["send_us"], more * max(stages, default=0)
 
 
 def row(operation, low, high, members):
-    a, b = both_ways(PAPER["nic"], PAPER["mean_route_links"], operation, high)
+    cost = both_ways(PAPER["nic"], PAPER["mean_route_links"], operation, high)
     widths = range(2, max(2, min(PAPER["nic_degree"], members - 1)) + 1)
-    least = min(levels_us(a, b, members, k) for k in widths)
-    good = [k for k in widths if levels_us(a, b, members, k) <= least + 2 * 0.1]
-    a2, b2 = both_ways(PAPER["switch"], 1, operation, high)
+    least = min(levels_us(*cost, members, k) for k in widths)
+    good = [k for k in widths if levels_us(*cost, members, k) <= least + 2 * 0.1]
+    switch_cost = both_ways(PAPER["switch"], 1, operation, high)
     width = max(2, members ** (2 / PAPER["mean_route_links"]))
-    type_ii = levels_us(a2, b2, members, width)  # formula (8)
+    type_ii = levels_us(*switch_cost, members, width)  # formula (8)
     return {"operation": "OPERATION_" + operation.upper(), "min_bytes": str(low),
             "max_bytes": str(high), "type": "TREE_TYPE_II" if type_ii < least else "TREE_TYPE_I",
-            "width": min(widths, key=lambda k: levels_us(a, b, members, k)),
+            "width": min(widths, key=lambda k: levels_us(*cost, members, k)),
             "min_width": good[0], "max_width": good[-1], "type_i_us": least, "type_ii_us": type_ii}
 
 

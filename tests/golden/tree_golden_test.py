@@ -283,7 +283,8 @@ class TreeGolden(ScratchFiles):
             self.assertIn(key, message)
 
     def test_a_mix_of_sizes_is_their_mean(self):
-        net, members = two_level(2, 1, 2), ["h0", "h1", "h2", "h3"]
+        # One switch: no two edges share a link but at a parent's port.
+        net, members = two_level(1, 1, 4), ["h0", "h1", "h2", "h3"]
 
         def total(sizes):
             return self.tree(net, members, "--builder", "kary", "--width", "2", "--bytes",

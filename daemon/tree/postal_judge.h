@@ -1,7 +1,7 @@
 // How the postal builder judges its trees: the exact evaluation, made cheap for one communicator
 // whose trees are tried by the dozen. Edges of the same two ranks cost the same in every tree.
-#ifndef COPPICE_DAEMON_TREE_POSTAL_TIMES_H_
-#define COPPICE_DAEMON_TREE_POSTAL_TIMES_H_
+#ifndef COPPICE_DAEMON_TREE_POSTAL_JUDGE_H_
+#define COPPICE_DAEMON_TREE_POSTAL_JUDGE_H_
 
 #include <cstdint>
 #include <vector>
@@ -17,11 +17,11 @@
 namespace coppice {
 
 // Not thread-safe. The arguments outlive it.
-class PostalTimes {
+class PostalJudge {
  public:
   // `tree` is a bare tree of the communicator (type1_ranks.h). `bound` is used where it is exact,
   // and may be null.
-  PostalTimes(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
+  PostalJudge(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
               AggregationTree tree, Type1Bound* bound);
 
   // Microseconds that the tree with these parents ([rank], -1 for the root) takes without
@@ -47,4 +47,4 @@ class PostalTimes {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_TREE_POSTAL_TIMES_H_
+#endif  // COPPICE_DAEMON_TREE_POSTAL_JUDGE_H_

@@ -1,4 +1,4 @@
-#include "daemon/tree/postal_times.h"
+#include "daemon/tree/postal_judge.h"
 
 #include <limits>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace coppice {
 
-PostalTimes::PostalTimes(const Snapshot& snapshot, const CostProfile& profile,
+PostalJudge::PostalJudge(const Snapshot& snapshot, const CostProfile& profile,
                          const TreeRequest& request, AggregationTree tree, Type1Bound* bound)
     : snapshot_(snapshot),
       profile_(profile),
@@ -19,7 +19,7 @@ PostalTimes::PostalTimes(const Snapshot& snapshot, const CostProfile& profile,
   is_known_.resize(pairs_.size());
 }
 
-double PostalTimes::Of(absl::Span<const int32_t> parents, double cutoff_us) {
+double PostalJudge::Of(absl::Span<const int32_t> parents, double cutoff_us) {
   if (bound_ != nullptr) return bound_->Of(parents, cutoff_us);
   tree_.parents.assign(parents.begin(), parents.end());
   if (!(pairs_.empty() ? FindEdges() : FindEdgesOfPairs())) {
@@ -30,9 +30,9 @@ double PostalTimes::Of(absl::Span<const int32_t> parents, double cutoff_us) {
 
 // Both are false if an edge has no route.
 
-bool PostalTimes::FindEdges() { return EdgeCosts(snapshot_, profile_, tree_, path_, edges_).ok(); }
+bool PostalJudge::FindEdges() { return EdgeCosts(snapshot_, profile_, tree_, path_, edges_).ok(); }
 
-bool PostalTimes::FindEdgesOfPairs() {
+bool PostalJudge::FindEdgesOfPairs() {
   edges_.assign(tree_.rank_count, EdgeCost{});
   for (uint32_t rank = 0; rank < tree_.rank_count; ++rank) {
     const int32_t parent = tree_.parents[rank];
