@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
@@ -45,8 +46,7 @@ Repair::Outcome Repair::RunOnce() {
   JudgeAll(round);
   const absl::Duration now = clock_->Monotonic();
   absl::StatusOr<RepairPlan> plan = PlanRepair(*tables_, round.view, round.cases, [&](TreeId tree) {
-    const auto kept = patience_.find(tree);
-    return kept == patience_.end() || now < kept->second;
+    return now < patience_.try_emplace(tree, Patience{now + kPatience}).first->second.until;
   });
   if (!plan.ok() || !Claim(round, *plan)) {
     is_judged_ = false;  // look at all of them again
@@ -63,7 +63,8 @@ Repair::Outcome Repair::RunOnce() {
   }
   judged_ = round.view;
   if (round.all) is_judged_ = true;
-  Announce(round, *plan, Keep(round, *plan));
+  EndPatience(round, *plan);
+  Announce(round, *plan);
   // What entered late meanwhile is next.
   std::lock_guard lock(tables_->mu);
   return tables_->stale_trees.empty() ? Outcome::kDone : Outcome::kAgain;
@@ -91,7 +92,7 @@ Repair::Round Repair::Begin() {
   absl::erase_if(patience_,
                  [&](const auto& kept) { return tables_->trees.Find(kept.first) == nullptr; });
   if (swept_) {
-    for (const auto& [tree, sweeps] : patience_) late.push_back(tree);
+    for (const auto& [tree, patience] : patience_) late.push_back(tree);
   }
   std::sort(late.begin(), late.end());
   late.erase(std::unique(late.begin(), late.end()), late.end());
@@ -154,33 +155,30 @@ void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
   }
 }
 
-// The trees that are kept for the first time.
-std::vector<TreeId> Repair::Keep(const Round& round, const RepairPlan& plan) {
-  const absl::flat_hash_map<TreeId, absl::Duration> before = patience_;
-  if (round.all) patience_.clear();
-  for (const RepairCase& judged : round.cases) patience_.erase(judged.record->id);
-  std::vector<TreeId> fresh;
+// With whatever was judged and is not kept.
+void Repair::EndPatience(const Round& round, const RepairPlan& plan) {
+  absl::flat_hash_set<TreeId> kept;
   for (const RepairPlan::Revoked& tree : plan.revoked) {
-    if (!tree.is_kept) continue;
-    const TreeId id = tree.before->id;
-    const auto known = before.find(id);
-    if (known == before.end()) fresh.push_back(id);
-    patience_[id] = known == before.end() ? clock_->Monotonic() + kPatience : known->second;
+    if (tree.is_kept) kept.insert(tree.before->id);
   }
-  return fresh;
+  if (round.all) {
+    absl::erase_if(patience_, [&](const auto& tree) { return !kept.contains(tree.first); });
+    return;
+  }
+  for (const RepairCase& judged : round.cases) {
+    if (!kept.contains(judged.record->id)) patience_.erase(judged.record->id);
+  }
 }
 
-void Repair::Announce(const Round& round, const RepairPlan& plan,
-                      const std::vector<TreeId>& kept_anew) {
+void Repair::Announce(const Round& round, const RepairPlan& plan) {
   std::vector<std::string> repaired, rerouted, revoked, kept;
   for (const RepairPlan::Revised& tree : plan.revised) {
     (tree.is_replanned ? repaired : rerouted).push_back(NameWithReason(*tree.before, tree.reason));
   }
   for (const RepairPlan::Revoked& tree : plan.revoked) {
-    const TreeId id = tree.before->id;
-    if (!tree.is_kept || std::binary_search(kept_anew.begin(), kept_anew.end(), id)) {
-      (tree.is_kept ? kept : revoked).push_back(NameWithReason(*tree.before, tree.reason));
-    }
+    // That one is kept is told once.
+    if (tree.is_kept && std::exchange(patience_[tree.before->id].is_told, true)) continue;
+    (tree.is_kept ? kept : revoked).push_back(NameWithReason(*tree.before, tree.reason));
   }
   AnnounceOne(round, "warning", "trees.repaired", "planned anew", repaired);
   AnnounceOne(round, "info", "trees.rerouted", "on other routes", rerouted);

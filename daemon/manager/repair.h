@@ -18,7 +18,8 @@
 //
 // A node that did not answer a sweep may only not have been seen, and a subnet manager takes a
 // while to route around what is lost: for so long (kPatience) a tree that cannot be planned anew is
-// kept, and said to be broken.
+// kept, and said to be broken. That time begins with the verdict, not with what is written: a store
+// that fails, or others that are always quicker, keep nobody longer.
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_H_
 
@@ -72,8 +73,8 @@ class Repair {
   bool Claim(const Round& round, const RepairPlan& plan);
   absl::Status Commit(const RepairPlan& plan);
   void OnCommitted(const RepairPlan& plan, const absl::Status& status);
-  std::vector<TreeId> Keep(const Round& round, const RepairPlan& plan);
-  void Announce(const Round& round, const RepairPlan& plan, const std::vector<TreeId>& kept_anew);
+  void EndPatience(const Round& round, const RepairPlan& plan);
+  void Announce(const Round& round, const RepairPlan& plan);
   void AnnounceOne(const Round& round, absl::string_view severity, absl::string_view kind,
                    absl::string_view what, const std::vector<std::string>& trees);
 
@@ -82,10 +83,14 @@ class Repair {
   Tables* const tables_;
 
   std::mutex running_;  // one run at a time
+  struct Patience {
+    absl::Duration until;
+    bool is_told = false;  // there is an event
+  };
   // Guarded by running_.
-  std::shared_ptr<const FabricView> judged_;  // the view by which all trees were judged last
-  bool is_judged_ = false;                    // and with success
-  absl::flat_hash_map<TreeId, absl::Duration> patience_;  // trees kept -> until when
+  std::shared_ptr<const FabricView> judged_;        // the view by which all trees were judged last
+  bool is_judged_ = false;                          // and with success
+  absl::flat_hash_map<TreeId, Patience> patience_;  // of the trees that are kept
   bool swept_ = false;
 };
 

@@ -1,10 +1,12 @@
 #include "daemon/manager/repair_plan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/demands.h"
@@ -48,38 +50,6 @@ class Moves {
   absl::btree_map<Guid, Move> by_switch_;
 };
 
-class Planner {
- public:
-  Planner(Tables& tables, const std::shared_ptr<const FabricView>& view)
-      : tables_(tables), view_(view) {}
-
-  Moves& moves() { return moves_; }
-
-  // ABORTED: the view is not published any more. Other errors: no tree; in words.
-  absl::StatusOr<TreeDraft> Plan(const RepairCase& broken) {
-    ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(tables_, *broken.job, scratch_.capacity));
-    if (basis.view->snapshot != view_->snapshot) {
-      return absl::AbortedError("another fabric was published");
-    }
-    moves_.Apply(*view_->snapshot->fabric, scratch_.capacity);
-    RecordedRequest request = RequestOf(*broken.record);
-    std::vector<RefusedSwitch> full;
-    absl::StatusOr<TreeDraft> draft =
-        DraftTree(basis, *broken.job->record, request.args, scratch_, full);
-    if (draft.ok() || !request.accepts_type1 || absl::IsFailedPrecondition(draft.status())) {
-      return draft;
-    }
-    request.args.type = TreeType::kTypeI;
-    return DraftTree(basis, *broken.job->record, request.args, scratch_, full);
-  }
-
- private:
-  Tables& tables_;
-  const std::shared_ptr<const FabricView>& view_;
-  Moves moves_;
-  DraftScratch scratch_;
-};
-
 bool MayOnlySeemSo(const FabricView& view, const TreeStanding& standing,
                    const absl::Status& refusal) {
   if (!view.unanswered.empty()) return true;
@@ -99,42 +69,124 @@ std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRec
   return std::make_shared<const TreeRecord>(std::move(after));
 }
 
+// Plans the broken trees, as often as it takes until none counts on an entry of one that is kept.
+class Planner {
+ public:
+  Planner(Tables& tables, const std::shared_ptr<const FabricView>& view,
+          const std::vector<RepairCase>& cases, const std::function<bool(TreeId)>& has_patience)
+      : tables_(tables), view_(view), cases_(cases), has_patience_(has_patience) {}
+
+  // Adds to `plan`. Each further pass knows of more trees that are kept, so there is a last one.
+  absl::Status PlanAll(RepairPlan& plan) {
+    const auto first = static_cast<std::ptrdiff_t>(plan.revised.size());
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool is_sound, PlanOnce(plan));
+      if (is_sound) return absl::OkStatus();
+      plan.revised.erase(plan.revised.begin() + first, plan.revised.end());
+      plan.revoked.erase(std::remove_if(plan.revoked.begin(), plan.revoked.end(),
+                                        [](const auto& revoked) { return !revoked.is_kept; }),
+                         plan.revoked.end());
+    }
+  }
+
+ private:
+  bool IsOpen(const RepairCase& broken) const {
+    return broken.standing.standing == Standing::kBroken && !kept_.contains(broken.record->id);
+  }
+
+  // False: a tree turned out to be kept after others were planned with its entries counted as free.
+  absl::StatusOr<bool> PlanOnce(RepairPlan& plan) {
+    moves_ = Moves();
+    for (const RepairCase& broken : cases_) {
+      if (IsOpen(broken)) moves_.Leave(*broken.record);
+    }
+    bool is_sound = true, has_planned = false;
+    for (const RepairCase& broken : cases_) {
+      if (!IsOpen(broken)) continue;
+      absl::StatusOr<TreeDraft> draft = Plan(broken);
+      if (absl::IsAborted(draft.status()) || absl::IsUnavailable(draft.status())) {
+        return draft.status();
+      }
+      if (!draft.ok()) {
+        if (!GiveUp(broken, draft.status(), plan) || broken.record->switches.empty()) continue;
+        if (has_planned) is_sound = false;
+        continue;
+      }
+      has_planned = true;
+      moves_.Take(draft->record);
+      plan.revised.push_back({broken.tree, broken.record,
+                              NextRevision(*broken.record, std::move(draft->record)),
+                              std::move(draft->promise), broken.standing.lost, true});
+    }
+    return is_sound;
+  }
+
+  // True: for a while the tree is kept, and its entries with it.
+  bool GiveUp(const RepairCase& broken, const absl::Status& refusal, RepairPlan& plan) {
+    const bool is_kept =
+        MayOnlySeemSo(*view_, broken.standing, refusal) && has_patience_(broken.record->id);
+    if (is_kept) {
+      kept_.insert(broken.record->id);
+      moves_.Take(*broken.record);
+    }
+    plan.revoked.push_back({broken.tree, broken.record,
+                            absl::StrCat(broken.standing.lost, "; ", refusal.message()), is_kept});
+    return is_kept;
+  }
+
+  // ABORTED: the view is not published any more. Other errors: no tree; in words.
+  absl::StatusOr<TreeDraft> Plan(const RepairCase& broken) {
+    ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(tables_, *broken.job, scratch_.capacity));
+    if (basis.view->snapshot != view_->snapshot) {
+      return absl::AbortedError("another fabric was published");
+    }
+    moves_.Apply(*view_->snapshot->fabric, scratch_.capacity);
+    RecordedRequest request = RequestOf(*broken.record);
+    std::vector<RefusedSwitch> full;
+    absl::StatusOr<TreeDraft> draft =
+        DraftTree(basis, *broken.job->record, request.args, scratch_, full);
+    if (draft.ok() || !request.accepts_type1 || absl::IsFailedPrecondition(draft.status())) {
+      return draft;
+    }
+    request.args.type = TreeType::kTypeI;
+    return DraftTree(basis, *broken.job->record, request.args, scratch_, full);
+  }
+
+  Tables& tables_;
+  const std::shared_ptr<const FabricView>& view_;
+  const std::vector<RepairCase>& cases_;
+  const std::function<bool(TreeId)>& has_patience_;
+  absl::flat_hash_set<TreeId> kept_;
+  Moves moves_;
+  DraftScratch scratch_;
+};
+
 }  // namespace
+
+std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
+  Moves moves;
+  for (const RepairPlan::Revised& revised : plan.revised) {
+    moves.Leave(*revised.before);
+    moves.Take(*revised.after);
+  }
+  for (const RepairPlan::Revoked& revoked : plan.revoked) {
+    if (!revoked.is_kept) moves.Leave(*revoked.before);
+  }
+  return moves.Claims();
+}
 
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience) {
   RepairPlan plan;
   plan.route_kind = view->snapshot->routes->kind();
-  Planner planner(tables, view);
-  for (const RepairCase& broken : cases) {
-    if (broken.standing.standing == Standing::kBroken) planner.moves().Leave(*broken.record);
+  for (const RepairCase& granted : cases) {
+    if (granted.standing.standing != Standing::kMoved) continue;
+    plan.revised.push_back({granted.tree, granted.record, granted.standing.moved, TreePromise(),
+                            "routes moved", false});
   }
-  for (const RepairCase& broken : cases) {
-    if (broken.standing.standing == Standing::kMoved) {
-      plan.revised.push_back({broken.tree, broken.record, broken.standing.moved, TreePromise(),
-                              "routes moved", false});
-    }
-    if (broken.standing.standing != Standing::kBroken) continue;
-    absl::StatusOr<TreeDraft> draft = planner.Plan(broken);
-    if (absl::IsAborted(draft.status()) || absl::IsUnavailable(draft.status())) {
-      return draft.status();
-    }
-    if (!draft.ok()) {
-      const bool is_kept =
-          MayOnlySeemSo(*view, broken.standing, draft.status()) && has_patience(broken.record->id);
-      if (is_kept) planner.moves().Take(*broken.record);
-      plan.revoked.push_back({broken.tree, broken.record,
-                              absl::StrCat(broken.standing.lost, "; ", draft.status().message()),
-                              is_kept});
-      continue;
-    }
-    planner.moves().Take(draft->record);
-    plan.revised.push_back({broken.tree, broken.record,
-                            NextRevision(*broken.record, std::move(draft->record)),
-                            std::move(draft->promise), broken.standing.lost, true});
-  }
-  plan.claims = planner.moves().Claims();
+  RETURN_IF_ERROR(Planner(tables, view, cases, has_patience).PlanAll(plan));
+  plan.claims = ClaimsOf(plan);
   return plan;
 }
 

@@ -1,7 +1,8 @@
 // What becomes of the trees that a new fabric has broken or moved: planned one after another on
 // that fabric, each as it was asked for, with the entries of all of them counted as free and those
-// of the ones before it as taken. Takes no entry and writes nothing; what it returns may be stale,
-// and the caller checks that.
+// of the ones before it as taken. One that cannot be planned but is kept keeps its entries: if some
+// were given away before that turned out, the others are planned again without them. Takes no entry
+// and writes nothing; what it returns may be stale, and the caller checks that.
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_
 
@@ -46,10 +47,14 @@ struct RepairPlan {
   RouteKind route_kind = RouteKind::kShortestPath;
 };
 
-// Plans every case that is not unchanged. A tree that cannot be planned is revoked unless
-// `has_patience(tree)` and it may only seem so: some node did not answer the sweep, or, with all
-// members there, the subnet manager's routes still lead over what is gone. ABORTED: `view` is not
-// published any more.
+// What these changes take of each switch beyond what they leave there.
+std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
+
+// Plans every case that is not unchanged. A tree that cannot be planned is revoked unless it may
+// only seem so (some node did not answer the sweep, or, with all members there, the subnet
+// manager's routes still lead over what is gone) and, asked then, `has_patience(tree)`. ABORTED:
+// `view` is not published any more. As a rule one or two plans of each broken tree; at most one
+// more for each that is kept.
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience);

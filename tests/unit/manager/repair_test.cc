@@ -279,6 +279,75 @@ TEST_F(RepairTest, IncompleteSweepsAreGivenTime) {
   EXPECT_TRUE(manager_->RepairTrees());
 }
 
+// One entry a switch. `first` loses a cable and finds the other spine held by `second`, which
+// cannot be planned because a member is out of sight, and so is kept, with its entry.
+class KeptTreeTest : public RepairTest {
+ protected:
+  void Boot() {
+    RepairTest::Boot(Options(1, 7));
+    second_job_ = JobOf(8, 15);
+  }
+  void LoseBoth(CreateTreeArgs args) {
+    first_ = Create(std::move(args));
+    second_ = Create(TreeOf(second_job_));
+    ASSERT_TRUE(first_.ok() && second_.ok()) << first_.status() << second_.status();
+    ASSERT_EQ(2, first_->record->type);
+    spare_ = SpineOf(*second_->record);
+    ASSERT_EQ(1 - spare_, SpineOf(*first_->record));
+    SweepResult incomplete;
+    incomplete.fabric = SmallFabric({.missing_hosts = {9}, .missing_cables = {{0, 1 - spare_}}});
+    incomplete.unanswered.push_back({"0,1", LeafGuid(2), PortNum(4), "NodeInfo"});
+    port_.Set(absl::StatusOr<SweepResult>(incomplete));
+    ASSERT_TRUE(manager_->Sweep().ok());
+    ExpectConserved();
+  }
+  void ExpectOnlyFirstMoved() {
+    EXPECT_EQ(1u, manager_->Counts().granted_trees);
+    EXPECT_EQ(spare_, SpineOf(*Now(first_)));
+    EXPECT_TRUE(manager_->RepairTrees());
+    ExpectAllStand(*manager_);
+    ExpectConserved();
+  }
+
+  JobId second_job_;
+  absl::StatusOr<TreeView> first_, second_;
+  uint32_t spare_ = 0;
+};
+
+TEST_F(KeptTreeTest, ItsEntriesAreNotGivenAway) {
+  Boot();
+  CreateTreeArgs any = TreeOf(JobOf(0, 7));
+  any.type.reset();
+  LoseBoth(any);
+  EXPECT_EQ(1, Now(first_)->type);
+  EXPECT_EQ(2u, Now(first_)->revision);
+  EXPECT_EQ(second_->record, Now(second_));
+  EXPECT_EQ(1u, EventsOf("trees.broken").size());
+}
+
+TEST_F(KeptTreeTest, WhoNeedsThemGetsThemWhenPatienceEnds) {
+  Boot();
+  LoseBoth(TreeOf(JobOf(0, 7)));
+  EXPECT_EQ(first_->record, Now(first_));
+  EXPECT_EQ(second_->record, Now(second_));
+  clock_.Advance(absl::Seconds(30));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  ExpectOnlyFirstMoved();
+}
+
+TEST_F(KeptTreeTest, PatienceBeginsWithTheVerdict) {
+  Boot();
+  CreateTreeArgs any = TreeOf(JobOf(0, 7));
+  any.type.reset();
+  store_.Refuse<ChangeTrees>(absl::UnavailableError("busy"));
+  LoseBoth(any);
+  EXPECT_EQ(first_->record, Now(first_));
+  clock_.Advance(absl::Seconds(30));
+  store_.Obey();
+  ASSERT_TRUE(manager_->Sweep().ok());
+  ExpectOnlyFirstMoved();
+}
+
 TEST_F(RepairTest, ACompleteSweepConfirmsTheLoss) {
   Boot(Options(5, 7));
   const auto tree = Create(TreeOf(JobOf(0, 5))), back = Create(TreeOf(JobOf(8, 12)));
