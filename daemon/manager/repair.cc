@@ -45,9 +45,10 @@ Repair::Outcome Repair::RunOnce() {
   if (round.view == nullptr) return Outcome::kDone;
   JudgeAll(round);
   const absl::Duration now = clock_->Monotonic();
-  absl::StatusOr<RepairPlan> plan = PlanRepair(*tables_, round.view, round.cases, [&](TreeId tree) {
-    return now < patience_.try_emplace(tree, Patience{now + kPatience}).first->second.until;
-  });
+  absl::StatusOr<RepairPlan> plan =
+      PlanRepair(*tables_, round.view, *round.profile, round.cases, [&](TreeId tree) {
+        return now < patience_.try_emplace(tree, Patience{now + kPatience}).first->second.until;
+      });
   if (!plan.ok() || !Claim(round, *plan)) {
     is_judged_ = false;  // look at all of them again
     return Outcome::kAgain;

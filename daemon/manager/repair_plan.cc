@@ -11,6 +11,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/demands.h"
 #include "daemon/manager/tree_draft.h"
+#include "daemon/manager/tree_promise.h"
 
 namespace coppice {
 namespace {
@@ -161,6 +162,25 @@ class Planner {
   DraftScratch scratch_;
 };
 
+double DutyOf(const Tables& tables) {
+  std::lock_guard lock(tables.mu);
+  return tables.promised_duty;
+}
+
+// What stands on other routes, with what it promises there: one counter for all, without the lock.
+void AddMoved(const FabricView& view, const CostProfile& profile, double duty,
+              const std::vector<RepairCase>& cases, RepairPlan& plan) {
+  LinkUseCounter counter;
+  for (const RepairCase& granted : cases) {
+    if (granted.standing.standing != Standing::kMoved) continue;
+    const std::shared_ptr<const TreeRecord>& moved = granted.standing.moved;
+    plan.revised.push_back({granted.tree, granted.record, moved,
+                            PromiseOfRecord(*view.snapshot, *view.link_ids, profile, duty,
+                                            *granted.job->record, *moved, counter),
+                            "routes moved", false});
+  }
+}
+
 }  // namespace
 
 std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
@@ -176,15 +196,12 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
 }
 
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
+                                      const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience) {
   RepairPlan plan;
   plan.route_kind = view->snapshot->routes->kind();
-  for (const RepairCase& granted : cases) {
-    if (granted.standing.standing != Standing::kMoved) continue;
-    plan.revised.push_back({granted.tree, granted.record, granted.standing.moved, TreePromise(),
-                            "routes moved", false});
-  }
+  AddMoved(*view, profile, DutyOf(tables), cases, plan);
   RETURN_IF_ERROR(Planner(tables, view, cases, has_patience).PlanAll(plan));
   plan.claims = ClaimsOf(plan);
   return plan;

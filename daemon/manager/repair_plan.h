@@ -50,12 +50,13 @@ struct RepairPlan {
 // What these changes take of each switch beyond what they leave there.
 std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
 
-// Plans every case that is not unchanged. A tree that cannot be planned is revoked unless it may
-// only seem so (some node did not answer the sweep, or, with all members there, the subnet
-// manager's routes still lead over what is gone) and, asked then, `has_patience(tree)`. ABORTED:
-// `view` is not published any more. As a rule one or two plans of each broken tree; at most one
-// more for each that is kept.
+// Plans every case that is not unchanged; `profile` is what the cases were judged by. A tree that
+// cannot be planned is revoked unless it may only seem so (some node did not answer the sweep, or,
+// with all members there, the subnet manager's routes still lead over what is gone) and, asked
+// then, `has_patience(tree)`. ABORTED: `view` is not published any more. As a rule one or two plans
+// of each broken tree; at most one more for each that is kept.
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
+                                      const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience);
 

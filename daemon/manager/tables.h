@@ -46,6 +46,7 @@ struct Tables {
   ChangeFeed feed;                  // what happens to `trees`, as it happens
   std::vector<TreeId> stale_trees;  // that entered after the fabric that they were planned on
   std::function<void()> on_stale;   // called when one does
+  LinkUseCounter counter;           // FindPromise's, as large as the fabric
 
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.
@@ -97,9 +98,8 @@ struct Tables {
     stale_trees.push_back(record.id);
     if (on_stale) on_stale();
   }
-  TreePromise FindPromise(const FabricView& of, const JobRecord& job,
-                          const TreeRecord& record) const {
-    LinkUseCounter counter;
+  // For the few that race with a sweep; whoever has many finds them without the lock.
+  TreePromise FindPromise(const FabricView& of, const JobRecord& job, const TreeRecord& record) {
     return PromiseOfRecord(*of.snapshot, *of.link_ids, *profile, promised_duty, job, record,
                            counter);
   }
