@@ -126,8 +126,8 @@ bool SpendOne(BatchState& state) {
 
 }  // namespace
 
-void SpendEntriesOnLinks(BatchState& state) {
-  while (state.loads().most() > 1 && SpendOne(state)) {
+void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state) {
+  for (; most_entries > 0 && state.loads().most() > 1 && SpendOne(state); --most_entries) {
   }
 }
 

@@ -15,9 +15,9 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
                   BatchOffers& offers);
 
 // Spends entries that are left on the most loaded links: more switches of the trees that cross one
-// serve, so that fewer packets reach it. Until no tree over a most loaded link has such a switch.
-// No link's load grows, and nobody's root or physical tree changes.
-void SpendEntriesOnLinks(BatchState& state);
+// serve, so that fewer packets reach it. Until no tree over a most loaded link has such a switch,
+// or `most_entries` are spent. No link's load grows, and nobody's root or physical tree changes.
+void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state);
 
 }  // namespace coppice
 

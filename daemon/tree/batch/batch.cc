@@ -1,13 +1,13 @@
 // The phases of a batch; each starts from a valid plan and leaves a better one.
 //
-//     shapes --> hardest first, best tree each --> chains of moves for the refused    batch_shapes
-//                batch_offers                      batch_repair                          |
-//                                                        |                               v
-//     result <-- most loaded links <-- fewer entries <---+                            distances
-//                batch_balance         batch_repair
+//     shapes --> hardest first, best tree each --> chains of moves for the refused
+//     (shapes)   (offers)                          (repair)
+//                                                        |
+//     result <-- most loaded links <-- fewer entries <---+
+//                (balance)             (repair, exact)
 //
 // O(communicators * (channels of their trees' switches)) for the first round; the later ones build
-// at most BatchOptions::most_candidates trees.
+// at most BatchOptions::most_candidates trees each.
 #include "daemon/tree/batch/batch.h"
 
 #include <algorithm>
@@ -180,7 +180,6 @@ class Attempt {
     BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
     SearchSmallBatch(snapshot_, shapes_, reach, state_);
     BalanceLinks(shapes_, reach, state_, offers_);
-    if (options_.goal == BatchGoal::kLinks) SpendEntriesOnLinks(state_);
   }
 
   BatchState& state() { return state_; }
@@ -221,7 +220,8 @@ uint32_t PlannableCount(const BatchShapes& shapes) {
 
 // Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
 // nothing for the others. Where that happens everybody is planned for fewest entries first, and
-// comes nearer afterwards as far as entries allow. A plan is never worse than that of one by one.
+// comes nearer afterwards as far as entries allow. A plan is never worse than that of one by one:
+// both are compared before either spends entries on links.
 absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
                                     absl::Span<const SwitchCapacity> capacity,
                                     absl::Span<const BatchCommunicator> communicators,
@@ -245,6 +245,9 @@ absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
       best = std::move(one_by_one);
       best->Improve(options.reach, report);
     }
+  }
+  if (options.goal == BatchGoal::kLinks) {
+    SpendEntriesOnLinks(options.most_candidates, best->state());
   }
   report.Finish();
   return MakePlan(*snapshot.fabric, capacity, shapes, best->state());

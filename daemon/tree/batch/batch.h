@@ -50,7 +50,7 @@ struct BatchOptions {
   // Measured utilisation 1 of a link counts like so many packets of the batch.
   uint32_t packets_at_full_load = 64;
   // Candidate trees that may be built after the first round to admit more, save entries and unload
-  // links. Bounds the time; what was found by then is valid.
+  // links; and entries that kLinks may spend. Bounds the time; what was found by then is valid.
   uint32_t most_candidates = 40000;
 };
 

@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/plan_reason.h"
+#include "daemon/tree/slight_load.h"
 #include "daemon/tree/type2_ranks.h"
 
 namespace coppice {
@@ -79,8 +81,11 @@ absl::StatusOr<TreePlan> PlanOfBatchTree(const Snapshot& snapshot, const CostPro
   TreePlan plan;
   plan.tree = std::move(ranks.tree);
   plan.physical = std::move(ranks.physical);
-  ASSIGN_OR_RETURN(plan.edges, EdgeCosts(snapshot, profile, plan.tree));
+  const Snapshot predicting = ForPrediction(snapshot, profile);
+  ASSIGN_OR_RETURN(plan.edges, EdgeCosts(predicting, profile, plan.tree));
   plan.predicted = EvaluateMix(profile, plan.tree, plan.edges, request.operation, request.sizes);
+  RETURN_IF_ERROR(AddContention(predicting, profile, plan.tree, plan.edges, request.operation,
+                                request.sizes, plan.predicted));
   plan.height = Height(plan.tree);
   plan.radius = Radius(plan.tree, plan.edges);
   plan.reason = absl::StrCat(

@@ -125,5 +125,32 @@ TEST(BatchRoutesTest, SpendsEntriesOnLinksIfTheseComeFirst) {
   EXPECT_GT(unloaded, 0U);
 }
 
+// Wherever plans are compared with that of one by one, it is before entries are spent: both goals
+// start from the same plan, so links never come out worse, and bounded work spends bounded entries.
+TEST(BatchRoutesTest, SpendsOnThePlanThatIsBestForEntries) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < (FullTier() ? 400 : 40); ++round) {
+    SCOPED_TRACE(round);
+    const auto fabric = RandomFabric(random, 2 + random() % 9, random() % 20, 2 + random() % 30);
+    const Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
+    const auto members = AllEndpoints(*fabric);
+    const auto ranks = static_cast<uint32_t>(1 + random() % members.size());
+    const auto batch = RandomGroups(1 + random() % 10, ranks, random(), members);
+    ASSERT_TRUE(batch.ok());
+    const auto capacity = UnequalCapacity(random, *fabric);
+    BatchOptions options;
+    options.reach = static_cast<RootReach>(random() % 3);
+    if (round % 2 == 0) options.most_candidates = static_cast<uint32_t>(random() % 4);
+    const BatchTotals entries_first = Planned(snapshot, capacity, *batch, options).totals;
+    options.goal = BatchGoal::kLinks;
+    const BatchTotals links_first = Planned(snapshot, capacity, *batch, options).totals;
+    EXPECT_EQ(links_first.admitted, entries_first.admitted);
+    EXPECT_EQ(links_first.farther_roots, entries_first.farther_roots);
+    EXPECT_LE(links_first.most_packets, entries_first.most_packets);
+    EXPECT_GE(links_first.entries, entries_first.entries);
+    EXPECT_LE(links_first.entries, entries_first.entries + options.most_candidates);
+  }
+}
+
 }  // namespace
 }  // namespace coppice

@@ -238,6 +238,32 @@ TEST(BatchTest, IsValidOnRandomFabrics) {
   }
 }
 
+//   20 ranks - S0 =20=> S1 =10=> S2      S1 serves 11 of those that cross the first cable, S2 the
+//                                        other 9 and S1: nobody's own packets, but the cable's,
+//                                        last
+TEST(BatchTest, TimesOfABatchKnowLinksQueues) {
+  const auto snapshot = Snap(Chain(3, 20));
+  std::vector<EndpointIndex> members = AllEndpoints(*snapshot->fabric);
+  members.resize(20);
+  auto capacity = Capacity(*snapshot, 1, 11);
+  capacity[0] = {};
+  const CostProfile profile = *BuiltInProfile("hdr");
+  const BatchPlan plan = Planned(*snapshot, capacity, {BatchCommunicator{members, false}});
+  ASSERT_TRUE(plan.communicators[0].tree.has_value()) << plan.communicators[0].why_not;
+  TreeRequest request;
+  request.members = members;
+  request.type = TreeType::kTypeII;
+  request.sizes = {{uint64_t{65536}, 1}};
+  const auto tree =
+      PlanOfBatchTree(*snapshot, profile, capacity, request, *plan.communicators[0].tree);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const absl::Status check = CheckPlan(*snapshot, profile, *tree, request, capacity);
+  EXPECT_TRUE(check.ok()) << check;
+  const Prediction alone =
+      EvaluateMix(profile, tree->tree, tree->edges, request.operation, request.sizes);
+  EXPECT_GT(tree->predicted.total_us, alone.total_us * 1.1);
+}
+
 // Tiny fabrics of every sort, few entries, low limits: as many admitted, as few farther roots and
 // as few entries as brute force finds.
 TEST(BatchTest, IsAsGoodAsBruteForceOnTinyFabrics) {
