@@ -12,7 +12,7 @@ constexpr double kMostUtilisation = 0.99;  // as tree_metrics.h caps it
 constexpr uint32_t kNowhere = UINT32_MAX;
 
 double WireBytes(const CostProfile& profile, uint64_t bytes) {
-  const uint64_t mtu = std::max<uint32_t>(profile.mtu_bytes, 1);
+  const uint64_t mtu = profile.mtu_bytes > 0 ? profile.mtu_bytes : UINT64_MAX;  // 0: no limit
   const uint64_t packets = std::max<uint64_t>(1, bytes / mtu + (bytes % mtu != 0 ? 1 : 0));
   return static_cast<double>(bytes) + static_cast<double>(packets) * profile.header_bytes;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/tree/even_routes.h"
+#include "daemon/tree/pipelining.h"
 
 namespace coppice {
 namespace {
@@ -38,8 +39,8 @@ PacketCost MeanPacket(const CostProfile& profile, const TreeRequest& request, do
     const double match =
         nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
     mean.head_us += weight * (match + nic.send_us);
-    mean.gap_us += weight * (std::max(match, TransferUs(up, gbps)) +
-                             std::max(nic.send_us, TransferUs(down, gbps)));
+    mean.gap_us += weight * (std::max(match, WireUs(profile, payload.up_bytes, gbps)) +
+                             std::max(nic.send_us, WireUs(profile, payload.down_bytes, gbps)));
     mean.forward_us += weight * (2 * nic.forward_us + (up + down) * nic.forward_us_per_byte);
     if (!profile.forward_includes_serialisation) {
       mean.forward_us += weight * TransferUs(up + down, gbps);
