@@ -256,6 +256,22 @@ Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTre
                   [&](uint64_t bytes) { return walker.Predict(PayloadOf(operation, bytes)); });
 }
 
+bool QueuesMayMatter(const CostProfile& profile, Operation operation,
+                     absl::Span<const SizeShare> sizes, uint32_t nodes, double slowest_gbps) {
+  constexpr double kNoticed = 0.1;
+  const Prediction most = MeanOver(sizes, [&](uint64_t bytes) {
+    const Payload payload = PayloadOf(operation, bytes);
+    const Pipeline pipeline = PipelineOf(profile, payload);
+    const double packets =
+        2 + static_cast<double>(pipeline.more_up) + static_cast<double>(pipeline.more_down);
+    const double bytes_both_ways = static_cast<double>(payload.up_bytes) +
+                                   static_cast<double>(payload.down_bytes) +
+                                   packets * profile.header_bytes;
+    return Prediction{.total_us = bytes_both_ways * SerialisationUs(1, slowest_gbps) * nodes};
+  });
+  return most.total_us > kNoticed * BothWays(profile, TreeType::kTypeI, operation, sizes).once_us;
+}
+
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,
@@ -267,20 +283,9 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
       if (gbps > 0 && (slowest_gbps == 0 || gbps < slowest_gbps)) slowest_gbps = gbps;
     }
   }
-  const Prediction most = MeanOver(sizes, [&](uint64_t bytes) {
-    const Payload payload = PayloadOf(operation, bytes);
-    const Pipeline pipeline = PipelineOf(profile, payload);
-    const double packets =
-        2 + static_cast<double>(pipeline.more_up) + static_cast<double>(pipeline.more_down);
-    const double bytes_both_ways = static_cast<double>(payload.up_bytes) +
-                                   static_cast<double>(payload.down_bytes) +
-                                   packets * profile.header_bytes;
-    return Prediction{.total_us =
-                          bytes_both_ways * SerialisationUs(1, slowest_gbps) * tree.node_count()};
-  });
-  constexpr double kNoticed = 0.1;
-  const double level_us = BothWays(profile, TreeType::kTypeI, operation, sizes).once_us;
-  if (most.total_us <= kNoticed * level_us) return absl::OkStatus();
+  if (!QueuesMayMatter(profile, operation, sizes, tree.node_count(), slowest_gbps)) {
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const TreeRoutes routes, FindRoutes(snapshot, profile, tree));
   if (!routes.shares) return absl::OkStatus();
   const Prediction contended = EvaluateContendedMix(profile, tree, edges, routes, operation, sizes);

@@ -69,10 +69,13 @@ Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTre
 // than the rest of a plan.
 inline constexpr uint32_t kMostRanksContended = 4096;
 
-// Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where that
-// could not be noticed: no link is shared, or even all packets on one link would add less than a
-// tenth of what one level of any tree takes by the closed form (the same for all trees of a
-// request), or there are too many ranks. Errors as FindRoutes.
+// False: even all packets of a tree of so many nodes on one link of `slowest_gbps` would add less
+// than a tenth of what one level of any tree takes by the closed form, which nobody would notice.
+bool QueuesMayMatter(const CostProfile& profile, Operation operation,
+                     absl::Span<const SizeShare> sizes, uint32_t nodes, double slowest_gbps);
+
+// Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where no
+// link is shared, queues may not matter, or there are too many ranks. Errors as FindRoutes.
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,

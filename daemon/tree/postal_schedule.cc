@@ -18,11 +18,10 @@ constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what
 using Slot = std::pair<double, uint32_t>;  // when it begins, whose it is
 using Slots = std::priority_queue<Slot, std::vector<Slot>, std::greater<>>;
 
-// Least T, to half a gap or a 64th, for which `fits(T)` is true; it is when fits() was last true.
-// `fits` may lower its argument to the time that was needed. Infinite: not found.
+// Least T from `low` on, to half a gap or a 64th, for which `fits(T)` is true; it is when fits()
+// was last true. `fits` may lower its argument to the time that was needed. Infinite: not found.
 template <class Fits>
-double LeastTime(double high, double gap_us, Fits fits) {
-  double low = 0;
+double LeastTime(double low, double high, double gap_us, Fits fits) {
   high = std::max(high, kRounding);
   for (int i = 0; !fits(high); ++i) {
     if (i == kMostDoublings) return std::numeric_limits<double>::infinity();
@@ -78,9 +77,9 @@ class NearFar {
 
   PostalSchedule Solve() {
     PostalSchedule best;
-    const double some = costs_.gap_us * (static_cast<double>(sizes_.size()) + sizes_[0]);
-    const double most = (sizes_.size() > 1 ? costs_.far_us : 0) + costs_.near_us + some;
-    best.time_us = LeastTime(most, costs_.gap_us, [&](double& limit) {
+    const double least = ScheduleFlat(units_, costs_.near_us, costs_, root_degree_).time_us;
+    const double most = ScheduleFlat(units_, costs_.far_us, costs_, root_degree_).time_us;
+    best.time_us = LeastTime(least, most, costs_.gap_us, [&](double& limit) {
       if (!Run(limit)) return false;
       limit = last_us_;
       best.parents = parents_;
@@ -201,7 +200,7 @@ class Leaders {
   PostalSchedule Solve() {
     PostalSchedule best;
     const double most = own_us_[0] + costs_.far_us + costs_.gap_us * own_us_.size();
-    best.time_us = LeastTime(most, costs_.gap_us, [&](double& limit) {
+    best.time_us = LeastTime(0, most, costs_.gap_us, [&](double& limit) {
       if (!Run(limit)) return false;
       limit = last_us_;
       best.parents = parents_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/tree/contended_metrics.h"
+
 namespace coppice {
 
 WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,
@@ -13,6 +15,21 @@ WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& req
                       std::min(nic_degree, members - 1));
 }
 
+namespace {
+
+bool NeedsLadder(const CostProfile& profile, const TreeRequest& request) {
+  const size_t members = request.members.size();
+  if (members > kMostRanksForLadder) return false;
+  const bool is_long =
+      std::any_of(request.sizes.begin(), request.sizes.end(),
+                  [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
+  return members <= kFewRanks || is_long ||
+         QueuesMayMatter(profile, request.operation, request.sizes, static_cast<uint32_t>(members),
+                         profile.port_gbps);
+}
+
+}  // namespace
+
 std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
                                   uint32_t nic_degree) {
   const WidthInterval interval = WidthCandidates(profile, request, nic_degree);
@@ -20,7 +37,7 @@ std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest&
   for (uint64_t width = interval.min; width <= interval.max; ++width) {
     widths.push_back(static_cast<uint32_t>(width));
   }
-  if (request.width || request.members.size() > kMostRanksForLadder) return widths;
+  if (request.width || !NeedsLadder(profile, request)) return widths;
   const auto members = static_cast<uint32_t>(request.members.size());
   const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
   const double most_us = 1.5 * LevelsUs(level, members, interval.best);
