@@ -49,18 +49,10 @@ Repair::Outcome Repair::RunOnce() {
       PlanRepair(*tables_, round.view, *round.profile, round.cases, [&](TreeId tree) {
         return now < patience_.try_emplace(tree, Patience{now + kPatience}).first->second.until;
       });
-  if (!plan.ok() || !Claim(round, *plan)) {
+  const Outcome outcome = plan.ok() ? Carry(round, *plan) : Outcome::kAgain;
+  if (outcome != Outcome::kDone) {
     is_judged_ = false;  // look at all of them again
-    return Outcome::kAgain;
-  }
-  if (const absl::Status status = Commit(*plan); !status.ok()) {
-    is_judged_ = false;
-    if (IsOvertaken(status) || (absl::IsResourceExhausted(status) && !IsDiskFull(status))) {
-      return Outcome::kAgain;
-    }
-    spdlog::error("{} trees could not be mended: {}", plan->revised.size() + plan->revoked.size(),
-                  status.ToString());
-    return Outcome::kFailed;
+    return outcome;
   }
   judged_ = round.view;
   if (round.all) is_judged_ = true;
@@ -108,17 +100,53 @@ void Repair::JudgeAll(Round& round) {
   }
 }
 
-bool Repair::Claim(const Round& round, const RepairPlan& plan) {
+// What is overtaken by a release or an end of its job goes out of the plan, and the rest is right
+// without it: nobody else was planned on an entry that is not there now.
+Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
+  for (;;) {
+    if (!Claim(round, plan)) return Outcome::kAgain;
+    const size_t changes = plan.revised.size() + plan.revoked.size();
+    const absl::Status status = Commit(plan);
+    if (status.ok()) return Outcome::kDone;
+    // One of the trees was gone before. Fewer are left each time.
+    if (absl::IsNotFound(status) && DropOvertaken(plan)) continue;
+    if (IsOvertaken(status) || (absl::IsResourceExhausted(status) && !IsDiskFull(status))) {
+      return Outcome::kAgain;
+    }
+    spdlog::error("{} trees could not be mended: {}", changes, status.ToString());
+    return Outcome::kFailed;
+  }
+}
+
+bool Repair::DropOvertaken(RepairPlan& plan) {
+  std::lock_guard lock(tables_->mu);
+  return DropLocked(plan);
+}
+
+// With the lock held.
+bool Repair::DropLocked(RepairPlan& plan) const {
+  const auto is_overtaken = [&](const auto& change) {
+    const GrantedTree& tree = *change.tree;
+    return tree.record != change.before || tree.releasing || tree.job->ending ||
+           tables_->trees.Find(change.before->id) != change.tree;
+  };
+  const auto drop = [&](auto& changes) {
+    const auto kept = std::remove_if(changes.begin(), changes.end(), is_overtaken);
+    const bool has_dropped = kept != changes.end();
+    changes.erase(kept, changes.end());
+    return has_dropped;
+  };
+  const bool has_dropped = drop(plan.revised);
+  if (!drop(plan.revoked) && !has_dropped) return false;
+  plan.claims = ClaimsOf(plan);
+  return true;
+}
+
+bool Repair::Claim(const Round& round, RepairPlan& plan) {
   std::lock_guard lock(tables_->mu);
   if (tables_->view->snapshot != round.view->snapshot) return false;
-  const auto is_as_judged = [&](const auto& change) {
-    const GrantedTree& tree = *change.tree;
-    return tree.record == change.before && !tree.releasing && !tree.job->ending &&
-           tables_->trees.Find(change.before->id) == change.tree;
-  };
-  return std::all_of(plan.revised.begin(), plan.revised.end(), is_as_judged) &&
-         std::all_of(plan.revoked.begin(), plan.revoked.end(), is_as_judged) &&
-         tables_->entries.ClaimMore(plan.claims);
+  DropLocked(plan);
+  return tables_->entries.ClaimMore(plan.claims);
 }
 
 absl::Status Repair::Commit(const RepairPlan& plan) {

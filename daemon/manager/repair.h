@@ -10,9 +10,9 @@
 // - Trees that stand as they were are not touched.
 // - Entries move in one step: the store never counts a tree twice, and memory, which claims what is
 //   taken beyond what is left, never counts fewer than the store.
-// - Whatever comes between judging and claiming (a release, an end of a job, another sweep, a grant
-//   that takes the last entry) means judging again, so what is written was right when it was
-//   claimed.
+// - What is written was right when it was claimed: trees that are on their way out by then stay out
+//   of it, so that releases never hold up the others; another sweep, or a grant that takes the last
+//   entry, means judging again.
 // - A grant that was on its way while a sweep took its link is judged as it enters the tables
 //   (Tables::stale_trees).
 //
@@ -69,8 +69,12 @@ class Repair {
   Outcome RunOnce();
   Round Begin();
   void JudgeAll(Round& round);
-  // False: the fabric, a tree or an entry is not as it was planned on.
-  bool Claim(const Round& round, const RepairPlan& plan);
+  Outcome Carry(const Round& round, RepairPlan& plan);
+  // Takes what is not as it was judged, or on its way out, from the plan. False: nothing was.
+  bool DropOvertaken(RepairPlan& plan);
+  bool DropLocked(RepairPlan& plan) const;
+  // For what is not overtaken. False: the fabric or an entry is not as it was planned on.
+  bool Claim(const Round& round, RepairPlan& plan);
   absl::Status Commit(const RepairPlan& plan);
   void OnCommitted(const RepairPlan& plan, const absl::Status& status);
   void EndPatience(const Round& round, const RepairPlan& plan);

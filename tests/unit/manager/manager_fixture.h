@@ -158,8 +158,12 @@ class UnrulyStore final : public Store {
   void LetGo() {
     std::lock_guard lock(mu_);
     holding_ = false;
-    for (auto& [mutation, done] : held_) Pass(std::move(mutation), std::move(done));
-    held_.clear();
+    PassHeld();
+  }
+  // Passes on what is held back, and goes on holding back.
+  void LetThrough() {
+    std::lock_guard lock(mu_);
+    PassHeld();
   }
   size_t held() const {
     std::lock_guard lock(mu_);
@@ -185,6 +189,10 @@ class UnrulyStore final : public Store {
   }
 
  private:
+  void PassHeld() {
+    for (auto& [mutation, done] : held_) Pass(std::move(mutation), std::move(done));
+    held_.clear();
+  }
   void Pass(Mutation mutation, Done done) {
     const absl::Status status = judge_ ? judge_(mutation) : absl::OkStatus();
     if (status.ok()) return store_->Submit(std::move(mutation), std::move(done));

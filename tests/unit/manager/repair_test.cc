@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <semaphore>
 #include <thread>
 
 #include "tests/unit/manager/manager_fixture.h"
@@ -361,6 +362,91 @@ TEST_F(RepairTest, ACompleteSweepConfirmsTheLoss) {
   EXPECT_EQ(back->record, Now(back));
   EXPECT_EQ(1u, manager_->Counts().granted_trees);
   EXPECT_TRUE(manager_->RepairTrees());
+}
+
+// Asked by a repair between judging and claiming.
+class BusyClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch(); }
+  absl::Duration Monotonic() const override {
+    if (on_monotonic) on_monotonic();
+    return absl::ZeroDuration();
+  }
+  std::function<void()> on_monotonic;
+};
+
+// More of them than a repair has rounds.
+class OvertakenRepairTest : public RepairTest {
+ protected:
+  static constexpr size_t kReleased = 8, kTrees = 11;
+
+  // All trees on spine 1.
+  void GrantTrees() {
+    ASSERT_TRUE(manager_->Sweep().ok());
+    const JobId job = JobOf(0, 7);
+    SweepTo({.missing_spines = {0}});
+    for (size_t n = 0; n < kTrees; ++n) {
+      trees_.push_back(Create(TreeOf(job)));
+      ASSERT_TRUE(trees_.back().ok()) << trees_.back().status();
+      ASSERT_EQ(1u, SpineOf(*trees_.back()->record));
+    }
+  }
+  void ExpectTheOthersMoved() {
+    for (size_t n = kReleased; n < kTrees; ++n) {
+      EXPECT_EQ(2u, Now(trees_[n])->revision);
+      EXPECT_EQ(0u, SpineOf(*Now(trees_[n])));
+    }
+    EXPECT_EQ(kTrees - kReleased, manager_->Counts().granted_trees);
+    ExpectAllStand(*manager_);
+    ExpectConserved();
+  }
+
+  std::vector<absl::StatusOr<TreeView>> trees_;
+};
+
+TEST_F(OvertakenRepairTest, ReleasesBetweenJudgingAndClaiming) {
+  BusyClock busy;
+  port_.Set(SmallFabric());
+  manager_ = *Manager::Create(&store_, &port_, &busy, Options(kTrees, 7));
+  GrantTrees();
+  size_t released = 0;
+  std::vector<Answer<TreeId>> answers(kReleased);
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<ReleaseTree>(m); });
+  busy.on_monotonic = [&] {
+    if (released == kReleased) return;
+    const TreeId tree = trees_[released]->record->id;
+    manager_->ReleaseTree(tree, answers[released++].Callback());
+  };
+  port_.Set(SmallFabric({.missing_spines = {1}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(2u, Now(trees_.back())->revision);
+  while (released < kReleased) busy.on_monotonic();
+  busy.on_monotonic = nullptr;
+  store_.LetGo();
+  for (Answer<TreeId>& answer : answers) EXPECT_TRUE(answer.Get().ok());
+  ExpectTheOthersMoved();
+  manager_.reset();
+}
+
+TEST_F(OvertakenRepairTest, ReleasesBetweenClaimingAndWriting) {
+  Boot(Options(kTrees, 7), false);
+  GrantTrees();
+  std::counting_semaphore<> arrived{0};
+  store_.HoldBack([&](const Mutation& m) {
+    const bool is_change = std::holds_alternative<ChangeTrees>(m);
+    if (is_change) arrived.release();
+    return is_change;
+  });
+  port_.Set(SmallFabric({.missing_spines = {1}}));
+  std::thread sweep([&] { EXPECT_TRUE(manager_->Sweep().ok()); });
+  for (size_t n = 0; n < kReleased; ++n) {
+    arrived.acquire();
+    EXPECT_TRUE(Release(trees_[n]->record->id).ok());
+    if (n + 1 < kReleased) store_.LetThrough();
+  }
+  store_.LetGo();
+  sweep.join();
+  ExpectTheOthersMoved();
 }
 
 TEST_F(RepairTest, GrantsReleasesAndEndsBesideSweepsThatTakeLinks) {
