@@ -217,6 +217,7 @@ void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
     // NOT_FOUND: the store released it before, with its job or by a write reported as failed.
     const bool gone = status.ok() || absl::IsNotFound(status);
     if (gone && tables_->trees.Find(id) != nullptr) tables_->RemoveTree(tree);
+    if (!gone) tables_->NoteUnjudged(id);  // repairs have passed it over meanwhile
   }
   for (Manager::Callback<TreeId>& done : waiters) {
     if (status.ok()) {

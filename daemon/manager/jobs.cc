@@ -152,6 +152,7 @@ void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
       tables_->jobs.Remove(job);
     } else {
       job.ending = false;
+      for (const TreeId id : job.trees) tables_->NoteUnjudged(id);  // repairs passed them over
       tables_->jobs.Requeue(job, std::max(job.deadline, clock_->Monotonic() + kEndRetry));
     }
   }

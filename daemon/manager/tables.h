@@ -44,8 +44,8 @@ struct Tables {
   std::shared_ptr<const CostProfile> profile;  // in force; never null once the manager is made
   double promised_duty = 0;
   ChangeFeed feed;                  // what happens to `trees`, as it happens
-  std::vector<TreeId> stale_trees;  // that entered after the fabric that they were planned on
-  std::function<void()> on_stale;   // called when one does
+  std::vector<TreeId> stale_trees;  // to be judged without waiting for a sweep that sees a change
+  std::function<void()> on_stale;   // called when one is added
   LinkUseCounter counter;           // FindPromise's, as large as the fabric
 
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
@@ -94,8 +94,12 @@ struct Tables {
   }
   // A grant that was on its way while a sweep published another fabric.
   void NoteIfStale(const TreeRecord& record) {
-    if (record.fabric_version == view->snapshot->fabric->version()) return;
-    stale_trees.push_back(record.id);
+    if (record.fabric_version != view->snapshot->fabric->version()) NoteUnjudged(record.id);
+  }
+  // A tree that no sweep judges, unless it is asked to: also one that was on its way out when the
+  // last one did, and then stayed.
+  void NoteUnjudged(TreeId tree) {
+    stale_trees.push_back(tree);
     if (on_stale) on_stale();
   }
   // For the few that race with a sweep; whoever has many finds them without the lock.

@@ -225,6 +225,47 @@ TEST_F(RepairTest, GrantUnderWayWhileTheSweepTakesItsLink) {
   ExpectConserved();
 }
 
+TEST_F(RepairTest, AReleaseThatFailsLeavesATreeToBeMended) {
+  Boot(Options(3, 7));
+  const auto tree = Create(TreeOf(JobOf(0, 7)));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<ReleaseTree>(m); });
+  Answer<TreeId> release;
+  manager_->ReleaseTree(tree->record->id, release.Callback());
+  port_.Set(SmallFabric({.missing_cables = {{0, SpineOf(*tree->record)}}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(tree->record, Now(tree));
+  store_.Refuse<ReleaseTree>(absl::UnavailableError("busy"));
+  store_.LetGo();
+  EXPECT_TRUE(absl::IsUnavailable(release.Get().status()));
+  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_EQ(2u, Now(tree)->revision);
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
+TEST_F(RepairTest, AnEndThatFailsLeavesTreesToBeMended) {
+  Boot(Options(3, 7));
+  const JobId job = JobOf(0, 7);
+  const auto first = Create(TreeOf(job)), second = Create(TreeOf(job));
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<EndJob>(m); });
+  Answer<uint32_t> end = StartEnd(job);
+  for (const uint32_t spine : {0u, 1u}) {
+    port_.Set(SmallFabric({.missing_spines = {spine}}));
+    ASSERT_TRUE(manager_->Sweep().ok());
+  }
+  EXPECT_EQ(first->record, Now(first));
+  store_.Refuse<EndJob>(absl::UnavailableError("busy"));
+  store_.LetGo();
+  EXPECT_TRUE(absl::IsUnavailable(end.Get().status()));
+  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_EQ(0u, SpineOf(*Now(first)));
+  EXPECT_EQ(0u, SpineOf(*Now(second)));
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
 // The same with the daemon's own threads: nobody asks for the repair.
 TEST_F(RepairTest, TheThreadMendsWhatEntersLate) {
   Boot(Options(3, 7));
