@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
@@ -90,10 +89,12 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, calls_->store().LinkIds(LinksOf(*fabric)));
   view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
 
+  Promises promises = FindPromises(*view);
+  // From here on the store judges by the new capabilities and the tables by the old: not for long.
   RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(*fabric, rules_)}));
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
-  PublishWithPromises(view, uses);
+  Publish(view, uses, promises);
   Announce(
       view->unanswered.empty() ? "info" : "warning", "sweep.done",
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),
@@ -103,32 +104,34 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
 }
 
 // What granted trees promise on the new fabric is found without the lock, as far as they are there.
-void Topology::PublishWithPromises(const View& view, absl::Span<const EntryUse> uses) {
-  std::vector<std::shared_ptr<const TreeRecord>> records;
-  std::vector<std::shared_ptr<const JobRecord>> jobs;
+Topology::Promises Topology::FindPromises(const FabricView& view) {
+  std::vector<std::pair<std::shared_ptr<const TreeRecord>, std::shared_ptr<const JobRecord>>> trees;
   std::shared_ptr<const CostProfile> profile;
   double duty = 0;
   {
     std::lock_guard lock(tables_->mu);
     for (const auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
-      records.push_back(tree->record);
-      jobs.push_back(tree->job->record);
+      trees.emplace_back(tree->record, tree->job->record);
     }
     profile = tables_->profile;
     duty = tables_->promised_duty;
   }
-  absl::flat_hash_map<const TreeRecord*, TreePromise> promises;
+  Promises promises;
   LinkUseCounter counter;
-  for (size_t i = 0; i < records.size(); ++i) {
-    promises[records[i].get()] = PromiseOfRecord(*view->snapshot, *view->link_ids, *profile, duty,
-                                                 *jobs[i], *records[i], counter);
+  for (auto& [record, job] : trees) {
+    promises[record] =
+        PromiseOfRecord(*view.snapshot, *view.link_ids, *profile, duty, *job, *record, counter);
   }
+  return promises;
+}
+
+void Topology::Publish(const View& view, absl::Span<const EntryUse> uses, Promises& promises) {
   std::lock_guard lock(tables_->mu);
   tables_->entries.Rebase(*view->snapshot->fabric, uses);
   tables_->view = view;
   tables_->load.Rebase(*view->snapshot);
   for (const auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
-    const auto found = promises.find(tree->record.get());
+    const auto found = promises.find(tree->record);
     tree->promise = found != promises.end()
                         ? std::move(found->second)
                         : tables_->FindPromise(*view, *tree->job->record, *tree->record);

@@ -4,7 +4,8 @@
 //
 //   SubnetPort --sweep--> same? --yes--> view with fresh sweep metadata, nothing written
 //                           |no
-//                 inventory, capabilities --> Store --> view with version + 1 --> Tables
+//                 inventory --> Store --> promises of the granted trees
+//                 capabilities --> Store --> view with version + 1 --> Tables
 //
 // Invariants: versions rise over restarts; a sweep that fails anywhere on this way leaves the
 // published view as it is. Blocks; knows no jobs and no trees.
@@ -18,15 +19,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/capability_rules.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
+#include "daemon/manager/tree_promise.h"
 
 namespace coppice {
 
@@ -45,11 +49,14 @@ class Topology {
   std::string last_error() const;
 
  private:
+  using Promises = absl::flat_hash_map<std::shared_ptr<const TreeRecord>, TreePromise>;
+
   absl::StatusOr<View> SweepNow();
   absl::StatusOr<View> PublishRefreshed(const FabricView& old, SweepResult result);
   absl::StatusOr<View> PublishChanged(const View& old, SweepResult result);
   absl::Status WriteInventory(const View& old, const Fabric& fabric, absl::Time swept);
-  void PublishWithPromises(const View& view, absl::Span<const EntryUse> uses);
+  Promises FindPromises(const FabricView& view);
+  void Publish(const View& view, absl::Span<const EntryUse> uses, Promises& promises);
   void Note(const absl::Status& status);
   void Announce(absl::string_view severity, absl::string_view kind, std::string message);
 
