@@ -54,6 +54,7 @@ BatchGrants::BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables,
     : calls_(calls), clock_(clock), tables_(tables), options_(options), jobs_(jobs) {}
 
 void BatchGrants::Create(CreateBatchArgs args, const BatchWatch& watch, Done done) {
+  if (IsCancelled(watch)) return done(BatchIsCancelled());  // while it was queued
   if (absl::Status status = CheckBatchRequest(args); !status.ok()) return done(std::move(status));
   const uint64_t count = CommunicatorCount(args);
   if (count > options_->max_trees_per_job) {
@@ -179,6 +180,7 @@ void BatchGrants::Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs&
 absl::StatusOr<BatchDraft> BatchGrants::Draft(const PlanBasis& basis, const Job& job,
                                               const CreateBatchArgs& args, const BatchWatch& watch,
                                               std::vector<SwitchCapacity>& capacity) {
+  if (IsCancelled(watch)) return BatchIsCancelled();  // a plan may take seconds
   std::vector<RefusedSwitch> full;
   absl::StatusOr<BatchDraft> draft = DraftBatch(basis, *job.record, args, capacity, watch, full);
   if (!full.empty()) {

@@ -304,6 +304,24 @@ TEST_F(ManagerBatchTest, WhoeverHasGoneGetsNothing) {
   EXPECT_TRUE(Grant(Square(job_, "x")).ok());
 }
 
+TEST_F(ManagerBatchTest, WhoeverHasGoneBeforeItsTurnCostsNoPlan) {
+  for (const bool validate_only : {false, true}) {
+    for (const int asked : {1, 2}) {  // before anything is looked at, and before planning
+      int questions = 0, told = 0;
+      BatchWatch watch;
+      watch.progress = [&](BatchWatch::Phase, uint32_t, uint32_t) { ++told; };
+      watch.is_cancelled = [&] { return ++questions >= asked; };
+      CreateBatchArgs args = Square(job_, "x");
+      args.validate_only = validate_only;
+      EXPECT_TRUE(absl::IsCancelled(Grant(args, watch).status()));
+      EXPECT_EQ(asked, questions);
+      EXPECT_EQ(0, told);
+      ExpectNothing();
+    }
+  }
+  EXPECT_TRUE(Grant(Square(job_, "x")).ok());
+}
+
 TEST_F(ManagerBatchTest, ProgressGoesThroughItsPhases) {
   using Phase = BatchWatch::Phase;
   std::vector<Phase> phases;
