@@ -1,6 +1,8 @@
 #include "daemon/rpc/trees_batch_conversion.h"
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,41 @@
 
 namespace coppice {
 namespace {
+
+absl::Status TooManyRanks() {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "communicators: they hold more than ", kMaxBatchRanks, " ranks together; split the batch"));
+}
+
+absl::Status TooMany(absl::string_view field, int64_t given, int64_t most) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", given, " are given, the limit is ",
+                                                 most, "; take a smaller batch"));
+}
+
+// This runs on a thread that all calls share: what is too long is refused before any of it is
+// copied.
+absl::Status CheckLengths(const v1::BatchCreateTreesRequest& request) {
+  constexpr int64_t kMostRanks = kMaxBatchRanks, kMostAxes = kMaxGridAxes;
+  const v1::ProcessGrid& grid = request.grid();
+  const std::tuple<absl::string_view, int64_t, int64_t> fields[] = {
+      {"grid.sizes", grid.sizes_size(), kMostAxes},
+      {"grid.axes", grid.axes_size(), kMostAxes},
+      {"grid.rank_order", grid.rank_order_size(), kMostRanks},
+      {"communicators", request.communicators_size(), kMostRanks}};
+  for (const auto& [field, given, most] : fields) {
+    if (given > most) return TooMany(field, given, most);
+  }
+  int64_t ranks = 0;
+  for (int c = 0; c < request.communicators_size(); ++c) {
+    const v1::Communicator& communicator = request.communicators(c);
+    if (communicator.ranks_size() == 0 && communicator.rank_ranges_size() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("communicators[", c, "]: has no ranks; name at least one"));
+    }
+    ranks += communicator.ranks_size();
+  }
+  return ranks > kMostRanks ? TooManyRanks() : absl::OkStatus();
+}
 
 void GridFromProto(const v1::ProcessGrid& message, CreateBatchArgs& args) {
   ProcessGrid& grid = args.grid.emplace();
@@ -34,11 +71,7 @@ absl::Status ListsFromProto(const v1::BatchCreateTreesRequest& request, uint32_t
                       absl::StrCat("communicators[", args.communicators.size(), "]"));
     }
     ranks += list->size();
-    if (ranks > kMaxBatchRanks) {
-      return absl::InvalidArgumentError(absl::StrCat("communicators: they hold more than ",
-                                                     kMaxBatchRanks,
-                                                     " ranks together; split the batch"));
-    }
+    if (ranks > kMaxBatchRanks) return TooManyRanks();
     args.communicators.push_back(*std::move(list));
   }
   return absl::OkStatus();
@@ -76,6 +109,7 @@ const char* PhaseName(BatchWatch::Phase phase) {
 
 absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
                                           uint32_t max_ranks) {
+  RETURN_IF_ERROR(CheckLengths(request));
   CreateBatchArgs args;
   ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
   args.request_id = request.request_id();

@@ -11,9 +11,10 @@
 
 namespace coppice {
 
-// INVALID_ARGUMENT: a job id or enumerator that is none; ranges and a list at once, ranges that
-// hold no rank, more than `max_ranks` or one beyond 2^32 (names the communicator). Whether the grid
-// or the ranks fit the job, and all else, is the manager's to say.
+// INVALID_ARGUMENT: a job id or enumerator that is none; more axes, cells or communicators than any
+// batch may have; a communicator of no ranks; ranges and a list at once, ranges that hold no rank,
+// more than `max_ranks` or one beyond 2^32 (names the communicator). Whether the grid or the ranks
+// fit the job, and all else, is the manager's to say.
 absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
                                           uint32_t max_ranks);
 

@@ -20,6 +20,9 @@ namespace {
 // millisecond and more, and gRPC's callback threads are as few as two.
 constexpr size_t kMostMembersInline = 1024;
 
+// A batch holds up to some 16 MB of ranks while it waits, and may be planned for seconds.
+constexpr size_t kMostWaitingBatches = 64;
+
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
 std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
 
@@ -92,7 +95,7 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
     stream->End(status);
     return stream.get();
   }
-  batch_workers_->Submit(
+  const bool is_queued = batch_workers_->SubmitUnlessFull(
       [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
         BatchWatch watch;
         watch.progress = [stream](BatchWatch::Phase phase, uint32_t done, uint32_t communicators) {
@@ -104,7 +107,12 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
             [stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
               stream->Answer(std::move(batch), detail);
             });
-      });
+      },
+      kMostWaitingBatches);
+  if (!is_queued) {
+    stream->End(absl::UnavailableError(
+        absl::StrCat("batch: ", kMostWaitingBatches, " batches wait already; try again")));
+  }
   return stream.get();
 }
 

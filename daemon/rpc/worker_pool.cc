@@ -21,6 +21,13 @@ void WorkerPool::Submit(Task task) {
   tasks_.push_back(std::move(task));
 }
 
+bool WorkerPool::SubmitUnlessFull(Task task, size_t most) {
+  absl::MutexLock lock(&mutex_);
+  if (tasks_.size() >= most) return false;
+  tasks_.push_back(std::move(task));
+  return true;
+}
+
 void WorkerPool::Work() {
   while (true) {
     Task task;

@@ -3,6 +3,7 @@
 #ifndef COPPICE_DAEMON_RPC_WORKER_POOL_H_
 #define COPPICE_DAEMON_RPC_WORKER_POOL_H_
 
+#include <cstddef>
 #include <deque>
 #include <thread>
 #include <vector>
@@ -24,6 +25,8 @@ class WorkerPool final {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   void Submit(Task task);
+  // False, and the task is dropped: `most` others wait for a thread already.
+  bool SubmitUnlessFull(Task task, size_t most);
 
  private:
   void Work();

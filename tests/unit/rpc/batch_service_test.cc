@@ -167,6 +167,14 @@ TEST_F(BatchServiceTest, BadRequests) {
     request.add_communicators()->add_rank_ranges()->set_count(1u << 20);
   }
   EXPECT_THAT(words(request), HasSubstr("ranks together"));
+  request.clear_communicators();
+  request.add_communicators()->add_ranks(1);
+  request.add_communicators();
+  EXPECT_THAT(words(request), HasSubstr("communicators[1]: has no ranks"));
+  request = Square();
+  for (int axis = 0; axis < 31; ++axis) request.mutable_grid()->add_sizes(1);
+  EXPECT_THAT(words(request), HasSubstr("grid.sizes: 33 are given, the limit is 32"));
+  EXPECT_THAT(words(Square(std::vector<uint32_t>(33, 0))), HasSubstr("grid.axes: 33 are given"));
   request = Square();
   request.set_view(v1::TREE_VIEW_RANK);
   EXPECT_THAT(words(request), HasSubstr("TREE_VIEW_RANK"));

@@ -1,0 +1,79 @@
+// What a batch may not exceed before it is copied, and how many may wait for a thread.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "daemon/rpc/trees_batch_conversion.h"
+#include "daemon/rpc/worker_pool.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kMostRanks = 1 << 22;
+
+std::string WordsOf(const v1::BatchCreateTreesRequest& request) {
+  const absl::Status status = FromProto(request, 1u << 24).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  return std::string(status.message());
+}
+
+v1::BatchCreateTreesRequest OfJob() {
+  v1::BatchCreateTreesRequest request;
+  request.set_job_id("1");
+  return request;
+}
+
+TEST(BatchLimitsTest, AsLongAsMayBeIsConverted) {
+  v1::BatchCreateTreesRequest request = OfJob();
+  request.mutable_grid()->mutable_rank_order()->Resize(kMostRanks, 0);
+  request.mutable_grid()->mutable_sizes()->Resize(32, 1);
+  request.mutable_grid()->mutable_axes()->Resize(32, 1);
+  EXPECT_TRUE(FromProto(request, 8).ok());
+  request = OfJob();
+  request.add_communicators()->mutable_ranks()->Resize(kMostRanks, 0);
+  EXPECT_TRUE(FromProto(request, kMostRanks).ok());
+}
+
+TEST(BatchLimitsTest, LongerListsAreRefused) {
+  v1::BatchCreateTreesRequest request = OfJob();
+  request.mutable_grid()->mutable_rank_order()->Resize(kMostRanks + 1, 0);
+  EXPECT_THAT(WordsOf(request), HasSubstr("grid.rank_order: 4194305 are given"));
+  request = OfJob();
+  request.mutable_grid()->mutable_axes()->Resize(33, 0);
+  EXPECT_THAT(WordsOf(request), HasSubstr("grid.axes: 33 are given, the limit is 32"));
+  request = OfJob();
+  for (int c = 0; c < 2; ++c) {
+    request.add_communicators()->mutable_ranks()->Resize(kMostRanks / 2 + 1, 0);
+  }
+  EXPECT_THAT(WordsOf(request), HasSubstr("ranks together; split the batch"));
+  request.mutable_communicators(1)->clear_ranks();
+  EXPECT_THAT(WordsOf(request), HasSubstr("communicators[1]: has no ranks"));
+}
+
+TEST(WorkerPoolTest, NoMoreWaitThanMay) {
+  absl::Notification started, go_on;
+  int done = 0;
+  {
+    WorkerPool pool(1);
+    EXPECT_TRUE(pool.SubmitUnlessFull(
+        [&] {
+          started.Notify();
+          go_on.WaitForNotification();
+        },
+        1));
+    started.WaitForNotification();
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
+    EXPECT_FALSE(pool.SubmitUnlessFull([&] { done += 10; }, 2));
+    pool.Submit([&] { ++done; });  // no such bound
+    go_on.Notify();
+  }
+  EXPECT_EQ(done, 3);
+}
+
+}  // namespace
+}  // namespace coppice
