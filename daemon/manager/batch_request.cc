@@ -173,4 +173,8 @@ std::optional<BatchTreeNameParts> ParseBatchTreeName(absl::string_view name) {
   return parts;
 }
 
+std::optional<BatchTreeNameParts> BatchPartOf(const TreeRecord& record) {
+  return record.demands.empty() ? std::nullopt : ParseBatchTreeName(record.request_id);
+}
+
 }  // namespace coppice

@@ -44,6 +44,10 @@ struct BatchTreeNameParts {
 };
 // nullopt: not a name that BatchTreeName makes.
 std::optional<BatchTreeNameParts> ParseBatchTreeName(absl::string_view name);
+// The batch that a granted tree is of, and its place there; points into the record. nullopt: a
+// single tree. Also one that is named "x#3" but has no demands: it comes from a release that knew
+// neither demands nor batches, and took such names for single trees.
+std::optional<BatchTreeNameParts> BatchPartOf(const TreeRecord& record);
 
 }  // namespace coppice
 

@@ -23,7 +23,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       return absl::DataLossError(absl::StrCat("tree ", record.id.value(), " belongs to job ",
                                               record.job.value(), ", which is not active"));
     }
-    if (const auto part = ParseBatchTreeName(record.request_id)) {
+    if (const auto part = BatchPartOf(record)) {
       tree->job->batch_requests.Restore(std::string(part->batch), record.request_fingerprint,
                                         Job::kBatchDone);
     } else {

@@ -67,9 +67,10 @@ absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t
 absl::Status CheckTreeRequest(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
   if (ParseBatchTreeName(args.request_id)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("request_id: ", args.request_id,
-                     " ends in # and a number, as only the trees of a batch are named"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "request_id: ", args.request_id,
+        " ends in # and a number, as only the trees of a batch are named; take a name that "
+        "ends otherwise"));
   }
   RETURN_IF_ERROR(CheckSizes(args.sizes));
   if (args.policy) RETURN_IF_ERROR(CheckPolicy(*args.policy));

@@ -14,7 +14,7 @@ std::shared_ptr<GrantedTree> TreeTable::Find(TreeId id) const {
 
 void TreeTable::Add(std::shared_ptr<GrantedTree> tree) {
   const TreeId id = tree->record->id;
-  if (const auto part = ParseBatchTreeName(tree->record->request_id)) {
+  if (const auto part = BatchPartOf(*tree->record)) {
     tree->job->batches[part->batch].trees[part->communicator] = id;
   }
   tree->job->trees.insert(tree->job->trees.end(), id);
@@ -29,7 +29,7 @@ void TreeTable::Remove(const GrantedTree& tree) {
 }
 
 void TreeTable::LeaveBatch(const GrantedTree& tree) {
-  const auto part = ParseBatchTreeName(tree.record->request_id);
+  const auto part = BatchPartOf(*tree.record);
   if (!part) return;
   Job& job = *tree.job;
   const auto batch = job.batches.find(part->batch);

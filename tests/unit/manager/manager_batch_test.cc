@@ -201,6 +201,30 @@ TEST_F(ManagerBatchTest, ARetryGetsTheSameTreesAlsoAfterARestart) {
   ExpectConserved();
 }
 
+// Releases before batches had no demands, and took any name for a single tree.
+TEST_F(ManagerBatchTest, ASingleTreeOfAnEarlierReleaseIsNoPartOfABatch) {
+  CreateTreeArgs single = TreeOf(job_);
+  single.request_id = "grid";
+  const auto tree = Create(single);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  TreeRecord old = *tree->record;
+  ASSERT_TRUE(Release(old.id).ok());
+  old.id = TreeId(old.id.value() + 1);
+  old.request_id = "grid#9";
+  old.demands = "";
+  ASSERT_TRUE(memory_.Apply(GrantTree(old)).ok());
+  Boot();
+  ASSERT_TRUE(manager_->GetTree(old.id).ok());
+  const auto batch = Grant(Square(job_, "grid"));
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(8u, (*batch)->trees.size());
+  ASSERT_TRUE(Release(old.id).ok());
+  const auto again = Grant(Square(job_, "grid"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(IdsOf(*batch), IdsOf(*again));
+  ExpectConserved();
+}
+
 TEST_F(ManagerBatchTest, ABatchLivesAsLongAsOneOfItsTrees) {
   const Batch first = *Grant(Square(job_, "grid"));
   for (uint32_t c = 0; c < 7; ++c) {
