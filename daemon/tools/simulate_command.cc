@@ -1,6 +1,6 @@
 // coppice-plan simulate: what every builder's trees take packet by packet, under noise, beside what
 // the cost model predicts for them. Several communicators run at once, each with a tree of its own;
-// a row then tells of the one that is done last.
+// a row then tells of the one that is done last in the first run.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -47,6 +47,7 @@ const std::vector<Candidate>& Candidates() {
       new std::vector<Candidate>{{"kary", TreeType::kTypeI, TreeBuilder::kKary},
                                  {"knomial", TreeType::kTypeI, TreeBuilder::kKnomial},
                                  {"hierarchical", TreeType::kTypeI, TreeBuilder::kHierarchical},
+                                 {"postal", TreeType::kTypeI, TreeBuilder::kPostal},
                                  {"type II", TreeType::kTypeII, std::nullopt},
                                  {"auto", std::nullopt, std::nullopt}};
   return *candidates;
@@ -90,10 +91,8 @@ class Comparison {
       row.why_not = std::string(plans.status().message());
       return row;
     }
-    RETURN_IF_ERROR(Run(*plans, row));
-    row.plan = *std::max_element(plans->begin(), plans->end(), [](const auto& a, const auto& b) {
-      return a.predicted.total_us < b.predicted.total_us;
-    });
+    ASSIGN_OR_RETURN(const size_t last, Run(*plans, row));
+    row.plan = std::move((*plans)[last]);
     return row;
   }
 
@@ -107,7 +106,7 @@ class Comparison {
     request.sizes = {{bytes, 1}};
     request.type = candidate.type;
     request.builder = candidate.builder;
-    if (!candidate.builder) request.width.reset();
+    if (!candidate.builder || candidate.builder == TreeBuilder::kPostal) request.width.reset();
     if (candidate.type == TreeType::kTypeI) request.root.reset();
     return request;
   }
@@ -163,7 +162,8 @@ class Comparison {
     return skew;
   }
 
-  absl::Status Run(const std::vector<TreePlan>& plans, SimulatedRow& row) const {
+  // Fills in what was simulated; returns the communicator that is done last in the first run.
+  absl::StatusOr<size_t> Run(const std::vector<TreePlan>& plans, SimulatedRow& row) const {
     std::vector<SimulatedCollective> collectives;
     for (size_t c = 0; c < plans.size(); ++c) {
       SimulatedCollective& collective = collectives.emplace_back();
@@ -174,15 +174,19 @@ class Comparison {
     ASSIGN_OR_RETURN(const Simulator simulator,
                      Simulator::Prepare(snapshot_, profile_, collectives, options_.simulation));
     const uint64_t seed = options_.seed.value_or(1);
+    size_t last = 0;
     for (uint64_t run = 0; run < options_.runs.value_or(1); ++run) {
       SimulationResult result = simulator.Run(seed + run);
-      double last = 0;
-      for (const CollectiveTimes& times : result.collectives) last = std::max(last, times.total_us);
-      row.total_us.push_back(last);
-      if (run == 0) row.channels = std::move(result.channels);
+      const auto done_last =
+          std::max_element(result.collectives.begin(), result.collectives.end(),
+                           [](const auto& a, const auto& b) { return a.total_us < b.total_us; });
+      row.total_us.push_back(done_last->total_us);
+      if (run > 0) continue;
+      last = static_cast<size_t>(done_last - result.collectives.begin());
+      row.channels = std::move(result.channels);
     }
     std::sort(row.total_us.begin(), row.total_us.end());
-    return absl::OkStatus();
+    return last;
   }
 
   const SimulateOptions& options_;

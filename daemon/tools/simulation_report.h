@@ -30,7 +30,7 @@ struct SimulationHeading {
 struct SimulatedRow {
   std::string builder;
   uint64_t bytes = 0;
-  // Of the communicator that is predicted to take longest; nullopt: some tree could not be built.
+  // Of the communicator done last in the first run; nullopt: some tree could not be built.
   std::optional<TreePlan> plan;
   std::string why_not;
   std::vector<double> total_us;          // until all are done, of every run, sorted

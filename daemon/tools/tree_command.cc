@@ -92,13 +92,20 @@ void AddTradeOptions(CLI::App& command, const std::shared_ptr<TradeOptions>& tra
         trade->has_limit = true;
       },
       "most switches that serve; 0: type I");
-  command.add_option_function<double>(
-      "--max-link-us",
-      [trade](double most) {
-        trade->policy.max_busiest_link_us = most;
-        trade->has_limit = true;
-      },
-      "longest that one collective may keep a link busy");
+  command
+      .add_option_function<double>(
+          "--max-link-us",
+          [trade](double most) {
+            trade->policy.max_busiest_link_us = most;
+            trade->has_limit = true;
+          },
+          "longest that one collective may keep a link busy")
+      ->check([](const std::string& text) {
+        double most = 0;
+        return absl::SimpleAtod(text, &most) && most > 0
+                   ? std::string()
+                   : text + " us: every tree keeps a link busy; give more than 0, or no limit";
+      });
   command.add_flag("--tradeoffs", trade->list,
                    "list the trees that none beats in all of time, entries and busiest link");
 }

@@ -79,6 +79,9 @@ class TradeGolden(ScratchFiles):
         self.assertIn("the least is 1", message)
         message = self.refuse(1, "--policy", "entries=1", "--max-link-us", "1e-9")
         self.assertIn("policy.max_busiest_link_us: no tree keeps its busiest link to 1e-09", message)
+        for limit in ("0", "-1", "nan", "x"):
+            self.assertIn(f"{limit} us: every tree keeps a link busy",
+                          self.refuse(2, "--policy", "entries=1", f"--max-link-us={limit}"))
 
     def test_what_is_no_policy(self):
         for policy, why in (("latency=-1", "policy.latency: -1 must be 0 or more"),

@@ -35,7 +35,7 @@ def rows(*arguments):
 class SimulateCommand(unittest.TestCase):
     def test_every_builder_and_size_is_a_row(self):
         found = rows("--bytes", "8,2048", "--width", "4")
-        builders = ["kary", "knomial", "hierarchical", "type II", "auto"]
+        builders = ["kary", "knomial", "hierarchical", "postal", "type II", "auto"]
         self.assertEqual({(size, builder) for size in (8, 2048) for builder in builders},
                          set(found))
         for row in found.values():
@@ -76,7 +76,7 @@ class SimulateCommand(unittest.TestCase):
         alone = rows("--bytes", "8")[8, "kary"]["simulated"]["median_us"]
         arguments = ("--grid", "4x4", "--bytes", "20000", "--header-bytes", "26")
         many = rows(*arguments)
-        self.assertEqual({"kary", "knomial", "hierarchical", "type II", "auto"},
+        self.assertEqual({"kary", "knomial", "hierarchical", "postal", "type II", "auto"},
                          {builder for _, builder in many})
         late = rows(*arguments, "--skew", "1000")[20000, "kary"]["simulated"]["median_us"]
         self.assertLess(many[20000, "kary"]["simulated"]["median_us"], late)
