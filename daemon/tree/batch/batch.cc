@@ -216,18 +216,14 @@ uint32_t PlannableCount(const BatchShapes& shapes) {
       std::count(shapes.trouble.begin(), shapes.trouble.end(), std::string()));
 }
 
-}  // namespace
-
 // Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
 // nothing for the others. Where that happens everybody is planned for fewest entries first, and
 // comes nearer afterwards as far as entries allow. A plan is never worse than that of one by one:
 // both are compared before either spends entries on links.
-absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
-                                    absl::Span<const SwitchCapacity> capacity,
-                                    absl::Span<const BatchCommunicator> communicators,
-                                    const BatchOptions& options, const BatchProgress& progress) {
-  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
-  ImprovementReport report(progress, options, communicators.size());
+std::unique_ptr<Attempt> BestAttempt(const Snapshot& snapshot,
+                                     absl::Span<const SwitchCapacity> capacity,
+                                     const BatchShapes& shapes, const BatchOptions& options,
+                                     const BatchProgress& progress, ImprovementReport& report) {
   auto best = std::make_unique<Attempt>(snapshot, capacity, shapes, options);
   best->Place(progress, report);
   if (options.reach == RootReach::kToAdmit && best->state().placed() < PlannableCount(shapes)) {
@@ -246,8 +242,50 @@ absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
       best->Improve(options.reach, report);
     }
   }
+  return best;
+}
+
+bool UnloadsMore(const BatchState& a, const BatchState& b, RootReach reach) {
+  const auto key = [&](const BatchState& state) {
+    return std::make_tuple(-static_cast<int64_t>(state.placed()),
+                           reach == RootReach::kAny ? 0 : state.farther(), state.loads().most(),
+                           state.entries());
+  };
+  return key(a) < key(b);
+}
+
+// Few entries are no measure of what can be spent on links later: packets that come together at a
+// neighbour of a farther root cross a link before. So nearest roots and the plan of one by one are
+// tried as well, and what is best is known when each has spent.
+void PutLinksFirst(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
+                   const BatchShapes& shapes, const BatchOptions& options,
+                   ImprovementReport& report, std::unique_ptr<Attempt>& best) {
+  SpendEntriesOnLinks(options.most_candidates, best->state());
+  const auto consider = [&](std::unique_ptr<Attempt> other) {
+    SpendEntriesOnLinks(options.most_candidates, other->state());
+    if (UnloadsMore(other->state(), best->state(), options.reach)) best = std::move(other);
+  };
+  auto one_by_one = std::make_unique<Attempt>(snapshot, capacity, shapes, options);
+  one_by_one->PlaceOneByOne();
+  one_by_one->Improve(options.reach, report);
+  consider(std::move(one_by_one));
+  if (options.reach != RootReach::kAny) return;
+  BatchOptions near_roots = options;
+  near_roots.reach = RootReach::kToAdmit;
+  consider(BestAttempt(snapshot, capacity, shapes, near_roots, nullptr, report));
+}
+
+}  // namespace
+
+absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
+                                    absl::Span<const SwitchCapacity> capacity,
+                                    absl::Span<const BatchCommunicator> communicators,
+                                    const BatchOptions& options, const BatchProgress& progress) {
+  ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
+  ImprovementReport report(progress, options, communicators.size());
+  auto best = BestAttempt(snapshot, capacity, shapes, options, progress, report);
   if (options.goal == BatchGoal::kLinks) {
-    SpendEntriesOnLinks(options.most_candidates, best->state());
+    PutLinksFirst(snapshot, capacity, shapes, options, report, best);
   }
   report.Finish();
   return MakePlan(*snapshot.fabric, capacity, shapes, best->state());

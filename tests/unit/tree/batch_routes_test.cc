@@ -125,9 +125,9 @@ TEST(BatchRoutesTest, SpendsEntriesOnLinksIfTheseComeFirst) {
   EXPECT_GT(unloaded, 0U);
 }
 
-// Wherever plans are compared with that of one by one, it is before entries are spent: both goals
-// start from the same plan, so links never come out worse, and bounded work spends bounded entries.
-TEST(BatchRoutesTest, SpendsOnThePlanThatIsBestForEntries) {
+// Of the plans that entries are spent on one is that with entries first, so links never come out
+// worse, however little work is allowed, nor do those admitted and farther roots.
+TEST(BatchRoutesTest, LinksFirstIsNeverWorseForLinks) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < (FullTier() ? 400 : 40); ++round) {
     SCOPED_TRACE(round);
@@ -145,10 +145,9 @@ TEST(BatchRoutesTest, SpendsOnThePlanThatIsBestForEntries) {
     options.goal = BatchGoal::kLinks;
     const BatchTotals links_first = Planned(snapshot, capacity, *batch, options).totals;
     EXPECT_EQ(links_first.admitted, entries_first.admitted);
-    EXPECT_EQ(links_first.farther_roots, entries_first.farther_roots);
     EXPECT_LE(links_first.most_packets, entries_first.most_packets);
-    EXPECT_GE(links_first.entries, entries_first.entries);
-    EXPECT_LE(links_first.entries, entries_first.entries + options.most_candidates);
+    if (options.reach == RootReach::kAny) continue;
+    EXPECT_EQ(links_first.farther_roots, entries_first.farther_roots);
   }
 }
 
