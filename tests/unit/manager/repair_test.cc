@@ -461,6 +461,7 @@ TEST_F(OvertakenRepairTest, ReleasesBetweenJudgingAndClaiming) {
   port_.Set(SmallFabric({.missing_spines = {1}}));
   ASSERT_TRUE(manager_->Sweep().ok());
   EXPECT_EQ(2u, Now(trees_.back())->revision);
+  EXPECT_EQ(1u, Now(trees_.front())->revision);  // on its way out: left alone
   while (released < kReleased) busy.on_monotonic();
   busy.on_monotonic = nullptr;
   store_.LetGo();
