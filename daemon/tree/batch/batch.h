@@ -50,7 +50,7 @@ struct BatchOptions {
   // Measured utilisation 1 of a link counts like so many packets of the batch.
   uint32_t packets_at_full_load = 64;
   // Candidate trees that may be built after the first round to admit more, save entries and unload
-  // links; and entries that kLinks may spend. Bounds the time; what was found by then is valid.
+  // links, for each plan that kLinks compares; and entries it may spend. Bounds the time.
   uint32_t most_candidates = 40000;
 };
 
