@@ -6,8 +6,7 @@
 //
 // What is tried
 // - of type I, the fastest tree of each builder;
-// - of type II, up to TradeBounds::roots roots, the nearest to the members first, then those one
-// hop
+// - of type II, up to TradeBounds::roots, the nearest to the members first, then those one hop
 //   farther, and per root and its physical tree sets of serving switches: all of them where they
 //   are few enough for the root's share of the trees that may be evaluated; else from the least set
 //   up, adding one switch at a time, and from all switches down, taking one away at a time, always
