@@ -202,9 +202,11 @@ void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateOptions>& o
   command.add_option_function<uint32_t>(
       "--max-entries", [limit](uint32_t most) { limit().set_max_entries(most); },
       "Most switches that serve; 0: type I");
-  command.add_option_function<double>(
-      "--max-link-us", [limit](double most) { limit().set_max_busiest_link_us(most); },
-      "Longest that one collective may keep a link busy");
+  command
+      .add_option_function<double>(
+          "--max-link-us", [limit](double most) { limit().set_max_busiest_link_us(most); },
+          "Longest that one collective may keep a link busy")
+      ->check(CLI::PositiveNumber);
 }
 
 void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {

@@ -89,7 +89,9 @@ absl::Status RunTreeBatch(const BatchCommandOptions& options) {
   for (BatchCommunicator& c : batch) c.accepts_type1 = options.tree.type == "auto";
   BatchOptions how;
   how.reach = kReaches.at(options.reach);
-  how.goal = options.goal == "links" ? BatchGoal::kLinks : BatchGoal::kEntries;
+  how.goal = options.goal == "links"  ? BatchGoal::kLinks
+             : options.goal == "both" ? BatchGoal::kBoth
+                                      : BatchGoal::kEntries;
   ASSIGN_OR_RETURN(const BatchPlan plan, PlanBatch(snapshot, capacity, batch, how));
   BatchReport report;
   report.batch = plan.totals;
@@ -120,9 +122,9 @@ void AddBatchOptions(CLI::App& command, BatchCommandOptions& options) {
       ->check(CLI::IsMember({"nearest", "admit", "any"}));
   command
       .add_option("--goal", options.goal,
-                  "what comes first of those that are admitted: entries or the most loaded links; "
-                  "default entries")
-      ->check(CLI::IsMember({"entries", "links"}));
+                  "what comes first of those that are admitted: entries, the most loaded links, or "
+                  "both: links, within a twentieth more entries than the fewest; default entries")
+      ->check(CLI::IsMember({"entries", "both", "links"}));
   command
       .add_option("--type", options.tree.type, "2: switches aggregate; default auto, 1 if not 2")
       ->check(CLI::IsMember({"auto", "2"}));

@@ -99,9 +99,11 @@ void PrintSameCommunicators(const Snapshot& snapshot, absl::Span<const SwitchCap
   std::printf("  same communicators: %zu |", same.size());
   const BatchTotals paper =
       Must(PlanOneByOne(snapshot, capacity, same, BaselineMethod::kMinimumCost));
-  BatchOptions near_roots, links_first;
+  BatchOptions near_roots, both_ways, links_first;
   near_roots.reach = RootReach::kToAdmit;
+  both_ways.goal = BatchGoal::kBoth;
   links_first.goal = BatchGoal::kLinks;
+  const BatchTotals both = Must(PlanBatch(snapshot, capacity, same, both_ways)).totals;
   const BatchTotals near = Must(PlanBatch(snapshot, capacity, same, near_roots)).totals;
   const BatchTotals any = Must(PlanBatch(snapshot, capacity, same)).totals;
   const BatchTotals links = Must(PlanBatch(snapshot, capacity, same, links_first)).totals;
@@ -113,6 +115,7 @@ void PrintSameCommunicators(const Snapshot& snapshot, absl::Span<const SwitchCap
   print("paper", paper);
   print("near", near);
   print("any", any);
+  print("both", both);
   print("links", links);
   std::printf("\n");
 }

@@ -284,7 +284,10 @@ absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
   ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
   ImprovementReport report(progress, options, communicators.size());
   auto best = BestAttempt(snapshot, capacity, shapes, options, progress, report);
-  if (options.goal == BatchGoal::kLinks) {
+  if (options.goal == BatchGoal::kBoth) {
+    const auto some = static_cast<uint32_t>(best->state().entries() / 20);
+    SpendEntriesOnLinks(std::min(some, options.most_candidates), best->state());
+  } else if (options.goal == BatchGoal::kLinks) {
     PutLinksFirst(snapshot, capacity, shapes, options, report, best);
   }
   report.Finish();

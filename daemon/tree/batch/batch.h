@@ -8,8 +8,8 @@
 //
 // Objective, in this order: most communicators admitted; fewest entries; least packets on the most
 // loaded link between switches; least sum of squares of all links' packets, which spreads what is
-// left; nearest roots. BatchGoal::kLinks asks for the links before the entries. Predicted time
-// enters as hops and stages only: exact times are for the trees as they are.
+// left; nearest roots. BatchGoal weighs entries and links otherwise. Predicted time enters as hops
+// and stages only: exact times are for the trees as they are.
 #ifndef COPPICE_DAEMON_TREE_BATCH_BATCH_H_
 #define COPPICE_DAEMON_TREE_BATCH_BATCH_H_
 
@@ -42,7 +42,11 @@ enum class RootReach : uint8_t {
 
 // What comes first once as many as possible are admitted. Packets that few switches absorb cross
 // more links before they are absorbed.
-enum class BatchGoal : uint8_t { kEntries, kLinks };
+enum class BatchGoal : uint8_t {
+  kEntries,
+  kBoth,  // a twentieth more entries than the fewest found may be spent to unload links
+  kLinks,
+};
 
 struct BatchOptions {
   RootReach reach = RootReach::kAny;

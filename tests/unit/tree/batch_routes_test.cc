@@ -113,9 +113,14 @@ TEST(BatchRoutesTest, SpendsEntriesOnLinksIfTheseComeFirst) {
         GridLines({*ParseGridSizes(sizes), GridOrder::kFirstAxisFastest, {}}, members);
     ASSERT_TRUE(batch.ok());
     const std::vector<SwitchCapacity> capacity(snapshot.fabric->switch_count(), {8, 8, 4});
-    BatchOptions links;
+    BatchOptions links, both;
     links.goal = BatchGoal::kLinks;
+    both.goal = BatchGoal::kBoth;
     const BatchTotals entries_first = Planned(snapshot, capacity, *batch).totals;
+    const BatchTotals balanced = Planned(snapshot, capacity, *batch, both).totals;
+    EXPECT_EQ(balanced.admitted, entries_first.admitted);
+    EXPECT_LE(balanced.entries * 20, entries_first.entries * 21);
+    EXPECT_LE(balanced.most_packets, entries_first.most_packets);
     const BatchTotals links_first = Planned(snapshot, capacity, *batch, links).totals;
     EXPECT_EQ(links_first.admitted, entries_first.admitted);
     EXPECT_GE(links_first.entries, entries_first.entries);
