@@ -22,7 +22,8 @@ class Search {
         us_(us),
         parents_(parents),
         ranks_(static_cast<uint32_t>(parents.size())),
-        left_(kMostPostalSteps / ranks_) {
+        left_((ranks_ <= kMostRanksSearchedFully ? kMostPostalStepsOfFew : kMostPostalSteps) /
+              ranks_) {
     Count();
   }
 

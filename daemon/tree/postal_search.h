@@ -25,8 +25,9 @@ namespace coppice {
 using TimeOfParents =
     absl::FunctionRef<double(absl::Span<const int32_t> parents, double cutoff_us)>;
 
-// Ranks times evaluations of one search, at most: 8 evaluations of 64 ranks.
+// Ranks times evaluations of one search, at most: 8 evaluations of 64 ranks, 256 of 8.
 inline constexpr uint32_t kMostPostalSteps = 512;
+inline constexpr uint32_t kMostPostalStepsOfFew = 2048;
 inline constexpr uint32_t kMostRanksSearched = 64;
 inline constexpr uint32_t kMostRanksSearchedFully = 8;
 

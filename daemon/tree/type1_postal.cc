@@ -51,10 +51,10 @@ void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_o
   const size_t levels = std::max<size_t>(groups.levels.size(), 1);
   for (size_t near = 0; near < levels; ++near) {
     std::vector<int32_t> parents = PostalParents(groups, near, degree);
+    const bool is_small = parents.size() <= kMostRanksSearchedFully;
     const bool is_new = std::none_of(tried.begin(), tried.end(),
                                      [&](const Tried& other) { return other.parents == parents; });
-    if (!is_new) continue;
-    const bool is_small = parents.size() <= kMostRanksSearchedFully;
+    if (!is_new && !is_small) continue;  // a small one is improved with more children than before
     double us = time_of(parents, tried.empty() || is_small ? kInfinity : tried[best].us);
     if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
     tried.push_back({us, std::move(parents)});

@@ -254,7 +254,9 @@ TEST(Postal, IsNearlyAlwaysTheBestOfAllTreesOfFewRanks) {
     const double least = Exhaustive(*snapshot, profile, request, degree).Least();
     const double ratio = TimeOf(*snapshot, profile, request, *tree) / least;
     EXPECT_GE(ratio, 1 - 1e-6) << "round " << round;
-    EXPECT_LE(ratio, 1.3) << "round " << round;
+    // Only the first rank of a host serves other hosts; where every second rank shares a host, all
+    // of them serving is up to half as fast again.
+    EXPECT_LE(ratio, 2) << "round " << round;
     worst = std::max(worst, ratio);
     best += ratio <= 1 + 1e-6 ? 1 : 0;
   }
