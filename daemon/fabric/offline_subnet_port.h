@@ -3,7 +3,10 @@
 #ifndef COPPICE_DAEMON_FABRIC_OFFLINE_SUBNET_PORT_H_
 #define COPPICE_DAEMON_FABRIC_OFFLINE_SUBNET_PORT_H_
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -22,11 +25,25 @@ class OfflineSubnetPort final : public SubnetPort {
   std::string Describe() const override { return spec_; }
   // Status codes as LoadFabric's.
   absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override;
+  // Changed: the file's size or time of modification is not what it was. A model never changes.
+  // NOT_FOUND: the file is gone.
+  absl::StatusOr<LightSweepResult> LightSweep() override;
+  // Always UNIMPLEMENTED.
+  absl::StatusOr<CounterSweep> ReadCounters() override;
 
  private:
   explicit OfflineSubnetPort(absl::string_view spec) : spec_(spec) {}
 
+  // Of the file; of a model always the same.
+  struct Stamp {
+    std::filesystem::file_time_type modified;
+    std::uintmax_t bytes = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  absl::StatusOr<Stamp> ReadStamp() const;
+
   const std::string spec_;
+  std::optional<Stamp> swept_;  // as the last sweep found it
 };
 
 }  // namespace coppice

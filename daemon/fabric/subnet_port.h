@@ -36,15 +36,59 @@ struct SweepResult {
   absl::Duration elapsed;
 };
 
+// What a port has counted since it was last reset (IBA vol. 1, 16.1.3.5 and 16.1.4). Counts stop at
+// their greatest value, or go around, or start again from 0: who compares two readings decides.
+struct PortCounters {
+  uint64_t sent_bytes = 0, received_bytes = 0;
+  uint64_t sent_packets = 0, received_packets = 0;
+  uint64_t sent_wait_ticks = 0;  // with data to send and no credit
+  uint64_t symbol_errors = 0, link_recoveries = 0, link_downed = 0;
+  uint64_t receive_errors = 0, remote_physical_errors = 0, relay_errors = 0;
+  uint64_t send_discards = 0, send_constraint_errors = 0, receive_constraint_errors = 0;
+  uint64_t integrity_errors = 0, buffer_overruns = 0, vl15_dropped = 0;
+  friend bool operator==(const PortCounters&, const PortCounters&) = default;
+};
+
+struct CounterReading {
+  Guid node;
+  PortNum port;
+  PortCounters values;
+  bool is_extended =
+      false;            // 64-bit counts of data; else 32 bits that stop at their greatest value
+  absl::Duration when;  // monotonic time of the answer
+};
+
+struct CounterSweep {
+  std::vector<CounterReading> readings;    // by order of answers, each port at most once
+  std::vector<UnansweredNode> unanswered;  // ports that did not answer, or with nonsense
+  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
+  absl::Duration elapsed;
+};
+
+struct LightSweepResult {
+  bool has_changed = false;  // something is not as the last full sweep saw it: sweep again
+  std::string what;          // the first change, in words: "switch leaf3 port 7: the link is down"
+  std::vector<UnansweredNode> unanswered;  // not counted as a change if the last sweep lacked them
+  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
+  absl::Duration elapsed;
+};
+
 class SubnetPort {
  public:
   virtual ~SubnetPort() = default;
   // What this reads, as the configuration names it: "umad:mlx5_0:1", "file:net.txt".
   virtual std::string Describe() const = 0;
-  // Reads the whole fabric. Not thread-safe: one sweep at a time. UNAVAILABLE: the local port does
-  // not answer (it names the device); INVALID_ARGUMENT: the source is malformed (it names the
-  // object); NOT_FOUND: no such file or device.
+  // Reads the whole fabric. Not thread-safe: one call of this object at a time. UNAVAILABLE: the
+  // local port does not answer (it names the device); INVALID_ARGUMENT: the source is malformed (it
+  // names the object); NOT_FOUND: no such file or device.
   virtual absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) = 0;
+  // Looks whether the last full sweep of this port still holds: state and rate of every port of
+  // every switch, its LID and its subnet manager's. Errors as Sweep; FAILED_PRECONDITION: no sweep
+  // came before.
+  virtual absl::StatusOr<LightSweepResult> LightSweep() = 0;
+  // Counters of every cabled port of every switch of the last full sweep, or UNIMPLEMENTED: this
+  // source has none, and never will. Other errors as LightSweep.
+  virtual absl::StatusOr<CounterSweep> ReadCounters() = 0;
 };
 
 }  // namespace coppice

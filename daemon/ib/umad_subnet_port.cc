@@ -72,4 +72,12 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& options) {
   return result;
 }
 
+absl::StatusOr<LightSweepResult> UmadSubnetPort::LightSweep() {
+  return absl::UnimplementedError("light sweeps are not read from a live subnet yet");
+}
+
+absl::StatusOr<CounterSweep> UmadSubnetPort::ReadCounters() {
+  return absl::UnimplementedError("counters are not read from a live subnet yet");
+}
+
 }  // namespace coppice

@@ -36,6 +36,8 @@ class UmadSubnetPort final : public SubnetPort {
   // subnet needs to answer, however many nodes are silent side by side; a local port that is silent
   // is reported within twice the sum of the engine's timeouts.
   absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override;
+  absl::StatusOr<LightSweepResult> LightSweep() override;
+  absl::StatusOr<CounterSweep> ReadCounters() override;
 
  private:
   UmadSubnetPort(PortSelection wanted, SmpEngineOptions options, const Clock& clock);

@@ -99,6 +99,14 @@ class ScriptedSubnetPort final : public SubnetPort {
     std::lock_guard lock(mu_);
     result_ = std::move(result);
   }
+  void SetLight(absl::StatusOr<LightSweepResult> result) {
+    std::lock_guard lock(mu_);
+    light_ = std::move(result);
+  }
+  void SetCounters(absl::StatusOr<CounterSweep> result) {
+    std::lock_guard lock(mu_);
+    counters_ = std::move(result);
+  }
   // Runs in each sweep, before it answers.
   void OnSweep(std::function<void()> hook) {
     std::lock_guard lock(mu_);
@@ -121,9 +129,19 @@ class ScriptedSubnetPort final : public SubnetPort {
     std::lock_guard lock(mu_);
     return result_;
   }
+  absl::StatusOr<LightSweepResult> LightSweep() override {
+    std::lock_guard lock(mu_);
+    return light_;
+  }
+  absl::StatusOr<CounterSweep> ReadCounters() override {
+    std::lock_guard lock(mu_);
+    return counters_;
+  }
 
  private:
   mutable std::mutex mu_;
+  absl::StatusOr<LightSweepResult> light_ = LightSweepResult();
+  absl::StatusOr<CounterSweep> counters_ = absl::UnimplementedError("nothing is scripted");
   absl::StatusOr<SweepResult> result_ = absl::UnavailableError("nothing is scripted");
   std::function<void()> hook_;
   int sweeps_ = 0;
