@@ -31,7 +31,10 @@ struct SweepResult {
   std::shared_ptr<const Fabric> fabric;            // never null, version 0
   std::shared_ptr<const ForwardingTables> tables;  // null: not asked for, or the source has none
   bool has_subnet_manager = true;                  // false: no LIDs are assigned
-  std::vector<UnansweredNode> unanswered;          // empty: the sweep is complete
+  // Where the local port sends what is for the subnet manager. Another LID than the last sweep's:
+  // another manager has taken over, or has moved. 0: there is none, or this is no live subnet.
+  Lid subnet_manager_lid;
+  std::vector<UnansweredNode> unanswered;  // empty: the sweep is complete
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   absl::Duration elapsed;
 };

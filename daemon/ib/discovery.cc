@@ -182,7 +182,10 @@ void Discovery::OnPortInfo(const SmpRequest& request, const SmpOutcome& outcome)
   const PortInfoRecord info = DecodePortInfo(outcome.data);
   const PortNum number(static_cast<uint8_t>(request.modifier));
   PortRecord& port = subnet_.nodes[node].ports[number.value()];
+  port.answered = true;
+  port.link_up = info.link_up;
   port.lid = info.lid;
+  port.subnet_manager_lid = info.subnet_manager_lid;
   port.lmc = info.lmc;
   port.rate = info.rate;
   if (info.rate.speed == LaneSpeed::kQdr && MayRunFdr10(subnet_.nodes[node].info)) {

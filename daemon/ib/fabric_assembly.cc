@@ -26,6 +26,7 @@ class Assembler {
     SweepResult result;
     ASSIGN_OR_RETURN(result.fabric, builder_.Build());
     result.has_subnet_manager = !lid_owner_.empty();
+    if (result.has_subnet_manager) result.subnet_manager_lid = LocalPort().subnet_manager_lid;
     if (options.read_forwarding_tables && result.has_subnet_manager) {
       result.tables = TakeTables(*result.fabric);
     }
@@ -48,6 +49,12 @@ class Assembler {
       break;
     }
     subnet_.unanswered.push_back(std::move(entry));
+  }
+
+  // The port that the sweep was read through; of a switch, port 0.
+  const PortRecord& LocalPort() const {
+    const NodeRecord& local = subnet_.nodes.front();
+    return local.ports[local.info.local_port.value()];
   }
 
   // Clears LIDs that cannot be and uncables adapter ports whose GUID is another's.

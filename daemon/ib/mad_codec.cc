@@ -174,6 +174,7 @@ PortInfoRecord DecodePortInfo(const SmpData& data) {
   constexpr uint32_t kExtendedSpeeds = 1u << 14;  // CapabilityMask.IsExtendedSpeedsSupported
   PortInfoRecord port;
   port.lid = Lid(Get16(&data[16]));
+  port.subnet_manager_lid = Lid(Get16(&data[18]));
   port.lmc = data[34] & 7;
   const uint8_t state = data[32] & 15, physical_state = data[33] >> 4;
   port.link_up = state > kDown && physical_state == kLinkUp;

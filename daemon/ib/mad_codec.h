@@ -85,6 +85,7 @@ std::string DecodeNodeDescription(const SmpData& data);
 // IBA vol. 1, 14.2.5.6.
 struct PortInfoRecord {
   Lid lid;
+  Lid subnet_manager_lid;
   uint8_t lmc = 0;
   bool link_up = false;  // physically up and not in state Down
   LinkRate rate;         // unknown unless link_up

@@ -17,10 +17,13 @@ namespace coppice {
 struct PortRecord {
   static constexpr uint32_t kNoPeer = 0xFFFFFFFF;
 
-  Guid port_guid;  // adapters only
-  Lid lid;         // adapters, and port 0 of a switch
+  Guid port_guid;          // adapters only
+  Lid lid;                 // adapters, and port 0 of a switch
+  Lid subnet_manager_lid;  // the same
   uint8_t lmc = 0;
-  LinkRate rate;            // unknown unless the port was asked and its link is up
+  bool answered = false;  // the port was asked, and said whether:
+  bool link_up = false;
+  LinkRate rate;            // unknown unless link_up
   uint32_t peer = kNoPeer;  // node at the other end of the cable
   PortNum peer_port;
 };

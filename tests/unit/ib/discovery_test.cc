@@ -69,6 +69,7 @@ TEST_F(DiscoveryTest, ReadsNodesCablesAddressesAndTables) {
   EXPECT_EQ(fabric.link_count(), 6u);
   EXPECT_EQ(fabric.component_count(), 1u);
   EXPECT_TRUE(result->has_subnet_manager);
+  EXPECT_EQ(result->subnet_manager_lid, Lid(1));
   EXPECT_TRUE(fabric.FindHost("n0").has_value());
   const std::optional<EndpointIndex> second = fabric.FindEndpoint(Guid(0x1000), PortNum(2));
   ASSERT_TRUE(second.has_value());
@@ -90,6 +91,7 @@ TEST_F(DiscoveryTest, WithoutLidsThereIsNoManagerAndNoTable) {
   const absl::StatusOr<SweepResult> result = Sweep(subnet_);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_FALSE(result->has_subnet_manager);
+  EXPECT_EQ(result->subnet_manager_lid, Lid(0));
   EXPECT_EQ(result->tables, nullptr);
   EXPECT_EQ(result->fabric->link_count(), 6u);
 }

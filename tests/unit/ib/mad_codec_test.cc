@@ -92,6 +92,7 @@ TEST(DecodePortInfo, AgreesWithLibibmadOnRandomData) {
     data[33] = static_cast<uint8_t>(5 << 4);
     const PortInfoRecord port = DecodePortInfo(data);
     EXPECT_EQ(port.lid.value(), Field(data, IB_PORT_LID_F));
+    EXPECT_EQ(port.subnet_manager_lid.value(), Field(data, IB_PORT_SMLID_F));
     EXPECT_EQ(port.lmc, Field(data, IB_PORT_LMC_F));
     EXPECT_EQ(port.link_up, Field(data, IB_PORT_STATE_F) > 1);
     if (!port.link_up) continue;

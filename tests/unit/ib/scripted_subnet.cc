@@ -74,6 +74,7 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
       if (modifier >= node.ports.size()) return false;
       const bool up = modifier == 0 || node.ports[modifier].peer >= 0;
       Put(reply, 64 + 16, 2, node.ports[modifier].lid);
+      Put(reply, 64 + 18, 2, manager_lid);
       reply[64 + 31] = 2;           // 4x
       reply[64 + 32] = up ? 4 : 1;  // Active, Down
       reply[64 + 33] = up ? 5 << 4 : 2 << 4;

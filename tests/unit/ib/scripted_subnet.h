@@ -37,6 +37,8 @@ class ScriptedSubnet final : public MadTransport, public Clock {
   void Cable(int a, int a_port, int b, int b_port);
   Node& node(int index) { return nodes_[index]; }
 
+  uint16_t manager_lid = 1;  // that every port was told
+
   // Sees every answer before it is queued, with the node and port that the request came to; may
   // change it. How many copies arrive: 0 = lost.
   std::function<int(int node, int port, Mad& reply)> on_reply;
