@@ -1,0 +1,81 @@
+// What the counters say: takes each counter sweep, keeps rates, moving averages and peaks of every
+// channel, publishes them as the load that plans see, and hands counters, load and history to the
+// store.
+//
+//   CounterSweep --> PortRate per port --> ChannelAverage per channel --> LinkLoad
+//        |                 |                        |                        |
+//        +--- counters ----+------ history ---------+------- Store           +--> Tables: the view
+//                          |                                                      (same version)
+//                          +-- errors rising --> events, returned to the caller   and PromisedLoad
+//
+// How whoever schedules sweeps uses it (the sweeping thread only, unless said otherwise):
+//   keeper.Restore()                      once, before the first sweep
+//   keeper.LoadOf(*fabric, link_ids)      when a changed fabric is about to be published
+//   keeper.TakeReadings(sweep, view, now, events)   after each ReadCounters
+//   keeper.Flush()                        when the daemon stops
+//
+// Invariants: load never is negative, above 1 or not a number; the wall clock only labels; what a
+// link carried survives a sweep that saw it again, and nothing else. Knows no MADs and no SQL.
+#ifndef COPPICE_DAEMON_MANAGER_LOAD_LOAD_KEEPER_H_
+#define COPPICE_DAEMON_MANAGER_LOAD_LOAD_KEEPER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/fabric/link_load.h"
+#include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/tables.h"
+#include "db/store.h"
+
+namespace coppice {
+
+class LoadKeeper {
+ public:
+  // Both outlive this.
+  LoadKeeper(Store* store, Tables* tables, const LoadOptions& options);
+  ~LoadKeeper();
+  LoadKeeper(const LoadKeeper&) = delete;
+  LoadKeeper& operator=(const LoadKeeper&) = delete;
+
+  // Takes up what the last daemon stored: averages that are not older than kLoadLife at `wall`
+  // count until the first readings of one's own. Errors: as Store::Load.
+  absl::Status Restore(absl::Time wall);
+
+  // The load of a fabric that is not published yet: of each link that the last one had, too, what
+  // is known of it; nothing for others. `link_ids` is [link]. Thread-safe.
+  std::shared_ptr<const LinkLoad> LoadOf(const std::shared_ptr<const Fabric>& fabric,
+                                         absl::Span<const int64_t> link_ids);
+
+  // Takes the readings of the ports of `view`, which is or was published: its fabric is what was
+  // swept. Publishes the load at once, under the same fabric version, unless a view of another
+  // version has been published meanwhile; then writes to the store and returns when all of it is
+  // durable, in steps that hold up other mutations for milliseconds. Appends to `events` what is
+  // to be told (kind `link.errors`), also after an error. Errors, after which everything is
+  // written again by the next call: as Store::Submit.
+  absl::Status TakeReadings(const CounterSweep& sweep,
+                            const std::shared_ptr<const FabricView>& view, absl::Time wall,
+                            std::vector<EventRecord>& events);
+
+  // Writes the minute and the hour that are under way, so that a restart continues them.
+  absl::Status Flush();
+
+  // What is known of a link of the fabric that was last read. Thread-safe.
+  LinkMeasure Measure(const Fabric& fabric, LinkIndex link) const;
+  // Of the switch, by port; empty before its first reading. Thread-safe.
+  std::vector<PortCounterRecord> Counters(Guid guid) const;
+
+ private:
+  class State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_LOAD_LOAD_KEEPER_H_
