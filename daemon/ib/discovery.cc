@@ -23,7 +23,7 @@ bool MayRunFdr10(const NodeInfoRecord& info) {
                                         : info.device_id >= 0x1003 && info.device_id < 0x2000;
 }
 
-std::string Refusal(const SmpOutcome& outcome) {
+std::string Refusal(const MadOutcome& outcome) {
   return absl::StrCat("refused with status 0x", absl::Hex(outcome.status));
 }
 
@@ -31,8 +31,8 @@ std::string Refusal(const SmpOutcome& outcome) {
 
 absl::StatusOr<SubnetRecord> Discovery::Read(const SweepOptions& options) {
   options_ = options;
-  engine_.Submit(SmpRequest());
-  RETURN_IF_ERROR(engine_.Run([this](const SmpRequest& request, const SmpOutcome& outcome) {
+  engine_.Submit(MadRequest());
+  RETURN_IF_ERROR(engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
     OnOutcome(request, outcome);
   }));
   if (subnet_.nodes.empty()) {
@@ -57,27 +57,35 @@ bool Discovery::IsSwitch(uint32_t node) const {
   return subnet_.nodes[node].info.type == NodeType::kSwitch;
 }
 
-void Discovery::OnOutcome(const SmpRequest& request, const SmpOutcome& outcome) {
+void Discovery::OnOutcome(const MadRequest& request, const MadOutcome& outcome) {
   switch (request.attribute) {
-    case SmpAttribute::kNodeInfo:
+    case MadAttribute::kNodeInfo:
       return OnNodeInfo(request, outcome);
-    case SmpAttribute::kNodeDescription:
+    case MadAttribute::kNodeDescription:
       return OnNodeDescription(request, outcome);
-    case SmpAttribute::kSwitchInfo:
+    case MadAttribute::kSwitchInfo:
       return OnSwitchInfo(request, outcome);
-    case SmpAttribute::kPortInfo:
+    case MadAttribute::kPortInfo:
       return OnPortInfo(request, outcome);
-    case SmpAttribute::kExtendedPortInfo:
+    case MadAttribute::kExtendedPortInfo:
       return OnExtendedPortInfo(request, outcome);
-    case SmpAttribute::kLinearForwardingTable:
+    case MadAttribute::kLinearForwardingTable:
       return OnTableBlock(request, outcome);
+    case MadAttribute::kPerformanceClassPortInfo:
+    case MadAttribute::kPortCounters:
+    case MadAttribute::kPortCountersExtended:
+      return;  // not asked here
   }
 }
 
 // `request.subject` is the node before the last hop of the route.
-void Discovery::OnNodeInfo(const SmpRequest& request, const SmpOutcome& outcome) {
-  if (outcome.kind != SmpOutcome::Kind::kAnswered) {
-    const bool silent = outcome.kind == SmpOutcome::Kind::kUnanswered;
+void Discovery::OnNodeInfo(const MadRequest& request, const MadOutcome& outcome) {
+  if (outcome.kind != MadOutcome::Kind::kAnswered) {
+    const bool silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    if (silent && request.route.hop_count > 0) {
+      const uint8_t out = request.route.port[request.route.hop_count];
+      subnet_.nodes[request.subject].ports[out].is_end_silent = true;
+    }
     Note(request, silent ? "NodeInfo" : absl::StrCat("NodeInfo: ", Refusal(outcome)));
     return;
   }
@@ -108,7 +116,7 @@ void Discovery::OnNodeInfo(const SmpRequest& request, const SmpOutcome& outcome)
   PortRecord& port = subnet_.nodes[node].ports[info->local_port.value()];
   if (port.port_guid != Guid(0)) return;  // the local port, met again from outside
   port.port_guid = info->port_guid;
-  Ask(node, request.route, SmpAttribute::kPortInfo, info->local_port.value());
+  Ask(node, request.route, MadAttribute::kPortInfo, info->local_port.value());
 }
 
 uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& route) {
@@ -119,9 +127,9 @@ uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& rou
   record.route = route;
   record.ports.resize(info.port_count + 1);
   progress_.emplace_back();
-  Ask(node, route, SmpAttribute::kNodeDescription, 0);
+  Ask(node, route, MadAttribute::kNodeDescription, 0);
   if (info.type == NodeType::kSwitch) {
-    if (options_.read_forwarding_tables) Ask(node, route, SmpAttribute::kSwitchInfo, 0);
+    if (options_.read_forwarding_tables) Ask(node, route, MadAttribute::kSwitchInfo, 0);
     for (uint32_t i = 0; i < kPerNode; ++i) AskNextPort(node);
   }
   return node;
@@ -129,7 +137,7 @@ uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& rou
 
 // Records the cable that the request went over. False, and noted, if either end is known to be
 // cabled elsewhere: the subnet changed under the sweep, or somebody lies.
-bool Discovery::Connect(const SmpRequest& request, uint32_t node, PortNum port) {
+bool Discovery::Connect(const MadRequest& request, uint32_t node, PortNum port) {
   const PortNum from_port(request.route.port[request.route.hop_count]);
   PortRecord& from = subnet_.nodes[request.subject].ports[from_port.value()];
   PortRecord& to = subnet_.nodes[node].ports[port.value()];
@@ -150,12 +158,12 @@ bool Discovery::Connect(const SmpRequest& request, uint32_t node, PortNum port) 
   return true;
 }
 
-void Discovery::OnNodeDescription(const SmpRequest& request, const SmpOutcome& outcome) {
+void Discovery::OnNodeDescription(const MadRequest& request, const MadOutcome& outcome) {
   if (!CountSilence(request, outcome)) return;
   subnet_.nodes[request.subject].description = DecodeNodeDescription(outcome.data);
 }
 
-void Discovery::OnSwitchInfo(const SmpRequest& request, const SmpOutcome& outcome) {
+void Discovery::OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
   if (!CountSilence(request, outcome)) return;
   const uint16_t top = DecodeLinearTableTop(outcome.data);
   if (top == 0) return;
@@ -164,7 +172,7 @@ void Discovery::OnSwitchInfo(const SmpRequest& request, const SmpOutcome& outcom
   for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
 }
 
-void Discovery::OnTableBlock(const SmpRequest& request, const SmpOutcome& outcome) {
+void Discovery::OnTableBlock(const MadRequest& request, const MadOutcome& outcome) {
   const bool answered = CountSilence(request, outcome);
   AskNextBlock(request.subject);
   if (!answered) return;
@@ -174,7 +182,7 @@ void Discovery::OnTableBlock(const SmpRequest& request, const SmpOutcome& outcom
   std::copy_n(outcome.data.begin(), count, table.begin() + first);
 }
 
-void Discovery::OnPortInfo(const SmpRequest& request, const SmpOutcome& outcome) {
+void Discovery::OnPortInfo(const MadRequest& request, const MadOutcome& outcome) {
   const uint32_t node = request.subject;
   const bool answered = CountSilence(request, outcome);
   if (IsSwitch(node)) AskNextPort(node);
@@ -189,7 +197,7 @@ void Discovery::OnPortInfo(const SmpRequest& request, const SmpOutcome& outcome)
   port.lmc = info.lmc;
   port.rate = info.rate;
   if (info.rate.speed == LaneSpeed::kQdr && MayRunFdr10(subnet_.nodes[node].info)) {
-    Ask(node, request.route, SmpAttribute::kExtendedPortInfo, request.modifier);
+    Ask(node, request.route, MadAttribute::kExtendedPortInfo, request.modifier);
   }
   const bool local_adapter_port = !IsSwitch(node) && request.route.hop_count == 0;
   if (local_adapter_port) local_link_up_ = info.link_up;
@@ -204,16 +212,16 @@ void Discovery::FollowCable(uint32_t node, PortNum port, const DirectedRoute& ro
                                   "NodeInfo: further away than a directed route reaches"});
     return;
   }
-  Ask(node, route.Then(port), SmpAttribute::kNodeInfo, 0);
+  Ask(node, route.Then(port), MadAttribute::kNodeInfo, 0);
 }
 
 // The attribute is an extension: a node without it has plain QDR.
-void Discovery::OnExtendedPortInfo(const SmpRequest& request, const SmpOutcome& outcome) {
-  if (outcome.kind != SmpOutcome::Kind::kAnswered || !DecodeFdr10Active(outcome.data)) return;
+void Discovery::OnExtendedPortInfo(const MadRequest& request, const MadOutcome& outcome) {
+  if (outcome.kind != MadOutcome::Kind::kAnswered || !DecodeFdr10Active(outcome.data)) return;
   subnet_.nodes[request.subject].ports[request.modifier].rate.speed = LaneSpeed::kFdr10;
 }
 
-void Discovery::Ask(uint32_t node, const DirectedRoute& route, SmpAttribute attribute,
+void Discovery::Ask(uint32_t node, const DirectedRoute& route, MadAttribute attribute,
                     uint32_t modifier) {
   engine_.Submit({route, attribute, modifier, node});
 }
@@ -224,7 +232,7 @@ void Discovery::AskNextPort(uint32_t node) {
   if (progress.next_port > record.info.port_count || progress.silences >= kSilencesToGiveUp) {
     return;
   }
-  Ask(node, record.route, SmpAttribute::kPortInfo, progress.next_port++);
+  Ask(node, record.route, MadAttribute::kPortInfo, progress.next_port++);
 }
 
 void Discovery::AskNextBlock(uint32_t node) {
@@ -232,21 +240,21 @@ void Discovery::AskNextBlock(uint32_t node) {
   if (progress.next_block >= progress.block_count || progress.silences >= kSilencesToGiveUp) {
     return;
   }
-  Ask(node, subnet_.nodes[node].route, SmpAttribute::kLinearForwardingTable, progress.next_block++);
+  Ask(node, subnet_.nodes[node].route, MadAttribute::kLinearForwardingTable, progress.next_block++);
 }
 
 // True if the subject answered. Else notes what is missing.
-bool Discovery::CountSilence(const SmpRequest& request, const SmpOutcome& outcome) {
+bool Discovery::CountSilence(const MadRequest& request, const MadOutcome& outcome) {
   Progress& progress = progress_[request.subject];
-  if (outcome.kind != SmpOutcome::Kind::kUnanswered) progress.silences = 0;
-  if (outcome.kind == SmpOutcome::Kind::kAnswered) return true;
+  if (outcome.kind != MadOutcome::Kind::kUnanswered) progress.silences = 0;
+  if (outcome.kind == MadOutcome::Kind::kAnswered) return true;
   std::string what(ToString(request.attribute));
-  if (request.attribute == SmpAttribute::kPortInfo) {
+  if (request.attribute == MadAttribute::kPortInfo) {
     absl::StrAppend(&what, " of port ", request.modifier);
-  } else if (request.attribute == SmpAttribute::kLinearForwardingTable) {
+  } else if (request.attribute == MadAttribute::kLinearForwardingTable) {
     absl::StrAppend(&what, " block ", request.modifier);
   }
-  if (outcome.kind == SmpOutcome::Kind::kRefused) {
+  if (outcome.kind == MadOutcome::Kind::kRefused) {
     absl::StrAppend(&what, ": ", Refusal(outcome));
   } else if (++progress.silences == kSilencesToGiveUp) {
     absl::StrAppend(&what, "; the node was asked no more");
@@ -256,12 +264,12 @@ bool Discovery::CountSilence(const SmpRequest& request, const SmpOutcome& outcom
 }
 
 // Names the far end of the request's route by what is at the near end of its last cable.
-void Discovery::Note(const SmpRequest& request, absl::string_view what) {
+void Discovery::Note(const MadRequest& request, absl::string_view what) {
   if (request.route.hop_count == 0 && subnet_.nodes.empty()) {
     local_fault_ = std::string(what);
     return;
   }
-  const bool about_next = request.attribute == SmpAttribute::kNodeInfo;
+  const bool about_next = request.attribute == MadAttribute::kNodeInfo;
   UnansweredNode entry{ToString(request.route), Guid(0), PortNum(0), std::string(what)};
   if (about_next && request.route.hop_count > 0) {
     entry.neighbour = subnet_.nodes[request.subject].info.node_guid;

@@ -27,7 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "daemon/ib/smp_engine.h"
+#include "daemon/ib/mad_engine.h"
 #include "daemon/ib/subnet_record.h"
 
 namespace coppice {
@@ -39,7 +39,7 @@ class Discovery {
   static constexpr size_t kMaxNodes = kTopUnicastLid;
 
   // The engine is not owned. One Discovery reads one subnet once.
-  explicit Discovery(SmpEngine& engine) : engine_(engine) {}
+  explicit Discovery(MadEngine& engine) : engine_(engine) {}
 
   // UNAVAILABLE: the local port does not answer, answers nonsense, or has no link.
   absl::StatusOr<SubnetRecord> Read(const SweepOptions& options);
@@ -52,25 +52,25 @@ class Discovery {
     int silences = 0;  // in a row
   };
 
-  void OnOutcome(const SmpRequest& request, const SmpOutcome& outcome);
-  void OnNodeInfo(const SmpRequest& request, const SmpOutcome& outcome);
-  void OnNodeDescription(const SmpRequest& request, const SmpOutcome& outcome);
-  void OnSwitchInfo(const SmpRequest& request, const SmpOutcome& outcome);
-  void OnPortInfo(const SmpRequest& request, const SmpOutcome& outcome);
-  void OnExtendedPortInfo(const SmpRequest& request, const SmpOutcome& outcome);
-  void OnTableBlock(const SmpRequest& request, const SmpOutcome& outcome);
+  void OnOutcome(const MadRequest& request, const MadOutcome& outcome);
+  void OnNodeInfo(const MadRequest& request, const MadOutcome& outcome);
+  void OnNodeDescription(const MadRequest& request, const MadOutcome& outcome);
+  void OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome);
+  void OnPortInfo(const MadRequest& request, const MadOutcome& outcome);
+  void OnExtendedPortInfo(const MadRequest& request, const MadOutcome& outcome);
+  void OnTableBlock(const MadRequest& request, const MadOutcome& outcome);
 
   uint32_t AddNode(const NodeInfoRecord& info, const DirectedRoute& route);
-  bool Connect(const SmpRequest& request, uint32_t node, PortNum port);
-  void Ask(uint32_t node, const DirectedRoute& route, SmpAttribute attribute, uint32_t modifier);
+  bool Connect(const MadRequest& request, uint32_t node, PortNum port);
+  void Ask(uint32_t node, const DirectedRoute& route, MadAttribute attribute, uint32_t modifier);
   void AskNextPort(uint32_t node);
   void AskNextBlock(uint32_t node);
   void FollowCable(uint32_t node, PortNum port, const DirectedRoute& route);
-  bool CountSilence(const SmpRequest& request, const SmpOutcome& outcome);
-  void Note(const SmpRequest& request, absl::string_view what);
+  bool CountSilence(const MadRequest& request, const MadOutcome& outcome);
+  void Note(const MadRequest& request, absl::string_view what);
   bool IsSwitch(uint32_t node) const;
 
-  SmpEngine& engine_;
+  MadEngine& engine_;
   SweepOptions options_;
   SubnetRecord subnet_;
   absl::flat_hash_map<Guid, uint32_t> by_guid_;

@@ -14,13 +14,18 @@ namespace {
 //    0 base version   1 class   2 class version   3 method   4 status (bit 15: direction)
 //    6 hop pointer    7 hop count    8 transaction id    16 attribute    20 modifier
 //   24 M_Key   32 DrSLID   34 DrDLID   64 data   128 initial path   192 return path
+//
+// Performance management has the same common header, nothing in 24-63, and data up to the end; the
+// second octet of the data selects the port (16.1.2, 16.1.3.5).
 constexpr size_t kClass = 1, kClassVersion = 2, kMethod = 3, kStatus = 4, kHopCount = 7;
 constexpr size_t kTransactionLow = 12, kAttribute = 16, kModifier = 20;
 constexpr size_t kSourceLid = 32, kDestinationLid = 34, kData = 64, kInitialPath = 128;
 
-constexpr uint8_t kBaseVersion = 1, kSubnClassVersion = 1;
-constexpr uint8_t kDirectedRouteClass = 0x81;
-constexpr uint8_t kSubnGet = 0x01, kSubnGetResp = 0x81;
+constexpr size_t kPortSelect = kData + 1, kSubnetDataBytes = 64;
+
+constexpr uint8_t kBaseVersion = 1, kClassVersionOfBoth = 1;
+constexpr uint8_t kDirectedRouteClass = 0x81, kPerformanceClass = 0x04;
+constexpr uint8_t kGet = 0x01, kGetResp = 0x81;
 constexpr uint16_t kPermissiveLid = 0xFFFF;
 constexpr uint16_t kDirectionBit = 0x8000;
 
@@ -34,6 +39,17 @@ void Put16(uint8_t* at, uint16_t value) {
 void Put32(uint8_t* at, uint32_t value) {
   Put16(at, static_cast<uint16_t>(value >> 16));
   Put16(at + 2, static_cast<uint16_t>(value));
+}
+
+void EncodeGet(MadAttribute attribute, uint32_t modifier, uint32_t transaction, Mad& mad) {
+  mad.fill(0);
+  mad[0] = kBaseVersion;
+  mad[kClass] = static_cast<uint8_t>(static_cast<uint32_t>(attribute) >> 16);
+  mad[kClassVersion] = kClassVersionOfBoth;
+  mad[kMethod] = kGet;
+  Put32(&mad[kTransactionLow], transaction);
+  Put16(&mad[kAttribute], static_cast<uint16_t>(attribute));
+  Put32(&mad[kModifier], modifier);
 }
 
 // PortInfo:LinkWidthActive.
@@ -82,60 +98,71 @@ LaneSpeed SpeedOf(uint8_t speed, uint8_t extended) {
 
 }  // namespace
 
-absl::string_view ToString(SmpAttribute attribute) {
+absl::string_view ToString(MadAttribute attribute) {
   switch (attribute) {
-    case SmpAttribute::kNodeDescription:
+    case MadAttribute::kNodeDescription:
       return "NodeDescription";
-    case SmpAttribute::kNodeInfo:
+    case MadAttribute::kNodeInfo:
       return "NodeInfo";
-    case SmpAttribute::kSwitchInfo:
+    case MadAttribute::kSwitchInfo:
       return "SwitchInfo";
-    case SmpAttribute::kPortInfo:
+    case MadAttribute::kPortInfo:
       return "PortInfo";
-    case SmpAttribute::kLinearForwardingTable:
+    case MadAttribute::kLinearForwardingTable:
       return "LinearForwardingTable";
-    case SmpAttribute::kExtendedPortInfo:
+    case MadAttribute::kExtendedPortInfo:
       return "ExtendedPortInfo";
+    case MadAttribute::kPerformanceClassPortInfo:
+      return "ClassPortInfo of performance management";
+    case MadAttribute::kPortCounters:
+      return "PortCounters";
+    case MadAttribute::kPortCountersExtended:
+      return "PortCountersExtended";
   }
   return "unknown attribute";
 }
 
-void EncodeSubnGet(const DirectedRoute& route, SmpAttribute attribute, uint32_t modifier,
+void EncodeSubnGet(const DirectedRoute& route, MadAttribute attribute, uint32_t modifier,
                    uint32_t transaction, Mad& mad) {
-  mad.fill(0);
-  mad[0] = kBaseVersion;
-  mad[kClass] = kDirectedRouteClass;
-  mad[kClassVersion] = kSubnClassVersion;
-  mad[kMethod] = kSubnGet;
+  EncodeGet(attribute, modifier, transaction, mad);
   mad[kHopCount] = route.hop_count;
-  Put32(&mad[kTransactionLow], transaction);
-  Put16(&mad[kAttribute], static_cast<uint16_t>(attribute));
-  Put32(&mad[kModifier], modifier);
   Put16(&mad[kSourceLid], kPermissiveLid);
   Put16(&mad[kDestinationLid], kPermissiveLid);
   std::copy(route.port.begin(), route.port.end(), mad.begin() + kInitialPath);
 }
 
+void EncodePerformanceGet(MadAttribute attribute, PortNum port, uint32_t transaction, Mad& mad) {
+  EncodeGet(attribute, /*modifier=*/0, transaction, mad);
+  mad[kPortSelect] = port.value();
+}
+
 uint32_t TransactionOf(const Mad& mad) { return Get32(&mad[kTransactionLow]); }
 
-std::optional<SmpReply> DecodeSubnGetResp(absl::Span<const uint8_t> bytes) {
+bool IsPerformance(const Mad& mad) { return mad[kClass] == kPerformanceClass; }
+
+std::optional<MadReply> DecodeReply(absl::Span<const uint8_t> bytes) {
   if (bytes.size() < kMadBytes || bytes[0] != kBaseVersion ||
-      bytes[kClass] != kDirectedRouteClass || bytes[kClassVersion] != kSubnClassVersion ||
-      bytes[kMethod] != kSubnGetResp) {
+      bytes[kClassVersion] != kClassVersionOfBoth || bytes[kMethod] != kGetResp) {
     return std::nullopt;
   }
-  const uint16_t status = Get16(&bytes[kStatus]);
-  if ((status & kDirectionBit) == 0) return std::nullopt;
-  SmpReply reply;
+  const bool is_performance = bytes[kClass] == kPerformanceClass;
+  if (!is_performance && bytes[kClass] != kDirectedRouteClass) return std::nullopt;
+  MadReply reply;
+  reply.status = Get16(&bytes[kStatus]);
+  if (!is_performance) {
+    if ((reply.status & kDirectionBit) == 0) return std::nullopt;
+    reply.status &= ~kDirectionBit;
+  }
   reply.transaction = Get32(&bytes[kTransactionLow]);
-  reply.status = status & ~kDirectionBit;
-  reply.attribute = Get16(&bytes[kAttribute]);
+  reply.attribute =
+      static_cast<MadAttribute>(uint32_t{bytes[kClass]} << 16 | Get16(&bytes[kAttribute]));
   reply.modifier = Get32(&bytes[kModifier]);
-  std::memcpy(reply.data.data(), &bytes[kData], kSmpDataBytes);
+  std::memcpy(reply.data.data(), &bytes[kData],
+              is_performance ? reply.data.size() : kSubnetDataBytes);
   return reply;
 }
 
-absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const SmpData& data) {
+absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const MadData& data) {
   NodeInfoRecord info;
   if (data[2] < 1 || data[2] > 3) {
     return absl::InvalidArgumentError(absl::StrCat("unknown node type ", data[2]));
@@ -160,8 +187,8 @@ absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const SmpData& data) {
   return info;
 }
 
-std::string DecodeNodeDescription(const SmpData& data) {
-  const auto end = std::find(data.begin(), data.end(), 0);
+std::string DecodeNodeDescription(const MadData& data) {
+  const auto end = std::find(data.begin(), data.begin() + kSubnetDataBytes, 0);
   std::string text(data.begin(), end);
   for (char& c : text) {
     if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
@@ -169,7 +196,7 @@ std::string DecodeNodeDescription(const SmpData& data) {
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
-PortInfoRecord DecodePortInfo(const SmpData& data) {
+PortInfoRecord DecodePortInfo(const MadData& data) {
   constexpr uint8_t kDown = 1, kLinkUp = 5;
   constexpr uint32_t kExtendedSpeeds = 1u << 14;  // CapabilityMask.IsExtendedSpeedsSupported
   PortInfoRecord port;
@@ -186,9 +213,9 @@ PortInfoRecord DecodePortInfo(const SmpData& data) {
   return port;
 }
 
-bool DecodeFdr10Active(const SmpData& data) { return (data[15] & 1) != 0; }
+bool DecodeFdr10Active(const MadData& data) { return (data[15] & 1) != 0; }
 
-uint16_t DecodeLinearTableTop(const SmpData& data) {
+uint16_t DecodeLinearTableTop(const MadData& data) {
   const uint16_t capacity = Get16(&data[0]), top = Get16(&data[6]);
   if (capacity == 0) return 0;
   return std::min({top, static_cast<uint16_t>(capacity - 1), kTopUnicastLid});

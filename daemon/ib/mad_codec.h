@@ -1,7 +1,8 @@
-// Subnet management packets between bytes and values: the one place that knows where a field lies.
-// Everything decoded here came from another machine and may be anything: decoders read only inside
-// the packet, never crash, and say what is wrong with values that no correct node could send.
-// Knows neither transport nor transactions.
+// Management packets between bytes and values: the headers of subnet and performance management,
+// and the attributes of the former (the latter's: pma_codec.h). Nobody else knows where a field
+// lies. Everything decoded here came from another machine and may be anything: decoders read only
+// inside the packet, never crash, and say what is wrong with values that no correct node could
+// send. Knows neither transport nor transactions.
 #ifndef COPPICE_DAEMON_IB_MAD_CODEC_H_
 #define COPPICE_DAEMON_IB_MAD_CODEC_H_
 
@@ -20,46 +21,65 @@
 
 namespace coppice {
 
-inline constexpr size_t kMadBytes = 256;     // IBA vol. 1, 13.4.2
-inline constexpr size_t kSmpDataBytes = 64;  // IBA vol. 1, 14.2.1
-inline constexpr int kLidsPerBlock = 64;     // of a linear forwarding table, IBA vol. 1, 14.2.5.10
+inline constexpr size_t kMadBytes = 256;  // IBA vol. 1, 13.4.2
+inline constexpr int kLidsPerBlock = 64;  // of a linear forwarding table, IBA vol. 1, 14.2.5.10
 inline constexpr uint16_t kTopUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
 
 using Mad = std::array<uint8_t, kMadBytes>;
-using SmpData = std::array<uint8_t, kSmpDataBytes>;
+// What an attribute may fill: all of it in performance management (IBA vol. 1, 16.1.2), the first
+// 64 octets in subnet management (14.2.1), whose packets hold the route behind them.
+using MadData = std::array<uint8_t, 192>;
 
-// IBA vol. 1, 14.2.5; the last is NVIDIA's extension that tells FDR10 from QDR.
-enum class SmpAttribute : uint16_t {
-  kNodeDescription = 0x0010,
-  kNodeInfo = 0x0011,
-  kSwitchInfo = 0x0012,
-  kPortInfo = 0x0015,
-  kLinearForwardingTable = 0x0019,
-  kExtendedPortInfo = 0xFF90,
+// What is asked for: management class << 16 | attribute, as numbers of attributes are a class's
+// own.
+enum class MadAttribute : uint32_t {
+  // Subnet management by directed route, IBA vol. 1, 14.2.5; the last is NVIDIA's extension that
+  // tells FDR10 from QDR.
+  kNodeDescription = 0x81'0010,
+  kNodeInfo = 0x81'0011,
+  kSwitchInfo = 0x81'0012,
+  kPortInfo = 0x81'0015,
+  kLinearForwardingTable = 0x81'0019,
+  kExtendedPortInfo = 0x81'FF90,
+  // Performance management, IBA vol. 1, 16.1.3 and 16.1.4.
+  kPerformanceClassPortInfo = 0x04'0001,
+  kPortCounters = 0x04'0012,
+  kPortCountersExtended = 0x04'001D,
 };
 
+inline bool IsPerformance(MadAttribute attribute) {
+  return static_cast<uint32_t>(attribute) >> 16 == 0x04;
+}
+
 // "NodeInfo", "PortInfo", ...
-absl::string_view ToString(SmpAttribute attribute);
+absl::string_view ToString(MadAttribute attribute);
 
 // A SubnGet by directed route with permissive LIDs, M_Key 0 (IBA vol. 1, 14.2.1.2). `transaction`
 // becomes the lower half of the transaction id; the upper half belongs to the kernel.
-void EncodeSubnGet(const DirectedRoute& route, SmpAttribute attribute, uint32_t modifier,
+void EncodeSubnGet(const DirectedRoute& route, MadAttribute attribute, uint32_t modifier,
                    uint32_t transaction, Mad& mad);
+
+// A PerformanceGet (IBA vol. 1, 16.1.2) of the counters of `port`; ClassPortInfo has none: 0. Where
+// it goes is not written in the packet. `transaction` as above.
+void EncodePerformanceGet(MadAttribute attribute, PortNum port, uint32_t transaction, Mad& mad);
 
 // The lower half of the transaction id, whatever else the packet is.
 uint32_t TransactionOf(const Mad& mad);
 
-struct SmpReply {
+// Whether a packet to be sent is of performance management, else of subnet management.
+bool IsPerformance(const Mad& mad);
+
+struct MadReply {
   uint32_t transaction = 0;
   uint16_t status = 0;  // IBA vol. 1, 13.4.7; 0 = success, bit 0 = busy
-  uint16_t attribute = 0;
+  MadAttribute attribute = MadAttribute::kNodeInfo;  // may be none of those that have a name
   uint32_t modifier = 0;
-  SmpData data;
+  MadData data{};
 };
 
-// nullopt: not a SubnGetResp by directed route (too short, another class, version or method, or
-// travelling in the request's direction).
-std::optional<SmpReply> DecodeSubnGetResp(absl::Span<const uint8_t> bytes);
+// nullopt: neither a SubnGetResp by directed route nor a PerformanceGetResp (too short, another
+// class, version or method, or travelling in the request's direction).
+std::optional<MadReply> DecodeReply(absl::Span<const uint8_t> bytes);
 
 enum class NodeType : uint8_t { kChannelAdapter = 1, kSwitch = 2, kRouter = 3 };
 
@@ -76,11 +96,11 @@ struct NodeInfoRecord {
 
 // INVALID_ARGUMENT: unknown node type, GUID 0, no ports (or 255, which InfiniBand reserves), or a
 // local port that the node does not have; the message says which.
-absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const SmpData& data);
+absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const MadData& data);
 
 // Up to the first zero byte; control characters and bytes above 126 become '?', blanks at both ends
 // go, so that no node can write to an administrator's terminal.
-std::string DecodeNodeDescription(const SmpData& data);
+std::string DecodeNodeDescription(const MadData& data);
 
 // IBA vol. 1, 14.2.5.6.
 struct PortInfoRecord {
@@ -90,14 +110,14 @@ struct PortInfoRecord {
   bool link_up = false;  // physically up and not in state Down
   LinkRate rate;         // unknown unless link_up
 };
-PortInfoRecord DecodePortInfo(const SmpData& data);
+PortInfoRecord DecodePortInfo(const MadData& data);
 
 // True if ExtendedPortInfo says that the link runs at FDR10.
-bool DecodeFdr10Active(const SmpData& data);
+bool DecodeFdr10Active(const MadData& data);
 
 // IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kTopUnicastLid
 // nor beyond the table's capacity. 0: the table is empty.
-uint16_t DecodeLinearTableTop(const SmpData& data);
+uint16_t DecodeLinearTableTop(const MadData& data);
 
 }  // namespace coppice
 

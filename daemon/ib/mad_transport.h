@@ -1,5 +1,5 @@
 // Carries management datagrams, unreliably and in any order: libibumad's port (umad_transport.h) or
-// a scripted subnet (tests/unit/ib). Knows nothing of what the datagrams mean.
+// a scripted subnet (tests/unit/ib). Knows a datagram's class but not what it means.
 #ifndef COPPICE_DAEMON_IB_MAD_TRANSPORT_H_
 #define COPPICE_DAEMON_IB_MAD_TRANSPORT_H_
 
@@ -22,9 +22,10 @@ class MadTransport {
  public:
   virtual ~MadTransport() = default;
 
-  // Hands over one directed-route datagram that expects an answer within `timeout`.
-  // RESOURCE_EXHAUSTED: not now, ask again later; UNAVAILABLE: the port is gone.
-  virtual absl::Status Send(const Mad& mad, absl::Duration timeout) = 0;
+  // Hands over one datagram that expects an answer within `timeout`. `lid`: where one of
+  // performance management goes; the others hold their way in themselves. RESOURCE_EXHAUSTED: not
+  // now, ask again later; UNAVAILABLE: the port is gone.
+  virtual absl::Status Send(const Mad& mad, Lid lid, absl::Duration timeout) = 0;
 
   // Waits at most `wait` (zero: not at all) for the next event; unless it is kNone, `mad` holds the
   // datagram. UNAVAILABLE: the port is gone.

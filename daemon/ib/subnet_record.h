@@ -23,8 +23,9 @@ struct PortRecord {
   uint8_t lmc = 0;
   bool answered = false;  // the port was asked, and said whether:
   bool link_up = false;
-  LinkRate rate;            // unknown unless link_up
-  uint32_t peer = kNoPeer;  // node at the other end of the cable
+  bool is_end_silent = false;  // who is at the other end did not say who he is
+  LinkRate rate;               // unknown unless link_up
+  uint32_t peer = kNoPeer;     // node at the other end of the cable
   PortNum peer_port;
 };
 

@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/ib/discovery.h"
 #include "daemon/ib/fabric_assembly.h"
+#include "daemon/ib/light_sweep.h"
 #include "daemon/ib/umad_transport.h"
 
 namespace coppice {
@@ -18,13 +20,13 @@ constexpr absl::Duration kDrainLimit = absl::Milliseconds(200);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UmadSubnetPort>> UmadSubnetPort::Create(absl::string_view spec,
-                                                                       SmpEngineOptions options,
+                                                                       MadEngineOptions options,
                                                                        const Clock& clock) {
   ASSIGN_OR_RETURN(PortSelection wanted, ParsePortSelection(spec));
   return absl::WrapUnique(new UmadSubnetPort(std::move(wanted), options, clock));
 }
 
-UmadSubnetPort::UmadSubnetPort(PortSelection wanted, SmpEngineOptions options, const Clock& clock)
+UmadSubnetPort::UmadSubnetPort(PortSelection wanted, MadEngineOptions options, const Clock& clock)
     : wanted_(std::move(wanted)), options_(options), clock_(clock) {}
 
 UmadSubnetPort::~UmadSubnetPort() { Close(); }
@@ -34,9 +36,11 @@ std::string UmadSubnetPort::Describe() const {
 }
 
 absl::Status UmadSubnetPort::Open() {
-  ASSIGN_OR_RETURN(port_, FindPort(wanted_));
+  ASSIGN_OR_RETURN(const PortSelection port, FindPort(wanted_));
+  if (port != port_) swept_.reset();  // its routes begin elsewhere
+  port_ = port;
   ASSIGN_OR_RETURN(transport_, UmadTransport::Open(port_));
-  engine_ = std::make_unique<SmpEngine>(*transport_, clock_, options_);
+  engine_ = std::make_unique<MadEngine>(*transport_, clock_, options_);
   return absl::OkStatus();
 }
 
@@ -54,30 +58,64 @@ void UmadSubnetPort::CloseUnlessStillBest() {
   if (best.ok() && *best != port_) Close();
 }
 
+absl::Status UmadSubnetPort::EnsureOpen() {
+  if (engine_ != nullptr && has_failed_) CloseUnlessStillBest();
+  return engine_ != nullptr ? absl::OkStatus() : Open();
+}
+
 absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& options) {
   const absl::Duration start = clock_.Monotonic();
-  if (engine_ != nullptr && last_sweep_failed_) CloseUnlessStillBest();
-  if (engine_ == nullptr) RETURN_IF_ERROR(Open());
-  const SmpCounters before = engine_->counters();
+  RETURN_IF_ERROR(EnsureOpen());
+  const MadCounts before = engine_->counts();
   absl::StatusOr<SubnetRecord> subnet = Discovery(*engine_).Read(options);
-  last_sweep_failed_ = !subnet.ok();
+  has_failed_ = !subnet.ok();
   if (!subnet.ok()) return Annotate(subnet.status(), Describe());
+  SweptSubnet swept = RememberSwitches(*subnet);
   absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(subnet), options);
   if (!result.ok()) return Annotate(result.status(), Describe());
-  const SmpCounters& after = engine_->counters();
-  result->mads_sent = after.sent - before.sent;
-  result->mads_resent = after.resent - before.resent;
-  result->mads_timed_out = after.timed_out - before.timed_out;
-  result->elapsed = clock_.Monotonic() - start;
+  RememberLids(*result->fabric, swept);
+  swept_ = std::move(swept);
+  Account(before, start, *result);
   return result;
 }
 
+absl::Status UmadSubnetPort::EnsureSwept() {
+  RETURN_IF_ERROR(EnsureOpen());
+  if (swept_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(Describe(), " was not swept yet, or not through this port; sweep it first"));
+}
+
 absl::StatusOr<LightSweepResult> UmadSubnetPort::LightSweep() {
-  return absl::UnimplementedError("light sweeps are not read from a live subnet yet");
+  const absl::Duration start = clock_.Monotonic();
+  RETURN_IF_ERROR(EnsureSwept());
+  const MadCounts before = engine_->counts();
+  absl::StatusOr<LightSweepResult> result = LightSweeper(*engine_, *swept_).Sweep();
+  has_failed_ = !result.ok();
+  if (!result.ok()) return Annotate(result.status(), Describe());
+  Account(before, start, *result);
+  return result;
 }
 
 absl::StatusOr<CounterSweep> UmadSubnetPort::ReadCounters() {
-  return absl::UnimplementedError("counters are not read from a live subnet yet");
+  const absl::Duration start = clock_.Monotonic();
+  RETURN_IF_ERROR(EnsureSwept());
+  const MadCounts before = engine_->counts();
+  absl::StatusOr<CounterSweep> result = CounterReader(*engine_, clock_, *swept_, agents_).Read();
+  has_failed_ = !result.ok();
+  if (!result.ok()) return Annotate(result.status(), Describe());
+  Account(before, start, *result);
+  return result;
+}
+
+// What a call has cost, into its result.
+template <typename Result>
+void UmadSubnetPort::Account(const MadCounts& before, absl::Duration start, Result& result) const {
+  const MadCounts& after = engine_->counts();
+  result.mads_sent = after.sent - before.sent;
+  result.mads_resent = after.resent - before.resent;
+  result.mads_timed_out = after.timed_out - before.timed_out;
+  result.elapsed = clock_.Monotonic() - start;
 }
 
 }  // namespace coppice

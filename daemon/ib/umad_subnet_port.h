@@ -4,14 +4,17 @@
 #define COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/ib/counter_reader.h"
+#include "daemon/ib/mad_engine.h"
 #include "daemon/ib/port_selection.h"
-#include "daemon/ib/smp_engine.h"
+#include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
 
@@ -24,7 +27,7 @@ class UmadSubnetPort final : public SubnetPort {
  public:
   // `spec` is "umad" or "umad:ADAPTER:PORT". INVALID_ARGUMENT: it is neither. Opens nothing yet.
   static absl::StatusOr<std::unique_ptr<UmadSubnetPort>> Create(absl::string_view spec,
-                                                                SmpEngineOptions options = {},
+                                                                MadEngineOptions options = {},
                                                                 const Clock& clock = SystemClock());
   ~UmadSubnetPort() override;
 
@@ -36,22 +39,30 @@ class UmadSubnetPort final : public SubnetPort {
   // subnet needs to answer, however many nodes are silent side by side; a local port that is silent
   // is reported within twice the sum of the engine's timeouts.
   absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override;
+  // Both work on what the last sweep that succeeded saw. FAILED_PRECONDITION also when the port
+  // that it came through is no longer the one that is open: sweep again.
   absl::StatusOr<LightSweepResult> LightSweep() override;
   absl::StatusOr<CounterSweep> ReadCounters() override;
 
  private:
-  UmadSubnetPort(PortSelection wanted, SmpEngineOptions options, const Clock& clock);
+  UmadSubnetPort(PortSelection wanted, MadEngineOptions options, const Clock& clock);
+  absl::Status EnsureOpen();
+  absl::Status EnsureSwept();
   absl::Status Open();
   void Close();
   void CloseUnlessStillBest();
+  template <typename Result>
+  void Account(const MadCounts& before, absl::Duration start, Result& result) const;
 
   const PortSelection wanted_;
-  const SmpEngineOptions options_;
+  const MadEngineOptions options_;
   const Clock& clock_;
   PortSelection port_;  // what is open
   std::unique_ptr<UmadTransport> transport_;
-  std::unique_ptr<SmpEngine> engine_;  // null: not open
-  bool last_sweep_failed_ = false;
+  std::unique_ptr<MadEngine> engine_;  // null: not open
+  bool has_failed_ = false;            // the last call of any of the three
+  std::optional<SweptSubnet> swept_;   // by the last full sweep that succeeded
+  PerformanceAgents agents_;
 };
 
 }  // namespace coppice

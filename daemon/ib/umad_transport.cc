@@ -16,6 +16,9 @@ namespace coppice {
 namespace {
 
 constexpr int kPermissiveLid = 0xFFFF;
+// General services are behind queue pair 1 and its well-known key (IBA vol. 1, 13.5.1.1).
+constexpr int kGeneralServicesQp = 1;
+constexpr int kGeneralServicesKey = static_cast<int>(0x80010000);
 // A poll that wakes for nothing looks like a failure under the simulator; a dead device fails again
 // and again.
 constexpr int kFailuresOfDeadPort = 64;
@@ -33,21 +36,30 @@ absl::Status PortError(const PortSelection& port, absl::string_view what, int er
 absl::StatusOr<std::unique_ptr<UmadTransport>> UmadTransport::Open(const PortSelection& port) {
   const int fd = umad_open_port(port.adapter.c_str(), port.port);
   if (fd < 0) return PortError(port, "cannot open the management device", errno ? errno : -fd);
-  const int agent = umad_register(fd, UMAD_CLASS_SUBN_DIRECTED_ROUTE, /*mgmt_version=*/1,
-                                  /*rmpp_version=*/0, /*method_mask=*/nullptr);
-  if (agent < 0) {
-    const int error = errno ? errno : -agent;
+  const auto enlist = [fd](uint8_t management_class) {
+    return umad_register(fd, management_class, /*mgmt_version=*/1, /*rmpp_version=*/0,
+                         /*method_mask=*/nullptr);
+  };
+  const int subnet_agent = enlist(UMAD_CLASS_SUBN_DIRECTED_ROUTE);
+  const int performance_agent = subnet_agent < 0 ? subnet_agent : enlist(UMAD_CLASS_PERF_MGMT);
+  if (performance_agent < 0) {
+    const int error = errno ? errno : -performance_agent;
     umad_close_port(fd);
-    return PortError(port, "cannot register for directed-route packets", error);
+    return PortError(port, "cannot register for subnet and performance management", error);
   }
-  return absl::WrapUnique(new UmadTransport(fd, agent));
+  return absl::WrapUnique(new UmadTransport(fd, subnet_agent, performance_agent));
 }
 
-UmadTransport::UmadTransport(int fd, int agent)
-    : fd_(fd), agent_(agent), out_(umad_size() + kMadBytes), in_(umad_size() + kMadBytes) {}
+UmadTransport::UmadTransport(int fd, int subnet_agent, int performance_agent)
+    : fd_(fd),
+      subnet_agent_(subnet_agent),
+      performance_agent_(performance_agent),
+      out_(umad_size() + kMadBytes),
+      in_(umad_size() + kMadBytes) {}
 
 UmadTransport::~UmadTransport() {
-  umad_unregister(fd_, agent_);
+  umad_unregister(fd_, performance_agent_);
+  umad_unregister(fd_, subnet_agent_);
   umad_close_port(fd_);
 }
 
@@ -57,14 +69,20 @@ absl::Status UmadTransport::Die(absl::string_view what, int error) {
       absl::StrCat(what, ": ", std::strerror(error), "; check the adapter with ibstat"));
 }
 
-absl::Status UmadTransport::Send(const Mad& mad, absl::Duration timeout) {
+absl::Status UmadTransport::Send(const Mad& mad, Lid lid, absl::Duration timeout) {
   std::fill(out_.begin(), out_.begin() + umad_size(), 0);
   std::memcpy(umad_get_mad(out_.data()), mad.data(), kMadBytes);
-  umad_set_addr(out_.data(), kPermissiveLid, /*dqp=*/0, /*sl=*/0, /*qkey=*/0);
+  const bool is_performance = IsPerformance(mad);
+  if (is_performance) {
+    umad_set_addr(out_.data(), lid.value(), kGeneralServicesQp, /*sl=*/0, kGeneralServicesKey);
+  } else {
+    umad_set_addr(out_.data(), kPermissiveLid, /*dqp=*/0, /*sl=*/0, /*qkey=*/0);
+  }
   // The kernel drops answers to sends without a timeout, and gives a send back when it expires.
   const int timeout_ms = static_cast<int>(std::max<int64_t>(1, absl::ToInt64Milliseconds(timeout)));
   errno = 0;
-  const int result = umad_send(fd_, agent_, out_.data(), kMadBytes, timeout_ms, /*retries=*/0);
+  const int result = umad_send(fd_, is_performance ? performance_agent_ : subnet_agent_,
+                               out_.data(), kMadBytes, timeout_ms, /*retries=*/0);
   if (result == 0) return absl::OkStatus();
   const int error = errno ? errno : EIO;
   if (error == EAGAIN || error == ENOMEM || error == ENOBUFS || error == EINTR) {
@@ -88,7 +106,7 @@ absl::StatusOr<MadEvent> UmadTransport::Receive(absl::Duration wait, Mad& mad) {
       failures_ = 0;
       return MadEvent::kNone;
     }
-    if (error == ENOSPC) return MadEvent::kNone;  // a longer packet than any SMP: not ours
+    if (error == ENOSPC) return MadEvent::kNone;  // a longer packet than ours
     if (error != ENODEV && ++failures_ < kFailuresOfDeadPort) return MadEvent::kNone;
     return Die("cannot receive", error);
   }

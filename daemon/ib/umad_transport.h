@@ -1,4 +1,5 @@
-// MadTransport over libibumad: one open port and one agent for directed-route subnet management.
+// MadTransport over libibumad: one open port, one agent for directed-route subnet management and
+// one for performance management.
 // Open it once and keep it: under the simulator a second port of one class in a process stays deaf.
 #ifndef COPPICE_DAEMON_IB_UMAD_TRANSPORT_H_
 #define COPPICE_DAEMON_IB_UMAD_TRANSPORT_H_
@@ -22,7 +23,7 @@ class UmadTransport final : public MadTransport {
   UmadTransport(const UmadTransport&) = delete;
   UmadTransport& operator=(const UmadTransport&) = delete;
 
-  absl::Status Send(const Mad& mad, absl::Duration timeout) override;
+  absl::Status Send(const Mad& mad, Lid lid, absl::Duration timeout) override;
   absl::StatusOr<MadEvent> Receive(absl::Duration wait, Mad& mad) override;
 
   // True once a call has failed with UNAVAILABLE: open the port anew.
@@ -31,10 +32,10 @@ class UmadTransport final : public MadTransport {
  private:
   absl::Status Die(absl::string_view what, int error);
 
-  UmadTransport(int fd, int agent);
+  UmadTransport(int fd, int subnet_agent, int performance_agent);
 
   const int fd_;
-  const int agent_;
+  const int subnet_agent_, performance_agent_;
   std::vector<char> out_, in_;  // libibumad's envelope and a datagram behind it
   int failures_ = 0;            // receives that failed, in a row
   bool is_dead_ = false;

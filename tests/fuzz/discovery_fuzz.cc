@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     reply[offset] = value;
     return 1;
   };
-  coppice::SmpEngine engine(subnet, subnet, {.max_attempts = 2});
+  coppice::MadEngine engine(subnet, subnet, {.max_attempts = 2});
   absl::StatusOr<coppice::SubnetRecord> record = coppice::Discovery(engine).Read({});
   if (record.ok() && !coppice::AssembleFabric(*std::move(record), {}).ok()) std::abort();
   return 0;

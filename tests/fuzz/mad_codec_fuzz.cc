@@ -6,8 +6,8 @@
 #include "daemon/ib/mad_codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  const auto reply = coppice::DecodeSubnGetResp(absl::MakeConstSpan(bytes, size));
-  coppice::SmpData data{};
+  const auto reply = coppice::DecodeReply(absl::MakeConstSpan(bytes, size));
+  coppice::MadData data{};
   if (reply) {
     data = reply->data;
   } else {

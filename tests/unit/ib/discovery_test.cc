@@ -18,7 +18,7 @@ namespace {
 constexpr uint8_t kHost = 1, kSwitch = 2, kRouter = 3;
 
 absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options = {}) {
-  SmpEngine engine(subnet, subnet);
+  MadEngine engine(subnet, subnet);
   absl::StatusOr<SubnetRecord> record = Discovery(engine).Read(options);
   if (!record.ok()) return record.status();
   return AssembleFabric(*std::move(record), options);

@@ -11,21 +11,21 @@
 namespace coppice {
 namespace {
 
-SmpData RandomData(std::mt19937_64& random) {
-  SmpData data;
+MadData RandomData(std::mt19937_64& random) {
+  MadData data;
   for (uint8_t& byte : data) byte = static_cast<uint8_t>(random());
   return data;
 }
 
-uint32_t Field(const SmpData& data, MAD_FIELDS field) {
-  SmpData copy = data;  // libibmad takes no const
+uint32_t Field(const MadData& data, MAD_FIELDS field) {
+  MadData copy = data;  // libibmad takes no const
   return mad_get_field(copy.data(), 0, field);
 }
 
 TEST(EncodeSubnGet, IsWhatLibibmadReads) {
   DirectedRoute route = DirectedRoute().Then(PortNum(1)).Then(PortNum(17)).Then(PortNum(254));
   Mad mad;
-  EncodeSubnGet(route, SmpAttribute::kPortInfo, 0x01020304, 0xA1B2C3D4, mad);
+  EncodeSubnGet(route, MadAttribute::kPortInfo, 0x01020304, 0xA1B2C3D4, mad);
   EXPECT_EQ(mad_get_field(mad.data(), 0, IB_MAD_BASEVER_F), 1u);
   EXPECT_EQ(mad_get_field(mad.data(), 0, IB_MAD_CLASSVER_F), 1u);
   EXPECT_EQ(mad_get_field(mad.data(), 0, IB_MAD_MGMTCLASS_F), unsigned{IB_SMI_DIRECT_CLASS});
@@ -51,7 +51,7 @@ TEST(DecodeNodeInfo, AgreesWithLibibmadOnRandomData) {
   std::mt19937_64 random(TestSeed());
   int good = 0;
   for (int i = 0; i < 20000; ++i) {
-    SmpData data = RandomData(random);
+    MadData data = RandomData(random);
     data[2] = data[2] % 5;
     const absl::StatusOr<NodeInfoRecord> info = DecodeNodeInfo(data);
     const uint32_t type = Field(data, IB_NODE_TYPE_F), ports = Field(data, IB_NODE_NPORTS_F);
@@ -73,7 +73,7 @@ TEST(DecodeNodeInfo, AgreesWithLibibmadOnRandomData) {
 }
 
 TEST(DecodeNodeInfo, SaysWhatIsWrong) {
-  SmpData data{};
+  MadData data{};
   data[2] = 7;
   EXPECT_EQ(DecodeNodeInfo(data).status().message(), "unknown node type 7");
   data[2] = 2;
@@ -88,7 +88,7 @@ TEST(DecodeNodeInfo, SaysWhatIsWrong) {
 TEST(DecodePortInfo, AgreesWithLibibmadOnRandomData) {
   std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 20000; ++i) {
-    SmpData data = RandomData(random);
+    MadData data = RandomData(random);
     data[33] = static_cast<uint8_t>(5 << 4);
     const PortInfoRecord port = DecodePortInfo(data);
     EXPECT_EQ(port.lid.value(), Field(data, IB_PORT_LID_F));
@@ -122,24 +122,24 @@ TEST(DecodePortInfo, AgreesWithLibibmadOnRandomData) {
 TEST(DecodeLinearTableTop, StaysInsideCapacityAndUnicast) {
   std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 20000; ++i) {
-    SmpData data = RandomData(random);
+    MadData data = RandomData(random);
     const uint32_t capacity = Field(data, IB_SW_LINEAR_FDB_CAP_F);
     const uint32_t top = Field(data, IB_SW_LINEAR_FDB_TOP_F);
     EXPECT_EQ(DecodeLinearTableTop(data),
               capacity == 0 ? 0 : std::min({top, capacity - 1, uint32_t{0xBFFF}}));
   }
-  EXPECT_EQ(DecodeLinearTableTop(SmpData{}), 0);
+  EXPECT_EQ(DecodeLinearTableTop(MadData{}), 0);
 }
 
 TEST(DecodeFdr10Active, AgreesWithLibibmad) {
-  SmpData data{};
+  MadData data{};
   EXPECT_FALSE(DecodeFdr10Active(data));
   mad_set_field(data.data(), 0, IB_MLNX_EXT_PORT_LINK_SPEED_ACTIVE_F, 1);
   EXPECT_TRUE(DecodeFdr10Active(data));
 }
 
 TEST(DecodeNodeDescription, KeepsTerminalsSafe) {
-  SmpData data{};
+  MadData data{};
   const std::string text = " n17 mlx5_0\x1b[31m\xff ";
   std::copy(text.begin(), text.end(), data.begin());
   EXPECT_EQ(DecodeNodeDescription(data), "n17 mlx5_0?[31m?");
@@ -148,21 +148,21 @@ TEST(DecodeNodeDescription, KeepsTerminalsSafe) {
 }
 
 // What the fuzz target does, on a few thousand mutations of a good answer.
-TEST(DecodeSubnGetResp, TakesAnyBytes) {
+TEST(DecodeReply, TakesAnyBytes) {
   std::mt19937_64 random(TestSeed());
   Mad good;
-  EncodeSubnGet(DirectedRoute(), SmpAttribute::kNodeInfo, 0, 9, good);
+  EncodeSubnGet(DirectedRoute(), MadAttribute::kNodeInfo, 0, 9, good);
   good[3] = 0x81;
-  EXPECT_FALSE(DecodeSubnGetResp(good).has_value());  // travels in the request's direction
+  EXPECT_FALSE(DecodeReply(good).has_value());  // travels in the request's direction
   good[4] = 0x80;
-  ASSERT_TRUE(DecodeSubnGetResp(good).has_value());
-  EXPECT_FALSE(DecodeSubnGetResp(absl::MakeSpan(good).subspan(0, 255)).has_value());
+  ASSERT_TRUE(DecodeReply(good).has_value());
+  EXPECT_FALSE(DecodeReply(absl::MakeSpan(good).subspan(0, 255)).has_value());
   for (int i = 0; i < 5000; ++i) {
     Mad mad = good;
     for (uint64_t n = random() % 8; n > 0; --n) {
       mad[random() % mad.size()] = static_cast<uint8_t>(random());
     }
-    const auto reply = DecodeSubnGetResp(absl::MakeSpan(mad).subspan(0, 256 - random() % 2));
+    const auto reply = DecodeReply(absl::MakeSpan(mad).subspan(0, 256 - random() % 2));
     if (!reply) continue;
     DecodeNodeInfo(reply->data).IgnoreError();
     DecodePortInfo(reply->data);

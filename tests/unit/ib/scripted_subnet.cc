@@ -50,39 +50,73 @@ std::optional<std::pair<int, int>> ScriptedSubnet::Walk(const Mad& mad) const {
   return std::pair(node, in);
 }
 
+std::optional<std::pair<int, int>> ScriptedSubnet::Find(Lid lid) const {
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    for (size_t port = 0; port < nodes_[node].ports.size(); ++port) {
+      if (lid != Lid(0) && nodes_[node].ports[port].lid == lid.value()) {
+        return std::pair(static_cast<int>(node), static_cast<int>(port));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool ScriptedSubnet::FillPerformance(int index, Mad& reply) const {
+  const Node& node = nodes_[index];
+  const uint64_t attribute = Get(reply, 16, 2), port = reply[64 + 1];
+  if (attribute != 1 && port >= node.ports.size()) return false;
+  switch (attribute) {
+    case 0x01:
+      std::copy(node.class_port_info.begin(), node.class_port_info.end(), reply.begin() + 64);
+      return true;
+    case 0x12:
+      std::copy(node.ports[port].counters.begin(), node.ports[port].counters.end(),
+                reply.begin() + 64);
+      break;
+    case 0x1D:
+      std::copy(node.ports[port].extended_counters.begin(),
+                node.ports[port].extended_counters.end(), reply.begin() + 64);
+      break;
+    default:
+      return false;
+  }
+  reply[64 + 1] = static_cast<uint8_t>(port);
+  return true;
+}
+
 bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
   const Node& node = nodes_[index];
   const uint64_t attribute = Get(reply, 16, 2), modifier = Get(reply, 20, 4);
   std::fill_n(reply.begin() + 64, 64, 0);
-  switch (static_cast<SmpAttribute>(attribute)) {
-    case SmpAttribute::kNodeInfo:
+  switch (static_cast<MadAttribute>(0x81'0000 | attribute)) {
+    case MadAttribute::kNodeInfo:
       Put(reply, 64 + 2, 1, node.type);
       Put(reply, 64 + 3, 1, node.told_ports);
       Put(reply, 64 + 12, 8, node.guid);
       Put(reply, 64 + 20, 8, node.type == 2 ? node.guid : node.guid + in);
       Put(reply, 64 + 36, 1, in);
       return true;
-    case SmpAttribute::kNodeDescription:
+    case MadAttribute::kNodeDescription:
       std::copy_n(node.description.begin(), std::min<size_t>(64, node.description.size()),
                   reply.begin() + 64);
       return true;
-    case SmpAttribute::kSwitchInfo:
+    case MadAttribute::kSwitchInfo:
       Put(reply, 64, 2, 0xC000);
       Put(reply, 64 + 6, 2, node.table.empty() ? 0 : node.table.size() - 1);
       return node.type == 2;
-    case SmpAttribute::kPortInfo: {
+    case MadAttribute::kPortInfo: {
       if (modifier >= node.ports.size()) return false;
       const bool up = modifier == 0 || node.ports[modifier].peer >= 0;
       Put(reply, 64 + 16, 2, node.ports[modifier].lid);
       Put(reply, 64 + 18, 2, manager_lid);
-      reply[64 + 31] = 2;           // 4x
+      reply[64 + 31] = node.ports[modifier].width;
       reply[64 + 32] = up ? 4 : 1;  // Active, Down
       reply[64 + 33] = up ? 5 << 4 : 2 << 4;
       reply[64 + 34] = node.ports[modifier].lmc;
-      reply[64 + 35] = 4 << 4;  // QDR
+      reply[64 + 35] = static_cast<uint8_t>(node.ports[modifier].speed << 4);
       return true;
     }
-    case SmpAttribute::kLinearForwardingTable:
+    case MadAttribute::kLinearForwardingTable:
       for (size_t i = 0; i < 64; ++i) {
         const size_t lid = modifier * 64 + i;
         reply[64 + i] = lid < node.table.size() ? node.table[lid] : 255;
@@ -93,18 +127,20 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
   }
 }
 
-absl::Status ScriptedSubnet::Send(const Mad& mad, absl::Duration timeout) {
+absl::Status ScriptedSubnet::Send(const Mad& mad, Lid lid, absl::Duration timeout) {
   if (on_send) {
     if (absl::Status status = on_send(); !status.ok()) return status;
   }
   ++sends;
-  const std::optional<std::pair<int, int>> target = Walk(mad);
+  const bool is_performance = IsPerformance(mad);
+  const std::optional<std::pair<int, int>> target = is_performance ? Find(lid) : Walk(mad);
   Mad reply = mad;
   int copies = 0;
   if (target) {
-    const bool known = Fill(target->first, target->second, reply);
+    const bool known = is_performance ? FillPerformance(target->first, reply)
+                                      : Fill(target->first, target->second, reply);
     reply[3] = 0x81;
-    reply[4] = 0x80;
+    reply[4] = is_performance ? 0 : 0x80;
     reply[5] = known ? 0 : 0x0C;  // attribute not supported
     copies = on_reply ? on_reply(target->first, target->second, reply) : 1;
   }

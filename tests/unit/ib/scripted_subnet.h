@@ -23,6 +23,8 @@ class ScriptedSubnet final : public MadTransport, public Clock {
     int peer_port = 0;
     uint16_t lid = 0;
     uint8_t lmc = 0;
+    uint8_t width = 2, speed = 4;             // 4x QDR, as PortInfo says it
+    MadData counters{}, extended_counters{};  // what the two attributes answer
   };
   struct Node {
     uint8_t type = 2;  // 1 adapter, 2 switch, 3 router
@@ -31,6 +33,7 @@ class ScriptedSubnet final : public MadTransport, public Clock {
     std::string description;
     std::vector<Port> ports;  // [0..port count]
     std::vector<uint8_t> table;
+    MadData class_port_info{};  // of performance management
   };
 
   int Add(uint8_t type, int ports, std::string description, uint16_t lid = 0);
@@ -55,7 +58,7 @@ class ScriptedSubnet final : public MadTransport, public Clock {
     queue_.push_back({now_ + after, mad, MadEvent::kReceived});
   }
 
-  absl::Status Send(const Mad& mad, absl::Duration timeout) override;
+  absl::Status Send(const Mad& mad, Lid lid, absl::Duration timeout) override;
   absl::StatusOr<MadEvent> Receive(absl::Duration wait, Mad& mad) override;
   absl::Time Now() const override { return absl::UnixEpoch() + now_; }
   absl::Duration Monotonic() const override { return now_; }
@@ -69,7 +72,10 @@ class ScriptedSubnet final : public MadTransport, public Clock {
 
   // Follows the directed route; nullopt: it leads nowhere. {node, port it came in by}.
   std::optional<std::pair<int, int>> Walk(const Mad& mad) const;
+  // The port that has the LID.
+  std::optional<std::pair<int, int>> Find(Lid lid) const;
   bool Fill(int node, int port, Mad& reply) const;  // false: attribute refused
+  bool FillPerformance(int node, Mad& reply) const;
 
   std::vector<Node> nodes_;
   std::deque<Arrival> queue_;

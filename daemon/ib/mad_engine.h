@@ -16,9 +16,11 @@
 // was heard since its first one, the engine asks the local port itself (zero hops, no cable): if
 // that is silent too, Run fails; otherwise the node is the one that is silent.
 //
-// Knows the header of a packet but not what its attributes mean.
-#ifndef COPPICE_DAEMON_IB_SMP_ENGINE_H_
-#define COPPICE_DAEMON_IB_SMP_ENGINE_H_
+// Subnet management by directed route and performance management by LID share window, numbers and
+// timers; a node's ear is the same for both. Knows the header of a packet but not what its
+// attributes mean.
+#ifndef COPPICE_DAEMON_IB_MAD_ENGINE_H_
+#define COPPICE_DAEMON_IB_MAD_ENGINE_H_
 
 #include <cstdint>
 #include <deque>
@@ -34,21 +36,23 @@
 
 namespace coppice {
 
-struct SmpRequest {
-  DirectedRoute route;
-  SmpAttribute attribute = SmpAttribute::kNodeInfo;
-  uint32_t modifier = 0;
-  uint32_t subject = 0;  // the asker's own; the engine hands it back
+struct MadRequest {
+  DirectedRoute route;  // of subnet management
+  MadAttribute attribute = MadAttribute::kNodeInfo;
+  uint32_t modifier = 0;  // of performance management: the port
+  uint32_t subject = 0;   // the asker's own; the engine hands it back
+  Lid lid = Lid(0);       // of performance management
+  int max_attempts = 0;   // 0: as many as the engine's options say, else at most this many
 };
 
-struct SmpOutcome {
+struct MadOutcome {
   enum class Kind : uint8_t { kAnswered, kRefused, kUnanswered };
   Kind kind = Kind::kUnanswered;
   uint16_t status = 0;  // of kRefused (IBA vol. 1, 13.4.7)
-  SmpData data{};       // of kAnswered
+  MadData data{};       // of kAnswered
 };
 
-struct SmpEngineOptions {
+struct MadEngineOptions {
   int window = 64;       // requests under way, 1..128
   int max_attempts = 5;  // sends of one request
   absl::Duration first_timeout =
@@ -57,22 +61,22 @@ struct SmpEngineOptions {
   uint32_t max_unheard = 128;                     // the simulator blocks its client at about 166
 };
 
-struct SmpCounters {
+struct MadCounts {
   uint64_t sent = 0;       // all sends
   uint64_t resent = 0;     // of these, second and later attempts
   uint64_t timed_out = 0;  // attempts without an answer in time
 };
 
 // Not thread-safe. Run may be called again and again, from one thread after another.
-class SmpEngine {
+class MadEngine {
  public:
   // May call Submit.
-  using Handler = std::function<void(const SmpRequest&, const SmpOutcome&)>;
+  using Handler = std::function<void(const MadRequest&, const MadOutcome&)>;
 
   // Neither is owned; both outlive the engine.
-  SmpEngine(MadTransport& transport, const Clock& clock, SmpEngineOptions options = {});
+  MadEngine(MadTransport& transport, const Clock& clock, MadEngineOptions options = {});
 
-  void Submit(SmpRequest request) { queue_.push_back(std::move(request)); }
+  void Submit(MadRequest request) { queue_.push_back(std::move(request)); }
 
   // Works until every request, and every one that the handler adds, is completed. UNAVAILABLE: the
   // local port is gone or does not answer; what was submitted is dropped. Cost: the time of the
@@ -83,7 +87,7 @@ class SmpEngine {
   // Waits at most `limit` for answers to sends that were given up, and drops them.
   void Drain(absl::Duration limit);
 
-  const SmpCounters& counters() const { return counters_; }
+  const MadCounts& counts() const { return counts_; }
 
  private:
   struct Slot {
@@ -93,28 +97,29 @@ class SmpEngine {
     int attempts = 0;
     absl::Duration first_sent, deadline;
     uint32_t last_transaction = 0;
-    SmpRequest request;
+    MadRequest request;
   };
 
   uint32_t unheard() const { return next_transaction_ - 1 - heard_transaction_; }
   absl::Status FillWindow();
-  absl::Status Start(SmpRequest request, bool is_probe);
+  absl::Status Start(MadRequest request, bool is_probe);
   absl::Status SendAttempt(uint32_t slot);
   absl::Status ReceiveBatch(const Handler& handler);
   void OnEvent(MadEvent event, const Mad& mad, const Handler& handler);
   void OnReply(const Mad& mad, const Handler& handler);
   absl::Status Expire(const Handler& handler);
+  int AttemptsOf(const MadRequest& request) const;
   absl::Status OnExhausted(uint32_t slot, const Handler& handler);
   void OnLocalPortAlive(const Handler& handler);
-  void Complete(uint32_t slot, const SmpOutcome& outcome, const Handler& handler);
+  void Complete(uint32_t slot, const MadOutcome& outcome, const Handler& handler);
   absl::Duration UntilNextDeadline() const;
   void Forget();
 
   MadTransport& transport_;
   const Clock& clock_;
-  const SmpEngineOptions options_;
-  SmpCounters counters_;
-  std::deque<SmpRequest> queue_;
+  const MadEngineOptions options_;
+  MadCounts counts_;
+  std::deque<MadRequest> queue_;
   std::vector<Slot> slots_;     // the window, and one for the probe
   std::vector<uint32_t> free_;  // slots that are not busy
   int busy_ = 0;
@@ -128,4 +133,4 @@ class SmpEngine {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_IB_SMP_ENGINE_H_
+#endif  // COPPICE_DAEMON_IB_MAD_ENGINE_H_

@@ -1,4 +1,4 @@
-#include "daemon/ib/smp_engine.h"
+#include "daemon/ib/mad_engine.h"
 
 #include <algorithm>
 #include <optional>
@@ -15,7 +15,7 @@ constexpr int kMaxWindow = 128;
 
 }  // namespace
 
-SmpEngine::SmpEngine(MadTransport& transport, const Clock& clock, SmpEngineOptions options)
+MadEngine::MadEngine(MadTransport& transport, const Clock& clock, MadEngineOptions options)
     : transport_(transport), clock_(clock), options_([&] {
         options.window = std::clamp(options.window, 1, kMaxWindow);
         options.max_attempts = std::clamp(options.max_attempts, 1, 16);
@@ -25,7 +25,7 @@ SmpEngine::SmpEngine(MadTransport& transport, const Clock& clock, SmpEngineOptio
   Forget();
 }
 
-void SmpEngine::Forget() {
+void MadEngine::Forget() {
   queue_.clear();
   slot_of_.clear();
   free_.clear();
@@ -37,7 +37,7 @@ void SmpEngine::Forget() {
   probing_ = false;
 }
 
-absl::Status SmpEngine::Run(const Handler& handler) {
+absl::Status MadEngine::Run(const Handler& handler) {
   last_reply_ = -absl::InfiniteDuration();
   absl::Status status;
   while (status.ok() && (busy_ > 0 || !queue_.empty())) {
@@ -49,17 +49,17 @@ absl::Status SmpEngine::Run(const Handler& handler) {
   return status;
 }
 
-absl::Status SmpEngine::FillWindow() {
+absl::Status MadEngine::FillWindow() {
   while (!queue_.empty() && !probing_ && busy_ < options_.window &&
          (unheard() < options_.max_unheard || busy_ == 0)) {
-    SmpRequest request = std::move(queue_.front());
+    MadRequest request = std::move(queue_.front());
     queue_.pop_front();
     RETURN_IF_ERROR(Start(std::move(request), /*is_probe=*/false));
   }
   return absl::OkStatus();
 }
 
-absl::Status SmpEngine::Start(SmpRequest request, bool is_probe) {
+absl::Status MadEngine::Start(MadRequest request, bool is_probe) {
   const uint32_t index = free_.back();
   free_.pop_back();
   ++busy_;
@@ -73,7 +73,7 @@ absl::Status SmpEngine::Start(SmpRequest request, bool is_probe) {
 }
 
 // Counts as an attempt even if nothing leaves, so that every request ends.
-absl::Status SmpEngine::SendAttempt(uint32_t index) {
+absl::Status MadEngine::SendAttempt(uint32_t index) {
   Slot& slot = slots_[index];
   const absl::Duration timeout = options_.first_timeout * (1 << slot.attempts);
   ++slot.attempts;
@@ -82,16 +82,21 @@ absl::Status SmpEngine::SendAttempt(uint32_t index) {
   slot.last_transaction = next_transaction_++;
   slot_of_[slot.last_transaction] = index;
   Mad mad;
-  EncodeSubnGet(slot.request.route, slot.request.attribute, slot.request.modifier,
-                slot.last_transaction, mad);
-  ++counters_.sent;
-  if (slot.attempts > 1) ++counters_.resent;
-  const absl::Status status = transport_.Send(mad, timeout);
+  const MadRequest& request = slot.request;
+  if (IsPerformance(request.attribute)) {
+    EncodePerformanceGet(request.attribute, PortNum(static_cast<uint8_t>(request.modifier)),
+                         slot.last_transaction, mad);
+  } else {
+    EncodeSubnGet(request.route, request.attribute, request.modifier, slot.last_transaction, mad);
+  }
+  ++counts_.sent;
+  if (slot.attempts > 1) ++counts_.resent;
+  const absl::Status status = transport_.Send(mad, request.lid, timeout);
   return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
 }
 
 // Sleeps until something happens, then takes all that is there.
-absl::Status SmpEngine::ReceiveBatch(const Handler& handler) {
+absl::Status MadEngine::ReceiveBatch(const Handler& handler) {
   absl::Duration wait = UntilNextDeadline();
   for (int taken = 0; taken < options_.window; ++taken) {
     Mad mad;
@@ -103,7 +108,7 @@ absl::Status SmpEngine::ReceiveBatch(const Handler& handler) {
   return absl::OkStatus();
 }
 
-absl::Duration SmpEngine::UntilNextDeadline() const {
+absl::Duration MadEngine::UntilNextDeadline() const {
   absl::Duration next = absl::InfiniteDuration();
   for (const Slot& slot : slots_) {
     if (slot.busy && !slot.suspended) next = std::min(next, slot.deadline);
@@ -111,7 +116,7 @@ absl::Duration SmpEngine::UntilNextDeadline() const {
   return std::max(next - clock_.Monotonic(), absl::ZeroDuration());
 }
 
-void SmpEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) {
+void MadEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) {
   const uint32_t transaction = TransactionOf(mad);
   // Sends leave the port in order; whatever came before this one has left it too. A number that
   // was never given out is a stranger's.
@@ -128,36 +133,37 @@ void SmpEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) 
   }
 }
 
-void SmpEngine::OnReply(const Mad& mad, const Handler& handler) {
-  const std::optional<SmpReply> reply = DecodeSubnGetResp(mad);
+void MadEngine::OnReply(const Mad& mad, const Handler& handler) {
+  const std::optional<MadReply> reply = DecodeReply(mad);
   if (!reply) return;
   last_reply_ = clock_.Monotonic();
   const auto found = slot_of_.find(reply->transaction);
   if (found == slot_of_.end()) return;
   const uint32_t index = found->second;
-  const SmpRequest& request = slots_[index].request;
-  if (reply->attribute != static_cast<uint16_t>(request.attribute) ||
-      reply->modifier != request.modifier || (reply->status & kBusy) != 0) {
+  const MadRequest& request = slots_[index].request;
+  const bool other_modifier =
+      !IsPerformance(request.attribute) && reply->modifier != request.modifier;
+  if (reply->attribute != request.attribute || other_modifier || (reply->status & kBusy) != 0) {
     return;
   }
   if (slots_[index].is_probe) {
     OnLocalPortAlive(handler);
     return;
   }
-  SmpOutcome outcome;
-  outcome.kind = reply->status == 0 ? SmpOutcome::Kind::kAnswered : SmpOutcome::Kind::kRefused;
+  MadOutcome outcome;
+  outcome.kind = reply->status == 0 ? MadOutcome::Kind::kAnswered : MadOutcome::Kind::kRefused;
   outcome.status = reply->status;
   outcome.data = reply->data;
   Complete(index, outcome, handler);
 }
 
-absl::Status SmpEngine::Expire(const Handler& handler) {
+absl::Status MadEngine::Expire(const Handler& handler) {
   const absl::Duration now = clock_.Monotonic();
   for (uint32_t index = 0; index < slots_.size(); ++index) {
     Slot& slot = slots_[index];
     if (!slot.busy || slot.suspended || slot.deadline > now) continue;
-    ++counters_.timed_out;
-    if (slot.attempts < options_.max_attempts) {
+    ++counts_.timed_out;
+    if (slot.attempts < AttemptsOf(slot.request)) {
       RETURN_IF_ERROR(SendAttempt(index));
     } else {
       RETURN_IF_ERROR(OnExhausted(index, handler));
@@ -166,17 +172,23 @@ absl::Status SmpEngine::Expire(const Handler& handler) {
   return absl::OkStatus();
 }
 
-absl::Status SmpEngine::OnExhausted(uint32_t index, const Handler& handler) {
+int MadEngine::AttemptsOf(const MadRequest& request) const {
+  return request.max_attempts > 0 ? std::min(request.max_attempts, options_.max_attempts)
+                                  : options_.max_attempts;
+}
+
+absl::Status MadEngine::OnExhausted(uint32_t index, const Handler& handler) {
   Slot& slot = slots_[index];
   if (last_reply_ >= slot.first_sent) {
     if (slot.is_probe) {
       OnLocalPortAlive(handler);
     } else {
-      Complete(index, SmpOutcome(), handler);
+      Complete(index, MadOutcome(), handler);
     }
     return absl::OkStatus();
   }
-  if (slot.is_probe || slot.request.route.hop_count == 0) {
+  const bool is_local = !IsPerformance(slot.request.attribute) && slot.request.route.hop_count == 0;
+  if (slot.is_probe || is_local) {
     return absl::UnavailableError(
         absl::StrCat("the local port does not answer management packets (", options_.max_attempts,
                      " attempts); check that its link is up and its driver and firmware run"));
@@ -184,35 +196,35 @@ absl::Status SmpEngine::OnExhausted(uint32_t index, const Handler& handler) {
   slot.suspended = true;
   if (probing_) return absl::OkStatus();
   probing_ = true;
-  return Start(SmpRequest(), /*is_probe=*/true);
+  return Start(MadRequest(), /*is_probe=*/true);
 }
 
 // The port lives: those that wait for this sign are silent themselves.
-void SmpEngine::OnLocalPortAlive(const Handler& handler) {
+void MadEngine::OnLocalPortAlive(const Handler& handler) {
   probing_ = false;
   for (uint32_t index = 0; index < slots_.size(); ++index) {
-    if (slots_[index].is_probe) Complete(index, SmpOutcome(), [](const auto&, const auto&) {});
+    if (slots_[index].is_probe) Complete(index, MadOutcome(), [](const auto&, const auto&) {});
   }
   for (uint32_t index = 0; index < slots_.size(); ++index) {
-    if (slots_[index].suspended) Complete(index, SmpOutcome(), handler);
+    if (slots_[index].suspended) Complete(index, MadOutcome(), handler);
   }
 }
 
-void SmpEngine::Complete(uint32_t index, const SmpOutcome& outcome, const Handler& handler) {
+void MadEngine::Complete(uint32_t index, const MadOutcome& outcome, const Handler& handler) {
   Slot& slot = slots_[index];
   if (slot.attempts == 1) {
     slot_of_.erase(slot.last_transaction);
   } else {
     absl::erase_if(slot_of_, [&](const auto& entry) { return entry.second == index; });
   }
-  const SmpRequest request = std::move(slot.request);
+  const MadRequest request = std::move(slot.request);
   slot.busy = slot.suspended = slot.is_probe = false;
   free_.push_back(index);
   --busy_;
   handler(request, outcome);
 }
 
-void SmpEngine::Drain(absl::Duration limit) {
+void MadEngine::Drain(absl::Duration limit) {
   const absl::Duration end = clock_.Monotonic() + limit;
   Mad mad;
   while (unheard() > 0) {
