@@ -25,7 +25,7 @@ namespace {
 struct BatchCommandOptions {
   TreeOptions tree;
   CommunicatorOptions communicators;
-  std::string reach = "any", goal = "entries";
+  std::string reach = "any", goal = "both";
 };
 
 absl::StatusOr<std::vector<EndpointIndex>> LoadMembers(const BatchCommandOptions& options,
@@ -123,7 +123,7 @@ void AddBatchOptions(CLI::App& command, BatchCommandOptions& options) {
   command
       .add_option("--goal", options.goal,
                   "what comes first of those that are admitted: entries, the most loaded links, or "
-                  "both: links, within a twentieth more entries than the fewest; default entries")
+                  "both: links, within a twentieth more entries than the fewest; default both")
       ->check(CLI::IsMember({"entries", "both", "links"}));
   command
       .add_option("--type", options.tree.type, "2: switches aggregate; default auto, 1 if not 2")

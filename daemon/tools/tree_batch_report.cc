@@ -87,7 +87,8 @@ std::string BatchToJson(const Snapshot& snapshot, const BatchReport& report) {
   json["bounds"] = {{"entries_alone", report.bounds.alone},
                     {"entries_counting", report.bounds.counting},
                     {"no_nearest_root", report.bounds.no_nearest_root},
-                    {"failures", report.bounds.failures}};
+                    {"failures", report.bounds.failures},
+                    {"most_packets", report.bounds.most_packets}};
   return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
@@ -106,9 +107,10 @@ std::string BatchToText(const Snapshot& snapshot, const BatchReport& report) {
   text += TotalsText(fabric, "one by one, unreduced trees", report.unreduced);
   absl::StrAppendFormat(&text,
                         "bounds: %d entries if each were alone, %d by counting; %d refused; %d "
-                        "without any nearest root that works\n",
+                        "without any nearest root that works; %d packets on the most loaded link "
+                        "with a twentieth more entries\n",
                         report.bounds.alone, report.bounds.counting, report.bounds.failures,
-                        report.bounds.no_nearest_root);
+                        report.bounds.no_nearest_root, report.bounds.most_packets);
   return text;
 }
 

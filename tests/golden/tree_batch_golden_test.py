@@ -60,7 +60,7 @@ class TreeBatchTest(unittest.TestCase):
             for entries in (10000, 16, 1):
                 with self.subTest(grid=grid, entries=entries):
                     answer = batch("--fabric", LARGE, "--grid", grid, "--switch-degree", 256,
-                                   "--entries", entries)
+                                   "--entries", entries, "--goal", "entries")
                     self.assertEqual(communicators, answer["totals"]["admitted"])
                     self.check_totals(answer, entries)
                     if entries < communicators:
@@ -68,6 +68,27 @@ class TreeBatchTest(unittest.TestCase):
                     self.assertEqual(0, answer["unreduced"]["failures"])
                     self.assertLessEqual(10 * answer["totals"]["entries"],
                                          answer["unreduced"]["entries"])
+
+    def test_links_carry_no_more_than_leaf_switches_force(self):
+        # Limit 64: four switches for 202 ranks. 16 of a line are on one leaf switch.
+        answer = batch("--fabric", LARGE, "--grid", "202x202", "--order", "first",
+                       "--switch-degree", 64, "--entries", 100)
+        self.assertEqual(404, answer["totals"]["admitted"])
+        self.assertLessEqual(20 * answer["totals"]["entries"],
+                             21 * answer["bounds"]["entries_counting"])
+        self.assertEqual(16, answer["bounds"]["most_packets"])
+        self.assertEqual(16, answer["totals"]["most_loaded"]["packets"])
+
+    def test_goals_trade_entries_for_links(self):
+        def totals(goal):
+            answer = batch("--fabric", LARGE, "--random", "40x100", "--switch-degree", 64,
+                           "--entries", 16, "--goal", goal)
+            return answer["totals"]["entries"], answer["totals"]["most_loaded"]["packets"]
+        entries, both, links = totals("entries"), totals("both"), totals("links")
+        self.assertLessEqual(entries[0], both[0])
+        self.assertLessEqual(20 * both[0], 21 * entries[0])
+        self.assertLess(both[1], entries[1])
+        self.assertLessEqual(links[1], entries[1])
 
     def test_a_list_says_which_ranks(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:

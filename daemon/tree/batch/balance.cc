@@ -108,8 +108,9 @@ std::optional<BatchTree> WithOneMore(const BatchTree& tree, size_t top, const Ba
   return best;
 }
 
-// True if some tree sends less over a most loaded link now.
-bool SpendOne(BatchState& state) {
+}  // namespace
+
+bool SpendEntryOnLinks(BatchState& state) {
   const ChannelIndex channel = state.loads().MostLoaded();
   std::vector<uint32_t> senders = SendersOver(state, channel);
   for (auto c = senders.rbegin(); c != senders.rend(); ++c) {
@@ -118,16 +119,14 @@ bool SpendOne(BatchState& state) {
     std::optional<BatchTree> with = WithOneMore(*state.tree(*c), top, state);
     if (!with) continue;
     state.Replace(*c, std::move(with));
-    state.ForgetJournal();
     return true;
   }
   return false;
 }
 
-}  // namespace
-
 void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state) {
-  for (; most_entries > 0 && state.loads().most() > 1 && SpendOne(state); --most_entries) {
+  for (; most_entries > 0 && state.loads().most() > 1 && SpendEntryOnLinks(state); --most_entries) {
+    state.ForgetJournal();
   }
 }
 

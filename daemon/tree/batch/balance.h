@@ -19,6 +19,9 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
 // or `most_entries` are spent. No link's load grows, and nobody's root or physical tree changes.
 void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state);
 
+// One such entry; can be undone. False: nobody over the most loaded link has such a switch.
+bool SpendEntryOnLinks(BatchState& state);
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_TREE_BATCH_BALANCE_H_

@@ -103,15 +103,18 @@ absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
   }
   BatchBounds bounds;
   std::vector<uint64_t> counts;
+  std::vector<uint32_t> planned;
   for (uint32_t c = 0; c < communicators.size(); ++c) {
     const uint32_t s = shapes.shape_of[c];
     if (!shapes.trouble[c].empty()) ++bounds.failures;
     if (!shapes.trouble[c].empty() || s == BatchShapes::kNone) continue;
     counts.push_back(shapes.shapes[s].fewest);
+    planned.push_back(c);
     bounds.counting += counts.back();
     bounds.alone += alone[s].value_or(shapes.shapes[s].fewest);
     bounds.no_nearest_root += alone[s] ? 0 : 1;
   }
+  bounds.most_packets = LeastMostPackets(shapes, planned, bounds.counting + bounds.counting / 20);
   uint64_t entries = 0;
   for (const int32_t free : state.free_entries()) entries += static_cast<uint64_t>(free);
   std::sort(counts.begin(), counts.end());

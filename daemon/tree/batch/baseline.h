@@ -42,6 +42,8 @@ struct BatchBounds {
   // Least number of failures that entries allow: those with most entries left out until the
   // counting bounds of the rest fit into all free entries.
   uint32_t failures = 0;
+  // LeastMostPackets of all with a twentieth more entries than `counting`.
+  uint32_t most_packets = 0;
 };
 
 // Errors as PlanBatch.

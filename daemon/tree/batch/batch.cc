@@ -4,7 +4,7 @@
 //     (shapes)   (offers)                          (repair)
 //                                                        |
 //     result <-- most loaded links <-- fewer entries <---+
-//                (balance)             (repair, exact)
+//                (balance, unload)     (repair, exact)
 //
 // O(communicators * (channels of their trees' switches)) for the first round; the later ones build
 // at most BatchOptions::most_candidates trees each.
@@ -25,6 +25,7 @@
 #include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
+#include "daemon/tree/batch/unload.h"
 #include "daemon/tree/plan_reason.h"
 
 namespace coppice {
@@ -182,6 +183,14 @@ class Attempt {
     BalanceLinks(shapes_, reach, state_, offers_);
   }
 
+  // Spends up to a twentieth more entries, too.
+  void Unload(RootReach reach, ImprovementReport& report) {
+    report.Watch(offers_, 1);
+    offers_.StartCounting();
+    UnloadLinks(snapshot_, shapes_, reach, state_.entries() + state_.entries() / 20, state_,
+                offers_);
+  }
+
   BatchState& state() { return state_; }
 
  private:
@@ -256,10 +265,11 @@ bool UnloadsMore(const BatchState& a, const BatchState& b, RootReach reach) {
 
 // Few entries are no measure of what can be spent on links later: packets that come together at a
 // neighbour of a farther root cross a link before. So nearest roots and the plan of one by one are
-// tried as well, and what is best is known when each has spent.
+// tried beside that of kBoth, and what is best is known when each has spent.
 void PutLinksFirst(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
                    const BatchShapes& shapes, const BatchOptions& options,
                    ImprovementReport& report, std::unique_ptr<Attempt>& best) {
+  best->Unload(options.reach, report);
   SpendEntriesOnLinks(options.most_candidates, best->state());
   const auto consider = [&](std::unique_ptr<Attempt> other) {
     SpendEntriesOnLinks(options.most_candidates, other->state());
@@ -285,8 +295,7 @@ absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
   ImprovementReport report(progress, options, communicators.size());
   auto best = BestAttempt(snapshot, capacity, shapes, options, progress, report);
   if (options.goal == BatchGoal::kBoth) {
-    const auto some = static_cast<uint32_t>(best->state().entries() / 20);
-    SpendEntriesOnLinks(std::min(some, options.most_candidates), best->state());
+    best->Unload(options.reach, report);
   } else if (options.goal == BatchGoal::kLinks) {
     PutLinksFirst(snapshot, capacity, shapes, options, report, best);
   }

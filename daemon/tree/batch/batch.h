@@ -44,17 +44,20 @@ enum class RootReach : uint8_t {
 // more links before they are absorbed.
 enum class BatchGoal : uint8_t {
   kEntries,
-  kBoth,  // a twentieth more entries than the fewest found may be spent to unload links
-  kLinks,
+  // Links, with at most a twentieth more entries than the fewest found, and those only if the
+  // greatest load falls by them. Roots may go to any distance.
+  kBoth,
+  kLinks,  // as many entries as are free
 };
 
 struct BatchOptions {
   RootReach reach = RootReach::kAny;
-  BatchGoal goal = BatchGoal::kEntries;
+  BatchGoal goal = BatchGoal::kBoth;
   // Measured utilisation 1 of a link counts like so many packets of the batch.
   uint32_t packets_at_full_load = 64;
-  // Candidate trees that may be built after the first round to admit more, save entries and unload
-  // links, for each plan that kLinks compares; and entries it may spend. Bounds the time.
+  // Candidate trees that may be built after the first round to admit more, to save entries and, for
+  // kBoth, to unload links, for each plan that kLinks compares; and entries it may spend. Bounds
+  // the time.
   uint32_t most_candidates = 40000;
 };
 

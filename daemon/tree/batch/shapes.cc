@@ -158,4 +158,18 @@ absl::StatusOr<BatchShapes> FindBatchShapes(const Snapshot& snapshot,
   return finder.Take();
 }
 
+uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> communicators,
+                          uint64_t entries) {
+  std::vector<uint32_t> ranks;  // by communicator and leaf switch
+  for (const uint32_t c : communicators) {
+    if (shapes.shape_of[c] == BatchShapes::kNone) continue;
+    const std::vector<uint32_t>& on = shapes.shapes[shapes.shape_of[c]].ranks_on;
+    ranks.insert(ranks.end(), on.begin(), on.end());
+  }
+  if (ranks.size() <= entries) return 0;
+  const auto at = ranks.begin() + static_cast<int64_t>(entries);
+  std::nth_element(ranks.begin(), at, ranks.end(), std::greater<>());
+  return *at;
+}
+
 }  // namespace coppice

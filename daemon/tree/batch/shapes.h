@@ -37,6 +37,12 @@ absl::StatusOr<BatchShapes> FindBatchShapes(const Snapshot& snapshot,
                                             absl::Span<const SwitchCapacity> capacity,
                                             absl::Span<const BatchCommunicator> communicators);
 
+// What the most loaded link carries at least if all these communicators get trees with `entries` at
+// most together. Of their leaf switches only so many can serve; on one of the others all ranks of a
+// communicator leave over one link. O(leaf switches of all).
+uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> communicators,
+                          uint64_t entries);
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_TREE_BATCH_SHAPES_H_

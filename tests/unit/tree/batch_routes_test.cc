@@ -113,14 +113,10 @@ TEST(BatchRoutesTest, SpendsEntriesOnLinksIfTheseComeFirst) {
         GridLines({*ParseGridSizes(sizes), GridOrder::kFirstAxisFastest, {}}, members);
     ASSERT_TRUE(batch.ok());
     const std::vector<SwitchCapacity> capacity(snapshot.fabric->switch_count(), {8, 8, 4});
-    BatchOptions links, both;
+    BatchOptions links, entries;
     links.goal = BatchGoal::kLinks;
-    both.goal = BatchGoal::kBoth;
-    const BatchTotals entries_first = Planned(snapshot, capacity, *batch).totals;
-    const BatchTotals balanced = Planned(snapshot, capacity, *batch, both).totals;
-    EXPECT_EQ(balanced.admitted, entries_first.admitted);
-    EXPECT_LE(balanced.entries * 20, entries_first.entries * 21);
-    EXPECT_LE(balanced.most_packets, entries_first.most_packets);
+    entries.goal = BatchGoal::kEntries;
+    const BatchTotals entries_first = Planned(snapshot, capacity, *batch, entries).totals;
     const BatchTotals links_first = Planned(snapshot, capacity, *batch, links).totals;
     EXPECT_EQ(links_first.admitted, entries_first.admitted);
     EXPECT_GE(links_first.entries, entries_first.entries);
@@ -130,8 +126,8 @@ TEST(BatchRoutesTest, SpendsEntriesOnLinksIfTheseComeFirst) {
   EXPECT_GT(unloaded, 0U);
 }
 
-// Of the plans that entries are spent on one is that with entries first, so links never come out
-// worse, however little work is allowed, nor do those admitted and farther roots.
+// Of the plans that entries are spent on one is the default's, so links never come out worse,
+// however little work is allowed, nor do those admitted and farther roots.
 TEST(BatchRoutesTest, LinksFirstIsNeverWorseForLinks) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < (FullTier() ? 400 : 40); ++round) {
@@ -146,13 +142,13 @@ TEST(BatchRoutesTest, LinksFirstIsNeverWorseForLinks) {
     BatchOptions options;
     options.reach = static_cast<RootReach>(random() % 3);
     if (round % 2 == 0) options.most_candidates = static_cast<uint32_t>(random() % 4);
-    const BatchTotals entries_first = Planned(snapshot, capacity, *batch, options).totals;
+    const BatchTotals both = Planned(snapshot, capacity, *batch, options).totals;
     options.goal = BatchGoal::kLinks;
     const BatchTotals links_first = Planned(snapshot, capacity, *batch, options).totals;
-    EXPECT_EQ(links_first.admitted, entries_first.admitted);
-    EXPECT_LE(links_first.most_packets, entries_first.most_packets);
+    EXPECT_EQ(links_first.admitted, both.admitted);
+    EXPECT_LE(links_first.most_packets, both.most_packets);
     if (options.reach == RootReach::kAny) continue;
-    EXPECT_EQ(links_first.farther_roots, entries_first.farther_roots);
+    EXPECT_LE(links_first.farther_roots, both.farther_roots);
   }
 }
 

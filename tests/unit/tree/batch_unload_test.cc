@@ -1,0 +1,138 @@
+// What BatchGoal::kBoth makes of links: never worse than entries first, never more than a twentieth
+// dearer, and as even as counting allows where the fabric is regular.
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/tree/batch/baseline.h"
+#include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/check.h"
+#include "daemon/tree/batch/grid.h"
+#include "daemon/tree/batch/spread_paths.h"
+#include "daemon/tree/batch/unload.h"
+#include "gtest/gtest.h"
+#include "tests/support/fabrics.h"
+#include "tests/support/tier.h"
+
+namespace coppice {
+namespace {
+
+BatchTotals TotalsFor(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
+                      absl::Span<const BatchCommunicator> batch, BatchOptions options,
+                      BatchGoal goal) {
+  options.goal = goal;
+  const auto plan = PlanBatch(snapshot, capacity, batch, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  const absl::Status check = CheckBatch(snapshot, capacity, batch, options, *plan);
+  EXPECT_TRUE(check.ok()) << check;
+  return plan->totals;
+}
+
+void ExpectBothIsWithinEntriesFirst(const Snapshot& snapshot,
+                                    absl::Span<const SwitchCapacity> capacity,
+                                    absl::Span<const BatchCommunicator> batch,
+                                    const BatchOptions& options) {
+  const BatchTotals entries = TotalsFor(snapshot, capacity, batch, options, BatchGoal::kEntries);
+  const BatchTotals both = TotalsFor(snapshot, capacity, batch, options, BatchGoal::kBoth);
+  EXPECT_EQ(both.admitted, entries.admitted);
+  EXPECT_LE(both.most_packets, entries.most_packets);
+  EXPECT_LE(both.entries * 20, entries.entries * 21);
+  // Whoever spends more has something for it.
+  if (both.entries > entries.entries) {
+    EXPECT_LT(both.most_packets, entries.most_packets);
+  }
+  if (options.reach != RootReach::kAny) {
+    EXPECT_LE(both.farther_roots, entries.farther_roots);
+  }
+}
+
+TEST(BatchUnloadTest, RandomBatchesOnRandomFabrics) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < (FullTier() ? 2000 : 60); ++round) {
+    SCOPED_TRACE(round);
+    const auto fabric = RandomFabric(random, 2 + random() % 9, random() % 20, 2 + random() % 30);
+    std::vector<float> load;
+    for (uint32_t c = 0; round % 3 == 0 && c < fabric->channel_count(); ++c) {
+      load.push_back(static_cast<float>(random() % 100) / 100);
+    }
+    Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
+    if (!load.empty()) snapshot.load = std::make_shared<const LinkLoad>(load);
+    const auto members = AllEndpoints(*fabric);
+    const auto ranks = static_cast<uint32_t>(1 + random() % members.size());
+    const auto batch = RandomGroups(1 + random() % 30, ranks, random(), members);
+    ASSERT_TRUE(batch.ok());
+    std::vector<SwitchCapacity> capacity(fabric->switch_count());
+    for (SwitchCapacity& c : capacity) {
+      c = {40, static_cast<uint32_t>(random() % 40), static_cast<uint32_t>(random() % 9)};
+    }
+    BatchOptions options;
+    options.reach = static_cast<RootReach>(random() % 3);
+    if (round % 4 == 0) options.most_candidates = static_cast<uint32_t>(random() % 40);
+    ExpectBothIsWithinEntriesFirst(snapshot, capacity, *batch, options);
+  }
+}
+
+// Four hosts a leaf switch: whoever has all four of one sends four packets over one link unless the
+// leaf serves, and a twentieth more entries is not enough for all of them.
+TEST(BatchUnloadTest, GridsAreAsEvenAsTheirLeafSwitches) {
+  const auto fabric =
+      LoadFabric("model:fat-tree(supernodes=8,leaves=8,spines=4,hosts-per-leaf=4,tops=16)");
+  ASSERT_TRUE(fabric.ok());
+  const Snapshot snapshot = **MakeSnapshot(*fabric, nullptr);
+  const auto members = AllEndpoints(**fabric);
+  for (const char* const sizes : {"16x16", "18x14", "8x8x4", "6x6x7"}) {
+    for (const uint32_t degree : {32U, 16U, 8U}) {
+      SCOPED_TRACE(testing::Message() << sizes << " limit " << degree);
+      const auto batch =
+          GridLines({*ParseGridSizes(sizes), GridOrder::kFirstAxisFastest, {}}, members);
+      ASSERT_TRUE(batch.ok());
+      const std::vector<SwitchCapacity> capacity(snapshot.fabric->switch_count(),
+                                                 {1000, 1000, degree});
+      ExpectBothIsWithinEntriesFirst(snapshot, capacity, *batch, {});
+      const BatchTotals both = TotalsFor(snapshot, capacity, *batch, {}, BatchGoal::kBoth);
+      const auto paper = PlanOneByOne(snapshot, capacity, *batch, BaselineMethod::kMinimumCost);
+      ASSERT_TRUE(paper.ok());
+      EXPECT_GE(both.most_packets, 4U);
+      EXPECT_LE(both.most_packets, 5U);
+      if (both.admitted == paper->admitted) {
+        EXPECT_LE(both.most_packets, paper->most_packets);
+      }
+    }
+  }
+}
+
+//      S2  S3       Leaf switches S0 and S1 with two hosts each.
+//      | \/ |
+//      | /\ |
+//      S0  S1
+TEST(PathSpreaderTest, CountsPacketsAndRefusesWhatFindsNoRoom) {
+  const auto fabric = TwoLevelFatTree(2, 2, 2);
+  const Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
+  const std::vector<BatchCommunicator> batch = {{AllEndpoints(*fabric), false}};
+  const std::vector<SwitchCapacity> capacity(4, {1, 1, 4});
+  const auto shapes = FindBatchShapes(snapshot, capacity, batch);
+  ASSERT_TRUE(shapes.ok());
+  const LinkLoads loads(snapshot, 0);
+  PathSpreader spreader(snapshot, loads);
+  const BatchShape& shape = shapes->shapes[0];
+  const auto alone = spreader.Build(shape, SwitchIndex(2), std::vector<uint32_t>{0, 0, 4, 0});
+  ASSERT_TRUE(alone.has_value());
+  EXPECT_EQ(alone->serving, std::vector<uint32_t>{0});
+  EXPECT_EQ(alone->packets, (std::vector<uint32_t>{0, 2, 2}));
+  // Three children are too few for four ranks; with both leaf switches two are enough.
+  EXPECT_FALSE(spreader.Build(shape, SwitchIndex(2), std::vector<uint32_t>{0, 0, 3, 0}));
+  const auto all = spreader.Build(shape, SwitchIndex(2), std::vector<uint32_t>{2, 2, 2, 0});
+  ASSERT_TRUE(all.has_value());
+  EXPECT_EQ(all->serving, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(all->packets, (std::vector<uint32_t>{0, 1, 1}));
+  // Two of the root's ranks are its own, the others come over one spine.
+  const auto below = spreader.Build(shape, SwitchIndex(0), std::vector<uint32_t>{4, 0, 0, 0});
+  ASSERT_TRUE(below.has_value());
+  EXPECT_EQ(below->physical.switches.size(), 3U);
+  EXPECT_EQ(below->packets, (std::vector<uint32_t>{0, 2, 2}));
+}
+
+}  // namespace
+}  // namespace coppice
