@@ -58,38 +58,56 @@ FlatGroups::FlatGroups(const NestedGroups& groups)
       around_[part - groups.rank_count] = g;
     }
     has_ranks_only_.push_back(ranks_only);
+    if (ranks_only) {
+      const NestedGroups::Group& group = groups.groups[g];
+      most_ranks_ = std::max(most_ranks_, group.end - group.begin);
+    } else {
+      composed_.push_back(g);
+    }
   }
 }
 
 bool FlatGroups::Find(uint32_t width, uint32_t degree_limit) {
-  for (size_t g = 0; g < groups_.groups.size(); ++g) {
-    const NestedGroups::Group& group = groups_.groups[g];
-    const uint32_t count = group.end - group.begin;
-    Unit whole;
-    if (has_ranks_only_[g] && count <= width) {  // ordered or not
-      const uint32_t levels = count > 1 ? 1 : 0;
-      whole = {levels, levels, count - 1, groups_.parts[group.begin]};
-    } else if (group.ordered) {
-      return false;
-    } else {
-      Parts& parts = parts_[g];
-      if (!parts.is_valid) Look(group, parts);
-      const bool one_deepest = parts.deepest_parts == 1;
-      const Unit& root = one_deepest ? parts.deepest : parts.last;
-      const uint32_t exponent = ExponentFor(parts.count, parts.least, parts.most, width);
-      if (!FitsOneDigit(parts.count, count, exponent, parts.least,
-                        one_deepest ? root.exponent : parts.least, width)) {
-        return false;
-      }
-      whole = {exponent, parts.deepest.height + (one_deepest ? 0 : 1), root.root_degree + count - 1,
-               root.first_rank};
+  const bool ranks_fit = most_ranks_ <= width && most_ranks_ <= degree_limit + uint64_t{1};
+  if (!ranks_fit || !ranks_are_found_) {
+    ranks_are_found_ = false;
+    for (uint32_t g = 0; g < groups_.groups.size(); ++g) {
+      if (!FindGroup(g, width, degree_limit)) return false;
     }
-    if (whole.root_degree > degree_limit) return false;
-    if (whole == units_[g]) continue;
-    units_[g] = whole;
-    roots_[g] = whole.first_rank;
-    parts_[around_[g]].is_valid = false;
+    ranks_are_found_ = ranks_fit;
+    return true;
   }
+  return std::all_of(composed_.begin(), composed_.end(),
+                     [&](uint32_t g) { return FindGroup(g, width, degree_limit); });
+}
+
+bool FlatGroups::FindGroup(uint32_t g, uint32_t width, uint32_t degree_limit) {
+  const NestedGroups::Group& group = groups_.groups[g];
+  const uint32_t count = group.end - group.begin;
+  Unit whole;
+  if (has_ranks_only_[g] && count <= width) {  // ordered or not
+    const uint32_t levels = count > 1 ? 1 : 0;
+    whole = {levels, levels, count - 1, groups_.parts[group.begin]};
+  } else if (group.ordered) {
+    return false;
+  } else {
+    Parts& parts = parts_[g];
+    if (!parts.is_valid) Look(group, parts);
+    const bool one_deepest = parts.deepest_parts == 1;
+    const Unit& root = one_deepest ? parts.deepest : parts.last;
+    const uint32_t exponent = ExponentFor(parts.count, parts.least, parts.most, width);
+    if (!FitsOneDigit(parts.count, count, exponent, parts.least,
+                      one_deepest ? root.exponent : parts.least, width)) {
+      return false;
+    }
+    whole = {exponent, parts.deepest.height + (one_deepest ? 0 : 1), root.root_degree + count - 1,
+             root.first_rank};
+  }
+  if (whole.root_degree > degree_limit) return false;
+  if (whole == units_[g]) return true;
+  units_[g] = whole;
+  roots_[g] = whole.first_rank;
+  parts_[around_[g]].is_valid = false;
   return true;
 }
 

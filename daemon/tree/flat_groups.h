@@ -30,7 +30,7 @@ class FlatGroups {
 
   // True: ArrangeGroups(groups, width, degree_limit) is flat, and roots() and Parents() are its.
   // False says nothing. width >= 2. O(groups) but for groups whose parts are not what they were at
-  // the last width.
+  // the last width; of groups of groups alone once the width is that of the largest other group.
   bool Find(uint32_t width, uint32_t degree_limit);
 
   absl::Span<const uint32_t> roots() const { return roots_; }  // [group] rank that serves it
@@ -51,10 +51,14 @@ class FlatGroups {
     if (part < groups_.rank_count) return {.first_rank = part};
     return units_[part - groups_.rank_count];
   }
+  bool FindGroup(uint32_t g, uint32_t width, uint32_t degree_limit);
   void Look(const NestedGroups::Group& group, Parts& parts) const;
 
   const NestedGroups& groups_;
   std::vector<bool> has_ranks_only_;  // [group]
+  std::vector<uint32_t> composed_;    // the other groups, inner before outer
+  uint32_t most_ranks_ = 0;           // of a group that has ranks only
+  bool ranks_are_found_ = false;      // those groups' units are what any width from there on gives
   std::vector<uint32_t> around_;      // [group] the one that it is a part of
   std::vector<Parts> parts_;          // [group]
   std::vector<Unit> units_;           // [group]

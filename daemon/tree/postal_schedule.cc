@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
-#include <queue>
 #include <utility>
+
+#include "daemon/tree/postal_slots.h"
 
 namespace coppice {
 namespace {
@@ -15,8 +15,8 @@ constexpr double kRounding = 1e-9;  // of a time; sums in another order differ b
 constexpr int kMostHalvings = 10, kMostDoublings = 20;
 constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what a slot is worth
 
-using Slot = std::pair<double, uint32_t>;  // when it begins, whose it is
-using Slots = std::priority_queue<Slot, std::vector<Slot>, std::greater<>>;
+// What a slot follows from: the unit's last one, being reached from near, or from far.
+enum SlotKind : size_t { kNext, kNear, kFar };
 
 // Least T from `low` on, to half a gap or a 64th, for which `fits(T)` is true; it is when fits()
 // was last true. `fits` may lower its argument to the time that was needed. Infinite: not found.
@@ -44,18 +44,17 @@ double LeastTime(double low, double high, double gap_us, Fits fits) {
 PostalSchedule ScheduleFlat(uint32_t units, double lag_us, const PostalCosts& costs,
                             uint32_t root_degree) {
   PostalSchedule schedule;
-  schedule.parents.assign(1, -1);
+  schedule.parents.assign(units, -1);
   std::vector<uint32_t> left(units, costs.degree);
   left[0] = root_degree;
-  Slots slots;
-  slots.emplace(0, 0);
-  for (uint32_t next = 1; next < units; ++next) {
-    const auto [us, unit] = slots.top();
-    slots.pop();
-    schedule.parents.push_back(static_cast<int32_t>(unit));
-    schedule.time_us = us + lag_us;
-    slots.emplace(us + lag_us, next);
-    if (--left[unit] > 0) slots.emplace(us + costs.gap_us, unit);
+  PostalSlots<2> slots;
+  slots.Push(kNext, 0, 0);
+  PostalSlot slot;
+  for (uint32_t next = 1; next < units && slots.Take(slot); ++next) {
+    schedule.parents[next] = static_cast<int32_t>(slot.unit);
+    schedule.time_us = slot.us + lag_us;
+    slots.Push(kNear, slot.us + lag_us, next);
+    if (--left[slot.unit] > 0) slots.Push(kNext, slot.us + costs.gap_us, slot.unit);
   }
   return schedule;
 }
@@ -73,6 +72,7 @@ class NearFar {
     child_reaches_ = PostalTimes(costs, costs.degree, sizes[0]);
     parents_.resize(units_);
     degree_left_.resize(units_);
+    own_.resize(units_);
   }
 
   PostalSchedule Solve() {
@@ -89,6 +89,8 @@ class NearFar {
   }
 
  private:
+  static constexpr int32_t kUnknown = -1;
+
   // How many a unit reaches in its part in `left_us`, itself included, with `degree` more children:
   // those that it would reach without limit, less those by later slots. At least a part's size
   // where there is time for more than the table tells of.
@@ -100,10 +102,12 @@ class NearFar {
   }
   int32_t ReachLate(double left_us, uint32_t degree) const {
     uint32_t reach = 1;
+    size_t below = child_reaches_.size();  // of the child at hand; a later one has no more
     for (uint32_t child = 0; child < degree && reach < sizes_[0]; ++child) {
       const double child_us = left_us - costs_.near_us - child * costs_.gap_us;
       if (child_us < 0) break;
-      reach += 1 + static_cast<uint32_t>(Count(child_reaches_, child_us));
+      while (below > 0 && child_reaches_[below - 1] > child_us + kRounding) --below;
+      reach += 1 + static_cast<uint32_t>(below);
     }
     return static_cast<int32_t>(reach);
   }
@@ -112,19 +116,43 @@ class NearFar {
     return static_cast<int32_t>(after - times.begin());
   }
 
-  void Enter(uint32_t part, double us, int32_t parent, uint32_t degree) {
+  // Answers the unit that is reached at `us`.
+  uint32_t Enter(uint32_t part, SlotKind kind, double us, int32_t parent, uint32_t degree) {
     const uint32_t unit = begin_[part] + sizes_[part] - static_cast<uint32_t>(missing_[part]);
     parents_[unit] = parent;
     degree_left_[unit] = degree;
+    own_[unit] = kUnknown;
     --missing_[part];
     --left_;
     last_us_ = std::max(last_us_, us);
-    if (us + costs_.near_us <= limit_us_) slots_.emplace(us, unit);
+    if (us + costs_.near_us <= limit_us_) slots_.Push(kind, us, unit);
+    return unit;
   }
+
+  // Parts that lack units: those that nobody has entered, which stand in order of size, and others.
 
   void Lack(uint32_t part) {
     if (missing_[part] <= reach_[part]) return;
-    lacking_.emplace(missing_[part] - reach_[part], ~part);
+    lacking_.emplace_back(missing_[part] - reach_[part], ~part);
+    std::push_heap(lacking_.begin(), lacking_.end());
+  }
+  uint32_t TakeEntered() {
+    std::pop_heap(lacking_.begin(), lacking_.end());
+    const uint32_t part = ~lacking_.back().second;
+    lacking_.pop_back();
+    return part;
+  }
+  bool IsLacking() {
+    // Times of more than seven digits may be rounded so that a part lacks none any more.
+    while (!lacking_.empty() && missing_[~lacking_.front().second] == 0) TakeEntered();
+    return fresh_ < sizes_.size() || !lacking_.empty();
+  }
+  // The one that lacks most, the first of those alike.
+  uint32_t TakeLacking() {
+    if (fresh_ == sizes_.size()) return TakeEntered();
+    if (lacking_.empty() || lacking_.front() < std::pair(missing_[fresh_], ~fresh_))
+      return fresh_++;
+    return TakeEntered();
   }
 
   bool Run(double limit_us) {
@@ -133,15 +161,17 @@ class NearFar {
     last_us_ = 0;
     missing_.assign(sizes_.begin(), sizes_.end());
     reach_.assign(sizes_.size(), 0);
-    slots_ = {};
-    lacking_ = {};
-    Enter(0, 0, -1, root_degree_);
-    reach_[0] = Reach(limit_us_, root_degree_) - 1;
-    for (uint32_t part = 0; part < sizes_.size(); ++part) Lack(part);
-    while (left_ > 0 && !slots_.empty()) {
-      const Slot slot = slots_.top();
-      slots_.pop();
-      Serve(slot.first, slot.second);
+    slots_.Clear();
+    lacking_.clear();
+    fresh_ = 1;
+    Enter(0, kNext, 0, -1, root_degree_);
+    own_[0] = Reach(limit_us_, root_degree_);
+    reach_[0] = own_[0] - 1;
+    Lack(0);
+    PostalSlot slot;
+    while (left_ > 0 && slots_.Take(slot)) {
+      if (slot.us + costs_.far_us > limit_us_ && fresh_ < sizes_.size()) return false;
+      Serve(slot.us, slot.unit);
     }
     return left_ == 0;
   }
@@ -149,30 +179,35 @@ class NearFar {
   // The slot of `unit` at `us`.
   void Serve(double us, uint32_t unit) {
     const uint32_t part = part_of_[unit];
-    uint32_t& degree = degree_left_[unit];
-    const double left_us = limit_us_ - us;
-    const int32_t own = Reach(left_us, degree);
-    const int32_t later = Reach(left_us - costs_.gap_us, degree - 1);
-    const bool can_spare = reach_[part] - own + later >= missing_[part];
-    // Times of more than seven digits may be rounded so that a part lacks none any more.
-    while (!lacking_.empty() && missing_[~lacking_.top().second] == 0) lacking_.pop();
-    if (can_spare && !lacking_.empty() && us + costs_.far_us <= limit_us_) {
-      const uint32_t other = ~lacking_.top().second;
-      lacking_.pop();
-      reach_[part] = reach_[part] - own + later;
+    if (us + costs_.far_us <= limit_us_ && IsLacking() && Spare(unit, part, limit_us_ - us)) {
+      const uint32_t other = TakeLacking();
       const double there_us = us + costs_.far_us;
-      Enter(other, there_us, static_cast<int32_t>(unit), costs_.degree);
-      reach_[other] += Reach(limit_us_ - there_us, costs_.degree) - 1;
+      const uint32_t there =
+          Enter(other, kFar, there_us, static_cast<int32_t>(unit), costs_.degree);
+      own_[there] = Reach(limit_us_ - there_us, costs_.degree);
+      reach_[other] += own_[there] - 1;
       Lack(other);
     } else if (missing_[part] > 0) {
-      Enter(part, us + costs_.near_us, static_cast<int32_t>(unit), costs_.degree);
+      Enter(part, kNear, us + costs_.near_us, static_cast<int32_t>(unit), costs_.degree);
       --reach_[part];
     } else {
       return;
     }
-    --degree;
+    --degree_left_[unit];
     const double next_us = us + costs_.gap_us;
-    if (degree > 0 && next_us + costs_.near_us <= limit_us_) slots_.emplace(next_us, unit);
+    if (degree_left_[unit] > 0 && next_us + costs_.near_us <= limit_us_)
+      slots_.Push(kNext, next_us, unit);
+  }
+
+  // True: `part` can do without the slot at hand of its member `unit`, and does.
+  bool Spare(uint32_t unit, uint32_t part, double left_us) {
+    const uint32_t degree = degree_left_[unit];
+    const int32_t own = own_[unit] == kUnknown ? Reach(left_us, degree) : own_[unit];
+    const int32_t later = Reach(left_us - costs_.gap_us, degree - 1);
+    own_[unit] = later;
+    if (reach_[part] - own + later < missing_[part]) return false;
+    reach_[part] += later - own;
+    return true;
   }
 
   const absl::Span<const uint32_t> sizes_;
@@ -188,8 +223,10 @@ class NearFar {
   std::vector<int32_t> reach_;         // [part] units that its members' slots will reach
   std::vector<int32_t> parents_;
   std::vector<uint32_t> degree_left_;  // [unit]
-  Slots slots_;
-  std::priority_queue<std::pair<int32_t, uint32_t>> lacking_;  // units, ~part
+  std::vector<int32_t> own_;           // [unit] Reach() at its next slot, or kUnknown
+  PostalSlots<3> slots_;
+  uint32_t fresh_ = 0;                                 // the first part that nobody has entered
+  std::vector<std::pair<int32_t, uint32_t>> lacking_;  // units, ~part; a heap of the others
 };
 
 class Leaders {
@@ -213,28 +250,29 @@ class Leaders {
   bool Run(double limit_us) {
     if (own_us_[0] > limit_us + kRounding) return false;
     last_us_ = own_us_[0];
-    Slots slots;
-    slots.emplace(0, 0);
+    slots_.Clear();
+    slots_.Push(kNext, 0, 0);
     parents_[0] = -1;
     std::fill(degree_left_.begin(), degree_left_.end(), costs_.degree);
     for (uint32_t next = 1; next < own_us_.size();) {
-      if (slots.empty()) return false;
-      const auto [us, part] = slots.top();
-      slots.pop();
+      PostalSlot slot;
+      if (!slots_.Take(slot)) return false;
+      const auto [us, part] = slot;
       const double free_us = us + costs_.gap_us;
       if (free_us + own_us_[part] > limit_us + kRounding) continue;
       const double there_us = us + costs_.far_us;
       if (there_us + own_us_[next] > limit_us + kRounding) return false;
       last_us_ = std::max({last_us_, there_us + own_us_[next], free_us + own_us_[part]});
       parents_[next] = static_cast<int32_t>(part);
-      slots.emplace(there_us, next++);
-      if (--degree_left_[part] > 0) slots.emplace(free_us, part);
+      slots_.Push(kFar, there_us, next++);
+      if (--degree_left_[part] > 0) slots_.Push(kNext, free_us, part);
     }
     return true;
   }
 
   const absl::Span<const double> own_us_;
   const PostalCosts& costs_;
+  PostalSlots<3> slots_;
   double last_us_ = 0;
   std::vector<int32_t> parents_;
   std::vector<uint32_t> degree_left_;  // [part]
@@ -245,17 +283,18 @@ class Leaders {
 std::vector<double> PostalTimes(const PostalCosts& costs, uint32_t root_degree, uint32_t count) {
   std::vector<double> times;
   times.reserve(count);
-  Slots slots;
-  slots.emplace(costs.near_us, 0);
-  std::vector<uint32_t> served = {0};
-  while (times.size() < count) {
-    const auto [us, node] = slots.top();
-    slots.pop();
-    times.push_back(us);
-    if (++served[node] < (node == 0 ? root_degree : costs.degree)) {
-      slots.emplace(us + costs.gap_us, node);
+  PostalSlots<2> slots;
+  slots.Push(kNext, costs.near_us, 0);
+  std::vector<uint32_t> served;  // [node] how many
+  served.reserve(count + 1);
+  served.push_back(0);
+  PostalSlot slot;
+  while (times.size() < count && slots.Take(slot)) {
+    times.push_back(slot.us);
+    if (++served[slot.unit] < (slot.unit == 0 ? root_degree : costs.degree)) {
+      slots.Push(kNext, slot.us + costs.gap_us, slot.unit);
     }
-    slots.emplace(us + costs.near_us, static_cast<uint32_t>(served.size()));
+    slots.Push(kNear, slot.us + costs.near_us, static_cast<uint32_t>(served.size()));
     served.push_back(0);
   }
   return times;

@@ -37,7 +37,7 @@ struct PostalCosts {
 };
 
 // Times at which a node that serves at most `root_degree` reaches others near it, each of which
-// serves at most costs.degree: ascending, the first `count` of them. O(count log count).
+// serves at most costs.degree: ascending, the first `count` of them. O(count).
 std::vector<double> PostalTimes(const PostalCosts& costs, uint32_t root_degree, uint32_t count);
 
 struct PostalSchedule {
@@ -47,7 +47,7 @@ struct PostalSchedule {
 
 // Units are numbered part after part, in each in the order in which they are reached; part 0 holds
 // the root, unit 0. `sizes` are 1 or more, largest first. `root_degree`: most children of the root.
-// Should the greedy way find none, all count as far. O(units log units) for each T tried, mostly
+// Should the greedy way find none, all count as far. O(units log parts) for each T tried, mostly
 // less than a dozen.
 PostalSchedule ScheduleNearFar(absl::Span<const uint32_t> sizes, const PostalCosts& costs,
                                uint32_t root_degree);

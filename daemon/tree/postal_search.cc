@@ -112,15 +112,17 @@ class Search {
 
   // The parents that would reach `rank` soonest.
   bool TryTargets(uint32_t rank) {
-    std::vector<std::pair<double, uint32_t>> targets;
+    targets_.clear();
     for (uint32_t u = 0; u < ranks_; ++u) {
-      if (u == rank || children_[u] >= degree_ || IsBelow(u, rank)) continue;
-      targets.emplace_back(free_us_[u] + Lag(u, rank), u);
+      if (free_us_[u] + least_lag_us_ >= reached_us_[rank] || u == rank) continue;
+      const double us = free_us_[u] + Lag(u, rank);
+      if (us >= reached_us_[rank] || children_[u] >= degree_ || IsBelow(u, rank)) continue;
+      targets_.emplace_back(us, u);
     }
-    const size_t some = std::min(kTargets, targets.size());
-    std::partial_sort(targets.begin(), targets.begin() + some, targets.end());
+    const size_t some = std::min(kTargets, targets_.size());
+    std::partial_sort(targets_.begin(), targets_.begin() + some, targets_.end());
     for (size_t i = 0; i < some; ++i) {
-      if (targets[i].first < reached_us_[rank] && Move(rank, targets[i].second)) return true;
+      if (Move(rank, targets_[i].second)) return true;
     }
     return false;
   }
@@ -144,28 +146,37 @@ class Search {
     reached_us_.assign(ranks_, 0);
     free_us_.assign(ranks_, 0);
     const auto root = std::find(parents_.begin(), parents_.end(), -1);
-    std::vector<uint32_t> order = {static_cast<uint32_t>(root - parents_.begin())};
-    for (size_t i = 0; i < order.size(); ++i) {
-      const uint32_t rank = order[i];
+    order_.assign(1, static_cast<uint32_t>(root - parents_.begin()));
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const uint32_t rank = order_[i];
       free_us_[rank] = reached_us_[rank];
       for (const uint32_t child : lists.of(rank)) {
         reached_us_[child] = free_us_[rank] + Lag(rank, child);
         free_us_[rank] += groups_.gap_us;
-        order.push_back(child);
+        order_.push_back(child);
       }
     }
   }
 
   double Lag(uint32_t a, uint32_t b) const {
-    if (unit_of_[a] == unit_of_[b]) return groups_.host_lag_us;
+    const uint32_t of_a = unit_of_[a], of_b = unit_of_[b];
+    if (of_a == of_b) return groups_.host_lag_us;
+    const uint32_t* group_of = group_of_.data();
     for (const PostalGroups::Level& level : groups_.levels) {
-      const auto after = std::upper_bound(level.begin.begin(), level.begin.end(), unit_of_[a]);
-      if (unit_of_[b] < *after && unit_of_[b] >= *(after - 1)) return level.lag_us;
+      if (group_of[of_a] == group_of[of_b]) return level.lag_us;
+      group_of += groups_.unit_count();
     }
     return groups_.levels.back().lag_us;
   }
 
   void FindPlaces() {
+    least_lag_us_ = groups_.host_lag_us;
+    for (const PostalGroups::Level& level : groups_.levels) {
+      least_lag_us_ = std::min(least_lag_us_, level.lag_us);
+      for (uint32_t g = 0; g < level.groups(); ++g) {
+        group_of_.insert(group_of_.end(), level.begin[g + 1] - level.begin[g], g);
+      }
+    }
     unit_of_.resize(ranks_);
     for (uint32_t u = 0; u < groups_.unit_count(); ++u) {
       for (uint32_t i = groups_.unit_begin[u]; i < groups_.unit_begin[u + 1]; ++i) {
@@ -196,9 +207,13 @@ class Search {
   const uint32_t ranks_;
   uint32_t left_;  // evaluations
   std::vector<int32_t> tried_;
-  std::vector<uint32_t> children_;            // [rank] how many
-  std::vector<uint32_t> unit_of_;             // [rank]
-  std::vector<double> reached_us_, free_us_;  // [rank] reached; may serve one more
+  std::vector<uint32_t> children_;                    // [rank] how many
+  std::vector<uint32_t> unit_of_;                     // [rank]
+  std::vector<uint32_t> group_of_;                    // [level * units + unit]
+  std::vector<double> reached_us_, free_us_;          // [rank] reached; may serve one more
+  std::vector<uint32_t> order_;                       // parents before children
+  std::vector<std::pair<double, uint32_t>> targets_;  // of the rank at hand: when, from where
+  double least_lag_us_ = 0;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -16,7 +15,7 @@ namespace {
 struct Shape {
   std::vector<uint32_t> parts;  // sizes, or numbers of shapes; in the schedule's order
   PostalSchedule schedule;
-  std::vector<uint32_t> places;  // [part] its place among the parts of its kind
+  std::vector<uint32_t> places;  // [part] its place in a group's sorted parts, of the same kind
 };
 
 class ShapeBuilder {
@@ -70,14 +69,16 @@ class ShapeBuilder {
   // Shapes of all groups, from the bottom up.
   void Prepare() {
     lowest_.resize(levels_.size() + 1);
+    sorted_.resize(levels_.size());
     shape_of_.resize(levels_.size());
     FindLowest();
     for (size_t i = 0; i < levels_.size(); ++i) {
+      sorted_[i].resize(PartsAt(i).groups());
       std::map<std::vector<uint32_t>, uint32_t> known;
       for (uint32_t g = 0; g < GroupsAt(i).groups(); ++g) {
-        std::vector<uint32_t> parts = SortedParts(i, g);
-        const auto [it, is_new] = known.try_emplace(parts, shapes_.size());
-        if (is_new) AddShape(i, std::move(parts));
+        std::vector<uint32_t> kinds = SortParts(i, g);
+        const auto [it, is_new] = known.try_emplace(kinds, shapes_.size());
+        if (is_new) AddShape(i, std::move(kinds));
         shape_of_[i].push_back(it->second);
       }
     }
@@ -87,6 +88,7 @@ class ShapeBuilder {
   void FindLowest() {
     for (size_t i = 0; i <= levels_.size(); ++i) {
       const PostalGroups::Level& level = i == 0 ? PartsAt(0) : GroupsAt(i - 1);
+      lowest_[i].reserve(level.groups());
       for (uint32_t g = 0; g < level.groups(); ++g) {
         uint32_t lowest = UINT32_MAX;
         for (uint32_t u = level.begin[g]; u < level.begin[g + 1]; ++u) {
@@ -106,14 +108,20 @@ class ShapeBuilder {
     return i > 0 ? shapes_[kind].schedule.time_us : kind;
   }
 
-  std::vector<uint32_t> SortedParts(size_t i, uint32_t group) const {
+  // Longest first; of one kind by lowest first rank. Answers their kinds.
+  std::vector<uint32_t> SortParts(size_t i, uint32_t group) {
     const auto [first, last] = PartsOf(i, group);
-    std::vector<uint32_t> parts;
-    for (uint32_t part = first; part < last; ++part) parts.push_back(KindOf(i, part));
+    const absl::Span<uint32_t> parts = absl::MakeSpan(sorted_[i]).subspan(first, last - first);
+    std::iota(parts.begin(), parts.end(), first);
     std::sort(parts.begin(), parts.end(), [&](uint32_t a, uint32_t b) {
-      return std::tuple(-TimeOf(i, a), a) < std::tuple(-TimeOf(i, b), b);
+      const uint32_t of_a = KindOf(i, a), of_b = KindOf(i, b);
+      if (of_a == of_b) return lowest_[i][a] < lowest_[i][b];
+      const double us_a = TimeOf(i, of_a), us_b = TimeOf(i, of_b);
+      return us_a != us_b ? us_a > us_b : of_a < of_b;
     });
-    return parts;
+    std::vector<uint32_t> kinds(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p) kinds[p] = KindOf(i, parts[p]);
+    return kinds;
   }
 
   void AddShape(size_t i, std::vector<uint32_t> parts) {
@@ -145,32 +153,37 @@ class ShapeBuilder {
   static std::vector<int32_t> PartTree(const PostalSchedule& schedule,
                                        absl::Span<const uint32_t> sizes) {
     std::vector<uint32_t> part_of;
+    part_of.reserve(schedule.parents.size());
     for (uint32_t part = 0; part < sizes.size(); ++part) {
       part_of.insert(part_of.end(), sizes[part], part);
     }
-    std::vector<int32_t> tree = {-1};
+    std::vector<int32_t> tree(sizes.size(), -1);
     uint32_t first = sizes[0];  // unit of the part at hand
     for (uint32_t part = 1; part < sizes.size(); ++part) {
-      tree.push_back(static_cast<int32_t>(part_of[schedule.parents[first]]));
+      tree[part] = static_cast<int32_t>(part_of[schedule.parents[first]]);
       first += sizes[part];
     }
     return tree;
   }
 
-  // Children before their parent, in the order of parts, which is that of serving.
+  // Children before their parent, in the order of parts, which is that of serving. Parts of one
+  // kind stand side by side.
   static std::vector<uint32_t> Places(absl::Span<const uint32_t> kinds,
                                       const std::vector<int32_t>& tree) {
     const ChildLists children = ChildrenOf(tree);
-    std::vector<uint32_t> places(tree.size());
-    std::map<uint32_t, uint32_t> next;  // [kind]
-    std::vector<uint32_t> path = {0}, served(tree.size(), 0);
+    std::vector<uint32_t> places(tree.size()), served(tree.size(), 0), path = {0};
+    std::vector<uint32_t> first(tree.size(), 0);  // [part] of its kind
+    for (uint32_t part = 1; part < tree.size(); ++part) {
+      first[part] = kinds[part] == kinds[part - 1] ? first[part - 1] : part;
+    }
+    std::vector<uint32_t> next = first;  // [first part of a kind]
     while (!path.empty()) {
       const uint32_t part = path.back();
       if (served[part] < children.of(part).size()) {
         path.push_back(children.of(part)[served[part]++]);
         continue;
       }
-      places[part] = next[kinds[part]]++;
+      places[part] = next[first[part]]++;
       path.pop_back();
     }
     return places;
@@ -179,51 +192,43 @@ class ShapeBuilder {
   // Hangs a group below the rank `parent`; answers the rank that stands for the group.
   uint32_t Assign(size_t i, uint32_t group, int32_t parent) {
     const Shape& shape = shapes_[shape_of_[i][group]];
-    const std::vector<uint32_t> chosen = ChooseParts(i, group, shape);
-    if (i == 0) return AssignUnits(shape, chosen, parent);
-    std::vector<uint32_t> leader(chosen.size());
-    for (size_t part = 0; part < chosen.size(); ++part) {  // parents before children
+    const uint32_t* const parts = &sorted_[i][PartsOf(i, group).first];
+    if (i == 0) return AssignUnits(shape, parts, parent);
+    std::vector<uint32_t> leader(shape.parts.size());
+    for (size_t part = 0; part < leader.size(); ++part) {  // parents before children
       const int32_t from = shape.schedule.parents[part];
-      leader[part] =
-          Assign(i - 1, chosen[part], from < 0 ? parent : static_cast<int32_t>(leader[from]));
+      leader[part] = Assign(i - 1, parts[shape.places[part]],
+                            from < 0 ? parent : static_cast<int32_t>(leader[from]));
     }
     return leader[0];
   }
 
-  // [part of the shape] part of the group.
-  std::vector<uint32_t> ChooseParts(size_t i, uint32_t group, const Shape& shape) const {
-    const auto [first, last] = PartsOf(i, group);
-    std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> actual, wanted;
-    for (uint32_t part = first; part < last; ++part) {
-      actual.emplace_back(KindOf(i, part), lowest_[i][part], part);
+  // `parts`: those of the group, sorted.
+  uint32_t AssignUnits(const Shape& shape, const uint32_t* parts, int32_t parent) {
+    rank_of_.clear();
+    for (const uint32_t place : shape.places) AddRanks(parts[place]);
+    for (size_t u = 0; u < rank_of_.size(); ++u) {
+      const int32_t from = shape.schedule.parents[u];
+      parents_[rank_of_[u]] = from < 0 ? parent : static_cast<int32_t>(rank_of_[from]);
     }
-    for (uint32_t part = 0; part < shape.parts.size(); ++part) {
-      wanted.emplace_back(shape.parts[part], shape.places[part], part);
-    }
-    std::sort(actual.begin(), actual.end());
-    std::sort(wanted.begin(), wanted.end());
-    std::vector<uint32_t> chosen(actual.size());
-    for (size_t p = 0; p < actual.size(); ++p)
-      chosen[std::get<2>(wanted[p])] = std::get<2>(actual[p]);
-    return chosen;
+    return rank_of_[0];
   }
 
-  uint32_t AssignUnits(const Shape& shape, absl::Span<const uint32_t> chosen, int32_t parent) {
-    std::vector<uint32_t> rank_of;  // [unit of the schedule]
-    std::vector<std::pair<double, uint32_t>> units;
-    for (const uint32_t part : chosen) {
-      units.clear();
-      for (uint32_t u = PartsAt(0).begin[part]; u < PartsAt(0).begin[part + 1]; ++u) {
-        units.emplace_back(groups_.wait_us.empty() ? 0 : groups_.wait_us[u], groups_.first_rank(u));
-      }
-      std::sort(units.begin(), units.end());
-      for (const auto& unit : units) rank_of.push_back(unit.second);
+  // First ranks of a bottom part's units, least wait first, then lowest.
+  void AddRanks(uint32_t part) {
+    const uint32_t begin = PartsAt(0).begin[part], end = PartsAt(0).begin[part + 1];
+    const size_t first = rank_of_.size();
+    if (groups_.wait_us.empty()) {
+      for (uint32_t u = begin; u < end; ++u) rank_of_.push_back(groups_.first_rank(u));
+      std::sort(rank_of_.begin() + static_cast<std::ptrdiff_t>(first), rank_of_.end());
+      return;
     }
-    for (size_t u = 0; u < rank_of.size(); ++u) {
-      const int32_t from = shape.schedule.parents[u];
-      parents_[rank_of[u]] = from < 0 ? parent : static_cast<int32_t>(rank_of[from]);
+    waits_.clear();
+    for (uint32_t u = begin; u < end; ++u) {
+      waits_.emplace_back(groups_.wait_us[u], groups_.first_rank(u));
     }
-    return rank_of[0];
+    std::sort(waits_.begin(), waits_.end());
+    for (const auto& unit : waits_) rank_of_.push_back(unit.second);
   }
 
   const PostalGroups& groups_;
@@ -233,9 +238,12 @@ class ShapeBuilder {
   std::vector<size_t> levels_;                   // that are scheduled, bottom up
   std::vector<uint32_t> leaders_degree_;         // [position in levels_ - 1]
   std::vector<std::vector<uint32_t>> lowest_;    // [position in levels_ + 1][group], parts first
+  std::vector<std::vector<uint32_t>> sorted_;    // [position in levels_] parts, group after group
   std::vector<std::vector<uint32_t>> shape_of_;  // [position in levels_][group]
   std::vector<Shape> shapes_;
-  std::vector<int32_t> parents_;  // [rank]
+  std::vector<uint32_t> rank_of_;                   // [unit of the schedule] of the group at hand
+  std::vector<std::pair<double, uint32_t>> waits_;  // and ranks, of the part at hand
+  std::vector<int32_t> parents_;                    // [rank]
 };
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kMostUtilisation = 0.99;  // as tree_metrics.cc caps it
 constexpr uint32_t kLinksPerRank = 32;     // links read to know them alike, at most
+constexpr size_t kMostLeavesKept = 64;     // 4,096 edges
 
 double LeastKnown(double a, double b) {
   if (a == 0 || b == 0) return a + b;
@@ -33,6 +34,10 @@ Type1Bound::Type1Bound(const Snapshot& snapshot, const CostProfile& profile,
               snapshot.routes->kind() == RouteKind::kShortestPath &&
               links / kLinksPerRank <= places_.size() && LinksAreAlike();
   if (!is_exact_) between_gbps_ = 0;
+  if (all_on_switches_ && waits_.empty() && leaf_switches_.size() <= kMostLeavesKept &&
+      PortsAreAlike()) {
+    between_leaves_.assign(leaf_switches_.size() * leaf_switches_.size(), {.time_us = -1});
+  }
   us_.resize(places_.size());
 }
 
@@ -81,6 +86,11 @@ bool Type1Bound::HostsAreShared() const {
   return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
+bool Type1Bound::PortsAreAlike() const {
+  return std::all_of(places_.begin(), places_.end(),
+                     [&](const Place& place) { return place.gbps == places_[0].gbps; });
+}
+
 // Sets between_gbps_.
 bool Type1Bound::LinksAreAlike() {
   const Fabric& fabric = *snapshot_.fabric;
@@ -123,14 +133,46 @@ inline Type1Bound::Edge Type1Bound::EdgeOf(uint32_t from_rank, uint32_t to_rank)
   const Place& to = places_[to_rank];
   if (from.host == to.host) return {static_cast<float>(profile_.same_host_us), 0, true};
   if (!all_on_switches_) return {TimeOf(1, from_rank, to_rank), 0, false};
+  if (!between_leaves_.empty()) {
+    Edge& edge = between_leaves_[from.leaf * leaf_switches_.size() + to.leaf];
+    if (edge.time_us < 0) edge = EdgeBetween(from_rank, to_rank);
+    return edge;
+  }
   if (waits_.empty() && from.IsLike(last_from_) && to.IsLike(last_to_)) return last_edge_;
   last_from_ = from;
   last_to_ = to;
+  last_edge_ = EdgeBetween(from_rank, to_rank);
+  return last_edge_;
+}
+
+// Of ranks on different hosts.
+Type1Bound::Edge Type1Bound::EdgeBetween(uint32_t from_rank, uint32_t to_rank) {
+  const Place& from = places_[from_rank];
+  const Place& to = places_[to_rank];
   const uint32_t hops = Hops(from.leaf, to.leaf);
   const double between = hops > 0 ? between_gbps_ : 0;
-  last_edge_ = {TimeOf(2 + hops, from_rank, to_rank),
-                static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps)), false};
-  return last_edge_;
+  return {TimeOf(2 + hops, from_rank, to_rank),
+          static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps)), false};
+}
+
+// The same both ways without load; then found once a tree.
+void Type1Bound::FindEdges() {
+  edges_.clear();
+  if (!waits_.empty()) return;
+  edges_.resize(children_.size());
+  for (const uint32_t rank : order_) {
+    for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
+      edges_[c] = EdgeOf(children_[c], rank);
+    }
+  }
+}
+
+// Of children_[c], upwards.
+inline Type1Bound::Edge Type1Bound::EdgeUp(uint32_t c, uint32_t rank) {
+  return edges_.empty() ? EdgeOf(children_[c], rank) : edges_[c];
+}
+inline Type1Bound::Edge Type1Bound::EdgeDown(uint32_t c, uint32_t rank) {
+  return edges_.empty() ? EdgeOf(rank, children_[c]) : edges_[c];
 }
 
 inline double Type1Bound::TransferUs(double gbps) {
@@ -230,7 +272,7 @@ double Type1Bound::Aggregate(const Payload& payload) {
     double latest = 0;
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const uint32_t child = children_[c];
-      const Edge edge = EdgeOf(child, rank);
+      const Edge edge = EdgeUp(c, rank);
       const double arrival = us_[child] + EdgeUs(edge, forward);
       in_order_ = in_order_ && arrival >= latest;
       latest = arrival;
@@ -256,7 +298,7 @@ double Type1Bound::Distribute(const Payload& payload) {
     double start = us_[rank];
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const uint32_t child = children_[c];
-      const Edge edge = EdgeOf(rank, child);
+      const Edge edge = EdgeDown(c, rank);
       us_[child] = start + nic.send_us + EdgeUs(edge, forward);
       last = std::max(last, us_[child]);
       start += edge.same_host ? nic.send_us : spacing;
@@ -278,7 +320,7 @@ Stages Type1Bound::SlowestStages(const Payload& packet) {
     double up = 0, down = 0, enter = 0, leave = 0;
     bool has_port = false;
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
-      const Edge edge = EdgeOf(children_[c], rank);
+      const Edge edge = EdgeUp(c, rank);
       up += edge.same_host ? match : std::max(match, port_up);
       down += edge.same_host ? nic.send_us : std::max(nic.send_us, port_down);
       if (edge.same_host) continue;
@@ -337,6 +379,7 @@ double Type1Bound::Of(absl::Span<const int32_t> parents, double cutoff) {
       if (begin_[children_[c]] < begin_[children_[c] + 1]) order_.push_back(children_[c]);
     }
   }
+  FindEdges();
   return Total(cutoff);
 }
 

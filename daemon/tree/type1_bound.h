@@ -61,10 +61,15 @@ class Type1Bound {
   void FindPlaces(const MemberPlaces& places);
   void FindWaits();
   bool HostsAreShared() const;
+  bool PortsAreAlike() const;
   bool LinksAreAlike();
   uint32_t Hops(uint32_t leaf, uint32_t other) const;
   float TimeOf(uint32_t links, uint32_t from, uint32_t to);
   Edge EdgeOf(uint32_t from, uint32_t to);
+  Edge EdgeBetween(uint32_t from, uint32_t to);
+  void FindEdges();
+  Edge EdgeUp(uint32_t c, uint32_t rank);
+  Edge EdgeDown(uint32_t c, uint32_t rank);
   double TransferUs(double gbps);
   double EdgeUs(const Edge& edge, double forward_us);
   void SetPhase(uint64_t bytes);
@@ -90,7 +95,9 @@ class Type1Bound {
   std::vector<float> time_of_links_;  // without load
   double links_us_ = 0;               // of as many links as time_of_links_ ends with
 
-  Place last_from_, last_to_;  // of the edge between hosts asked last
+  // [leaf * leaves + leaf] of different hosts, time_us < 0 until asked; empty if many or unlike.
+  std::vector<Edge> between_leaves_;
+  Place last_from_, last_to_;  // of the edge between hosts asked last, without those
   Edge last_edge_;
   uint64_t bytes_ = 0;                         // of a packet of the phase at hand
   double last_gbps_ = -1, last_transfer_ = 0;  // the rate asked last
@@ -102,6 +109,7 @@ class Type1Bound {
   uint32_t root_ = 0;  // of the tree at hand
   absl::Span<const int32_t> parents_;
   std::vector<uint32_t> begin_, children_, order_;
+  std::vector<Edge> edges_;  // of children_, to their parents; empty with load
 };
 
 }  // namespace coppice

@@ -191,20 +191,26 @@ class Type1Search {
                         "not tried: the communicator has more than ", kMostRanksForPostal,
                         " members; ask for the builder to have one")));
     }
-    absl::StatusOr<std::vector<AggregationTree>> trees = BuildPostals();
+    absl::StatusOr<std::vector<PostalTree>> trees = BuildPostals();
     if (!trees.ok()) return Refuse(TreeBuilder::kPostal, 2, trees.status());
     postal_ = *std::move(trees);
     // Contention is not looked at among more ranks: then the first one is the best.
     if (request_.members.size() > kMostRanksContended) postal_.resize(1);
     for (uint32_t i = 0; i < postal_.size(); ++i) {
+      const PostalTree& postal = postal_[i];
       Candidate candidate = {
-          .builder = TreeBuilder::kPostal, .width = postal_[i].width, .postal = i};
-      BoundEdges(candidate, postal_[i].parents);
+          .builder = TreeBuilder::kPostal, .width = postal.tree.width, .postal = i};
+      if (bound_->is_exact()) {  // by which it was judged
+        candidate.least_us = postal.us;
+        Know(candidate);
+      } else {
+        BoundEdges(candidate, postal.tree.parents);
+      }
       candidates_.push_back(candidate);
     }
   }
 
-  absl::StatusOr<std::vector<AggregationTree>> BuildPostals() {
+  absl::StatusOr<std::vector<PostalTree>> BuildPostals() {
     AggregationTree bare;
     ASSIGN_OR_RETURN(bare, BareTypeITree(fabric_, request_.members, TreeBuilder::kPostal, 2));
     PostalJudge judge(snapshot_, profile_, request_, std::move(bare), &*bound_);
@@ -328,7 +334,7 @@ class Type1Search {
   }
 
   absl::StatusOr<AggregationTree> Build(const Candidate& candidate) {
-    if (candidate.builder == TreeBuilder::kPostal) return postal_[candidate.postal];
+    if (candidate.builder == TreeBuilder::kPostal) return postal_[candidate.postal].tree;
     return Build(candidate.builder, candidate.width);
   }
 
@@ -442,7 +448,7 @@ class Type1Search {
   std::vector<int32_t> last_parents_;              // of the last tree that is not flat
   std::vector<int32_t> parents_;                   // of the hierarchical tree at hand
   std::vector<ChannelIndex> path_;                 // of the edge at hand
-  std::vector<AggregationTree> postal_;            // once they are candidates
+  std::vector<PostalTree> postal_;                 // once they are candidates
 
   std::vector<Candidate> candidates_;
   double least_us_ = std::numeric_limits<double>::infinity();  // known so far

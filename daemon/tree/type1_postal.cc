@@ -77,11 +77,10 @@ uint32_t MostChildren(const AggregationTree& tree) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<AggregationTree>> PostalTrees(const Snapshot& snapshot,
-                                                         const CostProfile& profile,
-                                                         const TreeRequest& request,
-                                                         uint32_t nic_degree,
-                                                         TimeOfParents time_of) {
+absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
+                                                    const CostProfile& profile,
+                                                    const TreeRequest& request, uint32_t nic_degree,
+                                                    TimeOfParents time_of) {
   AggregationTree tree;
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal,
                                        request.width.value_or(2)));
@@ -89,7 +88,8 @@ absl::StatusOr<std::vector<AggregationTree>> PostalTrees(const Snapshot& snapsho
     HangOnRoot(tree);
     tree.width = 2;
     RETURN_IF_ERROR(CheckNicDegree(tree, nic_degree));
-    return std::vector<AggregationTree>{std::move(tree)};
+    const double us = time_of(tree.parents, kInfinity);
+    return std::vector<PostalTree>{{std::move(tree), us}};
   }
   if (nic_degree < 2) {
     return absl::ResourceExhaustedError(
@@ -105,14 +105,15 @@ absl::StatusOr<std::vector<AggregationTree>> PostalTrees(const Snapshot& snapsho
     TryLevels(groups, most, time_of, tried, best);
   }
   if (tree.rank_count > kMostRanksSearchedFully) {
-    ImprovePostal(groups, degree, time_of, tried[best].us, tried[best].parents);
+    tried[best].us = ImprovePostal(groups, degree, time_of, tried[best].us, tried[best].parents);
   }
   std::rotate(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(best),
               tried.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-  std::vector<AggregationTree> trees(tried.size(), tree);
+  std::vector<PostalTree> trees(tried.size(), {tree, 0});
   for (size_t i = 0; i < trees.size(); ++i) {
-    trees[i].parents = std::move(tried[i].parents);
-    trees[i].width = std::max(2U, MostChildren(trees[i]));
+    trees[i].us = tried[i].us;
+    trees[i].tree.parents = std::move(tried[i].parents);
+    trees[i].tree.width = std::max(2U, MostChildren(trees[i].tree));
   }
   return trees;
 }
@@ -122,12 +123,12 @@ absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const Cost
   AggregationTree tree;
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal, 2));
   PostalJudge judge(snapshot, profile, request, std::move(tree), nullptr);
-  std::vector<AggregationTree> trees;
+  std::vector<PostalTree> trees;
   ASSIGN_OR_RETURN(trees, PostalTrees(snapshot, profile, request, nic_degree,
                                       [&](absl::Span<const int32_t> parents, double cutoff_us) {
                                         return judge.Of(parents, cutoff_us);
                                       }));
-  return std::move(trees.front());
+  return std::move(trees.front().tree);
 }
 
 }  // namespace coppice

@@ -27,6 +27,11 @@ namespace coppice {
 // take as long as all of theirs.
 inline constexpr size_t kMostRanksForPostal = 16384;
 
+struct PostalTree {
+  AggregationTree tree;
+  double us = 0;  // by `time_of`, which may have cut it off, but not of the first
+};
+
 // One tree for each level that may count as near and, for long messages, for each of some limits to
 // a rank's children; the fastest one first and improved by local search, of a few ranks all. No
 // rank has more than `nic_degree` children, nor more than the request's width. A tree's width is
@@ -37,11 +42,10 @@ inline constexpr size_t kMostRanksForPostal = 16384;
 // INVALID_ARGUMENT: no members, a member that is no endpoint, a width below 2 for more than one.
 // RESOURCE_EXHAUSTED: more than two ranks and a NIC degree below 2. O(P log P) times a few dozen,
 // and kMostPostalSteps.
-absl::StatusOr<std::vector<AggregationTree>> PostalTrees(const Snapshot& snapshot,
-                                                         const CostProfile& profile,
-                                                         const TreeRequest& request,
-                                                         uint32_t nic_degree,
-                                                         TimeOfParents time_of);
+absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
+                                                    const CostProfile& profile,
+                                                    const TreeRequest& request, uint32_t nic_degree,
+                                                    TimeOfParents time_of);
 
 // The first of them, judged by EdgeCosts() and EvaluateMix().
 absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
