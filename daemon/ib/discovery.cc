@@ -113,7 +113,7 @@ void Discovery::OnNodeInfo(const MadRequest& request, const MadOutcome& outcome)
   }
   if (cabled && !Connect(request, node, info->local_port)) return;
   if (IsSwitch(node)) return;
-  PortRecord& port = subnet_.nodes[node].ports[info->local_port.value()];
+  FoundPort& port = subnet_.nodes[node].ports[info->local_port.value()];
   if (port.port_guid != Guid(0)) return;  // the local port, met again from outside
   port.port_guid = info->port_guid;
   Ask(node, request.route, MadAttribute::kPortInfo, info->local_port.value());
@@ -122,7 +122,7 @@ void Discovery::OnNodeInfo(const MadRequest& request, const MadOutcome& outcome)
 uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& route) {
   const auto node = static_cast<uint32_t>(subnet_.nodes.size());
   by_guid_.emplace(info.node_guid, node);
-  NodeRecord& record = subnet_.nodes.emplace_back();
+  FoundNode& record = subnet_.nodes.emplace_back();
   record.info = info;
   record.route = route;
   record.ports.resize(info.port_count + 1);
@@ -139,13 +139,13 @@ uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& rou
 // cabled elsewhere: the subnet changed under the sweep, or somebody lies.
 bool Discovery::Connect(const MadRequest& request, uint32_t node, PortNum port) {
   const PortNum from_port(request.route.port[request.route.hop_count]);
-  PortRecord& from = subnet_.nodes[request.subject].ports[from_port.value()];
-  PortRecord& to = subnet_.nodes[node].ports[port.value()];
+  FoundPort& from = subnet_.nodes[request.subject].ports[from_port.value()];
+  FoundPort& to = subnet_.nodes[node].ports[port.value()];
   const bool same_cable = from.peer == node && from.peer_port == port &&
                           to.peer == request.subject && to.peer_port == from_port;
   if (same_cable) return true;
   const bool itself = node == request.subject && port == from_port;
-  if (itself || from.peer != PortRecord::kNoPeer || to.peer != PortRecord::kNoPeer) {
+  if (itself || from.peer != FoundPort::kNoPeer || to.peer != FoundPort::kNoPeer) {
     Note(request, absl::StrCat("NodeInfo: answered by port ", port.value(), " of node ",
                                ToString(subnet_.nodes[node].info.node_guid),
                                ", which is cabled elsewhere; sweep again"));
@@ -189,7 +189,7 @@ void Discovery::OnPortInfo(const MadRequest& request, const MadOutcome& outcome)
   if (!answered) return;
   const PortInfoRecord info = DecodePortInfo(outcome.data);
   const PortNum number(static_cast<uint8_t>(request.modifier));
-  PortRecord& port = subnet_.nodes[node].ports[number.value()];
+  FoundPort& port = subnet_.nodes[node].ports[number.value()];
   port.answered = true;
   port.link_up = info.link_up;
   port.lid = info.lid;
@@ -206,7 +206,7 @@ void Discovery::OnPortInfo(const MadRequest& request, const MadOutcome& outcome)
 }
 
 void Discovery::FollowCable(uint32_t node, PortNum port, const DirectedRoute& route) {
-  if (subnet_.nodes[node].ports[port.value()].peer != PortRecord::kNoPeer) return;
+  if (subnet_.nodes[node].ports[port.value()].peer != FoundPort::kNoPeer) return;
   if (route.hop_count == DirectedRoute::kMaxHops) {
     subnet_.unanswered.push_back({ToString(route), subnet_.nodes[node].info.node_guid, port,
                                   "NodeInfo: further away than a directed route reaches"});
@@ -228,7 +228,7 @@ void Discovery::Ask(uint32_t node, const DirectedRoute& route, MadAttribute attr
 
 void Discovery::AskNextPort(uint32_t node) {
   Progress& progress = progress_[node];
-  const NodeRecord& record = subnet_.nodes[node];
+  const FoundNode& record = subnet_.nodes[node];
   if (progress.next_port > record.info.port_count || progress.silences >= kSilencesToGiveUp) {
     return;
   }
@@ -275,9 +275,9 @@ void Discovery::Note(const MadRequest& request, absl::string_view what) {
     entry.neighbour = subnet_.nodes[request.subject].info.node_guid;
     entry.neighbour_port = PortNum(request.route.port[request.route.hop_count]);
   } else {
-    const NodeRecord& record = subnet_.nodes[request.subject];
-    for (const PortRecord& port : record.ports) {
-      if (port.peer == PortRecord::kNoPeer) continue;
+    const FoundNode& record = subnet_.nodes[request.subject];
+    for (const FoundPort& port : record.ports) {
+      if (port.peer == FoundPort::kNoPeer) continue;
       entry.neighbour = subnet_.nodes[port.peer].info.node_guid;
       entry.neighbour_port = port.peer_port;
       break;

@@ -20,9 +20,9 @@ class Assembler {
   explicit Assembler(SubnetRecord subnet) : subnet_(std::move(subnet)) {}
 
   absl::StatusOr<SweepResult> Assemble(const SweepOptions& options) {
-    for (NodeRecord& node : subnet_.nodes) CheckAddresses(node);
-    for (const NodeRecord& node : subnet_.nodes) RETURN_IF_ERROR(AddNode(node));
-    for (const NodeRecord& node : subnet_.nodes) RETURN_IF_ERROR(AddPorts(node));
+    for (FoundNode& node : subnet_.nodes) CheckAddresses(node);
+    for (const FoundNode& node : subnet_.nodes) RETURN_IF_ERROR(AddNode(node));
+    for (const FoundNode& node : subnet_.nodes) RETURN_IF_ERROR(AddPorts(node));
     SweepResult result;
     ASSIGN_OR_RETURN(result.fabric, builder_.Build());
     result.has_subnet_manager = !lid_owner_.empty();
@@ -38,12 +38,12 @@ class Assembler {
   }
 
  private:
-  static bool IsSwitch(const NodeRecord& node) { return node.info.type == NodeType::kSwitch; }
+  static bool IsSwitch(const FoundNode& node) { return node.info.type == NodeType::kSwitch; }
 
-  void Note(const NodeRecord& node, std::string what) {
+  void Note(const FoundNode& node, std::string what) {
     UnansweredNode entry{ToString(node.route), Guid(0), PortNum(0), std::move(what)};
-    for (const PortRecord& port : node.ports) {
-      if (port.peer == PortRecord::kNoPeer) continue;
+    for (const FoundPort& port : node.ports) {
+      if (port.peer == FoundPort::kNoPeer) continue;
       entry.neighbour = subnet_.nodes[port.peer].info.node_guid;
       entry.neighbour_port = port.peer_port;
       break;
@@ -52,20 +52,20 @@ class Assembler {
   }
 
   // The port that the sweep was read through; of a switch, port 0.
-  const PortRecord& LocalPort() const {
-    const NodeRecord& local = subnet_.nodes.front();
+  const FoundPort& LocalPort() const {
+    const FoundNode& local = subnet_.nodes.front();
     return local.ports[local.info.local_port.value()];
   }
 
   // Clears LIDs that cannot be and uncables adapter ports whose GUID is another's.
-  void CheckAddresses(NodeRecord& node) {
+  void CheckAddresses(FoundNode& node) {
     if (IsSwitch(node)) {
       CheckLid(node, node.ports[0].lid);
       return;
     }
     for (size_t number = 1; number < node.ports.size(); ++number) {
-      PortRecord& port = node.ports[number];
-      if (port.peer == PortRecord::kNoPeer) {
+      FoundPort& port = node.ports[number];
+      if (port.peer == FoundPort::kNoPeer) {
         port.lid = Lid(0);
         continue;
       }
@@ -75,12 +75,12 @@ class Assembler {
       Note(node, absl::StrCat("NodeInfo: port GUID ", ToString(port.port_guid), " of port ", number,
                               " of node ", ToString(node.info.node_guid),
                               " is also another port's; give each its own"));
-      PortRecord& peer = subnet_.nodes[port.peer].ports[port.peer_port.value()];
-      peer.peer = port.peer = PortRecord::kNoPeer;
+      FoundPort& peer = subnet_.nodes[port.peer].ports[port.peer_port.value()];
+      peer.peer = port.peer = FoundPort::kNoPeer;
     }
   }
 
-  void CheckLid(const NodeRecord& node, Lid& lid) {
+  void CheckLid(const FoundNode& node, Lid& lid) {
     if (lid == Lid(0)) return;
     if (lid.value() > kTopUnicastLid) {
       Note(node, absl::StrCat("PortInfo: LID ", lid.value(), " is not a unicast LID"));
@@ -94,7 +94,7 @@ class Assembler {
     lid = Lid(0);
   }
 
-  absl::Status AddNode(const NodeRecord& node) {
+  absl::Status AddNode(const FoundNode& node) {
     if (IsSwitch(node)) {
       SwitchInfo info;
       info.guid = node.info.node_guid;
@@ -116,10 +116,10 @@ class Assembler {
     return builder_.AddAdapter(std::move(info));
   }
 
-  absl::Status AddPorts(const NodeRecord& node) {
+  absl::Status AddPorts(const FoundNode& node) {
     for (size_t number = 1; number < node.ports.size(); ++number) {
-      const PortRecord& port = node.ports[number];
-      if (port.peer == PortRecord::kNoPeer) continue;
+      const FoundPort& port = node.ports[number];
+      if (port.peer == FoundPort::kNoPeer) continue;
       const PortNum here(static_cast<uint8_t>(number));
       if (!IsSwitch(node)) {
         RETURN_IF_ERROR(
@@ -136,7 +136,7 @@ class Assembler {
   std::shared_ptr<const ForwardingTables> TakeTables(const Fabric& fabric) {
     auto tables = std::make_shared<ForwardingTables>(fabric.switch_count());
     bool any = false;
-    for (NodeRecord& node : subnet_.nodes) {
+    for (FoundNode& node : subnet_.nodes) {
       if (node.table.empty()) continue;
       any = true;
       tables->SetRow(*fabric.FindSwitch(node.info.node_guid), std::move(node.table));

@@ -14,7 +14,7 @@
 
 namespace coppice {
 
-struct PortRecord {
+struct FoundPort {
   static constexpr uint32_t kNoPeer = 0xFFFFFFFF;
 
   Guid port_guid;          // adapters only
@@ -29,16 +29,16 @@ struct PortRecord {
   PortNum peer_port;
 };
 
-struct NodeRecord {
+struct FoundNode {
   NodeInfoRecord info;
   DirectedRoute route;  // the first that led here; among the shortest
   std::string description;
-  std::vector<PortRecord> ports;  // [0..info.port_count]
-  std::vector<uint8_t> table;     // switches: port by LID; empty if not read
+  std::vector<FoundPort> ports;  // [0..info.port_count]
+  std::vector<uint8_t> table;    // switches: port by LID; empty if not read
 };
 
 struct SubnetRecord {
-  std::vector<NodeRecord> nodes;  // in order of discovery; the first is the local node
+  std::vector<FoundNode> nodes;  // in order of discovery; the first is the local node
   std::vector<UnansweredNode> unanswered;
 };
 

@@ -9,7 +9,7 @@
 namespace coppice {
 namespace {
 
-SweptSwitch Remember(const SubnetRecord& subnet, const NodeRecord& node) {
+SweptSwitch Remember(const SubnetRecord& subnet, const FoundNode& node) {
   SweptSwitch known;
   known.guid = node.info.node_guid;
   known.description = node.description;
@@ -19,8 +19,8 @@ SweptSwitch Remember(const SubnetRecord& subnet, const NodeRecord& node) {
   known.subnet_manager_lid = node.ports[0].subnet_manager_lid;
   known.was_silent = true;
   known.ports.reserve(node.ports.size());
-  for (const PortRecord& port : node.ports) {
-    const bool is_cabled = port.peer != PortRecord::kNoPeer;
+  for (const FoundPort& port : node.ports) {
+    const bool is_cabled = port.peer != FoundPort::kNoPeer;
     known.ports.push_back({port.answered, port.link_up, is_cabled, port.rate});
     if (port.answered) known.was_silent = false;
     if (!is_cabled || known.neighbour != Guid(0)) continue;
@@ -42,15 +42,15 @@ UnansweredNode SweptSwitch::Unanswered(std::string what) const {
 
 SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
   SweptSubnet swept;
-  const NodeRecord& local = subnet.nodes.front();
+  const FoundNode& local = subnet.nodes.front();
   swept.local_is_switch = local.info.type == NodeType::kSwitch;
   swept.local_port = local.info.local_port;
-  const PortRecord& local_port = local.ports[local.info.local_port.value()];
+  const FoundPort& local_port = local.ports[local.info.local_port.value()];
   swept.local_lid = local_port.lid;
   swept.local_lmc = local_port.lmc;
   swept.local_subnet_manager_lid = local_port.subnet_manager_lid;
   absl::flat_hash_map<std::string, uint32_t> by_route;
-  for (const NodeRecord& node : subnet.nodes) {
+  for (const FoundNode& node : subnet.nodes) {
     const bool is_switch = node.info.type == NodeType::kSwitch;
     const uint32_t index =
         is_switch ? static_cast<uint32_t>(swept.switches.size()) : SweptSwitch::kNone;
@@ -66,8 +66,8 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
       swept.switches.push_back(std::move(known));
     }
     for (size_t number = 1; number < node.ports.size(); ++number) {
-      const PortRecord& end = node.ports[number];
-      if (!end.is_end_silent || end.peer != PortRecord::kNoPeer) continue;
+      const FoundPort& end = node.ports[number];
+      if (!end.is_end_silent || end.peer != FoundPort::kNoPeer) continue;
       const PortNum port(static_cast<uint8_t>(number));
       swept.silent_ends.push_back({index, port, node.route.Then(port)});
     }
