@@ -24,7 +24,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 50;  // what the daemon takes, too
 
 struct BatchOptions {
   v1::BatchCreateTreesRequest request;
-  std::string grid, list, axes, order = "last", admission = "all", operation = "allreduce";
+  std::string grid, list, axes, order = "last", admission = "all", goal = "both";
+  std::string operation = "allreduce";
   std::vector<int64_t> bytes = {8};
   bool trees = false;
 };
@@ -82,11 +83,17 @@ absl::Status FillList(const std::string& path, v1::BatchCreateTreesRequest& requ
       absl::StrCat(path, ": no communicators; write the ranks of one on each line"));
 }
 
+v1::BatchGoal GoalNamed(absl::string_view name) {
+  if (name == "links") return v1::BATCH_GOAL_LINKS;
+  return name == "entries" ? v1::BATCH_GOAL_ENTRIES : v1::BATCH_GOAL_BOTH;
+}
+
 absl::Status FillRequest(BatchOptions& options) {
   v1::BatchCreateTreesRequest& request = options.request;
   request.set_operation(OperationNamed(options.operation).value());
   request.set_admission(options.admission == "all" ? v1::BATCH_ADMISSION_ALL
                                                    : v1::BATCH_ADMISSION_LARGEST);
+  request.set_goal(GoalNamed(options.goal));
   for (const int64_t bytes : options.bytes) {
     request.add_sizes()->set_bytes(static_cast<uint64_t>(bytes));
   }
@@ -201,6 +208,12 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
       ->add_option("--admission", options->admission,
                    "all: every communicator or none; largest: as many as fit")
       ->check(CLI::IsMember({"all", "largest"}))
+      ->capture_default_str();
+  command
+      ->add_option("--goal", options->goal,
+                   "Of those admitted: fewest entries; least packets on the most loaded link; or "
+                   "both: links, for at most a twentieth more entries than the fewest")
+      ->check(CLI::IsMember({"both", "entries", "links"}))
       ->capture_default_str();
   command->add_flag_callback(
       "--type-i", [options] { options->request.set_accept_type_i(true); },

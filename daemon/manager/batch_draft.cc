@@ -88,7 +88,9 @@ class Drafter {
   absl::StatusOr<BatchPlan> Plan() const {
     if (batch_.empty()) return BatchPlan();
     const uint64_t size = batch_.size();
-    return PlanBatch(snapshot_, capacity_, batch_, {},
+    BatchOptions options;
+    options.goal = args_.goal;
+    return PlanBatch(snapshot_, capacity_, batch_, options,
                      [this, size](BatchPhase phase, uint64_t done, uint32_t total) {
                        // Improvements count their own work: told as a share of the communicators.
                        Tell(phase == BatchPhase::kImproving ? BatchWatch::Phase::kImproving

@@ -153,6 +153,8 @@ uint64_t FingerprintOf(const CreateBatchArgs& args) {
   fingerprint.Add(static_cast<uint64_t>(args.operation)).Add(uint64_t{args.sizes.size()});
   for (const SizeShare& share : args.sizes) fingerprint.Add(share.bytes).Add(share.weight);
   fingerprint.Add(uint64_t{args.largest_part}).Add(uint64_t{args.accept_type1});
+  // Batches that were granted before there were goals keep their fingerprints.
+  if (args.goal != BatchGoal::kBoth) fingerprint.Add(static_cast<uint64_t>(args.goal));
   return fingerprint.value();
 }
 

@@ -131,6 +131,7 @@ struct CreateBatchArgs {
   bool largest_part = false;     // as many as fit; false: all or none
   bool accept_type1 = false;     // for a communicator that gets no tree of type II
   bool validate_only = false;    // plan, take nothing
+  BatchGoal goal = BatchGoal::kBoth;
 };
 
 // A granted batch or, with ids of 0, a planned one; immutable.

@@ -91,6 +91,21 @@ absl::StatusOr<bool> WantsLargestPart(v1::BatchAdmission admission) {
   }
 }
 
+absl::StatusOr<BatchGoal> GoalFromProto(v1::BatchGoal goal) {
+  switch (goal) {
+    case v1::BATCH_GOAL_UNSPECIFIED:
+    case v1::BATCH_GOAL_BOTH:
+      return BatchGoal::kBoth;
+    case v1::BATCH_GOAL_ENTRIES:
+      return BatchGoal::kEntries;
+    case v1::BATCH_GOAL_LINKS:
+      return BatchGoal::kLinks;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "goal ", static_cast<int>(goal), " is not known: use a value of coppice.v1.BatchGoal"));
+  }
+}
+
 const char* PhaseName(BatchWatch::Phase phase) {
   switch (phase) {
     case BatchWatch::Phase::kPlanning:
@@ -120,6 +135,7 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
     args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
   }
   ASSIGN_OR_RETURN(args.largest_part, WantsLargestPart(request.admission()));
+  ASSIGN_OR_RETURN(args.goal, GoalFromProto(request.goal()));
   args.accept_type1 = request.accept_type_i();
   args.validate_only = request.validate_only();
   return args;

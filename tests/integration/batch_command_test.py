@@ -96,6 +96,7 @@ class BatchCommand(unittest.TestCase):
         self.refused(2, *command, "--grid", "4x4", "--list", "-", words=["--list"])
         self.refused(2, *command, "--list", "-", "--axes", "0", words=["--axes"])
         self.refused(2, *command, "--grid", "4x4", "--order", "middle", words=["--order"])
+        self.refused(2, *command, "--grid", "4x4", "--goal", "hops", words=["--goal"])
         self.refused(1, *command, "--grid", "4by4", words=["4by4", "256x160"])
         self.refused(1, *command, "--grid", "4x5", words=["16 ranks"])
         self.refused(1, *command, "--grid", "4x4", "--axes", "0,0", words=["twice"])

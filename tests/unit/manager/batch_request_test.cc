@@ -39,6 +39,8 @@ TEST(BatchRequestTest, EveryPartOfTheContentCounts) {
   with([](auto& args) { args.sizes = {{8, 1}}; });
   with([](auto& args) { args.largest_part = true; });
   with([](auto& args) { args.accept_type1 = true; });
+  with([](auto& args) { args.goal = BatchGoal::kEntries; });
+  with([](auto& args) { args.goal = BatchGoal::kLinks; });
   with([](auto& args) { args.grid.reset(), args.communicators = {{0, 1}, {2}}; });
   with([](auto& args) { args.grid.reset(), args.communicators = {{0}, {1, 2}}; });
   CreateBatchArgs same = base;

@@ -181,6 +181,9 @@ TEST_F(BatchServiceTest, BadRequests) {
   request = Square();
   request.set_admission(static_cast<v1::BatchAdmission>(9));
   EXPECT_THAT(words(request), HasSubstr("admission 9"));
+  request = Square();
+  request.set_goal(static_cast<v1::BatchGoal>(9));
+  EXPECT_THAT(words(request), HasSubstr("goal 9"));
   request = Square({1, 1});
   EXPECT_THAT(words(request), HasSubstr("twice"));
   request = Square();
