@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace coppice {
@@ -32,6 +33,8 @@ class PostalSlotQueue {
     if (end_ == slots_.size()) slots_.resize(2 * end_ + 16);
     slots_[end_++] = {us, unit};
   }
+  double front_us() const { return slots_[next_].us; }
+  // Once all slots of its time are there: those of one time are put in order now.
   const PostalSlot& front() {
     if (next_ == sorted_) SortRun();
     return slots_[next_];
@@ -66,17 +69,21 @@ class PostalSlots {
   // `us` is the same constant after the slot taken last as for all others of this queue.
   void Push(size_t queue, double us, uint32_t unit) { queues_[queue].Push(us, unit); }
 
-  // The earliest slot, of those alike the least unit's; false: there is none.
+  // The earliest slot; false: there is none. Of those alike the least unit's, where all constants
+  // are above 0: then no other can still come to begin at that time.
   bool Take(PostalSlot& slot) {
+    double us = std::numeric_limits<double>::infinity();
+    for (const PostalSlotQueue& queue : queues_) {
+      if (!queue.empty()) us = std::min(us, queue.front_us());
+    }
     PostalSlotQueue* first = nullptr;
     for (PostalSlotQueue& queue : queues_) {
-      if (queue.empty()) continue;
-      if (first == nullptr || queue.front().IsBefore(slot)) {
-        first = &queue;
-        slot = queue.front();
-      }
+      if (queue.empty() || queue.front_us() > us) continue;
+      if (first != nullptr && first->front().unit < queue.front().unit) continue;
+      first = &queue;
     }
     if (first == nullptr) return false;
+    slot = first->front();
     first->Pop();
     return true;
   }
