@@ -10,7 +10,6 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "db/group_writer.h"
@@ -35,6 +34,9 @@ class Contents {
   StoredState Load() const;
   std::vector<EntryUse> Entries() const;
   std::vector<EventRecord> Events(const EventFilter& filter) const;
+  EventRange KeptEvents() const {
+    return {events_.empty() ? last_event_ + 1 : events_.begin()->first, last_event_};
+  }
   absl::StatusOr<JobRecord> GetJob(JobId id) const;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
 
@@ -294,16 +296,10 @@ std::vector<EntryUse> Contents::Entries() const {
 }
 
 std::vector<EventRecord> Contents::Events(const EventFilter& filter) const {
-  const int least = filter.min_severity.empty() ? 0 : SeverityRank(filter.min_severity);
   std::vector<EventRecord> found;
   for (auto event = events_.upper_bound(filter.after_id);
        event != events_.end() && found.size() < filter.limit; ++event) {
-    const EventRecord& record = event->second;
-    if (absl::StartsWith(record.kind, filter.kind_prefix) &&
-        (filter.object.empty() || record.object == filter.object) &&
-        SeverityRank(record.severity) >= least) {
-      found.push_back(record);
-    }
+    if (Matches(filter, event->second)) found.push_back(event->second);
   }
   return found;
 }
@@ -369,6 +365,10 @@ absl::StatusOr<std::vector<EntryUse>> MemoryStore::Entries() {
 absl::StatusOr<std::vector<EventRecord>> MemoryStore::Events(const EventFilter& filter) {
   RETURN_IF_ERROR(CheckFilter(filter));
   return impl_->Ask([&](const Contents& contents) { return contents.Events(filter); });
+}
+
+absl::StatusOr<EventRange> MemoryStore::KeptEvents() {
+  return impl_->Ask([](const Contents& contents) { return contents.KeptEvents(); });
 }
 
 absl::StatusOr<JobRecord> MemoryStore::GetJob(JobId id) {

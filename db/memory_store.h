@@ -22,6 +22,7 @@ class MemoryStore : public Store {
   absl::StatusOr<StoredState> Load() override;
   absl::StatusOr<std::vector<EntryUse>> Entries() override;
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override;
+  absl::StatusOr<EventRange> KeptEvents() override;
   absl::StatusOr<JobRecord> GetJob(JobId id) override;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
 

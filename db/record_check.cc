@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
@@ -162,6 +163,13 @@ absl::Status CheckFilter(const EventFilter& filter) {
                                                    "\" is none of info, warning, error"));
   }
   return absl::OkStatus();
+}
+
+bool Matches(const EventFilter& filter, const EventRecord& event) {
+  return absl::StartsWith(event.kind, filter.kind_prefix) &&
+         (filter.object.empty() || event.object == filter.object) &&
+         (filter.min_severity.empty() ||
+          SeverityRank(event.severity) >= SeverityRank(filter.min_severity));
 }
 
 LinkRecord Ordered(LinkRecord link) {

@@ -22,7 +22,6 @@ absl::Status CheckShape(const AppendEvents& append);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);
-absl::Status CheckFilter(const EventFilter& filter);
 
 // The link with its ends in order.
 LinkRecord Ordered(LinkRecord link);

@@ -36,6 +36,8 @@ constexpr char kEvents[] = R"sql(
     WHERE id > ?1 AND substr(kind, 1, length(?2)) = ?2 AND (?3 = '' OR object = ?3)
       AND instr('info   warningerror', severity) >= instr('info   warningerror', ?4)
     ORDER BY id LIMIT ?5)sql";
+constexpr char kKeptEvents[] = R"sql(
+    SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql";
 constexpr char kLink[] =
     "SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?";
 
@@ -61,6 +63,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
       {&reader->tree_switches_, kTreeSwitches},
       {&reader->entries_, kEntries},
       {&reader->events_, kEvents},
+      {&reader->kept_events_, kKeptEvents},
       {&reader->link_, kLink},
       {&reader->last_id_, "SELECT seq FROM sqlite_sequence WHERE name = ?"},
       {&reader->profile_, "SELECT toml FROM profile"},
@@ -216,6 +219,15 @@ absl::StatusOr<std::vector<EventRecord>> SqliteReader::Events(const EventFilter&
                       std::string(events_.Text(4)), std::string(events_.Text(5))};
     found.push_back(std::move(event));
   }
+}
+
+absl::StatusOr<EventRange> SqliteReader::KeptEvents() {
+  RETURN_IF_ERROR(kept_events_.Step().status());  // an aggregate: always one row
+  EventRange range;
+  range.newest = kept_events_.IsNull(1) ? 0 : kept_events_.Integer(1);
+  range.oldest = kept_events_.IsNull(0) ? range.newest + 1 : kept_events_.Integer(0);
+  kept_events_.Reset();
+  return range;
 }
 
 absl::StatusOr<JobRecord> SqliteReader::GetJob(JobId id) {

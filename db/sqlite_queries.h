@@ -23,6 +23,7 @@ class SqliteReader {
   absl::StatusOr<StoredState> Load();
   absl::StatusOr<std::vector<EntryUse>> Entries();
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
+  absl::StatusOr<EventRange> KeptEvents();
   absl::StatusOr<JobRecord> GetJob(JobId id);
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
 
@@ -37,8 +38,8 @@ class SqliteReader {
 
   Connection& connection_;
   Statement begin_, commit_;
-  Statement active_jobs_, job_, trees_, tree_switches_, entries_, events_, link_, last_id_,
-      profile_, setting_;
+  Statement active_jobs_, job_, trees_, tree_switches_, entries_, events_, kept_events_, link_,
+      last_id_, profile_, setting_;
 };
 
 }  // namespace coppice

@@ -180,6 +180,10 @@ absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& 
   return impl_->Ask([&](SqliteReader& reader) { return reader.Events(filter); });
 }
 
+absl::StatusOr<EventRange> SqliteStore::KeptEvents() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.KeptEvents(); });
+}
+
 absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.GetJob(id); });
 }

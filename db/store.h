@@ -228,6 +228,19 @@ struct EventFilter {
   uint32_t limit = 1000;                                // the first so many, by id
 };
 
+// INVALID_ARGUMENT: no such severity.
+absl::Status CheckFilter(const EventFilter& filter);
+// Whether a filter that is good picks the event, whatever its after_id and limit say.
+bool Matches(const EventFilter& filter, const EventRecord& event);
+
+// Which events are kept: all with ids from `oldest` to `newest` that there ever were. None:
+// `oldest` is newest + 1.
+struct EventRange {
+  int64_t oldest = 1;
+  int64_t newest = 0;  // the highest id ever given
+  friend bool operator==(const EventRange&, const EventRange&) = default;
+};
+
 // Thread-safe. Storage failures are UNAVAILABLE (busy, I/O), RESOURCE_EXHAUSTED with "disk full",
 // FAILED_PRECONDITION (read-only) or DATA_LOSS (corrupt); the message names the database file.
 class Store {
@@ -251,6 +264,7 @@ class Store {
   virtual absl::StatusOr<std::vector<EntryUse>> Entries() = 0;
   // INVALID_ARGUMENT: no such severity.
   virtual absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) = 0;
+  virtual absl::StatusOr<EventRange> KeptEvents() = 0;
   // Also ended and expired ones. NOT_FOUND.
   virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;
   // Ids of links, in the order asked for; NOT_FOUND names a link that no inventory ever held.

@@ -8,7 +8,7 @@
 namespace coppice {
 
 void Activity::Refused(absl::Span<const RefusedSwitch> switches) {
-  ++refused_;
+  ++now_.refused;
   for (const RefusedSwitch& full : switches) {
     if (full.entries_total == 0) continue;  // it cannot aggregate at all: no entry went
     Refusals& refusals = by_switch_[full.guid];
@@ -19,11 +19,14 @@ void Activity::Refused(absl::Span<const RefusedSwitch> switches) {
 
 std::vector<EventRecord> Activity::Take(absl::Time now) {
   std::vector<EventRecord> events;
-  if (granted_ + released_ + refused_ > 0) {
+  const uint64_t granted = now_.granted - before_.granted;
+  const uint64_t released = now_.released - before_.released;
+  const uint64_t refused = now_.refused - before_.refused;
+  if (granted + released + refused > 0) {
     events.push_back(
         {0, now, "info", "trees.changed", "trees",
-         absl::StrCat("since the last such event ", granted_, " trees were granted, ", released_,
-                      " released, ", refused_, " refused for want of entries")});
+         absl::StrCat("since the last such event ", granted, " trees were granted, ", released,
+                      " released, ", refused, " refused for want of entries")});
   }
   size_t named = 0;
   for (const auto& [guid, refusals] : by_switch_) {
@@ -39,7 +42,7 @@ std::vector<EventRecord> Activity::Take(absl::Time now) {
                       absl::StrCat("none of its ", refusals.entries_total, " entries was free for ",
                                    refusals.count, " trees that asked for one")});
   }
-  granted_ = released_ = refused_ = 0;
+  before_ = now_;
   by_switch_.clear();
   return events;
 }

@@ -14,6 +14,15 @@
 
 namespace coppice {
 
+// Trees since the daemon started.
+struct TreeTotals {
+  uint64_t granted = 0;
+  uint64_t released = 0;  // by their job, or with it
+  uint64_t refused = 0;   // for want of entries
+  uint64_t repaired = 0;  // planned anew
+  uint64_t revoked = 0;
+};
+
 // A switch that kept a type II tree away.
 struct RefusedSwitch {
   Guid guid;
@@ -23,14 +32,19 @@ struct RefusedSwitch {
 // Not thread-safe; the manager's lock guards it.
 class Activity {
  public:
-  void Granted(uint64_t trees = 1) { granted_ += trees; }
-  void Released(uint64_t trees) { released_ += trees; }
+  void Granted(uint64_t trees = 1) { now_.granted += trees; }
+  void Released(uint64_t trees) { now_.released += trees; }
   // A type II tree was refused because of these.
   void Refused(absl::Span<const RefusedSwitch> switches);
+  // Have events of their own.
+  void Repaired() { ++now_.repaired; }
+  void Revoked() { ++now_.revoked; }
 
   // The events of the period that ends at `now`, and starts the next: one "trees.changed", one
   // "entries.exhausted" for each of the first switches that refused. Nothing happened: none.
   std::vector<EventRecord> Take(absl::Time now);
+
+  const TreeTotals& totals() const { return now_; }
 
  private:
   // Most switches that one period names; the rest is a number.
@@ -40,7 +54,8 @@ class Activity {
     uint64_t count = 0;
   };
 
-  uint64_t granted_ = 0, released_ = 0, refused_ = 0;
+  TreeTotals now_;
+  TreeTotals before_;  // at the start of the period
   absl::btree_map<Guid, Refusals> by_switch_;
 };
 

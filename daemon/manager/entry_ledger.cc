@@ -154,4 +154,10 @@ uint64_t EntryLedger::entries_total() const {
   return total;
 }
 
+uint64_t EntryLedger::entries_reserved() const {
+  uint64_t total = 0;
+  for (const uint32_t slot : slot_of_switch_) total += slots_[slot].capability.entries_reserved;
+  return total;
+}
+
 }  // namespace coppice

@@ -59,6 +59,7 @@ class EntryLedger {
   std::vector<TreeId> TreesOf(Guid guid) const;
   // Sum over all switches of the present fabric.
   uint64_t entries_total() const;
+  uint64_t entries_reserved() const;  // of these, held by others
   // Sum over all switches, reservations included.
   uint64_t entries_taken() const { return entries_taken_; }
 

@@ -159,9 +159,9 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, absl::Status st
     waiters = tables_->jobs.registrations.Succeed(record->request_id, record->id);
   }
   on_deadline_();
-  Announce(*record, "info", "job.registered",
-           absl::StrCat("\"", record->name, "\" of ", record->owner, " with ",
-                        record->endpoints.size(), " ranks"));
+  events_->Append("info", "job.registered", absl::StrCat("job:", record->id.value()),
+                  absl::StrCat("\"", record->name, "\" of ", record->owner, " with ",
+                               record->endpoints.size(), " ranks"));
   for (Manager::Callback<JobView>& waiter : waiters) waiter(view);
   done(std::move(view));
 }

@@ -16,9 +16,10 @@ constexpr absl::Duration kEndRetry = absl::Seconds(1);
 
 }  // namespace
 
-Jobs::Jobs(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
-           std::function<void()> on_deadline)
+Jobs::Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
+           const ManagerOptions* options, std::function<void()> on_deadline)
     : calls_(calls),
+      events_(events),
       clock_(clock),
       tables_(tables),
       options_(options),
@@ -158,8 +159,10 @@ void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
   }
   if (ended) {
     const bool expired = state == JobState::kExpired;
-    Announce(*job.record, expired ? "warning" : "info", expired ? "job.expired" : "job.ended",
-             absl::StrCat(expired ? "its lease ran out; " : "", released, " trees released"));
+    events_->Append(
+        expired ? "warning" : "info", expired ? "job.expired" : "job.ended",
+        absl::StrCat("job:", job.record->id.value()),
+        absl::StrCat(expired ? "its lease ran out; " : "", released, " trees released"));
   } else {
     spdlog::warn("job {} could not be ended: {}", job.record->id.value(), status.ToString());
     on_deadline_();
@@ -171,17 +174,6 @@ void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
       done(status);
     }
   }
-}
-
-void Jobs::Announce(const JobRecord& job, absl::string_view severity, absl::string_view kind,
-                    std::string message) {
-  EventRecord event;
-  event.time = clock_->Now();
-  event.severity = std::string(severity);
-  event.kind = std::string(kind);
-  event.object = absl::StrCat("job:", job.id.value());
-  event.message = std::move(message);
-  calls_->Append(std::move(event));
 }
 
 }  // namespace coppice

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -29,8 +30,8 @@ class Jobs {
  public:
   // `on_deadline` is called, on any thread and without a lock, when a deadline was added that may
   // be the earliest.
-  Jobs(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
-       std::function<void()> on_deadline);
+  Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
+       const ManagerOptions* options, std::function<void()> on_deadline);
 
   // Enters the jobs of an earlier run; their leases start now.
   void Restore(std::vector<JobRecord> jobs, JobId last);
@@ -58,10 +59,9 @@ class Jobs {
                         Manager::Callback<JobView> done);
   void SubmitEnd(std::shared_ptr<Job> job, JobState state);
   void OnEnded(Job& job, JobState state, const absl::Status& status);
-  void Announce(const JobRecord& job, absl::string_view severity, absl::string_view kind,
-                std::string message);
 
   StoreCalls* const calls_;
+  EventLog* const events_;
   const Clock* const clock_;
   Tables* const tables_;
   const ManagerOptions* const options_;

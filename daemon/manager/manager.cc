@@ -8,6 +8,8 @@
 #include "daemon/manager/background.h"
 #include "daemon/manager/batch_grants.h"
 #include "daemon/manager/change_feed.h"
+#include "daemon/manager/event_feed.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/profiles.h"
@@ -24,13 +26,15 @@ class Manager::Parts {
         uint64_t last_version)
       : options(std::move(given)),
         clock(wall_clock),
+        event_feed(store),
         calls(store),
-        topology(&calls, port, clock, &tables, options.capability_rules, last_version),
-        jobs(&calls, clock, &tables, &options, [this] { background.Wake(); }),
-        profiles(&calls, clock, &tables, options.profile),
+        events(&calls, clock, [this] { event_feed.Look(); }),
+        topology(&calls, &events, port, clock, &tables, options.capability_rules, last_version),
+        jobs(&calls, &events, clock, &tables, &options, [this] { background.Wake(); }),
+        profiles(&calls, &events, &tables, options.profile),
         grants(&calls, clock, &tables, &options, &jobs),
         batches(&calls, clock, &tables, &options, &jobs),
-        repair(&calls, clock, &tables),
+        repair(&calls, &events, clock, &tables),
         background({[this] { return Sweep().ok() && is_repaired; },
                     [this] { return repair.Run(/*swept=*/false); },
                     [this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }},
@@ -53,18 +57,20 @@ class Manager::Parts {
   }
 
   void FlushActivity() {
-    std::vector<EventRecord> events;
+    std::vector<EventRecord> happened;
     {
       std::lock_guard lock(tables.mu);
-      events = tables.activity.Take(clock->Now());
+      happened = tables.activity.Take(clock->Now());
     }
-    for (EventRecord& event : events) calls.Append(std::move(event));
+    events.Append(std::move(happened));
   }
 
   const ManagerOptions options;
   const Clock* const clock;
   Tables tables;
+  EventFeed event_feed;
   StoreCalls calls;
+  EventLog events;
   Topology topology;
   Jobs jobs;
   Profiles profiles;
@@ -142,12 +148,20 @@ DaemonCounts Manager::Counts() const {
   counts.active_jobs = static_cast<uint32_t>(parts_->tables.jobs.size());
   counts.granted_trees = static_cast<uint32_t>(parts_->tables.trees.size());
   counts.entries_total = parts_->tables.entries.entries_total();
+  counts.entries_reserved = parts_->tables.entries.entries_reserved();
   counts.entries_taken = parts_->tables.entries.entries_taken();
+  counts.trees = parts_->tables.activity.totals();
   return counts;
 }
 
 absl::StatusOr<std::vector<EventRecord>> Manager::Events(const EventFilter& filter) {
   return parts_->calls.store().Events(filter);
+}
+
+absl::StatusOr<std::unique_ptr<EventWatch>> Manager::WatchEvents(EventFilter filter,
+                                                                 std::optional<int64_t> after,
+                                                                 std::function<void()> wake) {
+  return parts_->event_feed.Watch(std::move(filter), after, std::move(wake));
 }
 
 std::shared_ptr<const CostProfile> Manager::profile() const {

@@ -39,6 +39,7 @@
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/activity.h"
 #include "daemon/manager/capability_rules.h"
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/calibration/calibration.h"
@@ -48,7 +49,8 @@
 
 namespace coppice {
 
-class TreeWatch;  // daemon/manager/change_feed.h
+class EventWatch;  // daemon/manager/event_feed.h
+class TreeWatch;   // daemon/manager/change_feed.h
 
 struct ManagerOptions {
   CostProfile profile;
@@ -195,7 +197,8 @@ struct TreeChange {
 
 struct DaemonCounts {
   uint32_t active_jobs = 0, granted_trees = 0;
-  uint64_t entries_total = 0, entries_taken = 0;
+  uint64_t entries_total = 0, entries_reserved = 0, entries_taken = 0;
+  TreeTotals trees;
   std::string last_sweep_error;  // empty: the last sweep went well
 };
 
@@ -234,6 +237,11 @@ class Manager final {
   std::vector<TreeId> TreesOfSwitch(Guid guid) const;
   DaemonCounts Counts() const;
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
+  // Events that match `filter` as they become durable: after the one with id `after`, all that are
+  // kept (0), or from now on (unset). As EventFeed::Watch; must not outlive the manager.
+  absl::StatusOr<std::unique_ptr<EventWatch>> WatchEvents(EventFilter filter,
+                                                          std::optional<int64_t> after,
+                                                          std::function<void()> wake);
   // With which trees are planned now; never null.
   std::shared_ptr<const CostProfile> profile() const;
 

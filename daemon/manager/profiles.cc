@@ -48,10 +48,10 @@ absl::StatusOr<std::shared_ptr<CalibrationView>> Fit(const CalibrateArgs& args,
 
 }  // namespace
 
-Profiles::Profiles(StoreCalls* calls, const Clock* clock, Tables* tables,
+Profiles::Profiles(StoreCalls* calls, EventLog* events, Tables* tables,
                    const CostProfile& configured)
     : calls_(calls),
-      clock_(clock),
+      events_(events),
       tables_(tables),
       configured_(std::make_shared<const CostProfile>(configured)) {
   PutInForce(configured_);
@@ -74,7 +74,7 @@ void Profiles::Restore(const std::string& toml) {
       configured_->name, ": ", profile.status().message(),
       "; calibrate again, or `coppicectl calibrate --reset`");
   spdlog::error("cost profile: {}", message);
-  Announce("error", "profile.unusable", std::move(message));
+  events_->Append("error", "profile.unusable", "profile", std::move(message));
 }
 
 void Profiles::Calibrate(const CalibrateArgs& args,
@@ -102,7 +102,7 @@ void Profiles::Calibrate(const CalibrateArgs& args,
                        "trees are planned with profile %s, fitted to %d samples, rms %.4g us",
                        profile->name, view->samples.size(), view->fit.rms_us);
                    spdlog::info("cost profile: {}", message);
-                   Announce("info", "profile.changed", std::move(message));
+                   events_->Append("info", "profile.changed", "profile", std::move(message));
                    callback(std::shared_ptr<const CalibrationView>(std::move(view)));
                  });
 }
@@ -115,19 +115,9 @@ void Profiles::Reset(Manager::Callback<Profile> done) {
         std::string message =
             absl::StrCat("trees are planned with the configuration's profile ", configured_->name);
         spdlog::info("cost profile: {}", message);
-        Announce("info", "profile.changed", std::move(message));
+        events_->Append("info", "profile.changed", "profile", std::move(message));
         callback(configured_);
       });
-}
-
-void Profiles::Announce(absl::string_view severity, absl::string_view kind, std::string message) {
-  EventRecord event;
-  event.time = clock_->Now();
-  event.severity = std::string(severity);
-  event.kind = std::string(kind);
-  event.object = "profile";
-  event.message = std::move(message);
-  calls_->Append(std::move(event));
 }
 
 }  // namespace coppice

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -29,7 +30,7 @@ class Profiles {
   using Profile = std::shared_ptr<const CostProfile>;
 
   // Puts the configured profile in force.
-  Profiles(StoreCalls* calls, const Clock* clock, Tables* tables, const CostProfile& configured);
+  Profiles(StoreCalls* calls, EventLog* events, Tables* tables, const CostProfile& configured);
 
   // Puts in force what an earlier run left; empty: nothing. Text that is no profile any more is
   // told, as a log line and an event, and left in the store for whoever wants to mend it.
@@ -41,10 +42,9 @@ class Profiles {
 
  private:
   void PutInForce(Profile profile);
-  void Announce(absl::string_view severity, absl::string_view kind, std::string message);
 
   StoreCalls* const calls_;
-  const Clock* const clock_;
+  EventLog* const events_;
   Tables* const tables_;
   const Profile configured_;
 };

@@ -181,6 +181,7 @@ void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
     tables_->entries.Restore(revised.after->id, revised.after->switches);
     tables_->ReviseTree(*revised.tree, revised.after, revised.promise, plan.route_kind,
                         revised.reason);
+    if (revised.is_replanned) tables_->activity.Repaired();
   }
 }
 
@@ -228,13 +229,7 @@ void Repair::AnnounceOne(const Round& round, absl::string_view severity, absl::s
   }
   if (trees.size() > kMostNamed) absl::StrAppend(&message, ", ...");
   spdlog::warn("{}", message);
-  EventRecord event;
-  event.time = clock_->Now();
-  event.severity = std::string(severity);
-  event.kind = std::string(kind);
-  event.object = "fabric";
-  event.message = std::move(message);
-  calls_->Append(std::move(event));
+  events_->Append(severity, kind, "fabric", std::move(message));
 }
 
 }  // namespace coppice

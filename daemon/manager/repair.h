@@ -32,6 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/repair_plan.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -47,8 +48,8 @@ class Repair {
   // OpenSM needs up to about 20 s to settle.
   static constexpr absl::Duration kPatience = absl::Seconds(30);
 
-  Repair(StoreCalls* calls, const Clock* clock, Tables* tables)
-      : calls_(calls), clock_(clock), tables_(tables) {}
+  Repair(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables)
+      : calls_(calls), events_(events), clock_(clock), tables_(tables) {}
 
   // Judges all trees if the published fabric is another than the last time, else those that entered
   // late and, if `swept`, those that were kept; returns when the outcome is durable. False: some
@@ -83,6 +84,7 @@ class Repair {
                    absl::string_view what, const std::vector<std::string>& trees);
 
   StoreCalls* const calls_;
+  EventLog* const events_;
   const Clock* const clock_;
   Tables* const tables_;
 

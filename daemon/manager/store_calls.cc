@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "daemon/base/log.h"
-
 namespace coppice {
 
 void StoreCalls::Submit(Mutation mutation, Store::Done done) {
@@ -20,15 +18,6 @@ void StoreCalls::Submit(Mutation mutation, Store::Done done) {
                    }
                    End();
                  });
-}
-
-void StoreCalls::Append(EventRecord event) {
-  const std::string kind = event.kind;
-  AppendEvents mutation;
-  mutation.events.push_back(std::move(event));
-  Submit(std::move(mutation), [kind](absl::Status status) {
-    if (!status.ok()) spdlog::warn("event {} is lost: {}", kind, status.ToString());
-  });
 }
 
 void StoreCalls::AwaitAll() {

@@ -19,8 +19,6 @@ class StoreCalls {
 
   // As Store::Submit. Must not be called with a lock held that `done` takes.
   void Submit(Mutation mutation, Store::Done done);
-  // Hands events over and forgets them; a failure is logged.
-  void Append(EventRecord event);
   // Returns when every `done` has returned.
   void AwaitAll();
 

@@ -85,7 +85,11 @@ struct Tables {
     entries.Release(tree.record->id, tree.record->switches);
     if (view != nullptr) load.Remove(tree.promise.channels);
     trees.Remove(tree);
-    activity.Released(1);
+    if (kind == TreeChangeKind::kRevoked) {
+      activity.Revoked();
+    } else {
+      activity.Released(1);
+    }
   }
   // A view's own copy of what may change meanwhile.
   TreeView ViewOf(const GrantedTree& tree) const {

@@ -23,9 +23,10 @@ void FillMetadata(FabricView& view, const SubnetPort& port, absl::Time swept, Sw
 
 }  // namespace
 
-Topology::Topology(StoreCalls* calls, SubnetPort* port, const Clock* clock, Tables* tables,
-                   std::vector<CapabilityRule> rules, uint64_t last_version)
+Topology::Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
+                   Tables* tables, std::vector<CapabilityRule> rules, uint64_t last_version)
     : calls_(calls),
+      events_(events),
       port_(port),
       clock_(clock),
       tables_(tables),
@@ -95,8 +96,8 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
   Publish(view, uses, promises);
-  Announce(
-      view->unanswered.empty() ? "info" : "warning", "sweep.done",
+  events_->Append(
+      view->unanswered.empty() ? "info" : "warning", "sweep.done", "fabric",
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),
                    " switches, ", fabric->endpoint_count(), " endpoints, ", fabric->link_count(),
                    " links; unanswered requests: ", view->unanswered.size()));
@@ -164,21 +165,11 @@ void Topology::Note(const absl::Status& status) {
   if (now == before) return;
   if (now.empty()) {
     spdlog::info("sweep of {} is well again", port_->Describe());
-    Announce("info", "sweep.recovered", "the sweep went well again");
+    events_->Append("info", "sweep.recovered", "fabric", "the sweep went well again");
   } else {
     spdlog::error("sweep of {} failed: {}", port_->Describe(), now);
-    Announce("error", "sweep.failed", now);
+    events_->Append("error", "sweep.failed", "fabric", now);
   }
-}
-
-void Topology::Announce(absl::string_view severity, absl::string_view kind, std::string message) {
-  EventRecord event;
-  event.time = clock_->Now();
-  event.severity = std::string(severity);
-  event.kind = std::string(kind);
-  event.object = "fabric";
-  event.message = std::move(message);
-  calls_->Append(std::move(event));
 }
 
 }  // namespace coppice

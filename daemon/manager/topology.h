@@ -27,6 +27,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/capability_rules.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -40,8 +41,8 @@ class Topology {
   using View = std::shared_ptr<const FabricView>;
 
   // `last_version`: the highest that the store knows. All pointers outlive this.
-  Topology(StoreCalls* calls, SubnetPort* port, const Clock* clock, Tables* tables,
-           std::vector<CapabilityRule> rules, uint64_t last_version);
+  Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
+           Tables* tables, std::vector<CapabilityRule> rules, uint64_t last_version);
 
   // As Manager::Sweep.
   absl::StatusOr<View> Sweep();
@@ -58,9 +59,9 @@ class Topology {
   Promises FindPromises(const FabricView& view);
   void Publish(const View& view, absl::Span<const EntryUse> uses, Promises& promises);
   void Note(const absl::Status& status);
-  void Announce(absl::string_view severity, absl::string_view kind, std::string message);
 
   StoreCalls* const calls_;
+  EventLog* const events_;
   SubnetPort* const port_;
   const Clock* const clock_;
   Tables* const tables_;

@@ -223,6 +223,7 @@ TYPED_TEST(StoreConformanceTest, EntriesAreInOrderOfUnsignedGuids) {
 
 TYPED_TEST(StoreConformanceTest, EventsAreNumberedAndFiltered) {
   Store& store = *this->store_;
+  EXPECT_EQ(*store.KeptEvents(), (EventRange{1, 0}));
   ASSERT_APPLIED(store.Apply(
       AppendEvents{{Event("info", "job.registered"), Event("error", "link.down", "link:3"),
                     Event("warning", "link.up", "link:3")}}));
@@ -231,6 +232,7 @@ TYPED_TEST(StoreConformanceTest, EventsAreNumberedAndFiltered) {
   EXPECT_EQ(all[2].id, 3);
   EXPECT_EQ(all[2].message, "words");
   EXPECT_EQ(all[2].time, At(1));
+  EXPECT_EQ(*store.KeptEvents(), (EventRange{1, 3}));
   const auto ids = [&](const EventFilter& filter) {
     std::vector<int64_t> found;
     const std::vector<EventRecord> events = *store.Events(filter);
@@ -260,6 +262,7 @@ TYPED_TEST(StoreConformanceTest, EventRefusalsWriteNone) {
   ASSERT_APPLIED(store.Apply(AppendEvents{{Event("info", "d")}}));
   ASSERT_EQ(store.Events({})->size(), 2u);
   EXPECT_EQ(store.Events({})->at(1).id, 6);
+  EXPECT_EQ(*store.KeptEvents(), (EventRange{5, 6}));
 }
 
 TYPED_TEST(StoreConformanceTest, OneRefusalLeavesItsGroupWhole) {

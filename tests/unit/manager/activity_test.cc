@@ -29,6 +29,23 @@ TEST(ActivityTest, OneEventForAllTreesAndOnePerExhaustedSwitch) {
   EXPECT_TRUE(activity.Take(absl::UnixEpoch()).empty());
 }
 
+TEST(ActivityTest, TotalsGoOnOverPeriods) {
+  Activity activity;
+  for (int period = 0; period < 3; ++period) {
+    activity.Granted(5);
+    activity.Released(2);
+    activity.Refused({});
+    activity.Repaired();
+    activity.Revoked();
+    EXPECT_EQ(1u, activity.Take(absl::UnixEpoch()).size());
+  }
+  EXPECT_EQ(15u, activity.totals().granted);
+  EXPECT_EQ(6u, activity.totals().released);
+  EXPECT_EQ(3u, activity.totals().refused);
+  EXPECT_EQ(3u, activity.totals().repaired);
+  EXPECT_EQ(3u, activity.totals().revoked);
+}
+
 TEST(ActivityTest, AFloodOfSwitchesIsCutShort) {
   Activity activity;
   for (uint64_t i = 0; i < 100; ++i) activity.Refused({{Guid(i + 1), 4}});

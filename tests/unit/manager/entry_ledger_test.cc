@@ -33,6 +33,8 @@ TEST(EntryLedgerTest, ReservesAllOrNothing) {
   ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
   const std::vector<SwitchIndex> one = {SwitchIndex(0)}, both = {SwitchIndex(1), SwitchIndex(0)};
   EXPECT_EQ(2u, ledger.capacity()[0].entries_free);
+  EXPECT_EQ(3u * fabric->switch_count(), ledger.entries_total());
+  EXPECT_EQ(fabric->switch_count(), ledger.entries_reserved());
   EXPECT_TRUE(ledger.Reserve(one));
   EXPECT_TRUE(ledger.Reserve(one));
   EXPECT_FALSE(ledger.Reserve(both));

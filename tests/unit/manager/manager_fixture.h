@@ -201,6 +201,7 @@ class UnrulyStore final : public Store {
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override {
     return store_->Events(filter);
   }
+  absl::StatusOr<EventRange> KeptEvents() override { return store_->KeptEvents(); }
   absl::StatusOr<JobRecord> GetJob(JobId id) override { return store_->GetJob(id); }
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
     return store_->LinkIds(links);
