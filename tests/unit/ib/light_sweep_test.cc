@@ -1,0 +1,231 @@
+#include "daemon/ib/light_sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/support/tier.h"
+#include "tests/unit/ib/scripted_port.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint8_t kHost = 1, kSwitch = 2;
+
+//   n0 (0) ---1 S0 (1) 2---1 S1 (2) 2---1 S2 (3) 5--- n1 (4)
+//                  3---2 S3 (5)
+class LightSweepTest : public testing::Test {
+ protected:
+  LightSweepTest() : port_(subnet_) {
+    subnet_.Add(kHost, 1, "n0 mlx5_0", 1);
+    subnet_.Add(kSwitch, 8, "S0", 10);
+    subnet_.Add(kSwitch, 8, "S1", 11);
+    subnet_.Add(kSwitch, 8, "S2", 12);
+    subnet_.Add(kHost, 1, "n1 mlx5_0", 2);
+    subnet_.Add(kSwitch, 8, "S3", 13);
+    subnet_.Cable(0, 1, 1, 1);
+    subnet_.Cable(1, 2, 2, 1);
+    subnet_.Cable(2, 2, 3, 1);
+    subnet_.Cable(3, 5, 4, 1);
+    subnet_.Cable(1, 3, 5, 2);
+  }
+
+  void Silence(std::set<int> nodes) {
+    subnet_.on_reply = [nodes](int node, int, Mad&) { return nodes.count(node) != 0 ? 0 : 1; };
+  }
+  void Uncable(int node, int port) {
+    ScriptedSubnet::Port& end = subnet_.node(node).ports[port];
+    subnet_.node(end.peer).ports[end.peer_port].peer = -1;
+    end.peer = -1;
+  }
+  // Sweeps light and expects the change; empty: none.
+  void ExpectChange(const std::string& what) {
+    const absl::StatusOr<LightSweepResult> result = port_.LightSweep();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->has_changed, !what.empty());
+    EXPECT_EQ(result->what, what);
+    unanswered_ = result->unanswered;
+  }
+
+  ScriptedSubnet subnet_;
+  ScriptedPort port_;
+  std::vector<UnansweredNode> unanswered_;
+};
+
+TEST_F(LightSweepTest, WithoutChangeItAsksEachPortOnceAndSaysSo) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  const uint64_t before = port_.counts().sent;
+  ExpectChange("");
+  EXPECT_TRUE(unanswered_.empty());
+  EXPECT_EQ(port_.counts().sent - before, 1u + 4 * 9);
+  ExpectChange("");
+}
+
+TEST_F(LightSweepTest, ALinkThatGoesDownOrComesUpIsNamed) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  Uncable(3, 5);
+  ExpectChange("switch S2 port 5: the link is down");
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectChange("");
+  subnet_.Cable(3, 5, 4, 1);
+  ExpectChange("switch S2 port 5: the link is up");
+}
+
+TEST_F(LightSweepTest, ARateThatChangesIsNamed) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.node(5).ports[2].width = 1;
+  ExpectChange("switch S3 port 2: the link runs at 1xQDR, it ran at 4xQDR");
+}
+
+TEST_F(LightSweepTest, AddressesAndManagersAreCompared) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.node(3).ports[0].lid = 40;
+  ExpectChange("switch S2: it has LID 40, it had 12");
+  subnet_.node(3).ports[0].lid = 12;
+  subnet_.node(3).ports[0].lmc = 2;
+  ExpectChange("switch S2: it has LMC 2, it had 0");
+  subnet_.node(3).ports[0].lmc = 0;
+  ExpectChange("");
+  subnet_.manager_lid = 2;
+  ExpectChange("the local port's subnet manager has LID 2, it had 1");
+  subnet_.manager_lid = 1;
+  subnet_.node(0).ports[1].lid = 77;
+  ExpectChange("the local port has LID 77, it had 1");
+}
+
+TEST_F(LightSweepTest, AManagerThatOnlyOneSwitchKnowsIsNamed) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    if (node == 5 && reply[17] == 0x15) reply[64 + 19] = 9;
+    return 1;
+  };
+  ExpectChange("switch S3: its subnet manager has LID 9, it had 1");
+}
+
+TEST_F(LightSweepTest, ASwitchThatFallsSilentIsAChangeAndWhatIsBehindIsNotAsked) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  Silence({2});
+  const uint64_t before = port_.counts().sent;
+  ExpectChange("switch S1 does not answer any more");
+  ASSERT_EQ(unanswered_.size(), 1u);
+  EXPECT_EQ(unanswered_[0].path, "0,1,2");
+  EXPECT_EQ(unanswered_[0].neighbour, Guid(subnet_.node(1).guid));
+  EXPECT_EQ(unanswered_[0].neighbour_port, PortNum(2));
+  EXPECT_TRUE(absl::StrContains(unanswered_[0].what, "asked no more")) << unanswered_[0].what;
+  EXPECT_EQ(port_.counts().sent - before, 1u + 2 * 9 + 5);
+}
+
+TEST_F(LightSweepTest, WhoWasSilentThenIsNotMissedButHeardWhenHeSpeaks) {
+  Silence({2});  // not even NodeInfo: a link into the dark
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectChange("");
+  ASSERT_EQ(unanswered_.size(), 1u);
+  EXPECT_EQ(unanswered_[0].what, "NodeInfo behind switch S0 port 2");
+  Silence({});
+  ExpectChange("switch S0 port 2: the node at the other end answers now");
+
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return node == 2 && reply[17] == 0x15 ? 0 : 1;  // says who he is, nothing of his ports
+  };
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectChange("");
+  ASSERT_EQ(unanswered_.size(), 1u);
+  Silence({});
+  ExpectChange("switch S1 answers again");
+}
+
+TEST_F(LightSweepTest, OneSilentPortIsNoChangeAndAPortThatSpeaksAgainIs) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  const auto silent_port = [](int node, int, Mad& reply) {
+    return node == 3 && reply[17] == 0x15 && reply[23] == 7 ? 0 : 1;
+  };
+  subnet_.on_reply = silent_port;
+  ExpectChange("");
+  ASSERT_EQ(unanswered_.size(), 1u);
+  EXPECT_EQ(unanswered_[0].what, "switch S2: PortInfo of port 7");
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.on_reply = nullptr;
+  ExpectChange("switch S2 port 7: the port answers again");
+}
+
+TEST_F(LightSweepTest, ASwitchThatLiesAboutItsPortsDoesSoEachTime) {
+  subnet_.node(3).told_ports = 254;
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectChange("");
+  subnet_.node(3).ports.resize(6);  // exchanged for a smaller one
+  ExpectChange("switch S2 port 6: the switch says that it has no such port");
+}
+
+TEST_F(LightSweepTest, WithoutItsLinkOrAnySwitchItIsUnavailable) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  Silence({1, 2, 3, 5});
+  const absl::Duration start = subnet_.Monotonic();
+  const absl::Status silent = port_.LightSweep().status();
+  EXPECT_TRUE(absl::IsUnavailable(silent)) << silent;
+  EXPECT_TRUE(absl::StrContains(silent.message(), "S0 does not answer any more")) << silent;
+  EXPECT_LT(subnet_.Monotonic() - start, absl::Seconds(8));
+  Silence({});
+  Uncable(0, 1);
+  const absl::Status down = port_.LightSweep().status();
+  EXPECT_TRUE(absl::IsUnavailable(down)) << down;
+  EXPECT_TRUE(absl::StrContains(down.message(), "cable of port 1")) << down;
+  Silence({0});
+  EXPECT_TRUE(absl::IsUnavailable(port_.LightSweep().status()));
+}
+
+// A switch for each answer that a lossy network drops, doubles or overtakes.
+TEST_F(LightSweepTest, LossAloneIsNoChange) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < (FullTier() ? 2000 : 200); ++round) {
+    subnet_.reorder = round % 2 == 1;
+    subnet_.gives_back = round % 4 > 1;
+    subnet_.on_reply = [&](int, int, Mad&) {
+      return random() % 20 == 0 ? 0 : 1 + static_cast<int>(random() % 20 == 0);
+    };
+    ExpectChange("");
+    EXPECT_TRUE(unanswered_.empty()) << unanswered_[0].what;
+  }
+}
+
+// What the fuzz target does: answers with any bytes change anything but the end.
+TEST_F(LightSweepTest, SurvivesNonsense) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < (FullTier() ? 5000 : 500); ++round) {
+    const uint64_t rate = 2 + random() % 30;
+    subnet_.on_reply = [&](int, int, Mad& reply) {
+      if (random() % rate == 0) reply[random() % 256] = static_cast<uint8_t>(random());
+      return 1;
+    };
+    const absl::Status status = port_.LightSweep().status();
+    EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
+  }
+}
+
+TEST(LightSweep, FromASwitchAndWithoutAny) {
+  ScriptedSubnet local;
+  local.Add(kSwitch, 4, "S", 9);
+  local.Add(kHost, 1, "a", 1);
+  local.Cable(0, 3, 1, 1);
+  ScriptedPort port(local);
+  ASSERT_TRUE(port.Sweep().ok());
+  EXPECT_FALSE(port.LightSweep()->has_changed);
+  local.node(0).ports[3].peer = -1;
+  EXPECT_EQ(port.LightSweep()->what, "switch S port 3: the link is down");
+
+  ScriptedSubnet pair;
+  pair.Add(kHost, 1, "a", 1);
+  pair.Add(kHost, 1, "b", 2);
+  pair.Cable(0, 1, 1, 1);
+  ScriptedPort two(pair);
+  ASSERT_TRUE(two.Sweep().ok());
+  EXPECT_FALSE(two.LightSweep()->has_changed);
+}
+
+}  // namespace
+}  // namespace coppice

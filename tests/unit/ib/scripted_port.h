@@ -1,0 +1,50 @@
+// What UmadSubnetPort does with a device, done with a scripted subnet: one engine, and what the
+// last full sweep saw.
+#ifndef COPPICE_TESTS_UNIT_IB_SCRIPTED_PORT_H_
+#define COPPICE_TESTS_UNIT_IB_SCRIPTED_PORT_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/ib/counter_reader.h"
+#include "daemon/ib/discovery.h"
+#include "daemon/ib/fabric_assembly.h"
+#include "daemon/ib/light_sweep.h"
+#include "daemon/ib/mad_engine.h"
+#include "daemon/ib/swept_subnet.h"
+#include "tests/unit/ib/scripted_subnet.h"
+
+namespace coppice {
+
+class ScriptedPort {
+ public:
+  explicit ScriptedPort(ScriptedSubnet& subnet, MadEngineOptions options = {})
+      : subnet_(subnet), engine_(subnet, subnet, options) {}
+
+  absl::Status Sweep() {
+    absl::StatusOr<SubnetRecord> record = Discovery(engine_).Read({});
+    if (!record.ok()) return record.status();
+    swept_ = RememberSwitches(*record);
+    const absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(record), {});
+    if (!result.ok()) return result.status();
+    RememberLids(*result->fabric, swept_);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<LightSweepResult> LightSweep() { return LightSweeper(engine_, swept_).Sweep(); }
+  absl::StatusOr<CounterSweep> ReadCounters() {
+    return CounterReader(engine_, subnet_, swept_, agents_).Read();
+  }
+  const MadCounts& counts() const { return engine_.counts(); }
+
+ private:
+  ScriptedSubnet& subnet_;
+  MadEngine engine_;
+  SweptSubnet swept_;
+  PerformanceAgents agents_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_TESTS_UNIT_IB_SCRIPTED_PORT_H_
