@@ -4,6 +4,7 @@ tree_batch_golden_test.py PROGRAM DATA
 """
 import collections
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,23 @@ class TreeBatchTest(unittest.TestCase):
         self.assertLessEqual(20 * both[0], 21 * entries[0])
         self.assertLess(both[1], entries[1])
         self.assertLessEqual(links[1], entries[1])
+
+    def test_a_real_cluster_with_its_forwarding_tables(self):
+        cluster = pathlib.Path(__file__).parent.parent / "data" / "plafrim"
+        request = ("--fabric", f"file:{cluster}/ibnetdiscover.txt", "--routes",
+                   cluster / "ibroute.txt", "--random", "30x16", "--switch-degree", 8, "--type", 2)
+        for entries in (8, 100):
+            with self.subTest(entries=entries):
+                answer = batch(*request, "--entries", entries)
+                self.assertEqual("forwarding tables", answer["routes"])
+                totals, one_by_one = answer["totals"], answer["one_by_one"]
+                self.assertGreaterEqual(totals["admitted"], one_by_one["admitted"])
+                self.assertGreaterEqual(totals["failures"], answer["bounds"]["failures"])
+                lines = [line for line in answer["communicators"] if line["type"] == "II"]
+                self.assertEqual(totals["entries"], sum(line["switches"] for line in lines))
+                self.assertEqual(totals["admitted"], len(lines))
+                roots = collections.Counter(line["root"] for line in lines)
+                self.assertLessEqual(max(roots.values()), entries)
 
     def test_a_list_says_which_ranks(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:

@@ -160,16 +160,30 @@ absl::StatusOr<BatchShapes> FindBatchShapes(const Snapshot& snapshot,
 
 uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> communicators,
                           uint64_t entries) {
-  std::vector<uint32_t> ranks;  // by communicator and leaf switch
-  for (const uint32_t c : communicators) {
-    if (shapes.shape_of[c] == BatchShapes::kNone) continue;
-    const std::vector<uint32_t>& on = shapes.shapes[shapes.shape_of[c]].ranks_on;
-    ranks.insert(ranks.end(), on.begin(), on.end());
+  struct Leaf {
+    uint32_t ranks;
+    size_t position;  // in `communicators`
+  };
+  std::vector<Leaf> leaves;
+  std::vector<uint32_t> spare;  // [position] entries that it takes anyway and that are not used up
+  uint64_t needed = 0;
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    const uint32_t s = shapes.shape_of[communicators[i]];
+    spare.push_back(s == BatchShapes::kNone ? 0 : shapes.shapes[s].fewest);
+    needed += spare.back();
+    if (s == BatchShapes::kNone) continue;
+    for (const uint32_t ranks : shapes.shapes[s].ranks_on) leaves.push_back({ranks, i});
   }
-  if (ranks.size() <= entries) return 0;
-  const auto at = ranks.begin() + static_cast<int64_t>(entries);
-  std::nth_element(ranks.begin(), at, ranks.end(), std::greater<>());
-  return *at;
+  std::stable_sort(leaves.begin(), leaves.end(),
+                   [](const Leaf& a, const Leaf& b) { return a.ranks > b.ranks; });
+  for (const Leaf& leaf : leaves) {
+    if (spare[leaf.position] > 0) {
+      --spare[leaf.position];
+    } else if (++needed > entries) {
+      return leaf.ranks;
+    }
+  }
+  return 0;
 }
 
 }  // namespace coppice

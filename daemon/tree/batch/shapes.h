@@ -38,8 +38,9 @@ absl::StatusOr<BatchShapes> FindBatchShapes(const Snapshot& snapshot,
                                             absl::Span<const BatchCommunicator> communicators);
 
 // What the most loaded link carries at least if all these communicators get trees with `entries` at
-// most together. Of their leaf switches only so many can serve; on one of the others all ranks of a
-// communicator leave over one link. O(leaf switches of all).
+// most together, but no fewer each than BatchShape::fewest. Of their leaf switches only so many can
+// serve; from one of the others all ranks of a communicator leave over one link. O(n log n) for the
+// leaf switches of all.
 uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> communicators,
                           uint64_t entries);
 
