@@ -46,6 +46,11 @@ void ExpectBothIsWithinEntriesFirst(const Snapshot& snapshot,
   if (options.reach != RootReach::kAny) {
     EXPECT_LE(both.farther_roots, entries.farther_roots);
   }
+  const auto bounds = BoundBatch(snapshot, capacity, batch);
+  ASSERT_TRUE(bounds.ok());
+  if (both.failures == 0 && both.entries <= bounds->counting + bounds->counting / 20) {
+    EXPECT_GE(both.most_packets, bounds->most_packets);
+  }
 }
 
 TEST(BatchUnloadTest, RandomBatchesOnRandomFabrics) {
