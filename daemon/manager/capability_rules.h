@@ -22,6 +22,7 @@ struct CapabilityRule {
   uint32_t entries = 0;       // in the switch; 0: cannot aggregate
   uint32_t reserved = 0;      // of these, held by others
   uint32_t degree_limit = 0;  // most children in one tree
+  friend bool operator==(const CapabilityRule&, const CapabilityRule&) = default;
 };
 
 // One record per switch, in index order: the first rule that matches, else entries 0.
