@@ -1,6 +1,7 @@
 #include "db/group_writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace coppice {
@@ -23,9 +24,29 @@ void GroupWriter::Submit(Mutation mutation, Store::Done done) {
   {
     std::lock_guard lock(mutex_);
     was_empty = queue_.empty();
+    ++statistics_.queued;
     queue_.push_back({std::move(mutation), std::move(done), absl::OkStatus()});
   }
   if (was_empty) wake_.notify_one();
+}
+
+StoreStatistics GroupWriter::Statistics() const {
+  std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+void GroupWriter::CommitAndCount(absl::Span<PendingMutation> group) {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool committed = commit_(group);
+  const absl::Duration took = absl::FromChrono(std::chrono::steady_clock::now() - begin);
+  constexpr auto& kBounds = StoreStatistics::kBounds;
+  const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), took) - kBounds.begin();
+  std::lock_guard lock(mutex_);
+  statistics_.queued -= group.size();
+  statistics_.mutations += group.size();
+  ++(committed ? statistics_.commits : statistics_.failed_commits);
+  ++statistics_.commit_times[static_cast<size_t>(bucket)];
+  statistics_.commit_time += took;
 }
 
 void GroupWriter::Run() {
@@ -40,7 +61,7 @@ void GroupWriter::Run() {
     for (size_t begin = 0; begin < batch.size(); begin += kMaxGroup) {
       absl::Span<PendingMutation> group =
           absl::MakeSpan(batch).subspan(begin, std::min(kMaxGroup, batch.size() - begin));
-      commit_(group);
+      CommitAndCount(group);
       for (PendingMutation& pending : group) {
         // The callback goes before the next answer: what it holds is released here, too.
         Store::Done done = std::move(pending.done);

@@ -27,8 +27,9 @@ struct PendingMutation {
 
 class GroupWriter {
  public:
-  // Applies a group in order and sets every status; runs on the writer's thread.
-  using Commit = std::function<void(absl::Span<PendingMutation>)>;
+  // Applies a group in order and sets every status; runs on the writer's thread. Returns whether
+  // the group was committed.
+  using Commit = std::function<bool(absl::Span<PendingMutation>)>;
 
   explicit GroupWriter(Commit commit);
   // Commits and answers everything that waits, then ends the thread.
@@ -37,17 +38,22 @@ class GroupWriter {
   // Never blocks on a commit. Thread-safe.
   void Submit(Mutation mutation, Store::Done done);
 
+  // Without the size of the database, which only the store knows. Thread-safe.
+  StoreStatistics Statistics() const;
+
  private:
   // Bounds how long the first of a group waits for the last.
   static constexpr size_t kMaxGroup = 1024;
 
   void Run();
+  void CommitAndCount(absl::Span<PendingMutation> group);
 
   const Commit commit_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<PendingMutation> queue_;  // guarded by mutex_
   bool stopping_ = false;               // guarded by mutex_
+  StoreStatistics statistics_;          // guarded by mutex_
   std::thread thread_;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "db/group_writer.h"
+#include "db/memory_measurements.h"
 #include "db/record_check.h"
 #include "db/refusals.h"
 
@@ -39,6 +40,7 @@ class Contents {
   }
   absl::StatusOr<JobRecord> GetJob(JobId id) const;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
+  const MemoryMeasurements& measurements() const { return measurements_; }
 
  private:
   using LinkKey = std::tuple<Guid, uint8_t, Guid, uint8_t>;
@@ -75,6 +77,12 @@ class Contents {
   absl::Status Do(PutProfile& put);
   absl::Status Do(PutInventory& put);
   absl::Status Do(AppendEvents& append);
+  absl::Status Do(PutCounters& put);
+  absl::Status Do(PruneHistory& prune) {
+    measurements_.Prune(prune);
+    return absl::OkStatus();
+  }
+  absl::Status Do(PruneEvents& prune);
 
   std::map<JobId, JobRecord> jobs_;
   absl::flat_hash_map<std::string, JobId> job_requests_;
@@ -90,6 +98,7 @@ class Contents {
   int64_t last_event_ = 0;
   uint64_t last_fabric_version_ = 0;
   std::string profile_toml_;
+  MemoryMeasurements measurements_;
 };
 
 absl::Status Contents::Do(PutJob& put) {
@@ -272,6 +281,25 @@ absl::Status Contents::Do(AppendEvents& append) {
   return absl::OkStatus();
 }
 
+absl::Status Contents::Do(PutCounters& put) {
+  for (const LinkLoadRecord& load : put.loads) {
+    // Ids are given from 1 on, and links stay.
+    const bool is_known = load.link >= 1 && load.link <= static_cast<int64_t>(links_.size());
+    if (!is_known) return NoSuchLinkId(load.link);
+  }
+  return measurements_.Put(put);
+}
+
+absl::Status Contents::Do(PruneEvents& prune) {
+  for (uint32_t i = 0; i < prune.rows && !events_.empty(); ++i) {
+    const auto oldest = events_.begin();
+    const bool is_kept = oldest->first > last_event_ - prune.keep;
+    if (is_kept && oldest->second.time >= prune.before) break;
+    events_.erase(oldest);
+  }
+  return absl::OkStatus();
+}
+
 StoredState Contents::Load() const {
   StoredState state;
   for (const auto& [id, job] : jobs_) {
@@ -324,11 +352,13 @@ absl::StatusOr<std::vector<int64_t>> Contents::LinkIds(const std::vector<LinkRec
 
 class MemoryStore::Impl {
  public:
-  Impl() : writer_([this](absl::Span<PendingMutation> group) { Apply(group); }) {}
+  Impl() : writer_([this](absl::Span<PendingMutation> group) { return Apply(group); }) {}
 
   void Submit(Mutation mutation, Done done) {
     writer_.Submit(std::move(mutation), std::move(done));
   }
+
+  StoreStatistics Statistics() const { return writer_.Statistics(); }
 
   template <class Question>
   auto Ask(Question question) {
@@ -337,9 +367,10 @@ class MemoryStore::Impl {
   }
 
  private:
-  void Apply(absl::Span<PendingMutation> group) {
+  bool Apply(absl::Span<PendingMutation> group) {
     std::lock_guard lock(mutex_);
     for (PendingMutation& pending : group) pending.status = contents_.Apply(pending.mutation);
+    return true;
   }
 
   std::mutex mutex_;
@@ -378,5 +409,21 @@ absl::StatusOr<JobRecord> MemoryStore::GetJob(JobId id) {
 absl::StatusOr<std::vector<int64_t>> MemoryStore::LinkIds(const std::vector<LinkRecord>& links) {
   return impl_->Ask([&](const Contents& contents) { return contents.LinkIds(links); });
 }
+
+absl::StatusOr<StoredLoad> MemoryStore::LoadMeasurements() {
+  return impl_->Ask([](const Contents& contents) { return contents.measurements().Load(); });
+}
+
+absl::StatusOr<std::vector<PortCounterRecord>> MemoryStore::Counters(Guid node) {
+  return impl_->Ask(
+      [&](const Contents& contents) { return contents.measurements().Counters(node); });
+}
+
+absl::StatusOr<std::vector<HistoryPoint>> MemoryStore::History(const HistoryQuery& query) {
+  return impl_->Ask(
+      [&](const Contents& contents) { return contents.measurements().History(query); });
+}
+
+StoreStatistics MemoryStore::Statistics() { return impl_->Statistics(); }
 
 }  // namespace coppice

@@ -25,6 +25,10 @@ class MemoryStore : public Store {
   absl::StatusOr<EventRange> KeptEvents() override;
   absl::StatusOr<JobRecord> GetJob(JobId id) override;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
+  absl::StatusOr<StoredLoad> LoadMeasurements() override;
+  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override;
+  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override;
+  StoreStatistics Statistics() override;
 
  private:
   class Impl;

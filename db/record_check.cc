@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
+#include "db/refusals.h"
 
 namespace coppice {
 namespace {
@@ -68,6 +69,15 @@ absl::Status CheckTree(const TreeRecord& tree) {
     if (std::isnan(time_us)) return Malformed(name, "a predicted time is not a number");
   }
   return CheckTreeLists(tree, name);
+}
+
+absl::Status CheckSlot(HistoryResolution resolution, int64_t slot) {
+  const std::string name = absl::StrCat("history slot ", slot);
+  const int place = static_cast<int>(resolution);
+  if (place < 1 || place > 3) return Malformed(name, "unknown resolution");
+  constexpr int64_t kHighest = (int64_t{1} << 39) - 1;
+  if (slot < 1 || slot > kHighest) return Malformed(name, "slots are numbered from 1 to 2^39 - 1");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -151,6 +161,37 @@ absl::Status CheckShape(const AppendEvents& append) {
   return absl::OkStatus();
 }
 
+absl::Status CheckShape(const PutCounters& put) {
+  for (const PortCounterRecord& port : put.counters) {
+    if (port.sent_bytes_per_second >= 0 && port.received_bytes_per_second >= 0) continue;
+    return Malformed(PortName(port.node, port.port), "a rate is negative or not a number");
+  }
+  for (const LinkLoadRecord& load : put.loads) {
+    if (load.average >= 0 && load.peak >= 0) continue;
+    return Malformed(absl::StrCat("link ", load.link), "its load is negative or not a number");
+  }
+  for (const HistoryPart& part : put.history) {
+    RETURN_IF_ERROR(CheckSlot(part.resolution, part.slot));
+    for (const HistoryRow& row : part.rows) {
+      if (row.length >= absl::ZeroDuration() && row.length != absl::InfiniteDuration()) continue;
+      return Malformed(PortName(row.node, row.port), "the length of its history is no length");
+    }
+  }
+  for (const HistorySlot& slot : put.closed) {
+    RETURN_IF_ERROR(CheckSlot(slot.resolution, slot.slot));
+    if (slot.length >= absl::ZeroDuration() && slot.length != absl::InfiniteDuration()) continue;
+    return Malformed(absl::StrCat("history slot ", slot.slot), "its length is no length");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const PruneHistory&) { return absl::OkStatus(); }
+
+absl::Status CheckShape(const PruneEvents& prune) {
+  return prune.keep >= 0 ? absl::OkStatus()
+                         : Malformed("kept events", "their number must not be negative");
+}
+
 int SeverityRank(std::string_view severity) {
   if (severity == "info") return 0;
   if (severity == "warning") return 1;
@@ -166,7 +207,8 @@ absl::Status CheckFilter(const EventFilter& filter) {
 }
 
 bool Matches(const EventFilter& filter, const EventRecord& event) {
-  return absl::StartsWith(event.kind, filter.kind_prefix) &&
+  return event.time >= filter.start && event.time < filter.end &&
+         absl::StartsWith(event.kind, filter.kind_prefix) &&
          (filter.object.empty() || event.object == filter.object) &&
          (filter.min_severity.empty() ||
           SeverityRank(event.severity) >= SeverityRank(filter.min_severity));

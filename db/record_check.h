@@ -19,6 +19,9 @@ absl::Status CheckShape(const PutCapabilities& put);
 absl::Status CheckShape(const PutProfile& put);
 absl::Status CheckShape(const PutInventory& put);
 absl::Status CheckShape(const AppendEvents& append);
+absl::Status CheckShape(const PutCounters& put);
+absl::Status CheckShape(const PruneHistory& prune);
+absl::Status CheckShape(const PruneEvents& prune);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);

@@ -89,6 +89,26 @@ absl::Status NoSuchLink(const LinkRecord& link) {
       absl::StrCat("link ", LinkName(link), " is in no inventory: put the inventory first"));
 }
 
+absl::Status NoSuchLinkId(int64_t id) {
+  return absl::NotFoundError(
+      absl::StrCat("link ", id, " is in no inventory: take ids that LinkIds gave"));
+}
+
+std::string PortName(Guid node, uint8_t port) {
+  return absl::StrCat("port ", ToString(node), "/", port);
+}
+
+absl::Status NoCounters(Guid node, uint8_t port) {
+  return absl::NotFoundError(
+      absl::StrCat(PortName(node, port), " was never counted: put its counters with its history"));
+}
+
+absl::Status SlotClosed(HistoryResolution resolution, int64_t slot, int64_t last) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "history slot ", slot, " of resolution ", static_cast<int>(resolution),
+      " may be closed already, as ", last, " is: go on from the highest that was ever used"));
+}
+
 absl::Status NodeNotInInventory(Guid guid, const std::string& user) {
   return absl::InvalidArgumentError(absl::StrCat(user, " names node ", ToString(guid),
                                                  ", which no inventory holds: list the node, too"));

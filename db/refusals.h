@@ -29,6 +29,10 @@ absl::Status NoCapability(Guid guid);
 absl::Status NoEntryLeft(const EntryUse& use);
 absl::Status EventIdTaken(int64_t id);
 absl::Status NoSuchLink(const LinkRecord& link);
+absl::Status NoSuchLinkId(int64_t id);
+std::string PortName(Guid node, uint8_t port);  // "port 0002c9020040b0e0/7"
+absl::Status NoCounters(Guid node, uint8_t port);
+absl::Status SlotClosed(HistoryResolution resolution, int64_t slot, int64_t last);
 absl::Status NodeNotInInventory(Guid guid, const std::string& user);
 
 }  // namespace coppice

@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->PrepareTrees());
   RETURN_IF_ERROR(mutator->PrepareRevisions());
   RETURN_IF_ERROR(mutator->PrepareInventory());
+  RETURN_IF_ERROR(mutator->measurements_.Prepare());
   return mutator;
 }
 
@@ -64,7 +65,10 @@ absl::Status SqliteMutator::ApplyBare(const Mutation& mutation) {
 absl::Status SqliteMutator::Apply(const Mutation& mutation) {
   RETURN_IF_ERROR(savepoint_.Run());
   absl::Status status = ApplyBare(mutation);
-  if (!status.ok() && connection_.in_transaction()) RETURN_IF_ERROR(rollback_savepoint_.Run());
+  if (!status.ok() && connection_.in_transaction()) {
+    RETURN_IF_ERROR(rollback_savepoint_.Run());
+    RolledBack();
+  }
   if (connection_.in_transaction()) RETURN_IF_ERROR(release_savepoint_.Run());
   return status;
 }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_measurements.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -26,9 +27,13 @@ class SqliteMutator {
   absl::Status Apply(const Mutation& mutation);
   // Cheaper: if it is refused, part of it may be there, and the transaction must be rolled back.
   absl::Status ApplyBare(const Mutation& mutation);
+  // What became of the transaction.
+  void Committed() { measurements_.Committed(); }
+  void RolledBack() { measurements_.RolledBack(); }
 
  private:
-  explicit SqliteMutator(Connection& connection) : connection_(connection) {}
+  explicit SqliteMutator(Connection& connection)
+      : connection_(connection), measurements_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareTrees();
   absl::Status PrepareRevisions();
@@ -43,6 +48,9 @@ class SqliteMutator {
   absl::Status Do(const PutProfile& put);
   absl::Status Do(const PutInventory& put);
   absl::Status Do(const AppendEvents& append);
+  absl::Status Do(const PutCounters& put) { return measurements_.Put(put); }
+  absl::Status Do(const PruneHistory& prune) { return measurements_.Prune(prune); }
+  absl::Status Do(const PruneEvents& prune) { return measurements_.Prune(prune); }
 
   absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
@@ -64,6 +72,7 @@ class SqliteMutator {
   absl::StatusOr<int64_t> Find(Statement& statement);
 
   Connection& connection_;
+  MeasurementWriter measurements_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_, insert_event_;
   Statement put_profile_, delete_profile_;

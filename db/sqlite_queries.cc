@@ -31,13 +31,6 @@ constexpr char kEntries[] = R"sql(
     SELECT guid, entries_total, entries_reserved, degree_limit,
            (SELECT count(*) FROM tree_switch s WHERE s.guid = c.guid)
     FROM switch_capability c ORDER BY guid < 0, guid)sql";
-constexpr char kEvents[] = R"sql(
-    SELECT id, time_ns, severity, kind, object, message FROM event
-    WHERE id > ?1 AND substr(kind, 1, length(?2)) = ?2 AND (?3 = '' OR object = ?3)
-      AND instr('info   warningerror', severity) >= instr('info   warningerror', ?4)
-    ORDER BY id LIMIT ?5)sql";
-constexpr char kKeptEvents[] = R"sql(
-    SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql";
 constexpr char kLink[] =
     "SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?";
 
@@ -62,8 +55,6 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
       {&reader->trees_, kTrees},
       {&reader->tree_switches_, kTreeSwitches},
       {&reader->entries_, kEntries},
-      {&reader->events_, kEvents},
-      {&reader->kept_events_, kKeptEvents},
       {&reader->link_, kLink},
       {&reader->last_id_, "SELECT seq FROM sqlite_sequence WHERE name = ?"},
       {&reader->profile_, "SELECT toml FROM profile"},
@@ -72,6 +63,8 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   for (const auto& [statement, sql] : statements) {
     ASSIGN_OR_RETURN(*statement, connection.Prepare(sql));
   }
+  RETURN_IF_ERROR(reader->events_.Prepare());
+  RETURN_IF_ERROR(reader->measurements_.Prepare());
   return reader;
 }
 
@@ -203,31 +196,6 @@ absl::StatusOr<std::vector<EntryUse>> SqliteReader::Entries() {
                                 Word(entries_, 3)};
     entries.push_back({capability, Word(entries_, 4)});
   }
-}
-
-absl::StatusOr<std::vector<EventRecord>> SqliteReader::Events(const EventFilter& filter) {
-  RETURN_IF_ERROR(CheckFilter(filter));
-  const std::string severity = filter.min_severity.empty() ? "info" : filter.min_severity;
-  events_.Bind(filter.after_id).Bind(filter.kind_prefix).Bind(filter.object).Bind(severity);
-  events_.Bind(int64_t{filter.limit});
-  std::vector<EventRecord> found;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, events_.Step());
-    if (!row) return found;
-    EventRecord event{events_.Integer(0),           events_.TimeAt(1),
-                      std::string(events_.Text(2)), std::string(events_.Text(3)),
-                      std::string(events_.Text(4)), std::string(events_.Text(5))};
-    found.push_back(std::move(event));
-  }
-}
-
-absl::StatusOr<EventRange> SqliteReader::KeptEvents() {
-  RETURN_IF_ERROR(kept_events_.Step().status());  // an aggregate: always one row
-  EventRange range;
-  range.newest = kept_events_.IsNull(1) ? 0 : kept_events_.Integer(1);
-  range.oldest = kept_events_.IsNull(0) ? range.newest + 1 : kept_events_.Integer(0);
-  kept_events_.Reset();
-  return range;
 }
 
 absl::StatusOr<JobRecord> SqliteReader::GetJob(JobId id) {

@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_event_queries.h"
+#include "db/sqlite_measurement_queries.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -22,13 +24,14 @@ class SqliteReader {
   // All of it as of one instant.
   absl::StatusOr<StoredState> Load();
   absl::StatusOr<std::vector<EntryUse>> Entries();
-  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
-  absl::StatusOr<EventRange> KeptEvents();
   absl::StatusOr<JobRecord> GetJob(JobId id);
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
+  EventReader& events() { return events_; }
+  MeasurementReader& measurements() { return measurements_; }
 
  private:
-  explicit SqliteReader(Connection& connection) : connection_(connection) {}
+  explicit SqliteReader(Connection& connection)
+      : connection_(connection), events_(connection), measurements_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
   absl::Status LoadTrees(StoredState& state);
   absl::Status LoadCounters(StoredState& state);
@@ -37,9 +40,11 @@ class SqliteReader {
   absl::StatusOr<TreeRecord> TreeAt(const Statement& row);
 
   Connection& connection_;
+  EventReader events_;
+  MeasurementReader measurements_;
   Statement begin_, commit_;
-  Statement active_jobs_, job_, trees_, tree_switches_, entries_, events_, kept_events_, link_,
-      last_id_, profile_, setting_;
+  Statement active_jobs_, job_, trees_, tree_switches_, entries_, link_, last_id_, profile_,
+      setting_;
 };
 
 }  // namespace coppice

@@ -1,6 +1,8 @@
 #include "db/sqlite_store.h"
 
+#include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,12 +88,22 @@ class SqliteStore::Impl {
     ASSIGN_OR_RETURN(reader_connection_, OpenReader(path, options));
     ASSIGN_OR_RETURN(reader_, SqliteReader::Create(*reader_connection_));
     group_writer_ = std::make_unique<GroupWriter>(
-        [this](absl::Span<PendingMutation> group) { CommitGroup(group); });
+        [this](absl::Span<PendingMutation> group) { return CommitGroup(group); });
     return absl::OkStatus();
   }
 
   void Submit(Mutation mutation, Done done) {
     group_writer_->Submit(std::move(mutation), std::move(done));
+  }
+
+  StoreStatistics Statistics() const {
+    StoreStatistics statistics = group_writer_->Statistics();
+    for (const char* file : {"", "-wal"}) {
+      std::error_code absent;
+      const auto bytes = std::filesystem::file_size(writer_connection_->path() + file, absent);
+      if (!absent) statistics.database_bytes += bytes;
+    }
+    return statistics;
   }
 
   // Runs `question` on the reader, one caller at a time.
@@ -104,14 +116,19 @@ class SqliteStore::Impl {
  private:
   // One transaction: either everything that was not refused is durable, or, on a storage failure,
   // nothing is and everyone gets that failure.
-  void CommitGroup(absl::Span<PendingMutation> group) {
+  bool CommitGroup(absl::Span<PendingMutation> group) {
     absl::Status status = ApplyGroup(group);
-    if (status.ok()) return;
+    if (status.ok()) {
+      mutator_->Committed();
+      return true;
+    }
     if (writer_connection_->in_transaction()) {
       writer_connection_->Execute("ROLLBACK").IgnoreError();  // the first error is the one to tell
     }
+    mutator_->RolledBack();
     writer_connection_->TakeStorageFailure().IgnoreError();
     for (PendingMutation& pending : group) pending.status = status;
+    return false;
   }
 
   // A savepoint costs a copy of every page that its mutation changes, and hardly any group holds a
@@ -122,6 +139,7 @@ class SqliteStore::Impl {
     ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
     if (applied) return commit_.Run();
     RETURN_IF_ERROR(rollback_.Run());
+    mutator_->RolledBack();
     RETURN_IF_ERROR(begin_.Run());
     for (PendingMutation& pending : group) {
       pending.status = mutator_->Apply(pending.mutation);
@@ -177,11 +195,11 @@ absl::StatusOr<std::vector<EntryUse>> SqliteStore::Entries() {
 }
 
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& filter) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.Events(filter); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.events().Find(filter); });
 }
 
 absl::StatusOr<EventRange> SqliteStore::KeptEvents() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.KeptEvents(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.events().Kept(); });
 }
 
 absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
@@ -191,5 +209,19 @@ absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
 absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.LinkIds(links); });
 }
+
+absl::StatusOr<StoredLoad> SqliteStore::LoadMeasurements() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.measurements().Load(); });
+}
+
+absl::StatusOr<std::vector<PortCounterRecord>> SqliteStore::Counters(Guid node) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.measurements().Counters(node); });
+}
+
+absl::StatusOr<std::vector<HistoryPoint>> SqliteStore::History(const HistoryQuery& query) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.measurements().History(query); });
+}
+
+StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }
 
 }  // namespace coppice

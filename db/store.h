@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
+#include "db/load_records.h"
 
 namespace coppice {
 
@@ -207,8 +208,36 @@ struct AppendEvents {
   std::vector<EventRecord> events;
 };
 
-using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
-                              PutProfile, PutInventory, AppendEvents>;
+// A part of what a counter sweep found: rows replace those of the same port or the same direction.
+// A sweep of a large fabric is split into several, so that none holds up other mutations for long;
+// slots are closed by the last. Cheapest with rows in an order that is the same each time.
+// NOT_FOUND: a load of a link that no inventory ever held, history of a port without counters (this
+// mutation's included). INVALID_ARGUMENT: a slot that is not in 1..2^39-1, a load, a rate or a
+// length that is negative or not a number. ALREADY_EXISTS: a slot not above the highest that is
+// closed. Checked in this order.
+struct PutCounters {
+  std::vector<PortCounterRecord> counters;
+  std::vector<LinkLoadRecord> loads;
+  std::vector<HistoryPart> history;
+  std::vector<HistorySlot> closed;
+};
+
+// Drops the oldest history beyond LimitOf, at most `rows` rows: call it again and again.
+struct PruneHistory {
+  uint32_t rows = 2048;
+};
+
+// Drops the oldest event as long as its id is `keep` or more below the highest ever given, or it is
+// from before `before`; at most `rows` of them.
+struct PruneEvents {
+  int64_t keep = 1'000'000;
+  absl::Time before = absl::InfinitePast();
+  uint32_t rows = 2048;
+};
+
+using Mutation =
+    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
+                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -226,12 +255,9 @@ struct EventFilter {
   int64_t after_id = 0;                                 // only later ones
   std::string kind_prefix{}, object{}, min_severity{};  // empty: any
   uint32_t limit = 1000;                                // the first so many, by id
+  absl::Time start = absl::InfinitePast();              // not before
+  absl::Time end = absl::InfiniteFuture();              // before
 };
-
-// INVALID_ARGUMENT: no such severity.
-absl::Status CheckFilter(const EventFilter& filter);
-// Whether a filter that is good picks the event, whatever its after_id and limit say.
-bool Matches(const EventFilter& filter, const EventRecord& event);
 
 // Which events are kept: all with ids from `oldest` to `newest` that there ever were. None:
 // `oldest` is newest + 1.
@@ -240,6 +266,11 @@ struct EventRange {
   int64_t newest = 0;  // the highest id ever given
   friend bool operator==(const EventRange&, const EventRange&) = default;
 };
+
+// INVALID_ARGUMENT: no such severity.
+absl::Status CheckFilter(const EventFilter& filter);
+// Whether a filter that is good picks the event, whatever its after_id and limit say.
+bool Matches(const EventFilter& filter, const EventRecord& event);
 
 // Thread-safe. Storage failures are UNAVAILABLE (busy, I/O), RESOURCE_EXHAUSTED with "disk full",
 // FAILED_PRECONDITION (read-only) or DATA_LOSS (corrupt); the message names the database file.
@@ -269,6 +300,14 @@ class Store {
   virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;
   // Ids of links, in the order asked for; NOT_FOUND names a link that no inventory ever held.
   virtual absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) = 0;
+
+  virtual absl::StatusOr<StoredLoad> LoadMeasurements() = 0;
+  // Of a node's ports, by port; empty: none was ever counted.
+  virtual absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) = 0;
+  // Oldest first, one point for each label that begins in the asked time; none for slots in which
+  // nothing is known of the port. A port that was never counted has an empty history.
+  virtual absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) = 0;
+  virtual StoreStatistics Statistics() = 0;
 };
 
 }  // namespace coppice

@@ -34,11 +34,13 @@ struct FabricShape {
   std::set<uint32_t> missing_hosts = {};
   std::set<std::pair<uint32_t, uint32_t>> missing_cables = {};  // leaf and spine
   std::set<uint32_t> missing_spines = {};
+  bool has_lids = false;  // as under a subnet manager
 };
 
 inline Guid LeafGuid(uint32_t leaf) { return Guid(0x100 + leaf); }
 inline Guid SpineGuid(uint32_t spine) { return Guid(0x200 + spine); }
 inline Guid PortGuid(uint32_t host) { return Guid(0x5000 + host); }
+inline Lid LidOf(Guid guid) { return Lid(static_cast<uint16_t>(guid.value())); }
 
 inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) {
   FabricBuilder builder;
@@ -46,6 +48,7 @@ inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) 
   const auto add_switch = [&](Guid guid, uint8_t ports, const std::string& description) {
     SwitchInfo info;
     info.guid = guid;
+    if (shape.has_lids) info.lid = LidOf(guid);
     info.port_count = ports;
     info.vendor_id = 0x2c9;
     info.device_id = 0xc738;
@@ -77,7 +80,8 @@ inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) 
     info.port_count = 1;
     info.description = "n" + std::to_string(host) + " mlx5_0";
     EXPECT_TRUE(builder.AddAdapter(info).ok());
-    EXPECT_TRUE(builder.SetAdapterPort(info.guid, PortNum(1), PortGuid(host), Lid(0)).ok());
+    const Lid lid = shape.has_lids ? LidOf(PortGuid(host)) : Lid(0);
+    EXPECT_TRUE(builder.SetAdapterPort(info.guid, PortNum(1), PortGuid(host), lid).ok());
     const uint32_t leaf = host / shape.hosts_per_leaf;
     const uint8_t port = static_cast<uint8_t>(1 + shape.spines + host % shape.hosts_per_leaf);
     EXPECT_TRUE(builder.AddLink(LeafGuid(leaf), PortNum(port), info.guid, PortNum(1), rate).ok());
@@ -206,6 +210,14 @@ class UnrulyStore final : public Store {
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
     return store_->LinkIds(links);
   }
+  absl::StatusOr<StoredLoad> LoadMeasurements() override { return store_->LoadMeasurements(); }
+  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
+    return store_->Counters(node);
+  }
+  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
+    return store_->History(query);
+  }
+  StoreStatistics Statistics() override { return store_->Statistics(); }
 
  private:
   void PassHeld() {

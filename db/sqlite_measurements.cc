@@ -1,0 +1,242 @@
+#include "db/sqlite_measurements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "db/refusals.h"
+
+namespace coppice {
+namespace {
+
+constexpr int64_t kMostPorts = (int64_t{1} << kHistoryPortBits) - 1;
+
+constexpr const char* kHistoryTables[] = {"reading_history", "minute_history", "hour_history"};
+
+size_t PlaceOf(HistoryResolution resolution) { return static_cast<size_t>(resolution) - 1; }
+
+const char* DirectionName(bool from_b) { return from_b ? "b-to-a" : "a-to-b"; }
+
+void BindCounts(Statement& statement, const PortCounterRecord& port) {
+  for (const uint64_t count :
+       {port.sent_bytes, port.received_bytes, port.sent_packets, port.received_packets,
+        port.sent_wait_ticks, port.symbol_errors, port.link_recoveries, port.link_downed,
+        port.receive_errors, port.remote_physical_errors, port.relay_errors, port.send_discards,
+        port.send_constraint_errors, port.receive_constraint_errors, port.integrity_errors,
+        port.buffer_overruns, port.vl15_dropped, uint64_t{port.is_extended}}) {
+    statement.Bind(static_cast<int64_t>(count));
+  }
+  statement.Bind(port.sent_bytes_per_second).Bind(port.received_bytes_per_second).Bind(port.read);
+}
+
+// NULL where the peak is the mean, as in every single reading.
+void BindPeak(Statement& statement, uint64_t peak, uint64_t bytes, int64_t length_ms) {
+  const double mean = static_cast<double>(bytes) * 1e3 / static_cast<double>(length_ms);
+  const bool is_mean =
+      length_ms > 0 && std::abs(static_cast<double>(peak) - mean) <= 1 + mean / 1e3;
+  is_mean ? statement.BindNull() : statement.Bind(static_cast<int64_t>(peak));
+}
+
+}  // namespace
+
+absl::Status MeasurementWriter::Prepare() {
+  ASSIGN_OR_RETURN(list_ports_,
+                   connection_.Prepare("SELECT id, node_guid, port FROM port_counter"));
+  ASSIGN_OR_RETURN(insert_port_, connection_.Prepare(R"sql(
+      INSERT INTO port_counter VALUES
+          (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"));
+  ASSIGN_OR_RETURN(update_port_, connection_.Prepare(R"sql(
+      UPDATE port_counter SET sent_bytes = ?, received_bytes = ?, sent_packets = ?,
+          received_packets = ?, sent_wait_ticks = ?, symbol_errors = ?, link_recoveries = ?,
+          link_downed = ?, receive_errors = ?, remote_physical_errors = ?, relay_errors = ?,
+          send_discards = ?, send_constraint_errors = ?, receive_constraint_errors = ?,
+          integrity_errors = ?, buffer_overruns = ?, vl15_dropped = ?, is_extended = ?,
+          sent_bytes_per_second = ?, received_bytes_per_second = ?, read_ns = ?
+      WHERE id = ?)sql"));
+  ASSIGN_OR_RETURN(insert_load_, connection_.Prepare(R"sql(
+      INSERT INTO link_load (average, peak, peak_ns, updated_ns, link_id, direction)
+      VALUES (?, ?, ?, ?, ?, ?))sql"));
+  ASSIGN_OR_RETURN(update_load_, connection_.Prepare(R"sql(
+      UPDATE link_load SET average = ?, peak = ?, peak_ns = ?, updated_ns = ?
+      WHERE link_id = ? AND direction = ?)sql"));
+  ASSIGN_OR_RETURN(find_link_, connection_.Prepare("SELECT count(*) FROM link WHERE id = ?"));
+  return PrepareHistory();
+}
+
+absl::Status MeasurementWriter::PrepareHistory() {
+  ASSIGN_OR_RETURN(last_slot_,
+                   connection_.Prepare("SELECT max(slot) FROM history_slot WHERE resolution = ?"));
+  ASSIGN_OR_RETURN(first_slot_,
+                   connection_.Prepare("SELECT min(slot) FROM history_slot WHERE resolution = ?"));
+  ASSIGN_OR_RETURN(insert_slot_,
+                   connection_.Prepare("INSERT INTO history_slot VALUES (?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(list_slots_, connection_.Prepare(R"sql(
+      SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC)sql"));
+  ASSIGN_OR_RETURN(
+      delete_slots_,
+      connection_.Prepare("DELETE FROM history_slot WHERE resolution = ? AND slot <= ?"));
+  for (size_t i = 0; i < insert_row_.size(); ++i) {
+    const std::string table = kHistoryTables[i];
+    ASSIGN_OR_RETURN(insert_row_[i],
+                     connection_.Prepare(absl::StrCat("INSERT OR REPLACE INTO ", table,
+                                                      " VALUES (?, ?, ?, ?, ?, ?, ?)")));
+    ASSIGN_OR_RETURN(delete_rows_[i], connection_.Prepare(absl::StrCat(
+                                          "DELETE FROM ", table, " WHERE id IN (SELECT id FROM ",
+                                          table, " WHERE id < ? ORDER BY id LIMIT ?)")));
+  }
+  ASSIGN_OR_RETURN(oldest_events_,
+                   connection_.Prepare("SELECT id, time_ns FROM event ORDER BY id LIMIT ?"));
+  ASSIGN_OR_RETURN(newest_event_,
+                   connection_.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'event'"));
+  ASSIGN_OR_RETURN(delete_events_, connection_.Prepare("DELETE FROM event WHERE id <= ?"));
+  return absl::OkStatus();
+}
+
+void MeasurementWriter::RolledBack() {
+  // Others may be left in the transaction, so has_new_ports_ stays.
+  if (has_new_ports_) has_ports_ = false;
+}
+
+absl::Status MeasurementWriter::LoadPorts() {
+  ports_.clear();
+  last_port_ = 0;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, list_ports_.Step());
+    if (!row) break;
+    last_port_ = std::max(last_port_, list_ports_.Integer(0));
+    ports_[{list_ports_.GuidAt(1), static_cast<uint8_t>(list_ports_.Integer(2))}] =
+        list_ports_.Integer(0);
+  }
+  has_ports_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status MeasurementWriter::Put(const PutCounters& put) {
+  if (!has_ports_) RETURN_IF_ERROR(LoadPorts());
+  for (const PortCounterRecord& port : put.counters) RETURN_IF_ERROR(PutPort(port));
+  for (const LinkLoadRecord& load : put.loads) RETURN_IF_ERROR(PutLoad(load));
+  for (const HistoryPart& part : put.history) RETURN_IF_ERROR(PutPart(part));
+  for (const HistorySlot& slot : put.closed) RETURN_IF_ERROR(Close(slot));
+  return absl::OkStatus();
+}
+
+absl::Status MeasurementWriter::PutPort(const PortCounterRecord& port) {
+  const auto [place, is_new] = ports_.try_emplace({port.node, port.port}, last_port_ + 1);
+  if (!is_new) {
+    BindCounts(update_port_, port);
+    return update_port_.Bind(place->second).Run();
+  }
+  has_new_ports_ = true;
+  if (++last_port_ > kMostPorts) {
+    return absl::ResourceExhaustedError(absl::StrCat(PortName(port.node, port.port), ": more than ",
+                                                     kMostPorts,
+                                                     " ports were counted: begin a new database"));
+  }
+  insert_port_.Bind(last_port_).Bind(port.node).Bind(int64_t{port.port});
+  BindCounts(insert_port_, port);
+  return insert_port_.Run();
+}
+
+absl::Status MeasurementWriter::PutLoad(const LinkLoadRecord& load) {
+  for (Statement* statement : {&update_load_, &insert_load_}) {
+    statement->Bind(load.average).Bind(load.peak).Bind(load.peaked).Bind(load.updated);
+    absl::Status status = statement->Bind(load.link).Bind(DirectionName(load.from_b)).Run();
+    if (absl::IsInternal(status)) {
+      ASSIGN_OR_RETURN(const int64_t known, Number(find_link_.Bind(load.link)));
+      return known != 0 ? status : NoSuchLinkId(load.link);
+    }
+    RETURN_IF_ERROR(status);
+    if (connection_.changes() > 0) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasurementWriter::PutPart(const HistoryPart& part) {
+  for (const HistoryRow& row : part.rows) {
+    if (!ports_.contains({row.node, row.port})) return NoCounters(row.node, row.port);
+  }
+  const int64_t place = static_cast<int64_t>(part.resolution);
+  ASSIGN_OR_RETURN(const int64_t last, Number(last_slot_.Bind(place)));
+  if (part.slot <= last) return SlotClosed(part.resolution, part.slot, last);
+  Statement& insert = insert_row_[PlaceOf(part.resolution)];
+  for (const HistoryRow& row : part.rows) {
+    const int64_t length_ms = absl::ToInt64Milliseconds(row.length);
+    insert.Bind((part.slot << kHistoryPortBits) + ports_.at({row.node, row.port}));
+    insert.Bind(length_ms).Bind(static_cast<int64_t>(row.sent_bytes));
+    insert.Bind(static_cast<int64_t>(row.received_bytes));
+    BindPeak(insert, row.peak_sent_per_second, row.sent_bytes, length_ms);
+    BindPeak(insert, row.peak_received_per_second, row.received_bytes, length_ms);
+    RETURN_IF_ERROR(insert.Bind(static_cast<int64_t>(row.errors)).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasurementWriter::Close(const HistorySlot& slot) {
+  const int64_t place = static_cast<int64_t>(slot.resolution);
+  ASSIGN_OR_RETURN(const int64_t last, Number(last_slot_.Bind(place)));
+  if (slot.slot <= last) return SlotClosed(slot.resolution, slot.slot, last);
+  insert_slot_.Bind(place).Bind(slot.slot).Bind(slot.start);
+  return insert_slot_.Bind(absl::ToInt64Nanoseconds(slot.length)).Run();
+}
+
+absl::StatusOr<int64_t> MeasurementWriter::Number(Statement& statement) {
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  const int64_t number = row ? statement.Integer(0) : 0;
+  statement.Reset();
+  return number;
+}
+
+absl::StatusOr<int64_t> MeasurementWriter::LastToDrop(HistoryResolution resolution) {
+  const HistoryLimit limit = LimitOf(resolution);
+  absl::Duration kept;
+  int64_t slots = 0;
+  list_slots_.Bind(static_cast<int64_t>(resolution));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, list_slots_.Step());
+    if (!row) return 0;
+    if (slots == limit.slots || kept >= limit.length) break;
+    kept += absl::Nanoseconds(list_slots_.Integer(1));
+    ++slots;
+  }
+  const int64_t last = list_slots_.Integer(0);
+  list_slots_.Reset();
+  return last;
+}
+
+absl::StatusOr<int64_t> MeasurementWriter::DropRows(HistoryResolution resolution, int64_t most) {
+  const int64_t place = static_cast<int64_t>(resolution);
+  ASSIGN_OR_RETURN(const int64_t last, LastToDrop(resolution));
+  if (last > 0) RETURN_IF_ERROR(delete_slots_.Bind(place).Bind(last).Run());
+  ASSIGN_OR_RETURN(const int64_t first, Number(first_slot_.Bind(place)));
+  Statement& drop = delete_rows_[PlaceOf(resolution)];
+  RETURN_IF_ERROR(drop.Bind(first << kHistoryPortBits).Bind(most).Run());
+  return connection_.changes();
+}
+
+absl::Status MeasurementWriter::Prune(const PruneHistory& prune) {
+  int64_t most = prune.rows;
+  for (const HistoryResolution resolution : kHistoryResolutions) {
+    ASSIGN_OR_RETURN(const int64_t dropped, DropRows(resolution, most));
+    most -= dropped;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasurementWriter::Prune(const PruneEvents& prune) {
+  ASSIGN_OR_RETURN(const int64_t newest, Number(newest_event_));
+  int64_t last = 0;
+  oldest_events_.Bind(int64_t{prune.rows});
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, oldest_events_.Step());
+    if (!row) break;
+    const int64_t id = oldest_events_.Integer(0);
+    if (id > newest - prune.keep && oldest_events_.TimeAt(1) >= prune.before) break;
+    last = id;
+  }
+  oldest_events_.Reset();
+  return last > 0 ? delete_events_.Bind(last).Run() : absl::OkStatus();
+}
+
+}  // namespace coppice

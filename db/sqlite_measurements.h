@@ -1,0 +1,67 @@
+// Counters, load and history as SQL: one statement a row, on rows that are found by small numbers.
+//
+// A history row's key is slot * 2^24 + the port's number, so that rows of new slots are appended
+// and those of old ones go from the other end, whose pages are used again. The numbers of ports
+// are remembered here, as one look-up a row would cost more than the row.
+#ifndef COPPICE_DB_SQLITE_MEASUREMENTS_H_
+#define COPPICE_DB_SQLITE_MEASUREMENTS_H_
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/sqlite_connection.h"
+#include "db/store.h"
+
+namespace coppice {
+
+// Bits of a history row's key that number its port.
+inline constexpr int kHistoryPortBits = 24;
+
+// Belongs to the writer's thread; works within its transaction.
+class MeasurementWriter {
+ public:
+  explicit MeasurementWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+
+  absl::Status Put(const PutCounters& put);
+  absl::Status Prune(const PruneHistory& prune);
+  absl::Status Prune(const PruneEvents& prune);
+
+  // What became of the transaction. Back: numbers that it gave to ports are forgotten.
+  void Committed() { has_new_ports_ = false; }
+  void RolledBack();
+
+ private:
+  absl::Status PrepareHistory();
+  absl::Status LoadPorts();
+  absl::Status PutPort(const PortCounterRecord& port);
+  absl::Status PutLoad(const LinkLoadRecord& load);
+  absl::Status PutPart(const HistoryPart& part);
+  absl::Status Close(const HistorySlot& slot);
+  // The number, or NULL: 0, in the only row of the statement.
+  absl::StatusOr<int64_t> Number(Statement& statement);
+  // The highest slot that goes; 0: none does.
+  absl::StatusOr<int64_t> LastToDrop(HistoryResolution resolution);
+  absl::StatusOr<int64_t> DropRows(HistoryResolution resolution, int64_t most);
+
+  Connection& connection_;
+  Statement list_ports_, insert_port_, update_port_;
+  Statement insert_load_, update_load_, find_link_;
+  Statement last_slot_, first_slot_, insert_slot_, list_slots_, delete_slots_;
+  std::array<Statement, 3> insert_row_, delete_rows_;  // [resolution - 1]
+  Statement oldest_events_, newest_event_, delete_events_;
+
+  bool has_ports_ = false;      // ports_ holds what the table does
+  bool has_new_ports_ = false;  // some are not committed
+  int64_t last_port_ = 0;
+  absl::flat_hash_map<std::pair<Guid, uint8_t>, int64_t> ports_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_SQLITE_MEASUREMENTS_H_
