@@ -33,14 +33,29 @@ void PromisedLoad::Rebase(const Snapshot& snapshot) {
   promised_ = 0;
   stale_.clear();
   is_stale_.assign(channels / LinkLoad::kPageChannels + 1, false);
+  promised_in_.assign(is_stale_.size(), 0);
+}
+
+void PromisedLoad::SetMeasured(std::shared_ptr<const LinkLoad> measured) {
+  measured_ = current_ = std::move(measured);
+  // Pages without promises are those of the measured load; only the others are made again.
+  for (uint32_t page = 0; page < promised_in_.size(); ++page) {
+    if (promised_in_[page] != 0) MarkStale(page);
+  }
 }
 
 void PromisedLoad::Move(ChannelIndex channel, uint64_t difference) {
   uint64_t& parts = parts_[channel.value()];
-  promised_ -= parts != 0 ? 1 : 0;
-  parts += difference;
-  promised_ += parts != 0 ? 1 : 0;
   const uint32_t page = channel.value() / LinkLoad::kPageChannels;
+  const int before = parts != 0 ? 1 : 0;
+  parts += difference;
+  const int after = parts != 0 ? 1 : 0;
+  promised_ += static_cast<size_t>(after - before);
+  promised_in_[page] += static_cast<uint32_t>(after - before);
+  MarkStale(page);
+}
+
+void PromisedLoad::MarkStale(uint32_t page) {
   if (is_stale_[page]) return;
   is_stale_[page] = true;
   stale_.push_back(page);

@@ -38,6 +38,8 @@ class PromisedLoad {
   // Forgets all promises; from now on speaks of this snapshot's channels and adds to its load.
   // O(channels).
   void Rebase(const Snapshot& snapshot);
+  // Other measured load of the same channels, or none; the promises stay. O(pages).
+  void SetMeasured(std::shared_ptr<const LinkLoad> measured);
   // Of the snapshot's channels. Remove takes back what Add was given. O(promise).
   void Add(absl::Span<const ChannelPromise> promise);
   void Remove(absl::Span<const ChannelPromise> promise);
@@ -50,13 +52,15 @@ class PromisedLoad {
 
  private:
   void Move(ChannelIndex channel, uint64_t difference);
+  void MarkStale(uint32_t page);
 
   std::shared_ptr<const LinkLoad> measured_ = std::make_shared<const LinkLoad>();
   std::shared_ptr<const LinkLoad> current_ = measured_;
-  std::vector<uint64_t> parts_;  // [channel]
-  size_t promised_ = 0;          // channels on which something is promised
-  std::vector<uint32_t> stale_;  // pages of current_, each once
-  std::vector<bool> is_stale_;   // [page]
+  std::vector<uint64_t> parts_;        // [channel]
+  size_t promised_ = 0;                // channels on which something is promised
+  std::vector<uint32_t> promised_in_;  // [page] those of them
+  std::vector<uint32_t> stale_;        // pages of current_, each once
+  std::vector<bool> is_stale_;         // [page]
 };
 
 }  // namespace coppice

@@ -1,0 +1,454 @@
+#include "daemon/manager/load/load_keeper.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/load/error_watch.h"
+#include "daemon/manager/load/store_batches.h"
+
+namespace coppice {
+namespace {
+
+// Rows of loads that stay as they are say so once in this time.
+constexpr absl::Duration kWriteSameLoad = absl::Minutes(1);
+
+double BytesPerSecond(const Fabric& fabric, ChannelIndex c) {
+  return static_cast<double>(fabric.capacity_gbps(c)) * 1e9 / 8;
+}
+
+std::string EndName(const Fabric& fabric, ChannelIndex c) {
+  const VertexIndex v = fabric.channel_from(c);
+  std::string name = fabric.IsSwitch(v)
+                         ? fabric.switch_info(fabric.AsSwitch(v)).description
+                         : std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
+  if (name.empty()) name = ToString(BeginOf(fabric, c).first);
+  return absl::StrCat(name, "/", fabric.channel_from_port(c).value());
+}
+
+}  // namespace
+
+// All under mu_, but for the writing.
+class LoadKeeper::State {
+ public:
+  State(Store* store, Tables* tables, const LoadOptions& options)
+      : store_(store), tables_(tables), options_(options) {}
+
+  absl::Status Restore(absl::Time wall);
+  std::shared_ptr<const LinkLoad> LoadOf(const Fabric& fabric, absl::Span<const int64_t> link_ids);
+  absl::Status TakeReadings(const CounterSweep& sweep, const FabricView& view, absl::Time wall,
+                            std::vector<EventRecord>& events);
+  absl::Status Flush();
+  LinkMeasure Measure(const Fabric& fabric, LinkIndex link) const;
+  std::vector<PortCounterRecord> Counters(Guid guid) const;
+
+ private:
+  // A minute or an hour that is under way.
+  struct OpenSlot {
+    HistoryResolution resolution;
+    absl::Duration step;
+    HistorySums DirectionState::*sums;
+    absl::Time start;
+    absl::Duration length;  // measured; 0: nothing yet
+  };
+
+  void Adopt(const FabricView& view);
+  void RestoreLoads(absl::Span<const int64_t> link_ids);
+  absl::Duration BeginSweep(const CounterSweep& sweep);
+  void TakeOne(const CounterReading& reading, ChannelIndex c, absl::Time wall);
+  void UpdateLoads(absl::Time wall);
+  std::shared_ptr<const LinkLoad> PresentLoad() const;
+  void Publish(std::shared_ptr<const LinkLoad> load);
+  void WatchErrors(absl::Time wall, std::vector<EventRecord>& events);
+  void WriteCounters(StoreBatches& batches);
+  void WriteLoads(absl::Time wall, StoreBatches& batches);
+  void WriteReadings(absl::Duration length, absl::Time wall, StoreBatches& batches);
+  void Close(OpenSlot& open, StoreBatches& batches);
+  absl::Status Write(StoreBatches& batches);
+  template <class What>
+  void ForEachPort(What what);  // of each switch, by port: node, state
+  int64_t NextSlot(HistoryResolution resolution) {
+    return ++last_slot_[static_cast<size_t>(resolution) - 1];
+  }
+  const DirectionState& state(ChannelIndex c) const { return states_[c.value()]; }
+  bool IsFresh(ChannelIndex c) const {
+    return states_[c.value()].sweep == sweep_ &&
+           states_[c.value()].interval.length > absl::ZeroDuration();
+  }
+
+  Store* const store_;
+  Tables* const tables_;
+  const LoadOptions options_;
+
+  mutable std::mutex mu_;
+  // All guarded by mu_.
+  std::shared_ptr<const Fabric> fabric_;               // null before the first reading
+  std::vector<int64_t> link_ids_;                      // [link]
+  std::vector<DirectionState> states_;                 // [channel]
+  absl::flat_hash_map<uint32_t, ErrorWatch> watches_;  // by link: those with rising errors
+  absl::flat_hash_map<std::pair<int64_t, bool>, LinkLoadRecord> restored_;  // until a first fabric
+  absl::Time restored_at_;
+  uint64_t sweep_ = 0;
+  absl::Duration now_;  // newest reading, monotonic
+  std::array<int64_t, 3> last_slot_ = {};
+  OpenSlot minute_{HistoryResolution::kMinute, absl::Minutes(1), &DirectionState::minute, {}, {}};
+  OpenSlot hour_{HistoryResolution::kHour, absl::Hours(1), &DirectionState::hour, {}, {}};
+};
+
+namespace {
+
+// Direction of a channel by the order in which the store keeps a link's ends.
+bool FromB(const Fabric& fabric, ChannelIndex c) {
+  return BeginOf(fabric, Fabric::Reverse(c)) < BeginOf(fabric, c);
+}
+
+}  // namespace
+
+absl::Status LoadKeeper::State::Restore(absl::Time wall) {
+  ASSIGN_OR_RETURN(StoredLoad stored, store_->LoadMeasurements());
+  std::lock_guard lock(mu_);
+  last_slot_ = stored.last_slot;
+  restored_at_ = wall;
+  for (const LinkLoadRecord& load : stored.loads) restored_[{load.link, load.from_b}] = load;
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const LinkLoad> LoadKeeper::State::LoadOf(const Fabric& fabric,
+                                                          absl::Span<const int64_t> link_ids) {
+  std::vector<float> shares(fabric.channel_count());
+  bool has_any = false;
+  std::lock_guard lock(mu_);
+  for (uint32_t i = 0; i < fabric.channel_count(); ++i) {
+    const ChannelIndex c(i);
+    double share = 0;
+    if (fabric_ != nullptr) {
+      const auto same = FindSame(fabric, c, *fabric_);
+      if (same) share = state(*same).load.Average(BytesPerSecond(fabric, c), now_);
+    } else if (!restored_.empty()) {
+      const auto it = restored_.find({link_ids[i / 2], FromB(fabric, c)});
+      const bool counts = it != restored_.end() && restored_at_ - it->second.updated <= kLoadLife;
+      if (counts) share = std::clamp(it->second.average, 0.0, 1.0);
+    }
+    shares[i] = static_cast<float>(share);
+    has_any = has_any || share > 0;
+  }
+  return has_any ? std::make_shared<const LinkLoad>(shares) : std::make_shared<const LinkLoad>();
+}
+
+void LoadKeeper::State::RestoreLoads(absl::Span<const int64_t> link_ids) {
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const auto it = restored_.find({link_ids[i / 2], FromB(*fabric_, ChannelIndex(i))});
+    if (it == restored_.end()) continue;
+    // The clock may have stepped back since.
+    const absl::Duration age = std::max(restored_at_ - it->second.updated, absl::ZeroDuration());
+    states_[i].load.Restore(it->second, now_ - age);
+  }
+  restored_.clear();
+}
+
+void LoadKeeper::State::Adopt(const FabricView& view) {
+  const std::shared_ptr<const Fabric>& fabric = view.snapshot->fabric;
+  if (fabric == fabric_) return;
+  const std::shared_ptr<const Fabric> old = std::exchange(fabric_, fabric);
+  link_ids_ = *view.link_ids;
+  if (old == nullptr) {
+    states_.resize(fabric_->channel_count());
+    RestoreLoads(link_ids_);
+    return;
+  }
+  states_ = CarryOver(*old, std::move(states_), *fabric_);
+  absl::flat_hash_map<uint32_t, ErrorWatch> watches;
+  for (auto& [link, watch] : watches_) {
+    const auto same = FindSame(*old, ChannelIndex(2 * link), *fabric_);
+    if (same) watches[same->value() / 2] = std::move(watch);
+  }
+  watches_ = std::move(watches);
+}
+
+template <class What>
+void LoadKeeper::State::ForEachPort(What what) {
+  for (uint32_t s = 0; s < fabric_->switch_count(); ++s) {
+    const SwitchInfo& info = fabric_->switch_info(SwitchIndex(s));
+    for (int port = 1; port <= info.port_count; ++port) {
+      const ChannelIndex c =
+          fabric_->channel_at(SwitchIndex(s), PortNum(static_cast<uint8_t>(port)));
+      if (c != kNoChannel && state(c).has_reading) what(info.guid, states_[c.value()]);
+    }
+  }
+}
+
+void LoadKeeper::State::TakeOne(const CounterReading& reading, ChannelIndex c, absl::Time wall) {
+  DirectionState& state = states_[c.value()];
+  if (state.has_reading) {
+    const PortInterval interval = Compare(state.reading, reading, BytesPerSecond(*fabric_, c));
+    if (interval.length <= absl::ZeroDuration()) return;
+    state.interval = interval;
+    state.sweep = sweep_;
+    const double sent = interval.sent_rate(), received = interval.received_rate();
+    state.counters_changed |= !(state.reading.values == reading.values) ||
+                              sent != state.sent_rate || received != state.received_rate;
+    state.sent_rate = sent;
+    state.received_rate = received;
+  } else {
+    state.has_reading = state.counters_changed = true;
+  }
+  state.reading = reading;
+  state.read = wall;
+}
+
+// The time since the sweep before; 0: there was none.
+absl::Duration LoadKeeper::State::BeginSweep(const CounterSweep& sweep) {
+  const bool is_first = sweep_++ == 0;
+  const absl::Duration before = now_;
+  for (const CounterReading& reading : sweep.readings) {
+    now_ = is_first && &reading == &sweep.readings.front() ? reading.when
+                                                           : std::max(now_, reading.when);
+  }
+  return is_first ? absl::ZeroDuration() : now_ - before;
+}
+
+void LoadKeeper::State::UpdateLoads(absl::Time wall) {
+  constexpr auto kLeast = [](const Growth& growth) { return growth.certainty; };
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i), back = Fabric::Reverse(c);
+    // What the sender sent; where that is not known, what the receiver got.
+    const PortInterval *best = nullptr, *other = nullptr;
+    Growth bytes;
+    if (IsFresh(c)) {
+      best = &state(c).interval;
+      bytes = best->sent_bytes;
+    }
+    if (IsFresh(back)) {
+      other = &state(back).interval;
+      const Growth got = other->received_bytes;
+      if (best == nullptr || kLeast(got) > kLeast(bytes)) {
+        best = other;
+        bytes = got;
+      }
+    }
+    if (best == nullptr) continue;
+    states_[i].load.Take(bytes, best->length, BytesPerSecond(*fabric_, c), now_, wall,
+                         options_.time_constant);
+  }
+}
+
+std::shared_ptr<const LinkLoad> LoadKeeper::State::PresentLoad() const {
+  std::vector<float> shares(fabric_->channel_count());
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i);
+    shares[i] = static_cast<float>(state(c).load.Average(BytesPerSecond(*fabric_, c), now_));
+  }
+  return std::make_shared<const LinkLoad>(shares);
+}
+
+// Plans under way keep what they have; load is a preference, so none of them is stale for it.
+void LoadKeeper::State::Publish(std::shared_ptr<const LinkLoad> load) {
+  std::lock_guard lock(tables_->mu);
+  if (tables_->view == nullptr || tables_->view->snapshot->fabric != fabric_) return;
+  auto snapshot = std::make_shared<Snapshot>(*tables_->view->snapshot);
+  snapshot->load = load;
+  auto view = std::make_shared<FabricView>(*tables_->view);
+  view->snapshot = std::move(snapshot);
+  tables_->view = std::move(view);
+  tables_->load.SetMeasured(std::move(load));
+}
+
+void LoadKeeper::State::WatchErrors(absl::Time wall, std::vector<EventRecord>& events) {
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i);
+    if (!IsFresh(c)) continue;
+    const PortInterval& interval = state(c).interval;
+    const bool is_rising = IsRising(interval, options_.error_threshold);
+    const auto it = watches_.find(i / 2);
+    if (!is_rising && it == watches_.end()) continue;
+    ErrorWatch& watch = it == watches_.end() ? watches_[i / 2] : it->second;
+    const auto told = watch.Take(interval, is_rising, now_);
+    if (told) {
+      auto ends = std::minmax(BeginOf(*fabric_, c), BeginOf(*fabric_, Fabric::Reverse(c)));
+      EventRecord event;
+      event.time = wall;
+      event.severity = told->is_over ? "info" : "warning";
+      event.kind = "link.errors";
+      event.object =
+          absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(), "-",
+                       ToString(ends.second.first), "/", ends.second.second.value());
+      event.message =
+          absl::StrCat("link ", EndName(*fabric_, ChannelIndex(i & ~1U)), " - ",
+                       EndName(*fabric_, ChannelIndex(i | 1U)),
+                       told->is_over ? ": errors rise no more; " : ": errors rise: ",
+                       ErrorsInWords(told->errors), " in ",
+                       absl::FormatDuration(absl::Trunc(told->since, absl::Milliseconds(1))));
+      events.push_back(std::move(event));
+    }
+    if (watch.is_quiet()) watches_.erase(i / 2);
+  }
+}
+
+void LoadKeeper::State::WriteCounters(StoreBatches& batches) {
+  ForEachPort([&](Guid node, DirectionState& state) {
+    if (!std::exchange(state.counters_changed, false)) return;
+    batches.Add(RecordOf(node, state));
+  });
+}
+
+void LoadKeeper::State::WriteLoads(absl::Time wall, StoreBatches& batches) {
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i);
+    DirectionState& state = states_[i];
+    const double average = state.load.Average(BytesPerSecond(*fabric_, c), now_);
+    const double peak = state.load.peak();
+    if (state.load.read() == absl::InfinitePast() || link_ids_[i / 2] == 0) continue;
+    const bool is_same = average == state.written_average && peak == state.written_peak;
+    if (is_same && (peak == 0 || wall - state.written < kWriteSameLoad)) continue;
+    state.written_average = average;
+    state.written_peak = peak;
+    state.written = wall;
+    batches.Add(LinkLoadRecord{link_ids_[i / 2], FromB(*fabric_, c), average, peak,
+                               state.load.peaked(), state.load.read()});
+  }
+}
+
+void LoadKeeper::State::Close(OpenSlot& open, StoreBatches& batches) {
+  if (open.length <= absl::ZeroDuration()) return;
+  const int64_t slot = NextSlot(open.resolution);
+  ForEachPort([&](Guid node, DirectionState& state) {
+    const HistorySums sums = std::exchange(state.*open.sums, HistorySums());
+    if (!sums.NeedsRow(open.length)) return;
+    batches.Add(open.resolution, slot, sums.Row(node, state.reading.port.value()));
+  });
+  batches.Close({open.resolution, slot, open.start, open.length});
+  open.length = absl::ZeroDuration();
+}
+
+void LoadKeeper::State::WriteReadings(absl::Duration length, absl::Time wall,
+                                      StoreBatches& batches) {
+  for (OpenSlot* open : {&minute_, &hour_}) {
+    const int64_t step = absl::ToInt64Seconds(open->step);
+    const int64_t middle = absl::ToUnixSeconds(wall - length / 2);
+    const absl::Time start = absl::FromUnixSeconds(middle - middle % step);
+    if (start != open->start) Close(*open, batches);
+    open->start = start;
+    open->length += length;
+  }
+  const int64_t slot = NextSlot(HistoryResolution::kReading);
+  ForEachPort([&](Guid node, DirectionState& state) {
+    HistorySums sums;
+    if (state.sweep == sweep_) {
+      for (HistorySums* each : {&sums, &state.minute, &state.hour}) each->Add(state.interval);
+    }
+    if (!sums.NeedsRow(length)) return;
+    batches.Add(HistoryResolution::kReading, slot, sums.Row(node, state.reading.port.value()));
+  });
+  batches.Close({HistoryResolution::kReading, slot, wall - length, length});
+}
+
+absl::Status LoadKeeper::State::Write(StoreBatches& batches) {
+  absl::Status status = batches.Write(*store_);
+  if (status.ok()) return status;
+  std::lock_guard lock(mu_);
+  for (DirectionState& state : states_) {
+    state.counters_changed = state.has_reading;
+    state.written_average = state.written_peak = -1;
+  }
+  return status;
+}
+
+absl::Status LoadKeeper::State::TakeReadings(const CounterSweep& sweep, const FabricView& view,
+                                             absl::Time wall, std::vector<EventRecord>& events) {
+  if (sweep.readings.empty()) return absl::OkStatus();
+  StoreBatches batches;
+  {
+    std::lock_guard lock(mu_);
+    const absl::Duration length = BeginSweep(sweep);
+    Adopt(view);
+    for (const CounterReading& reading : sweep.readings) {
+      const std::optional<SwitchIndex> found = fabric_->FindSwitch(reading.node);
+      const ChannelIndex c = found ? fabric_->channel_at(*found, reading.port) : kNoChannel;
+      if (c != kNoChannel) TakeOne(reading, c, wall);
+    }
+    UpdateLoads(wall);
+    Publish(PresentLoad());
+    WatchErrors(wall, events);
+    WriteCounters(batches);
+    WriteLoads(wall, batches);
+    if (length >= kShortestInterval) WriteReadings(length, wall, batches);
+  }
+  return Write(batches);
+}
+
+absl::Status LoadKeeper::State::Flush() {
+  StoreBatches batches;
+  {
+    std::lock_guard lock(mu_);
+    if (fabric_ == nullptr) return absl::OkStatus();
+    WriteCounters(batches);
+    Close(minute_, batches);
+    Close(hour_, batches);
+  }
+  return Write(batches);
+}
+
+LinkMeasure LoadKeeper::State::Measure(const Fabric& fabric, LinkIndex link) const {
+  LinkMeasure measure;
+  std::lock_guard lock(mu_);
+  if (fabric_ == nullptr) return measure;
+  for (uint32_t end = 0; end < 2; ++end) {
+    const ChannelIndex c(2 * link.value() + end);
+    const auto same = &fabric == fabric_.get() ? std::optional(c) : FindSame(fabric, c, *fabric_);
+    if (!same) continue;
+    const ChannelLoad& load = state(*same).load;
+    DirectionMeasure& direction = end == 0 ? measure.ab : measure.ba;
+    direction.average = load.Average(BytesPerSecond(fabric, c), now_);
+    direction.peak = load.peak();
+    direction.peaked = load.peaked();
+    direction.read = load.read();
+  }
+  return measure;
+}
+
+std::vector<PortCounterRecord> LoadKeeper::State::Counters(Guid guid) const {
+  std::vector<PortCounterRecord> ports;
+  std::lock_guard lock(mu_);
+  const auto found = fabric_ == nullptr ? std::nullopt : fabric_->FindSwitch(guid);
+  if (!found) return ports;
+  for (int port = 1; port <= fabric_->switch_info(*found).port_count; ++port) {
+    const ChannelIndex c = fabric_->channel_at(*found, PortNum(static_cast<uint8_t>(port)));
+    if (c != kNoChannel && state(c).has_reading) ports.push_back(RecordOf(guid, state(c)));
+  }
+  return ports;
+}
+
+LoadKeeper::LoadKeeper(Store* store, Tables* tables, const LoadOptions& options)
+    : state_(std::make_unique<State>(store, tables, options)) {}
+LoadKeeper::~LoadKeeper() = default;
+
+absl::Status LoadKeeper::Restore(absl::Time wall) { return state_->Restore(wall); }
+
+std::shared_ptr<const LinkLoad> LoadKeeper::LoadOf(const std::shared_ptr<const Fabric>& fabric,
+                                                   absl::Span<const int64_t> link_ids) {
+  return state_->LoadOf(*fabric, link_ids);
+}
+
+absl::Status LoadKeeper::TakeReadings(const CounterSweep& sweep,
+                                      const std::shared_ptr<const FabricView>& view,
+                                      absl::Time wall, std::vector<EventRecord>& events) {
+  return state_->TakeReadings(sweep, *view, wall, events);
+}
+
+absl::Status LoadKeeper::Flush() { return state_->Flush(); }
+
+LinkMeasure LoadKeeper::Measure(const Fabric& fabric, LinkIndex link) const {
+  return state_->Measure(fabric, link);
+}
+
+std::vector<PortCounterRecord> LoadKeeper::Counters(Guid guid) const {
+  return state_->Counters(guid);
+}
+
+}  // namespace coppice

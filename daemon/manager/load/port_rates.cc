@@ -1,0 +1,110 @@
+#include "daemon/manager/load/port_rates.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace coppice {
+namespace {
+
+// Widths of the classic counters in bits (IBA vol. 1, table 247), of data in units of 4 octets.
+constexpr uint64_t Greatest(int bits) { return (uint64_t{1} << bits) - 1; }
+constexpr uint64_t kGreatestBytes = 4 * Greatest(32);
+
+struct ErrorField {
+  absl::string_view name;
+  uint64_t PortCounters::*count;
+  uint64_t greatest;
+};
+constexpr ErrorField kErrors[kErrorCounts] = {
+    {"symbol_errors", &PortCounters::symbol_errors, Greatest(16)},
+    {"link_recoveries", &PortCounters::link_recoveries, Greatest(8)},
+    {"link_downed", &PortCounters::link_downed, Greatest(8)},
+    {"receive_errors", &PortCounters::receive_errors, Greatest(16)},
+    {"remote_physical_errors", &PortCounters::remote_physical_errors, Greatest(16)},
+    {"relay_errors", &PortCounters::relay_errors, Greatest(16)},
+    {"send_discards", &PortCounters::send_discards, Greatest(16)},
+    {"send_constraint_errors", &PortCounters::send_constraint_errors, Greatest(8)},
+    {"receive_constraint_errors", &PortCounters::receive_constraint_errors, Greatest(8)},
+    {"integrity_errors", &PortCounters::integrity_errors, Greatest(4)},
+    {"buffer_overruns", &PortCounters::buffer_overruns, Greatest(4)},
+    {"vl15_dropped", &PortCounters::vl15_dropped, Greatest(16)},
+};
+
+// Of data: by kind of reading.
+Growth GrowthOfData(uint64_t before, uint64_t after, bool is_extended, double most) {
+  if (!is_extended) return GrowthOfStopping(before, after, kGreatestBytes);
+  constexpr double kHalf = 9.2e18;  // of 2^64: what is more is a reset in any case
+  return GrowthOfWrapping(before, after, static_cast<uint64_t>(std::min(most, kHalf)));
+}
+
+// Cuts what the link cannot have carried.
+void Cut(Growth& growth, double possible, bool& is_cut) {
+  if (possible <= 0 || static_cast<double>(growth.count) <= possible) return;
+  if (static_cast<double>(growth.count) > possible * (1 + kCapacityTolerance)) {
+    is_cut = true;
+    // Neither what was counted nor a bound of it: but as much as can have been.
+    if (growth.certainty == Certainty::kAtLeast) growth.certainty = Certainty::kUnknown;
+  }
+  growth.count = static_cast<uint64_t>(possible);
+}
+
+void CompareData(const CounterReading& before, const CounterReading& after, double capacity,
+                 PortInterval& interval) {
+  const double possible = capacity * absl::ToDoubleSeconds(interval.length);
+  const double most = capacity > 0 ? possible * (1 + kCapacityTolerance) : 1e18;
+  const PortCounters &a = before.values, &b = after.values;
+  const bool ext = after.is_extended;
+  interval.sent_bytes = GrowthOfData(a.sent_bytes, b.sent_bytes, ext, most);
+  interval.received_bytes = GrowthOfData(a.received_bytes, b.received_bytes, ext, most);
+  const bool packets_fell =
+      b.sent_packets < a.sent_packets || b.received_packets < a.received_packets;
+  const bool is_reset =
+      packets_fell || interval.sent_bytes.is_reset || interval.received_bytes.is_reset;
+  for (Growth* growth : {&interval.sent_bytes, &interval.received_bytes}) {
+    if (is_reset && growth->certainty == Certainty::kExact) {
+      growth->certainty = Certainty::kAtLeast;
+    }
+    Cut(*growth, possible, interval.is_cut);
+    if (growth->certainty == Certainty::kUnknown) growth->count = 0;
+  }
+}
+
+}  // namespace
+
+Growth GrowthOfWrapping(uint64_t before, uint64_t after, uint64_t most) {
+  if (after >= before) return {after - before, Certainty::kExact, false};
+  const uint64_t around = after - before;  // modulo 2^64
+  if (around <= most) return {around, Certainty::kExact, false};
+  return {after, Certainty::kAtLeast, true};
+}
+
+Growth GrowthOfStopping(uint64_t before, uint64_t after, uint64_t greatest) {
+  if (after < before) return {after, Certainty::kAtLeast, true};
+  if (before >= greatest) return {};  // it had stopped before
+  return {after - before, after >= greatest ? Certainty::kAtLeast : Certainty::kExact, false};
+}
+
+absl::string_view NameOf(ErrorCount count) { return kErrors[static_cast<size_t>(count)].name; }
+
+uint64_t PortInterval::all_errors() const {
+  return std::accumulate(errors.begin(), errors.end(), uint64_t{0});
+}
+
+PortInterval Compare(const CounterReading& before, const CounterReading& after, double capacity) {
+  PortInterval interval;
+  if (after.when - before.when < kShortestInterval) return interval;
+  interval.length = after.when - before.when;
+  for (size_t i = 0; i < kErrorCounts; ++i) {
+    const ErrorField& field = kErrors[i];
+    // Some devices count errors beyond the classic widths: such counts do not stop there.
+    const uint64_t a = before.values.*field.count, b = after.values.*field.count;
+    const uint64_t greatest =
+        a > field.greatest ? std::numeric_limits<uint64_t>::max() : field.greatest;
+    interval.errors[i] = GrowthOfStopping(a, b, greatest).count;
+  }
+  if (before.is_extended == after.is_extended) CompareData(before, after, capacity, interval);
+  return interval;
+}
+
+}  // namespace coppice
