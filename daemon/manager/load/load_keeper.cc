@@ -214,7 +214,6 @@ absl::Duration LoadKeeper::State::BeginSweep(const CounterSweep& sweep) {
 }
 
 void LoadKeeper::State::UpdateLoads(absl::Time wall) {
-  constexpr auto kLeast = [](const Growth& growth) { return growth.certainty; };
   for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
     const ChannelIndex c(i), back = Fabric::Reverse(c);
     // What the sender sent; where that is not known, what the receiver got.
@@ -227,7 +226,7 @@ void LoadKeeper::State::UpdateLoads(absl::Time wall) {
     if (IsFresh(back)) {
       other = &state(back).interval;
       const Growth got = other->received_bytes;
-      if (best == nullptr || kLeast(got) > kLeast(bytes)) {
+      if (best == nullptr || got.certainty > bytes.certainty) {
         best = other;
         bytes = got;
       }

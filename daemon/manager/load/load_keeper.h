@@ -30,6 +30,7 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/link_load.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/load/link_measure.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/tables.h"
 #include "db/store.h"
