@@ -21,12 +21,16 @@ std::string LeaseText(const v1::Job& job) {
   return absl::StrCat(job.lease_left().seconds(), " of ", job.lease().seconds(), " s");
 }
 
+std::string RanksText(const v1::Job& job) {
+  if (job.lost_ranks_size() == 0) return absl::StrCat(job.rank_count());
+  return absl::StrCat(job.rank_count(), ", ", job.lost_ranks_size(), " lost");
+}
+
 void PrintJobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
   Table table({"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "SINCE"});
   for (const v1::Job& job : jobs) {
-    table.Add({job.id(), job.display_name(), job.owner(), Word(job.state()),
-               absl::StrCat(job.rank_count()), absl::StrCat(job.tree_count()), LeaseText(job),
-               TimeText(job.create_time())});
+    table.Add({job.id(), job.display_name(), job.owner(), Word(job.state()), RanksText(job),
+               absl::StrCat(job.tree_count()), LeaseText(job), TimeText(job.create_time())});
   }
   table.Print(std::cout);
 }

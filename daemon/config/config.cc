@@ -42,15 +42,24 @@ absl::Status ReadLease(const toml::table& table, absl::string_view origin,
 }
 
 // A period of 0 is "never".
+void ReadPeriod(TomlSection& section, absl::string_view key, absl::Duration shortest,
+                absl::string_view without, absl::Duration& to) {
+  absl::Duration period = to == absl::InfiniteDuration() ? absl::ZeroDuration() : to;
+  section.Read(key, absl::ZeroDuration(), kLongestPeriod, period);
+  if (period > absl::ZeroDuration() && period < shortest) {
+    section.Fail(key, absl::StrCat("must be 0s (", without, ") or at least ",
+                                   absl::FormatDuration(shortest)));
+  }
+  to = period == absl::ZeroDuration() ? absl::InfiniteDuration() : period;
+}
+
 absl::Status ReadSweep(const toml::table& table, absl::string_view origin,
                        ManagerOptions& options) {
   TomlSection sweep(table, "sweep.", origin);
-  absl::Duration period = options.sweep_period;
-  sweep.Read("period", absl::ZeroDuration(), kLongestPeriod, period);
-  if (period > absl::ZeroDuration() && period < absl::Seconds(1)) {
-    sweep.Fail("period", "must be 0s (at start and on request only) or at least 1s");
-  }
-  options.sweep_period = period == absl::ZeroDuration() ? absl::InfiniteDuration() : period;
+  SweepPeriods& periods = options.sweep_periods;
+  ReadPeriod(sweep, "period", absl::Seconds(1), "at start and on request only", periods.full);
+  ReadPeriod(sweep, "light_period", absl::Milliseconds(100), "none", periods.light);
+  ReadPeriod(sweep, "counter_period", absl::Seconds(1), "none", periods.counters);
   return sweep.Finish();
 }
 
@@ -110,7 +119,7 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
 Config DefaultConfig() {
   Config config;
   config.manager.profile = *BuiltInProfile("hdr");
-  config.manager.sweep_period = absl::Minutes(5);
+  config.manager.sweep_periods = {absl::Minutes(5), absl::Seconds(5), absl::Seconds(10)};
   return config;
 }
 

@@ -28,8 +28,8 @@ struct Config {
   std::string fabric_place, listen_place;
 };
 
-// The configuration of a daemon that is given no file. The profile is "hdr", sweeps come every five
-// minutes.
+// The configuration of a daemon that is given no file. The profile is "hdr"; full sweeps come every
+// five minutes, light ones every five seconds, counters every ten.
 Config DefaultConfig();
 
 // From TOML text. Profile files are found relative to `directory`. INVALID_ARGUMENT: not TOML, a

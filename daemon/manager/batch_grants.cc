@@ -50,8 +50,8 @@ std::vector<std::shared_ptr<GrantedTree>> TreesOf(const PlanBasis& basis,
 }  // namespace
 
 BatchGrants::BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables,
-                         const ManagerOptions* options, Jobs* jobs)
-    : calls_(calls), clock_(clock), tables_(tables), options_(options), jobs_(jobs) {}
+                         LiveOptions options, Jobs* jobs)
+    : calls_(calls), clock_(clock), tables_(tables), options_(std::move(options)), jobs_(jobs) {}
 
 void BatchGrants::Create(CreateBatchArgs args, const BatchWatch& watch, Done done) {
   if (IsCancelled(watch)) return done(BatchIsCancelled());  // while it was queued
@@ -232,7 +232,7 @@ absl::StatusOr<bool> BatchGrants::TryReserve(const Job& job, const PlanBasis& ba
   for (const TreeDraft& tree : draft.trees) switches.emplace_back(tree.switches);
   std::lock_guard lock(tables_->mu);
   if (job.ending) return JobIsEnding(job.record->id);
-  if (tables_->view->snapshot != basis.view->snapshot) return false;
+  if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return false;
   if (!tables_->entries.ReserveAll(switches)) return false;
   for (TreeDraft& tree : draft.trees) tree.record.id = tables_->trees.TakeId();
   return true;

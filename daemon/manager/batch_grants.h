@@ -23,6 +23,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/manager/batch_draft.h"
 #include "daemon/manager/jobs.h"
+#include "daemon/manager/live_options.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -34,7 +35,7 @@ class BatchGrants {
  public:
   using Done = Manager::Callback<std::shared_ptr<const BatchView>>;
 
-  BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
+  BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
               Jobs* jobs);
 
   // As Manager::BatchCreateTrees.
@@ -69,7 +70,7 @@ class BatchGrants {
   StoreCalls* const calls_;
   const Clock* const clock_;
   Tables* const tables_;
-  const ManagerOptions* const options_;
+  const LiveOptions options_;
   Jobs* const jobs_;
 };
 

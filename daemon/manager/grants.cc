@@ -9,9 +9,9 @@
 
 namespace coppice {
 
-Grants::Grants(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
+Grants::Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
                Jobs* jobs)
-    : calls_(calls), clock_(clock), tables_(tables), options_(options), jobs_(jobs) {}
+    : calls_(calls), clock_(clock), tables_(tables), options_(std::move(options)), jobs_(jobs) {}
 
 absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
   std::lock_guard lock(tables_->mu);
@@ -124,7 +124,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
 absl::StatusOr<bool> Grants::TryReserve(const Job& job, const PlanBasis& basis, TreeDraft& draft) {
   std::lock_guard lock(tables_->mu);
   if (job.ending) return JobIsEnding(job.record->id);
-  if (tables_->view->snapshot != basis.view->snapshot) return false;
+  if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return false;
   if (!tables_->entries.Reserve(draft.switches)) return false;
   draft.record.id = tables_->trees.TakeId();
   return true;

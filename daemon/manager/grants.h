@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/jobs.h"
+#include "daemon/manager/live_options.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/plan_basis.h"
 #include "daemon/manager/store_calls.h"
@@ -36,8 +37,7 @@ class Grants {
   // sweep, succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
 
-  Grants(StoreCalls* calls, const Clock* clock, Tables* tables, const ManagerOptions* options,
-         Jobs* jobs);
+  Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options, Jobs* jobs);
 
   // Enters the trees of an earlier run. DATA_LOSS: a tree of a job that is not active.
   absl::Status Restore(std::vector<TreeRecord> trees, TreeId last);
@@ -71,7 +71,7 @@ class Grants {
   StoreCalls* const calls_;
   const Clock* const clock_;
   Tables* const tables_;
-  const ManagerOptions* const options_;
+  const LiveOptions options_;
   Jobs* const jobs_;
 };
 

@@ -45,7 +45,8 @@ struct Job {
   bool ended = false;              // and has arrived: the job is no longer in the table
   std::vector<Manager::Callback<uint32_t>> end_waiters;
   absl::btree_set<TreeId> trees;
-  uint32_t trees_in_flight = 0;  // being planned or on their way to the store
+  std::vector<uint32_t> lost_ranks;  // ascending: whose ports the published fabric has not
+  uint32_t trees_in_flight = 0;      // being planned or on their way to the store
   NamedRequests<TreeId, TreeView> tree_requests;
   // By request_id; the id of one that is done is kBatchDone, and `batches` has its trees.
   static constexpr uint64_t kBatchDone = 1;

@@ -17,12 +17,12 @@ constexpr absl::Duration kEndRetry = absl::Seconds(1);
 }  // namespace
 
 Jobs::Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-           const ManagerOptions* options, std::function<void()> on_deadline)
+           LiveOptions options, std::function<void()> on_deadline)
     : calls_(calls),
       events_(events),
       clock_(clock),
       tables_(tables),
-      options_(options),
+      options_(std::move(options)),
       on_deadline_(std::move(on_deadline)) {}
 
 void Jobs::Restore(std::vector<JobRecord> jobs, JobId last) {
@@ -40,8 +40,8 @@ void Jobs::Restore(std::vector<JobRecord> jobs, JobId last) {
 
 JobView Jobs::ViewOf(const Job& job) const {
   const absl::Duration left = job.deadline - clock_->Monotonic();
-  return {job.record, std::max(left, absl::ZeroDuration()),
-          static_cast<uint32_t>(job.trees.size())};
+  return {job.record, std::max(left, absl::ZeroDuration()), static_cast<uint32_t>(job.trees.size()),
+          job.lost_ranks};
 }
 
 absl::StatusOr<JobRecord> Jobs::FromStore(JobId id) {

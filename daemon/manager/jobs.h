@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/event_log.h"
+#include "daemon/manager/live_options.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -30,8 +31,8 @@ class Jobs {
  public:
   // `on_deadline` is called, on any thread and without a lock, when a deadline was added that may
   // be the earliest.
-  Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-       const ManagerOptions* options, std::function<void()> on_deadline);
+  Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables, LiveOptions options,
+       std::function<void()> on_deadline);
 
   // Enters the jobs of an earlier run; their leases start now.
   void Restore(std::vector<JobRecord> jobs, JobId last);
@@ -64,7 +65,7 @@ class Jobs {
   EventLog* const events_;
   const Clock* const clock_;
   Tables* const tables_;
-  const ManagerOptions* const options_;
+  const LiveOptions options_;
   const std::function<void()> on_deadline_;
 };
 

@@ -1,9 +1,10 @@
 #include "daemon/manager/manager.h"
 
-#include <atomic>
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/background.h"
 #include "daemon/manager/batch_grants.h"
@@ -12,13 +13,24 @@
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
+#include "daemon/manager/live_options.h"
+#include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/profiles.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/store_calls.h"
+#include "daemon/manager/sweep/lost_members.h"
+#include "daemon/manager/sweep/rounds.h"
+#include "daemon/manager/sweep/sweeper.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
 
 namespace coppice {
+namespace {
+
+// Events dropped with each flush of the activity: 400 a second go before any are kept too long.
+constexpr uint32_t kPrunedEvents = 4096;
+
+}  // namespace
 
 class Manager::Parts {
  public:
@@ -29,31 +41,62 @@ class Manager::Parts {
         event_feed(store),
         calls(store),
         events(&calls, clock, [this] { event_feed.Look(); }),
-        topology(&calls, &events, port, clock, &tables, options.capability_rules, last_version),
-        jobs(&calls, &events, clock, &tables, &options, [this] { background.Wake(); }),
-        profiles(&calls, &events, &tables, options.profile),
-        grants(&calls, clock, &tables, &options, &jobs),
-        batches(&calls, clock, &tables, &options, &jobs),
+        load(store, &tables, options->load),
+        topology(&calls, &events, port, clock, &tables, &load, options->capability_rules,
+                 last_version),
+        jobs(&calls, &events, clock, &tables, options, [this] { background.Wake(); }),
+        profiles(&calls, &events, &tables, options->profile),
+        grants(&calls, clock, &tables, options, &jobs),
+        batches(&calls, clock, &tables, options, &jobs),
         repair(&calls, &events, clock, &tables),
-        background({[this] { return Sweep().ok() && is_repaired; },
-                    [this] { return repair.Run(/*swept=*/false); },
-                    [this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }},
-                   options.sweep_period) {}
+        members(&events, clock, &tables),
+        rounds(port, &tables, &topology, &members, &repair, &events,
+               [this](CounterSweep sweep) { return TakeCounters(sweep); }),
+        background({[this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }}),
+        sweeper(rounds.Duties(), clock, options->sweep_periods) {}
 
   ~Parts() {
     Stop();
     calls.AwaitAll();  // the last callbacks use what is destroyed next
   }
 
-  void Stop() {
-    background.Stop();
-    FlushActivity();
+  void Start() {
+    sweeper.Start();
+    background.Start();
   }
 
-  absl::StatusOr<Topology::View> Sweep() {
-    absl::StatusOr<Topology::View> view = topology.Sweep();
-    is_repaired = repair.Run(view.ok());
-    return view;
+  void Stop() {
+    sweeper.Stop();
+    background.Stop();
+    FlushActivity();
+    const absl::Status flushed = load.Flush();
+    if (!flushed.ok()) spdlog::warn("the last minutes of history are lost: {}", flushed.ToString());
+  }
+
+  // The store's part first: it alone can fail, and then nothing has changed.
+  absl::Status Reconfigure(const ManagerOptions& next) {
+    RETURN_IF_ERROR(topology.SetRules(next.capability_rules));
+    options.Set(next);
+    profiles.Configure(next.profile);
+    {
+      std::lock_guard lock(tables.mu);
+      tables.promised_duty = next.promised_duty;
+    }
+    sweeper.SetPeriods(next.sweep_periods);
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeCounters(const CounterSweep& sweep) {
+    std::shared_ptr<const FabricView> view;
+    {
+      std::lock_guard lock(tables.mu);
+      view = tables.view;
+    }
+    if (view == nullptr) return NoFabricError();
+    std::vector<EventRecord> told;
+    absl::Status status = load.TakeReadings(sweep, view, clock->Now(), told);
+    events.Append(std::move(told));
+    return status;
   }
 
   void FlushActivity() {
@@ -63,22 +106,30 @@ class Manager::Parts {
       happened = tables.activity.Take(clock->Now());
     }
     events.Append(std::move(happened));
+    PruneEvents prune{options->kept_events, clock->Now() - options->kept_event_age};
+    prune.rows = kPrunedEvents;
+    calls.Submit(prune, [](absl::Status status) {
+      if (!status.ok()) spdlog::warn("old events were not dropped: {}", status.ToString());
+    });
   }
 
-  const ManagerOptions options;
+  LiveOptions options;
   const Clock* const clock;
   Tables tables;
   EventFeed event_feed;
   StoreCalls calls;
   EventLog events;
+  LoadKeeper load;
   Topology topology;
   Jobs jobs;
   Profiles profiles;
   Grants grants;
   BatchGrants batches;
   Repair repair;
-  std::atomic<bool> is_repaired = true;  // by the last sweep
+  LostMembers members;
+  Rounds rounds;
   Background background;
+  Sweeper sweeper;
 };
 
 Manager::Manager(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -93,18 +144,26 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   {
     std::lock_guard lock(parts->tables.mu);
     parts->tables.entries.SetCapabilities(state.entries);
-    parts->tables.promised_duty = parts->options.promised_duty;
-    parts->tables.feed.KeepAtMost(parts->options.kept_tree_changes);
-    parts->tables.on_stale = [background = &parts->background] { background->WakeRepair(); };
+    parts->tables.promised_duty = parts->options->promised_duty;
+    parts->tables.feed.KeepAtMost(parts->options->kept_tree_changes);
+    parts->tables.on_stale = [sweeper = &parts->sweeper] { sweeper->WakeRepair(); };
   }
+  RETURN_IF_ERROR(parts->load.Restore(clock->Now()));
   parts->profiles.Restore(state.profile_toml);
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
   RETURN_IF_ERROR(parts->grants.Restore(std::move(state.trees), state.last_tree));
   return std::unique_ptr<Manager>(new Manager(std::move(parts)));
 }
 
-void Manager::Start() { parts_->background.Start(); }
+void Manager::Start() { parts_->Start(); }
 void Manager::Stop() { parts_->Stop(); }
+absl::Status Manager::Reconfigure(const ManagerOptions& options) {
+  return parts_->Reconfigure(options);
+}
+void Manager::Announce(absl::string_view severity, absl::string_view kind, std::string object,
+                       std::string message) {
+  parts_->events.Append(severity, kind, std::move(object), std::move(message));
+}
 absl::Duration Manager::ExpireLeases() { return parts_->jobs.ExpireLeases(); }
 void Manager::FlushActivity() { parts_->FlushActivity(); }
 bool Manager::RepairTrees() { return parts_->repair.Run(/*swept=*/false); }
@@ -114,7 +173,35 @@ std::shared_ptr<const FabricView> Manager::fabric() const {
   return parts_->tables.view;
 }
 
-absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() { return parts_->Sweep(); }
+absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() {
+  return parts_->sweeper.Sweep();
+}
+
+LinkMeasure Manager::Measure(const Fabric& fabric, LinkIndex link) const {
+  LinkMeasure measure = parts_->load.Measure(fabric, link);
+  const Tables& tables = parts_->tables;
+  std::lock_guard lock(tables.mu);
+  if (tables.view == nullptr || tables.view->snapshot->fabric.get() != &fabric) return measure;
+  const ChannelIndex ab(2 * link.value());
+  const auto promised = [&](ChannelIndex c) {
+    return std::min(static_cast<double>(tables.load.parts(c)) / kWholeChannel, 1.0);
+  };
+  measure.ab.promised = promised(ab);
+  measure.ba.promised = promised(Fabric::Reverse(ab));
+  return measure;
+}
+
+absl::StatusOr<std::vector<PortCounterRecord>> Manager::PortCounts(Guid guid) const {
+  std::vector<PortCounterRecord> ports = parts_->load.Counters(guid);
+  if (!ports.empty()) return ports;
+  return parts_->calls.store().Counters(guid);
+}
+
+absl::StatusOr<std::vector<HistoryPoint>> Manager::PortHistory(const HistoryQuery& query) const {
+  return parts_->calls.store().History(query);
+}
+
+StoreStatistics Manager::Statistics() const { return parts_->calls.store().Statistics(); }
 
 std::shared_ptr<const LinkLoad> Manager::load() {
   std::lock_guard lock(parts_->tables.mu);
@@ -143,7 +230,7 @@ std::vector<TreeId> Manager::TreesOfSwitch(Guid guid) const {
 
 DaemonCounts Manager::Counts() const {
   DaemonCounts counts;
-  counts.last_sweep_error = parts_->topology.last_error();
+  counts.last_sweep_error = parts_->sweeper.standing().full.last_error;
   std::lock_guard lock(parts_->tables.mu);
   counts.active_jobs = static_cast<uint32_t>(parts_->tables.jobs.size());
   counts.granted_trees = static_cast<uint32_t>(parts_->tables.trees.size());
@@ -153,6 +240,10 @@ DaemonCounts Manager::Counts() const {
   counts.trees = parts_->tables.activity.totals();
   return counts;
 }
+
+SweepStanding Manager::Sweeps() const { return parts_->sweeper.standing(); }
+
+void Manager::SetSweepPeriods(const SweepPeriods& periods) { parts_->sweeper.SetPeriods(periods); }
 
 absl::StatusOr<std::vector<EventRecord>> Manager::Events(const EventFilter& filter) {
   return parts_->calls.store().Events(filter);

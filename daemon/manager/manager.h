@@ -41,6 +41,9 @@
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/activity.h"
 #include "daemon/manager/capability_rules.h"
+#include "daemon/manager/load/link_measure.h"
+#include "daemon/manager/sweep/schedule.h"
+#include "daemon/manager/sweep/unseen.h"
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/calibration/calibration.h"
 #include "daemon/tree/cost_profile.h"
@@ -57,10 +60,14 @@ struct ManagerOptions {
   std::vector<CapabilityRule> capability_rules;  // the first that matches a switch wins
   absl::Duration default_lease = absl::Seconds(60);
   absl::Duration min_lease = absl::Seconds(1), max_lease = absl::Hours(24);
-  absl::Duration sweep_period = absl::InfiniteDuration();  // infinite: at start and on request only
+  // Infinite: full sweeps at start, on request and after changes only; no others.
+  SweepPeriods sweep_periods;
   // Share of the time that a job with a tree is taken to be in its collective: how much of what the
   // collective puts on links is promised to others as load. 0: none.
   double promised_duty = 0.1;
+  LoadOptions load;
+  int64_t kept_events = 1'000'000;
+  absl::Duration kept_event_age = absl::Hours(24 * 400);
   uint32_t max_job_ranks = 1u << 20;
   uint32_t max_trees_per_job = 100'000;
   uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
@@ -75,7 +82,27 @@ struct FabricView {
   absl::Duration sweep_duration;
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   bool has_subnet_manager = true;
+  Lid subnet_manager_lid;  // 0: unknown
   std::vector<UnansweredNode> unanswered;
+  Unseen unseen;  // what follows from these
+  // The forwarding tables, if there are any, are as they were when last read and lead over nothing
+  // that is gone.
+  bool routes_settled = false;
+};
+
+// One kind of sweep, since the start.
+struct SweepNumbers {
+  uint64_t count = 0, failed = 0;
+  absl::Time last_time = absl::InfinitePast();  // end of the last that went well
+  absl::Duration last_duration;                 // of that one
+  absl::Duration period;                        // infinite: none
+  std::string last_error;                       // empty: the last one went well
+};
+
+struct SweepStanding {
+  SweepNumbers full, light, counters;
+  bool routes_settled = false;  // as FabricView; false before the first sweep
+  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
 };
 
 struct SwitchEntries {
@@ -96,6 +123,7 @@ struct JobView {
   std::shared_ptr<const JobRecord> record;
   absl::Duration lease_left;  // zero unless active
   uint32_t tree_count = 0;
+  std::vector<uint32_t> lost_ranks = {};  // ascending: whose ports have gone from the fabric
 };
 
 struct CreateTreeArgs {
@@ -217,10 +245,19 @@ class Manager final {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Starts the threads that sweep (at once, then by period) and that end expired leases. Stop joins
-  // them and refuses nothing: calls in flight finish. Both idempotent.
+  // Starts the threads that read the subnet (at once, then by periods) and that end expired leases.
+  // Stop joins them and refuses nothing: calls in flight finish. Both idempotent.
   void Start();
   void Stop();
+
+  // Puts other options in force while it runs: all but max_job_ranks, which holds for whoever
+  // checks requests too, and kept_tree_changes. Rules hold for the published fabric at once, the
+  // rest for what is asked for from now on; a calibrated profile stays in force. Blocks for the
+  // store; on its error nothing has changed.
+  absl::Status Reconfigure(const ManagerOptions& options);
+  // Adds an event, without waiting for it to be kept. `severity` is "info", "warning" or "error".
+  void Announce(absl::string_view severity, absl::string_view kind, std::string object,
+                std::string message);
 
   // --- Fabric ---
   // Null before the first successful sweep.
@@ -231,11 +268,24 @@ class Manager final {
   // Utilisation of the published fabric's channels as a plan would see it now: measured, and
   // promised to granted trees. Never null; empty where there is none.
   std::shared_ptr<const LinkLoad> load();
+  // Measured and promised load of a link of the published fabric; of another fabric, what is
+  // measured of the same link.
+  LinkMeasure Measure(const Fabric& fabric, LinkIndex link) const;
+  // Newest counters of a switch's ports, by port; empty: none was read yet. Errors: as Store.
+  absl::StatusOr<std::vector<PortCounterRecord>> PortCounts(Guid guid) const;
+  // As Store::History.
+  absl::StatusOr<std::vector<HistoryPoint>> PortHistory(const HistoryQuery& query) const;
+  // How the store's writer does.
+  StoreStatistics Statistics() const;
   // Of every switch of the published fabric, in index order. Empty before the first sweep.
   std::vector<SwitchEntries> Entries() const;
   // Trees with an entry in that switch, ascending.
   std::vector<TreeId> TreesOfSwitch(Guid guid) const;
   DaemonCounts Counts() const;
+  // How the reading of the subnet fares. Never waits for it.
+  SweepStanding Sweeps() const;
+  // Other periods than at the start, from now on.
+  void SetSweepPeriods(const SweepPeriods& periods);
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
   // Events that match `filter` as they become durable: after the one with id `after`, all that are
   // kept (0), or from now on (unset). As EventFeed::Watch; must not outlive the manager.

@@ -77,6 +77,13 @@ void Profiles::Restore(const std::string& toml) {
   events_->Append("error", "profile.unusable", "profile", std::move(message));
 }
 
+void Profiles::Configure(const CostProfile& profile) {
+  auto next = std::make_shared<const CostProfile>(profile);
+  std::lock_guard lock(tables_->mu);
+  if (tables_->profile == configured_) tables_->profile = next;
+  configured_ = std::move(next);
+}
+
 void Profiles::Calibrate(const CalibrateArgs& args,
                          Manager::Callback<std::shared_ptr<const CalibrationView>> done) {
   Profile base;
@@ -111,12 +118,16 @@ void Profiles::Reset(Manager::Callback<Profile> done) {
   calls_->Submit(
       PutProfile{}, [this, callback = std::move(done)](const absl::Status& status) mutable {
         if (!status.ok()) return callback(status);
-        PutInForce(configured_);
+        Profile configured;
+        {
+          std::lock_guard lock(tables_->mu);
+          configured = tables_->profile = configured_;
+        }
         std::string message =
-            absl::StrCat("trees are planned with the configuration's profile ", configured_->name);
+            absl::StrCat("trees are planned with the configuration's profile ", configured->name);
         spdlog::info("cost profile: {}", message);
         events_->Append("info", "profile.changed", "profile", std::move(message));
-        callback(configured_);
+        callback(std::move(configured));
       });
 }
 

@@ -36,6 +36,9 @@ class Profiles {
   // told, as a log line and an event, and left in the store for whoever wants to mend it.
   void Restore(const std::string& toml);
 
+  // Another configured profile: in force at once, unless a calibrated one is.
+  void Configure(const CostProfile& profile);
+
   void Calibrate(const CalibrateArgs& args,
                  Manager::Callback<std::shared_ptr<const CalibrationView>> done);
   void Reset(Manager::Callback<Profile> done);
@@ -46,7 +49,7 @@ class Profiles {
   StoreCalls* const calls_;
   EventLog* const events_;
   Tables* const tables_;
-  const Profile configured_;
+  Profile configured_;  // guarded by tables_->mu
 };
 
 }  // namespace coppice

@@ -46,7 +46,7 @@ Repair::Outcome Repair::RunOnce() {
   JudgeAll(round);
   const absl::Duration now = clock_->Monotonic();
   absl::StatusOr<RepairPlan> plan =
-      PlanRepair(*tables_, round.view, *round.profile, round.cases, [&](TreeId tree) {
+      PlanRepair(*tables_, round.view, survivors_, *round.profile, round.cases, [&](TreeId tree) {
         return now < patience_.try_emplace(tree, Patience{now + kPatience}).first->second.until;
       });
   const Outcome outcome = plan.ok() ? Carry(round, *plan) : Outcome::kAgain;
@@ -69,12 +69,12 @@ Repair::Round Repair::Begin() {
   round.view = tables_->view;
   if (round.view == nullptr) return round;
   round.profile = tables_->profile;
-  round.all = !is_judged_ || judged_->snapshot != round.view->snapshot;
+  round.all = !is_judged_ || judged_->snapshot->fabric != round.view->snapshot->fabric;
   std::vector<TreeId> late = std::exchange(tables_->stale_trees, {});
   const auto add = [&](std::shared_ptr<GrantedTree> tree) {
     // What is on its way out needs no mending.
     if (tree == nullptr || tree->releasing || tree->job->ending) return;
-    round.cases.push_back({tree, tree->record, tree->job, {}});
+    round.cases.push_back({tree, tree->record, tree->job, tree->route_kind, {}});
   };
   if (round.all) {
     for (auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
@@ -94,9 +94,14 @@ Repair::Round Repair::Begin() {
 }
 
 void Repair::JudgeAll(Round& round) {
-  StandingJudge judge(*round.view, judged_.get(), *round.profile);
+  const Snapshot& snapshot = *round.view->snapshot;
+  if (survivors_.fabric != snapshot.fabric) {
+    survivors_ = snapshot;
+    survivors_.routes = Routes::ShortestPaths(snapshot.fabric);
+  }
+  StandingJudge judge(*round.view, judged_.get(), survivors_, *round.profile);
   for (RepairCase& granted : round.cases) {
-    granted.standing = judge.Judge(*granted.job->record, *granted.record);
+    granted.standing = judge.Judge(*granted.job->record, *granted.record, granted.route_kind);
   }
 }
 
@@ -144,7 +149,7 @@ bool Repair::DropLocked(RepairPlan& plan) const {
 
 bool Repair::Claim(const Round& round, RepairPlan& plan) {
   std::lock_guard lock(tables_->mu);
-  if (tables_->view->snapshot != round.view->snapshot) return false;
+  if (tables_->view->snapshot->fabric != round.view->snapshot->fabric) return false;
   DropLocked(plan);
   return tables_->entries.ClaimMore(plan.claims);
 }
@@ -179,8 +184,11 @@ void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
   }
   for (const RepairPlan::Revised& revised : plan.revised) {
     tables_->entries.Restore(revised.after->id, revised.after->switches);
-    tables_->ReviseTree(*revised.tree, revised.after, revised.promise, plan.route_kind,
+    tables_->ReviseTree(*revised.tree, revised.after, revised.promise, revised.route_kind,
                         revised.reason);
+    // Planned without the tables, it may be one that they lead over: the next round sees.
+    const bool is_routed = revised.route_kind == tables_->view->snapshot->routes->kind();
+    if (revised.is_replanned && !is_routed) tables_->stale_trees.push_back(revised.after->id);
     if (revised.is_replanned) tables_->activity.Repaired();
   }
 }

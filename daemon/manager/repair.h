@@ -16,10 +16,14 @@
 // - A grant that was on its way while a sweep took its link is judged as it enters the tables
 //   (Tables::stale_trees).
 //
-// A node that did not answer a sweep may only not have been seen, and a subnet manager takes a
-// while to route around what is lost: for so long (kPatience) a tree that cannot be planned anew is
-// kept, and said to be broken. That time begins with the verdict, not with what is written: a store
-// that fails, or others that are always quicker, keep nobody longer.
+// A subnet manager takes a while to route around what is lost. Nobody waits for it: where its
+// tables lead over what is gone, trees are judged and planned over shortest paths of the links that
+// are left, and get the lengths of the new routes once there are any (repair_plan.h).
+//
+// A node that did not answer a sweep may only not have been seen: for a while (kPatience) a tree
+// that cannot be planned anew for want of what may be hidden is kept, and said to be broken; one
+// with a member that is gone for certain is not. That time begins with the verdict, not with what
+// is written: a store that fails, or others that are always quicker, keep nobody longer.
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_H_
 
@@ -45,7 +49,6 @@ class Repair {
  public:
   // Rounds of one run: each failed one means that something else succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
-  // OpenSM needs up to about 20 s to settle.
   static constexpr absl::Duration kPatience = absl::Seconds(30);
 
   Repair(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables)
@@ -94,8 +97,9 @@ class Repair {
     bool is_told = false;  // there is an event
   };
   // Guarded by running_.
-  std::shared_ptr<const FabricView> judged_;        // the view by which all trees were judged last
-  bool is_judged_ = false;                          // and with success
+  std::shared_ptr<const FabricView> judged_;  // the view by which all trees were judged last
+  bool is_judged_ = false;                    // and with success
+  Snapshot survivors_;  // of the view under judgement, with shortest paths for routes
   absl::flat_hash_map<TreeId, Patience> patience_;  // of the trees that are kept
   bool swept_ = false;
 };

@@ -51,11 +51,12 @@ class Moves {
   absl::btree_map<Guid, Move> by_switch_;
 };
 
-bool MayOnlySeemSo(const FabricView& view, const TreeStanding& standing,
-                   const absl::Status& refusal) {
-  if (!view.unanswered.empty()) return true;
-  return view.snapshot->routes->kind() == RouteKind::kForwardingTables &&
-         absl::IsFailedPrecondition(refusal) && !standing.has_lost_rank;
+// One member that is gone for certain is enough.
+bool MayOnlySeemSo(const FabricView& view, const TreeStanding& standing) {
+  if (view.unanswered.empty()) return false;
+  return std::none_of(standing.lost_ports.begin(), standing.lost_ports.end(), [&](Guid port) {
+    return HiddenSince(view.unseen, port) == absl::InfiniteDuration();
+  });
 }
 
 std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRecord after) {
@@ -73,9 +74,13 @@ std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRec
 // Plans the broken trees, as often as it takes until none counts on an entry of one that is kept.
 class Planner {
  public:
-  Planner(Tables& tables, const std::shared_ptr<const FabricView>& view,
+  Planner(Tables& tables, const std::shared_ptr<const FabricView>& view, const Snapshot& survivors,
           const std::vector<RepairCase>& cases, const std::function<bool(TreeId)>& has_patience)
-      : tables_(tables), view_(view), cases_(cases), has_patience_(has_patience) {}
+      : tables_(tables),
+        view_(view),
+        survivors_(survivors),
+        cases_(cases),
+        has_patience_(has_patience) {}
 
   // Adds to `plan`. Each further pass knows of more trees that are kept, so there is a last one.
   absl::Status PlanAll(RepairPlan& plan) {
@@ -104,7 +109,8 @@ class Planner {
     bool is_sound = true, has_planned = false;
     for (const RepairCase& broken : cases_) {
       if (!IsOpen(broken)) continue;
-      absl::StatusOr<TreeDraft> draft = Plan(broken);
+      RouteKind route_kind = view_->snapshot->routes->kind();
+      absl::StatusOr<TreeDraft> draft = Plan(broken, route_kind);
       if (absl::IsAborted(draft.status()) || absl::IsUnavailable(draft.status())) {
         return draft.status();
       }
@@ -115,17 +121,16 @@ class Planner {
       }
       has_planned = true;
       moves_.Take(draft->record);
-      plan.revised.push_back({broken.tree, broken.record,
-                              NextRevision(*broken.record, std::move(draft->record)),
-                              std::move(draft->promise), broken.standing.lost, true});
+      plan.revised.push_back(
+          {broken.tree, broken.record, NextRevision(*broken.record, std::move(draft->record)),
+           std::move(draft->promise), ReasonOf(broken, route_kind), route_kind, true});
     }
     return is_sound;
   }
 
   // True: for a while the tree is kept, and its entries with it.
   bool GiveUp(const RepairCase& broken, const absl::Status& refusal, RepairPlan& plan) {
-    const bool is_kept =
-        MayOnlySeemSo(*view_, broken.standing, refusal) && has_patience_(broken.record->id);
+    const bool is_kept = MayOnlySeemSo(*view_, broken.standing) && has_patience_(broken.record->id);
     if (is_kept) {
       kept_.insert(broken.record->id);
       moves_.Take(*broken.record);
@@ -135,13 +140,33 @@ class Planner {
     return is_kept;
   }
 
-  // ABORTED: the view is not published any more. Other errors: no tree; in words.
-  absl::StatusOr<TreeDraft> Plan(const RepairCase& broken) {
-    ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(tables_, *broken.job, scratch_.capacity));
-    if (basis.view->snapshot != view_->snapshot) {
+  std::string ReasonOf(const RepairCase& broken, RouteKind route_kind) const {
+    if (route_kind == view_->snapshot->routes->kind()) return broken.standing.lost;
+    return absl::StrCat(broken.standing.lost,
+                        "; planned over shortest paths of the links that are left, as the "
+                        "forwarding tables do not lead there yet");
+  }
+
+  // ABORTED: the view is not published any more. Other errors: no tree; in words. `route_kind`
+  // becomes that of the routes that the plan counts on.
+  absl::StatusOr<TreeDraft> Plan(const RepairCase& broken, RouteKind& route_kind) {
+    ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(tables_, *broken.job, scratch_.capacity));
+    if (basis.view->snapshot->fabric != view_->snapshot->fabric) {
       return absl::AbortedError("another fabric was published");
     }
     moves_.Apply(*view_->snapshot->fabric, scratch_.capacity);
+    absl::StatusOr<TreeDraft> draft = PlanOn(basis, broken);
+    const bool may_be_routed =
+        route_kind == RouteKind::kForwardingTables && broken.standing.lost_ports.empty();
+    if (draft.ok() || !may_be_routed) return draft;
+    basis.snapshot.routes = survivors_.routes;
+    absl::StatusOr<TreeDraft> without_tables = PlanOn(basis, broken);
+    if (!without_tables.ok()) return draft;
+    route_kind = survivors_.routes->kind();
+    return without_tables;
+  }
+
+  absl::StatusOr<TreeDraft> PlanOn(const PlanBasis& basis, const RepairCase& broken) {
     RecordedRequest request = RequestOf(*broken.record);
     std::vector<RefusedSwitch> full;
     absl::StatusOr<TreeDraft> draft =
@@ -155,6 +180,7 @@ class Planner {
 
   Tables& tables_;
   const std::shared_ptr<const FabricView>& view_;
+  const Snapshot& survivors_;
   const std::vector<RepairCase>& cases_;
   const std::function<bool(TreeId)>& has_patience_;
   absl::flat_hash_set<TreeId> kept_;
@@ -168,16 +194,21 @@ double DutyOf(const Tables& tables) {
 }
 
 // What stands on other routes, with what it promises there: one counter for all, without the lock.
-void AddMoved(const FabricView& view, const CostProfile& profile, double duty,
-              const std::vector<RepairCase>& cases, RepairPlan& plan) {
+void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfile& profile,
+              double duty, const std::vector<RepairCase>& cases, RepairPlan& plan) {
   LinkUseCounter counter;
   for (const RepairCase& granted : cases) {
     if (granted.standing.standing != Standing::kMoved) continue;
     const std::shared_ptr<const TreeRecord>& moved = granted.standing.moved;
+    const RouteKind route_kind = granted.standing.route_kind;
+    const bool is_routed = route_kind == view.snapshot->routes->kind();
     plan.revised.push_back({granted.tree, granted.record, moved,
-                            PromiseOfRecord(*view.snapshot, *view.link_ids, profile, duty,
-                                            *granted.job->record, *moved, counter),
-                            "routes moved", false});
+                            PromiseOfRecord(is_routed ? *view.snapshot : survivors, *view.link_ids,
+                                            profile, duty, *granted.job->record, *moved, counter),
+                            is_routed ? "routes moved"
+                                      : "routes broken; lengths are those of shortest paths until "
+                                        "the forwarding tables lead there again",
+                            route_kind, false});
   }
 }
 
@@ -196,13 +227,12 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
 }
 
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
-                                      const CostProfile& profile,
+                                      const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience) {
   RepairPlan plan;
-  plan.route_kind = view->snapshot->routes->kind();
-  AddMoved(*view, profile, DutyOf(tables), cases, plan);
-  RETURN_IF_ERROR(Planner(tables, view, cases, has_patience).PlanAll(plan));
+  AddMoved(*view, survivors, profile, DutyOf(tables), cases, plan);
+  RETURN_IF_ERROR(Planner(tables, view, survivors, cases, has_patience).PlanAll(plan));
   plan.claims = ClaimsOf(plan);
   return plan;
 }

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct RepairCase {
   std::shared_ptr<GrantedTree> tree;         // its fields under the manager's lock only
   std::shared_ptr<const TreeRecord> record;  // that is judged
   std::shared_ptr<Job> job;
+  std::optional<RouteKind> route_kind;  // of the routes that its lengths are of; nullopt: not known
   TreeStanding standing;
 };
 
@@ -33,6 +35,7 @@ struct RepairPlan {
     std::shared_ptr<const TreeRecord> before, after;
     TreePromise promise;
     std::string reason;
+    RouteKind route_kind = RouteKind::kShortestPath;
     bool is_replanned = false;  // false: only the routes moved
   };
   struct Revoked {
@@ -44,19 +47,20 @@ struct RepairPlan {
   std::vector<Revised> revised;
   std::vector<Revoked> revoked;
   std::vector<EntryLedger::Claim> claims;  // what is taken beyond what these trees hold
-  RouteKind route_kind = RouteKind::kShortestPath;
 };
 
 // What these changes take of each switch beyond what they leave there.
 std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
 
-// Plans every case that is not unchanged; `profile` is what the cases were judged by. A tree that
-// cannot be planned is revoked unless it may only seem so (some node did not answer the sweep, or,
-// with all members there, the subnet manager's routes still lead over what is gone) and, asked
-// then, `has_patience(tree)`. ABORTED: `view` is not published any more. As a rule one or two plans
-// of each broken tree; at most one more for each that is kept.
+// Plans every case that is not unchanged; `profile` is what the cases were judged by. Where the
+// subnet manager's routes still lead over what is gone a tree is planned over shortest paths of the
+// links that are left (`survivors`: the view's snapshot with these), which is said in its reason: a
+// repair waits for no routing. A tree that cannot be planned is revoked unless what it lacks may
+// only be hidden (some node did not answer the sweep, and no member is gone for certain) and, asked
+// then, `has_patience(tree)`. ABORTED: `view` is not published any more. As a rule one to three
+// plans of each broken tree; at most one more for each that is kept.
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
-                                      const CostProfile& profile,
+                                      const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience);
 

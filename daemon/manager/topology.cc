@@ -1,96 +1,152 @@
 #include "daemon/manager/topology.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/inventory.h"
+#include "daemon/manager/sweep/fabric_events.h"
 
 namespace coppice {
 namespace {
 
-void FillMetadata(FabricView& view, const SubnetPort& port, absl::Time swept, SweepResult& result) {
-  view.source = port.Describe();
-  view.swept = swept;
-  view.sweep_duration = result.elapsed;
-  view.mads_sent = result.mads_sent;
-  view.mads_resent = result.mads_resent;
-  view.mads_timed_out = result.mads_timed_out;
-  view.has_subnet_manager = result.has_subnet_manager;
-  view.unanswered = std::move(result.unanswered);
+bool HasLid(const Fabric& fabric, VertexIndex v) { return fabric.lid(v).value() != 0; }
+
+// Whether a table still leads to a port where nothing is, or the subnet manager owes an endpoint
+// its LID. O(switches * LIDs), a few instructions each.
+bool LeadsAstray(const Fabric& fabric, const ForwardingTables& tables) {
+  std::vector<uint8_t> in_use;  // [LID]
+  for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
+    const VertexIndex vertex(v);
+    if (!HasLid(fabric, vertex)) {
+      if (!fabric.IsSwitch(vertex)) return true;
+      continue;
+    }
+    const size_t lid = fabric.lid(vertex).value();
+    if (lid >= in_use.size()) in_use.resize(lid + 1);
+    in_use[lid] = 1;
+  }
+  for (uint32_t i = 0; i < fabric.switch_count(); ++i) {
+    const SwitchIndex s(i);
+    std::array<uint8_t, 256> is_empty = {};  // [port]
+    for (uint32_t port = 1; port < ForwardingTables::kNoRoute; ++port) {
+      is_empty[port] = fabric.channel_at(s, PortNum(static_cast<uint8_t>(port))) == kNoChannel;
+    }
+    const absl::Span<const uint8_t> row = tables.row(s);
+    const size_t lids = std::min(row.size(), in_use.size());
+    uint8_t found = 0;
+    for (size_t lid = 0; lid < lids; ++lid) found |= is_empty[row[lid]] & in_use[lid];
+    if (found != 0) return true;
+  }
+  return false;
+}
+
+bool LeadsAstray(const FabricView& view) {
+  const ForwardingTables* tables = view.snapshot->routes->tables();
+  return tables != nullptr && LeadsAstray(*view.snapshot->fabric, *tables);
 }
 
 }  // namespace
 
 Topology::Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
-                   Tables* tables, std::vector<CapabilityRule> rules, uint64_t last_version)
+                   Tables* tables, LoadKeeper* load, std::vector<CapabilityRule> rules,
+                   uint64_t last_version)
     : calls_(calls),
       events_(events),
       port_(port),
       clock_(clock),
       tables_(tables),
+      load_(load),
       rules_(std::move(rules)),
       last_version_(last_version) {}
 
-absl::StatusOr<Topology::View> Topology::Sweep() {
-  {
-    std::unique_lock lock(mu_);
-    if (sweeping_) {
-      const uint64_t joined = sweeps_;
-      swept_.wait(lock, [&] { return sweeps_ != joined; });
-      return last_result_;
-    }
-    sweeping_ = true;
-  }
-  absl::StatusOr<View> result = SweepNow();
-  Note(result.status());
-  std::lock_guard lock(mu_);
-  sweeping_ = false;
-  ++sweeps_;
-  last_result_ = result;
-  swept_.notify_all();
-  return result;
+void Topology::FillMetadata(FabricView& view, const FabricView* old, const Fabric& fabric,
+                            SweepResult& result) const {
+  view.source = port_->Describe();
+  view.swept = clock_->Now();
+  view.sweep_duration = result.elapsed;
+  view.mads_sent = result.mads_sent;
+  view.mads_resent = result.mads_resent;
+  view.mads_timed_out = result.mads_timed_out;
+  view.has_subnet_manager = result.has_subnet_manager;
+  view.subnet_manager_lid = result.subnet_manager_lid;
+  view.unanswered = std::move(result.unanswered);
+  view.unseen =
+      FindUnseen(view.unanswered, fabric, old != nullptr ? old->snapshot->fabric.get() : nullptr,
+                 old != nullptr ? old->unseen : Unseen(), clock_->Monotonic());
 }
 
-std::string Topology::last_error() const {
-  std::lock_guard lock(mu_);
-  return last_error_;
-}
-
-absl::StatusOr<Topology::View> Topology::SweepNow() {
+absl::StatusOr<Topology::Outcome> Topology::Sweep() {
   ASSIGN_OR_RETURN(SweepResult result, port_->Sweep(SweepOptions()));
   View old;
   {
     std::lock_guard lock(tables_->mu);
     old = tables_->view;
   }
-  if (old && SameFabric(*old->snapshot->fabric, *result.fabric) &&
-      SameTables(old->snapshot->routes->tables(), result.tables.get())) {
-    return PublishRefreshed(*old, std::move(result));
+  Outcome outcome;
+  outcome.fabric_changed = !old || !SameFabric(*old->snapshot->fabric, *result.fabric);
+  outcome.tables_changed =
+      !old || !SameTables(old->snapshot->routes->tables(), result.tables.get());
+  if (!outcome.fabric_changed && !outcome.tables_changed) {
+    outcome.view = PublishRefreshed(old, std::move(result));
+  } else {
+    ASSIGN_OR_RETURN(outcome.view, PublishChanged(old, std::move(result)));
   }
-  return PublishChanged(old, std::move(result));
+  TellChanges(old.get(), *outcome.view);
+  return outcome;
 }
 
-absl::StatusOr<Topology::View> Topology::PublishRefreshed(const FabricView& old,
-                                                          SweepResult result) {
-  auto view = std::make_shared<FabricView>(old);
-  FillMetadata(*view, *port_, clock_->Now(), result);
+void Topology::TellChanges(const FabricView* old, const FabricView& now) {
+  events_->Append(flaps_.Pass(FabricEvents(old, now, now.swept), clock_->Monotonic()));
+}
+
+absl::Status Topology::SetRules(std::vector<CapabilityRule> rules) {
+  std::lock_guard applying(rules_mu_);
+  if (rules == rules_) return absl::OkStatus();
+  View view;
+  {
+    std::lock_guard lock(tables_->mu);
+    view = tables_->view;
+  }
+  if (view != nullptr) {
+    const Fabric& fabric = *view->snapshot->fabric;
+    RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(fabric, rules)}));
+    ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
+    std::lock_guard lock(tables_->mu);
+    tables_->entries.Rebase(fabric, uses);
+  }
+  rules_ = std::move(rules);
+  return absl::OkStatus();
+}
+
+void Topology::EndFlapping() { events_->Append(flaps_.End(clock_->Now(), clock_->Monotonic())); }
+
+Topology::View Topology::PublishRefreshed(const View& old, SweepResult result) {
+  auto view = std::make_shared<FabricView>(*old);
+  FillMetadata(*view, old.get(), *result.fabric, result);
+  view->routes_settled = old->routes_settled || !LeadsAstray(*view);
   std::lock_guard lock(tables_->mu);
   tables_->view = view;
-  return View(std::move(view));
+  return view;
 }
 
 absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepResult result) {
   auto view = std::make_shared<FabricView>();
-  FillMetadata(*view, *port_, clock_->Now(), result);
+  FillMetadata(*view, old.get(), *result.fabric, result);
   const std::shared_ptr<const Fabric> fabric = result.fabric->WithVersion(last_version_ + 1);
-  ASSIGN_OR_RETURN(view->snapshot, MakeSnapshot(fabric, std::move(result.tables)));
+  view->routes_settled = result.tables == nullptr;  // else not before they are read again
+  ASSIGN_OR_RETURN(const auto unloaded, MakeSnapshot(fabric, std::move(result.tables)));
   RETURN_IF_ERROR(WriteInventory(old, *fabric, view->swept));
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, calls_->store().LinkIds(LinksOf(*fabric)));
   view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
+  auto snapshot = std::make_shared<Snapshot>(*unloaded);
+  snapshot->load = load_->LoadOf(fabric, *view->link_ids);
+  view->snapshot = std::move(snapshot);
 
   Promises promises = FindPromises(*view);
+  std::lock_guard applying(rules_mu_);
   // From here on the store judges by the new capabilities and the tables by the old: not for long.
   RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(*fabric, rules_)}));
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
@@ -152,24 +208,6 @@ absl::Status Topology::WriteInventory(const View& old, const Fabric& fabric, abs
   last_version_ = fabric.version();
   inventory_time_ = swept;
   return absl::OkStatus();
-}
-
-void Topology::Note(const absl::Status& status) {
-  std::string before, now;
-  {
-    std::lock_guard lock(mu_);
-    before = std::exchange(last_error_, status.ok() ? "" : status.ToString());
-    now = last_error_;
-  }
-  // A subnet that stays away is one event, not one per period.
-  if (now == before) return;
-  if (now.empty()) {
-    spdlog::info("sweep of {} is well again", port_->Describe());
-    events_->Append("info", "sweep.recovered", "fabric", "the sweep went well again");
-  } else {
-    spdlog::error("sweep of {} failed: {}", port_->Describe(), now);
-    events_->Append("error", "sweep.failed", "fabric", now);
-  }
 }
 
 }  // namespace coppice

@@ -81,8 +81,12 @@ std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot
 }  // namespace
 
 StandingJudge::StandingJudge(const FabricView& view, const FabricView* before,
-                             const CostProfile& profile)
-    : view_(view), before_(before), profile_(profile), present_(*view.link_ids) {
+                             const Snapshot& survivors, const CostProfile& profile)
+    : view_(view),
+      before_(before),
+      survivors_(survivors),
+      profile_(profile),
+      present_(*view.link_ids) {
   std::sort(present_.begin(), present_.end());
   if (before == nullptr) return;
   for (size_t link = 0; link < before->link_ids->size(); ++link) {
@@ -93,39 +97,57 @@ StandingJudge::StandingJudge(const FabricView& view, const FabricView* before,
   }
 }
 
-TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record) {
+TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record,
+                                  std::optional<RouteKind> route_kind) {
   const Fabric& fabric = *view_.snapshot->fabric;
   const AggregationTree tree = PlaceTree(fabric, job, record);
   if (std::string lost = LostNodes(job, record, tree); !lost.empty()) {
     TreeStanding standing = Broken(lost);
-    standing.has_lost_rank =
-        std::find(tree.vertices.begin(), tree.vertices.begin() + tree.rank_count, kGoneVertex) !=
-        tree.vertices.begin() + tree.rank_count;
+    for (uint32_t node = 0; node < tree.rank_count; ++node) {
+      if (tree.vertices[node] != kGoneVertex) continue;
+      standing.lost_ports.push_back(job.endpoints[record.ranks[node]]);
+    }
     return standing;
   }
   if (std::string lost = LostLinks(record); !lost.empty()) return Broken(lost);
   const PhysicalTree physical = PlacePhysical(fabric, *view_.link_ids, record);
   if (std::string lost = LostCable(physical, record); !lost.empty()) return Broken(lost);
-  counter_.Begin(*view_.snapshot);
-  const bool follows =
-      !record.physical.empty() && view_.snapshot->routes->kind() == RouteKind::kShortestPath;
-  const absl::Status routed = counter_.AddTree(tree, follows ? &physical : nullptr);
-  counter_.Take(uses_);
-  if (!routed.ok()) return Broken(std::string(routed.message()));
-  return Compare(record, tree);
+  if (Route(*view_.snapshot, record, tree, physical)) {
+    return Compare(*view_.snapshot, record, tree, route_kind);
+  }
+  const std::string broken(routed_.message());
+  const bool may_be_routed = view_.snapshot->routes->kind() == RouteKind::kForwardingTables;
+  if (may_be_routed && Route(survivors_, record, tree, physical)) {
+    return Compare(survivors_, record, tree, route_kind);
+  }
+  return Broken(broken);
 }
 
-TreeStanding StandingJudge::Compare(const TreeRecord& record, const AggregationTree& tree) {
-  const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(*view_.snapshot, profile_, tree);
+bool StandingJudge::Route(const Snapshot& snapshot, const TreeRecord& record,
+                          const AggregationTree& tree, const PhysicalTree& physical) {
+  const bool follows =
+      !record.physical.empty() && snapshot.routes->kind() == RouteKind::kShortestPath;
+  counter_.Begin(snapshot);
+  routed_ = counter_.AddTree(tree, follows ? &physical : nullptr);
+  counter_.Take(uses_);
+  return routed_.ok();
+}
+
+TreeStanding StandingJudge::Compare(const Snapshot& snapshot, const TreeRecord& record,
+                                    const AggregationTree& tree,
+                                    std::optional<RouteKind> route_kind) {
+  const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot, profile_, tree);
   if (!edges.ok()) return Broken(std::string(edges.status().message()));
   std::vector<int64_t> links = LinksOf(uses_, *view_.link_ids);
   // Of several cables between two switches the record does not tell which edge takes which.
   const bool same_links =
       std::includes(record.links.begin(), record.links.end(), links.begin(), links.end());
   TreeStanding standing;
-  if (same_links && SameLengths(record, *edges)) return standing;
+  standing.route_kind = snapshot.routes->kind();
+  const bool same_kind = route_kind.value_or(standing.route_kind) == standing.route_kind;
+  if (same_kind && same_links && SameLengths(record, *edges)) return standing;
   standing.standing = Standing::kMoved;
-  standing.moved = Moved(record, *view_.snapshot, profile_, tree, *edges, std::move(links));
+  standing.moved = Moved(record, snapshot, profile_, tree, *edges, std::move(links));
   return standing;
 }
 

@@ -61,6 +61,7 @@ void ToProto(const JobView& view, v1::Job& job) {
   *job.mutable_lease_left() = ToDuration(view.lease_left);
   *job.mutable_create_time() = ToTimestamp(record.created);
   job.set_tree_count(view.tree_count);
+  job.mutable_lost_ranks()->Add(view.lost_ranks.begin(), view.lost_ranks.end());
 }
 
 void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job) {

@@ -143,7 +143,7 @@ TEST_F(ManagerRaceTest, AStoreThatFailsAtRandomLosesNoEntry) {
 
 TEST_F(ManagerRaceTest, ThreadsOfTheManagerAndCallersTogether) {
   ManagerOptions options = Options();
-  options.sweep_period = absl::Milliseconds(1);
+  options.sweep_periods.full = absl::Milliseconds(1);
   Boot(options, false);
   manager_->Start();
   ASSERT_TRUE(manager_->Sweep().ok());

@@ -396,6 +396,7 @@ TEST_F(RepairTest, ACompleteSweepConfirmsTheLoss) {
   SweepResult incomplete;
   incomplete.fabric = SmallFabric({.missing_hosts = {3, 9}});
   incomplete.unanswered.push_back({"0,1", LeafGuid(0), PortNum(6), "NodeInfo"});
+  incomplete.unanswered.push_back({"0,2", LeafGuid(2), PortNum(4), "NodeInfo"});
   port_.Set(absl::StatusOr<SweepResult>(incomplete));
   ASSERT_TRUE(manager_->Sweep().ok());
   EXPECT_EQ(2u, manager_->Counts().granted_trees);

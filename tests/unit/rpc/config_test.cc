@@ -42,7 +42,9 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.default_lease, expected.manager.default_lease);
   EXPECT_EQ(config.manager.min_lease, expected.manager.min_lease);
   EXPECT_EQ(config.manager.max_lease, expected.manager.max_lease);
-  EXPECT_EQ(config.manager.sweep_period, expected.manager.sweep_period);
+  EXPECT_EQ(config.manager.sweep_periods.full, expected.manager.sweep_periods.full);
+  EXPECT_EQ(config.manager.sweep_periods.light, expected.manager.sweep_periods.light);
+  EXPECT_EQ(config.manager.sweep_periods.counters, expected.manager.sweep_periods.counters);
   EXPECT_EQ(config.manager.max_job_ranks, expected.manager.max_job_ranks);
   EXPECT_EQ(config.manager.max_trees_per_job, expected.manager.max_trees_per_job);
   EXPECT_EQ(config.manager.kept_tree_changes, expected.manager.kept_tree_changes);

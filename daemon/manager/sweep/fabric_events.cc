@@ -1,0 +1,259 @@
+#include "daemon/manager/sweep/fabric_events.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/btree_map.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/manager/inventory.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kMostNamed = 8;  // in the event that stands for many
+
+// A node of either view, as events name it.
+struct Node {
+  bool is_switch = false;
+  std::string object;  // "switch:GUID", "host:NAME"
+  std::string name;    // in words
+};
+
+Node SwitchNode(const SwitchInfo& info) {
+  return {true, absl::StrCat("switch:", ToString(info.guid)),
+          absl::StrCat("switch ", ToString(info.guid), " \"", info.description, "\"")};
+}
+
+Node AdapterNode(Guid guid, absl::string_view host) {
+  std::string object =
+      host.empty() ? absl::StrCat("node:", ToString(guid)) : absl::StrCat("host:", host);
+  std::string name = absl::StrCat("adapter ", ToString(guid));
+  if (!host.empty()) absl::StrAppend(&name, " of host ", host);
+  return {false, std::move(object), std::move(name)};
+}
+
+using Nodes = absl::btree_map<Guid, Node>;
+
+Nodes NodesOf(const Fabric& fabric) {
+  Nodes nodes;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
+    nodes.emplace(info.guid, SwitchNode(info));
+  }
+  for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
+    const AdapterInfo& info = fabric.adapter(AdapterIndex(a));
+    const bool has_host = info.host.value() < fabric.host_count();
+    nodes.emplace(info.guid, AdapterNode(info.guid, has_host ? fabric.host_name(info.host)
+                                                             : absl::string_view()));
+  }
+  return nodes;
+}
+
+// Silent nodes whose GUID is known, each once.
+Nodes SilentOf(const Unseen& unseen) {
+  Nodes nodes;
+  for (const SilentNode& silent : unseen.silent) {
+    if (silent.guid == Guid()) continue;
+    Node node = AdapterNode(silent.guid, silent.name);
+    if (silent.is_switch) {
+      SwitchInfo info;
+      info.guid = silent.guid;
+      info.description = silent.name;
+      node = SwitchNode(info);
+    }
+    nodes.emplace(silent.guid, std::move(node));
+  }
+  return nodes;
+}
+
+// By its ends; both views name them alike.
+using LinkKey = std::tuple<Guid, uint8_t, Guid, uint8_t>;
+using Links = absl::btree_map<LinkKey, std::string>;  // to its rate
+
+Links LinksByEnds(const Fabric& fabric) {
+  Links links;
+  for (LinkRecord& link : LinksOf(fabric)) {
+    links[{link.node_a, link.port_a, link.node_b, link.port_b}] = std::move(link.rate);
+  }
+  return links;
+}
+
+class Difference {
+ public:
+  explicit Difference(absl::Time when) : when_(when) {}
+
+  void Compare(const FabricView* before, const FabricView& now) {
+    const bool is_other = before != nullptr && before->snapshot->fabric != now.snapshot->fabric;
+    CompareSilent(before != nullptr ? before->unseen : Unseen(), now);
+    if (is_other) {
+      before_ = NodesOf(*before->snapshot->fabric);
+      now_ = NodesOf(*now.snapshot->fabric);
+      CompareNodes(now);
+      CompareLinks(*before->snapshot->fabric, *now.snapshot->fabric);
+      CompareLids(*before->snapshot->fabric, *now.snapshot->fabric);
+    }
+    if (before != nullptr) CompareManagers(*before, now);
+  }
+
+  std::vector<EventRecord> Take() {
+    std::vector<EventRecord> events;
+    for (auto& [kind, of_kind] : by_kind_) {
+      if (of_kind.size() > kMostOfAKind) {
+        events.push_back(Summary(of_kind));
+      } else {
+        for (EventRecord& event : of_kind) events.push_back(std::move(event));
+      }
+    }
+    return events;
+  }
+
+ private:
+  void Add(absl::string_view severity, std::string kind, std::string object, std::string message) {
+    EventRecord event;
+    event.time = when_;
+    event.severity = std::string(severity);
+    event.kind = kind;
+    event.object = std::move(object);
+    event.message = std::move(message);
+    by_kind_[std::move(kind)].push_back(std::move(event));
+  }
+
+  void AddNode(absl::string_view severity, absl::string_view what, const Node& node,
+               absl::string_view message) {
+    Add(severity, absl::StrCat(node.is_switch ? "switch." : "node.", what), node.object,
+        absl::StrCat(node.name, " ", message));
+  }
+
+  static EventRecord Summary(const std::vector<EventRecord>& events) {
+    EventRecord summary = events.front();
+    summary.object = "fabric";
+    summary.message = absl::StrCat(events.size(), " of these in one sweep: ");
+    for (size_t i = 0; i < kMostNamed; ++i)
+      absl::StrAppend(&summary.message, events[i].object, ", ");
+    absl::StrAppend(&summary.message, "...");
+    return summary;
+  }
+
+  void CompareSilent(const Unseen& before, const FabricView& now) {
+    was_silent_ = SilentOf(before);
+    is_silent_ = SilentOf(now.unseen);
+    for (const auto& [guid, node] : is_silent_) {
+      if (was_silent_.contains(guid)) continue;
+      AddNode("warning", "unreachable", node, "does not answer, or not all that it is asked");
+    }
+    const Fabric& fabric = *now.snapshot->fabric;
+    for (const auto& [guid, node] : was_silent_) {
+      if (is_silent_.contains(guid)) continue;
+      const bool is_there = node.is_switch ? fabric.FindSwitch(guid).has_value()
+                                           : fabric.FindEndpoint(guid, PortNum(1)).has_value() ||
+                                                 fabric.FindEndpoint(guid, PortNum(2)).has_value();
+      if (is_there) {
+        AddNode("info", "reachable", node, "answers again");
+      } else {
+        AddNode("warning", "gone", node, "did not answer and is not there any more");
+      }
+    }
+  }
+
+  void CompareNodes(const FabricView& now) {
+    const bool may_hide = !now.unanswered.empty();
+    for (const auto& [guid, node] : before_) {
+      if (now_.contains(guid) || is_silent_.contains(guid) || was_silent_.contains(guid)) continue;
+      AddNode("warning", "gone", node,
+              may_hide ? "is not seen any more; it may be behind a node that does not answer"
+                       : "is not there any more");
+    }
+    for (const auto& [guid, node] : now_) {
+      if (before_.contains(guid) || was_silent_.contains(guid)) continue;
+      AddNode("info", "new", node, "is there");
+    }
+  }
+
+  std::string NameOf(Guid guid, uint8_t port) const {
+    const auto now = now_.find(guid);
+    const auto before = before_.find(guid);
+    std::string name = now != now_.end()         ? now->second.name
+                       : before != before_.end() ? before->second.name
+                                                 : ToString(guid);
+    return absl::StrCat(name, " port ", port);
+  }
+
+  void AddLink(absl::string_view severity, std::string kind, const LinkKey& link,
+               absl::string_view message) {
+    const auto& [a, a_port, b, b_port] = link;
+    Add(severity, std::move(kind),
+        absl::StrCat("link:", ToString(a), "/", a_port, "-", ToString(b), "/", b_port),
+        absl::StrCat(NameOf(a, a_port), " to ", NameOf(b, b_port), " ", message));
+  }
+
+  void CompareLinks(const Fabric& before, const Fabric& now) {
+    const Links old_links = LinksByEnds(before), new_links = LinksByEnds(now);
+    for (const auto& [link, rate] : old_links) {
+      const auto found = new_links.find(link);
+      if (found == new_links.end()) {
+        AddLink("warning", "link.down", link, "is down");
+      } else if (found->second != rate) {
+        AddLink("warning", "link.rate", link,
+                absl::StrCat("runs at ", found->second, ", no longer at ", rate));
+      }
+    }
+    for (const auto& [link, rate] : new_links) {
+      if (!old_links.contains(link))
+        AddLink("info", "link.up", link, absl::StrCat("is up, ", rate));
+    }
+  }
+
+  void CompareLids(const Fabric& before, const Fabric& now) {
+    size_t moved = 0;
+    std::string first;
+    const auto compare = [&](Lid old_lid, Lid new_lid, Guid guid) {
+      if (old_lid == new_lid || old_lid.value() == 0) return;
+      if (++moved > kMostNamed) return;
+      absl::StrAppend(&first, moved > 1 ? ", " : "", ToString(guid), " from ", old_lid.value(),
+                      " to ", new_lid.value());
+    };
+    for (uint32_t s = 0; s < before.switch_count(); ++s) {
+      const SwitchInfo& info = before.switch_info(SwitchIndex(s));
+      const auto found = now.FindSwitch(info.guid);
+      if (found) compare(info.lid, now.switch_info(*found).lid, info.guid);
+    }
+    for (uint32_t e = 0; e < before.endpoint_count(); ++e) {
+      const EndpointInfo& info = before.endpoint(EndpointIndex(e));
+      const auto found = now.FindEndpoint(info.port_guid);
+      if (found) compare(info.lid, now.endpoint(*found).lid, info.port_guid);
+    }
+    if (moved == 0) return;
+    Add("warning", "lids.changed", "fabric",
+        absl::StrCat(moved, moved == 1 ? " port has" : " ports have", " another LID: ", first,
+                     moved > kMostNamed ? ", ..." : ""));
+  }
+
+  void CompareManagers(const FabricView& before, const FabricView& now) {
+    const auto lid = [](const FabricView& view) { return view.subnet_manager_lid.value(); };
+    if (before.has_subnet_manager && !now.has_subnet_manager) {
+      Add("error", "sm.lost", "fabric", "no subnet manager assigns LIDs; start one");
+    } else if (!before.has_subnet_manager && now.has_subnet_manager) {
+      Add("info", "sm.found", "fabric", absl::StrCat("a subnet manager is at LID ", lid(now)));
+    } else if (lid(before) != lid(now) && lid(before) != 0) {
+      Add("warning", "sm.changed", "fabric",
+          absl::StrCat("the subnet manager is at LID ", lid(now), ", no longer at ", lid(before)));
+    }
+  }
+
+  const absl::Time when_;
+  Nodes before_, now_, was_silent_, is_silent_;
+  std::map<std::string, std::vector<EventRecord>> by_kind_;
+};
+
+}  // namespace
+
+std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView& now,
+                                      absl::Time when) {
+  Difference difference(when);
+  difference.Compare(before, now);
+  return difference.Take();
+}
+
+}  // namespace coppice

@@ -1,0 +1,34 @@
+// What one sweep saw differently from the one before, as events. Kinds and objects:
+//
+//   link.down, link.up, link.rate                     link:GUID/PORT-GUID/PORT  (lower end first)
+//   switch.gone, .new, .unreachable, .reachable       switch:GUID
+//   node.gone, .new, .unreachable, .reachable         host:NAME; node:GUID of an adapter without
+//   one sm.lost, sm.found, sm.changed, lids.changed       fabric
+//
+// GUIDs are node GUIDs. A node that is not there because it, or one on the way to it, did not
+// answer is unreachable, not gone; each of its links is down all the same.
+//
+// Bounded: of a kind that more than kMostOfAKind have, one event with object "fabric" gives the
+// number and the first few. A function of values.
+#ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
+#define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "daemon/manager/manager.h"
+#include "db/store.h"
+
+namespace coppice {
+
+inline constexpr size_t kMostOfAKind = 64;
+
+// `before` is null for the first sweep, of which only silent nodes are told. O(links) if the fabric
+// is another, else O(silent nodes).
+std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView& now,
+                                      absl::Time when);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_

@@ -1,0 +1,78 @@
+#include "daemon/manager/sweep/flap_filter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace coppice {
+namespace {
+
+bool IsChange(absl::string_view kind) {
+  return absl::EndsWith(kind, ".down") || absl::EndsWith(kind, ".up") ||
+         absl::EndsWith(kind, ".gone") || absl::EndsWith(kind, ".new");
+}
+
+absl::string_view FamilyOf(absl::string_view kind) { return kind.substr(0, kind.find('.')); }
+
+}  // namespace
+
+std::vector<EventRecord> FlapFilter::Pass(std::vector<EventRecord> events, absl::Duration now) {
+  std::vector<EventRecord> told;
+  for (EventRecord& event : events) {
+    if (!IsChange(event.kind) || event.object == "fabric") {
+      told.push_back(std::move(event));
+      continue;
+    }
+    Object& object = objects_[event.object];
+    object.last = now;
+    object.last_kind = event.kind;
+    if (object.flaps) {
+      ++object.count;
+      continue;
+    }
+    object.changes.push_back(now);
+    object.changes.erase(std::remove_if(object.changes.begin(), object.changes.end(),
+                                        [&](absl::Duration at) { return now - at > kWithin; }),
+                         object.changes.end());
+    if (object.changes.size() >= kFlaps) {
+      object.flaps = true;
+      object.count = object.changes.size();
+      object.changes.clear();
+      event.severity = "warning";
+      event.message = absl::StrCat(event.message, "; ", object.count, " changes within ",
+                                   absl::FormatDuration(kWithin),
+                                   ": further ones are only counted until it is steady");
+      event.kind = absl::StrCat(FamilyOf(event.kind), ".flapping");
+    }
+    told.push_back(std::move(event));
+  }
+  return told;
+}
+
+std::vector<EventRecord> FlapFilter::End(absl::Time when, absl::Duration now) {
+  std::vector<EventRecord> told;
+  for (auto it = objects_.begin(); it != objects_.end();) {
+    const Object& object = it->second;
+    if (now - object.last <= kWithin) {
+      ++it;
+      continue;
+    }
+    if (object.flaps) {
+      EventRecord event;
+      event.time = when;
+      event.severity = "info";
+      event.kind = absl::StrCat(FamilyOf(object.last_kind), ".steady");
+      event.object = it->first;
+      event.message = absl::StrCat("no change for ", absl::FormatDuration(kWithin), ", after ",
+                                   object.count, " of them; the last was ", object.last_kind);
+      told.push_back(std::move(event));
+    }
+    it = objects_.erase(it);
+  }
+  return told;
+}
+
+}  // namespace coppice

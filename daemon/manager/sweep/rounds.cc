@@ -1,0 +1,83 @@
+#include "daemon/manager/sweep/rounds.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/log.h"
+
+namespace coppice {
+
+Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members,
+               Repair* repair, EventLog* events, OnCounters on_counters)
+    : port_(port),
+      tables_(tables),
+      topology_(topology),
+      members_(members),
+      repair_(repair),
+      events_(events),
+      on_counters_(std::move(on_counters)) {}
+
+Sweeper::Duties Rounds::Duties() {
+  return {[this] { return Full(); },
+          [this] { return Light(); },
+          [this] { return Counters(); },
+          [this] { return repair_->Run(/*swept=*/false); },
+          [this](SweepKind kind, const absl::Status& status) { Fails(kind, status); },
+          [this](SweepKind kind) { Recovers(kind); }};
+}
+
+Sweeper::FullSweep Rounds::Full() {
+  std::shared_ptr<const FabricView> before;
+  {
+    std::lock_guard lock(tables_->mu);
+    before = tables_->view;
+  }
+  absl::StatusOr<Topology::Outcome> swept = topology_->Sweep();
+  Sweeper::FullSweep result;
+  if (swept.ok()) members_->Update(before.get());
+  result.outcome.is_repaired = repair_->Run(swept.ok());
+  topology_->EndFlapping();
+  if (!swept.ok()) {
+    result.view = swept.status();
+    return result;
+  }
+  const FabricView& view = *swept->view;
+  result.outcome.is_ok = true;
+  result.outcome.fabric_changed = swept->fabric_changed;
+  result.outcome.tables_changed = swept->tables_changed;
+  result.outcome.is_settled = view.routes_settled;
+  result.outcome.is_complete = view.unanswered.empty();
+  result.mads = {view.mads_sent, view.mads_resent, view.mads_timed_out};
+  result.view = std::move(swept->view);
+  return result;
+}
+
+Sweeper::OtherSweep Rounds::Light() {
+  topology_->EndFlapping();
+  const absl::StatusOr<LightSweepResult> light = port_->LightSweep();
+  if (!light.ok()) return {light.status(), false, {}};
+  if (light->has_changed) spdlog::info("a light sweep saw a change: {}", light->what);
+  return {absl::OkStatus(),
+          light->has_changed,
+          {light->mads_sent, light->mads_resent, light->mads_timed_out}};
+}
+
+Sweeper::OtherSweep Rounds::Counters() {
+  if (!on_counters_) return {absl::UnimplementedError("nobody wants counters"), false, {}};
+  absl::StatusOr<CounterSweep> read = port_->ReadCounters();
+  if (!read.ok()) return {read.status(), false, {}};
+  const MadCounts mads{read->mads_sent, read->mads_resent, read->mads_timed_out};
+  return {on_counters_(*std::move(read)), false, mads};
+}
+
+void Rounds::Fails(SweepKind kind, const absl::Status& status) {
+  spdlog::error("{} of {} fails: {}", ObjectOf(kind), port_->Describe(), status.ToString());
+  events_->Append("error", "sweep.failed", ObjectOf(kind), status.ToString());
+}
+
+void Rounds::Recovers(SweepKind kind) {
+  spdlog::info("{} of {} is well again", ObjectOf(kind), port_->Describe());
+  events_->Append("info", "sweep.recovered", ObjectOf(kind), "it went well again");
+}
+
+}  // namespace coppice

@@ -1,0 +1,54 @@
+// What the steps of the timetable do: read the subnet, and see to what follows from it.
+//
+//   full:      read, publish, tell what differs --> lost members --> repair of trees
+//   light:     look whether it still holds
+//   counters:  read, hand on
+//
+// Says of each how it went; when they run: schedule.h, on which thread: sweeper.h. One call at a
+// time.
+#ifndef COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
+#define COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
+
+#include <functional>
+
+#include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/event_log.h"
+#include "daemon/manager/repair.h"
+#include "daemon/manager/sweep/lost_members.h"
+#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/tables.h"
+#include "daemon/manager/topology.h"
+
+namespace coppice {
+
+class Rounds {
+ public:
+  // Takes what one counter sweep read.
+  using OnCounters = std::function<absl::Status(CounterSweep)>;
+
+  // The pointers outlive this. `on_counters` may be null: nobody wants them.
+  Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members, Repair* repair,
+         EventLog* events, OnCounters on_counters);
+
+  // For Sweeper.
+  Sweeper::Duties Duties();
+
+ private:
+  Sweeper::FullSweep Full();
+  Sweeper::OtherSweep Light();
+  Sweeper::OtherSweep Counters();
+  void Fails(SweepKind kind, const absl::Status& status);
+  void Recovers(SweepKind kind);
+
+  SubnetPort* const port_;
+  Tables* const tables_;
+  Topology* const topology_;
+  LostMembers* const members_;
+  Repair* const repair_;
+  EventLog* const events_;
+  const OnCounters on_counters_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_

@@ -1,0 +1,136 @@
+#include "daemon/manager/sweep/schedule.h"
+
+#include <algorithm>
+#include <array>
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kLastRetry = absl::Seconds(60);
+constexpr std::array<int, 4> kSettlingSeconds = {1, 2, 4, 5};
+constexpr absl::Duration kLongestSettling = absl::Seconds(60);
+// A subnet manager may still change the routes around a cable that none of them had crossed.
+constexpr absl::Duration kLateLook = absl::Seconds(20);
+constexpr std::array<int, 4> kFlappingSeconds = {1, 2, 4, 5};
+constexpr absl::Duration kQuiet = absl::Seconds(10);
+
+absl::Duration SecondsAt(const std::array<int, 4>& seconds, int position) {
+  return absl::Seconds(seconds[std::min<size_t>(position, seconds.size() - 1)]);
+}
+
+// As if the steps took no time, but with a pause if they take nearly all of it.
+absl::Duration NextOf(absl::Duration began, absl::Duration now, absl::Duration period) {
+  return std::max(began + period, now + period / 4);
+}
+
+}  // namespace
+
+absl::Duration Schedule::Retry::Take() {
+  const absl::Duration taken = next;
+  next = std::min(2 * next, kLastRetry);
+  return taken;
+}
+
+Schedule::Schedule(const SweepPeriods& periods, absl::Duration now)
+    : periods_(periods),
+      full_due_(now),
+      light_due_(absl::InfiniteDuration()),
+      counters_due_(absl::InfiniteDuration()) {}
+
+Schedule::Step Schedule::Next() const {
+  Step next{SweepKind::kFull, std::min(full_due_, triggered_due_)};
+  if (!has_fabric_) return next;
+  if (light_due_ < next.due) next = {SweepKind::kLight, light_due_};
+  if (counters_due_ < next.due) next = {SweepKind::kCounters, counters_due_};
+  return next;
+}
+
+void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
+  last_full_ = now;
+  triggered_due_ = absl::InfiniteDuration();
+  if (!outcome.is_ok) {
+    full_due_ = now + std::min(periods_.full, full_retry_.Take());
+    return;
+  }
+  if (!has_fabric_) {
+    has_fabric_ = true;
+    counters_due_ = now + std::min(periods_.counters, absl::Seconds(1));
+    if (periods_.counters == absl::InfiniteDuration()) counters_due_ = periods_.counters;
+  }
+  light_due_ = now + periods_.light;  // it has just seen more than a light one would
+  full_due_ = now + periods_.full;
+  Settle(now, outcome);
+  if (outcome.is_complete && outcome.is_repaired) {
+    full_retry_ = Retry();
+  } else {
+    full_due_ = std::min(full_due_, now + full_retry_.Take());
+  }
+}
+
+void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome) {
+  if (outcome.fabric_changed || (outcome.tables_changed && !is_settling_)) {
+    is_settling_ = true;
+    settle_until_ = now + kLongestSettling;
+    reads_ = 0;
+  }
+  if (outcome.is_settled) {
+    // Where there are tables at all.
+    if (is_settling_ && reads_ > 0) full_due_ = std::min(full_due_, now + kLateLook);
+    is_settling_ = false;
+  } else if (is_settling_ && now < settle_until_) {
+    full_due_ = std::min(full_due_, now + SecondsAt(kSettlingSeconds, reads_++));
+  } else {
+    is_settling_ = false;
+  }
+}
+
+void Schedule::EndedLight(absl::Duration began, absl::Duration now, bool is_ok, bool has_changed) {
+  if (periods_.light == absl::InfiniteDuration()) return;
+  if (!is_ok) {
+    light_due_ = now + std::max(periods_.light, light_retry_.Take());
+    return;
+  }
+  light_retry_ = Retry();
+  light_due_ = NextOf(began, now, periods_.light);
+  if (has_changed && triggered_due_ == absl::InfiniteDuration()) triggered_due_ = TriggerAt(now);
+}
+
+absl::Duration Schedule::TriggerAt(absl::Duration now) {
+  if (now - last_trigger_ > kQuiet) triggers_ = 0;
+  last_trigger_ = now;
+  const int before = triggers_++;
+  if (before == 0) return now;
+  return std::max(now, last_full_ + SecondsAt(kFlappingSeconds, before - 1));
+}
+
+void Schedule::EndedCounters(absl::Duration began, absl::Duration now, bool is_ok) {
+  if (periods_.counters == absl::InfiniteDuration()) return;
+  if (!is_ok) {
+    counters_due_ = now + std::max(periods_.counters, counter_retry_.Take());
+    return;
+  }
+  counter_retry_ = Retry();
+  counters_due_ = NextOf(began, now, periods_.counters);
+}
+
+void Schedule::SwitchOff(SweepKind kind) {
+  if (kind == SweepKind::kLight) {
+    periods_.light = light_due_ = absl::InfiniteDuration();
+  } else if (kind == SweepKind::kCounters) {
+    periods_.counters = counters_due_ = absl::InfiniteDuration();
+  }
+}
+
+void Schedule::WantFullSoon(absl::Duration now) {
+  full_due_ = std::min(full_due_, now + full_retry_.Take());
+}
+
+void Schedule::SetPeriods(const SweepPeriods& periods, absl::Duration now) {
+  periods_ = periods;
+  full_due_ = std::min(full_due_, now + periods.full);
+  if (!has_fabric_) return;
+  light_due_ = now + periods.light;
+  counters_due_ = now + periods.counters;
+}
+
+}  // namespace coppice

@@ -1,0 +1,115 @@
+#include "daemon/manager/sweep/unseen.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+
+namespace coppice {
+namespace {
+
+using Cable = std::pair<Guid, PortNum>;
+
+// What is at the other end of a switch's port; its GUID stays 0 if nothing is.
+void Identify(const Fabric& fabric, SilentNode& node) {
+  const std::optional<SwitchIndex> s = fabric.FindSwitch(node.neighbour);
+  if (!s) return;
+  const ChannelIndex channel = fabric.channel_at(*s, node.neighbour_port);
+  if (channel == kNoChannel) return;
+  const VertexIndex there = fabric.channel_to(channel);
+  node.is_switch = fabric.IsSwitch(there);
+  if (node.is_switch) {
+    const SwitchInfo& info = fabric.switch_info(fabric.AsSwitch(there));
+    node.guid = info.guid;
+    node.name = info.description;
+    return;
+  }
+  const AdapterInfo& adapter = fabric.adapter(fabric.AsEndpoint(there));
+  node.guid = adapter.guid;
+  const bool has_host = adapter.host.value() < fabric.host_count();
+  node.name = has_host ? std::string(fabric.host_name(adapter.host)) : adapter.description;
+}
+
+// Whether a place that has nothing now may have something.
+class Doubt {
+ public:
+  Doubt(const Fabric& now, const std::vector<SilentNode>& silent) : now_(now) {
+    for (const SilentNode& node : silent) {
+      cables_.insert({node.neighbour, node.neighbour_port});
+      nodes_.insert(node.guid);
+    }
+  }
+  bool MayBeAt(const HiddenPorts::Place& place) const {
+    return !now_.FindSwitch(place.attached) || nodes_.contains(place.attached) ||
+           cables_.contains({place.attached, place.port});
+  }
+
+ private:
+  const Fabric& now_;
+  absl::flat_hash_set<Cable> cables_;
+  absl::flat_hash_set<Guid> nodes_;
+};
+
+void AddHidden(const Fabric& now, const Fabric& before, const Doubt& doubt, absl::Duration when,
+               HiddenPorts& hidden) {
+  for (uint32_t i = 0; i < before.endpoint_count(); ++i) {
+    const EndpointIndex e(i);
+    const Guid port = before.endpoint(e).port_guid;
+    const std::optional<SwitchIndex> attached = before.attached_switch(e);
+    if (!attached || now.FindEndpoint(port)) continue;
+    const ChannelIndex down = Fabric::Reverse(before.uplink(e));
+    const HiddenPorts::Place place{before.switch_info(*attached).guid,
+                                   before.channel_from_port(down), when};
+    if (doubt.MayBeAt(place)) hidden.ports.emplace(port, place);
+  }
+}
+
+}  // namespace
+
+Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& now,
+                  const Fabric* before, const Unseen& unseen, absl::Duration when) {
+  Unseen result;
+  if (unanswered.empty()) return result;
+  absl::flat_hash_map<Cable, const SilentNode*> known;
+  for (const SilentNode& node : unseen.silent) {
+    known[{node.neighbour, node.neighbour_port}] = &node;
+  }
+  absl::flat_hash_set<Cable> seen;
+  for (const UnansweredNode& entry : unanswered) {
+    const Cable cable{entry.neighbour, entry.neighbour_port};
+    if (!seen.insert(cable).second) continue;
+    SilentNode node{entry.neighbour, entry.neighbour_port, Guid(), false, ""};
+    Identify(now, node);
+    if (node.guid == Guid() && before != nullptr) Identify(*before, node);
+    if (const auto it = known.find(cable); node.guid == Guid() && it != known.end()) {
+      node = *it->second;
+    }
+    result.silent.push_back(std::move(node));
+  }
+  auto hidden = std::make_shared<HiddenPorts>();
+  const Doubt doubt(now, result.silent);
+  if (before == nullptr) {
+    hidden->is_any = true;
+    hidden->any_since = when;
+  } else {
+    AddHidden(now, *before, doubt, when, *hidden);
+  }
+  if (unseen.hidden != nullptr) {
+    hidden->is_any |= unseen.hidden->is_any;
+    if (unseen.hidden->is_any) hidden->any_since = unseen.hidden->any_since;
+    for (const auto& [port, place] : unseen.hidden->ports) {
+      if (!now.FindEndpoint(port) && doubt.MayBeAt(place)) hidden->ports[port] = place;
+    }
+  }
+  result.hidden = std::move(hidden);
+  return result;
+}
+
+absl::Duration HiddenSince(const Unseen& unseen, Guid port_guid) {
+  if (unseen.hidden == nullptr) return absl::InfiniteDuration();
+  const auto it = unseen.hidden->ports.find(port_guid);
+  if (it != unseen.hidden->ports.end()) return it->second.since;
+  return unseen.hidden->is_any ? unseen.hidden->any_since : absl::InfiniteDuration();
+}
+
+}  // namespace coppice

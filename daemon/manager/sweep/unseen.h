@@ -1,0 +1,60 @@
+// What a sweep could not see: nodes that did not answer, and what may only be hidden behind them.
+// A port that is not in the fabric is either gone for certain, because the switch that it hung on
+// answered and has nothing there, or it may come back with the node that did not answer.
+//
+//      leaf A ---x--- n3        A answered, nothing is at that port: n3 is gone
+//      leaf B (silent) --- n7   n7 is not in the fabric either, but nobody said that it is gone
+//
+// Functions of values.
+#ifndef COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
+#define COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/fabric/subnet_port.h"
+
+namespace coppice {
+
+// A node that did not answer, or not all that it was asked, found by the cable that leads to it.
+struct SilentNode {
+  Guid neighbour;
+  PortNum neighbour_port;
+  Guid guid;  // 0: no sweep has ever seen what is there
+  bool is_switch = false;
+  std::string name;  // description of a switch, host of an adapter; may be empty
+};
+
+struct HiddenPorts {
+  struct Place {
+    Guid attached;  // the switch that it hung on
+    PortNum port;
+    absl::Duration since;
+  };
+  absl::flat_hash_map<Guid, Place> ports;  // by port GUID
+  // Nothing is known of the fabric before: any port that is absent may be hidden.
+  bool is_any = false;
+  absl::Duration any_since;
+};
+
+struct Unseen {
+  std::vector<SilentNode> silent;             // each cable once, in order of answers
+  std::shared_ptr<const HiddenPorts> hidden;  // null: none; every port that is absent is gone
+};
+
+// Of a sweep that saw `now`, after one that saw `before` (null: it is the first) with `unseen`.
+// `when` is monotonic. O(ports) if something did not answer, else O(1).
+Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& now,
+                  const Fabric* before, const Unseen& unseen, absl::Duration when);
+
+// Since when an absent port may only be hidden; infinite future (InfiniteDuration): it is gone for
+// certain.
+absl::Duration HiddenSince(const Unseen& unseen, Guid port_guid);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
