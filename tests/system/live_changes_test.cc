@@ -1,0 +1,184 @@
+// What the daemon makes of single changes of a live subnet: lost cables, lost hosts, a silent
+// switch, a frozen subnet, other routing, a cable that flaps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/manager/change_feed.h"
+#include "tests/system/living_daemon.h"
+#include "tests/unit/manager/standing_trees.h"
+
+namespace coppice {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr SweepPeriods kQuick{absl::Minutes(5), absl::Milliseconds(100), absl::InfiniteDuration()};
+
+std::string Host(uint32_t host) { return absl::StrCat("n", absl::Dec(host, absl::kZeroPad4)); }
+
+class LiveChanges : public LivingDaemon {
+ protected:
+  // A tree of type II over the hosts of the second and the third leaf.
+  void GrantOne() {
+    std::vector<std::string> hosts;
+    for (uint32_t host = 8; host < 24; ++host) hosts.push_back(Host(host));
+    const auto job = Register(std::move(hosts));
+    ASSERT_TRUE(job.ok()) << job.status();
+    job_ = *job;
+    const auto tree = Grant(job_, TreeType::kTypeII);
+    ASSERT_TRUE(tree.ok()) << tree.status();
+    tree_ = *tree;
+  }
+  TreeView Now() const {
+    const auto tree = manager_->GetTree(tree_.record->id);
+    EXPECT_TRUE(tree.ok()) << tree.status();
+    return tree.ok() ? *tree : tree_;
+  }
+  // A cable between switches that the tree crosses.
+  std::string CableOf(const TreeRecord& record) const {
+    const FabricView& view = *manager_->fabric();
+    const Fabric& fabric = *view.snapshot->fabric;
+    for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+      const LinkInfo& link = fabric.link(LinkIndex(l));
+      if (std::binary_search(record.links.begin(), record.links.end(), (*view.link_ids)[l]) &&
+          fabric.IsSwitch(link.a) && fabric.IsSwitch(link.b)) {
+        return EndOf(fabric, LinkIndex(l));
+      }
+    }
+    return "";
+  }
+
+  JobId job_;
+  TreeView tree_;
+};
+
+TEST_F(LiveChanges, ATreeLeavesALostCableByItself) {
+  ASSERT_NO_FATAL_FAILURE(Begin(kQuick));
+  ASSERT_NO_FATAL_FAILURE(GrantOne());
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  auto watch = manager_->WatchTrees(JobId(), "", [] {});
+  ASSERT_TRUE(watch.ok());
+  ASSERT_EQ(2u, (*watch)->Next(10)->size());
+  const std::string cable = CableOf(*Now().record);
+  ASSERT_NO_FATAL_FAILURE(Console("Unlink " + cable));
+  std::vector<TreeChange> changes;
+  ASSERT_NO_FATAL_FAILURE(Await("a change of the tree", [&] {
+    changes = *(*watch)->Next(10);
+    return !changes.empty();
+  }));
+  EXPECT_EQ(TreeChangeKind::kRevised, changes[0].kind);
+  EXPECT_THAT(changes[0].reason, HasSubstr("gone"));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  EXPECT_EQ(RouteKind::kForwardingTables, Now().route_kind);
+  EXPECT_EQ(1u, EventsOf("link.down").size());
+  ASSERT_NO_FATAL_FAILURE(Console("ReLink " + cable));
+  ASSERT_NO_FATAL_FAILURE(Await("the cable", [&] { return EventsOf("link.up").size() == 1; }));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+TEST_F(LiveChanges, ALostHostIsALostMemberUntilItIsBack) {
+  ASSERT_NO_FATAL_FAILURE(Begin(kQuick));
+  ASSERT_NO_FATAL_FAILURE(GrantOne());
+  ASSERT_NO_FATAL_FAILURE(Console("Unlink \"n0010\"[1]"));
+  ASSERT_NO_FATAL_FAILURE(
+      Await("the revocation", [&] { return manager_->Counts().granted_trees == 0; }));
+  EXPECT_EQ(std::vector<uint32_t>{2}, manager_->GetJob(job_)->lost_ranks);
+  ASSERT_NO_FATAL_FAILURE(
+      Await("the event", [&] { return EventsOf("job.member_lost").size() == 1; }));
+  EXPECT_THAT(EventsOf("job.member_lost")[0].message, HasSubstr("rank 2 (host n0010"));
+  EXPECT_EQ(1u, EventsOf("node.gone").size());
+  ASSERT_NO_FATAL_FAILURE(Console("ReLink \"n0010\"[1]"));
+  ASSERT_NO_FATAL_FAILURE(
+      Await("the member", [&] { return manager_->GetJob(job_)->lost_ranks.empty(); }));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  EXPECT_EQ(1u, EventsOf("job.member_back").size());
+  EXPECT_TRUE(Grant(job_, TreeType::kTypeII).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+TEST_F(LiveChanges, ASilentSwitchIsUnreachableUntilItAnswers) {
+  ASSERT_NO_FATAL_FAILURE(Begin(kQuick));
+  ASSERT_NO_FATAL_FAILURE(GrantOne());
+  const Fabric& fabric = *manager_->fabric()->snapshot->fabric;
+  const SwitchIndex root = *fabric.FindSwitch(tree_.record->switches[0].guid);
+  const std::string name = fabric.switch_info(root).description;
+  const std::string object = "switch:" + ToString(fabric.switch_info(root).guid);
+  ASSERT_NO_FATAL_FAILURE(Console(absl::StrCat("Error \"", name, "\" 100")));
+  ASSERT_NO_FATAL_FAILURE(
+      Await("the silence", [&] { return !EventsOf("switch.unreachable").empty(); }));
+  EXPECT_EQ(object, EventsOf("switch.unreachable")[0].object);
+  ASSERT_NO_FATAL_FAILURE(Console(absl::StrCat("Error \"", name, "\" 0")));
+  ASSERT_NO_FATAL_FAILURE(Await("its end", [&] { return !EventsOf("switch.reachable").empty(); }));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  EXPECT_TRUE(EventsOf("switch.gone").empty());
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+TEST_F(LiveChanges, AFrozenSubnetIsOneEventAndThenWellAgain) {
+  ASSERT_NO_FATAL_FAILURE(Begin(kQuick));
+  ASSERT_NO_FATAL_FAILURE(GrantOne());
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  const TreeView before = Now();
+  subnet_->Freeze();
+  ASSERT_NO_FATAL_FAILURE(
+      Await("two failures", [&] { return manager_->Sweeps().light.failed >= 2; }));
+  EXPECT_EQ(before.record, Now().record);
+  subnet_->Thaw();
+  ASSERT_NO_FATAL_FAILURE(
+      Await("its end", [&] { return EventsOf("sweep.recovered").size() >= 1; }));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  ASSERT_EQ(1u, EventsOf("sweep.failed").size());
+  EXPECT_EQ("sweep:light", EventsOf("sweep.failed")[0].object);
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+TEST_F(LiveChanges, OtherRoutingMovesRoutesAndNoTree) {
+  // Tables show in full sweeps only.
+  ASSERT_NO_FATAL_FAILURE(
+      Begin({absl::Seconds(1), absl::Milliseconds(100), absl::InfiniteDuration()}));
+  ASSERT_NO_FATAL_FAILURE(GrantOne());
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  const TreeView before = Now();
+  const auto old = manager_->fabric()->snapshot;
+  ASSERT_NO_FATAL_FAILURE(ManageSubnet("minhop"));
+  ASSERT_NO_FATAL_FAILURE(Await("other tables", [&] {
+    return *manager_->fabric()->snapshot->routes->tables() != *old->routes->tables();
+  }));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  EXPECT_EQ(before.record->parents, Now().record->parents);
+  EXPECT_EQ(before.record->switches, Now().record->switches);
+  EXPECT_TRUE(EventsOf("trees.repaired").empty());
+  EXPECT_TRUE(EventsOf("trees.revoked").empty());
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+// Each time that the daemon has seen what became of the cable it becomes something else.
+TEST_F(LiveChanges, ACableThatFlapsIsOneEvent) {
+  ASSERT_NO_FATAL_FAILURE(Begin(kQuick));
+  ASSERT_NO_FATAL_FAILURE(GrantOne());
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  const uint32_t links = manager_->fabric()->snapshot->fabric->link_count();
+  const std::string cable = CableOf(*Now().record);
+  for (int round = 0; round < 3; ++round) {
+    for (const char* command : {"Unlink ", "ReLink "}) {
+      ASSERT_NO_FATAL_FAILURE(Console(command + cable));
+      const uint32_t expected = command[0] == 'U' ? links - 1 : links;
+      ASSERT_NO_FATAL_FAILURE(Await("the change", [&] {
+        return manager_->fabric()->snapshot->fabric->link_count() == expected;
+      }));
+      // A request is not held up by what flaps.
+      EXPECT_TRUE(manager_->Sweep().ok());
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  EXPECT_EQ(3u, EventsOf("link.down").size() + EventsOf("link.up").size());
+  EXPECT_EQ(1u, EventsOf("link.flapping").size());
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,157 @@
+// A subnet that is torn at from all sides while the daemon runs. Cables are cut and put back,
+// packets are lost and counters set at random, some at a time; whenever it has settled, the
+// daemon's fabric is what ibnetdiscover sees, granted trees stand on what is there, entries are
+// exact, and a watcher has been told every change of trees once and in order. Seed printed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/tier.h"
+#include "tests/system/living_daemon.h"
+#include "tests/unit/manager/standing_trees.h"
+
+namespace coppice {
+namespace {
+
+class LiveChaos : public LivingDaemon {
+ protected:
+  uint32_t Below(size_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+  // All cables but the one that the daemon and OpenSM hang on.
+  void NoteCables() {
+    const Fabric& fabric = *manager_->fabric()->snapshot->fabric;
+    for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+      const LinkInfo& link = fabric.link(LinkIndex(l));
+      const std::string end = EndOf(fabric, LinkIndex(l));
+      bool is_own = false;
+      for (const VertexIndex v : {link.a, link.b}) {
+        is_own |=
+            !fabric.IsSwitch(v) && fabric.host_name(fabric.host(fabric.AsEndpoint(v))) == "n0000";
+      }
+      if (!is_own) whole_.push_back(end);
+    }
+    for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+      switches_.push_back(fabric.switch_info(SwitchIndex(s)).description);
+    }
+    ASSERT_GT(whole_.size(), 90u);
+  }
+
+  std::string TakeAny(std::vector<std::string>& from) {
+    std::swap(from[Below(from.size())], from.back());
+    std::string taken = std::move(from.back());
+    from.pop_back();
+    return taken;
+  }
+
+  void OneCommand() {
+    const uint32_t dice = Below(100);
+    if (dice < 45 && cut_.size() < kMostCut) {
+      cut_.push_back(TakeAny(whole_));
+      Console("Unlink " + cut_.back());
+    } else if (dice < 75 && !cut_.empty()) {
+      whole_.push_back(TakeAny(cut_));
+      Console("ReLink " + whole_.back());
+    } else if (dice < 90) {
+      const std::string lossy = absl::StrCat("Error \"", switches_[Below(switches_.size())], "\" ");
+      Console(absl::StrCat(lossy, 1 + Below(20), " ", kAttributes[Below(4)]));
+      lossy_.insert(lossy);
+    } else {
+      Console(absl::StrCat("PerformanceSet ", whole_[Below(whole_.size())],
+                           " PortCountersExtended.PortXmitData=", Below(1u << 30)));
+    }
+  }
+
+  void StopLosses() {
+    for (const std::string& lossy : lossy_) {
+      for (const char* attribute : kAttributes) Console(absl::StrCat(lossy, "0 ", attribute));
+    }
+    lossy_.clear();
+  }
+
+  // As many trees as are wanted, where the jobs are whole.
+  void AskForTrees() {
+    for (const JobView& job : manager_->ListJobs(JobId(), 1000)) {
+      if (!job.lost_ranks.empty()) continue;
+      for (uint32_t have = job.tree_count; have < 2; ++have) {
+        // One that is refused, because switches are full or no links join its members, is asked for
+        // again after the next settling.
+        Grant(job.record->id, have == 0 ? TreeType::kTypeII : TreeType::kTypeI).IgnoreError();
+      }
+    }
+  }
+
+  void RegisterJobs() {
+    for (const uint32_t ranks : {4, 6, 8, 12, 16, 16, 24, 32}) {
+      std::set<uint32_t> hosts;
+      while (hosts.size() < ranks) hosts.insert(Below(64));
+      std::vector<std::string> names;
+      for (const uint32_t host : hosts) {
+        names.push_back(absl::StrCat("n", absl::Dec(host, absl::kZeroPad4)));
+      }
+      const auto job = Register(std::move(names));
+      ASSERT_TRUE(job.ok()) << job.status();
+    }
+    AskForTrees();
+    ASSERT_GE(manager_->Counts().granted_trees, 10u);
+  }
+
+  void CheckAll(Picture& picture) {
+    ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+    ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+    manager_->Stop();
+    picture.Read();
+    picture.ExpectEquals(*manager_);
+    CheckLostRanks();
+    manager_->Start();
+  }
+
+  void CheckLostRanks() {
+    const Fabric& fabric = *manager_->fabric()->snapshot->fabric;
+    for (const JobView& job : manager_->ListJobs(JobId(), 1000)) {
+      std::vector<uint32_t> lost;
+      for (uint32_t rank = 0; rank < job.record->endpoints.size(); ++rank) {
+        if (!fabric.FindEndpoint(job.record->endpoints[rank])) lost.push_back(rank);
+      }
+      EXPECT_EQ(lost, job.lost_ranks) << "job " << job.record->id.value();
+    }
+  }
+
+  static constexpr size_t kMostCut = 10;
+  static constexpr const char* kAttributes[] = {"16", "17", "18", "21"};
+  std::mt19937_64 random_{TestSeed()};
+  std::vector<std::string> whole_, cut_;  // ends of cables
+  std::vector<std::string> switches_;
+  std::set<std::string> lossy_;
+};
+
+TEST_F(LiveChaos, WhateverHappensItSettles) {
+  ASSERT_NO_FATAL_FAILURE(Begin({absl::Minutes(5), absl::Milliseconds(200), absl::Seconds(1)}));
+  ASSERT_NO_FATAL_FAILURE(NoteCables());
+  ASSERT_NO_FATAL_FAILURE(RegisterJobs());
+  Picture picture(*manager_);
+  const int commands = FullTier() ? 1000 : 50;
+  const int at_once = FullTier() ? 20 : 10;
+  for (int done = 0; done < commands && !HasFailure();) {
+    SCOPED_TRACE(absl::StrCat("after ", done, " commands"));
+    for (const int end = done + at_once; done < end; ++done) {
+      ASSERT_NO_FATAL_FAILURE(OneCommand());
+    }
+    ASSERT_NO_FATAL_FAILURE(StopLosses());
+    ASSERT_NO_FATAL_FAILURE(CheckAll(picture));
+    AskForTrees();
+  }
+  while (!cut_.empty()) {
+    ASSERT_NO_FATAL_FAILURE(Console("ReLink " + TakeAny(cut_)));
+  }
+  ASSERT_NO_FATAL_FAILURE(CheckAll(picture));
+  AskForTrees();
+  ASSERT_NO_FATAL_FAILURE(CheckAll(picture));
+  EXPECT_GE(manager_->Counts().granted_trees, 10u);
+}
+
+}  // namespace
+}  // namespace coppice

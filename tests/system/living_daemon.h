@@ -1,0 +1,69 @@
+// The fixture of tests in which the subnet changes under a running daemon: ibsim, OpenSM that
+// stays, and in this process a manager with its threads on a database of its own.
+#ifndef COPPICE_TESTS_SYSTEM_LIVING_DAEMON_H_
+#define COPPICE_TESTS_SYSTEM_LIVING_DAEMON_H_
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/manager/manager.h"
+#include "tests/support/child_process.h"
+#include "tests/system/live_subnet.h"
+
+namespace coppice {
+
+// 64 hosts on 8 leaf and 4 spine switches: OpenSM routes it in a tenth of a second.
+inline constexpr char kLivingFabric[] = "fat-tree(leaves=8,spines=4,hosts-per-leaf=8)";
+
+class LivingDaemon : public LiveSubnet {
+ protected:
+  ~LivingDaemon() override;
+
+  // ibsim and OpenSM on the fabric, and the daemon, which has swept once. To be called through
+  // ASSERT_NO_FATAL_FAILURE.
+  void Begin(const SweepPeriods& periods, const std::string& routing = "ftree",
+             const std::string& model = kLivingFabric);
+  // OpenSM that goes on, instead of the one that runs. Returns when it has set up the subnet.
+  void ManageSubnet(const std::string& routing);
+  void Console(const std::string& command);
+
+  // Waits, for two minutes at most; fails the test with `what` if it does not come.
+  void Await(const std::string& what, const std::function<bool()>& condition);
+  // Until tables have settled, every node answers and the fabric is what ibnetdiscover sees.
+  void AwaitSettled();
+
+  absl::StatusOr<JobId> Register(std::vector<std::string> hosts);
+  absl::StatusOr<TreeView> Grant(JobId job, TreeType type);
+  std::vector<EventRecord> EventsOf(const std::string& kind) const;
+  // Rows that the sqlite3 shell finds in the daemon's database.
+  std::string Sql(const std::string& query);
+  // With the daemon's threads stopped: trees stand on live links, entries are exact, in memory and
+  // to the sqlite3 shell.
+  void ExpectAllRight();
+
+  // As the console names an end of the link: "L3"[9].
+  static std::string EndOf(const Fabric& fabric, LinkIndex link);
+
+  std::string directory_;
+  std::unique_ptr<ChildProcess> manager_of_subnet_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Manager> manager_;
+
+ private:
+  int managers_started_ = 0, programs_run_ = 0;
+};
+
+template <class T, class Call>
+absl::StatusOr<T> AwaitAnswer(Call call) {
+  std::promise<absl::StatusOr<T>> answer;
+  call([&](absl::StatusOr<T> value) { answer.set_value(std::move(value)); });
+  return answer.get_future().get();
+}
+
+}  // namespace coppice
+
+#endif  // COPPICE_TESTS_SYSTEM_LIVING_DAEMON_H_
