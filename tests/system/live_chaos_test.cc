@@ -1,7 +1,8 @@
 // A subnet that is torn at from all sides while the daemon runs. Cables are cut and put back,
 // packets are lost and counters set at random, some at a time; whenever it has settled, the
 // daemon's fabric is what ibnetdiscover sees, granted trees stand on what is there, entries are
-// exact, and a watcher has been told every change of trees once and in order. Seed printed.
+// exact, and a watcher has been told every change of trees, and every event, once and in order.
+// Seed printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/event_feed.h"
 #include "tests/support/tier.h"
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
@@ -19,6 +21,8 @@ namespace {
 
 class LiveChaos : public LivingDaemon {
  protected:
+  ~LiveChaos() override { events_.reset(); }  // before the manager
+
   uint32_t Below(size_t bound) { return static_cast<uint32_t>(random_() % bound); }
 
   // All cables but the one that the daemon and OpenSM hang on.
@@ -99,10 +103,38 @@ class LiveChaos : public LivingDaemon {
     ASSERT_GE(manager_->Counts().granted_trees, 10u);
   }
 
+  void WatchEvents() {
+    const std::vector<EventRecord> stored = EventsOf("");
+    if (!stored.empty()) first_event_ = stored.back().id;
+    auto watch = manager_->WatchEvents({}, first_event_, [] {});
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    events_ = *std::move(watch);
+  }
+
+  // What is stored has been told, once and in order. The feed reads the store on its own thread.
+  void CheckEvents() {
+    std::vector<int64_t> stored;
+    for (const EventRecord& event : EventsOf("")) {
+      if (event.id > first_event_) stored.push_back(event.id);
+    }
+    ASSERT_NO_FATAL_FAILURE(Await("all events", [&] {
+      for (;;) {
+        const auto events = events_->Next(100);
+        if (!events.ok()) ADD_FAILURE() << events.status();
+        if (!events.ok() || events->empty()) break;
+        for (const auto& event : *events) told_.push_back(event->id);
+      }
+      return told_.size() >= stored.size();
+    }));
+    EXPECT_EQ(stored, told_);
+  }
+
   void CheckAll(Picture& picture) {
     ASSERT_NO_FATAL_FAILURE(AwaitSettled());
     ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
     manager_->Stop();
+    ASSERT_TRUE(store_->Apply(AppendEvents{}).ok());
+    ASSERT_NO_FATAL_FAILURE(CheckEvents());
     picture.Read();
     picture.ExpectEquals(*manager_);
     CheckLostRanks();
@@ -126,6 +158,9 @@ class LiveChaos : public LivingDaemon {
   std::vector<std::string> whole_, cut_;  // ends of cables
   std::vector<std::string> switches_;
   std::set<std::string> lossy_;
+  int64_t first_event_ = 0;  // the watch begins after it
+  std::unique_ptr<EventWatch> events_;
+  std::vector<int64_t> told_;
 };
 
 TEST_F(LiveChaos, WhateverHappensItSettles) {
@@ -133,6 +168,7 @@ TEST_F(LiveChaos, WhateverHappensItSettles) {
   ASSERT_NO_FATAL_FAILURE(NoteCables());
   ASSERT_NO_FATAL_FAILURE(RegisterJobs());
   Picture picture(*manager_);
+  ASSERT_NO_FATAL_FAILURE(WatchEvents());
   const int commands = FullTier() ? 1000 : 50;
   const int at_once = FullTier() ? 20 : 10;
   for (int done = 0; done < commands && !HasFailure();) {
@@ -144,7 +180,7 @@ TEST_F(LiveChaos, WhateverHappensItSettles) {
     ASSERT_NO_FATAL_FAILURE(CheckAll(picture));
     AskForTrees();
   }
-  while (!cut_.empty()) {
+  while (!cut_.empty() && !HasFailure()) {
     ASSERT_NO_FATAL_FAILURE(Console("ReLink " + TakeAny(cut_)));
   }
   ASSERT_NO_FATAL_FAILURE(CheckAll(picture));

@@ -56,7 +56,7 @@ Sweeper::OtherSweep Rounds::Light() {
   topology_->EndFlapping();
   const absl::StatusOr<LightSweepResult> light = port_->LightSweep();
   if (!light.ok()) return {light.status(), false, {}};
-  if (light->has_changed) spdlog::info("a light sweep saw a change: {}", light->what);
+  if (light->has_changed) spdlog::debug("a light sweep saw a change: {}", light->what);
   return {absl::OkStatus(),
           light->has_changed,
           {light->mads_sent, light->mads_resent, light->mads_timed_out}};
