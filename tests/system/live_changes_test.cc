@@ -180,5 +180,46 @@ TEST_F(LiveChanges, ACableThatFlapsIsOneEvent) {
   ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
 }
 
+// Two counts are set on the console, some readings apart: the rate is their difference over the
+// time between the two readings, the load that over the capacity. The simulator adds its management
+// packets, of 288 bytes.
+TEST_F(LiveChanges, LoadIsTheRateOfTheCounters) {
+  ASSERT_NO_FATAL_FAILURE(Begin({absl::Minutes(5), absl::InfiniteDuration(), absl::Seconds(1)}));
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  const std::shared_ptr<const Fabric> fabric = manager_->fabric()->snapshot->fabric;
+  const ChannelIndex channel = fabric->switch_channels(SwitchIndex(0))[0].index;
+  const SwitchInfo& info = fabric->switch_info(SwitchIndex(0));
+  const uint8_t number = fabric->channel_from_port(channel).value();
+  constexpr uint64_t kFirst = 1u << 30, kSecond = kFirst + 20'000'000, kSlack = 288 * 10'000;
+  const auto set = [&](uint64_t count) {
+    Console(absl::StrCat("PerformanceSet \"", info.description, "\"[", number,
+                         "] PortCountersExtended.PortXmitData=", count));
+  };
+  PortCounterRecord before, now;
+  const auto look = [&] {
+    const auto ports = manager_->PortCounts(info.guid);
+    if (!ports.ok()) return;
+    for (const PortCounterRecord& port : *ports) {
+      if (port.port != number || port.read == now.read) continue;
+      before = std::exchange(now, port);
+    }
+  };
+  for (const uint64_t count : {kFirst, kSecond}) {
+    ASSERT_NO_FATAL_FAILURE(set(count));
+    ASSERT_NO_FATAL_FAILURE(Await("the count", [&] {
+      look();
+      return now.sent_bytes >= 4 * count;
+    }));
+    EXPECT_LT(now.sent_bytes, 4 * count + kSlack);
+  }
+  const double sent = static_cast<double>(now.sent_bytes - before.sent_bytes);
+  EXPECT_NEAR(4.0 * (kSecond - kFirst), sent, kSlack);
+  const double rate = sent / absl::ToDoubleSeconds(now.read - before.read);
+  EXPECT_NEAR(rate, now.sent_bytes_per_second, 0.05 * rate);
+  const LinkMeasure measure = manager_->Measure(*fabric, Fabric::link_of(channel));
+  const double load = now.sent_bytes_per_second / (fabric->capacity_gbps(channel) * 1e9 / 8);
+  EXPECT_GE(std::max(measure.ab.peak, measure.ba.peak), 0.99 * std::min(load, 1.0));
+}
+
 }  // namespace
 }  // namespace coppice
