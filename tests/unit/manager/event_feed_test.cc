@@ -64,6 +64,14 @@ class ForgetfulStore final : public Store {
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
     return store_->LinkIds(links);
   }
+  absl::StatusOr<StoredLoad> LoadMeasurements() override { return store_->LoadMeasurements(); }
+  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
+    return store_->Counters(node);
+  }
+  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
+    return store_->History(query);
+  }
+  StoreStatistics Statistics() override { return store_->Statistics(); }
 
  private:
   Store* const store_;
@@ -326,7 +334,9 @@ TEST_P(EventFeedRaceTest, EveryWatcherSeesWhatTheStoreKept) {
           EXPECT_TRUE(status.ok());
           feed.Look();
         });
-        if (i % 16 == 0) ASSERT_TRUE(store_->Apply(AppendEvents{}).ok());
+        if (i % 16 == 0) {
+          ASSERT_TRUE(store_->Apply(AppendEvents{}).ok());
+        }
       }
       if (--left > 0) return;
       // The last event of all, which every filter picks.
@@ -381,7 +391,7 @@ TEST_P(EventFeedRaceTest, EveryWatcherSeesWhatTheStoreKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, EventFeedRaceTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Sqlite" : "Memory"; });
+                         [](const auto& test) { return test.param ? "Sqlite" : "Memory"; });
 
 }  // namespace
 }  // namespace coppice
