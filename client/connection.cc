@@ -1,6 +1,8 @@
 #include "client/connection.h"
 
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,10 +10,52 @@
 #include "absl/strings/str_cat.h"
 
 namespace coppice {
+namespace {
 
-std::string DefaultServer() {
-  const char* server = std::getenv("COPPICE_SERVER");
-  return server != nullptr && *server != '\0' ? server : kDefaultServer;
+std::string FromEnvironment(const char* variable, const char* otherwise) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+absl::Status ReadInto(const std::string& path, std::string& text) {
+  if (path.empty()) return absl::OkStatus();
+  std::ifstream file(path);
+  std::ostringstream read;
+  if (!file || !(read << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat("TLS file ", path, ": cannot be read, or is empty"));
+  }
+  text = read.str();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string DefaultServer() { return FromEnvironment("COPPICE_SERVER", kDefaultServer); }
+
+TlsOptions DefaultTls() {
+  return {FromEnvironment("COPPICE_TLS_CA", ""), FromEnvironment("COPPICE_TLS_CERT", ""),
+          FromEnvironment("COPPICE_TLS_KEY", "")};
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const std::string& server,
+                                                                         const TlsOptions& tls) {
+  // The environment may be set for a daemon elsewhere; a socket needs none of it.
+  if (tls.empty() || absl::StartsWith(server, "unix:")) return grpc::InsecureChannelCredentials();
+  if (tls.ca.empty()) {
+    return absl::InvalidArgumentError(
+        "TLS: give the authority of the daemon's certificate, too: --tls-ca FILE");
+  }
+  if (tls.cert.empty() != tls.key.empty()) {
+    return absl::InvalidArgumentError(
+        "TLS: a certificate and its key go together: --tls-cert FILE --tls-key FILE");
+  }
+  grpc::SslCredentialsOptions options;
+  for (const auto& [path, text] :
+       {std::pair(&tls.ca, &options.pem_root_certs), std::pair(&tls.cert, &options.pem_cert_chain),
+        std::pair(&tls.key, &options.pem_private_key)}) {
+    if (absl::Status status = ReadInto(*path, *text); !status.ok()) return status;
+  }
+  return grpc::SslCredentials(options);
 }
 
 absl::Status CheckServer(absl::string_view server) {
@@ -26,16 +70,17 @@ absl::Status CheckServer(absl::string_view server) {
       absl::StrCat("server \"", server, "\": give unix:PATH or HOST:PORT"));
 }
 
-Connection::Connection(std::string server, absl::Duration deadline)
+Connection::Connection(std::string server, absl::Duration deadline,
+                       const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : server_(std::move(server)), deadline_(deadline) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(
       -1);  // the full view of a tree of 40,960 ranks has no bound here
-  const auto channel =
-      grpc::CreateCustomChannel(server_, grpc::InsecureChannelCredentials(), arguments);
+  const auto channel = grpc::CreateCustomChannel(server_, credentials, arguments);
   jobs_ = v1::Jobs::NewStub(channel);
   trees_ = v1::Trees::NewStub(channel);
   fabric_ = v1::Fabric::NewStub(channel);
+  admin_ = v1::Admin::NewStub(channel);
 }
 
 std::chrono::system_clock::time_point Connection::Deadline() const {

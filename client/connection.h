@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "coppice/v1/admin.grpc.pb.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
@@ -28,6 +29,21 @@ inline constexpr char kDefaultServer[] = "unix:/run/coppice/coppiced.sock";
 // $COPPICE_SERVER, else kDefaultServer.
 std::string DefaultServer();
 
+// Files in PEM; all empty: no TLS.
+struct TlsOptions {
+  std::string ca;         // of whoever signed the daemon's certificate
+  std::string cert, key;  // ours, for a daemon that asks for one
+  bool empty() const { return ca.empty() && cert.empty() && key.empty(); }
+};
+
+// $COPPICE_TLS_CA, $COPPICE_TLS_CERT and $COPPICE_TLS_KEY.
+TlsOptions DefaultTls();
+
+// What a Connection is made with. A Unix socket needs no TLS and ignores it. INVALID_ARGUMENT:
+// files that are not enough; NOT_FOUND, with its name: a file cannot be read.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const std::string& server,
+                                                                         const TlsOptions& tls);
+
 // INVALID_ARGUMENT, with the text, unless `server` is "unix:PATH" or "HOST:PORT".
 absl::Status CheckServer(absl::string_view server);
 
@@ -35,7 +51,9 @@ absl::Status CheckServer(absl::string_view server);
 class Connection {
  public:
   // `server`: "unix:PATH" or "HOST:PORT". Connects at the first call. `deadline` bounds each call.
-  explicit Connection(std::string server, absl::Duration deadline = absl::Seconds(30));
+  explicit Connection(std::string server, absl::Duration deadline = absl::Seconds(30),
+                      const std::shared_ptr<grpc::ChannelCredentials>& credentials =
+                          grpc::InsecureChannelCredentials());
 
   // Calls `on_wait` with true before each call and with false after it. Set before the first call.
   void OnWait(std::function<void(bool)> on_wait) { on_wait_ = std::move(on_wait); }
@@ -43,6 +61,7 @@ class Connection {
   v1::Jobs::StubInterface& jobs() { return *jobs_; }
   v1::Trees::StubInterface& trees() { return *trees_; }
   v1::Fabric::StubInterface& fabric() { return *fabric_; }
+  v1::Admin::StubInterface& admin() { return *admin_; }
   const std::string& server() const { return server_; }
 
   // Calls a unary method: Call(trees(), &v1::Trees::StubInterface::GetTree, request). Errors are
@@ -118,6 +137,7 @@ class Connection {
   std::unique_ptr<v1::Jobs::StubInterface> jobs_;
   std::unique_ptr<v1::Trees::StubInterface> trees_;
   std::unique_ptr<v1::Fabric::StubInterface> fabric_;
+  std::unique_ptr<v1::Admin::StubInterface> admin_;
 };
 
 }  // namespace coppice

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/listen_address.h"
 #include "daemon/rpc/server.h"
+#include "daemon/rpc/tls_credentials.h"
+#include "daemon/rpc/unix_users.h"
 #include "db/sqlite_store.h"
 
 namespace coppice {
@@ -40,6 +43,7 @@ constexpr int kWrongUsage = 2;
 struct Flags {
   std::string config, fabric, database, log_level;
   std::vector<std::string> listen;
+  bool insecure_tcp = false;
   bool check_config = false;
 };
 
@@ -52,6 +56,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--database", flags.database, "SQLite database; overrides the file");
   app.add_option("--listen", flags.listen,
                  "unix:PATH or HOST:PORT, may be repeated; overrides the file");
+  app.add_flag("--insecure-tcp", flags.insecure_tcp,
+               "Let HOST:PORT be listened at without TLS: whoever reaches it may use the daemon");
   app.add_option("--log-level", flags.log_level,
                  "trace, debug, info, warning, error, critical or off; overrides the file");
   app.add_flag("--check-config", flags.check_config, "Check flags and file, start nothing");
@@ -78,6 +84,26 @@ absl::Status TryFabric(const Config& config) {
   return At(config.fabric_place, port->Sweep({}).status());
 }
 
+std::optional<TlsFiles> TlsOf(const AccessConfig& access) {
+  if (access.tls_certificate.empty()) return std::nullopt;
+  return TlsFiles{access.tls_certificate, access.tls_key, access.tls_client_ca};
+}
+
+// Addresses, and who may use them.
+absl::Status CheckAccess(const Config& config) {
+  const AccessConfig& access = config.access;
+  const std::optional<TlsFiles> tls = TlsOf(access);
+  for (const std::string& address : config.listen) {
+    RETURN_IF_ERROR(At(config.listen_place, CheckListenAddress(address)));
+    if (tls || access.insecure_tcp) continue;
+    RETURN_IF_ERROR(At(config.listen_place, CheckNeedsNoTls(address)));
+  }
+  if (tls) RETURN_IF_ERROR(At(access.tls_place, CheckTlsFiles(*tls)));
+  // The default need not exist: then there are no administrators but root and the daemon's user.
+  if (access.admin_group_place.empty()) return absl::OkStatus();
+  return At(access.admin_group_place, UnixUsers::CheckGroup(access.admin_group));
+}
+
 // The file, with the flags over it, all checked.
 absl::StatusOr<Config> Configure(const Flags& flags) {
   Config config = DefaultConfig();
@@ -94,12 +120,17 @@ absl::StatusOr<Config> Configure(const Flags& flags) {
     config.listen_place.clear();
   }
   if (!flags.log_level.empty()) config.log_level = flags.log_level;
+  if (flags.insecure_tcp) {
+    if (TlsOf(config.access)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          config.access.tls_place, "--insecure-tcp contradicts [tls]: take one of them away"));
+    }
+    config.access.insecure_tcp = true;
+  }
   RETURN_IF_ERROR(CheckFabricSource(config.fabric));
   RETURN_IF_ERROR(CheckLogLevel(config.log_level));
   RETURN_IF_ERROR(At(config.fabric_place, MakePort(config).status()));
-  for (const std::string& address : config.listen) {
-    RETURN_IF_ERROR(At(config.listen_place, CheckListenAddress(address)));
-  }
+  RETURN_IF_ERROR(CheckAccess(config));
   return config;
 }
 
@@ -122,6 +153,11 @@ absl::Status Serve(const Config& config, const sigset_t& stop) {
                    Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
   RpcServerOptions options;
   options.listen = config.listen;
+  options.socket_mode = config.access.socket_mode;
+  options.tls = TlsOf(config.access);
+  options.insecure_tcp = config.access.insecure_tcp;
+  options.admin_group = config.access.admin_group;
+  options.tls_administrators = config.access.tls_administrators;
   options.max_request_bytes = config.max_request_bytes;
   options.max_job_ranks = config.manager.max_job_ranks;
   options.worker_threads = config.worker_threads;

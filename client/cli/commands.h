@@ -21,6 +21,7 @@ struct Session {
 };
 
 void AddStatusCommand(CLI::App& app, Session& session);
+void AddReloadCommand(CLI::App& app, Session& session);
 void AddFabricCommands(CLI::App& app, Session& session);
 void AddEntriesCommand(CLI::App& app, Session& session);
 void AddTypeTableCommand(CLI::App& app, Session& session);

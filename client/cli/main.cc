@@ -27,6 +27,12 @@ int Main(int argc, char** argv) {
   app.add_option(
       "--server", server,
       "unix:PATH or HOST:PORT; default $COPPICE_SERVER, then " + std::string(kDefaultServer));
+  TlsOptions tls = DefaultTls();
+  app.add_option("--tls-ca", tls.ca,
+                 "With HOST:PORT: file of the authority of the daemon's certificate; default "
+                 "$COPPICE_TLS_CA");
+  app.add_option("--tls-cert", tls.cert, "File of a certificate of yours; $COPPICE_TLS_CERT");
+  app.add_option("--tls-key", tls.key, "File of its key; $COPPICE_TLS_KEY");
   double timeout_s = 60;
   app.add_option("--timeout", timeout_s, "Seconds that a call may take")
       ->check(CLI::PositiveNumber)
@@ -34,6 +40,7 @@ int Main(int argc, char** argv) {
 
   Session session;
   AddStatusCommand(app, session);
+  AddReloadCommand(app, session);
   AddFabricCommands(app, session);
   AddEntriesCommand(app, session);
   AddTypeTableCommand(app, session);
@@ -54,7 +61,9 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
   if (const absl::Status bad = CheckServer(server); !bad.ok()) return Fail(bad), kWrongUsage;
-  Connection connection(server, absl::Seconds(timeout_s));
+  const auto credentials = CredentialsFor(server, tls);
+  if (!credentials.ok()) return Fail(credentials.status()), kWrongUsage;
+  Connection connection(server, absl::Seconds(timeout_s), *credentials);
   Waiting waiting(std::cerr, isatty(STDERR_FILENO) != 0, "waiting for " + server);
   if (!session.endless) {
     connection.OnWait([&](bool waits) { waits ? waiting.Begin() : waiting.End(); });

@@ -93,6 +93,7 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   file.Read("database", config.database);
   file.Read("listen", config.listen);
   if (file.Has("listen")) config.listen_place = file.PlaceOf("listen");
+  ReadAccessKeys(file, origin, directory, config.access);
   file.Read("log_level", config.log_level);
   if (const absl::Status bad = CheckLogLevel(config.log_level); !bad.ok()) {
     file.Fail("log_level", bad.message());

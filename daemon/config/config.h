@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "daemon/config/access_keys.h"
 #include "daemon/manager/manager.h"
 
 namespace coppice {
@@ -17,6 +18,7 @@ struct Config {
   std::string fabric = "umad";  // "umad", "umad:ADAPTER:PORT", "file:PATH", "model:NAME(ARGS)"
   std::string database = "/var/lib/coppice/coppice.db";
   std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
+  AccessConfig access;
   std::string log_level = "info";
   int max_request_bytes = 64 << 20;
   int worker_threads = 4;

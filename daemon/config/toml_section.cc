@@ -33,6 +33,14 @@ void TomlSection::Read(absl::string_view key, std::string& out) {
   out = text->get();
 }
 
+void TomlSection::Read(absl::string_view key, bool& out) {
+  const toml::node* const node = Take(key);
+  if (node == nullptr) return;
+  const auto* const value = node->as_boolean();
+  if (value == nullptr) return Fail(key, "must be true or false");
+  out = value->get();
+}
+
 void TomlSection::Read(absl::string_view key, std::vector<std::string>& out) {
   const toml::node* const node = Take(key);
   if (node == nullptr) return;

@@ -23,6 +23,7 @@ class TomlSection final {
 
   // Each leaves `out` as it is if the key is absent.
   void Read(absl::string_view key, std::string& out);
+  void Read(absl::string_view key, bool& out);
   void Read(absl::string_view key, std::vector<std::string>& out);  // of at least one text
   // Text such as "90s", "5m", "1.5h".
   void Read(absl::string_view key, absl::Duration min, absl::Duration max, absl::Duration& out);

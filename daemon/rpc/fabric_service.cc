@@ -116,8 +116,8 @@ grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* cont
                                                const v1::SweepRequest*,
                                                v1::FabricSummary* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const auto peer = Authorise(*context); !peer.ok()) {
-    return Finish(reactor, peer.status(), "fabric");
+  if (const absl::Status allowed = peers_->MayAdminister(*context, "a sweep"); !allowed.ok()) {
+    return Finish(reactor, allowed, "fabric");
   }
   workers_->Submit([this, reactor, response] {
     const auto view = manager_->Sweep();
@@ -144,8 +144,8 @@ grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* 
                                                    const v1::CalibrateRequest* request,
                                                    v1::CalibrateResponse* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const auto peer = Authorise(*context); !peer.ok()) {
-    return Finish(reactor, peer.status(), "profile");
+  if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
+    return Finish(reactor, allowed, "profile");
   }
   workers_->Submit([this, reactor, args = FromProto(*request), response] {
     manager_->Calibrate(
@@ -161,8 +161,8 @@ grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerCo
                                                           const v1::ResetCalibrationRequest*,
                                                           v1::ResetCalibrationResponse* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const auto peer = Authorise(*context); !peer.ok()) {
-    return Finish(reactor, peer.status(), "profile");
+  if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
+    return Finish(reactor, allowed, "profile");
   }
   manager_->ResetCalibration(
       [reactor, response](absl::StatusOr<std::shared_ptr<const CostProfile>> profile) {

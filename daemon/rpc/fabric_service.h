@@ -6,15 +6,17 @@
 
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// Thread-safe. `manager` and `workers` outlive it and every call. Listings go by position in one
-// version of the fabric: when it moves between two pages the next page is ABORTED.
+// Thread-safe. `manager`, `workers` and `peers` outlive it and every call. Listings go by position
+// in one version of the fabric: when it moves between two pages the next page is ABORTED.
 class FabricService final : public v1::Fabric::CallbackService {
  public:
-  FabricService(Manager* manager, WorkerPool* workers) : manager_(manager), workers_(workers) {}
+  FabricService(Manager* manager, WorkerPool* workers, Peers* peers)
+      : manager_(manager), workers_(workers), peers_(peers) {}
 
   grpc::ServerUnaryReactor* GetFabric(grpc::CallbackServerContext* context,
                                       const v1::GetFabricRequest* request,
@@ -59,6 +61,7 @@ class FabricService final : public v1::Fabric::CallbackService {
 
   Manager* const manager_;
   WorkerPool* const workers_;
+  Peers* const peers_;
 };
 
 }  // namespace coppice

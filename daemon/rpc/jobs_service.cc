@@ -7,6 +7,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
+#include "daemon/rpc/ownership.h"
 #include "daemon/rpc/unary.h"
 
 namespace coppice {
@@ -23,7 +24,7 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
                                                    const v1::RegisterJobRequest* request,
                                                    v1::Job* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  absl::StatusOr<Peer> peer = Authorise(*context);
+  absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
   if (!peer.ok()) return Finish(reactor, peer.status(), "job");
   absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
   if (!args.ok()) return Finish(reactor, args.status(), "job");
@@ -80,8 +81,7 @@ absl::Status JobsService::List(const v1::ListJobsRequest& request, v1::ListJobsR
 
 grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* JobsService::KeepAlive(
     grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Peer> peer = Authorise(*context);
-  return streams_.Open(manager_, peer.status());
+  return streams_.Open(manager_, peers_, peers_->Identify(*context));
 }
 
 grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* context,
@@ -89,11 +89,10 @@ grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* conte
                                               v1::EndJobResponse* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const std::string object = ObjectOf(request->id());
-  if (const auto peer = Authorise(*context); !peer.ok()) {
-    return Finish(reactor, peer.status(), object);
-  }
   const absl::StatusOr<JobId> id = ParseJobId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), object);
+  const absl::Status allowed = MayChangeJob(*manager_, *peers_, *context, *id);
+  if (!allowed.ok()) return Finish(reactor, allowed, object);
   manager_->EndJob(*id, [reactor, response, object](absl::StatusOr<uint32_t> released) {
     if (released.ok()) response->set_released_trees(*released);
     Finish(reactor, released.status(), object);

@@ -7,14 +7,16 @@
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/keepalive_stream.h"
+#include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// Thread-safe. `manager` and `workers` outlive it and every call.
+// Thread-safe. `manager`, `workers` and `peers` outlive it and every call.
 class JobsService final : public v1::Jobs::CallbackService {
  public:
-  JobsService(Manager* manager, WorkerPool* workers) : manager_(manager), workers_(workers) {}
+  JobsService(Manager* manager, WorkerPool* workers, Peers* peers)
+      : manager_(manager), workers_(workers), peers_(peers) {}
 
   // Ends every open KeepAlive stream with UNAVAILABLE, and from now on new ones at once: a
   // shutdown need not wait for them.
@@ -41,6 +43,7 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   Manager* const manager_;
   WorkerPool* const workers_;
+  Peers* const peers_;
   KeepAliveStreams streams_;
 };
 

@@ -14,12 +14,12 @@ absl::Status ShuttingDown() {
 
 }  // namespace
 
-KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const absl::Status& refusal) {
-  auto* const stream = new KeepAliveStream(this, manager);
-  absl::Status status = refusal;
+KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const Peers* peers, Peer peer) {
+  auto* const stream = new KeepAliveStream(this, manager, peers, std::move(peer));
+  absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
-    if (status.ok() && closed_) status = ShuttingDown();
+    if (closed_) status = ShuttingDown();
     open_.insert(stream);
     // Begun under the lock: the stream may be done, and gone, as soon as it has begun.
     if (status.ok()) stream->Begin();
@@ -73,6 +73,13 @@ absl::Status KeepAliveStream::Answer() {
   ASSIGN_OR_RETURN(const JobId id, ParseJobId(request_.id()));
   response_.Clear();
   response_.set_id(request_.id());
+  if (!peer_.is_administrator) {
+    const absl::StatusOr<JobView> present = manager_->GetJob(id);
+    // Of what is gone there is nothing to change, and everybody may know that it is.
+    if (present.ok() && present->record->state == JobState::kActive) {
+      RETURN_IF_ERROR(peers_->MayChange(peer_, *present->record));
+    }
+  }
   const absl::StatusOr<JobView> job = manager_->KeepAlive(id);
   if (absl::IsNotFound(job.status())) return absl::OkStatus();  // state UNSPECIFIED: never known
   RETURN_IF_ERROR(job.status());

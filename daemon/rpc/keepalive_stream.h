@@ -3,11 +3,14 @@
 #ifndef COPPICE_DAEMON_RPC_KEEPALIVE_STREAM_H_
 #define COPPICE_DAEMON_RPC_KEEPALIVE_STREAM_H_
 
+#include <utility>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/peer.h"
 
 namespace coppice {
 
@@ -16,9 +19,9 @@ class KeepAliveStream;
 // Thread-safe; outlives every stream that it opened.
 class KeepAliveStreams final {
  public:
-  // A stream that renews leases, or that ends at once with `refusal` unless that is OK. It deletes
-  // itself when its call is done.
-  KeepAliveStream* Open(Manager* manager, const absl::Status& refusal);
+  // A stream that renews the leases of jobs that `peer` may change. It deletes itself when its call
+  // is done.
+  KeepAliveStream* Open(Manager* manager, const Peers* peers, Peer peer);
 
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close();
@@ -36,8 +39,8 @@ class KeepAliveStreams final {
 class KeepAliveStream final
     : public grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse> {
  public:
-  KeepAliveStream(KeepAliveStreams* streams, Manager* manager)
-      : streams_(streams), manager_(manager) {}
+  KeepAliveStream(KeepAliveStreams* streams, Manager* manager, const Peers* peers, Peer peer)
+      : streams_(streams), manager_(manager), peers_(peers), peer_(std::move(peer)) {}
 
   void Begin() { StartRead(&request_); }
   // Ends the call with `status` once; later calls do nothing.
@@ -49,11 +52,13 @@ class KeepAliveStream final
   void OnDone() override;
 
  private:
-  // INVALID_ARGUMENT: the id is not one.
+  // INVALID_ARGUMENT: the id is not one. PERMISSION_DENIED: the job is another's.
   absl::Status Answer();
 
   KeepAliveStreams* const streams_;
   Manager* const manager_;
+  const Peers* const peers_;
+  const Peer peer_;
   v1::KeepAliveRequest request_;
   v1::KeepAliveResponse response_;
   absl::Mutex mutex_;

@@ -20,18 +20,12 @@ constexpr absl::string_view kUnixPrefix = "unix:";
 constexpr int kMaxPort = 65535;
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;  // 107 on Linux
 
-absl::string_view SocketPath(absl::string_view address) {
-  absl::string_view path = address.substr(kUnixPrefix.size());
-  absl::ConsumePrefix(&path, "//");
-  return path;
-}
-
 absl::Status Bad(absl::string_view address, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("listen address \"", address, "\": ", what));
 }
 
 absl::Status CheckSocketPath(absl::string_view address) {
-  const absl::string_view path = SocketPath(address);
+  const std::string path = SocketPath(address);
   if (path.empty()) return Bad(address, "give the path of the socket: unix:/PATH");
   if (absl::StartsWith(address, "unix://") && path.front() != '/') {
     return Bad(address, "a path after unix:// must be absolute");
@@ -69,8 +63,16 @@ absl::Status CheckDirectory(const std::string& path) {
 
 }  // namespace
 
+bool IsUnixAddress(absl::string_view address) { return absl::StartsWith(address, kUnixPrefix); }
+
+std::string SocketPath(absl::string_view address) {
+  absl::string_view path = address.substr(kUnixPrefix.size());
+  absl::ConsumePrefix(&path, "//");
+  return std::string(path);
+}
+
 absl::Status CheckListenAddress(absl::string_view address) {
-  if (absl::StartsWith(address, kUnixPrefix)) return CheckSocketPath(address);
+  if (IsUnixAddress(address)) return CheckSocketPath(address);
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon == absl::string_view::npos || colon == 0) {
@@ -82,9 +84,16 @@ absl::Status CheckListenAddress(absl::string_view address) {
   return absl::OkStatus();
 }
 
+absl::Status CheckNeedsNoTls(absl::string_view address) {
+  if (IsUnixAddress(address)) return absl::OkStatus();
+  return Bad(address,
+             "TCP without TLS is refused: give [tls] certificate and key, or state "
+             "insecure_tcp = true (--insecure-tcp) to let anybody who reaches it use the daemon");
+}
+
 absl::Status PrepareListenAddress(const std::string& address) {
-  if (!absl::StartsWith(address, kUnixPrefix)) return absl::OkStatus();
-  const std::string path(SocketPath(address));
+  if (!IsUnixAddress(address)) return absl::OkStatus();
+  const std::string path = SocketPath(address);
   if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();  // nothing there

@@ -1,5 +1,5 @@
-// Addresses that the server listens on, checked before gRPC sees them: gRPC itself would silently
-// take over the socket file of a daemon that is alive.
+// Addresses that the server listens on, checked before anything is bound: a socket file of a daemon
+// that is alive must not be taken over.
 #ifndef COPPICE_DAEMON_RPC_LISTEN_ADDRESS_H_
 #define COPPICE_DAEMON_RPC_LISTEN_ADDRESS_H_
 
@@ -14,6 +14,16 @@ namespace coppice {
 // what is wrong: no port, a path that is empty, relative in "unix://", or longer than a socket's
 // may be.
 absl::Status CheckListenAddress(absl::string_view address);
+
+// True for "unix:PATH".
+bool IsUnixAddress(absl::string_view address);
+
+// The path of a Unix address.
+std::string SocketPath(absl::string_view address);
+
+// INVALID_ARGUMENT, with the ways out, unless the address may be listened at without TLS: TCP
+// carries what users ask for, and who they say they are, for everybody to read and to change.
+absl::Status CheckNeedsNoTls(absl::string_view address);
 
 // Makes way for a Unix socket: removes the file that a dead daemon left. ALREADY_EXISTS: a live
 // process accepts connections there; FAILED_PRECONDITION: the file is no socket, or its directory

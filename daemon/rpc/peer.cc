@@ -1,16 +1,116 @@
 #include "daemon/rpc/peer.h"
 
+#include <grpc/grpc_security_constants.h>
+
+#include <algorithm>
 #include <memory>
-#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "daemon/rpc/peer_names.h"
 
 namespace coppice {
+namespace {
 
-absl::StatusOr<Peer> Authorise(const grpc::CallbackServerContext& context) {
+constexpr char kDescriptorPrefix[] = "fd:";
+
+absl::Status ReadOnly() {
+  return absl::PermissionDeniedError(
+      "callers without a name may only read: connect to the daemon's Unix socket, or with a "
+      "client's certificate (coppicectl --tls-cert FILE --tls-key FILE)");
+}
+
+}  // namespace
+
+Peers::Peers(PeerOptions options)
+    : anonymous_may_change_(options.anonymous_may_change),
+      users_(std::move(options.admin_group)),
+      tls_administrators_(std::move(options.tls_administrators)) {}
+
+void Peers::SetAdministrators(std::string group, std::vector<std::string> tls_names) {
+  users_.SetAdminGroup(std::move(group));
+  absl::MutexLock lock(&mutex_);
+  tls_administrators_ = std::move(tls_names);
+}
+
+void Peers::NoteConnection(int fd, uid_t uid) {
+  absl::MutexLock lock(&mutex_);
+  const size_t number = static_cast<size_t>(fd);
+  if (number >= uids_.size()) uids_.resize(number + 1, kNobodyYet);
+  uids_[number] = uid;
+}
+
+Peer Peers::Identify(const grpc::CallbackServerContext& context) {
+  const std::string connection = context.peer();
+  absl::string_view number = connection;
+  return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
+                                                         : FromTransport(context);
+}
+
+Peer Peers::FromDescriptor(absl::string_view number) {
+  uid_t uid = kNobodyYet;
+  size_t fd = 0;
+  if (absl::SimpleAtoi(number, &fd)) {
+    absl::ReaderMutexLock lock(&mutex_);
+    if (fd < uids_.size()) uid = uids_[fd];
+  }
+  if (uid == kNobodyYet) return {kAnonymous, false, false};
+  UnixUser user = users_.Find(uid);
+  return {std::move(user.name), true, user.is_administrator};
+}
+
+Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth == nullptr || !auth->IsPeerAuthenticated()) return Peer{"unknown"};
-  const std::vector<grpc::string_ref> identity = auth->GetPeerIdentity();
-  if (identity.empty()) return Peer{"unknown"};
-  return Peer{std::string(identity.front().data(), identity.front().size())};
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) {
+    return {kAnonymous, anonymous_may_change_, false};
+  }
+  const std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  if (names.size() != 1 || names.front().empty()) return {kAnonymous, false, false};
+  const std::string name(names.front().data(), names.front().size());
+  return {absl::StrCat(kTlsPrefix, name), true, IsTlsAdministrator(name)};
+}
+
+bool Peers::IsTlsAdministrator(const std::string& name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return std::find(tls_administrators_.begin(), tls_administrators_.end(), name) !=
+         tls_administrators_.end();
+}
+
+absl::StatusOr<Peer> Peers::MayRegister(const grpc::CallbackServerContext& context) {
+  Peer peer = Identify(context);
+  if (!peer.may_change) return ReadOnly();
+  return peer;
+}
+
+absl::Status Peers::MayAdminister(const grpc::CallbackServerContext& context,
+                                  absl::string_view what) {
+  const Peer peer = Identify(context);
+  if (peer.is_administrator) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(what, " is for administrators, and you are ",
+                                                  peer.user, ": ask one (", WhoAdministers(), ")"));
+}
+
+absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
+  if (peer.is_administrator) return absl::OkStatus();
+  if (!peer.may_change) return ReadOnly();
+  if (job.owner == peer.user && job.owner != kUnknownOwner) return absl::OkStatus();
+  const std::string id = absl::StrCat("job ", job.id.value());
+  if (job.owner == kUnknownOwner) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(id, " was registered when owners were not noted yet: ask an administrator (",
+                     WhoAdministers(), ")"));
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat(id, " belongs to ", job.owner, ", and you are ", peer.user, ": ask ", job.owner,
+                   " or an administrator (", WhoAdministers(), "), or register a job of your own"));
+}
+
+std::string Peers::WhoAdministers() const {
+  std::string who = absl::StrCat("root, members of the group ", users_.admin_group());
+  absl::ReaderMutexLock lock(&mutex_);
+  if (!tls_administrators_.empty()) absl::StrAppend(&who, ", tls.administrators");
+  return who;
 }
 
 }  // namespace coppice

@@ -1,22 +1,87 @@
-// Who calls: the one place where a service learns, and may refuse, its caller. The Unix socket's
-// permissions decide today who may call at all; a stronger check belongs here and nowhere else.
+// Who calls, and what the caller may do: the one place where a service learns its caller.
+//
+//   connection          owner of what it registers   may change          administrator
+//   Unix socket         user name, else the uid      its own             root, the daemon's user,
+//                                                                        members of the admin group
+//   TLS, certificate    "tls:" + common name         its own             if listed
+//   TLS, none           -                            nothing             no
+//   TCP, insecure       "anonymous"                  what is anonymous's no
+//
+// Everybody who can connect may read. Administrators may do everything.
+//
+// gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it. The
+// user of each N is noted here before gRPC gets it. N cannot come to mean another connection while
+// a call of this one lives: each call holds a reference to its transport, and the transport closes
+// N when the last reference goes (chttp2_transport.cc, ~grpc_chttp2_transport and
+// grpc_chttp2_stream::Reffer; tests/unit/rpc/owners_test.cc holds gRPC to it).
 #ifndef COPPICE_DAEMON_RPC_PEER_H_
 #define COPPICE_DAEMON_RPC_PEER_H_
 
 #include <grpcpp/server_context.h>
+#include <sys/types.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/rpc/unix_users.h"
+#include "db/store.h"
 
 namespace coppice {
 
 struct Peer {
-  std::string user;  // "unknown" if the transport does not say
+  std::string user;
+  bool may_change = false;
+  bool is_administrator = false;
 };
 
-// PERMISSION_DENIED or UNAUTHENTICATED: the caller may not call. Cheap; called once per call.
-absl::StatusOr<Peer> Authorise(const grpc::CallbackServerContext& context);
+struct PeerOptions {
+  std::string admin_group = "coppice-admin";    // need not exist
+  std::vector<std::string> tls_administrators;  // common names
+  bool anonymous_may_change = false;            // callers over TCP without a certificate
+};
+
+// Thread-safe.
+class Peers final {
+ public:
+  explicit Peers(PeerOptions options);
+
+  // Descriptor `fd` is about to be given to gRPC; `uid` is at the other end.
+  void NoteConnection(int fd, uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Cheap, unless the user was not seen for a minute (UnixUsers).
+  Peer Identify(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The caller, who may register jobs. PERMISSION_DENIED: it may only read.
+  absl::StatusOr<Peer> MayRegister(const grpc::CallbackServerContext& context);
+  // PERMISSION_DENIED unless the caller is an administrator; `what` begins the message: "a sweep".
+  absl::Status MayAdminister(const grpc::CallbackServerContext& context, absl::string_view what);
+  // PERMISSION_DENIED, naming the owner, unless `job` is the peer's or the peer an administrator.
+  absl::Status MayChange(const Peer& peer, const JobRecord& job) const;
+
+  // From the next call on.
+  void SetAdministrators(std::string group, std::vector<std::string> tls_names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr uid_t kNobodyYet = static_cast<uid_t>(-1);
+
+  Peer FromDescriptor(absl::string_view number);
+  Peer FromTransport(const grpc::CallbackServerContext& context) const;
+  bool IsTlsAdministrator(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string WhoAdministers() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const bool anonymous_may_change_;
+  UnixUsers users_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uid_t> uids_ ABSL_GUARDED_BY(mutex_);  // [descriptor]
+};
 
 }  // namespace coppice
 

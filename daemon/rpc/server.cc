@@ -3,18 +3,21 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_posix.h>
 
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/listen_address.h"
+#include "daemon/rpc/peer.h"
 #include "daemon/rpc/readiness.h"
+#include "daemon/rpc/tls_credentials.h"
 #include "daemon/rpc/trees_service.h"
+#include "daemon/rpc/unix_listener.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
@@ -45,9 +48,19 @@ void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& 
 
 // "127.0.0.1:0" with the port that was bound.
 std::string WithPort(const std::string& address, int port) {
-  return absl::StartsWith(address, "unix:")
-             ? address
-             : absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+  return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+}
+
+PeerOptions PeersOf(const RpcServerOptions& options) {
+  return {options.admin_group, options.tls_administrators,
+          /*anonymous_may_change=*/options.insecure_tcp && !options.tls};
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
+    const RpcServerOptions& options) {
+  if (!options.tls) return grpc::InsecureServerCredentials();
+  RETURN_IF_ERROR(CheckTlsFiles(*options.tls));
+  return MakeTlsCredentials(*options.tls);
 }
 
 }  // namespace
@@ -57,76 +70,115 @@ class RpcServer::Parts {
   Parts(Manager* manager, const RpcServerOptions& options)
       : workers_(std::in_place, options.worker_threads),
         batch_workers_(std::in_place, kBatchWorkers),
-        jobs_(manager, &*workers_),
-        trees_(manager, &*workers_, &*batch_workers_, options.max_job_ranks),
-        fabric_(manager, &*workers_),
+        peers_(PeersOf(options)),
+        jobs_(manager, &*workers_, &peers_),
+        trees_(manager, &*workers_, &*batch_workers_, &peers_, options.max_job_ranks),
+        fabric_(manager, &*workers_, &peers_),
+        admin_(&*workers_, &peers_, options.reload),
         manager_(manager) {}
 
   absl::Status Start(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
   void Shutdown(absl::Duration grace);
   const std::vector<std::string>& addresses() const { return addresses_; }
+  Peers& peers() { return peers_; }
 
  private:
+  // Checks all addresses and opens those that are Unix sockets.
+  absl::Status Open(const RpcServerOptions& options);
+  absl::Status Build(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
+  void AcceptUnix();
   void SetServing(bool serving);
 
   std::optional<WorkerPool> workers_, batch_workers_;
+  Peers peers_;
   JobsService jobs_;
   TreesService trees_;
   FabricService fabric_;
+  AdminService admin_;
   Manager* const manager_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<UnixListener> unix_listener_;
   std::optional<Readiness> readiness_;
 };
 
 absl::Status RpcServer::Parts::Start(const RpcServerOptions& options,
                                      const std::vector<grpc::Service*>& extra) {
+  RETURN_IF_ERROR(Open(options));
+  RETURN_IF_ERROR(Build(options, extra));
+  SetServing(false);
+  AcceptUnix();
+  readiness_.emplace(manager_, [this] { SetServing(true); });
+  return absl::OkStatus();
+}
+
+absl::Status RpcServer::Parts::Open(const RpcServerOptions& options) {
   if (options.listen.empty()) {
     return absl::InvalidArgumentError("listen: no address is given; give unix:PATH or HOST:PORT");
   }
+  std::vector<std::string> paths;
   for (const std::string& address : options.listen) {
     RETURN_IF_ERROR(CheckListenAddress(address));
+    if (!options.tls && !options.insecure_tcp) RETURN_IF_ERROR(CheckNeedsNoTls(address));
     RETURN_IF_ERROR(PrepareListenAddress(address));
+    if (IsUnixAddress(address)) paths.push_back(SocketPath(address));
   }
+  ASSIGN_OR_RETURN(unix_listener_, UnixListener::Open(paths, options.socket_mode));
+  return absl::OkStatus();
+}
+
+absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
+                                     const std::vector<grpc::Service*>& extra) {
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetConnectionOptions(builder, options);
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
-    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+    if (IsUnixAddress(options.listen[i])) continue;
+    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
   }
-  for (grpc::Service* service : std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_}) {
+  for (grpc::Service* service :
+       std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_, &admin_}) {
     builder.RegisterService(service);
   }
   for (grpc::Service* service : extra) builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   for (size_t i = 0; i < ports.size(); ++i) {
-    if (ports[i] == 0) {
+    const std::string& address = options.listen[i];
+    const bool is_unix = IsUnixAddress(address);
+    if (!is_unix && ports[i] == 0) {
       return absl::UnavailableError(
-          absl::StrCat("listen address ", options.listen[i],
+          absl::StrCat("listen address ", address,
                        ": cannot be bound; is another process there, or is the name not one of "
                        "this host?"));
     }
-    addresses_.push_back(WithPort(options.listen[i], ports[i]));
+    addresses_.push_back(is_unix ? address : WithPort(address, ports[i]));
   }
   if (server_ == nullptr) return absl::InternalError("gRPC did not start a server");
-  SetServing(false);
-  readiness_.emplace(manager_, [this] { SetServing(true); });
   return absl::OkStatus();
+}
+
+void RpcServer::Parts::AcceptUnix() {
+  unix_listener_->Start([this](int fd, uid_t uid) {
+    peers_.NoteConnection(fd, uid);  // first: a call may come as soon as gRPC has it
+    grpc::AddInsecureChannelFromFd(server_.get(), fd);
+  });
 }
 
 void RpcServer::Parts::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
   health->SetServingStatus(serving);  // those it knows: "" and what was named before
   for (const char* service : {v1::Jobs::service_full_name(), v1::Trees::service_full_name(),
-                              v1::Fabric::service_full_name()}) {
+                              v1::Fabric::service_full_name(), v1::Admin::service_full_name()}) {
     health->SetServingStatus(service, serving);
   }
 }
 
 void RpcServer::Parts::Shutdown(absl::Duration grace) {
   readiness_.reset();
+  unix_listener_.reset();
   if (server_ == nullptr) return;
   server_->GetHealthCheckService()->Shutdown();
   jobs_.CloseStreams();
@@ -152,6 +204,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 }
 
 const std::vector<std::string>& RpcServer::addresses() const { return parts_->addresses(); }
+
+void RpcServer::SetAdministrators(const std::string& group,
+                                  const std::vector<std::string>& tls_names) {
+  parts_->peers().SetAdministrators(group, tls_names);
+}
 
 void RpcServer::Shutdown(absl::Duration grace) { parts_->Shutdown(grace); }
 

@@ -1,15 +1,23 @@
 // The gRPC server: puts the services, health and reflection on the addresses, and takes them down
 // in good order. Knows the manager as the services do; constructs no part of it.
+//
+//   Unix address: UnixListener accepts, learns the user --> Peers --> gRPC gets the descriptor
+//   TCP address:  gRPC listens itself, with TLS or, if it must be, without
 #ifndef COPPICE_DAEMON_RPC_SERVER_H_
 #define COPPICE_DAEMON_RPC_SERVER_H_
 
+#include <sys/types.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/admin_service.h"
+#include "daemon/rpc/tls_credentials.h"
 
 namespace grpc {
 class Service;
@@ -19,9 +27,15 @@ namespace coppice {
 
 struct RpcServerOptions {
   std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
-  int max_request_bytes = 64 << 20;   // a larger request is RESOURCE_EXHAUSTED
-  uint32_t max_job_ranks = 1u << 20;  // as ManagerOptions
-  int worker_threads = 4;             // for calls that take long
+  mode_t socket_mode = 0666;         // of Unix sockets
+  std::optional<TlsFiles> tls = {};  // for TCP addresses
+  bool insecure_tcp = false;  // TCP addresses without TLS: anybody there may do what users may
+  std::string admin_group = "coppice-admin";
+  std::vector<std::string> tls_administrators = {};  // common names
+  ReloadFunction reload = nullptr;                   // null: there is no configuration file
+  int max_request_bytes = 64 << 20;                  // a larger request is RESOURCE_EXHAUSTED
+  uint32_t max_job_ranks = 1u << 20;                 // as ManagerOptions
+  int worker_threads = 4;                            // for calls that take long
 };
 
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
@@ -29,7 +43,8 @@ struct RpcServerOptions {
 class RpcServer final {
  public:
   // `manager` and `extra` (services beside ours, for measurements) outlive the server.
-  // INVALID_ARGUMENT: a malformed or no address; ALREADY_EXISTS: a live process listens at a
+  // INVALID_ARGUMENT: a malformed or no address, a TCP address with neither TLS nor leave to do
+  // without, files of TLS that cannot be used; ALREADY_EXISTS: a live process listens at a
   // socket; FAILED_PRECONDITION: a socket cannot be made; UNAVAILABLE: an address cannot be bound.
   // The message names the address.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
@@ -42,6 +57,9 @@ class RpcServer final {
 
   // What clients connect to, one for each listen address, with the ports that were chosen.
   const std::vector<std::string>& addresses() const;
+
+  // Who administrates, from the next call on: as in RpcServerOptions.
+  void SetAdministrators(const std::string& group, const std::vector<std::string>& tls_names);
 
   // Accepts no more calls, ends KeepAlive and WatchTrees streams, lets other calls finish for up to
   // `grace`, then cancels them; returns when none is left. Idempotent.

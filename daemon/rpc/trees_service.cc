@@ -9,6 +9,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/batch_stream.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/ownership.h"
 #include "daemon/rpc/trees_batch_conversion.h"
 #include "daemon/rpc/trees_conversion.h"
 #include "daemon/rpc/unary.h"
@@ -44,11 +45,12 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
                                              const v1::CreateTreeRequest& request, bool advise,
                                              v1::Tree* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const auto peer = Authorise(*context); !peer.ok()) {
-    return Finish(reactor, peer.status(), JobObject(request.job_id()));
-  }
   absl::StatusOr<CreateTreeArgs> args = FromProto(request, max_ranks_);
   if (!args.ok()) return Finish(reactor, args.status(), JobObject(request.job_id()));
+  if (!advise) {  // advice takes nothing: everybody may have it
+    const absl::Status allowed = MayChangeJob(*manager_, *peers_, *context, args->job);
+    if (!allowed.ok()) return Finish(reactor, allowed, JobObject(request.job_id()));
+  }
   const size_t member_count = MemberCount(*args);
   // `request` lives until the call is finished.
   auto answer = [reactor, response, &request](absl::StatusOr<TreeView> tree) {
@@ -86,11 +88,13 @@ size_t TreesService::MemberCount(const CreateTreeArgs& args) {
 grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateTrees(
     grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
   const std::shared_ptr<BatchStream> stream = BatchStream::Open(JobObject(request->job_id()));
-  absl::Status status = Authorise(*context).status();
   absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
-  status.Update(detail.status());
+  absl::Status status = detail.status();
   absl::StatusOr<CreateBatchArgs> args;
   if (status.ok()) status = (args = FromProto(*request, max_ranks_)).status();
+  if (status.ok() && !args->validate_only) {
+    status = MayChangeJob(*manager_, *peers_, *context, args->job);
+  }
   if (!status.ok()) {
     stream->End(status);
     return stream.get();
@@ -117,8 +121,8 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
 }
 
 grpc::ServerWriteReactor<v1::TreeChange>* TreesService::WatchTrees(
-    grpc::CallbackServerContext* context, const v1::WatchTreesRequest* request) {
-  return watches_.Open(*request, Authorise(*context).status());
+    grpc::CallbackServerContext*, const v1::WatchTreesRequest* request) {
+  return watches_.Open(*request);
 }
 
 grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext* context,
@@ -175,11 +179,10 @@ grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext*
                                                     const v1::ReleaseTreeRequest* request,
                                                     v1::ReleaseTreeResponse*) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const auto peer = Authorise(*context); !peer.ok()) {
-    return Finish(reactor, peer.status(), TreeObject(request->id()));
-  }
   const absl::StatusOr<TreeId> id = ParseTreeId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), TreeObject(request->id()));
+  const absl::Status allowed = MayChangeTree(*manager_, *peers_, *context, *id);
+  if (!allowed.ok()) return Finish(reactor, allowed, TreeObject(request->id()));
   manager_->ReleaseTree(*id, [reactor, request](absl::StatusOr<TreeId> released) {
     Finish(reactor, released.status(), released.ok() ? "" : TreeObject(request->id()));
   });

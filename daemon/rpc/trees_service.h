@@ -6,20 +6,23 @@
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/message_pool.h"
+#include "daemon/rpc/peer.h"
 #include "daemon/rpc/watch_stream.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// Thread-safe. `manager` and the workers outlive it and every call. Batches have workers of their
-// own: planning one takes seconds, and single trees must not queue behind it.
+// Thread-safe. `manager`, the workers and `peers` outlive it and every call. Batches have workers
+// of their own: planning one takes seconds, and single trees must not queue behind it.
 class TreesService final : public v1::Trees::CallbackService {
  public:
   // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).
-  TreesService(Manager* manager, WorkerPool* workers, WorkerPool* batch_workers, uint32_t max_ranks)
+  TreesService(Manager* manager, WorkerPool* workers, WorkerPool* batch_workers, Peers* peers,
+               uint32_t max_ranks)
       : manager_(manager),
         workers_(workers),
         batch_workers_(batch_workers),
+        peers_(peers),
         max_ranks_(max_ranks),
         watches_(manager) {
     SetMessageAllocatorFor_CreateTree(&created_);
@@ -63,6 +66,7 @@ class TreesService final : public v1::Trees::CallbackService {
   Manager* const manager_;
   WorkerPool* const workers_;
   WorkerPool* const batch_workers_;
+  Peers* const peers_;
   const uint32_t max_ranks_;
   WatchStreams watches_;
   MessagePool<v1::CreateTreeRequest, v1::Tree> created_;

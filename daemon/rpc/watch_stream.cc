@@ -72,10 +72,9 @@ void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& messag
   }
 }
 
-WatchStream* WatchStreams::Open(const v1::WatchTreesRequest& request, const absl::Status& refusal) {
-  absl::Status status = refusal;
+WatchStream* WatchStreams::Open(const v1::WatchTreesRequest& request) {
   const absl::StatusOr<WatchArgs> args = ArgsOf(request);
-  status.Update(args.status());
+  absl::Status status = args.status();
   const std::string object =
       request.job_id().empty() ? "trees" : absl::StrCat("job:", request.job_id());
   WatchStream* stream = nullptr;

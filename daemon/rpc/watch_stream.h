@@ -33,9 +33,8 @@ class WatchStreams final {
  public:
   explicit WatchStreams(Manager* manager) : manager_(manager), pump_(1) {}
 
-  // A stream of what becomes of trees, or one that ends at once with `refusal` unless that is OK.
-  // It deletes itself when its call is done.
-  WatchStream* Open(const v1::WatchTreesRequest& request, const absl::Status& refusal);
+  // A stream of what becomes of trees. It deletes itself when its call is done.
+  WatchStream* Open(const v1::WatchTreesRequest& request);
 
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close();

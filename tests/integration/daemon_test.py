@@ -154,7 +154,9 @@ class DaemonTest(unittest.TestCase):
         address = "127.0.0.1:%d" % taken.getsockname()[1]
         daemon = self.daemon()
         daemon.command[daemon.command.index(daemon.address)] = address
-        self.assert_refused(daemon, address)
+        self.assert_refused(daemon, address, "without TLS", "insecure_tcp = true", "[tls]")
+        daemon.command.append("--insecure-tcp")
+        self.assert_refused(daemon, address, "cannot be bound")
 
 
 if __name__ == "__main__":

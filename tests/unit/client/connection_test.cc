@@ -19,6 +19,18 @@ TEST(CheckServer, TakesTheTwoFormsOnly) {
   }
 }
 
+TEST(Credentials, NeedAnAuthorityAndPairs) {
+  EXPECT_TRUE(CredentialsFor("host:1", {}).ok());
+  EXPECT_TRUE(CredentialsFor("unix:x", {.ca = "", .cert = "mine", .key = ""}).ok());
+  for (const TlsOptions& tls :
+       {TlsOptions{"", "mine", "key"}, TlsOptions{"ca", "mine", ""}, TlsOptions{"ca", "", "key"}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CredentialsFor("host:1", tls).status()));
+  }
+  const absl::Status missing = CredentialsFor("host:1", {"/nonexistent/ca.pem", "", ""}).status();
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_TRUE(absl::StrContains(missing.message(), "/nonexistent/ca.pem")) << missing;
+}
+
 TEST(Connection, NamesTheServerThatDoesNotAnswer) {
   Connection connection("unix:/nonexistent/coppiced.sock");
   int begun = 0, ended = 0;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "daemon/rpc/unix_users.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
@@ -45,7 +47,7 @@ TEST_F(JobsServiceTest, RegistersInRankOrderAndReadsBack) {
   const auto job = Register(request);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->rank_count(), 3);
-  EXPECT_EQ(job->owner(), "unknown");
+  EXPECT_EQ(job->owner(), UnixUsers("none").Find(geteuid()).name);
   EXPECT_EQ(job->state(), v1::JOB_STATE_ACTIVE);
   EXPECT_EQ(job->lease().seconds(), 30);
   ASSERT_EQ(job->endpoints_size(), 3);

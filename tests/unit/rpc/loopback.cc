@@ -1,15 +1,30 @@
 #include "tests/unit/rpc/loopback.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "proto/status_conversion.h"
 
 namespace coppice {
 
-Loopback::Loopback(const Options& options) {
+namespace {
+
+std::string MakeDirectory() {
+  std::string path = "/tmp/coppice-loopback-XXXXXX";
+  EXPECT_NE(mkdtemp(path.data()), nullptr);
+  EXPECT_EQ(chmod(path.c_str(), 0755), 0);  // other users' connections come through it
+  return path;
+}
+
+}  // namespace
+
+Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
+  if (options.server.listen.empty()) options.server.listen = {"unix:" + directory_ + "/s"};
   auto port = OfflineSubnetPort::Create(options.fabric);
   EXPECT_TRUE(port.ok()) << port.status();
   port_ = *std::move(port);
@@ -33,6 +48,8 @@ Loopback::Loopback(const Options& options) {
   trees_ = v1::Trees::NewStub(channel);
   fabric_ = v1::Fabric::NewStub(channel);
 }
+
+Loopback::~Loopback() { std::filesystem::remove_all(directory_); }
 
 std::shared_ptr<grpc::Channel> Loopback::Connect(size_t address) const {
   return grpc::CreateChannel(server_->addresses()[address], grpc::InsecureChannelCredentials());

@@ -1,5 +1,5 @@
-// A real server over real sockets, on a small model fabric and a MemoryStore, with a clock that is
-// turned by hand.
+// A real server over real sockets, where this process's user is an administrator, on a small model
+// fabric and a MemoryStore, with a clock that is turned by hand.
 #ifndef COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
 #define COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
 
@@ -48,10 +48,11 @@ class Loopback final {
     uint32_t entries = 2;
     uint32_t degree_limit = 16;
     uint32_t kept_tree_changes = 65'536;
-    RpcServerOptions server{.listen = {"127.0.0.1:0"}};
+    RpcServerOptions server{.listen = {}};  // none: a Unix socket of its own
   };
   Loopback() : Loopback(Options()) {}
-  explicit Loopback(const Options& options);
+  explicit Loopback(Options options);
+  ~Loopback();
 
   ManualClock& clock() { return clock_; }
   Manager& manager() { return *manager_; }
@@ -81,6 +82,7 @@ class Loopback final {
   std::string RegisterAll();
 
  private:
+  const std::string directory_;
   MemoryStore store_;
   ManualClock clock_;
   std::unique_ptr<OfflineSubnetPort> port_;

@@ -44,7 +44,7 @@ HealthCheckResponse::ServingStatus Check(Loopback& loopback, const std::string& 
 TEST(Server, ListensOnSeveralAddresses) {
   const TemporaryDirectory directory;
   const std::string socket = "unix:" + (directory / "daemon.sock");
-  Loopback loopback({.server = {.listen = {socket, "127.0.0.1:0"}}});
+  Loopback loopback({.server = {.listen = {socket, "127.0.0.1:0"}, .insecure_tcp = true}});
   ASSERT_EQ(loopback.server().addresses().size(), 2);
   EXPECT_EQ(loopback.server().addresses()[0], socket);
   EXPECT_THAT(loopback.server().addresses()[1], ::testing::Not(::testing::EndsWith(":0")));
@@ -76,7 +76,7 @@ TEST(Server, IsServingOnceAFabricIsKnown) {
 }
 
 TEST(Server, RefusesARequestOverItsLimit) {
-  Loopback loopback({.server = {.listen = {"127.0.0.1:0"}, .max_request_bytes = 10'000}});
+  Loopback loopback({.server = {.listen = {}, .max_request_bytes = 10'000}});
   v1::RegisterJobRequest request;
   request.set_display_name(std::string(20'000, 'x'));
   request.set_all_endpoints(true);
@@ -111,13 +111,14 @@ TEST(Server, StopsListeningWhenShutDown) {
 TEST(Server, RefusesALivingSocketAndABoundPort) {
   const TemporaryDirectory directory;
   const std::string socket = "unix:" + (directory / "daemon.sock");
-  Loopback first({.server = {.listen = {socket, "127.0.0.1:0"}}});
+  Loopback first({.server = {.listen = {socket, "127.0.0.1:0"}, .insecure_tcp = true}});
   RpcServerOptions options;
   options.listen = {socket};
   const auto second = RpcServer::Start(&first.manager(), options);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists) << second.status();
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(directory / "daemon.sock"));
   options.listen = {first.server().addresses()[1]};
+  options.insecure_tcp = true;
   const auto third = RpcServer::Start(&first.manager(), options);
   EXPECT_EQ(third.status().code(), absl::StatusCode::kUnavailable) << third.status();
   EXPECT_NE(first.RegisterAll(), "");

@@ -1,0 +1,34 @@
+#include "daemon/rpc/admin_service.h"
+
+#include "daemon/rpc/unary.h"
+
+namespace coppice {
+namespace {
+
+constexpr char kObject[] = "configuration";
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* context,
+                                               const v1::ReloadRequest*,
+                                               v1::ReloadResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const absl::Status allowed = peers_->MayAdminister(*context, "a reload"); !allowed.ok()) {
+    return Finish(reactor, allowed, kObject);
+  }
+  if (reload_ == nullptr) {
+    return Finish(reactor, absl::FailedPreconditionError("this server has no configuration file"),
+                  kObject);
+  }
+  workers_->Submit([this, reactor, response] {
+    const absl::StatusOr<ReloadOutcome> outcome = reload_();
+    if (outcome.ok()) {
+      for (const std::string& key : outcome->changed) response->add_changed(key);
+      for (const std::string& key : outcome->needs_restart) response->add_needs_restart(key);
+    }
+    Finish(reactor, outcome.status(), kObject);
+  });
+  return reactor;
+}
+
+}  // namespace coppice

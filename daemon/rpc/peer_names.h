@@ -1,0 +1,13 @@
+// Owners of jobs that are no Unix users. A Unix user is never called so (daemon/rpc/unix_users.h).
+#ifndef COPPICE_DAEMON_RPC_PEER_NAMES_H_
+#define COPPICE_DAEMON_RPC_PEER_NAMES_H_
+
+namespace coppice {
+
+inline constexpr char kAnonymous[] = "anonymous";   // over TCP, without a client's certificate
+inline constexpr char kUnknownOwner[] = "unknown";  // of jobs of a release that did not note it
+inline constexpr char kTlsPrefix[] = "tls:";        // + common name of a client's certificate
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_PEER_NAMES_H_

@@ -1,0 +1,32 @@
+// TLS of the server: the files that it needs, checked before gRPC sees them, because gRPC would
+// only log what is wrong with them and refuse every connection.
+#ifndef COPPICE_DAEMON_RPC_TLS_CREDENTIALS_H_
+#define COPPICE_DAEMON_RPC_TLS_CREDENTIALS_H_
+
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace coppice {
+
+struct TlsFiles {           // all PEM
+  std::string certificate;  // the server's own first, then the chain up to its authority
+  std::string key;          // of that certificate
+  std::string client_ca;    // who may sign clients' certificates; empty: clients need none
+};
+
+// INVALID_ARGUMENT, with the file's name: it cannot be read, is not what it should be, or the key
+// is another certificate's.
+absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// The files are read again every ten seconds: a certificate that was renewed in its place is shown
+// to connections made from then on. With `client_ca` a client without a certificate of it cannot
+// connect.
+std::shared_ptr<grpc::ServerCredentials> MakeTlsCredentials(const TlsFiles& files);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_TLS_CREDENTIALS_H_

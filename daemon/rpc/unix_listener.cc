@@ -1,0 +1,127 @@
+#include "daemon/rpc/unix_listener.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/log.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kMostWaiting = 4096;  // connections, capped by net.core.somaxconn
+constexpr int kPauseMs = 100;       // when no descriptor is left; poll would return at once
+
+absl::Status Failed(const std::string& path, const char* what) {
+  return absl::UnavailableError(absl::StrCat("listen address unix:", path, ": ", what, ": ",
+                                             std::strerror(errno),
+                                             "; see that its directory is the daemon's to write"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Open(
+    const std::vector<std::string>& paths, mode_t mode) {
+  std::unique_ptr<UnixListener> listener(new UnixListener);
+  listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (listener->wake_ < 0) {
+    return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
+  }
+  for (const std::string& path : paths) RETURN_IF_ERROR(listener->Add(path, mode));
+  return listener;
+}
+
+absl::Status UnixListener::Add(const std::string& path, mode_t mode) {
+  Socket& made = sockets_.emplace_back();
+  made.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made.fd < 0) return Failed(path, "cannot make a socket");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  // The file takes the socket's mode: nobody can connect before it has the wanted one.
+  if (fchmod(made.fd, 0) != 0) return Failed(path, "cannot set the mode of the socket");
+  if (bind(made.fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return Failed(path, "cannot be bound");
+  }
+  made.path = path;
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0) {
+    made.device = info.st_dev;
+    made.file = info.st_ino;
+  }
+  if (listen(made.fd, kMostWaiting) != 0) return Failed(path, "cannot be listened at");
+  if (chmod(path.c_str(), mode) != 0) return Failed(path, "cannot set the mode of the file");
+  return absl::OkStatus();
+}
+
+UnixListener::~UnixListener() {
+  Stop();
+  for (const Socket& socket : sockets_) {
+    struct stat info {};
+    const bool is_ours = !socket.path.empty() && lstat(socket.path.c_str(), &info) == 0 &&
+                         info.st_dev == socket.device && info.st_ino == socket.file;
+    if (is_ours) unlink(socket.path.c_str());
+    if (socket.fd >= 0) close(socket.fd);
+  }
+  if (wake_ >= 0) close(wake_);
+}
+
+void UnixListener::Start(OnConnection on_connection) {
+  on_connection_ = std::move(on_connection);
+  thread_ = std::thread([this] { AcceptLoop(); });
+}
+
+void UnixListener::Stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(wake_, 1);
+  thread_.join();
+}
+
+void UnixListener::AcceptLoop() {
+  std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
+  for (const Socket& socket : sockets_) watched.push_back({socket.fd, POLLIN, 0});
+  while (true) {
+    if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
+      spdlog::error("unix sockets: poll: {}; nobody can connect any more", std::strerror(errno));
+      return;
+    }
+    if (watched[0].revents != 0) return;
+    bool can_go_on = true;
+    for (size_t i = 1; i < watched.size(); ++i) {
+      if (watched[i].revents != 0 && !AcceptAll(watched[i].fd)) can_go_on = false;
+    }
+    if (!can_go_on) poll(watched.data(), 1, kPauseMs);
+  }
+}
+
+bool UnixListener::AcceptAll(int listening) {
+  while (true) {
+    const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return true;
+      if (!std::exchange(is_short_, true)) {
+        spdlog::error("unix sockets: cannot accept: {}; connections wait", std::strerror(errno));
+      }
+      return false;
+    }
+    is_short_ = false;
+    ucred peer{};
+    socklen_t size = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+      on_connection_(fd, peer.uid);
+    } else {
+      close(fd);  // who it is cannot be told
+    }
+  }
+}
+
+}  // namespace coppice

@@ -1,0 +1,62 @@
+// Unix sockets that tell who connects: accepts on sockets of its own, asks the kernel for the
+// peer's user (SO_PEERCRED: as it was when it connected, not to be forged), and hands the
+// connection on. gRPC's own listener does not tell. Knows nothing of gRPC.
+#ifndef COPPICE_DAEMON_RPC_UNIX_LISTENER_H_
+#define COPPICE_DAEMON_RPC_UNIX_LISTENER_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace coppice {
+
+class UnixListener final {
+ public:
+  // Takes over `fd`, a connected socket that does not block. Called on the listener's thread.
+  using OnConnection = std::function<void(int fd, uid_t uid)>;
+
+  // Listens from here on: connections wait until Start. The sockets' files get `mode`; before that
+  // nobody can open them. The paths have been made way for (PrepareListenAddress).
+  // UNAVAILABLE, with the path: it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<UnixListener>> Open(const std::vector<std::string>& paths,
+                                                            mode_t mode);
+  // Stops, and removes the files that are still its own.
+  ~UnixListener();
+  UnixListener(const UnixListener&) = delete;
+  UnixListener& operator=(const UnixListener&) = delete;
+
+  void Start(OnConnection on_connection);
+  // Afterwards nothing is accepted any more and `on_connection` is not called. Idempotent.
+  void Stop();
+
+ private:
+  struct Socket {
+    std::string path;
+    int fd = -1;
+    dev_t device = 0;
+    ino_t file = 0;
+  };
+
+  UnixListener() = default;
+  absl::Status Add(const std::string& path, mode_t mode);
+  void AcceptLoop();
+  // False: no descriptor is left, or the like: what waits must wait on.
+  bool AcceptAll(int listening);
+
+  std::vector<Socket> sockets_;
+  int wake_ = -1;          // eventfd: set by Stop
+  bool is_short_ = false;  // the last accept failed; said once
+  OnConnection on_connection_;
+  std::thread thread_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_UNIX_LISTENER_H_

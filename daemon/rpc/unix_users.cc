@@ -1,0 +1,136 @@
+#include "daemon/rpc/unix_users.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "daemon/rpc/peer_names.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kKept = absl::Minutes(1);
+constexpr size_t kFirstBuffer = 4096;
+constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
+constexpr int kMostGroups = 65'536;         // NGROUPS_MAX
+
+struct Account {
+  std::string name;
+  gid_t group = 0;
+};
+
+// Calls `look_up`(buffer, size), which is a get...r function bound to its key, with a buffer that
+// is large enough.
+template <class LookUp>
+int WithBuffer(std::vector<char>& buffer, LookUp look_up) {
+  int error = ERANGE;
+  for (size_t size = kFirstBuffer; error == ERANGE && size <= kLargestBuffer; size *= 4) {
+    buffer.resize(size);
+    error = look_up(buffer.data(), size);
+  }
+  return error;
+}
+
+std::optional<Account> FindAccount(uid_t uid) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer;
+  WithBuffer(buffer, [&](char* space, size_t size) {
+    return getpwuid_r(uid, &entry, space, size, &found);
+  });
+  if (found == nullptr) return std::nullopt;
+  return Account{found->pw_name, found->pw_gid};
+}
+
+std::optional<gid_t> FindGroup(const std::string& name) {
+  group entry{};
+  group* found = nullptr;
+  std::vector<char> buffer;
+  WithBuffer(buffer, [&](char* space, size_t size) {
+    return getgrnam_r(name.c_str(), &entry, space, size, &found);
+  });
+  if (found == nullptr) return std::nullopt;
+  return found->gr_gid;
+}
+
+bool IsMember(const Account& account, gid_t group) {
+  std::vector<gid_t> groups(64);
+  int count = static_cast<int>(groups.size());
+  while (getgrouplist(account.name.c_str(), account.group, groups.data(), &count) < 0) {
+    if (groups.size() >= kMostGroups) return false;
+    groups.resize(std::max<size_t>(static_cast<size_t>(count), groups.size() * 2));
+    count = static_cast<int>(groups.size());
+  }
+  groups.resize(static_cast<size_t>(count));
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+// A name that says something else as an owner is not taken for one: digits are the uid of a user
+// without a name.
+bool IsPlain(const std::string& name) {
+  const bool is_number =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !is_number && name != kAnonymous && name != kUnknownOwner && !absl::StrContains(name, ":");
+}
+
+UnixUser LookUp(uid_t uid, const std::string& admin_group) {
+  UnixUser user{absl::StrCat(uid), uid == 0 || uid == geteuid()};
+  const std::optional<Account> account = FindAccount(uid);
+  if (!account) return user;
+  if (IsPlain(account->name)) user.name = account->name;
+  if (user.is_administrator) return user;
+  const std::optional<gid_t> group = FindGroup(admin_group);
+  user.is_administrator = group && IsMember(*account, *group);
+  return user;
+}
+
+}  // namespace
+
+UnixUser UnixUsers::Find(uid_t uid) {
+  const absl::Time now = absl::Now();
+  std::string group;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const auto found = answers_.find(uid);
+    // A clock that was set back must not keep an answer for longer, either.
+    if (found != answers_.end() && now < found->second.until &&
+        found->second.until - now <= kKept) {
+      return found->second.user;
+    }
+    group = admin_group_;
+  }
+  UnixUser user = LookUp(uid, group);
+  absl::MutexLock lock(&mutex_);
+  if (group == admin_group_) answers_[uid] = {user, now + kKept};
+  return user;
+}
+
+void UnixUsers::SetAdminGroup(std::string group) {
+  absl::MutexLock lock(&mutex_);
+  admin_group_ = std::move(group);
+  answers_.clear();
+}
+
+std::string UnixUsers::admin_group() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return admin_group_;
+}
+
+absl::Status UnixUsers::CheckGroup(const std::string& group) {
+  if (FindGroup(group)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("there is no group \"", group,
+                                          "\" on this host: make it (groupadd --system ", group,
+                                          "), or name another"));
+}
+
+}  // namespace coppice

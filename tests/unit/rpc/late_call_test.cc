@@ -1,0 +1,134 @@
+// A call that outlives its connection: until it is done no other connection may have the number of
+// its descriptor, which is all that a call tells of who makes it (daemon/rpc/peer.h).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "tests/benchmark/empty.grpc.pb.h"
+#include "tests/unit/rpc/loopback.h"
+#include "tests/unit/rpc/users.h"
+
+namespace coppice {
+namespace {
+
+using coppice::benchmark::Empty;
+using coppice::benchmark::EmptyMessage;
+
+constexpr int kConnections = 40;
+constexpr int kMostRounds = 10'000;  // that gRPC may take to close a connection
+
+// A call with the metadata "hold" that waits for its client's end and then for Release.
+class HeldCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit HeldCall(absl::Notification* is_cancelled) : is_cancelled_(is_cancelled) {}
+  void OnCancel() override { is_cancelled_->Notify(); }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Notification* const is_cancelled_;
+};
+
+class PeerService final : public Empty::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Call(grpc::CallbackServerContext* context, const EmptyMessage*,
+                                 EmptyMessage*) override {
+    absl::MutexLock lock(&mutex_);
+    if (context->client_metadata().count("hold") > 0) {
+      held_context_ = context;
+      return held_ = new HeldCall(&is_cancelled_);
+    }
+    peers_.insert(context->peer());
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  std::string AwaitLateCall() {
+    is_cancelled_.WaitForNotification();
+    return HeldPeer();
+  }
+  std::string HeldPeer() {
+    absl::MutexLock lock(&mutex_);
+    return held_context_->peer();
+  }
+  void Release() {
+    absl::MutexLock lock(&mutex_);
+    held_->Finish(grpc::Status::OK);
+  }
+  std::set<std::string> TakePeers() {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(peers_, {});
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::Notification is_cancelled_;
+  grpc::CallbackServerContext* held_context_ = nullptr;
+  HeldCall* held_ = nullptr;
+  std::set<std::string> peers_;
+};
+
+void CallOnce(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::ClientContext context;
+  Loopback::SetDeadline(context);
+  EmptyMessage message;
+  const grpc::Status status = Empty::NewStub(channel)->Call(&context, message, &message);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST(LateCall, KeepsTheNumberOfItsConnection) {
+  ASSERT_TRUE(MayActAsOthers());
+  Loopback loopback;
+  PeerService service;
+  RpcServerOptions options;
+  options.listen = {loopback.server().addresses()[0] + "2"};
+  auto server = RpcServer::Start(&loopback.manager(), options, {&service});
+  ASSERT_TRUE(server.ok()) << server.status();
+
+  // A user's call is in its handler when its connection breaks.
+  const int fd = ConnectAs(kDaemonUser, options.listen[0]);
+  auto channel = ChannelOf(fd);
+  grpc::ClientContext context;
+  context.AddMetadata("hold", "1");
+  EmptyMessage request, response;
+  absl::Notification answered;
+  const auto stub = Empty::NewStub(channel);
+  stub->async()->Call(&context, &request, &response,
+                      [&](const grpc::Status&) { answered.Notify(); });
+  while (service.TakePeers().empty()) CallOnce(channel);  // the held one has come before
+  shutdown(fd, SHUT_RDWR);
+  const std::string late = service.AwaitLateCall();
+  answered.WaitForNotification();
+  ASSERT_EQ(late.substr(0, 3), "fd:");
+  const int number = std::stoi(late.substr(3));
+
+  // Others come, and go, and come.
+  for (int i = 0; i < kConnections; ++i) {
+    CallOnce(ChannelOf(ConnectAs(kBinUser, options.listen[0])));
+    EXPECT_EQ(service.TakePeers().count(late), 0u) << "round " << i;
+  }
+  EXPECT_EQ(service.HeldPeer(), late);
+  EXPECT_GE(fcntl(number, F_GETFD), 0) << "the number is free while its call lives";
+
+  // Once the call is done the number is free, and another's.
+  std::set<std::string> peers;
+  std::vector<std::shared_ptr<grpc::Channel>> open;
+  open.push_back(ChannelOf(ConnectAs(kBinUser, options.listen[0])));
+  CallOnce(open.back());
+  service.Release();
+  for (int i = 0; i < kMostRounds && fcntl(number, F_GETFD) >= 0; ++i) CallOnce(open.back());
+  service.TakePeers();
+  while (peers.count(late) == 0 && open.size() < kConnections) {
+    open.push_back(ChannelOf(ConnectAs(kBinUser, options.listen[0])));
+    CallOnce(open.back());
+    peers.merge(service.TakePeers());
+  }
+  EXPECT_EQ(peers.count(late), 1u) << "the number was never free again";
+}
+
+}  // namespace
+}  // namespace coppice
