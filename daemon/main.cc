@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@
 #include "daemon/rpc/server.h"
 #include "daemon/rpc/tls_credentials.h"
 #include "daemon/rpc/unix_users.h"
+#include "daemon/service/reload.h"
+#include "daemon/service/signal_loop.h"
+#include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"
 
 namespace coppice {
@@ -134,23 +138,19 @@ absl::StatusOr<Config> Configure(const Flags& flags) {
   return config;
 }
 
-// SIGTERM and SIGINT, blocked in this thread and in all that it starts later.
-sigset_t BlockStopSignals() {
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGTERM);
-  sigaddset(&stop, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+// SIGTERM, SIGINT and SIGHUP, blocked in this thread and in all that it starts later.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  return stop;
+  return signals;
 }
 
-// Starts everything, waits for a signal of `stop`, and takes everything down in reverse order.
-absl::Status Serve(const Config& config, const sigset_t& stop) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
-  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, SqliteStore::Open(config.database));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Manager> manager,
-                   Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
+RpcServerOptions ServerOptionsOf(const Config& config) {
   RpcServerOptions options;
   options.listen = config.listen;
   options.socket_mode = config.access.socket_mode;
@@ -161,22 +161,53 @@ absl::Status Serve(const Config& config, const sigset_t& stop) {
   options.max_request_bytes = config.max_request_bytes;
   options.max_job_ranks = config.manager.max_job_ranks;
   options.worker_threads = config.worker_threads;
+  return options;
+}
+
+// Where the daemon reaches itself; empty: it has no certificate to come in with.
+std::string OwnAddress(const Config& config, const std::vector<std::string>& addresses) {
+  for (const std::string& address : addresses) {
+    if (IsUnixAddress(address) || config.access.insecure_tcp) return address;
+  }
+  return "";
+}
+
+// A source that cannot be read at the start never can, but a full disk can be given space.
+absl::Status FirstSweep(Manager& manager) {
+  if (manager.fabric() != nullptr) return absl::OkStatus();
+  const absl::Status swept = manager.Sweep().status();
+  return absl::IsResourceExhausted(swept) ? absl::OkStatus() : swept;
+}
+
+// Starts everything, waits for a signal to stop, and takes everything down in reverse order.
+// `signals` as SignalLoop.
+absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& signals) {
+  const ServiceManager service;
+  ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, SqliteStore::Open(config.database));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Manager> manager,
+                   Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
+  std::function<absl::StatusOr<Config>()> read_again;
+  if (!flags.config.empty()) read_again = [&flags] { return Configure(flags); };
+  Reloader reloader(config, read_again, manager.get());
+  RpcServerOptions options = ServerOptionsOf(config);
+  options.reload = [&reloader] { return reloader.Reload(); };
   ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
                    RpcServer::Start(manager.get(), options));
   spdlog::info("listening on {}; fabric from {}; database {}",
                absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
+  reloader.Attach(server.get());
   manager->Start();
-  if (IsOffline(config) && manager->fabric() == nullptr) {
-    // A source that cannot be read never can, but a full disk can be given space.
-    const absl::Status swept = manager->Sweep().status();
-    if (!swept.ok() && !absl::IsResourceExhausted(swept)) return swept;
-  }
-  int signal = 0;
-  sigwait(&stop, &signal);
-  // A second signal ends the process at once.
-  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+  if (IsOffline(config)) RETURN_IF_ERROR(FirstSweep(*manager));
+  const int signal = SignalLoop(signals, OwnAddress(config, server->addresses()), manager.get(),
+                                &reloader, &service)
+                         .Run();
+  // A second signal ends the process at once; there is nothing to reload any more.
+  std::signal(SIGHUP, SIG_IGN);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   spdlog::info("signal {}: stopping", signal == SIGTERM ? "SIGTERM" : "SIGINT");
-  server->Shutdown(config.shutdown_grace);
+  reloader.Attach(nullptr);
+  server->Shutdown(reloader.shutdown_grace());
   manager->Stop();
   return absl::OkStatus();
 }
@@ -203,9 +234,11 @@ int Main(int argc, char** argv) {
     std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
     return 0;
   }
-  const sigset_t stop = BlockStopSignals();
-  if (const absl::Status status = SetUpLog(config->log_level); !status.ok()) return Fail(status);
-  const absl::Status status = Serve(*config, stop);
+  const sigset_t signals = BlockSignals();
+  const LogFormat format = StderrIsJournal() ? LogFormat::kJournal : LogFormat::kTime;
+  const absl::Status logs = SetUpLog(config->log_level, format);
+  if (!logs.ok()) return Fail(logs);
+  const absl::Status status = Serve(flags, *config, signals);
   return status.ok() ? 0 : Fail(status);
 }
 

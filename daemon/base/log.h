@@ -11,9 +11,17 @@
 
 namespace coppice {
 
+enum class LogFormat {
+  kTime,     // "TIME LEVEL MESSAGE"
+  kJournal,  // "<PRIORITY>MESSAGE", as sd-daemon(3) has it: the journal keeps the time itself
+};
+
 // Sends the log to stderr from `level` (trace, debug, info, warning, error, critical, off) on.
 // INVALID_ARGUMENT: no such level.
-absl::Status SetUpLog(const std::string& level);
+absl::Status SetUpLog(const std::string& level, LogFormat format);
+
+// From now on from another level, which is one of those.
+void SetLogLevel(const std::string& level);
 
 }  // namespace coppice
 

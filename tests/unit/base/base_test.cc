@@ -63,7 +63,7 @@ TEST(SystemClock, NeverStepsBack) {
 }
 
 TEST(SetUpLog, NamesAnUnknownLevel) {
-  EXPECT_EQ(SetUpLog("loud").message(),
+  EXPECT_EQ(SetUpLog("loud", LogFormat::kTime).message(),
             "log level \"loud\": use trace, debug, info, warning, error, critical or off");
 }
 

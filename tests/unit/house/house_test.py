@@ -29,6 +29,10 @@ TABLE = {
     "daemon/rpc": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "db", "proto"],
         [SQLITE, MAD]),
+    "daemon/service": (
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "daemon/config",
+         "daemon/rpc", "proto"],
+        [SQLITE, MAD]),
     "daemon/tools": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation"],
         [GRPC, SQLITE, MAD, PROTO]),

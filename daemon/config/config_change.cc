@@ -1,0 +1,92 @@
+#include "daemon/config/config_change.h"
+
+#include <functional>
+
+#include "absl/strings/string_view.h"
+
+namespace coppice {
+namespace {
+
+enum class Holds : bool { kFromStart, kAtOnce };
+
+struct Key {
+  absl::string_view name;
+  Holds holds;
+  std::function<bool(const Config&, const Config&)> is_same;
+  std::function<void(const Config& from, Config& to)> take;
+};
+
+template <class T>
+bool IsSame(const T& a, const T& b) {
+  return a == b;
+}
+bool IsSame(const CostProfile& a, const CostProfile& b) {
+  return ProfileToToml(a) == ProfileToToml(b);
+}
+
+// `value`: a function from a configuration, constant or not, to a reference to the key's value.
+template <class Value>
+Key KeyOf(absl::string_view name, Holds holds, Value value) {
+  return {name, holds,
+          [value](const Config& a, const Config& b) { return IsSame(value(a), value(b)); },
+          [value](const Config& from, Config& to) { value(to) = value(from); }};
+}
+
+#define COPPICE_KEY(name, holds, member) \
+  KeyOf(                                 \
+      name, Holds::holds, [](auto& config) -> auto& { return config.member; })
+
+const std::vector<Key>& Keys() {
+  static const auto* const keys = new std::vector<Key>{
+      COPPICE_KEY("fabric", kFromStart, fabric),
+      COPPICE_KEY("database", kFromStart, database),
+      COPPICE_KEY("listen", kFromStart, listen),
+      COPPICE_KEY("socket_mode", kFromStart, access.socket_mode),
+      COPPICE_KEY("admin_group", kAtOnce, access.admin_group),
+      COPPICE_KEY("insecure_tcp", kFromStart, access.insecure_tcp),
+      COPPICE_KEY("log_level", kAtOnce, log_level),
+      COPPICE_KEY("profile", kAtOnce, manager.profile),
+      COPPICE_KEY("tls.certificate", kFromStart, access.tls_certificate),
+      COPPICE_KEY("tls.key", kFromStart, access.tls_key),
+      COPPICE_KEY("tls.client_ca", kFromStart, access.tls_client_ca),
+      COPPICE_KEY("tls.administrators", kAtOnce, access.tls_administrators),
+      COPPICE_KEY("lease.default", kAtOnce, manager.default_lease),
+      COPPICE_KEY("lease.min", kAtOnce, manager.min_lease),
+      COPPICE_KEY("lease.max", kAtOnce, manager.max_lease),
+      COPPICE_KEY("sweep.period", kAtOnce, manager.sweep_periods.full),
+      COPPICE_KEY("sweep.light_period", kAtOnce, manager.sweep_periods.light),
+      COPPICE_KEY("sweep.counter_period", kAtOnce, manager.sweep_periods.counters),
+      COPPICE_KEY("planning.promised_duty", kAtOnce, manager.promised_duty),
+      COPPICE_KEY("limits.request_bytes", kFromStart, max_request_bytes),
+      COPPICE_KEY("limits.job_ranks", kFromStart, manager.max_job_ranks),
+      COPPICE_KEY("limits.trees_per_job", kAtOnce, manager.max_trees_per_job),
+      COPPICE_KEY("limits.tree_changes", kFromStart, manager.kept_tree_changes),
+      COPPICE_KEY("limits.worker_threads", kFromStart, worker_threads),
+      COPPICE_KEY("limits.shutdown_grace", kAtOnce, shutdown_grace),
+      COPPICE_KEY("switches", kAtOnce, manager.capability_rules),
+  };
+  return *keys;
+}
+
+#undef COPPICE_KEY
+
+}  // namespace
+
+ConfigChange Compare(const Config& running, const Config& read) {
+  ConfigChange change{{}, {}, running};
+  for (const Key& key : Keys()) {
+    if (key.is_same(running, read)) continue;
+    const bool at_once = key.holds == Holds::kAtOnce;
+    (at_once ? change.changed : change.needs_restart).emplace_back(key.name);
+    if (at_once) key.take(read, change.next);
+  }
+  return change;
+}
+
+std::vector<std::string> ComparedKeys() {
+  std::vector<std::string> names;
+  for (const Key& key : Keys()) names.emplace_back(key.name);
+  return names;
+}
+
+}  // namespace coppice

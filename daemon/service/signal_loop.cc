@@ -1,0 +1,84 @@
+#include "daemon/service/signal_loop.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "daemon/base/log.h"
+#include "daemon/service/liveness.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kStatusPeriod = absl::Seconds(10);
+// A sign of life takes up to one such part to find out, and must come before the last one ends.
+constexpr int kPartsOfWatchdog = 3;
+
+}  // namespace
+
+int SignalLoop::Run() {
+  service_->Ready(StatusLine());
+  const absl::Duration pulse = std::min(kStatusPeriod, service_->watchdog() / kPartsOfWatchdog);
+  const absl::Duration wait = service_->is_there() ? pulse : absl::InfiniteDuration();
+  while (true) {
+    const int signal = Next(wait);
+    if (signal == SIGHUP) {
+      Reload();
+    } else if (signal == 0) {
+      Pulse();
+    } else {
+      service_->Stopping();
+      return signal;
+    }
+  }
+}
+
+int SignalLoop::Next(absl::Duration wait) const {
+  int signal = 0;
+  if (wait == absl::InfiniteDuration()) {
+    sigwait(&signals_, &signal);
+    return signal;
+  }
+  const timespec limit = absl::ToTimespec(wait);
+  signal = sigtimedwait(&signals_, nullptr, &limit);
+  return std::max(signal, 0);
+}
+
+void SignalLoop::Reload() {
+  service_->Reloading();
+  (void)reloader_->Reload();  // it has told what happened
+  service_->Ready(StatusLine());
+}
+
+void SignalLoop::Pulse() {
+  service_->Status(StatusLine());  // takes the manager's lock: also a sign of life
+  if (service_->watchdog() == absl::InfiniteDuration()) return;
+  if (!own_address_.empty()) {
+    const absl::Status alive = AskOneself(own_address_, service_->watchdog() / kPartsOfWatchdog);
+    if (!alive.ok()) {
+      spdlog::error("the daemon does not answer at {}: {}; the service manager will restart it",
+                    own_address_, alive.ToString());
+      return;
+    }
+  }
+  service_->KeepAlive();
+}
+
+std::string SignalLoop::StatusLine() const {
+  const DaemonCounts counts = manager_->Counts();
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  if (view == nullptr) {
+    return counts.last_sweep_error.empty()
+               ? "reading the fabric for the first time"
+               : absl::StrCat("no fabric is known yet: ", counts.last_sweep_error);
+  }
+  const Fabric& fabric = *view->snapshot->fabric;
+  return absl::StrCat("fabric version ", fabric.version(), ": ", fabric.switch_count(),
+                      " switches, ", fabric.endpoint_count(), " ports; ", counts.active_jobs,
+                      " jobs, ", counts.granted_trees, " trees",
+                      counts.last_sweep_error.empty()
+                          ? ""
+                          : absl::StrCat("; sweeps fail: ", counts.last_sweep_error));
+}
+
+}  // namespace coppice

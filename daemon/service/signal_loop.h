@@ -1,0 +1,47 @@
+// What the daemon's main thread does once everything runs: waits for signals, reloads on SIGHUP,
+// and tells the service manager how it is.
+#ifndef COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_
+#define COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_
+
+#include <csignal>
+#include <string>
+
+#include "daemon/manager/manager.h"
+#include "daemon/service/reload.h"
+#include "daemon/service/systemd.h"
+
+namespace coppice {
+
+class SignalLoop final {
+ public:
+  // `signals` are blocked in every thread: SIGHUP, and those that stop. `own_address`: where the
+  // daemon can ask itself whether it answers (liveness.h); empty: nowhere. All outlive this.
+  SignalLoop(const sigset_t& signals, std::string own_address, Manager* manager, Reloader* reloader,
+             const ServiceManager* service)
+      : signals_(signals),
+        own_address_(std::move(own_address)),
+        manager_(manager),
+        reloader_(reloader),
+        service_(service) {}
+
+  // Tells that the daemon is ready; returns the signal that is to stop it.
+  int Run();
+
+ private:
+  // The next signal; 0 after `wait` without one.
+  int Next(absl::Duration wait) const;
+  void Reload();
+  // The status line and, if the daemon answers, the watchdog's sign of life.
+  void Pulse();
+  std::string StatusLine() const;
+
+  const sigset_t signals_;
+  const std::string own_address_;
+  Manager* const manager_;
+  Reloader* const reloader_;
+  const ServiceManager* const service_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_

@@ -1,0 +1,289 @@
+"""The daemon as a service: what it tells a service manager, how it reloads, whose jobs are whose, and
+TCP, with TLS and without. Runs as root: only root can call as somebody else."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+from coppiced_process import PATIENCE_S, Coppiced
+
+PROGRAM, CONTROL = sys.argv.pop(1), sys.argv.pop(1)
+RULES = '[[switches]]\ndescription = "*"\nentries = %d\ndegree_limit = 16\n'
+
+
+class ServiceTest(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Coppiced(PROGRAM)
+        self.addCleanup(self.daemon.clean_up)
+        os.chmod(self.daemon.directory, 0o755)  # other users come to the socket
+
+    def write(self, text):
+        with open(self.daemon.config, "w", encoding="utf-8") as config:
+            config.write(text)
+
+    def start(self, stderr=subprocess.PIPE, **environment):
+        self.daemon.process = subprocess.Popen(self.daemon.command, stderr=stderr, text=True,
+                                               env={**os.environ, **environment})
+
+    def ctl(self, *arguments, server=None, user=None, control=CONTROL):
+        """Exit status, output and errors of coppicectl."""
+        as_user = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        done = subprocess.run([control, "--server", server or self.daemon.address, *arguments],
+                              capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+                              **as_user)
+        return done.returncode, done.stdout, done.stderr
+
+    def ask(self, *arguments, **options):
+        status, output, errors = self.ctl(*arguments, **options)
+        self.assertEqual(status, 0, errors)
+        return output
+
+    def ask_json(self, *arguments, **options):
+        return json.loads(self.ask(*arguments, "--json", **options))
+
+    def assert_refused(self, word, *arguments, **options):
+        status, _, errors = self.ctl(*arguments, **options)
+        self.assertEqual(status, 1, errors)
+        self.assertIn(word, errors)
+
+    def log_line(self, pattern):
+        """The next line of the log that matches."""
+        for line in self.daemon.process.stderr:
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError("the log ends without " + pattern)
+
+
+class Reload(ServiceTest):
+    def test_puts_in_force_what_may_change_and_names_the_rest(self):
+        self.daemon.start().wait_until_listening()
+        self.assertIn("Nothing has changed", self.ask("reload"))
+        self.write('log_level = "debug"\nsocket_mode = "0600"\n[lease]\ndefault = "90s"\n'
+                   '[planning]\npromised_duty = 0.5\n' + RULES % 9)
+        answer = self.ask_json("reload")
+        self.assertEqual(answer["changed"],
+                         ["log_level", "lease.default", "planning.promised_duty", "switches"])
+        self.assertEqual(answer["needs_restart"], ["socket_mode"])
+        self.assertEqual(self.ask_json("job", "register", "--all")["lease"], "90s")
+        switches = self.ask_json("fabric", "switches")["switches"]
+        self.assertEqual({switch["entries_total"] for switch in switches}, {9})
+        # What is in force is no change any more; what needs a restart still does.
+        again = self.ask_json("reload")
+        self.assertEqual((again["changed"], again["needs_restart"]), ([], ["socket_mode"]))
+        told = self.ask_json("events", "--kind", "config.reloaded")["events"]
+        self.assertIn("switches", told[1]["message"])
+        self.assertIn("socket_mode", told[1]["message"])
+
+    def test_leaves_all_as_it_was_after_a_mistake(self):
+        self.daemon.start().wait_until_listening()
+        self.write('[lease]\ndefault = "90s"\n\nmax = "never"\n' + RULES % 9)
+        place = self.daemon.config + ":4: lease.max: "
+        self.assert_refused(place, "reload")
+        refused = self.ask_json("events", "--kind", "config.refused")["events"]
+        self.assertEqual(len(refused), 1)
+        self.assertIn(place, refused[0]["message"])
+        self.assertEqual(self.ask_json("job", "register", "--all")["lease"], "60s")
+        # A file that is missing is a mistake, too.
+        os.remove(self.daemon.config)
+        self.assert_refused(self.daemon.config, "reload")
+
+    def test_sighup_does_the_same(self):
+        self.daemon.start().wait_until_listening()
+        self.write('[lease]\ndefault = "90s"\n' + RULES % 4)
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.log_line("configuration read again: in force: lease.default")
+        self.assertEqual(self.ask_json("job", "register", "--all")["lease"], "90s")
+        self.write("lease = 3\n")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.log_line("configuration refused: .*coppiced.toml:1: lease")
+        self.assertEqual(self.daemon.end()[0], 0)
+
+    def test_a_group_that_is_named_must_exist(self):
+        self.write('\nadmin_group = "coppice-none"\n')
+        status, errors = self.daemon.run()
+        self.assertEqual(status, 1)
+        self.assertIn(self.daemon.config + ":2: admin_group: ", errors)
+        self.assertIn("coppice-none", errors)
+
+
+class ServiceManager(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        self.ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(self.ear.close)
+        self.ear.settimeout(PATIENCE_S)
+        self.ear.bind(os.path.join(self.daemon.directory, "notify"))
+
+    def hear(self, wanted):
+        """Messages up to the first that holds the line `wanted`, that one last."""
+        heard = []
+        while not heard or wanted not in heard[-1]:
+            heard.append(self.ear.recv(4096).decode().splitlines())
+        return heard
+
+    def start_heard(self, **environment):
+        self.start(NOTIFY_SOCKET=self.ear.getsockname(), **environment)
+        self.daemon.wait_until_listening()
+
+    def test_hears_of_start_reload_and_stop(self):
+        self.start_heard()
+        ready = self.hear("READY=1")[-1]
+        self.assertTrue(any(line.startswith("STATUS=") for line in ready), ready)
+        self.ask("status")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        reloading = self.hear("RELOADING=1")[-1]
+        self.assertTrue(any(re.fullmatch(r"MONOTONIC_USEC=\d+", line) for line in reloading))
+        self.assertIn("STATUS=fabric version 1: 6 switches, 16 ports; 0 jobs, 0 trees",
+                      self.hear("READY=1")[-1])
+        self.daemon.end()
+        self.hear("STOPPING=1")
+
+    def test_hears_a_sign_of_life_only_while_clients_are_answered(self):
+        self.start_heard(WATCHDOG_USEC="3000000")
+        self.hear("READY=1")
+        self.hear("WATCHDOG=1")
+        os.unlink(self.daemon.socket)  # nobody can connect any more
+        self.log_line("does not answer at unix:")
+        # What was sent before; then rounds without a sign of life.
+        self.ear.setblocking(False)
+        try:
+            while True:
+                self.ear.recv(4096)
+        except BlockingIOError:
+            self.ear.settimeout(PATIENCE_S)
+        for _ in range(2):
+            self.assertTrue(self.ear.recv(4096).startswith(b"STATUS="))
+
+    def test_the_journal_gets_priorities_and_no_times(self):
+        reader, writer = os.pipe()
+        stream = os.fstat(writer)
+        self.start(stderr=writer, JOURNAL_STREAM="%d:%d" % (stream.st_dev, stream.st_ino))
+        os.close(writer)
+        self.daemon.wait_until_listening()
+        self.daemon.process.terminate()
+        with open(reader, encoding="utf-8") as log:
+            lines = log.read().splitlines()
+        self.assertEqual(self.daemon.process.wait(PATIENCE_S), 0)
+        self.assertTrue(any(line.startswith("<6>listening on unix:") for line in lines), lines)
+        self.assertTrue(all(re.match(r"<[2-7]>\S", line) for line in lines), lines)
+
+
+class Users(ServiceTest):
+    def test_jobs_belong_to_who_registered_them(self):
+        self.assertEqual(os.geteuid(), 0, "run as root: only root can call as somebody else")
+        self.daemon.start().wait_until_listening()
+        control = shutil.copy(CONTROL, self.daemon.directory)  # where others may run it
+        mine = {"user": "daemon", "control": control}
+        others = {"user": "bin", "control": control}
+        job = self.ask_json("job", "register", "--all", **mine)
+        self.assertEqual(job["owner"], "daemon")
+        self.assert_refused("belongs to daemon, and you are bin", "job", "end", job["id"], **others)
+        self.assert_refused("a sweep is for administrators", "fabric", "sweep", **others)
+        self.assert_refused("a reload is for administrators", "reload", **others)
+        self.ask("job", "show", job["id"], **others)
+        # As a member of the group that the file names from now on.
+        self.write('admin_group = "bin"\n' + RULES % 4)
+        self.assertEqual(self.ask_json("reload")["changed"], ["admin_group"])
+        self.ask("fabric", "sweep", **others)
+        self.ask("job", "end", job["id"], **others)
+
+
+class Tcp(ServiceTest):
+    def file(self, name):
+        return os.path.join(self.daemon.directory, name)
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True,
+                       timeout=PATIENCE_S, cwd=self.daemon.directory)
+
+    def make_authority(self, name):
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                     "-nodes", "-days", "2", "-subj", "/CN=" + name, "-keyout", name + ".key",
+                     "-out", name + ".pem")
+
+    def make_certificate(self, name, authority, extension="subjectAltName=IP:127.0.0.1"):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                     "-subj", "/CN=" + name, "-keyout", name + ".key", "-out", name + ".csr")
+        with open(self.file(name + ".ext"), "w", encoding="utf-8") as file:
+            file.write(extension + "\n")
+        self.openssl("x509", "-req", "-in", name + ".csr", "-CA", authority + ".pem", "-CAkey",
+                     authority + ".key", "-CAcreateserial", "-days", "2", "-extfile",
+                     name + ".ext", "-out", name + ".pem")
+
+    def start_tcp(self, *flags):
+        self.daemon.command += ["--listen", "127.0.0.1:0", *flags]
+        self.start()
+        return self.log_line(r"listening on .*(127\.0\.0\.1:\d+)").group(1)
+
+    def tls(self, name=None):
+        options = ["--tls-ca", self.file("authority.pem")]
+        if name:
+            options += ["--tls-cert", self.file(name + ".pem"), "--tls-key", self.file(name + ".key")]
+        return options
+
+    def test_is_refused_without_leave(self):
+        self.daemon.command += ["--listen", "127.0.0.1:0"]
+        status, errors = self.daemon.run()
+        self.assertEqual(status, 1)
+        for word in ("127.0.0.1:0", "[tls]", "insecure_tcp = true"):
+            self.assertIn(word, errors)
+
+    def test_insecure_callers_share_what_is_anonymous(self):
+        server = self.start_tcp("--insecure-tcp")
+        job = self.ask_json("job", "register", "--all", server=server)
+        self.assertEqual(job["owner"], "anonymous")
+        self.assert_refused("a sweep is for administrators", "fabric", "sweep", server=server)
+        owned = self.ask_json("job", "register", "--all")
+        self.assert_refused("you are anonymous", "job", "end", owned["id"], server=server)
+        self.ask("job", "end", job["id"], server=server)
+
+    def test_certificates_name_their_owners(self):
+        self.make_authority("authority")
+        for name in ("server", "alice", "ops"):
+            self.make_certificate(name, "authority")
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
+                   'client_ca = "authority.pem"\nadministrators = ["ops"]\n' + RULES % 4)
+        server = self.start_tcp()
+        job = self.ask_json("job", "register", "--all", *self.tls("alice"), server=server)
+        self.assertEqual(job["owner"], "tls:alice")
+        self.assert_refused("you are tls:alice", "fabric", "sweep", *self.tls("alice"),
+                            server=server)
+        self.ask("fabric", "sweep", *self.tls("ops"), server=server)
+        self.ask("job", "end", job["id"], *self.tls("alice"), server=server)
+        # Without a certificate, and without TLS: no connection.
+        self.assert_refused("no answer", "status", "--timeout", "5", *self.tls(), server=server)
+        self.assert_refused("no answer", "status", "--timeout", "5", server=server)
+
+    def test_callers_without_certificates_may_read(self):
+        self.make_authority("authority")
+        self.make_certificate("server", "authority")
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n' + RULES % 4)
+        server = self.start_tcp()
+        self.ask("status", *self.tls(), server=server)
+        self.assert_refused("may only read", "job", "register", "--all", *self.tls(),
+                            server=server)
+
+    def test_files_that_do_not_fit_are_named(self):
+        self.make_authority("authority")
+        self.make_authority("other")
+        for text, word in (('certificate = "none.pem"\nkey = "other.key"', "none.pem"),
+                           ('certificate = "authority.pem"\nkey = "other.key"', "is not the key"),
+                           ('certificate = "authority.pem"\nkey = "other.pem"', "private key"),
+                           ('certificate = "authority.pem"', "tls.key: is missing"),
+                           ('certificate = "authority.pem"\nkey = "authority.key"\n'
+                            'administrators = ["ops"]', "tls.client_ca")):
+            self.write("[tls]\n" + text + "\n")
+            status, errors = self.daemon.run()
+            self.assertEqual(status, 1, text)
+            self.assertIn(word, errors)
+            self.assertIn(self.daemon.config + ":", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+// Who may connect, as the file states it, and what a file that was edited changes.
+#include "daemon/config/config_change.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+
+namespace coppice {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+absl::StatusOr<Config> Parse(const std::string& text) {
+  return ParseConfig(text, "c.toml", "/etc/c");
+}
+std::string ErrorOf(const std::string& text) { return std::string(Parse(text).status().message()); }
+
+TEST(Access, IsRead) {
+  const auto plain = Parse("socket_mode = \"0660\"\nadmin_group = \"ops\"\ninsecure_tcp = true\n");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->access.socket_mode, 0660u);
+  EXPECT_EQ(plain->access.admin_group, "ops");
+  EXPECT_EQ(plain->access.admin_group_place, "c.toml:2: admin_group: ");
+  EXPECT_TRUE(plain->access.insecure_tcp);
+  const auto tls = Parse(
+      "[tls]\ncertificate = \"s.pem\"\nkey = \"/k.pem\"\nclient_ca = \"ca.pem\"\n"
+      "administrators = [\"a\", \"b\"]\n");
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  EXPECT_EQ(tls->access.tls_certificate, "/etc/c/s.pem");
+  EXPECT_EQ(tls->access.tls_key, "/k.pem");
+  EXPECT_EQ(tls->access.tls_client_ca, "/etc/c/ca.pem");
+  EXPECT_THAT(tls->access.tls_administrators, ElementsAre("a", "b"));
+  EXPECT_EQ(tls->access.tls_place, "c.toml:2: tls.certificate: ");
+  const auto none = Parse("");
+  EXPECT_EQ(none->access.socket_mode, 0666u);
+  EXPECT_EQ(none->access.admin_group, "coppice-admin");
+  EXPECT_EQ(none->access.admin_group_place, "");
+  EXPECT_EQ(none->access.tls_certificate, "");
+}
+
+TEST(Access, RefusesWhatDoesNotFit) {
+  for (const char* mode : {"\"8\"", "\"0\"", "\"1777\"", "\"066a\"", "\"00660\"", "\"\"", "432"}) {
+    EXPECT_THAT(ErrorOf(std::string("socket_mode = ") + mode),
+                StartsWith("c.toml:1: socket_mode: "))
+        << mode;
+  }
+  EXPECT_THAT(ErrorOf("insecure_tcp = 1"), StartsWith("c.toml:1: insecure_tcp: must be true or"));
+  EXPECT_THAT(ErrorOf("[tls]\ncertificate = \"s\""), StartsWith("c.toml:1: tls.key: is missing"));
+  EXPECT_THAT(ErrorOf("[tls]\nkey = \"s\""), StartsWith("c.toml:1: tls.certificate: is missing"));
+  EXPECT_THAT(ErrorOf("insecure_tcp = true\n[tls]\ncertificate = \"s\"\nkey = \"k\"\n"),
+              StartsWith("c.toml:1: insecure_tcp: contradicts"));
+  EXPECT_THAT(ErrorOf("[tls]\ncertificate = \"s\"\nkey = \"k\"\nadministrators = [\"a\"]\n"),
+              StartsWith("c.toml:4: tls.administrators: "));
+}
+
+TEST(ConfigChange, TellsWhatHoldsAtOnce) {
+  const Config running = *Parse("");
+  EXPECT_THAT(Compare(running, *Parse("")).changed, IsEmpty());
+  EXPECT_THAT(Compare(running, *Parse("")).needs_restart, IsEmpty());
+  const ConfigChange change = Compare(
+      running, *Parse("fabric = \"umad:a:1\"\nlog_level = \"debug\"\nprofile = \"paper\"\n"
+                      "admin_group = \"ops\"\n[lease]\ndefault = \"2m\"\n[limits]\njob_ranks = 7\n"
+                      "trees_per_job = 8\n[[switches]]\ndescription = \"*\"\nentries = 0\n"));
+  EXPECT_THAT(change.changed, ElementsAre("admin_group", "log_level", "profile", "lease.default",
+                                          "limits.trees_per_job", "switches"));
+  EXPECT_THAT(change.needs_restart, ElementsAre("fabric", "limits.job_ranks"));
+  EXPECT_EQ(change.next.fabric, running.fabric);
+  EXPECT_EQ(change.next.manager.max_job_ranks, running.manager.max_job_ranks);
+  EXPECT_EQ(change.next.log_level, "debug");
+  EXPECT_EQ(change.next.manager.profile.name, "paper");
+  EXPECT_EQ(change.next.manager.max_trees_per_job, 8);
+  EXPECT_EQ(change.next.manager.capability_rules.size(), 1);
+}
+
+// A key that Compare does not know would be changed in the file and never be told.
+TEST(ConfigChange, KnowsEveryKeyOfTheSample) {
+  std::ifstream sample(COPPICE_SOURCE_DIR "/deploy/coppiced.toml");
+  const std::regex section("\\[([a-z_]+)\\]"), key("#?([a-z_]+) = .*");
+  std::string path;
+  std::smatch found;
+  int keys = 0;
+  for (std::string line; std::getline(sample, line);) {
+    if (std::regex_match(line, found, section)) path = found[1].str() + ".";
+    if (!std::regex_match(line, found, key)) continue;
+    EXPECT_THAT(ComparedKeys(), Contains(path + found[1].str()));
+    ++keys;
+  }
+  EXPECT_GT(keys, 15);
+}
+
+}  // namespace
+}  // namespace coppice
