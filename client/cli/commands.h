@@ -25,7 +25,8 @@ void AddReloadCommand(CLI::App& app, Session& session);
 void AddFabricCommands(CLI::App& app, Session& session);
 void AddEntriesCommand(CLI::App& app, Session& session);
 void AddTypeTableCommand(CLI::App& app, Session& session);
-void AddWatchCommand(CLI::App& fabric, Session& session);  // below `fabric`
+void AddWatchCommand(CLI::App& fabric, Session& session);     // below `fabric`
+void AddCounterCommands(CLI::App& fabric, Session& session);  // below `fabric`
 void AddEventsCommand(CLI::App& app, Session& session);
 void AddJobCommands(CLI::App& app, Session& session);
 void AddTreeCommands(CLI::App& app, Session& session);

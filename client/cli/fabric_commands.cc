@@ -112,10 +112,14 @@ int ListLinks(Session& session, Connection& connection) {
       ListAll(connection, connection.fabric(), &FabricStub::ListLinks, v1::ListLinksRequest());
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"A", "B", "RATE", "Gb/s", "LOAD A>B", "LOAD B>A"});
+  Table table({"A", "B", "RATE", "Gb/s", "LOAD A>B", "LOAD B>A", "PEAK A>B", "PEAK B>A",
+               "PROMISED A>B", "PROMISED B>A", "READ"});
   for (const v1::Link& link : all->links()) {
     table.Add({EndText(link.a()), EndText(link.b()), link.rate(), Fixed(link.capacity_gbps(), 1),
-               Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3)});
+               Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3),
+               Fixed(link.peak_ab(), 3), Fixed(link.peak_ba(), 3), Fixed(link.promised_ab(), 3),
+               Fixed(link.promised_ba(), 3),
+               link.has_load_time() ? TimeText(link.load_time()) : "-"});
   }
   table.Print(std::cout);
   return 0;
@@ -198,7 +202,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
     return command;
   };
   add("switches", "Every switch", ListSwitches);
-  add("links", "Every link with capacity and load", ListLinks);
+  add("links", "Every link with capacity and load: measured, peak, promised", ListLinks);
   add("nodes", "Every endpoint and where it is cabled", ListNodes);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
     return ShowSummary(
@@ -213,6 +217,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
   };
   end("A", request->mutable_from());
   end("B", request->mutable_to());
+  AddCounterCommands(*fabric, session);
   AddWatchCommand(*fabric, session);
 }
 

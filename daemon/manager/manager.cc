@@ -106,6 +106,7 @@ class Manager::Parts {
       happened = tables.activity.Take(clock->Now());
     }
     events.Append(std::move(happened));
+    load.ForgetIfSilent(clock->Monotonic());
     PruneEvents prune{options->kept_events, clock->Now() - options->kept_event_age};
     prune.rows = kPrunedEvents;
     calls.Submit(prune, [](absl::Status status) {

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/calibration_conversion.h"
 #include "daemon/rpc/fabric_conversion.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/load_conversion.h"
 #include "daemon/rpc/type_table_conversion.h"
 #include "daemon/rpc/unary.h"
 
@@ -76,8 +78,11 @@ absl::Status FabricService::Links(const v1::ListLinksRequest& request,
                                   v1::ListLinksResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Snapshot& snapshot = *view->snapshot;
-  return Page(request, *snapshot.fabric, snapshot.fabric->link_count(), response,
-              [&](uint32_t i) { ToProto(snapshot, LinkIndex(i), *response.add_links()); });
+  return Page(request, *snapshot.fabric, snapshot.fabric->link_count(), response, [&](uint32_t i) {
+    v1::Link& link = *response.add_links();
+    ToProto(snapshot, LinkIndex(i), link);
+    ToProto(manager_->Measure(*snapshot.fabric, LinkIndex(i)), link);
+  });
 }
 
 grpc::ServerUnaryReactor* FabricService::ListNodes(grpc::CallbackServerContext* context,
@@ -172,6 +177,52 @@ grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerCo
   return reactor;
 }
 
+grpc::ServerUnaryReactor* FabricService::ListPortCounters(
+    grpc::CallbackServerContext* context, const v1::ListPortCountersRequest* request,
+    v1::ListPortCountersResponse* response) {
+  return AnswerNow(context, absl::StrCat("switch:", request->switch_guid()),
+                   [&] { return PortCounts(*request, *response); });
+}
+
+absl::Status FabricService::PortCounts(const v1::ListPortCountersRequest& request,
+                                       v1::ListPortCountersResponse& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const Fabric& fabric = *view->snapshot->fabric;
+  ASSIGN_OR_RETURN(const Guid guid, ParseGuid(request.switch_guid()));
+  if (!fabric.FindSwitch(guid)) {
+    return absl::NotFoundError(absl::StrCat(
+        "switch ", ToString(guid), " is not in the fabric: list the switches for those that are"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<PortCounterRecord> ports, manager_->PortCounts(guid));
+  for (const PortCounterRecord& port : ports) ToProto(fabric, port, *response.add_ports());
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FabricService::GetPortHistory(grpc::CallbackServerContext* context,
+                                                        const v1::GetPortHistoryRequest* request,
+                                                        v1::PortHistory* response) {
+  return AnswerNow(context, absl::StrCat("port:", request->node_guid(), "/", request->port()),
+                   [&] { return History(*request, *response); });
+}
+
+absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
+                                    v1::PortHistory& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  const Fabric& fabric = *view->snapshot->fabric;
+  ASSIGN_OR_RETURN(const HistoryQuery query, FromProto(request, absl::Now()));
+  ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, manager_->PortHistory(query));
+  const auto found = fabric.FindSwitch(query.node);
+  const bool is_port = found && query.port <= fabric.switch_info(*found).port_count;
+  // Also one that has gone, as long as its history is kept.
+  if (!is_port && points.empty()) {
+    return absl::NotFoundError(absl::StrCat("port ", ToString(query.node), "/", query.port,
+                                            " is no port of a switch of the fabric, and was not "
+                                            "measured: list the switches for those that are"));
+  }
+  ToProto(query.resolution, points, response);
+  return absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext* context,
                                                     const v1::ListEventsRequest* request,
                                                     v1::ListEventsResponse* response) {
@@ -186,6 +237,7 @@ absl::Status FabricService::Events(const v1::ListEventsRequest& request,
   filter.kind_prefix = request.kind_prefix();
   filter.object = request.object();
   filter.min_severity = request.min_severity();
+  RETURN_IF_ERROR(TimesFromProto(request, filter));
   filter.limit = static_cast<uint32_t>(size + 1);  // one more tells whether another page follows
   ASSIGN_OR_RETURN(std::vector<EventRecord> events, manager_->Events(filter));
   const bool has_more = events.size() > size;

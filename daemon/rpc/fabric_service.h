@@ -48,6 +48,12 @@ class FabricService final : public v1::Fabric::CallbackService {
   grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* context,
                                        const v1::ListEventsRequest* request,
                                        v1::ListEventsResponse* response) override;
+  grpc::ServerUnaryReactor* ListPortCounters(grpc::CallbackServerContext* context,
+                                             const v1::ListPortCountersRequest* request,
+                                             v1::ListPortCountersResponse* response) override;
+  grpc::ServerUnaryReactor* GetPortHistory(grpc::CallbackServerContext* context,
+                                           const v1::GetPortHistoryRequest* request,
+                                           v1::PortHistory* response) override;
 
  private:
   // UNAVAILABLE before the first successful sweep.
@@ -58,6 +64,9 @@ class FabricService final : public v1::Fabric::CallbackService {
   absl::Status Route(const v1::GetRouteRequest& request, v1::Route& response);
   absl::Status Table(const v1::GetTypeTableRequest& request, v1::TypeTable& response);
   absl::Status Events(const v1::ListEventsRequest& request, v1::ListEventsResponse& response);
+  absl::Status PortCounts(const v1::ListPortCountersRequest& request,
+                          v1::ListPortCountersResponse& response);
+  absl::Status History(const v1::GetPortHistoryRequest& request, v1::PortHistory& response);
 
   Manager* const manager_;
   WorkerPool* const workers_;

@@ -44,6 +44,7 @@ class LoadKeeper::State {
   std::shared_ptr<const LinkLoad> LoadOf(const Fabric& fabric, absl::Span<const int64_t> link_ids);
   absl::Status TakeReadings(const CounterSweep& sweep, const FabricView& view, absl::Time wall,
                             std::vector<EventRecord>& events);
+  void ForgetIfSilent(absl::Duration monotonic);
   absl::Status Flush();
   LinkMeasure Measure(const Fabric& fabric, LinkIndex link) const;
   std::vector<PortCounterRecord> Counters(Guid guid) const;
@@ -64,7 +65,8 @@ class LoadKeeper::State {
   void TakeOne(const CounterReading& reading, ChannelIndex c, absl::Time wall);
   void UpdateLoads(absl::Time wall);
   std::shared_ptr<const LinkLoad> PresentLoad() const;
-  void Publish(std::shared_ptr<const LinkLoad> load);
+  // Where the published fabric is this one.
+  void Publish(const Fabric* fabric, std::shared_ptr<const LinkLoad> load);
   void WatchErrors(absl::Time wall, std::vector<EventRecord>& events);
   void WriteCounters(StoreBatches& batches);
   void WriteLoads(absl::Time wall, StoreBatches& batches);
@@ -95,7 +97,12 @@ class LoadKeeper::State {
   absl::flat_hash_map<std::pair<int64_t, bool>, LinkLoadRecord> restored_;  // until a first fabric
   absl::Time restored_at_;
   uint64_t sweep_ = 0;
-  absl::Duration now_;  // newest reading, monotonic
+  absl::Duration now_;        // newest reading, monotonic
+  absl::Duration length_;     // between the last two sweeps
+  uint64_t noted_sweep_ = 0;  // sweep_ when ForgetIfSilent looked last
+  absl::Duration noted_;      // since when it is that, by the clock of ForgetIfSilent
+  bool has_noted_ = false;
+  bool is_silent_ = false;  // nothing measured counts
   std::array<int64_t, 3> last_slot_ = {};
   OpenSlot minute_{HistoryResolution::kMinute, absl::Minutes(1), &DirectionState::minute, {}, {}};
   OpenSlot hour_{HistoryResolution::kHour, absl::Hours(1), &DirectionState::hour, {}, {}};
@@ -124,6 +131,7 @@ std::shared_ptr<const LinkLoad> LoadKeeper::State::LoadOf(const Fabric& fabric,
   std::vector<float> shares(fabric.channel_count());
   bool has_any = false;
   std::lock_guard lock(mu_);
+  if (is_silent_) return std::make_shared<const LinkLoad>();
   for (uint32_t i = 0; i < fabric.channel_count(); ++i) {
     const ChannelIndex c(i);
     double share = 0;
@@ -205,6 +213,7 @@ void LoadKeeper::State::TakeOne(const CounterReading& reading, ChannelIndex c, a
 // The time since the sweep before; 0: there was none.
 absl::Duration LoadKeeper::State::BeginSweep(const CounterSweep& sweep) {
   const bool is_first = sweep_++ == 0;
+  is_silent_ = false;
   const absl::Duration before = now_;
   for (const CounterReading& reading : sweep.readings) {
     now_ = is_first && &reading == &sweep.readings.front() ? reading.when
@@ -247,9 +256,9 @@ std::shared_ptr<const LinkLoad> LoadKeeper::State::PresentLoad() const {
 }
 
 // Plans under way keep what they have; load is a preference, so none of them is stale for it.
-void LoadKeeper::State::Publish(std::shared_ptr<const LinkLoad> load) {
+void LoadKeeper::State::Publish(const Fabric* fabric, std::shared_ptr<const LinkLoad> load) {
   std::lock_guard lock(tables_->mu);
-  if (tables_->view == nullptr || tables_->view->snapshot->fabric != fabric_) return;
+  if (tables_->view == nullptr || tables_->view->snapshot->fabric.get() != fabric) return;
   auto snapshot = std::make_shared<Snapshot>(*tables_->view->snapshot);
   snapshot->load = load;
   auto view = std::make_shared<FabricView>(*tables_->view);
@@ -364,7 +373,7 @@ absl::Status LoadKeeper::State::TakeReadings(const CounterSweep& sweep, const Fa
   StoreBatches batches;
   {
     std::lock_guard lock(mu_);
-    const absl::Duration length = BeginSweep(sweep);
+    const absl::Duration length = length_ = BeginSweep(sweep);
     Adopt(view);
     for (const CounterReading& reading : sweep.readings) {
       const std::optional<SwitchIndex> found = fabric_->FindSwitch(reading.node);
@@ -372,13 +381,31 @@ absl::Status LoadKeeper::State::TakeReadings(const CounterSweep& sweep, const Fa
       if (c != kNoChannel) TakeOne(reading, c, wall);
     }
     UpdateLoads(wall);
-    Publish(PresentLoad());
+    Publish(fabric_.get(), PresentLoad());
     WatchErrors(wall, events);
     WriteCounters(batches);
     WriteLoads(wall, batches);
     if (length >= kShortestInterval) WriteReadings(length, wall, batches);
   }
   return Write(batches);
+}
+
+void LoadKeeper::State::ForgetIfSilent(absl::Duration monotonic) {
+  std::lock_guard lock(mu_);
+  if (!has_noted_ || sweep_ != noted_sweep_) {
+    has_noted_ = true;
+    noted_sweep_ = sweep_;
+    noted_ = monotonic;
+  }
+  if (is_silent_ || monotonic - noted_ <= std::max(kLoadLife, 3 * length_)) return;
+  is_silent_ = true;
+  std::shared_ptr<const FabricView> view;
+  {
+    std::lock_guard tables_lock(tables_->mu);
+    view = tables_->view;
+  }
+  if (view == nullptr || view->snapshot->load->empty()) return;
+  Publish(view->snapshot->fabric.get(), std::make_shared<const LinkLoad>());
 }
 
 absl::Status LoadKeeper::State::Flush() {
@@ -439,6 +466,8 @@ absl::Status LoadKeeper::TakeReadings(const CounterSweep& sweep,
                                       absl::Time wall, std::vector<EventRecord>& events) {
   return state_->TakeReadings(sweep, *view, wall, events);
 }
+
+void LoadKeeper::ForgetIfSilent(absl::Duration monotonic) { state_->ForgetIfSilent(monotonic); }
 
 absl::Status LoadKeeper::Flush() { return state_->Flush(); }
 

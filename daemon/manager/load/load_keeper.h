@@ -12,6 +12,7 @@
 //   keeper.Restore()                      once, before the first sweep
 //   keeper.LoadOf(*fabric, link_ids)      when a changed fabric is about to be published
 //   keeper.TakeReadings(sweep, view, now, events)   after each ReadCounters
+//   keeper.ForgetIfSilent(monotonic)      every few seconds
 //   keeper.Flush()                        when the daemon stops
 //
 // Invariants: load never is negative, above 1 or not a number; the wall clock only labels; what a
@@ -63,6 +64,11 @@ class LoadKeeper {
   absl::Status TakeReadings(const CounterSweep& sweep,
                             const std::shared_ptr<const FabricView>& view, absl::Time wall,
                             std::vector<EventRecord>& events);
+
+  // To be called now and then, by one clock: if no readings came for kLoadLife, or three times the
+  // last interval if that is longer, nothing measured counts any more, and plans see no load but
+  // what is promised. Thread-safe.
+  void ForgetIfSilent(absl::Duration monotonic);
 
   // Writes the minute and the hour that are under way, so that a restart continues them.
   absl::Status Flush();

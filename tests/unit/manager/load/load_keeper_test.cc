@@ -192,6 +192,21 @@ TEST_F(LoadKeeperTest, RestartTakesUpWhatIsNotOld) {
   }
 }
 
+TEST_F(LoadKeeperTest, SilenceIsNoLoad) {
+  Read(0);
+  Send(LeafGuid(0), 1, 0.5, 10);
+  Read(10);
+  keeper_.ForgetIfSilent(absl::Seconds(5));
+  keeper_.ForgetIfSilent(absl::Seconds(5) + kLoadLife);
+  EXPECT_NEAR(Load(LeafGuid(0), 1), 0.5, 1e-6);
+  keeper_.ForgetIfSilent(absl::Seconds(6) + kLoadLife);
+  EXPECT_EQ(Load(LeafGuid(0), 1), 0);
+  EXPECT_TRUE(keeper_.LoadOf(view()->snapshot->fabric, *view()->link_ids)->empty());
+  Send(LeafGuid(0), 1, 0.5, 10);
+  Read(20);
+  EXPECT_NEAR(Load(LeafGuid(0), 1), 0.5, 1e-6);
+}
+
 TEST_F(LoadKeeperTest, CountersOfASwitch) {
   EXPECT_THAT(keeper_.Counters(LeafGuid(0)), IsEmpty());
   Read(0);
