@@ -51,9 +51,8 @@ absl::Status EventReader::Prepare() {
 
 absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter) {
   Ids ids{filter.after_id, std::numeric_limits<int64_t>::max()};
-  const bool has_end = filter.end != absl::InfiniteFuture();
-  // Later pages of a list without an end begin where it goes on.
-  if (!has_end && (filter.start == absl::InfinitePast() || filter.after_id > 0)) return ids;
+  // Later pages begin where the list goes on, and a list without a start at the first event.
+  if (filter.start == absl::InfinitePast() || filter.after_id > 0) return ids;
   ids_in_time_.Bind(Nanoseconds(filter.start)).Bind(Nanoseconds(filter.end));
   RETURN_IF_ERROR(ids_in_time_.Step().status());  // an aggregate: always one row
   const bool has_any = !ids_in_time_.IsNull(0);

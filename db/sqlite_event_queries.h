@@ -6,8 +6,8 @@
 //     kinds with a prefix    event_by_kind, the first so many of each kind, merged: kinds are few
 //     otherwise              by id
 //
-// Times rise with ids unless the clock was set back, so a time is looked up in event_by_time once
-// to find where to begin and to end; what lies between is still compared.
+// Times rise with ids unless the clock was set back, so the first page of a list with a start looks
+// up in event_by_time, once, where to begin and to end; what lies between is still compared.
 #ifndef COPPICE_DB_SQLITE_EVENT_QUERIES_H_
 #define COPPICE_DB_SQLITE_EVENT_QUERIES_H_
 

@@ -46,6 +46,48 @@ TEST(PromisedLoad, AddsToWhatIsMeasuredAndIsAtMostOne) {
   EXPECT_EQ(load.Current(), snapshot.load);
 }
 
+// Promises come and go and measurements change, on several pages of channels; what plans see is
+// always the plain sum of both, at most 1.
+TEST(PromisedLoad, MeasuredLoadChangesUnderThePromises) {
+  const auto fabric = SmallFabric({.leaves = 16, .spines = 8, .hosts_per_leaf = 16});
+  const Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
+  std::mt19937_64 random(TestSeed());
+  PromisedLoad load;
+  load.Rebase(snapshot);
+  const uint32_t channels = fabric->channel_count();
+  ASSERT_GT(channels, 3 * LinkLoad::kPageChannels);
+  std::vector<float> measured(channels);
+  std::vector<double> promised(channels);
+  std::vector<ChannelPromise> live;
+  for (int round = 0; round < 300; ++round) {
+    const ChannelPromise one{ChannelIndex(static_cast<uint32_t>(random() % channels)),
+                             static_cast<uint32_t>(random())};
+    load.Add({&one, 1});
+    promised[one.channel.value()] += one.parts / kWholeChannel;
+    live.push_back(one);
+    if (random() % 2 == 0) {
+      std::swap(live[random() % live.size()], live.back());
+      load.Remove({&live.back(), 1});
+      promised[live.back().channel.value()] -= live.back().parts / kWholeChannel;
+      live.pop_back();
+    }
+    if (random() % 3 == 0) {
+      for (float& share : measured) {
+        share = random() % 4 == 0 ? static_cast<float>(random() % 100) / 100 : 0;
+      }
+      const bool is_empty = random() % 8 == 0;
+      if (is_empty) measured.assign(channels, 0);
+      load.SetMeasured(is_empty ? std::make_shared<const LinkLoad>()
+                                : std::make_shared<const LinkLoad>(measured));
+    }
+    const std::shared_ptr<const LinkLoad> current = load.Current();
+    for (uint32_t c = 0; c < channels; ++c) {
+      const float seen = current->empty() ? 0 : (*current)[c];
+      ASSERT_NEAR(seen, std::min(measured[c] + promised[c], 1.0), 1e-6) << round << " " << c;
+    }
+  }
+}
+
 class PromisedLoadTest : public ManagerTest {
  protected:
   // The one switch that serves.

@@ -1,5 +1,6 @@
 // Counters, history and load over the wire: what is refused, and what messages say.
 #include <gmock/gmock.h>
+#include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -134,6 +135,7 @@ TEST(LoadConversionTest, NonsenseIsRefused) {
 
 // Whatever the bytes are, the query is good or refused.
 TEST(LoadConversionTest, RandomRequestsAreGoodOrRefused) {
+  const google::protobuf::LogSilencer silencer;  // texts that are no UTF-8
   std::mt19937_64 random(TestSeed());
   const std::string good = Request().SerializeAsString();
   for (int i = 0; i < 5'000; ++i) {
@@ -143,7 +145,7 @@ TEST(LoadConversionTest, RandomRequestsAreGoodOrRefused) {
     with_times.mutable_end_time()->set_nanos(static_cast<int32_t>(random()));
     if (i % 2 == 0) bytes = with_times.SerializeAsString();
     for (uint64_t flips = random() % 4; flips > 0; --flips) {
-      bytes[random() % bytes.size()] = static_cast<char>(random() % 128);
+      bytes[random() % bytes.size()] = static_cast<char>(random());
     }
     v1::GetPortHistoryRequest request;
     if (!request.ParseFromString(bytes)) continue;
