@@ -92,8 +92,8 @@ struct BatchTotals {
   uint32_t failures = 0;       // refused, accepting type I or not
   uint64_t entries = 0;        // that the batch takes
   uint32_t farther_roots = 0;  // trees whose root is not a nearest one
-  // Most packets on one channel between switches in one reduction of every communicator, measured
-  // load included; kNoChannel if none carries any.
+  // Most packets in one reduction of every communicator, measured load included, on one channel
+  // between switches that carries any of them; kNoChannel if none does.
   uint32_t most_packets = 0;
   ChannelIndex most_loaded = kNoChannel;
 };

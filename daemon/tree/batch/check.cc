@@ -56,14 +56,16 @@ class Recount {
     }
     uint64_t most = 0;
     for (uint32_t c = 0; c < packets_.size(); ++c) {
-      if (IsBetweenSwitches(ChannelIndex(c))) most = std::max(most, LoadOn(options, c));
+      if (packets_[c] == 0 || !IsBetweenSwitches(ChannelIndex(c))) continue;
+      most = std::max(most, LoadOn(options, c));
     }
     if (most != totals.most_packets) {
       return Broken("the most loaded link carries ", most, ", the totals say ",
                     totals.most_packets);
     }
-    if (most > 0 && LoadOn(options, totals.most_loaded.value()) != most) {
-      return Broken("channel ", totals.most_loaded.value(), " is not the most loaded one");
+    const uint32_t where = totals.most_loaded.value();
+    if (most > 0 && (packets_[where] == 0 || LoadOn(options, where) != most)) {
+      return Broken("channel ", where, " is not the most loaded one");
     }
     return absl::OkStatus();
   }

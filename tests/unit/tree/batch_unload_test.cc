@@ -108,6 +108,33 @@ TEST(BatchUnloadTest, GridsAreAsEvenAsTheirLeafSwitches) {
   }
 }
 
+// Somebody else fills all links of the last supernode's first leaf switch, where no rank is: the
+// batch cannot mend that, and is as even elsewhere as without it.
+TEST(BatchUnloadTest, LinksThatOthersFillDoNotStopIt) {
+  const auto fabric =
+      LoadFabric("model:fat-tree(supernodes=4,leaves=8,spines=4,hosts-per-leaf=4,tops=16)");
+  ASSERT_TRUE(fabric.ok());
+  const Snapshot idle = **MakeSnapshot(*fabric, nullptr);
+  auto members = AllEndpoints(**fabric);
+  std::vector<float> load((*fabric)->channel_count(), 0.0F);
+  const SwitchIndex theirs = *(*fabric)->attached_switch(members[3 * 32]);
+  for (const Channel& c : (*fabric)->switch_channels(theirs)) {
+    load[c.index.value()] = load[Fabric::Reverse(c.index).value()] = 1.0F;
+  }
+  Snapshot loaded = idle;
+  loaded.load = std::make_shared<const LinkLoad>(load);
+  members.resize(64);
+  const auto batch = GridLines({{8, 8}, GridOrder::kFirstAxisFastest, {}}, members);
+  ASSERT_TRUE(batch.ok());
+  const std::vector<SwitchCapacity> capacity((*fabric)->switch_count(), {1000, 1000, 16});
+  for (const BatchGoal goal : {BatchGoal::kBoth, BatchGoal::kLinks}) {
+    const BatchTotals without = TotalsFor(idle, capacity, *batch, {}, goal);
+    const BatchTotals with = TotalsFor(loaded, capacity, *batch, {}, goal);
+    EXPECT_EQ(with.most_packets, without.most_packets);
+    EXPECT_LE(with.most_packets, 5U);
+  }
+}
+
 //      S2  S3       Leaf switches S0 and S1 with two hosts each.
 //      | \/ |
 //      | /\ |
