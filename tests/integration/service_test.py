@@ -31,6 +31,10 @@ class ServiceTest(unittest.TestCase):
         self.daemon.process = subprocess.Popen(self.daemon.command, stderr=stderr, text=True,
                                                env={**os.environ, **environment})
 
+    def start_ready(self):
+        self.daemon.start().wait_until_listening()
+        self.ask("fabric", "sweep")  # returns once a fabric is known
+
     def ctl(self, *arguments, server=None, user=None, control=CONTROL):
         """Exit status, output and errors of coppicectl."""
         as_user = {} if user is None else {"user": user, "group": user, "extra_groups": []}
@@ -62,7 +66,7 @@ class ServiceTest(unittest.TestCase):
 
 class Reload(ServiceTest):
     def test_puts_in_force_what_may_change_and_names_the_rest(self):
-        self.daemon.start().wait_until_listening()
+        self.start_ready()
         self.assertIn("Nothing has changed", self.ask("reload"))
         self.write('log_level = "debug"\nsocket_mode = "0600"\n[lease]\ndefault = "90s"\n'
                    '[planning]\npromised_duty = 0.5\n' + RULES % 9)
@@ -81,7 +85,7 @@ class Reload(ServiceTest):
         self.assertIn("socket_mode", told[1]["message"])
 
     def test_leaves_all_as_it_was_after_a_mistake(self):
-        self.daemon.start().wait_until_listening()
+        self.start_ready()
         self.write('[lease]\ndefault = "90s"\n\nmax = "never"\n' + RULES % 9)
         place = self.daemon.config + ":4: lease.max: "
         self.assert_refused(place, "reload")
@@ -94,7 +98,7 @@ class Reload(ServiceTest):
         self.assert_refused(self.daemon.config, "reload")
 
     def test_sighup_does_the_same(self):
-        self.daemon.start().wait_until_listening()
+        self.start_ready()
         self.write('[lease]\ndefault = "90s"\n' + RULES % 4)
         self.daemon.process.send_signal(signal.SIGHUP)
         self.log_line("configuration read again: in force: lease.default")
@@ -135,7 +139,7 @@ class ServiceManager(ServiceTest):
         self.start_heard()
         ready = self.hear("READY=1")[-1]
         self.assertTrue(any(line.startswith("STATUS=") for line in ready), ready)
-        self.ask("status")
+        self.ask("fabric", "sweep")  # returns once a fabric is known
         self.daemon.process.send_signal(signal.SIGHUP)
         reloading = self.hear("RELOADING=1")[-1]
         self.assertTrue(any(re.fullmatch(r"MONOTONIC_USEC=\d+", line) for line in reloading))
@@ -177,7 +181,7 @@ class ServiceManager(ServiceTest):
 class Users(ServiceTest):
     def test_jobs_belong_to_who_registered_them(self):
         self.assertEqual(os.geteuid(), 0, "run as root: only root can call as somebody else")
-        self.daemon.start().wait_until_listening()
+        self.start_ready()
         control = shutil.copy(CONTROL, self.daemon.directory)  # where others may run it
         mine = {"user": "daemon", "control": control}
         others = {"user": "bin", "control": control}
@@ -219,7 +223,9 @@ class Tcp(ServiceTest):
     def start_tcp(self, *flags):
         self.daemon.command += ["--listen", "127.0.0.1:0", *flags]
         self.start()
-        return self.log_line(r"listening on .*(127\.0\.0\.1:\d+)").group(1)
+        address = self.log_line(r"listening on .*(127\.0\.0\.1:\d+)").group(1)
+        self.ask("fabric", "sweep")  # over the Unix socket; returns once a fabric is known
+        return address
 
     def tls(self, name=None):
         options = ["--tls-ca", self.file("authority.pem")]
