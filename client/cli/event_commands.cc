@@ -1,10 +1,15 @@
 // coppicectl events [--follow] | fabric watch: what happened, and what happens.
 //
-// The daemon has no stream of events, so following lists again every second. It lists small pages
-// and begins with the last page that was not full: what is read twice is at most one page.
+// Following goes by the ids of events, which outlive the daemon: when the stream breaks off,
+// because the daemon is restarted, it is opened again after the last event that was printed, so
+// each is printed once.
+#include <array>
 #include <iostream>
 #include <memory>
+#include <optional>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -17,8 +22,12 @@ namespace {
 
 using FabricStub = v1::Fabric::StubInterface;
 
-constexpr absl::Duration kLookAgain = absl::Seconds(1);
-constexpr int kFollowedPage = 100;
+// Short: until its next call this program does not see that a server takes leave, which waits for
+// it.
+constexpr absl::Duration kTryAgain = absl::Milliseconds(200);
+// Kinds of events that `fabric watch` shows.
+constexpr std::array<absl::string_view, 6> kOfFabric = {"sweep.",  "link.", "node.",
+                                                        "switch.", "sm.",   "lids."};
 
 int ListEvents(Session& session, Connection& connection, const v1::ListEventsRequest& request) {
   const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
@@ -40,35 +49,73 @@ void PrintFollowed(const Session& session, const v1::Event& event) {
             << event.kind() << "  " << event.object() << "  " << event.message() << "\n";
 }
 
-// Prints events that are newer than `shown`, until a call fails or the output is closed.
-int FollowEvents(Session& session, Connection& connection, v1::ListEventsRequest request,
-                 int64_t shown) {
-  request.set_page_size(kFollowedPage);
+// What to do after a stream that broke off with `status`: the exit status, or none and it is to be
+// opened again.
+std::optional<int> AfterBreak(const absl::Status& status, bool& is_told,
+                              v1::WatchEventsRequest& request) {
+  if (absl::IsOutOfRange(status)) {
+    // Dropped while nobody listened. Ids only rise, so all that is left comes after them.
+    std::cerr << "events are missing here: " << status.message() << "\n";
+    request.set_after_id(0);
+    return std::nullopt;
+  }
+  // A server that is about to go cancels calls that come on an old connection.
+  if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) return Fail(status);
+  if (!std::exchange(is_told, true)) {
+    std::cerr << "waiting for the daemon: " << status.message() << "\n";
+  }
+  absl::SleepFor(kTryAgain);
+  return std::nullopt;
+}
+
+// Once the daemon has answered: prints the events that are `wanted`, from where `request` begins,
+// until a call fails for good or the output is closed.
+int Follow(Session& session, Connection& connection, v1::WatchEventsRequest request,
+           const std::function<bool(const v1::Event&)>& wanted) {
+  bool is_told = false;
+  const std::function<bool(const v1::Event&)> print = [&](const v1::Event& event) {
+    is_told = false;
+    request.set_after_id(event.id());
+    if (!wanted(event)) return true;
+    PrintFollowed(session, event);
+    return static_cast<bool>(std::cout.flush());
+  };
   while (true) {
-    const auto page = connection.Call(connection.fabric(), &FabricStub::ListEvents, request);
-    if (!page.ok()) return Fail(page.status());
-    for (const v1::Event& event : page->events()) {
-      if (event.id() <= shown) continue;
-      PrintFollowed(session, event);
-      shown = event.id();
-    }
-    if (!std::cout.flush()) return 0;
-    if (page->next_page_token().empty()) {
-      absl::SleepFor(kLookAgain);
-    } else {
-      request.set_page_token(page->next_page_token());
-    }
+    const absl::Status status =
+        connection.Watch(connection.fabric(), &FabricStub::WatchEvents, request, print);
+    if (status.ok()) return 0;
+    if (const auto over = AfterBreak(status, is_told, request)) return *over;
   }
 }
 
-// The newest event of the fabric, then those that follow it.
+// What there is, then what comes.
+int FollowEvents(Session& session, Connection& connection, v1::ListEventsRequest request,
+                 int64_t after) {
+  request.set_page_size(1);
+  const auto answer = connection.Call(connection.fabric(), &FabricStub::ListEvents, request);
+  if (!answer.ok()) return Fail(answer.status());
+  v1::WatchEventsRequest watch;
+  watch.set_kind_prefix(request.kind_prefix());
+  watch.set_object(request.object());
+  watch.set_min_severity(request.min_severity());
+  watch.set_after_id(after);
+  return Follow(session, connection, watch, [](const v1::Event&) { return true; });
+}
+
+// The newest fabric version, then all that happens to the fabric.
 int WatchFabric(Session& session, Connection& connection) {
   v1::ListEventsRequest request;
   request.set_object("fabric");
+  request.set_kind_prefix("sweep.done");
   const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
   if (!all.ok()) return Fail(all.status());
-  const int known = all->events_size();
-  return FollowEvents(session, connection, request, known > 1 ? all->events(known - 2).id() : 0);
+  v1::WatchEventsRequest watch;
+  watch.set_after_id(all->events().empty() ? 0 : all->events().rbegin()->id() - 1);
+  return Follow(session, connection, watch, [](const v1::Event& event) {
+    return absl::c_any_of(kOfFabric, [&](absl::string_view prefix) {
+      return absl::StartsWith(event.kind(), prefix);
+    });
+  });
 }
 
 }  // namespace
@@ -76,7 +123,7 @@ int WatchFabric(Session& session, Connection& connection) {
 void AddWatchCommand(CLI::App& fabric, Session& session) {
   CLI::App* command =
       fabric.add_subcommand("watch",
-                            "The newest change of the fabric, then every further one, "
+                            "The newest version of the fabric, then everything that happens to it, "
                             "one line each, until interrupted");
   AddJsonFlag(*command, session);
   command->callback([&session] {
@@ -89,15 +136,21 @@ void AddEventsCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("events", "What happened, oldest first");
   AddJsonFlag(*command, session);
   auto request = std::make_shared<v1::ListEventsRequest>();
+  auto after = std::make_shared<int64_t>(0);
   command->add_option("--kind", *request->mutable_kind_prefix(), "Only kinds that start so: job.");
   command->add_option("--object", *request->mutable_object(), "Only this object: job:7");
   command->add_option("--severity", *request->mutable_min_severity(), "info, warning or error")
       ->check(CLI::IsMember({"info", "warning", "error"}));
-  command->add_flag("--follow", session.endless,
-                    "Go on with what happens from now on, one line each, until interrupted");
-  command->callback([&session, request] {
-    session.run = [&session, request](Connection& c) {
-      return session.endless ? FollowEvents(session, c, *request, /*shown=*/0)
+  CLI::Option* follow =
+      command->add_flag("--follow", session.endless,
+                        "Go on with what happens from now on, one line each, until interrupted; "
+                        "also over a restart of the daemon");
+  command->add_option("--after", *after, "Only events after the one with this id")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(follow);
+  command->callback([&session, request, after] {
+    session.run = [&session, request, after](Connection& c) {
+      return session.endless ? FollowEvents(session, c, *request, *after)
                              : ListEvents(session, c, *request);
     };
   });

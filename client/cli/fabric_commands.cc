@@ -1,4 +1,4 @@
-// coppicectl status | fabric ... | entries | table: the fabric as the daemon sees it.
+// coppicectl fabric ... | entries | table: the fabric as the daemon sees it.
 #include <iostream>
 #include <memory>
 
@@ -176,18 +176,6 @@ void AddJsonFlag(CLI::App& command, Session& session) {
   command.add_flag("--json", session.json, "Print JSON with the proto's field names");
 }
 
-void AddStatusCommand(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("status", "The fabric, entries, jobs and trees at a glance");
-  AddJsonFlag(*command, session);
-  command->callback([&session] {
-    session.run = [&session](Connection& connection) {
-      return ShowSummary(session, connection.Call(connection.fabric(), &FabricStub::GetFabric,
-                                                  v1::GetFabricRequest()));
-    };
-  });
-}
-
 void AddFabricCommands(CLI::App& app, Session& session) {
   CLI::App* fabric = app.add_subcommand("fabric", "Switches, links, nodes, routes, sweeps");
   fabric->require_subcommand(1);
@@ -201,6 +189,10 @@ void AddFabricCommands(CLI::App& app, Session& session) {
     });
     return command;
   };
+  add("show", "The fabric at a glance", [](Session& s, Connection& connection) {
+    return ShowSummary(
+        s, connection.Call(connection.fabric(), &FabricStub::GetFabric, v1::GetFabricRequest()));
+  });
   add("switches", "Every switch", ListSwitches);
   add("links", "Every link with capacity and load: measured, peak, promised", ListLinks);
   add("nodes", "Every endpoint and where it is cabled", ListNodes);

@@ -1,5 +1,6 @@
 #include "daemon/rpc/admin_service.h"
 
+#include "daemon/rpc/status_report.h"
 #include "daemon/rpc/unary.h"
 
 namespace coppice {
@@ -9,10 +10,19 @@ constexpr char kObject[] = "configuration";
 
 }  // namespace
 
+grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext*,
+                                                  const v1::GetStatusRequest*,
+                                                  v1::DaemonStatus* response) {
+  return AnswerNow(get_status_, "daemon", [&] {
+    ToProto(numbers_(), *response);
+    return absl::OkStatus();
+  });
+}
+
 grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* context,
                                                const v1::ReloadRequest*,
                                                v1::ReloadResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(reload_method_);
   if (const absl::Status allowed = peers_->MayAdminister(*context, "a reload"); !allowed.ok()) {
     return Finish(reactor, allowed, kObject);
   }

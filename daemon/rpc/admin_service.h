@@ -1,5 +1,5 @@
-// The Admin service: coppice/v1/admin.proto. What a reload does is handed in: the configuration
-// file is not this folder's to know.
+// The Admin service: coppice/v1/admin.proto over the daemon's numbers. What a reload does is handed
+// in: the configuration file is not this folder's to know.
 #ifndef COPPICE_DAEMON_RPC_ADMIN_SERVICE_H_
 #define COPPICE_DAEMON_RPC_ADMIN_SERVICE_H_
 
@@ -10,6 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "coppice/v1/admin.grpc.pb.h"
+#include "daemon/rpc/daemon_numbers.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
 
@@ -25,9 +27,18 @@ using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>()>;
 // nothing to reload.
 class AdminService final : public v1::Admin::CallbackService {
  public:
-  AdminService(WorkerPool* workers, Peers* peers, ReloadFunction reload)
-      : workers_(workers), peers_(peers), reload_(std::move(reload)) {}
+  AdminService(WorkerPool* workers, Peers* peers, MethodStatistics* statistics,
+               ReloadFunction reload, std::function<DaemonNumbers()> numbers)
+      : workers_(workers),
+        peers_(peers),
+        reload_(std::move(reload)),
+        numbers_(std::move(numbers)),
+        get_status_(statistics->AddUnary("Admin.GetStatus")),
+        reload_method_(statistics->AddUnary("Admin.Reload")) {}
 
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::DaemonStatus* response) override;
   grpc::ServerUnaryReactor* Reload(grpc::CallbackServerContext* context,
                                    const v1::ReloadRequest* request,
                                    v1::ReloadResponse* response) override;
@@ -36,6 +47,10 @@ class AdminService final : public v1::Admin::CallbackService {
   WorkerPool* const workers_;
   Peers* const peers_;
   const ReloadFunction reload_;
+  const std::function<DaemonNumbers()> numbers_;
+  // What counts the calls.
+  MethodStatistics::Method* const get_status_;
+  MethodStatistics::Method* const reload_method_;
 };
 
 }  // namespace coppice

@@ -7,8 +7,10 @@
 
 namespace coppice {
 
-std::shared_ptr<BatchStream> BatchStream::Open(std::string object) {
-  std::shared_ptr<BatchStream> stream(new BatchStream(std::move(object)));
+std::shared_ptr<BatchStream> BatchStream::Open(std::string object,
+                                               MethodStatistics::Method* method) {
+  method->Opened();
+  std::shared_ptr<BatchStream> stream(new BatchStream(std::move(object), method));
   stream->self_ = stream;
   return stream;
 }
@@ -19,6 +21,7 @@ void BatchStream::End(const absl::Status& status) {
     if (ended_) return;
     ended_ = true;
   }
+  method_->Closed(status.code());
   Finish(ToWire(status, object_));
 }
 

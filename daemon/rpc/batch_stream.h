@@ -21,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/trees_conversion.h"
 
 namespace coppice {
@@ -28,8 +29,8 @@ namespace coppice {
 // Thread-safe.
 class BatchStream final : public grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate> {
  public:
-  // `object` is what errors are about. Must be ended or answered.
-  static std::shared_ptr<BatchStream> Open(std::string object);
+  // `object` is what errors are about; `method` counts the streams. Must be ended or answered.
+  static std::shared_ptr<BatchStream> Open(std::string object, MethodStatistics::Method* method);
 
   // Ends the call with `status` once; later calls do nothing.
   void End(const absl::Status& status);
@@ -45,11 +46,13 @@ class BatchStream final : public grpc::ServerWriteReactor<v1::BatchCreateTreesUp
   void OnDone() override;
 
  private:
-  explicit BatchStream(std::string object) : object_(std::move(object)) {}
+  BatchStream(std::string object, MethodStatistics::Method* method)
+      : object_(std::move(object)), method_(method) {}
   // Writes what is next, if nothing is being written; false: everything has been written.
   bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string object_;
+  MethodStatistics::Method* const method_;
   std::shared_ptr<BatchStream> self_;  // gRPC's share
   std::atomic<bool> is_cancelled_{false};
 

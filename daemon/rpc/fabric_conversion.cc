@@ -140,15 +140,6 @@ void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1
   }
 }
 
-void ToProto(const EventRecord& record, v1::Event& message) {
-  message.set_id(record.id);
-  *message.mutable_time() = ToTimestamp(record.time);
-  message.set_severity(record.severity);
-  message.set_kind(record.kind);
-  message.set_object(record.object);
-  message.set_message(record.message);
-}
-
 absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name) {
   if (!absl::StartsWith(name, kSwitchPrefix)) {
     ASSIGN_OR_RETURN(const EndpointIndex endpoint, ResolveEndpoint(fabric, name));

@@ -26,8 +26,6 @@ void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message);
 // `path` as Routes::Append gives it.
 void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message);
 
-void ToProto(const EventRecord& record, v1::Event& message);
-
 // The end of a route as users name it: an endpoint (ResolveEndpoint) or "switch:GUID". NOT_FOUND
 // names it; INVALID_ARGUMENT: empty, or not a GUID.
 absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name);

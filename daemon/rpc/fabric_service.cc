@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/calibration_conversion.h"
+#include "daemon/rpc/events_conversion.h"
 #include "daemon/rpc/fabric_conversion.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/load_conversion.h"
@@ -38,20 +39,20 @@ absl::StatusOr<std::shared_ptr<const FabricView>> FabricService::View() const {
   return view;
 }
 
-grpc::ServerUnaryReactor* FabricService::GetFabric(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::GetFabric(grpc::CallbackServerContext*,
                                                    const v1::GetFabricRequest*,
                                                    v1::FabricSummary* response) {
-  return AnswerNow(context, "fabric", [&]() -> absl::Status {
+  return AnswerNow(get_fabric_, "fabric", [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const auto view, View());
     ToProto(*view, manager_->Counts(), *response);
     return absl::OkStatus();
   });
 }
 
-grpc::ServerUnaryReactor* FabricService::ListSwitches(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::ListSwitches(grpc::CallbackServerContext*,
                                                       const v1::ListSwitchesRequest* request,
                                                       v1::ListSwitchesResponse* response) {
-  return AnswerNow(context, "fabric", [&] { return Switches(*request, *response); });
+  return AnswerNow(list_switches_, "fabric", [&] { return Switches(*request, *response); });
 }
 
 absl::Status FabricService::Switches(const v1::ListSwitchesRequest& request,
@@ -68,10 +69,10 @@ absl::Status FabricService::Switches(const v1::ListSwitchesRequest& request,
   });
 }
 
-grpc::ServerUnaryReactor* FabricService::ListLinks(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::ListLinks(grpc::CallbackServerContext*,
                                                    const v1::ListLinksRequest* request,
                                                    v1::ListLinksResponse* response) {
-  return AnswerNow(context, "fabric", [&] { return Links(*request, *response); });
+  return AnswerNow(list_links_, "fabric", [&] { return Links(*request, *response); });
 }
 
 absl::Status FabricService::Links(const v1::ListLinksRequest& request,
@@ -85,10 +86,10 @@ absl::Status FabricService::Links(const v1::ListLinksRequest& request,
   });
 }
 
-grpc::ServerUnaryReactor* FabricService::ListNodes(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::ListNodes(grpc::CallbackServerContext*,
                                                    const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return AnswerNow(context, "fabric", [&] { return Nodes(*request, *response); });
+  return AnswerNow(list_nodes_, "fabric", [&] { return Nodes(*request, *response); });
 }
 
 absl::Status FabricService::Nodes(const v1::ListNodesRequest& request,
@@ -99,10 +100,10 @@ absl::Status FabricService::Nodes(const v1::ListNodesRequest& request,
               [&](uint32_t i) { ToProto(fabric, EndpointIndex(i), *response.add_nodes()); });
 }
 
-grpc::ServerUnaryReactor* FabricService::GetRoute(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::GetRoute(grpc::CallbackServerContext*,
                                                   const v1::GetRouteRequest* request,
                                                   v1::Route* response) {
-  return AnswerNow(context, absl::StrCat("route:", request->from(), "-", request->to()),
+  return AnswerNow(get_route_, absl::StrCat("route:", request->from(), "-", request->to()),
                    [&] { return Route(*request, *response); });
 }
 
@@ -120,7 +121,7 @@ absl::Status FabricService::Route(const v1::GetRouteRequest& request, v1::Route&
 grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* context,
                                                const v1::SweepRequest*,
                                                v1::FabricSummary* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(sweep_);
   if (const absl::Status allowed = peers_->MayAdminister(*context, "a sweep"); !allowed.ok()) {
     return Finish(reactor, allowed, "fabric");
   }
@@ -132,10 +133,10 @@ grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* cont
   return reactor;
 }
 
-grpc::ServerUnaryReactor* FabricService::GetTypeTable(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::GetTypeTable(grpc::CallbackServerContext*,
                                                       const v1::GetTypeTableRequest* request,
                                                       v1::TypeTable* response) {
-  return AnswerNow(context, "type table", [&] { return Table(*request, *response); });
+  return AnswerNow(get_type_table_, "type table", [&] { return Table(*request, *response); });
 }
 
 absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::TypeTable& response) {
@@ -148,7 +149,7 @@ absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::Ty
 grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* context,
                                                    const v1::CalibrateRequest* request,
                                                    v1::CalibrateResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(calibrate_);
   if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
     return Finish(reactor, allowed, "profile");
   }
@@ -165,7 +166,7 @@ grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerContext* context,
                                                           const v1::ResetCalibrationRequest*,
                                                           v1::ResetCalibrationResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(reset_calibration_);
   if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
     return Finish(reactor, allowed, "profile");
   }
@@ -178,9 +179,9 @@ grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerCo
 }
 
 grpc::ServerUnaryReactor* FabricService::ListPortCounters(
-    grpc::CallbackServerContext* context, const v1::ListPortCountersRequest* request,
+    grpc::CallbackServerContext*, const v1::ListPortCountersRequest* request,
     v1::ListPortCountersResponse* response) {
-  return AnswerNow(context, absl::StrCat("switch:", request->switch_guid()),
+  return AnswerNow(list_port_counters_, absl::StrCat("switch:", request->switch_guid()),
                    [&] { return PortCounts(*request, *response); });
 }
 
@@ -198,10 +199,11 @@ absl::Status FabricService::PortCounts(const v1::ListPortCountersRequest& reques
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::GetPortHistory(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::GetPortHistory(grpc::CallbackServerContext*,
                                                         const v1::GetPortHistoryRequest* request,
                                                         v1::PortHistory* response) {
-  return AnswerNow(context, absl::StrCat("port:", request->node_guid(), "/", request->port()),
+  return AnswerNow(get_port_history_,
+                   absl::StrCat("port:", request->node_guid(), "/", request->port()),
                    [&] { return History(*request, *response); });
 }
 
@@ -223,28 +225,26 @@ absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext*,
                                                     const v1::ListEventsRequest* request,
                                                     v1::ListEventsResponse* response) {
-  return AnswerNow(context, "events", [&] { return Events(*request, *response); });
+  return AnswerNow(list_events_, "events", [&] { return Events(*request, *response); });
 }
 
 absl::Status FabricService::Events(const v1::ListEventsRequest& request,
                                    v1::ListEventsResponse& response) {
-  EventFilter filter;
-  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
-  ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
-  filter.kind_prefix = request.kind_prefix();
-  filter.object = request.object();
-  filter.min_severity = request.min_severity();
-  RETURN_IF_ERROR(TimesFromProto(request, filter));
-  filter.limit = static_cast<uint32_t>(size + 1);  // one more tells whether another page follows
+  ASSIGN_OR_RETURN(const EventFilter filter, FromProto(request));
   ASSIGN_OR_RETURN(std::vector<EventRecord> events, manager_->Events(filter));
-  const bool has_more = events.size() > size;
-  if (has_more) events.resize(size);
+  const bool has_more = events.size() == filter.limit;
+  if (has_more) events.pop_back();
   for (const EventRecord& event : events) ToProto(event, *response.add_events());
   if (has_more) response.set_next_page_token(absl::StrCat(events.back().id));
   return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<v1::Event>* FabricService::WatchEvents(
+    grpc::CallbackServerContext*, const v1::WatchEventsRequest* request) {
+  return OpenEventStream(event_streams_, manager_, *request);
 }
 
 }  // namespace coppice

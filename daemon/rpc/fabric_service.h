@@ -6,17 +6,35 @@
 
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/event_stream.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// Thread-safe. `manager`, `workers` and `peers` outlive it and every call. Listings go by position
+// Thread-safe. The pointers outlive it and every call. Listings go by position
 // in one version of the fabric: when it moves between two pages the next page is ABORTED.
 class FabricService final : public v1::Fabric::CallbackService {
  public:
-  FabricService(Manager* manager, WorkerPool* workers, Peers* peers)
-      : manager_(manager), workers_(workers), peers_(peers) {}
+  FabricService(Manager* manager, WorkerPool* workers, Peers* peers, MethodStatistics* statistics)
+      : manager_(manager),
+        workers_(workers),
+        peers_(peers),
+        event_streams_(statistics->AddStream("Fabric.WatchEvents"),
+                       "connect again and watch after the last event that came"),
+        get_fabric_(statistics->AddUnary("Fabric.GetFabric")),
+        list_switches_(statistics->AddUnary("Fabric.ListSwitches")),
+        list_links_(statistics->AddUnary("Fabric.ListLinks")),
+        list_nodes_(statistics->AddUnary("Fabric.ListNodes")),
+        get_route_(statistics->AddUnary("Fabric.GetRoute")),
+        sweep_(statistics->AddUnary("Fabric.Sweep")),
+        get_type_table_(statistics->AddUnary("Fabric.GetTypeTable")),
+        calibrate_(statistics->AddUnary("Fabric.Calibrate")),
+        reset_calibration_(statistics->AddUnary("Fabric.ResetCalibration")),
+        list_events_(statistics->AddUnary("Fabric.ListEvents")),
+        list_port_counters_(statistics->AddUnary("Fabric.ListPortCounters")),
+        get_port_history_(statistics->AddUnary("Fabric.GetPortHistory")) {}
 
   grpc::ServerUnaryReactor* GetFabric(grpc::CallbackServerContext* context,
                                       const v1::GetFabricRequest* request,
@@ -54,6 +72,12 @@ class FabricService final : public v1::Fabric::CallbackService {
   grpc::ServerUnaryReactor* GetPortHistory(grpc::CallbackServerContext* context,
                                            const v1::GetPortHistoryRequest* request,
                                            v1::PortHistory* response) override;
+  grpc::ServerWriteReactor<v1::Event>* WatchEvents(grpc::CallbackServerContext* context,
+                                                   const v1::WatchEventsRequest* request) override;
+
+  // Ends the streams of events.
+  void CloseStreams() { event_streams_.Close(); }
+  size_t event_watchers() const { return event_streams_.size(); }
 
  private:
   // UNAVAILABLE before the first successful sweep.
@@ -71,6 +95,20 @@ class FabricService final : public v1::Fabric::CallbackService {
   Manager* const manager_;
   WorkerPool* const workers_;
   Peers* const peers_;
+  EventStreams event_streams_;
+  // What counts the calls.
+  MethodStatistics::Method* const get_fabric_;
+  MethodStatistics::Method* const list_switches_;
+  MethodStatistics::Method* const list_links_;
+  MethodStatistics::Method* const list_nodes_;
+  MethodStatistics::Method* const get_route_;
+  MethodStatistics::Method* const sweep_;
+  MethodStatistics::Method* const get_type_table_;
+  MethodStatistics::Method* const calibrate_;
+  MethodStatistics::Method* const reset_calibration_;
+  MethodStatistics::Method* const list_events_;
+  MethodStatistics::Method* const list_port_counters_;
+  MethodStatistics::Method* const get_port_history_;
 };
 
 }  // namespace coppice

@@ -23,7 +23,7 @@ std::string ObjectOf(absl::string_view id) { return absl::StrCat("job:", id); }
 grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* context,
                                                    const v1::RegisterJobRequest* request,
                                                    v1::Job* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(register_job_);
   absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
   if (!peer.ok()) return Finish(reactor, peer.status(), "job");
   absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
@@ -48,9 +48,9 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
   return reactor;
 }
 
-grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext*,
                                               const v1::GetJobRequest* request, v1::Job* response) {
-  return AnswerNow(context, ObjectOf(request->id()), [&] { return Get(*request, *response); });
+  return AnswerNow(get_job_, ObjectOf(request->id()), [&] { return Get(*request, *response); });
 }
 
 absl::Status JobsService::Get(const v1::GetJobRequest& request, v1::Job& response) {
@@ -61,10 +61,10 @@ absl::Status JobsService::Get(const v1::GetJobRequest& request, v1::Job& respons
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext*,
                                                 const v1::ListJobsRequest* request,
                                                 v1::ListJobsResponse* response) {
-  return AnswerNow(context, "jobs", [&] { return List(*request, *response); });
+  return AnswerNow(list_jobs_, "jobs", [&] { return List(*request, *response); });
 }
 
 absl::Status JobsService::List(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
@@ -87,7 +87,7 @@ grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* JobsServic
 grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* context,
                                               const v1::EndJobRequest* request,
                                               v1::EndJobResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(end_job_);
   const std::string object = ObjectOf(request->id());
   const absl::StatusOr<JobId> id = ParseJobId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), object);

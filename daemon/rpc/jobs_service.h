@@ -7,20 +7,29 @@
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/keepalive_stream.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// Thread-safe. `manager`, `workers` and `peers` outlive it and every call.
+// Thread-safe. The pointers outlive it and every call.
 class JobsService final : public v1::Jobs::CallbackService {
  public:
-  JobsService(Manager* manager, WorkerPool* workers, Peers* peers)
-      : manager_(manager), workers_(workers), peers_(peers) {}
+  JobsService(Manager* manager, WorkerPool* workers, Peers* peers, MethodStatistics* statistics)
+      : manager_(manager),
+        workers_(workers),
+        peers_(peers),
+        streams_(statistics->AddStream("Jobs.KeepAlive")),
+        register_job_(statistics->AddUnary("Jobs.RegisterJob")),
+        get_job_(statistics->AddUnary("Jobs.GetJob")),
+        list_jobs_(statistics->AddUnary("Jobs.ListJobs")),
+        end_job_(statistics->AddUnary("Jobs.EndJob")) {}
 
   // Ends every open KeepAlive stream with UNAVAILABLE, and from now on new ones at once: a
   // shutdown need not wait for them.
   void CloseStreams() { streams_.Close(); }
+  size_t keepalives() const { return streams_.size(); }
 
   grpc::ServerUnaryReactor* RegisterJob(grpc::CallbackServerContext* context,
                                         const v1::RegisterJobRequest* request,
@@ -45,6 +54,11 @@ class JobsService final : public v1::Jobs::CallbackService {
   WorkerPool* const workers_;
   Peers* const peers_;
   KeepAliveStreams streams_;
+  // What counts the calls.
+  MethodStatistics::Method* const register_job_;
+  MethodStatistics::Method* const get_job_;
+  MethodStatistics::Method* const list_jobs_;
+  MethodStatistics::Method* const end_job_;
 };
 
 }  // namespace coppice

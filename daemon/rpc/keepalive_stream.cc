@@ -15,6 +15,7 @@ absl::Status ShuttingDown() {
 }  // namespace
 
 KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const Peers* peers, Peer peer) {
+  method_->Opened();
   auto* const stream = new KeepAliveStream(this, manager, peers, std::move(peer));
   absl::Status status;
   {
@@ -35,6 +36,11 @@ void KeepAliveStreams::Close() {
   for (KeepAliveStream* stream : open_) stream->End(ShuttingDown());
 }
 
+size_t KeepAliveStreams::size() const {
+  absl::MutexLock lock(&mutex_);
+  return open_.size();
+}
+
 void KeepAliveStreams::Remove(KeepAliveStream* stream) {
   absl::MutexLock lock(&mutex_);
   open_.erase(stream);
@@ -46,6 +52,7 @@ void KeepAliveStream::End(const absl::Status& status) {
     if (ended_) return;
     ended_ = true;
   }
+  streams_->method_->Closed(status.code());
   Finish(ToWire(status, "keepalive"));
 }
 

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 
 namespace coppice {
@@ -19,18 +20,23 @@ class KeepAliveStream;
 // Thread-safe; outlives every stream that it opened.
 class KeepAliveStreams final {
  public:
+  // `method` counts the streams.
+  explicit KeepAliveStreams(MethodStatistics::Method* method) : method_(method) {}
+
   // A stream that renews the leases of jobs that `peer` may change. It deletes itself when its call
   // is done.
   KeepAliveStream* Open(Manager* manager, const Peers* peers, Peer peer);
 
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close();
+  size_t size() const;
 
  private:
   friend class KeepAliveStream;
   void Remove(KeepAliveStream* stream);
 
-  absl::Mutex mutex_;
+  MethodStatistics::Method* const method_;
+  mutable absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_set<KeepAliveStream*> open_ ABSL_GUARDED_BY(mutex_);
 };

@@ -10,9 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/rpc/admin_service.h"
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/listen_address.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/readiness.h"
 #include "daemon/rpc/tls_credentials.h"
@@ -70,17 +72,19 @@ class RpcServer::Parts {
   Parts(Manager* manager, const RpcServerOptions& options)
       : workers_(std::in_place, options.worker_threads),
         batch_workers_(std::in_place, kBatchWorkers),
+        version_(options.version),
         peers_(PeersOf(options)),
-        jobs_(manager, &*workers_, &peers_),
-        trees_(manager, &*workers_, &*batch_workers_, &peers_, options.max_job_ranks),
-        fabric_(manager, &*workers_, &peers_),
-        admin_(&*workers_, &peers_, options.reload),
+        jobs_(manager, &*workers_, &peers_, &statistics_),
+        trees_(manager, &*workers_, &*batch_workers_, &peers_, &statistics_, options.max_job_ranks),
+        fabric_(manager, &*workers_, &peers_, &statistics_),
+        admin_(&*workers_, &peers_, &statistics_, options.reload, [this] { return Numbers(); }),
         manager_(manager) {}
 
   absl::Status Start(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
   void Shutdown(absl::Duration grace);
   const std::vector<std::string>& addresses() const { return addresses_; }
   Peers& peers() { return peers_; }
+  DaemonNumbers Numbers() const;
 
  private:
   // Checks all addresses and opens those that are Unix sockets.
@@ -89,7 +93,9 @@ class RpcServer::Parts {
   void AcceptUnix();
   void SetServing(bool serving);
 
+  MethodStatistics statistics_;
   std::optional<WorkerPool> workers_, batch_workers_;
+  const std::string version_;
   Peers peers_;
   JobsService jobs_;
   TreesService trees_;
@@ -176,6 +182,17 @@ void RpcServer::Parts::SetServing(bool serving) {
   }
 }
 
+DaemonNumbers RpcServer::Parts::Numbers() const {
+  RpcNumbers numbers;
+  numbers.methods = statistics_.Numbers();
+  numbers.keepalives = static_cast<uint32_t>(jobs_.keepalives());
+  numbers.tree_watchers = static_cast<uint32_t>(trees_.watchers());
+  numbers.event_watchers = static_cast<uint32_t>(fabric_.event_watchers());
+  numbers.waiting_calls = static_cast<uint32_t>(workers_->waiting());
+  numbers.waiting_batches = static_cast<uint32_t>(batch_workers_->waiting());
+  return GatherNumbers(*manager_, std::move(numbers), version_);
+}
+
 void RpcServer::Parts::Shutdown(absl::Duration grace) {
   readiness_.reset();
   unix_listener_.reset();
@@ -183,6 +200,7 @@ void RpcServer::Parts::Shutdown(absl::Duration grace) {
   server_->GetHealthCheckService()->Shutdown();
   jobs_.CloseStreams();
   trees_.CloseStreams();
+  fabric_.CloseStreams();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
   server_.reset();
@@ -209,6 +227,8 @@ void RpcServer::SetAdministrators(const std::string& group,
                                   const std::vector<std::string>& tls_names) {
   parts_->peers().SetAdministrators(group, tls_names);
 }
+
+DaemonNumbers RpcServer::Numbers() const { return parts_->Numbers(); }
 
 void RpcServer::Shutdown(absl::Duration grace) { parts_->Shutdown(grace); }
 

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/admin_service.h"
+#include "daemon/rpc/daemon_numbers.h"
 #include "daemon/rpc/tls_credentials.h"
 
 namespace grpc {
@@ -36,6 +37,7 @@ struct RpcServerOptions {
   int max_request_bytes = 64 << 20;                  // a larger request is RESOURCE_EXHAUSTED
   uint32_t max_job_ranks = 1u << 20;                 // as ManagerOptions
   int worker_threads = 4;                            // for calls that take long
+  std::string version = {};                          // of the program, for whoever asks
 };
 
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
@@ -61,8 +63,11 @@ class RpcServer final {
   // Who administrates, from the next call on: as in RpcServerOptions.
   void SetAdministrators(const std::string& group, const std::vector<std::string>& tls_names);
 
-  // Accepts no more calls, ends KeepAlive and WatchTrees streams, lets other calls finish for up to
-  // `grace`, then cancels them; returns when none is left. Idempotent.
+  // How the daemon fares. Waits for no sweep and not for the database.
+  DaemonNumbers Numbers() const;
+
+  // Accepts no more calls, ends KeepAlive, WatchTrees and WatchEvents streams, lets other calls
+  // finish for up to `grace`, then cancels them; returns when none is left. Idempotent.
   void Shutdown(absl::Duration grace);
 
  private:

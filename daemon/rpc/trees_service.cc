@@ -32,19 +32,20 @@ std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id);
 grpc::ServerUnaryReactor* TreesService::CreateTree(grpc::CallbackServerContext* context,
                                                    const v1::CreateTreeRequest* request,
                                                    v1::Tree* response) {
-  return Plan(context, *request, request->validate_only(), response);
+  return Plan(context, create_tree_, *request, request->validate_only(), response);
 }
 
 grpc::ServerUnaryReactor* TreesService::AdviseTree(grpc::CallbackServerContext* context,
                                                    const v1::CreateTreeRequest* request,
                                                    v1::Tree* response) {
-  return Plan(context, *request, true, response);
+  return Plan(context, advise_tree_, *request, true, response);
 }
 
 grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* context,
+                                             MethodStatistics::Method* method,
                                              const v1::CreateTreeRequest& request, bool advise,
                                              v1::Tree* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(method);
   absl::StatusOr<CreateTreeArgs> args = FromProto(request, max_ranks_);
   if (!args.ok()) return Finish(reactor, args.status(), JobObject(request.job_id()));
   if (!advise) {  // advice takes nothing: everybody may have it
@@ -59,7 +60,7 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
       return;
     }
     FullToProto(*tree, *response);
-    reactor->Finish(grpc::Status::OK);
+    reactor->Answer(grpc::Status::OK);
   };
   RunPlanning(member_count, [this, advise, args = *std::move(args), answer]() mutable {
     if (advise) {
@@ -87,7 +88,8 @@ size_t TreesService::MemberCount(const CreateTreeArgs& args) {
 
 grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateTrees(
     grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
-  const std::shared_ptr<BatchStream> stream = BatchStream::Open(JobObject(request->job_id()));
+  const std::shared_ptr<BatchStream> stream =
+      BatchStream::Open(JobObject(request->job_id()), batch_create_trees_);
   absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
   absl::Status status = detail.status();
   absl::StatusOr<CreateBatchArgs> args;
@@ -122,13 +124,13 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
 
 grpc::ServerWriteReactor<v1::TreeChange>* TreesService::WatchTrees(
     grpc::CallbackServerContext*, const v1::WatchTreesRequest* request) {
-  return watches_.Open(*request);
+  return OpenWatchStream(watches_, manager_, *request);
 }
 
-grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext*,
                                                 const v1::GetTreeRequest* request,
                                                 v1::Tree* response) {
-  return AnswerNow(context, TreeObject(request->id()), [&] { return Get(*request, *response); });
+  return AnswerNow(get_tree_, TreeObject(request->id()), [&] { return Get(*request, *response); });
 }
 
 absl::Status TreesService::Get(const v1::GetTreeRequest& request, v1::Tree& response) {
@@ -151,10 +153,10 @@ absl::Status TreesService::Get(const v1::GetTreeRequest& request, v1::Tree& resp
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* TreesService::ListTrees(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* TreesService::ListTrees(grpc::CallbackServerContext*,
                                                   const v1::ListTreesRequest* request,
                                                   v1::ListTreesResponse* response) {
-  return AnswerNow(context, "trees", [&] { return List(*request, *response); });
+  return AnswerNow(list_trees_, "trees", [&] { return List(*request, *response); });
 }
 
 absl::Status TreesService::List(const v1::ListTreesRequest& request,
@@ -178,7 +180,7 @@ absl::Status TreesService::List(const v1::ListTreesRequest& request,
 grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext* context,
                                                     const v1::ReleaseTreeRequest* request,
                                                     v1::ReleaseTreeResponse*) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new UnaryCall(release_tree_);
   const absl::StatusOr<TreeId> id = ParseTreeId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), TreeObject(request->id()));
   const absl::Status allowed = MayChangeTree(*manager_, *peers_, *context, *id);

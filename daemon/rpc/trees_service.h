@@ -6,25 +6,33 @@
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/message_pool.h"
+#include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/watch_stream.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// Thread-safe. `manager`, the workers and `peers` outlive it and every call. Batches have workers
+// Thread-safe. The pointers outlive it and every call. Batches have workers
 // of their own: planning one takes seconds, and single trees must not queue behind it.
 class TreesService final : public v1::Trees::CallbackService {
  public:
   // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).
   TreesService(Manager* manager, WorkerPool* workers, WorkerPool* batch_workers, Peers* peers,
-               uint32_t max_ranks)
+               MethodStatistics* statistics, uint32_t max_ranks)
       : manager_(manager),
         workers_(workers),
         batch_workers_(batch_workers),
         peers_(peers),
         max_ranks_(max_ranks),
-        watches_(manager) {
+        watches_(statistics->AddStream("Trees.WatchTrees"),
+                 "connect again and watch with the last resume token"),
+        batch_create_trees_(statistics->AddStream("Trees.BatchCreateTrees")),
+        create_tree_(statistics->AddUnary("Trees.CreateTree")),
+        advise_tree_(statistics->AddUnary("Trees.AdviseTree")),
+        get_tree_(statistics->AddUnary("Trees.GetTree")),
+        list_trees_(statistics->AddUnary("Trees.ListTrees")),
+        release_tree_(statistics->AddUnary("Trees.ReleaseTree")) {
     SetMessageAllocatorFor_CreateTree(&created_);
     SetMessageAllocatorFor_ReleaseTree(&released_);
   }
@@ -32,6 +40,7 @@ class TreesService final : public v1::Trees::CallbackService {
   // Ends every open WatchTrees stream with UNAVAILABLE, and from now on new ones at once: a
   // shutdown need not wait for them.
   void CloseStreams() { watches_.Close(); }
+  size_t watchers() const { return watches_.size(); }
 
   grpc::ServerUnaryReactor* CreateTree(grpc::CallbackServerContext* context,
                                        const v1::CreateTreeRequest* request,
@@ -55,6 +64,7 @@ class TreesService final : public v1::Trees::CallbackService {
  private:
   // Authorises and converts, then grants, or with `advise` only plans.
   grpc::ServerUnaryReactor* Plan(grpc::CallbackServerContext* context,
+                                 MethodStatistics::Method* method,
                                  const v1::CreateTreeRequest& request, bool advise,
                                  v1::Tree* response);
   // Runs `call` here or, for a communicator that takes long to plan, on a worker.
@@ -69,6 +79,13 @@ class TreesService final : public v1::Trees::CallbackService {
   Peers* const peers_;
   const uint32_t max_ranks_;
   WatchStreams watches_;
+  // What counts the calls.
+  MethodStatistics::Method* const batch_create_trees_;
+  MethodStatistics::Method* const create_tree_;
+  MethodStatistics::Method* const advise_tree_;
+  MethodStatistics::Method* const get_tree_;
+  MethodStatistics::Method* const list_trees_;
+  MethodStatistics::Method* const release_tree_;
   MessagePool<v1::CreateTreeRequest, v1::Tree> created_;
   MessagePool<v1::ReleaseTreeRequest, v1::ReleaseTreeResponse> released_;
 };

@@ -1,11 +1,13 @@
 #include "daemon/rpc/watch_stream.h"
 
+#include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/error_details.h"
+#include "daemon/manager/change_feed.h"
 #include "daemon/rpc/identifiers.h"
 
 namespace coppice {
@@ -14,11 +16,6 @@ namespace {
 // Changes that a stream fetches at once: enough to spare the feed's lock, few enough to hold for
 // each of thousands of slow watchers.
 constexpr size_t kFetched = 32;
-
-absl::Status ShuttingDown() {
-  return absl::UnavailableError(
-      "daemon: it is shutting down; connect again and watch with the last resume token");
-}
 
 struct WatchArgs {
   JobId job;
@@ -57,6 +54,29 @@ v1::TreeChangeKind ToProto(TreeChangeKind kind) {
   return v1::TREE_CHANGE_KIND_UNSPECIFIED;
 }
 
+class ChangeSource final : public MessageSource<v1::TreeChange> {
+ public:
+  ChangeSource(std::unique_ptr<TreeWatch> watch, TreeDetail detail)
+      : watch_(std::move(watch)), detail_(detail) {}
+
+  absl::StatusOr<bool> Next(v1::TreeChange& message) override {
+    if (waiting_.empty()) {
+      ASSIGN_OR_RETURN(std::vector<TreeChange> changes, watch_->Next(kFetched));
+      for (TreeChange& change : changes) waiting_.push_back(std::move(change));
+    }
+    if (waiting_.empty()) return false;
+    ToProto(waiting_.front(), detail_, message);
+    waiting_.pop_front();
+    return true;
+  }
+  bool over() const override { return watch_->over(); }
+
+ private:
+  const std::unique_ptr<TreeWatch> watch_;
+  const TreeDetail detail_;
+  std::deque<TreeChange> waiting_;
+};
+
 }  // namespace
 
 void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message) {
@@ -72,108 +92,16 @@ void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& messag
   }
 }
 
-WatchStream* WatchStreams::Open(const v1::WatchTreesRequest& request) {
-  const absl::StatusOr<WatchArgs> args = ArgsOf(request);
-  absl::Status status = args.status();
-  const std::string object =
-      request.job_id().empty() ? "trees" : absl::StrCat("job:", request.job_id());
-  WatchStream* stream = nullptr;
-  uint64_t id = 0;
-  {
-    std::lock_guard lock(mutex_);
-    id = ++last_id_;
-    stream = new WatchStream(this, id, args.ok() ? args->detail : TreeDetail::kSummary, object);
-    if (closed_) status.Update(ShuttingDown());
-    open_[id] = stream;
-  }
-  // Until the reactor is handed to gRPC, which its caller does, it cannot be done and gone unless
-  // it was ended here.
-  if (status.ok()) {
-    absl::StatusOr<std::unique_ptr<TreeWatch>> watch =
-        manager_->WatchTrees(args->job, request.resume_token(), [this, id] { Wake(id); });
-    if (watch.ok()) {
-      stream->Begin(*std::move(watch));
-      return stream;
-    }
-    status = watch.status();
-  }
-  stream->End(status);
-  return stream;
-}
-
-void WatchStreams::Close() {
-  // Under the lock, so that no stream goes away (OnDone takes the lock) while it is ended.
-  std::lock_guard lock(mutex_);
-  closed_ = true;
-  for (const auto& [id, stream] : open_) stream->End(ShuttingDown());
-}
-
-void WatchStreams::Remove(uint64_t id) {
-  std::lock_guard lock(mutex_);
-  open_.erase(id);
-}
-
-void WatchStreams::Wake(uint64_t id) {
-  pump_.Submit([this, id] {
-    std::lock_guard lock(mutex_);
-    if (const auto found = open_.find(id); found != open_.end()) found->second->Pump();
-  });
-}
-
-void WatchStream::Begin(std::unique_ptr<TreeWatch> watch) {
-  {
-    std::lock_guard lock(mutex_);
-    watch_ = std::move(watch);
-  }
-  Pump();
-}
-
-void WatchStream::Pump() {
-  std::lock_guard lock(mutex_);
-  if (ended_ || is_writing_) return;
-  if (const absl::Status status = Fetch(); !status.ok()) return EndLocked(status);
-  if (waiting_.empty()) {
-    if (watch_->over()) EndLocked(absl::OkStatus());
-    return;
-  }
-  ToProto(waiting_.front(), detail_, message_);
-  waiting_.pop_front();
-  is_writing_ = true;
-  StartWrite(&message_);
-}
-
-absl::Status WatchStream::Fetch() {
-  if (!waiting_.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(std::vector<TreeChange> changes, watch_->Next(kFetched));
-  for (TreeChange& change : changes) waiting_.push_back(std::move(change));
-  return absl::OkStatus();
-}
-
-void WatchStream::End(const absl::Status& status) {
-  std::lock_guard lock(mutex_);
-  EndLocked(status);
-}
-
-void WatchStream::EndLocked(const absl::Status& status) {
-  if (ended_) return;
-  ended_ = true;
-  Finish(ToWire(status, object_));
-}
-
-void WatchStream::OnWriteDone(bool ok) {
-  {
-    std::lock_guard lock(mutex_);
-    is_writing_ = false;
-  }
-  if (!ok) return End(absl::CancelledError("watch: the client went away"));
-  Pump();
-}
-
-void WatchStream::OnCancel() { End(absl::CancelledError("watch: the client went away")); }
-
-void WatchStream::OnDone() {
-  streams_->Remove(id_);
-  delete this;
+grpc::ServerWriteReactor<v1::TreeChange>* OpenWatchStream(WatchStreams& streams, Manager* manager,
+                                                          const v1::WatchTreesRequest& request) {
+  return streams.Open(request.job_id().empty() ? "trees" : absl::StrCat("job:", request.job_id()),
+                      [&](std::function<void()> wake) -> absl::StatusOr<WatchStreams::Source> {
+                        ASSIGN_OR_RETURN(const WatchArgs args, ArgsOf(request));
+                        ASSIGN_OR_RETURN(
+                            std::unique_ptr<TreeWatch> watch,
+                            manager->WatchTrees(args.job, request.resume_token(), std::move(wake)));
+                        return std::make_unique<ChangeSource>(std::move(watch), args.detail);
+                      });
 }
 
 }  // namespace coppice

@@ -28,6 +28,11 @@ bool WorkerPool::SubmitUnlessFull(Task task, size_t most) {
   return true;
 }
 
+size_t WorkerPool::waiting() const {
+  absl::MutexLock lock(&mutex_);
+  return tasks_.size();
+}
+
 void WorkerPool::Work() {
   while (true) {
     Task task;

@@ -27,11 +27,13 @@ class WorkerPool final {
   void Submit(Task task);
   // False, and the task is dropped: `most` others wait for a thread already.
   bool SubmitUnlessFull(Task task, size_t most);
+  // Tasks that no thread has begun.
+  size_t waiting() const;
 
  private:
   void Work();
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

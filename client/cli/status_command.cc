@@ -1,0 +1,177 @@
+// coppicectl status: how the daemon fares, on one screen. Exit status 1 also when something is
+// wrong, with the reasons on stderr, so that a script or a monitor need not read the screen.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+using AdminStub = v1::Admin::StubInterface;
+using google::protobuf::Duration;
+
+// A snapshot is stale when so many of the shortest period of sweeps went by without one that
+// confirmed it: one may be lost, and one is just under way.
+constexpr double kStalePeriods = 3;
+// Sweeps of a large fabric take seconds.
+constexpr double kStaleGrace_s = 10;
+constexpr int kMostMethods = 8;
+
+double Seconds(const Duration& duration) {
+  return static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9;
+}
+
+// "250 us", "3.1 ms", "12.0 s", "2.5 h".
+std::string Text(const Duration& duration) {
+  const double seconds = Seconds(duration);
+  if (seconds < 1e-3) return absl::StrFormat("%.0f us", seconds * 1e6);
+  if (seconds < 1) return absl::StrFormat("%.1f ms", seconds * 1e3);
+  if (seconds < 600) return absl::StrFormat("%.1f s", seconds);
+  if (seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
+  return absl::StrFormat("%.1f h", seconds / 3600);
+}
+
+std::string Bytes(uint64_t bytes) {
+  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
+}
+
+struct Kind {
+  const char* name;
+  const v1::SweepStatus* sweep;
+};
+std::vector<Kind> KindsOf(const v1::DaemonStatus& status) {
+  return {{"full", &status.full_sweep()},
+          {"light", &status.light_sweep()},
+          {"counters", &status.counter_sweep()}};
+}
+
+void PrintFabric(const v1::DaemonStatus& status) {
+  if (!status.has_fabric()) {
+    std::cout << "fabric     none is known yet\n";
+    return;
+  }
+  const v1::FabricSummary& fabric = status.fabric();
+  std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
+            << fabric.shape() << ", confirmed " << Text(status.snapshot_age()) << " ago\n"
+            << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
+            << Counted(fabric.endpoint_count(), "endpoint") << " on "
+            << Counted(fabric.host_count(), "host") << ", " << Counted(fabric.link_count(), "link")
+            << "; " << Counted(status.unanswered_nodes(), "node") << " unanswered\n"
+            << "           " << Word(fabric.route_kind())
+            << (status.routes_settled() ? ", settled; " : ", not settled; ")
+            << (status.has_subnet_manager() ? "" : "no ") << "subnet manager\n";
+}
+
+void PrintSweeps(const v1::DaemonStatus& status) {
+  Table table({"SWEEP", "COUNT", "FAILED", "LAST", "TOOK", "PERIOD"});
+  for (const auto& [name, sweep] : KindsOf(status)) {
+    const bool has_any = sweep->count() > 0;
+    table.Add({name, absl::StrCat(sweep->count()), absl::StrCat(sweep->failed()),
+               has_any ? TimeText(sweep->last_time()) : "-",
+               has_any ? Text(sweep->last_duration()) : "-",
+               sweep->has_period() ? Text(sweep->period()) : "-"});
+  }
+  table.Print(std::cout);
+}
+
+void PrintHoldings(const v1::DaemonStatus& status) {
+  std::cout << "mads       " << status.mads_sent() << " sent, " << status.mads_resent()
+            << " sent again, " << status.mads_timed_out() << " timed out\n"
+            << "entries    " << status.entries_taken() << " of " << status.entries_total()
+            << " taken\n"
+            << "jobs       " << status.active_jobs() << " active\n"
+            << "trees      " << status.granted_trees() << " granted; since the start "
+            << status.trees_created() << " created, " << status.trees_refused() << " refused, "
+            << status.trees_repaired() << " repaired, " << status.trees_revoked() << " revoked\n"
+            << "watchers   " << status.tree_watchers() << " of trees, " << status.event_watchers()
+            << " of events\n"
+            << "queues     " << Counted(status.queued_mutations(), "mutation") << ", "
+            << Counted(status.queued_calls(), "call") << "\n"
+            << "database   " << Bytes(status.database_bytes()) << ", "
+            << Counted(status.commits(), "commit") << ", half within "
+            << Text(status.median_commit()) << ", 99 % within " << Text(status.p99_commit())
+            << "\n";
+}
+
+void PrintMethods(const v1::DaemonStatus& status) {
+  if (status.methods().empty()) return;
+  Table table({"METHOD", "CODE", "CALLS", "HALF WITHIN", "99 % WITHIN"});
+  for (int i = 0; i < std::min(status.methods_size(), kMostMethods); ++i) {
+    const v1::MethodStatus& method = status.methods(i);
+    table.Add({method.method(), method.code(), absl::StrCat(method.count()),
+               method.has_median() ? Text(method.median()) : "-",
+               method.has_p99() ? Text(method.p99()) : "-"});
+  }
+  table.Print(std::cout);
+}
+
+void PrintStatus(const v1::DaemonStatus& status) {
+  std::cout << "daemon     coppiced " << status.version() << " since "
+            << TimeText(status.start_time()) << ", " << Bytes(status.resident_bytes()) << "\n";
+  PrintFabric(status);
+  PrintHoldings(status);
+  std::cout << "\n";
+  PrintSweeps(status);
+  std::cout << "\n";
+  PrintMethods(status);
+}
+
+// What an administrator has to look at, in words.
+std::vector<std::string> WhatIsWrong(const v1::DaemonStatus& status) {
+  std::vector<std::string> wrong;
+  double period_s = 0;  // the shortest of those that confirm the fabric
+  for (const auto& [name, sweep] : KindsOf(status)) {
+    if (!sweep->last_error().empty()) {
+      wrong.push_back(absl::StrCat(name, " sweep: ", sweep->last_error()));
+    }
+    if (sweep->has_period() && sweep != &status.counter_sweep()) {
+      const double period = Seconds(sweep->period());
+      period_s = period_s == 0 ? period : std::min(period_s, period);
+    }
+  }
+  if (!status.has_fabric()) {
+    wrong.push_back("fabric: no sweep has succeeded yet");
+    return wrong;
+  }
+  if (period_s > 0 && Seconds(status.snapshot_age()) > kStalePeriods * period_s + kStaleGrace_s) {
+    wrong.push_back(absl::StrCat("fabric: no sweep has confirmed it for ",
+                                 Text(status.snapshot_age()), "; see the daemon's log"));
+  }
+  if (!status.has_subnet_manager()) {
+    wrong.push_back("subnet manager: none has assigned LIDs; start one");
+  }
+  return wrong;
+}
+
+int ShowStatus(Session& session, Connection& connection) {
+  const auto status =
+      connection.Call(connection.admin(), &AdminStub::GetStatus, v1::GetStatusRequest());
+  if (!status.ok()) return Fail(status.status());
+  if (session.json) {
+    PrintJson(std::cout, *status);
+  } else {
+    PrintStatus(*status);
+  }
+  const std::vector<std::string> wrong = WhatIsWrong(*status);
+  for (const std::string& reason : wrong) std::cerr << "wrong: " << reason << "\n";
+  return wrong.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand(
+      "status", "How the daemon fares, at a glance; exit status 1 if something is wrong");
+  AddJsonFlag(*command, session);
+  command->callback(
+      [&session] { session.run = [&session](Connection& c) { return ShowStatus(session, c); }; });
+}
+
+}  // namespace coppice

@@ -1,0 +1,36 @@
+// All that is told of how the daemon fares, as plain numbers gathered at one instant, about: for
+// Admin.GetStatus and for the metrics.
+#ifndef COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
+#define COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "daemon/base/process.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/rpc_numbers.h"
+
+namespace coppice {
+
+struct DaemonNumbers {
+  std::string version;  // of the program
+  absl::Time now;
+  std::shared_ptr<const FabricView> view;  // null: no sweep has succeeded yet
+  SweepStanding sweeps;
+  DaemonCounts counts;
+  StoreStatistics store;
+  RpcNumbers rpc;
+  ProcessNumbers process;
+
+  // Time since a sweep, full or light, last confirmed the fabric; unset before the first.
+  std::optional<absl::Duration> snapshot_age() const;
+};
+
+// Waits for no sweep and not for the database; takes about 100 us.
+DaemonNumbers GatherNumbers(const Manager& manager, RpcNumbers rpc, std::string version);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
