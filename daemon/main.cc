@@ -29,6 +29,7 @@
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/ib/umad_subnet_port.h"
 #include "daemon/manager/manager.h"
+#include "daemon/metrics/exporter.h"
 #include "daemon/rpc/listen_address.h"
 #include "daemon/rpc/server.h"
 #include "daemon/rpc/tls_credentials.h"
@@ -135,6 +136,9 @@ absl::StatusOr<Config> Configure(const Flags& flags) {
   RETURN_IF_ERROR(CheckLogLevel(config.log_level));
   RETURN_IF_ERROR(At(config.fabric_place, MakePort(config).status()));
   RETURN_IF_ERROR(CheckAccess(config));
+  if (!config.metrics_listen.empty()) {
+    RETURN_IF_ERROR(At(config.metrics_listen_place, CheckMetricsAddress(config.metrics_listen)));
+  }
   return config;
 }
 
@@ -161,6 +165,7 @@ RpcServerOptions ServerOptionsOf(const Config& config) {
   options.max_request_bytes = config.max_request_bytes;
   options.max_job_ranks = config.manager.max_job_ranks;
   options.worker_threads = config.worker_threads;
+  options.version = COPPICE_VERSION;
   return options;
 }
 
@@ -196,6 +201,12 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
                    RpcServer::Start(manager.get(), options));
   spdlog::info("listening on {}; fabric from {}; database {}",
                absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
+  std::unique_ptr<MetricsExporter> metrics;  // goes before what it asks
+  if (!config.metrics_listen.empty()) {
+    ASSIGN_OR_RETURN(metrics, MetricsExporter::Start(config.metrics_listen,
+                                                     [&server] { return server->Numbers(); }));
+    spdlog::info("metrics at http://{}/metrics", metrics->address());
+  }
   reloader.Attach(server.get());
   manager->Start();
   if (IsOffline(config)) RETURN_IF_ERROR(FirstSweep(*manager));

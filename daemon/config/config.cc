@@ -82,6 +82,17 @@ absl::Status ReadPlanning(const toml::table& table, absl::string_view origin,
   return planning.Finish();
 }
 
+// An empty address is "none".
+absl::Status ReadMetrics(const toml::table& table, absl::string_view origin, Config& config) {
+  TomlSection metrics(table, "metrics.", origin);
+  if (const toml::node* const listen = metrics.Take("listen"); listen != nullptr) {
+    if (!listen->is_string()) metrics.Fail("listen", "must be a text in quotes");
+    config.metrics_listen = listen->value_or(std::string());
+    config.metrics_listen_place = metrics.PlaceOf("listen");
+  }
+  return metrics.Finish();
+}
+
 absl::Status ReadAll(const toml::table& table, absl::string_view origin,
                      absl::string_view directory, Config& config) {
   TomlSection file(table, "", origin);
@@ -110,6 +121,9 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   }
   if (const toml::table* limits = file.Table("limits")) {
     file.Absorb(ReadLimits(*limits, origin, config));
+  }
+  if (const toml::table* metrics = file.Table("metrics")) {
+    file.Absorb(ReadMetrics(*metrics, origin, config));
   }
   ReadSwitchRules(file, origin, config.manager.capability_rules);
   return file.Finish();

@@ -23,11 +23,12 @@ struct Config {
   int max_request_bytes = 64 << 20;
   int worker_threads = 4;
   absl::Duration shutdown_grace = absl::Seconds(5);
-  ManagerOptions manager;  // profile, switches, leases, sweeps, limits
+  std::string metrics_listen;  // ADDRESS:PORT; empty: no metrics
+  ManagerOptions manager;      // profile, switches, leases, sweeps, limits
 
   // "FILE:LINE: KEY: " of values that only their users can judge to the end; empty where the value
   // is not from a file.
-  std::string fabric_place, listen_place;
+  std::string fabric_place, listen_place, metrics_listen_place;
 };
 
 // The configuration of a daemon that is given no file. The profile is "hdr"; full sweeps come every

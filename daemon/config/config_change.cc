@@ -63,6 +63,7 @@ const std::vector<Key>& Keys() {
       COPPICE_KEY("limits.tree_changes", kFromStart, manager.kept_tree_changes),
       COPPICE_KEY("limits.worker_threads", kFromStart, worker_threads),
       COPPICE_KEY("limits.shutdown_grace", kAtOnce, shutdown_grace),
+      COPPICE_KEY("metrics.listen", kFromStart, metrics_listen),
       COPPICE_KEY("switches", kAtOnce, manager.capability_rules),
   };
   return *keys;

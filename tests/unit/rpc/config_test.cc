@@ -38,6 +38,7 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.max_request_bytes, expected.max_request_bytes);
   EXPECT_EQ(config.worker_threads, expected.worker_threads);
   EXPECT_EQ(config.shutdown_grace, expected.shutdown_grace);
+  EXPECT_EQ(config.metrics_listen, expected.metrics_listen);
   EXPECT_EQ(config.manager.profile.name, expected.manager.profile.name);
   EXPECT_EQ(config.manager.default_lease, expected.manager.default_lease);
   EXPECT_EQ(config.manager.min_lease, expected.manager.min_lease);
@@ -50,6 +51,16 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.kept_tree_changes, expected.manager.kept_tree_changes);
   EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);
   EXPECT_TRUE(config.manager.capability_rules.empty());
+}
+
+TEST(Config, MetricsAreOffUnlessAnAddressIsGiven) {
+  EXPECT_EQ("", ParseConfig("", "c.toml", ".")->metrics_listen);
+  EXPECT_EQ("", ParseConfig("[metrics]\nlisten = \"\"", "c.toml", ".")->metrics_listen);
+  const Config config = *ParseConfig("\n[metrics]\nlisten = \"[::1]:9709\"", "c.toml", ".");
+  EXPECT_EQ("[::1]:9709", config.metrics_listen);
+  EXPECT_EQ("c.toml:3: metrics.listen: ", config.metrics_listen_place);
+  EXPECT_THAT(ErrorOf("[metrics]\nlisten = 9709"), StartsWith("c.toml:2: metrics.listen: "));
+  EXPECT_THAT(ErrorOf("[metrics]\nport = 9709"), HasSubstr("metrics.port: no such key"));
 }
 
 TEST(Config, SampleGivesTheDefaults) {

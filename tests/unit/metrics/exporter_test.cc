@@ -1,0 +1,88 @@
+// Where the exporter listens, and what it says if it cannot.
+#include "daemon/metrics/exporter.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+
+namespace coppice {
+namespace {
+
+using testing::HasSubstr;
+
+// What GET PATH answers, head and body.
+std::string Get(const std::string& address, const std::string& path) {
+  uint32_t port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int file = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(0, connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+  const std::string request =
+      "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(static_cast<ssize_t>(request.size()), write(file, request.data(), request.size()));
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = read(file, buffer, sizeof(buffer))) > 0;) {
+    answer.append(buffer, static_cast<size_t>(got));
+  }
+  close(file);
+  return answer;
+}
+
+TEST(MetricsExporterTest, OnlyAddressesInNumbers) {
+  for (const char* good : {"127.0.0.1:9709", "0.0.0.0:1", "[::1]:9709", "127.0.0.1:0"}) {
+    EXPECT_TRUE(CheckMetricsAddress(good).ok()) << good;
+  }
+  for (const char* bad : {"", ":9709", "localhost:9709", "127.0.0.1", "127.0.0.1:", "::1:9709",
+                          "127.0.0.1:65536", "127.0.0.1:x", "127.0.0.1:-1", "[::1:9709",
+                          "unix:/run/x", "127.0.0.1:9709,1.2.3.4:5", "127.0.0.1:9709s"}) {
+    const absl::Status status = CheckMetricsAddress(bad);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(bad));
+  }
+}
+
+TEST(MetricsExporterTest, AsksAtEveryScrapeAndNoMoreAfterwards) {
+  std::atomic<int> asked = 0;
+  auto exporter = MetricsExporter::Start("127.0.0.1:0", [&] {
+    DaemonNumbers numbers;
+    numbers.version = "9.9";
+    ++asked;
+    return numbers;
+  });
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  EXPECT_EQ(0, asked);
+  for (int i = 1; i <= 3; ++i) {
+    const std::string answer = Get((*exporter)->address(), "/metrics");
+    EXPECT_THAT(answer, HasSubstr("200 OK"));
+    EXPECT_THAT(answer, HasSubstr("\ncoppice_build_info{version=\"9.9\"} 1"));
+    EXPECT_EQ(i, asked);
+  }
+  EXPECT_THAT(Get((*exporter)->address(), "/"), HasSubstr("404"));
+  exporter->reset();
+  EXPECT_EQ(3, asked);
+}
+
+TEST(MetricsExporterTest, PortThatIsTakenIsNamed) {
+  const auto first = MetricsExporter::Start("127.0.0.1:0", [] { return DaemonNumbers(); });
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = MetricsExporter::Start((*first)->address(), [] { return DaemonNumbers(); });
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
+  EXPECT_TRUE(absl::IsUnavailable(
+      MetricsExporter::Start("192.0.2.1:1", [] { return DaemonNumbers(); }).status()));
+}
+
+}  // namespace
+}  // namespace coppice
