@@ -39,13 +39,14 @@ void MadEngine::Forget() {
 
 absl::Status MadEngine::Run(const Handler& handler) {
   last_reply_ = -absl::InfiniteDuration();
+  is_abandoned_ = false;
   absl::Status status;
-  while (status.ok() && (busy_ > 0 || !queue_.empty())) {
+  while (status.ok() && !is_abandoned_ && (busy_ > 0 || !queue_.empty())) {
     status = FillWindow();
     if (status.ok()) status = ReceiveBatch(handler);
     if (status.ok()) status = Expire(handler);
   }
-  if (!status.ok()) Forget();
+  if (!status.ok() || is_abandoned_) Forget();
   return status;
 }
 
@@ -98,7 +99,7 @@ absl::Status MadEngine::SendAttempt(uint32_t index) {
 // Sleeps until something happens, then takes all that is there.
 absl::Status MadEngine::ReceiveBatch(const Handler& handler) {
   absl::Duration wait = UntilNextDeadline();
-  for (int taken = 0; taken < options_.window; ++taken) {
+  for (int taken = 0; taken < options_.window && !is_abandoned_; ++taken) {
     Mad mad;
     ASSIGN_OR_RETURN(const MadEvent event, transport_.Receive(wait, mad));
     if (event == MadEvent::kNone) break;
@@ -118,8 +119,10 @@ absl::Duration MadEngine::UntilNextDeadline() const {
 
 void MadEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) {
   const uint32_t transaction = TransactionOf(mad);
-  // Sends leave the port in order; whatever came before this one has left it too. A number that
-  // was never given out is a stranger's.
+  // Sends leave the simulator's port, which the limit is for, in order: whatever came before this
+  // one has left it too. On hardware the two classes have a queue each; where one Run follows
+  // another of the other class, sends may then count as gone a little early, which costs nothing: a
+  // kernel's queue does not block. A number that was never given out is a stranger's.
   if (next_transaction_ - 1 - transaction < unheard()) heard_transaction_ = transaction;
   if (event == MadEvent::kReceived) {
     OnReply(mad, handler);
@@ -159,11 +162,11 @@ void MadEngine::OnReply(const Mad& mad, const Handler& handler) {
 
 absl::Status MadEngine::Expire(const Handler& handler) {
   const absl::Duration now = clock_.Monotonic();
-  for (uint32_t index = 0; index < slots_.size(); ++index) {
+  for (uint32_t index = 0; index < slots_.size() && !is_abandoned_; ++index) {
     Slot& slot = slots_[index];
     if (!slot.busy || slot.suspended || slot.deadline > now) continue;
     ++counts_.timed_out;
-    if (slot.attempts < AttemptsOf(slot.request)) {
+    if (slot.attempts < AttemptsOf(slot.request.max_attempts)) {
       RETURN_IF_ERROR(SendAttempt(index));
     } else {
       RETURN_IF_ERROR(OnExhausted(index, handler));
@@ -172,9 +175,13 @@ absl::Status MadEngine::Expire(const Handler& handler) {
   return absl::OkStatus();
 }
 
-int MadEngine::AttemptsOf(const MadRequest& request) const {
-  return request.max_attempts > 0 ? std::min(request.max_attempts, options_.max_attempts)
-                                  : options_.max_attempts;
+int MadEngine::AttemptsOf(int max_attempts) const {
+  return max_attempts > 0 ? std::min(max_attempts, options_.max_attempts) : options_.max_attempts;
+}
+
+absl::Duration MadEngine::Patience(int max_attempts) const {
+  const int attempts = AttemptsOf(max_attempts);
+  return options_.first_timeout * ((1 << attempts) - 1) + options_.grace * attempts;
 }
 
 absl::Status MadEngine::OnExhausted(uint32_t index, const Handler& handler) {
@@ -217,11 +224,13 @@ void MadEngine::Complete(uint32_t index, const MadOutcome& outcome, const Handle
   } else {
     absl::erase_if(slot_of_, [&](const auto& entry) { return entry.second == index; });
   }
+  MadOutcome told = outcome;
+  told.waited = clock_.Monotonic() - slot.first_sent;
   const MadRequest request = std::move(slot.request);
   slot.busy = slot.suspended = slot.is_probe = false;
   free_.push_back(index);
   --busy_;
-  handler(request, outcome);
+  handler(request, told);
 }
 
 void MadEngine::Drain(absl::Duration limit) {

@@ -6,11 +6,11 @@
 //                     Send v        | Receive: matched by transaction number, else ignored
 //                        MadTransport
 //
-// Invariants: every submitted request reaches the handler exactly once unless Run fails; every send
-// has a transaction number of its own, so that a late answer to an earlier attempt still counts and
-// a second answer does not; at most `max_unheard` sends run ahead of the last one known to have
-// left the port's queue, because a port that stops reading would otherwise block the sender for
-// ever.
+// Invariants: every submitted request reaches the handler exactly once unless Run fails or is
+// abandoned; every send has a transaction number of its own, so that a late answer to an earlier
+// attempt still counts and a second answer does not; at most `max_unheard` sends run ahead of the
+// last one known to have left the port's queue, because a port that stops reading would otherwise
+// block the sender for ever.
 //
 // A lost node and a lost port look alike. When a request runs out of attempts and nothing at all
 // was heard since its first one, the engine asks the local port itself (zero hops, no cable): if
@@ -48,8 +48,9 @@ struct MadRequest {
 struct MadOutcome {
   enum class Kind : uint8_t { kAnswered, kRefused, kUnanswered };
   Kind kind = Kind::kUnanswered;
-  uint16_t status = 0;  // of kRefused (IBA vol. 1, 13.4.7)
-  MadData data{};       // of kAnswered
+  uint16_t status = 0;    // of kRefused (IBA vol. 1, 13.4.7)
+  MadData data{};         // of kAnswered
+  absl::Duration waited;  // since the request was first sent
 };
 
 struct MadEngineOptions {
@@ -84,10 +85,19 @@ class MadEngine {
   // requests to silent nodes.
   absl::Status Run(const Handler& handler);
 
+  // For handlers: enough is known. Everything under way and not yet sent is dropped, and Run ends
+  // well; at most the answers that lie ready still come to the handler. Later ones count for
+  // nobody.
+  void Abandon() { is_abandoned_ = true; }
+
   // Waits at most `limit` for answers to sends that were given up, and drops them.
   void Drain(absl::Duration limit);
 
   const MadCounts& counts() const { return counts_; }
+  int window() const { return options_.window; }
+  // How long a silent node is waited for with so many attempts; 0 or more than the options':
+  // theirs.
+  absl::Duration Patience(int max_attempts = 0) const;
 
  private:
   struct Slot {
@@ -108,7 +118,7 @@ class MadEngine {
   void OnEvent(MadEvent event, const Mad& mad, const Handler& handler);
   void OnReply(const Mad& mad, const Handler& handler);
   absl::Status Expire(const Handler& handler);
-  int AttemptsOf(const MadRequest& request) const;
+  int AttemptsOf(int max_attempts) const;
   absl::Status OnExhausted(uint32_t slot, const Handler& handler);
   void OnLocalPortAlive(const Handler& handler);
   void Complete(uint32_t slot, const MadOutcome& outcome, const Handler& handler);
@@ -124,6 +134,7 @@ class MadEngine {
   std::vector<uint32_t> free_;  // slots that are not busy
   int busy_ = 0;
   bool probing_ = false;
+  bool is_abandoned_ = false;
   absl::flat_hash_map<uint32_t, uint32_t>
       slot_of_;  // transaction -> slot, all attempts of busy ones
   uint32_t next_transaction_ = 1;
