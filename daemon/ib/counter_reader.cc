@@ -8,12 +8,12 @@
 namespace coppice {
 namespace {
 
-// Switches that are read at a time: the engine's usual window, with one request for each.
-constexpr uint32_t kOpenSwitches = 64;
 constexpr int kSilencesToGiveUp = 3;
-// For who was silent at the last reading, and for all once so many are silent now: with the
-// engine's defaults 0.4 s each instead of 3.3 s.
+// With the engine's defaults 0.85 s for who answered at the last reading, 0.4 s for who did not,
+// and 0.15 s for the first request to each switch once so many are silent now.
+constexpr int kAttempts = 3;
 constexpr int kAttemptsOfSilent = 2;
+constexpr int kAttemptsOfMany = 1;
 constexpr uint32_t kManySilent = 64;
 
 // Status of an answer, IBA vol. 1, 13.4.7: code 2 method, 3 attribute not supported.
@@ -22,11 +22,31 @@ bool IsUnsupported(uint16_t status) {
   return code == 2 || code == 3;
 }
 
+std::string WhyNoLid(const SweptSwitch& target) {
+  if (!target.ports[0].answered) return "its LID is not known, as PortInfo of port 0 was not told";
+  if (target.lid == Lid(0)) return "no LID of its own; is there a subnet manager?";
+  return absl::StrCat("LID ", target.lid.value(),
+                      " is no unicast LID or also another port's; the subnet manager assigns LIDs "
+                      "once");
+}
+
 std::string Of(MadAttribute attribute, PortNum port) {
   return absl::StrCat(ToString(attribute), " of port ", port.value());
 }
 
 }  // namespace
+
+void RenewAgents(const SweptSubnet& swept, PerformanceAgents& agents) {
+  PerformanceAgents renewed;
+  for (const SweptSwitch& target : swept.switches) {
+    const auto found = agents.find(target.guid);
+    if (found == agents.end()) continue;
+    PerformanceAgent& agent = renewed[target.guid];
+    agent.lid = found->second.lid;
+    agent.was_silent = found->second.was_silent;
+  }
+  agents = std::move(renewed);
+}
 
 absl::StatusOr<CounterSweep> CounterReader::Read() {
   progress_.resize(swept_.switches.size());
@@ -39,13 +59,14 @@ absl::StatusOr<CounterSweep> CounterReader::Read() {
 }
 
 void CounterReader::OpenMore() {
-  while (open_ < kOpenSwitches && next_switch_ < progress_.size()) Open(next_switch_++);
+  const auto places = static_cast<uint32_t>(engine_.window());
+  while (open_ < places && next_switch_ < progress_.size()) Open(next_switch_++);
 }
 
 void CounterReader::Open(uint32_t index) {
   const SweptSwitch& target = swept_.switches[index];
   if (target.counters_lid == Lid(0)) {
-    return Note(index, "no LID of its own; is there a subnet manager?");
+    return Note(index, WhyNoLid(target));
   }
   if (!one_answered_ && silent_ >= kManySilent) {
     return Note(index,
@@ -72,6 +93,7 @@ void CounterReader::OnOutcome(const MadRequest& request, const MadOutcome& outco
   const uint32_t index = request.subject / kLanes, lane = request.subject % kLanes;
   Progress& progress = progress_[index];
   --progress.under_way;
+  progress.waited += outcome.waited;
   if (outcome.kind != MadOutcome::Kind::kUnanswered) {
     progress.silences = 0;
     progress.has_answered = one_answered_ = true;
@@ -82,6 +104,9 @@ void CounterReader::OnOutcome(const MadRequest& request, const MadOutcome& outco
   } else if (!OnCounters(index, lane, request.attribute, outcome)) {
     progress.lanes[lane].is_busy = false;
   }
+  if (progress.has_answered && progress.waited > 2 * kLanes * engine_.Patience(kAttempts)) {
+    GiveUp(index, "it answers too slowly");
+  }
   for (uint32_t i = 0; i < kLanes && progress.has_answered; ++i) {
     if (!progress.lanes[i].is_busy && !StartLane(index, i)) break;
   }
@@ -90,14 +115,15 @@ void CounterReader::OnOutcome(const MadRequest& request, const MadOutcome& outco
   --open_;
 }
 
-// Every node has to have the attribute; without it nothing extended is expected.
+// Every node has to have the attribute; without it nothing extended is expected. Any other refusal
+// may be an accident: the switch is read without, and asked again at the next reading.
 void CounterReader::OnClassPortInfo(uint32_t index, const MadOutcome& outcome) {
   if (outcome.kind == MadOutcome::Kind::kUnanswered) {
     OnSilence(index, std::string(ToString(MadAttribute::kPerformanceClassPortInfo)));
     return;
   }
   PerformanceAgent& agent = agents_[swept_.switches[index].guid];
-  agent.is_known = true;
+  agent.is_known = outcome.kind == MadOutcome::Kind::kAnswered || IsUnsupported(outcome.status);
   if (outcome.kind == MadOutcome::Kind::kAnswered) {
     agent.abilities = DecodeCounterAbilities(outcome.data);
   }
@@ -124,6 +150,7 @@ bool CounterReader::OnCounters(uint32_t index, uint32_t lane, MadAttribute attri
   if (attribute == MadAttribute::kPortCountersExtended) {
     DecodePortCountersExtended(outcome.data, abilities, reading.values);
     reading.is_extended = true;
+    reading.has_extended_errors = abilities.extended_errors;
     reading.when = clock_.Monotonic();
     if (!abilities.extended_errors) {
       Ask(index, lane, MadAttribute::kPortCounters, reading.port.value());
@@ -140,14 +167,12 @@ bool CounterReader::OnCounters(uint32_t index, uint32_t lane, MadAttribute attri
   return false;
 }
 
-// A node that offers what it does not have is read without it from now on.
+// A port that does not have what its node offers is read without it from now on.
 bool CounterReader::OnRefusal(uint32_t index, uint32_t lane, MadAttribute attribute,
                               uint16_t status) {
   const PortNum port = progress_[index].lanes[lane].reading.port;
   if (attribute == MadAttribute::kPortCountersExtended && IsUnsupported(status)) {
-    CounterAbilities& abilities = progress_[index].abilities;
-    abilities.extended_data = abilities.extended_errors = false;
-    agents_[swept_.switches[index].guid].abilities = abilities;
+    agents_[swept_.switches[index].guid].without_extended.set(port.value());
     Ask(index, lane, MadAttribute::kPortCounters, port.value());
     return true;
   }
@@ -164,10 +189,14 @@ void CounterReader::OnSilence(uint32_t index, std::string what) {
     agent.is_known = false;
   }
   if (++progress.silences >= kSilencesToGiveUp || !progress.has_answered) {
-    if (std::exchange(progress.is_given_up, true)) return;
-    absl::StrAppend(&what, "; the node was asked no more");
+    return GiveUp(index, std::move(what));
   }
   Note(index, std::move(what));
+}
+
+void CounterReader::GiveUp(uint32_t index, std::string what) {
+  if (std::exchange(progress_[index].is_given_up, true)) return;
+  Note(index, absl::StrCat(what, "; the node was asked no more"));
 }
 
 // False: no port is left to be read.
@@ -183,9 +212,9 @@ bool CounterReader::StartLane(uint32_t index, uint32_t lane) {
   progress.lanes[lane].reading = CounterReading();
   progress.lanes[lane].reading.node = target.guid;
   progress.lanes[lane].reading.port = PortNum(static_cast<uint8_t>(port));
-  Ask(index, lane,
-      progress.abilities.extended_data ? MadAttribute::kPortCountersExtended
-                                       : MadAttribute::kPortCounters,
+  const bool is_extended =
+      progress.abilities.extended_data && !agents_[target.guid].without_extended.test(port);
+  Ask(index, lane, is_extended ? MadAttribute::kPortCountersExtended : MadAttribute::kPortCounters,
       port);
   return true;
 }
@@ -197,8 +226,11 @@ void CounterReader::Ask(uint32_t index, uint32_t lane, MadAttribute attribute, u
   request.modifier = port;
   request.subject = index * kLanes + lane;
   request.lid = target.counters_lid;
-  const bool is_doubtful = agents_[target.guid].was_silent || silent_ >= kManySilent;
-  if (is_doubtful && !progress_[index].has_answered) request.max_attempts = kAttemptsOfSilent;
+  request.max_attempts = kAttempts;
+  if (!progress_[index].has_answered) {
+    if (agents_[target.guid].was_silent) request.max_attempts = kAttemptsOfSilent;
+    if (silent_ >= kManySilent) request.max_attempts = kAttemptsOfMany;
+  }
   ++progress_[index].under_way;
   engine_.Submit(std::move(request));
 }

@@ -9,13 +9,17 @@
 //
 // A port's reading is whole or there is none: half of one would look like counters that went back.
 // Only so many switches are open at a time as the window has places, and a switch's first request
-// goes alone, so that a silent switch costs one place for the patience of one request.
+// goes alone, so that a silent switch costs one place for the patience of one request. Patience is
+// short and a slow switch's time is bounded: the next reading comes soon, and others wait for the
+// port.
 //
 // A switch is known by LID, and an answer does not say whose it is: after the subnet manager has
-// given other LIDs, counters are right again with the next full sweep.
+// given other LIDs, counters are right again with the next full sweep. Whoever knows that LIDs have
+// changed does not read.
 #ifndef COPPICE_DAEMON_IB_COUNTER_READER_H_
 #define COPPICE_DAEMON_IB_COUNTER_READER_H_
 
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,11 +37,16 @@ namespace coppice {
 // What is known of a switch's performance management from one reading to the next.
 struct PerformanceAgent {
   Lid lid;
-  bool is_known = false;  // abilities were told
+  bool is_known = false;  // abilities were told, since the last full sweep
   CounterAbilities abilities;
-  bool was_silent = false;  // at the last reading: asked with less patience
+  std::bitset<256> without_extended;  // ports that refused what was offered
+  bool was_silent = false;            // at the last reading: asked with less patience
 };
 using PerformanceAgents = absl::flat_hash_map<Guid, PerformanceAgent>;
+
+// After each full sweep: forgets who is gone, and all that is known of the others but their
+// silence, as it may have been an accident.
+void RenewAgents(const SweptSubnet& swept, PerformanceAgents& agents);
 
 class CounterReader {
  public:
@@ -62,6 +71,7 @@ class CounterReader {
     uint32_t next_port = 1;
     uint32_t under_way = 0;  // requests
     int silences = 0;        // in a row
+    absl::Duration waited;   // sum over all requests
     bool has_answered = false;
     bool is_given_up = false;
     std::vector<Lane> lanes;  // kLanes while the switch is open, else none
@@ -74,6 +84,7 @@ class CounterReader {
   bool OnCounters(uint32_t index, uint32_t lane, MadAttribute attribute, const MadOutcome& outcome);
   bool OnRefusal(uint32_t index, uint32_t lane, MadAttribute attribute, uint16_t status);
   void OnSilence(uint32_t index, std::string what);
+  void GiveUp(uint32_t index, std::string what);
   bool StartLane(uint32_t index, uint32_t lane);
   void Ask(uint32_t index, uint32_t lane, MadAttribute attribute, uint32_t port);
   void Note(uint32_t index, std::string what);

@@ -12,10 +12,14 @@ namespace {
 // As in a full sweep: requests under way to one switch, and silences in a row to give it up.
 constexpr uint32_t kPerSwitch = 4;
 constexpr int kSilencesToGiveUp = 3;
-// For who was silent already; with the engine's defaults 0.4 s.
-constexpr int kAttemptsOfSilent = 2;
-// Links to the silent that are tried again in one sweep.
-constexpr size_t kMaxSilentEnds = 64;
+// For whom no answer is expected, or not soon; with the engine's defaults 0.4 s.
+constexpr int kLessAttempts = 2;
+// Answers that needed more attempts than kManyAttempts, until a switch counts as slow.
+constexpr int kManyAttempts = 3;
+constexpr int kSlowAnswers = 2;
+// Of those who were silent already, how many are asked in one sweep, and at a time.
+constexpr uint32_t kSilentInAll = 32;
+constexpr uint32_t kSilentAtATime = 16;
 
 // Full sweeps ask NVIDIA's nodes whether QDR is FDR10, light sweeps do not.
 LinkRate AsPortInfoSays(LinkRate rate) {
@@ -27,28 +31,23 @@ LinkRate AsPortInfoSays(LinkRate rate) {
 
 absl::StatusOr<LightSweepResult> LightSweeper::Sweep() {
   RETURN_IF_ERROR(AskLocalPort());
+  if (!result_.has_changed) RETURN_IF_ERROR(Walk());
+  if (!result_.has_changed) RETURN_IF_ERROR(AskSilent());
+  return std::move(result_);
+}
+
+absl::Status LightSweeper::Walk() {
   progress_.resize(swept_.switches.size());
-  behind_.resize(swept_.switches.size());
   for (uint32_t index = 0; index < swept_.switches.size(); ++index) {
-    const uint32_t before = swept_.switches[index].before;
-    if (before != SweptSwitch::kNone) behind_[before].push_back(index);
+    if (swept_.switches[index].is_first) Begin(index, /*is_doubtful=*/false);
   }
-  for (uint32_t index = 0; index < swept_.switches.size(); ++index) {
-    if (swept_.switches[index].before == SweptSwitch::kNone) Begin(index);
-  }
-  AskSilentEnds();
-  RETURN_IF_ERROR(engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
-    OnOutcome(request, outcome);
-  }));
+  RETURN_IF_ERROR(engine_.Run(
+      [this](const MadRequest& request, const MadOutcome& outcome) { OnPort(request, outcome); }));
   const bool one_answers = std::any_of(progress_.begin(), progress_.end(),
                                        [](const Progress& p) { return p.has_answered; });
-  const bool one_did = std::any_of(swept_.switches.begin(), swept_.switches.end(),
-                                   [](const SweptSwitch& then) { return !then.was_silent; });
-  if (one_did && !one_answers) {
-    return absl::UnavailableError(absl::StrCat("no switch answers any more: ", result_.what,
-                                               "; check the cable of the local port"));
-  }
-  return std::move(result_);
+  if (one_answers || !result_.has_changed) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("no switch answers any more: ", result_.what,
+                                             "; check the cable of the local port"));
 }
 
 // An adapter's own port before all others: without it every switch is silent.
@@ -73,135 +72,213 @@ void LightSweeper::OnLocalPort(const MadOutcome& outcome) {
     local_fault_ = absl::UnavailableError(absl::StrCat(
         "the local port's link is down; check the cable of port ", swept_.local_port.value()));
   } else if (now.lid != swept_.local_lid || now.lmc != swept_.local_lmc) {
-    Change(absl::StrCat("the local port has LID ", now.lid.value(), ", it had ",
-                        swept_.local_lid.value()));
+    ChangeOfNode(absl::StrCat("the local port has LID ", now.lid.value(), ", it had ",
+                              swept_.local_lid.value()));
   } else if (now.subnet_manager_lid != swept_.local_subnet_manager_lid) {
-    Change(absl::StrCat("the local port's subnet manager has LID ", now.subnet_manager_lid.value(),
-                        ", it had ", swept_.local_subnet_manager_lid.value()));
+    ChangeOfNode(absl::StrCat("the local port's subnet manager has LID ",
+                              now.subnet_manager_lid.value(), ", it had ",
+                              swept_.local_subnet_manager_lid.value()));
   }
 }
 
-void LightSweeper::OnOutcome(const MadRequest& request, const MadOutcome& outcome) {
-  if (request.attribute == MadAttribute::kNodeInfo) {
-    OnSilentEnd(request, outcome);
-  } else {
-    OnPort(request, outcome);
-  }
-}
-
-void LightSweeper::Begin(uint32_t index) {
+// `is_doubtful`: whether the way there is open was not told.
+void LightSweeper::Begin(uint32_t index, bool is_doubtful) {
   const SweptSwitch& then = swept_.switches[index];
-  MadRequest request{then.route, MadAttribute::kPortInfo, 0, index};
   if (then.was_silent) {
-    request.max_attempts = kAttemptsOfSilent;
-    BeginBehind(index);  // it let others' packets pass then
+    silent_switches_.push_back(index);
+    return;
   }
+  const auto first = std::find_if(then.ports.begin(), then.ports.end(),
+                                  [](const SweptPort& port) { return port.answered; });
+  Progress& progress = progress_[index];
+  progress.first_port = static_cast<uint32_t>(first - then.ports.begin());
+  progress.is_slow = is_doubtful;
+  MadRequest request{then.route, MadAttribute::kPortInfo, progress.first_port, index};
+  if (is_doubtful) request.max_attempts = kLessAttempts;
   engine_.Submit(std::move(request));
 }
 
-void LightSweeper::BeginBehind(uint32_t index) {
-  for (const uint32_t next : std::exchange(behind_[index], {})) Begin(next);
-}
-
+// Ports that did not answer then are asked, too, until some of them are silent again.
 void LightSweeper::AskNextPort(uint32_t index) {
   Progress& progress = progress_[index];
   const SweptSwitch& then = swept_.switches[index];
+  const auto is_left_out = [&](uint32_t port) {
+    return port == progress.first_port ||
+           (!then.ports[port].answered && progress.expected_silences >= kSilencesToGiveUp);
+  };
+  while (progress.next_port < then.ports.size() && is_left_out(progress.next_port)) {
+    ++progress.next_port;
+  }
   if (progress.next_port >= then.ports.size() || progress.is_given_up) return;
-  engine_.Submit({then.route, MadAttribute::kPortInfo, progress.next_port++, index});
+  const uint32_t port = progress.next_port++;
+  MadRequest request{then.route, MadAttribute::kPortInfo, port, index};
+  if (progress.is_slow || !then.ports[port].answered) request.max_attempts = kLessAttempts;
+  engine_.Submit(std::move(request));
 }
 
 void LightSweeper::OnPort(const MadRequest& request, const MadOutcome& outcome) {
   const uint32_t index = request.subject, port = request.modifier;
+  const SweptSwitch& then = swept_.switches[index];
   Progress& progress = progress_[index];
-  if (outcome.kind == MadOutcome::Kind::kUnanswered) {
-    OnSilence(index, port);
-    if (port == 0 && !progress.has_answered) return;  // the rest is not asked
+  const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+  progress.waited += outcome.waited;
+  if (is_silent) {
+    OnSilence(request);
   } else {
     progress.silences = 0;
-    const bool is_first = !std::exchange(progress.has_answered, true);
-    if (is_first) {
-      BeginBehind(index);
-      for (uint32_t i = 1; i < kPerSwitch; ++i) AskNextPort(index);
+    if (outcome.waited > engine_.Patience(kManyAttempts) &&
+        ++progress.slow_answers >= kSlowAnswers) {
+      progress.is_slow = true;
     }
+    const bool is_first = !std::exchange(progress.has_answered, true);
+    for (uint32_t i = 1; is_first && i < kPerSwitch; ++i) AskNextPort(index);
   }
-  AskNextPort(index);
+  if (progress.has_answered && progress.waited > 2 * kPerSwitch * engine_.Patience()) {
+    GiveUp(index, "it answers too slowly");
+  }
+  if (progress.has_answered) AskNextPort(index);
+  FollowCable(index, port, outcome);
   if (outcome.kind == MadOutcome::Kind::kAnswered) {
     OnPortInfo(index, port, DecodePortInfo(outcome.data));
-  } else if (outcome.kind == MadOutcome::Kind::kRefused &&
-             swept_.switches[index].ports[port].answered) {
-    Change(absl::StrCat(swept_.switches[index].Name(), " port ", port,
-                        ": the switch says that it has no such port"));
+  } else if (!is_silent && then.ports[port].answered) {
+    ChangeOfNode(
+        absl::StrCat(then.Name(), " port ", port, ": the switch says that it has no such port"));
   }
+}
+
+// To the switch behind; a port that does not say how it is may still let packets pass.
+void LightSweeper::FollowCable(uint32_t index, uint32_t port, const MadOutcome& outcome) {
+  const uint32_t next = swept_.switches[index].ports[port].leads_to;
+  if (next == SweptPort::kNowhere || !progress_[index].has_answered) return;
+  const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+  const bool is_up =
+      outcome.kind == MadOutcome::Kind::kAnswered && DecodePortInfo(outcome.data).link_up;
+  if (is_silent || is_up) Begin(next, /*is_doubtful=*/is_silent || progress_[index].is_slow);
 }
 
 void LightSweeper::OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecord& now) {
   const SweptSwitch& then = swept_.switches[index];
   const SweptPort& known = then.ports[port];
-  if (then.was_silent) return Change(absl::StrCat(then.Name(), " answers again"));
   if (port == 0 && known.answered) return CompareAddresses(then, now);
   const LinkRate rate = AsPortInfoSays(known.rate);
   if (known.answered && now.link_up == known.link_up && now.rate == rate) return;
   const std::string name = absl::StrCat(then.Name(), " port ", port);
   if (!known.answered) {
-    Change(absl::StrCat(name, ": the port answers again"));
+    ChangeOfLink(absl::StrCat(name, ": the port answers again"));
   } else if (now.link_up != known.link_up) {
-    Change(absl::StrCat(name, ": the link is ", now.link_up ? "up" : "down"));
+    ChangeOfLink(absl::StrCat(name, ": the link is ", now.link_up ? "up" : "down"));
   } else {
-    Change(absl::StrCat(name, ": the link runs at ", ToString(now.rate), ", it ran at ",
-                        ToString(rate)));
+    ChangeOfLink(absl::StrCat(name, ": the link runs at ", ToString(now.rate), ", it ran at ",
+                              ToString(rate)));
   }
 }
 
 void LightSweeper::CompareAddresses(const SweptSwitch& then, const PortInfoRecord& now) {
   if (now.lid != then.lid) {
-    Change(
+    ChangeOfNode(
         absl::StrCat(then.Name(), ": it has LID ", now.lid.value(), ", it had ", then.lid.value()));
   } else if (now.lmc != then.lmc) {
-    Change(absl::StrCat(then.Name(), ": it has LMC ", now.lmc, ", it had ", then.lmc));
+    ChangeOfNode(absl::StrCat(then.Name(), ": it has LMC ", now.lmc, ", it had ", then.lmc));
   } else if (now.subnet_manager_lid != then.subnet_manager_lid) {
-    Change(absl::StrCat(then.Name(), ": its subnet manager has LID ",
-                        now.subnet_manager_lid.value(), ", it had ",
-                        then.subnet_manager_lid.value()));
+    ChangeOfNode(absl::StrCat(then.Name(), ": its subnet manager has LID ",
+                              now.subnet_manager_lid.value(), ", it had ",
+                              then.subnet_manager_lid.value()));
   }
 }
 
-// One port's silence is a packet lost too often; a switch's is a change.
-void LightSweeper::OnSilence(uint32_t index, uint32_t port) {
+// One port's silence is a packet lost too often; a switch's is a change, if it was waited for long
+// enough and had answered before.
+void LightSweeper::OnSilence(const MadRequest& request) {
+  const uint32_t index = request.subject, port = request.modifier;
   Progress& progress = progress_[index];
   const SweptSwitch& then = swept_.switches[index];
-  const bool is_lost = port == 0 && !progress.has_answered;
-  std::string what = absl::StrCat(then.Name(), ": PortInfo of port ", port);
-  if (++progress.silences >= kSilencesToGiveUp || is_lost) {
-    if (std::exchange(progress.is_given_up, true)) return;
-    absl::StrAppend(&what, "; the node was asked no more");
-    if (!then.was_silent) Change(absl::StrCat(then.Name(), " does not answer any more"));
+  std::string what = absl::StrCat("PortInfo of port ", port);
+  if (!then.ports[port].answered) {
+    ++progress.expected_silences;
+  } else if (++progress.silences >= kSilencesToGiveUp || !progress.has_answered) {
+    GiveUp(index, std::move(what));
+    if (request.max_attempts == 0) {
+      ChangeOfNode(absl::StrCat(then.Name(), " does not answer any more"));
+    }
+    return;
   }
-  result_.unanswered.push_back(then.Unanswered(std::move(what)));
+  result_.unanswered.push_back(then.Unanswered(absl::StrCat(then.Name(), ": ", what)));
 }
 
-void LightSweeper::AskSilentEnds() {
-  const size_t count = std::min(kMaxSilentEnds, swept_.silent_ends.size());
-  for (uint32_t i = 0; i < count; ++i) {
-    MadRequest request{swept_.silent_ends[i].route, MadAttribute::kNodeInfo, 0, i};
-    request.max_attempts = kAttemptsOfSilent;
+// What the ports not yet asked lead to is asked in doubt: it is not this switch that is missed.
+void LightSweeper::GiveUp(uint32_t index, std::string what) {
+  Progress& progress = progress_[index];
+  const SweptSwitch& then = swept_.switches[index];
+  if (std::exchange(progress.is_given_up, true)) return;
+  result_.unanswered.push_back(
+      then.Unanswered(absl::StrCat(then.Name(), ": ", what, "; the node was asked no more")));
+  if (!progress.has_answered) return;  // nor is who is behind it
+  for (; progress.next_port < then.ports.size(); ++progress.next_port) {
+    const uint32_t next = then.ports[progress.next_port].leads_to;
+    if (next == SweptPort::kNowhere || progress.next_port == progress.first_port) continue;
+    Begin(next, /*is_doubtful=*/true);
+  }
+}
+
+// Subjects: the silent ends, then the switches that told nothing.
+absl::Status LightSweeper::AskSilent() {
+  const auto ends = static_cast<uint32_t>(swept_.silent_ends.size());
+  const auto all = ends + static_cast<uint32_t>(silent_switches_.size());
+  const uint32_t count = std::min(kSilentInAll, all);
+  std::sort(silent_switches_.begin(), silent_switches_.end());  // the same order each time
+  uint32_t asked = 0;
+  const auto ask_next = [&] {
+    if (asked >= count) return;
+    const auto subject = static_cast<uint32_t>((uint64_t{turn_} * kSilentInAll + asked++) % all);
+    MadRequest request;
+    request.subject = subject;
+    request.max_attempts = kLessAttempts;
+    if (subject < ends) {
+      request.route = swept_.silent_ends[subject].route;
+    } else {
+      request.route = swept_.switches[silent_switches_[subject - ends]].route;
+      request.attribute = MadAttribute::kPortInfo;
+    }
     engine_.Submit(std::move(request));
-  }
+  };
+  for (uint32_t i = 0; i < kSilentAtATime; ++i) ask_next();
+  return engine_.Run([&](const MadRequest& request, const MadOutcome& outcome) {
+    OnSilent(request, outcome);
+    ask_next();
+  });
 }
 
-void LightSweeper::OnSilentEnd(const MadRequest& request, const MadOutcome& outcome) {
+void LightSweeper::OnSilent(const MadRequest& request, const MadOutcome& outcome) {
+  const size_t ends = swept_.silent_ends.size();
+  if (request.subject >= ends) {
+    const SweptSwitch& then = swept_.switches[silent_switches_[request.subject - ends]];
+    if (outcome.kind == MadOutcome::Kind::kUnanswered) {
+      result_.unanswered.push_back(
+          then.Unanswered(absl::StrCat(then.Name(), ": PortInfo of port 0")));
+    } else if (outcome.kind == MadOutcome::Kind::kAnswered) {
+      ChangeOfNode(absl::StrCat(then.Name(), " answers again"));
+    }
+    return;
+  }
   const SilentEnd& end = swept_.silent_ends[request.subject];
   const bool at_switch = end.at != SweptSwitch::kNone;
   const std::string place = absl::StrCat(
       at_switch ? swept_.switches[end.at].Name() : "the local adapter", " port ", end.port.value());
   if (outcome.kind != MadOutcome::Kind::kUnanswered) {
-    return Change(absl::StrCat(place, ": the node at the other end answers now"));
+    return ChangeOfNode(absl::StrCat(place, ": the node at the other end answers now"));
   }
   result_.unanswered.push_back({ToString(end.route),
                                 at_switch ? swept_.switches[end.at].guid : Guid(0), end.port,
                                 absl::StrCat("NodeInfo behind ", place)});
 }
 
-void LightSweeper::Change(absl::string_view what) {
+void LightSweeper::ChangeOfNode(absl::string_view what) {
+  lids_are_doubtful_ = true;
+  ChangeOfLink(what);
+}
+
+void LightSweeper::ChangeOfLink(absl::string_view what) {
+  engine_.Abandon();
   if (std::exchange(result_.has_changed, true)) return;
   result_.what = std::string(what);
 }

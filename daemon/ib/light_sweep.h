@@ -1,18 +1,25 @@
 // Looks whether what the last full sweep saw still holds, by one PortInfo for every port of every
 // switch, over the routes that the sweep found.
 //
-//    local port ok? --> switches next to it: port 0 --answered--> their ports 1, 2, ...  4 at a
-//    time
-//                                               |
-//                                               +--> the switches behind: port 0 --> ...
+//    local port ok? --> first switch: port 0 --answered--> ports 1, 2, 3, ...   4 at a time
+//                                                                |
+//                      the port to the next switch is up --------+--> that switch: port 0 --> ...
 //
-// A switch is asked once the switch before it on its route has answered: when a switch or the
-// cable to it is lost, what is behind costs nothing, and the sweep ends after the patience for one
-// node, not for all of them. What does not show here: a cable that was moved and is up again, a
-// host that was exchanged, other forwarding tables. The full sweep's period catches these.
+//    all heard, no change --> who was silent at the full sweep, some of them each time
 //
-// Where nobody answered at the full sweep, nobody is missed now; but he is asked again, with less
-// patience, and his answer is a change.
+// A switch is asked once the port that leads to it has said that its link is up: a cable that was
+// cut and a switch that lost power are heard of from the switch before, and nobody waits for those
+// behind. Only of a switch that falls silent while its links stay up the whole patience for one
+// request is needed. The first change ends the sweep: whoever hears of it reads all anew.
+//
+// What does not show here: a cable that was moved and is up again, a host that was exchanged, other
+// forwarding tables. The full sweep's period catches these.
+//
+// Only who answered at the full sweep is missed, and only after the whole patience; a switch that
+// is slow is asked with less of it, and for a bounded time. Silence that is expected or doubtful is
+// noted and is no change, or it would be one in each sweep.
+//
+// Who was silent then is asked again, with less patience, and his answer is a change.
 #ifndef COPPICE_DAEMON_IB_LIGHT_SWEEP_H_
 #define COPPICE_DAEMON_IB_LIGHT_SWEEP_H_
 
@@ -31,41 +38,55 @@ namespace coppice {
 
 class LightSweeper {
  public:
-  // Neither is owned. One object makes one sweep.
-  LightSweeper(MadEngine& engine, const SweptSubnet& swept) : engine_(engine), swept_(swept) {}
+  // Neither is owned. One object makes one sweep. `turn` counts the sweeps: of many silent ones,
+  // each is asked in its turn.
+  LightSweeper(MadEngine& engine, const SweptSubnet& swept, uint32_t turn)
+      : engine_(engine), swept_(swept), turn_(turn) {}
 
   // Fills in what has changed and unanswered. UNAVAILABLE: the local port does not answer or its
   // link is down, or no switch answers of those that did.
   absl::StatusOr<LightSweepResult> Sweep();
 
+  // After Sweep: what has changed is or may be somebody's LID, not only a link.
+  bool lids_are_doubtful() const { return lids_are_doubtful_; }
+
  private:
   struct Progress {
-    uint32_t next_port = 1;
-    int silences = 0;  // in a row
+    uint32_t first_port = 0;  // asked alone, before all others
+    uint32_t next_port = 0;
+    int silences = 0;  // in a row, of ports that answered then
+    int expected_silences = 0;
+    absl::Duration waited;  // sum over all requests
     bool has_answered = false;
+    int slow_answers = 0;
+    bool is_slow = false;
     bool is_given_up = false;
   };
 
-  void OnOutcome(const MadRequest& request, const MadOutcome& outcome);
   absl::Status AskLocalPort();
   void OnLocalPort(const MadOutcome& outcome);
+  absl::Status Walk();
+  void Begin(uint32_t index, bool is_doubtful);
+  void AskNextPort(uint32_t index);
   void OnPort(const MadRequest& request, const MadOutcome& outcome);
+  void FollowCable(uint32_t index, uint32_t port, const MadOutcome& outcome);
   void OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecord& now);
   void CompareAddresses(const SweptSwitch& then, const PortInfoRecord& now);
-  void OnSilence(uint32_t index, uint32_t port);
-  void OnSilentEnd(const MadRequest& request, const MadOutcome& outcome);
-  void Begin(uint32_t index);
-  void BeginBehind(uint32_t index);
-  void AskNextPort(uint32_t index);
-  void AskSilentEnds();
-  void Change(absl::string_view what);
+  void OnSilence(const MadRequest& request);
+  void GiveUp(uint32_t index, std::string what);
+  absl::Status AskSilent();
+  void OnSilent(const MadRequest& request, const MadOutcome& outcome);
+  void ChangeOfLink(absl::string_view what);
+  void ChangeOfNode(absl::string_view what);
 
   MadEngine& engine_;
   const SweptSubnet& swept_;
+  const uint32_t turn_;
   LightSweepResult result_;
+  bool lids_are_doubtful_ = false;
   absl::Status local_fault_;
-  std::vector<Progress> progress_;             // [switch]
-  std::vector<std::vector<uint32_t>> behind_;  // [switch], switches whose routes pass it last
+  std::vector<Progress> progress_;         // [switch]
+  std::vector<uint32_t> silent_switches_;  // switch; told nothing then
 };
 
 }  // namespace coppice

@@ -3,10 +3,10 @@
 //
 // What a port counts lies in two attributes, and newer nodes tell everything in the second:
 //
-//                             sent, received    errors      wait
-//    PortCounters               32 bits        4-16 bits   32 bits   each stops at its greatest
-//    value PortCountersExtended       64 bits                              where extended_data the
-//    same                   64 bits         64 bits    64 bits   where extended_errors
+//                             data      errors      wait
+//    PortCounters            32 bits    4-16 bits   32 bits    all stop at their greatest value
+//    PortCountersExtended    64 bits                           nodes that have extended_data
+//    PortCountersExtended    64 bits    64 bits     64 bits    nodes that have extended_errors
 #ifndef COPPICE_DAEMON_IB_PMA_CODEC_H_
 #define COPPICE_DAEMON_IB_PMA_CODEC_H_
 

@@ -1,13 +1,32 @@
 #include "daemon/ib/swept_subnet.h"
 
-#include <optional>
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 namespace coppice {
 namespace {
+
+// How many ports claim each LID, with the 2^LMC LIDs of each. Whose a LID is that two claim is up
+// to the tables of the switches on the way; whatever answers there may be either.
+std::vector<uint8_t> CountClaims(const SubnetRecord& subnet) {
+  std::vector<uint8_t> claims(kTopUnicastLid + 1);
+  for (const FoundNode& node : subnet.nodes) {
+    for (const FoundPort& port : node.ports) {
+      if (port.lid == Lid(0) || port.lid.value() > kTopUnicastLid) continue;
+      const uint32_t last = port.lid.value() + (1u << port.lmc) - 1;
+      for (uint32_t lid = port.lid.value(); lid <= std::min<uint32_t>(last, kTopUnicastLid);
+           ++lid) {
+        if (claims[lid] < 2) ++claims[lid];
+      }
+      if (node.info.type == NodeType::kSwitch) break;  // port 0 stands for all
+    }
+  }
+  return claims;
+}
 
 SweptSwitch Remember(const SubnetRecord& subnet, const FoundNode& node) {
   SweptSwitch known;
@@ -30,6 +49,18 @@ SweptSwitch Remember(const SubnetRecord& subnet, const FoundNode& node) {
   return known;
 }
 
+// Notes at the port that the route leaves its last switch by where it leads. False: it passes none.
+bool LeadTo(uint32_t index, const DirectedRoute& route,
+            const absl::flat_hash_map<std::string, uint32_t>& by_route, SweptSubnet& swept) {
+  if (route.hop_count == 0) return false;
+  DirectedRoute before = route;
+  const uint8_t port = std::exchange(before.port[before.hop_count--], 0);
+  const auto found = by_route.find(ToString(before));
+  if (found == by_route.end()) return false;
+  swept.switches[found->second].ports[port].leads_to = index;
+  return true;
+}
+
 }  // namespace
 
 std::string SweptSwitch::Name() const {
@@ -49,6 +80,7 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
   swept.local_lid = local_port.lid;
   swept.local_lmc = local_port.lmc;
   swept.local_subnet_manager_lid = local_port.subnet_manager_lid;
+  const std::vector<uint8_t> claims = CountClaims(subnet);
   absl::flat_hash_map<std::string, uint32_t> by_route;
   for (const FoundNode& node : subnet.nodes) {
     const bool is_switch = node.info.type == NodeType::kSwitch;
@@ -56,12 +88,10 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
         is_switch ? static_cast<uint32_t>(swept.switches.size()) : SweptSwitch::kNone;
     if (is_switch) {
       SweptSwitch known = Remember(subnet, node);
-      if (node.route.hop_count > 0) {
-        DirectedRoute before = node.route;
-        before.port[before.hop_count--] = 0;
-        const auto found = by_route.find(ToString(before));
-        if (found != by_route.end()) known.before = found->second;
+      if (known.lid.value() <= kTopUnicastLid && claims[known.lid.value()] == 1) {
+        known.counters_lid = known.lid;
       }
+      known.is_first = !LeadTo(index, node.route, by_route, swept);
       by_route.emplace(ToString(node.route), index);
       swept.switches.push_back(std::move(known));
     }
@@ -73,13 +103,6 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
     }
   }
   return swept;
-}
-
-void RememberLids(const Fabric& fabric, SweptSubnet& swept) {
-  for (SweptSwitch& known : swept.switches) {
-    const std::optional<SwitchIndex> index = fabric.FindSwitch(known.guid);
-    if (index) known.counters_lid = fabric.switch_info(*index).lid;
-  }
 }
 
 }  // namespace coppice

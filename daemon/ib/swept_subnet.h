@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "daemon/base/strong_id.h"
-#include "daemon/fabric/fabric.h"
 #include "daemon/fabric/link_rate.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/directed_route.h"
@@ -17,10 +16,13 @@
 namespace coppice {
 
 struct SweptPort {
+  static constexpr uint32_t kNowhere = 0xFFFFFFFF;
+
   bool answered = false;  // PortInfo was told
   bool link_up = false;
-  bool is_cabled = false;  // the node at the other end is known
-  LinkRate rate;           // unknown unless link_up
+  bool is_cabled = false;        // the node at the other end is known
+  LinkRate rate;                 // unknown unless link_up
+  uint32_t leads_to = kNowhere;  // the switch whose route leaves its last switch here
 };
 
 struct SweptSwitch {
@@ -29,11 +31,11 @@ struct SweptSwitch {
   Guid guid;
   std::string description;
   DirectedRoute route;
-  uint32_t before = kNone;  // the switch that the route passes last
-  Lid lid;                  // as the switch said
+  bool is_first = false;  // the route passes no switch
+  Lid lid;                // as the switch said
   uint8_t lmc = 0;
   Lid subnet_manager_lid;
-  Lid counters_lid;              // as the fabric has it; 0: none, or not this switch's alone
+  Lid counters_lid;              // the same LID; 0: none, or not this switch's alone
   std::vector<SweptPort> ports;  // [0..port count]
   bool was_silent = false;       // told nothing of any port
   Guid neighbour;                // at the other end of the first port that is cabled
@@ -60,10 +62,8 @@ struct SweptSubnet {
   std::vector<SilentEnd> silent_ends;
 };
 
-// All but counters_lid. Requires a node in `subnet`, as every sweep that succeeds has. O(ports).
+// Requires a node in `subnet`, as every sweep that succeeds has. O(ports + LIDs).
 SweptSubnet RememberSwitches(const SubnetRecord& subnet);
-// Fills in counters_lid from the fabric that was made of the same record.
-void RememberLids(const Fabric& fabric, SweptSubnet& swept);
 
 }  // namespace coppice
 

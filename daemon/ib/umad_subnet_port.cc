@@ -73,8 +73,9 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& options) {
   SweptSubnet swept = RememberSwitches(*subnet);
   absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(subnet), options);
   if (!result.ok()) return Annotate(result.status(), Describe());
-  RememberLids(*result->fabric, swept);
   swept_ = std::move(swept);
+  lids_are_doubtful_ = false;
+  RenewAgents(*swept_, agents_);
   Account(before, start, *result);
   return result;
 }
@@ -90,8 +91,10 @@ absl::StatusOr<LightSweepResult> UmadSubnetPort::LightSweep() {
   const absl::Duration start = clock_.Monotonic();
   RETURN_IF_ERROR(EnsureSwept());
   const MadCounts before = engine_->counts();
-  absl::StatusOr<LightSweepResult> result = LightSweeper(*engine_, *swept_).Sweep();
+  LightSweeper sweeper(*engine_, *swept_, light_sweeps_++);
+  absl::StatusOr<LightSweepResult> result = sweeper.Sweep();
   has_failed_ = !result.ok();
+  if (sweeper.lids_are_doubtful()) lids_are_doubtful_ = true;
   if (!result.ok()) return Annotate(result.status(), Describe());
   Account(before, start, *result);
   return result;
@@ -100,6 +103,7 @@ absl::StatusOr<LightSweepResult> UmadSubnetPort::LightSweep() {
 absl::StatusOr<CounterSweep> UmadSubnetPort::ReadCounters() {
   const absl::Duration start = clock_.Monotonic();
   RETURN_IF_ERROR(EnsureSwept());
+  if (lids_are_doubtful_) return CounterSweep();
   const MadCounts before = engine_->counts();
   absl::StatusOr<CounterSweep> result = CounterReader(*engine_, clock_, *swept_, agents_).Read();
   has_failed_ = !result.ok();

@@ -40,7 +40,9 @@ class UmadSubnetPort final : public SubnetPort {
   // is reported within twice the sum of the engine's timeouts.
   absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override;
   // Both work on what the last sweep that succeeded saw. FAILED_PRECONDITION also when the port
-  // that it came through is no longer the one that is open: sweep again.
+  // that it came through is no longer the one that is open: sweep again. Counters are read by LID;
+  // from a light sweep that doubts these to the next full sweep there are none, as they might be
+  // another switch's.
   absl::StatusOr<LightSweepResult> LightSweep() override;
   absl::StatusOr<CounterSweep> ReadCounters() override;
 
@@ -62,6 +64,8 @@ class UmadSubnetPort final : public SubnetPort {
   std::unique_ptr<MadEngine> engine_;  // null: not open
   bool has_failed_ = false;            // the last call of any of the three
   std::optional<SweptSubnet> swept_;   // by the last full sweep that succeeded
+  uint32_t light_sweeps_ = 0;
+  bool lids_are_doubtful_ = false;  // by a light sweep since
   PerformanceAgents agents_;
 };
 

@@ -42,6 +42,11 @@ class LightSweepTest : public testing::Test {
     subnet_.node(end.peer).ports[end.peer_port].peer = -1;
     end.peer = -1;
   }
+  void Uncable(int node) {
+    for (size_t port = 1; port < subnet_.node(node).ports.size(); ++port) {
+      if (subnet_.node(node).ports[port].peer >= 0) Uncable(node, static_cast<int>(port));
+    }
+  }
   // Sweeps light and expects the change; empty: none.
   void ExpectChange(const std::string& what) {
     const absl::StatusOr<LightSweepResult> result = port_.LightSweep();
@@ -75,6 +80,38 @@ TEST_F(LightSweepTest, ALinkThatGoesDownOrComesUpIsNamed) {
   ExpectChange("switch S2 port 5: the link is up");
 }
 
+// By those before it: who is behind is not waited for.
+TEST_F(LightSweepTest, ACutCableOnTheWayAndALostSwitchAreSeenWithoutWaiting) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  const absl::Duration start = subnet_.Monotonic();
+  Uncable(2, 2);
+  ExpectChange("switch S1 port 2: the link is down");
+  EXPECT_FALSE(port_.lids_are_doubtful());
+  subnet_.Cable(2, 2, 3, 1);
+  ExpectChange("");
+  Uncable(2);
+  ExpectChange("switch S0 port 2: the link is down");
+  EXPECT_TRUE(unanswered_.empty());
+  EXPECT_EQ(port_.counts().timed_out, 0u);
+  EXPECT_EQ(subnet_.Monotonic(), start);
+}
+
+TEST_F(LightSweepTest, WhoIsBehindAPortThatIsSilentIsAskedWithLessPatience) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return node == 2 && reply[17] == 0x15 && reply[23] == 2 ? 0 : 1;
+  };
+  ExpectChange("");
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return node == 3 || (node == 2 && reply[17] == 0x15 && reply[23] == 2) ? 0 : 1;
+  };
+  const uint64_t before = port_.counts().resent;
+  ExpectChange("");  // that is for the next sweep to say, which is told of the port again
+  ASSERT_EQ(unanswered_.size(), 2u);
+  EXPECT_EQ(unanswered_[1].what, "switch S2: PortInfo of port 0; the node was asked no more");
+  EXPECT_EQ(port_.counts().resent - before, 4u + 1);
+}
+
 TEST_F(LightSweepTest, ARateThatChangesIsNamed) {
   ASSERT_TRUE(port_.Sweep().ok());
   subnet_.node(5).ports[2].width = 1;
@@ -85,6 +122,7 @@ TEST_F(LightSweepTest, AddressesAndManagersAreCompared) {
   ASSERT_TRUE(port_.Sweep().ok());
   subnet_.node(3).ports[0].lid = 40;
   ExpectChange("switch S2: it has LID 40, it had 12");
+  EXPECT_TRUE(port_.lids_are_doubtful());
   subnet_.node(3).ports[0].lid = 12;
   subnet_.node(3).ports[0].lmc = 2;
   ExpectChange("switch S2: it has LMC 2, it had 0");
@@ -158,6 +196,133 @@ TEST_F(LightSweepTest, ASwitchThatLiesAboutItsPortsDoesSoEachTime) {
   ExpectChange("");
   subnet_.node(3).ports.resize(6);  // exchanged for a smaller one
   ExpectChange("switch S2 port 6: the switch says that it has no such port");
+}
+
+// Silence that the full sweep has met as well is no change, or it would be one for ever.
+TEST_F(LightSweepTest, ASwitchThatClaimsPortsAndIsSilentAboutThemIsNoChange) {
+  subnet_.node(3).told_ports = 64;
+  const auto drop = [](int node, int, Mad& reply) {
+    return node == 3 && reply[17] == 0x15 && reply[23] > 8 ? 0 : 1;
+  };
+  subnet_.on_reply = drop;
+  ASSERT_TRUE(port_.Sweep().ok());
+  for (int round = 0; round < 3; ++round) {
+    const absl::Duration start = subnet_.Monotonic();
+    const uint64_t before = port_.counts().resent;
+    ExpectChange("");
+    EXPECT_FALSE(unanswered_.empty());
+    EXPECT_LE(port_.counts().resent - before, 8u);
+    EXPECT_LT(subnet_.Monotonic() - start, absl::Seconds(1));
+  }
+  Silence({3});
+  ExpectChange("switch S2 does not answer any more");
+}
+
+// Each answer comes with the last attempt: a bounded time is enough to know that the links hold.
+TEST_F(LightSweepTest, ASlowSwitchIsNoChangeAndCostsABoundedTime) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  for (const int late_ms : {250, 1600}) {
+    subnet_.on_reply = [&](int node, int, Mad& reply) {
+      if (node != 2) return 1;
+      subnet_.Inject(reply, absl::Milliseconds(late_ms));
+      return 0;
+    };
+    const absl::Duration start = subnet_.Monotonic();
+    ExpectChange("");
+    EXPECT_LT(subnet_.Monotonic() - start, absl::Seconds(8));
+  }
+  ASSERT_FALSE(unanswered_.empty());
+}
+
+TEST(LightSweep, ASlowSwitchOfManyPortsIsGivenUp) {
+  ScriptedSubnet subnet;
+  subnet.Add(kHost, 1, "n0", 1);
+  subnet.Add(kSwitch, 254, "S", 2);
+  subnet.Add(kSwitch, 4, "T", 3);
+  subnet.Cable(0, 1, 1, 1);
+  subnet.Cable(1, 254, 2, 1);
+  ScriptedPort port(subnet);
+  ASSERT_TRUE(port.Sweep().ok());
+  subnet.on_reply = [&](int node, int, Mad& reply) {
+    if (node != 1) return 1;
+    subnet.Inject(reply, absl::Milliseconds(250));
+    return 0;
+  };
+  const absl::Duration start = subnet.Monotonic();
+  const absl::StatusOr<LightSweepResult> result = port.LightSweep();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->has_changed) << result->what;
+  EXPECT_LT(subnet.Monotonic() - start, absl::Seconds(8));
+  ASSERT_EQ(result->unanswered.size(), 1u);
+  EXPECT_EQ(result->unanswered[0].what,
+            "switch S: it answers too slowly; the node was asked no more");
+}
+
+//   n0 ---250 top 1..200 --- 200 leaves
+class WideSubnetTest : public testing::Test {
+ protected:
+  WideSubnetTest() : port_(subnet_) {
+    subnet_.Add(kHost, 1, "n0", 1);
+    subnet_.Add(kSwitch, 250, "top", 2);
+    subnet_.Cable(0, 1, 1, 250);
+    for (int i = 0; i < 200; ++i) {
+      const int leaf = subnet_.Add(kSwitch, 4, absl::StrCat("L", i), static_cast<uint16_t>(10 + i));
+      subnet_.Cable(1, i + 1, leaf, 1);
+    }
+  }
+  LightSweepResult LightSweep() {
+    const absl::StatusOr<LightSweepResult> result = port_.LightSweep();
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? *result : LightSweepResult();
+  }
+
+  ScriptedSubnet subnet_;
+  ScriptedPort port_;
+};
+
+TEST_F(WideSubnetTest, ManyThatFallSilentCostThePatienceForOne) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.on_reply = [](int node, int, Mad&) { return node > 1 ? 0 : 1; };
+  const absl::Duration start = subnet_.Monotonic();
+  EXPECT_TRUE(absl::StrContains(LightSweep().what, "does not answer any more"));
+  EXPECT_LT(subnet_.Monotonic() - start, absl::Seconds(4));
+}
+
+TEST_F(WideSubnetTest, OfManySilentEndsEachIsAskedInItsTurn) {
+  std::set<int> heard_in;
+  subnet_.on_reply = [](int node, int, Mad&) { return node > 1 ? 0 : 1; };
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.on_reply = [&](int node, int, Mad&) {
+    if (node > 1) heard_in.insert(node);
+    return node > 1 ? 0 : 1;
+  };
+  for (int round = 0; round < 7; ++round) {
+    const absl::Duration start = subnet_.Monotonic();
+    const LightSweepResult result = LightSweep();
+    EXPECT_FALSE(result.has_changed) << result.what;
+    EXPECT_EQ(result.unanswered.size(), 32u);
+    EXPECT_LT(subnet_.Monotonic() - start, absl::Seconds(1));
+  }
+  EXPECT_EQ(heard_in.size(), 200u);
+}
+
+TEST_F(WideSubnetTest, OfManyThatToldNothingEachIsAskedInItsTurn) {
+  const auto silent = [](int node, int, Mad& reply) {
+    return node > 1 && reply[17] == 0x15 ? 0 : 1;
+  };
+  subnet_.on_reply = silent;
+  ASSERT_TRUE(port_.Sweep().ok());
+  for (int round = 0; round < 3; ++round) {
+    const LightSweepResult result = LightSweep();
+    EXPECT_FALSE(result.has_changed) << result.what;
+    EXPECT_EQ(result.unanswered.size(), 32u);
+  }
+  subnet_.on_reply = [&](int node, int port, Mad& reply) {
+    return node == 150 ? 1 : silent(node, port, reply);
+  };
+  std::string what;
+  for (int round = 0; round < 7 && what.empty(); ++round) what = LightSweep().what;
+  EXPECT_EQ(what, "switch L148 answers again");
 }
 
 TEST_F(LightSweepTest, WithoutItsLinkOrAnySwitchItIsUnavailable) {

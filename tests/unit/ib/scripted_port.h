@@ -29,10 +29,17 @@ class ScriptedPort {
     swept_ = RememberSwitches(*record);
     const absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(record), {});
     if (!result.ok()) return result.status();
-    RememberLids(*result->fabric, swept_);
+    RenewAgents(swept_, agents_);
     return absl::OkStatus();
   }
-  absl::StatusOr<LightSweepResult> LightSweep() { return LightSweeper(engine_, swept_).Sweep(); }
+  absl::StatusOr<LightSweepResult> LightSweep() {
+    LightSweeper sweeper(engine_, swept_, light_sweeps_++);
+    absl::StatusOr<LightSweepResult> result = sweeper.Sweep();
+    lids_are_doubtful_ = sweeper.lids_are_doubtful();
+    return result;
+  }
+  // By the last light sweep.
+  bool lids_are_doubtful() const { return lids_are_doubtful_; }
   absl::StatusOr<CounterSweep> ReadCounters() {
     return CounterReader(engine_, subnet_, swept_, agents_).Read();
   }
@@ -42,6 +49,8 @@ class ScriptedPort {
   ScriptedSubnet& subnet_;
   MadEngine engine_;
   SweptSubnet swept_;
+  uint32_t light_sweeps_ = 0;
+  bool lids_are_doubtful_ = false;
   PerformanceAgents agents_;
 };
 
