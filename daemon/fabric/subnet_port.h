@@ -58,9 +58,9 @@ struct CounterReading {
   PortCounters values;
   // 64-bit counts of data; else 32 bits that stop at their greatest value.
   bool is_extended = false;
+  absl::Duration when;  // monotonic time of the answer
   // 64-bit counts of errors and of waiting; else 4 to 32 bits that stop at their greatest values.
   bool has_extended_errors = false;
-  absl::Duration when;  // monotonic time of the answer
 };
 
 struct CounterSweep {
