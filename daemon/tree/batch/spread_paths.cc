@@ -41,6 +41,7 @@ PathSpreader::PathSpreader(const Snapshot& snapshot, const LinkLoads& loads)
 std::optional<BatchTree> PathSpreader::Build(const BatchShape& shape, SwitchIndex root,
                                              absl::Span<const uint32_t> degrees) {
   if (snapshot_.routes->kind() != RouteKind::kShortestPath) return std::nullopt;
+  if (degrees[root.value()] == 0) return std::nullopt;
   const SwitchDistances& distances = snapshot_.routes->distances();
   degrees_ = degrees;
   root_ = root;

@@ -22,9 +22,9 @@ class PathSpreader final {
   PathSpreader(const Snapshot& snapshot, const LinkLoads& loads);
 
   // `degrees` is [switch]: how many children each server may have, 0 for who must not serve.
-  // Servers that would have one child do not serve. nullopt: not so many ranks found room, the root
-  // would have one child, some leaf does not reach it, or routes are fixed: there nothing can be
-  // spread. O(channels of the switches on shortest paths, times servers).
+  // Servers that would have one child do not serve. nullopt: the root must not serve or would have
+  // one child, not so many ranks found room, some leaf does not reach it, or routes are fixed:
+  // there nothing can be spread. O(channels of the switches on shortest paths, times servers).
   std::optional<BatchTree> Build(const BatchShape& shape, SwitchIndex root,
                                  absl::Span<const uint32_t> degrees);
 
