@@ -117,21 +117,25 @@ BatchPlan MakePlan(const Fabric& fabric, absl::Span<const SwitchCapacity> capaci
   return plan;
 }
 
-// Tells of the work that improves a batch: first it may admit more, then it improves what is there;
-// each half may build BatchOptions::most_candidates trees.
+// Tells of the work that improves a batch. That comes in stretches, each of at most
+// BatchOptions::most_candidates trees: some admit more, some save entries, some unload links.
 class ImprovementReport {
  public:
   ImprovementReport(const BatchProgress& progress, const BatchOptions& options,
                     size_t communicators)
       : progress_(progress),
         most_(std::max(options.most_candidates, 1U)),
+        stretches_(MostStretches(options)),
         total_(static_cast<uint32_t>(communicators)) {}
 
-  void Watch(BatchOffers& offers, int half) {
+  // The next stretch counts its trees with `offers`.
+  void Begin(BatchOffers& offers) {
+    offers.StartCounting();
+    const uint64_t before = uint64_t{begun_++} * most_;
     if (!progress_) return;
-    offers.Watch([this, half](uint32_t built) {
-      const uint64_t done = uint64_t{total_} * (half * uint64_t{most_} + std::min(built, most_));
-      Tell(static_cast<uint32_t>(done / (2 * uint64_t{most_})));
+    offers.Watch([this, before](uint32_t built) {
+      const uint64_t done = total_ * (before + std::min(built, most_));
+      progress_(BatchPhase::kImproving, static_cast<uint32_t>(done / stretches_ / most_), total_);
     });
   }
   void Finish() {
@@ -139,14 +143,24 @@ class ImprovementReport {
   }
 
  private:
-  void Tell(uint32_t done) {
-    done_ = std::max(done_, done);
-    progress_(BatchPhase::kImproving, done_, total_);
+  // As BestAttempt and PutLinksFirst have them; few batches need all.
+  static uint32_t MostStretches(const BatchOptions& options) {
+    const bool compares_reach = options.reach == RootReach::kToAdmit;
+    const uint32_t best = compares_reach ? 4 : 3;
+    switch (options.goal) {
+      case BatchGoal::kEntries:
+        return best;
+      case BatchGoal::kBoth:
+        return best + 1;
+      case BatchGoal::kLinks:
+        return best + 2 + (options.reach == RootReach::kAny ? 4 : 0);
+    }
+    return best;
   }
 
   const BatchProgress& progress_;
-  const uint32_t most_, total_;
-  uint32_t done_ = 0;
+  const uint32_t most_, stretches_, total_;
+  uint32_t begun_ = 0;
 };
 
 // The first round and chains of moves for those whom it left out, with roots as `reach` says.
@@ -162,8 +176,7 @@ class Attempt {
 
   void Place(const BatchProgress& progress, ImprovementReport& report) {
     PlaceAll(shapes_, options_.reach, progress, offers_, state_);
-    report.Watch(offers_, 0);
-    offers_.StartCounting();
+    report.Begin(offers_);
     BatchRepair repair(shapes_, options_.reach, state_, offers_);
     repair.AdmitMore();
     repair.Trade();
@@ -176,8 +189,7 @@ class Attempt {
   }
 
   void Improve(RootReach reach, ImprovementReport& report) {
-    report.Watch(offers_, 1);
-    offers_.StartCounting();
+    report.Begin(offers_);
     BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
     SearchSmallBatch(snapshot_, shapes_, reach, state_);
     BalanceLinks(shapes_, reach, state_, offers_);
@@ -185,8 +197,7 @@ class Attempt {
 
   // Spends up to a twentieth more entries, too.
   void Unload(RootReach reach, ImprovementReport& report) {
-    report.Watch(offers_, 1);
-    offers_.StartCounting();
+    report.Begin(offers_);
     UnloadLinks(snapshot_, shapes_, reach, state_.entries() + state_.entries() / 20, state_,
                 offers_);
   }

@@ -45,7 +45,7 @@ enum class RootReach : uint8_t {
 enum class BatchGoal : uint8_t {
   kEntries,
   // Links, with at most a twentieth more entries than the fewest found, and those only if the
-  // greatest load falls by them. Roots may go to any distance.
+  // greatest load falls by them. Roots go as far as `reach` allows.
   kBoth,
   kLinks,  // as many entries as are free
 };
@@ -55,10 +55,10 @@ struct BatchOptions {
   BatchGoal goal = BatchGoal::kBoth;
   // Measured utilisation 1 of a link counts like so many packets of the batch.
   uint32_t packets_at_full_load = 64;
-  // Candidate trees that may be built after the first round to admit more, to save entries and, for
-  // kBoth, to unload links, for each plan that kLinks compares; and entries it may spend. Bounds
-  // the time.
-  uint32_t most_candidates = 40000;
+  // Candidate trees that may be built after the first round to admit more, again to save entries
+  // and again, but for kEntries, to unload links; as many for each other plan that kLinks compares,
+  // and entries that each may spend. Bounds the time.
+  uint32_t most_candidates = 100000;
 };
 
 // How packets of one communicator reach its root, over switches only: the physical tree without its

@@ -82,13 +82,17 @@ BatchOffer BatchOffers::Price(BatchTree tree) const {
   return offer;
 }
 
+void BatchOffers::Count() {
+  if (++built_ % kTreesBetweenReports == 0 && watcher_) watcher_(built_);
+}
+
 std::optional<BatchTree> BatchOffers::TreeTo(const BatchShape& shape, SwitchIndex root,
                                              uint32_t hops, absl::Span<const uint32_t> degrees) {
   std::optional<BatchTree> best;
   const bool alone = shape.ranks <= degrees[root.value()];
   const auto build = [&](Steering steering, absl::Span<const uint32_t> servers) {
     BatchTree tree;
-    if (++built_ % kTreesBetweenReports == 0 && watcher_) watcher_(built_);
+    Count();
     if (!builder_.BuildPhysical(shape, root, steering, servers, tree)) return false;
     tree.extra_hops = hops - shape.nearest_hops;
     const bool works = builder_.ChooseServers(servers, tree);

@@ -28,8 +28,8 @@ struct BatchOffer {
 
 class BatchOffers final {
  public:
-  // `snapshot` and `state` must outlive this. `most_candidates` bounds the trees built before
-  // exhausted() becomes true, counted from the last call of StartCounting().
+  // `snapshot` and `state` must outlive this. `most_candidates` bounds the trees counted before
+  // exhausted() becomes true, from the last call of StartCounting().
   BatchOffers(const Snapshot& snapshot, const BatchState& state, const BatchOptions& options);
 
   // Of the nearest roots the best one, after up to `most_roots` trees that work. nullopt: none
@@ -51,7 +51,9 @@ class BatchOffers final {
   BatchOffer Price(BatchTree tree) const;
 
   void StartCounting() { built_ = 0; }
-  // Called now and then with the trees built since StartCounting().
+  // One more tree. Those that are built here count by themselves.
+  void Count();
+  // Called now and then with the trees counted since StartCounting().
   void Watch(std::function<void(uint32_t built)> watcher) { watcher_ = std::move(watcher); }
   bool exhausted() const { return built_ >= options_.most_candidates; }
 

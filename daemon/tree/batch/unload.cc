@@ -11,8 +11,9 @@
 // and others by turns; the first distance where its links all stay below M ends it, so that roots
 // stay as near as links allow.
 //
-// Ends at the latest where counting forbids more (LeastMostPackets): 16 for every process grid
-// whose lines fill leaf switches of 16 ports.
+// Ends at the latest where counting forbids more (LeastMostPackets): 16 for process grids whose
+// lines fill leaf switches of 16 ports, where a line's fewest entries are less than its leaf
+// switches.
 #include "daemon/tree/batch/unload.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "daemon/tree/batch/balance.h"
 #include "daemon/tree/batch/spread_paths.h"
 #include "daemon/tree/root_choice.h"
@@ -29,8 +31,9 @@ namespace coppice {
 namespace {
 
 constexpr size_t kRootsPerDistance = 3;
-constexpr uint32_t kMostInVain = 64;  // attempts in a row before entries are spent
-constexpr size_t kTurn = 7919;        // prime: visits all of any shorter list
+constexpr uint32_t kMostInVain = 64;          // attempts in a row before entries are spent
+constexpr size_t kTurn = 7919;                // prime: visits all of any shorter list
+constexpr uint32_t kMostRootsKept = 4 << 20;  // 48 MiB
 
 using Height = std::pair<uint32_t, uint32_t>;
 
@@ -59,13 +62,14 @@ class Unloader {
         state_(state),
         offers_(offers),
         spreader_(snapshot, state.loads()),
-        roots_(shapes.shapes.size()),
+        most_lists_(kMostRootsKept / std::max(snapshot.fabric->switch_count(), 1U) + 1),
         tried_(shapes.shapes.size(), 0) {}
 
   void Run() {
     const uint32_t least = LeastPossible();
-    for (uint32_t c = 0; c < state_.size() && state_.loads().most() > least; ++c) SpreadPaths(c);
-    while (!offers_.exhausted() && state_.loads().most() > least && Lower()) {
+    const auto goes_on = [&] { return state_.loads().most() > least && !offers_.exhausted(); };
+    for (uint32_t c = 0; c < state_.size() && goes_on(); ++c) SpreadPaths(c);
+    while (goes_on() && Lower()) {
     }
     state_.ForgetJournal();
   }
@@ -125,6 +129,7 @@ class Unloader {
       const uint32_t s = like.physical.switches[v].value();
       servers_[s] = state_.limits()[s];
     }
+    offers_.Count();
     return spreader_.Build(shape, like.physical.root(), servers_);
   }
 
@@ -203,6 +208,7 @@ class Unloader {
     const size_t entries = old.serving.size();
     Choice best;
     Consider(Spread(shape, old), old.extra_hops, entries, best);
+    if (best.peak < most) return best;
     const std::vector<Root>& roots = RootsOf(shapes_.shape_of[c]);
     for (size_t i = 0; i < roots.size() && best.peak >= most;) {
       const uint32_t hops = roots[i].hops, extra = hops - shape.nearest_hops;
@@ -253,10 +259,11 @@ class Unloader {
     return wanted;
   }
 
-  // Nearest first.
+  // Nearest first. Stands until the next call.
   const std::vector<Root>& RootsOf(uint32_t s) {
+    if (const auto known = roots_.find(s); known != roots_.end()) return known->second;
+    if (roots_.size() >= most_lists_) roots_.clear();
     std::vector<Root>& roots = roots_[s];
-    if (!roots.empty()) return roots;
     const BatchShape& shape = shapes_.shapes[s];
     const SwitchDistances& distances = snapshot_.routes->distances();
     const TwinClasses& twins = distances.classes();
@@ -284,9 +291,10 @@ class Unloader {
   BatchState& state_;
   BatchOffers& offers_;
   PathSpreader spreader_;
-  std::vector<std::vector<Root>> roots_;  // [shape] empty: not asked yet
-  std::vector<Candidate> candidates_;     // roots at one distance
-  std::vector<uint32_t> servers_;         // [switch] degrees of those that serve in one tree
+  const size_t most_lists_;
+  absl::flat_hash_map<uint32_t, std::vector<Root>> roots_;  // of shapes lately asked for
+  std::vector<Candidate> candidates_;                       // roots at one distance
+  std::vector<uint32_t> servers_;  // [switch] degrees of those that serve in one tree
   size_t turn_ = 0;
   uint32_t moves_ = 1;           // that worked
   std::vector<uint32_t> tried_;  // [shape] moves_ when it could not be moved

@@ -1,5 +1,6 @@
 // What BatchGoal::kBoth makes of links: never worse than entries first, never more than a twentieth
 // dearer, and as even as counting allows where the fabric is regular.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -135,6 +136,37 @@ TEST(BatchUnloadTest, LinksThatOthersFillDoNotStopIt) {
   }
 }
 
+TEST(BatchUnloadTest, EveryTreeItPlansIsCountedAndTold) {
+  const auto fabric =
+      LoadFabric("model:fat-tree(supernodes=8,leaves=8,spines=4,hosts-per-leaf=4,tops=16)");
+  ASSERT_TRUE(fabric.ok());
+  const Snapshot snapshot = **MakeSnapshot(*fabric, nullptr);
+  const auto batch =
+      GridLines({{8, 8, 4}, GridOrder::kFirstAxisFastest, {}}, AllEndpoints(**fabric));
+  ASSERT_TRUE(batch.ok());
+  const std::vector<SwitchCapacity> capacity((*fabric)->switch_count(), {1000, 1000, 32});
+  const auto told = [&](BatchGoal goal) {
+    std::vector<uint32_t> improved;
+    BatchOptions options;
+    options.goal = goal;
+    const auto plan = PlanBatch(snapshot, capacity, *batch, options,
+                                [&](BatchPhase phase, uint32_t done, uint32_t) {
+                                  if (phase == BatchPhase::kImproving) improved.push_back(done);
+                                });
+    EXPECT_TRUE(plan.ok());
+    return improved;
+  };
+  const std::vector<uint32_t> entries = told(BatchGoal::kEntries), both = told(BatchGoal::kBoth);
+  EXPECT_GT(both.size(), entries.size());
+  EXPECT_TRUE(std::is_sorted(both.begin(), both.end()));
+  EXPECT_EQ(both.back(), batch->size());
+
+  BatchOptions none;
+  none.most_candidates = 0;
+  EXPECT_EQ(TotalsFor(snapshot, capacity, *batch, none, BatchGoal::kBoth).most_packets,
+            TotalsFor(snapshot, capacity, *batch, none, BatchGoal::kEntries).most_packets);
+}
+
 //      S2  S3       Leaf switches S0 and S1 with two hosts each.
 //      | \/ |
 //      | /\ |
@@ -164,6 +196,9 @@ TEST(PathSpreaderTest, CountsPacketsAndRefusesWhatFindsNoRoom) {
   ASSERT_TRUE(below.has_value());
   EXPECT_EQ(below->physical.switches.size(), 3U);
   EXPECT_EQ(below->packets, (std::vector<uint32_t>{0, 2, 2}));
+  // A root serves, whoever else does.
+  EXPECT_FALSE(spreader.Build(shape, SwitchIndex(2), std::vector<uint32_t>{2, 2, 0, 0}));
+  EXPECT_FALSE(spreader.Build(shape, SwitchIndex(2), std::vector<uint32_t>{0, 0, 0, 0}));
 }
 
 }  // namespace
