@@ -28,6 +28,8 @@ Matrix Distances(const Fabric& fabric) {
 }
 
 using Choice = std::pair<bool, uint32_t>;  // farther, bits of the switches that serve
+// Bits of the switches that serve, and (channel, packets) for every switch that sends.
+using LinkChoice = std::pair<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>>;
 
 // Packets that leave `s` if `set` serves and everybody sends along `next`; 0 if a switch of the set
 // has fewer than two children.
@@ -59,13 +61,21 @@ class Sender {
 
 class Oracle {
  public:
-  Oracle(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity, RootReach reach)
-      : fabric_(fabric), capacity_(capacity), reach_(reach), distances_(Distances(fabric)) {}
+  // `every_channel`: trees over different cables to the same switch are different ones.
+  Oracle(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity, RootReach reach,
+         bool every_channel)
+      : fabric_(fabric),
+        capacity_(capacity),
+        reach_(reach),
+        every_channel_(every_channel),
+        distances_(Distances(fabric)) {}
 
   void Add(const BatchCommunicator& communicator) {
     choices_.emplace_back();
+    link_choices_.emplace_back();
     if (communicator.members.size() == 1) {
       choices_.back().insert({false, 0});
+      link_choices_.back().insert(LinkChoice());
       return;
     }
     ranks_.assign(fabric_.switch_count(), 0);
@@ -79,6 +89,7 @@ class Oracle {
       if (Farthest(root) >= kFar) continue;
       if (reach_ == RootReach::kNearest && Farthest(root) > least) continue;
       next_.assign(ranks_.size(), -1);
+      up_.assign(ranks_.size(), 0);
       Grow(root, Farthest(root) > least && reach_ != RootReach::kAny, Farthest(root));
     }
   }
@@ -89,6 +100,15 @@ class Oracle {
     best_ = {UINT32_MAX, 0, 0};
     Assign(0, {0, 0, 0});
     return best_;
+  }
+
+  uint32_t BestMost(uint64_t most_entries) {
+    free_.clear();
+    for (const SwitchCapacity& c : capacity_) free_.push_back(c.entries_free);
+    loads_.assign(fabric_.channel_count(), 0);
+    best_most_ = UINT32_MAX;
+    AssignLinks(0, most_entries, 0);
+    return best_most_;
   }
 
  private:
@@ -113,12 +133,12 @@ class Oracle {
     }
     for (uint32_t s = 0; s < next_.size(); ++s) {
       if (distances_[s][root] != level || next_[s] >= 0 || !IsInTree(s)) continue;
-      std::set<uint32_t> nearer;
+      std::set<uint32_t> seen;
       for (const Channel& c : fabric_.switch_channels(SwitchIndex(s))) {
-        if (distances_[c.to.value()][root] == level - 1) nearer.insert(c.to.value());
-      }
-      for (const uint32_t to : nearer) {
-        next_[s] = static_cast<int>(to);
+        if (distances_[c.to.value()][root] != level - 1) continue;
+        if (!every_channel_ && !seen.insert(c.to.value()).second) continue;
+        next_[s] = static_cast<int>(c.to.value());
+        up_[s] = c.index.value();
         Grow(root, farther, level);
         next_[s] = -1;
       }
@@ -136,7 +156,33 @@ class Oracle {
       }
       if (!possible) continue;
       Sender sender(next_, ranks_, capacity_, set);
-      if (sender.Leaving(root) == 1 && !sender.wrong()) choices_.back().insert({farther, set});
+      if (sender.Leaving(root) != 1 || sender.wrong()) continue;
+      choices_.back().insert({farther, set});
+      if (!every_channel_) continue;
+      LinkChoice choice{set, {}};
+      for (uint32_t s = 0; s < next_.size(); ++s) {
+        if (next_[s] >= 0) choice.second.emplace_back(up_[s], sender.Leaving(s));
+      }
+      link_choices_.back().insert(std::move(choice));
+    }
+  }
+
+  void AssignLinks(size_t c, uint64_t entries, uint32_t most) {
+    if (most >= best_most_) return;
+    if (c == link_choices_.size()) {
+      best_most_ = most;
+      return;
+    }
+    for (const auto& [set, sent] : link_choices_[c]) {
+      const auto taken = static_cast<uint64_t>(__builtin_popcount(set));
+      if (taken > entries || !Take(set)) continue;
+      uint32_t with = most;
+      for (const auto& [channel, packets] : sent) {
+        with = std::max(with, loads_[channel] += packets);
+      }
+      AssignLinks(c + 1, entries - taken, with);
+      for (const auto& [channel, packets] : sent) loads_[channel] -= packets;
+      GiveBack(set);
     }
   }
 
@@ -170,21 +216,33 @@ class Oracle {
   const Fabric& fabric_;
   const absl::Span<const SwitchCapacity> capacity_;
   const RootReach reach_;
+  const bool every_channel_;
   const Matrix distances_;
   std::vector<std::set<Choice>> choices_;
+  std::vector<std::set<LinkChoice>> link_choices_;
   std::vector<uint32_t> ranks_;  // [switch] of the communicator at hand
   std::vector<int> next_;        // [switch] where it sends to; -1: not in the tree, or the root
+  std::vector<uint32_t> up_;     // [switch] the channel to it
   std::vector<uint32_t> free_;
+  std::vector<uint32_t> loads_;  // [channel]
   BatchOutcome best_;
+  uint32_t best_most_ = 0;
 };
 
 }  // namespace
 
 BatchOutcome BestOutcome(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
                          absl::Span<const BatchCommunicator> batch, RootReach reach) {
-  Oracle oracle(fabric, capacity, reach);
+  Oracle oracle(fabric, capacity, reach, false);
   for (const BatchCommunicator& communicator : batch) oracle.Add(communicator);
   return oracle.Best();
+}
+
+uint32_t BestMostPackets(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
+                         absl::Span<const BatchCommunicator> batch, uint64_t most_entries) {
+  Oracle oracle(fabric, capacity, RootReach::kAny, true);
+  for (const BatchCommunicator& communicator : batch) oracle.Add(communicator);
+  return oracle.BestMost(most_entries);
 }
 
 }  // namespace coppice

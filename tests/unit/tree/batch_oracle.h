@@ -19,6 +19,12 @@ using BatchOutcome = std::tuple<uint32_t, uint32_t, uint64_t>;  // refused, fart
 BatchOutcome BestOutcome(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
                          absl::Span<const BatchCommunicator> batch, RootReach reach);
 
+// The least that the most loaded channel can carry over shortest paths to any roots if everybody
+// gets a tree and all together take `most_entries` at most; UINT32_MAX if they cannot. At most 6
+// switches, 3 communicators.
+uint32_t BestMostPackets(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
+                         absl::Span<const BatchCommunicator> batch, uint64_t most_entries);
+
 }  // namespace coppice
 
 #endif  // COPPICE_TESTS_UNIT_TREE_BATCH_ORACLE_H_
