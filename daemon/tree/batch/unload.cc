@@ -274,6 +274,7 @@ class Unloader {
       for (size_t k = 0; k < row.size(); ++k) total[k] += uint64_t{row[k]} * shape.ranks_on[i];
     }
     const std::vector<uint8_t> farthest = FarthestHops(snapshot_, shape.leaves);
+    roots.reserve(farthest.size());
     for (uint32_t r = 0; r < farthest.size(); ++r) {
       if (farthest[r] == SwitchDistances::kUnreachable) continue;
       const uint64_t mean = total[twins.class_of(SwitchIndex(r))] / shape.ranks;
