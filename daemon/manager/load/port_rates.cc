@@ -70,6 +70,17 @@ void CompareData(const CounterReading& before, const CounterReading& after, doub
   }
 }
 
+void CompareErrors(const CounterReading& before, const CounterReading& after,
+                   PortInterval& interval) {
+  for (size_t i = 0; i < kErrorCounts; ++i) {
+    const ErrorField& field = kErrors[i];
+    const uint64_t greatest =
+        after.has_extended_errors ? std::numeric_limits<uint64_t>::max() : field.greatest;
+    interval.errors[i] =
+        GrowthOfStopping(before.values.*field.count, after.values.*field.count, greatest).count;
+  }
+}
+
 }  // namespace
 
 Growth GrowthOfWrapping(uint64_t before, uint64_t after, uint64_t most) {
@@ -95,13 +106,8 @@ PortInterval Compare(const CounterReading& before, const CounterReading& after, 
   PortInterval interval;
   if (after.when - before.when < kShortestInterval) return interval;
   interval.length = after.when - before.when;
-  for (size_t i = 0; i < kErrorCounts; ++i) {
-    const ErrorField& field = kErrors[i];
-    // Some devices count errors beyond the classic widths: such counts do not stop there.
-    const uint64_t a = before.values.*field.count, b = after.values.*field.count;
-    const uint64_t greatest =
-        a > field.greatest ? std::numeric_limits<uint64_t>::max() : field.greatest;
-    interval.errors[i] = GrowthOfStopping(a, b, greatest).count;
+  if (before.has_extended_errors == after.has_extended_errors) {
+    CompareErrors(before, after, interval);
   }
   if (before.is_extended == after.is_extended) CompareData(before, after, capacity, interval);
   return interval;

@@ -83,7 +83,9 @@ struct PortInterval {
 
 // `capacity` of the link in bytes a second, 0: unknown. Readings of the same port. No pair: `after`
 // is less than kShortestInterval later, at the same instant, or earlier; then `before` should stay
-// the one to compare with. Readings of different kinds know no bytes, only errors.
+// the one to compare with. Bytes are known only between readings of one width of data, errors only
+// between readings of one width of errors: a count that had stopped at 65,535 may go on at
+// millions.
 PortInterval Compare(const CounterReading& before, const CounterReading& after, double capacity);
 
 }  // namespace coppice

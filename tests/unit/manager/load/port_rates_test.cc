@@ -103,14 +103,34 @@ TEST(PortRatesTest, ErrorsCountUpToWhereTheyStop) {
   after.values.integrity_errors = 15;
   before.values.link_downed = 200;
   after.values.link_downed = 2;
-  before.values.vl15_dropped = 1'000'000;  // a device with wider counts
-  after.values.vl15_dropped = 1'000'007;
+  before.values.vl15_dropped = 7;
+  after.values.vl15_dropped = 14;
   const PortInterval interval = Compare(before, after, kCapacity);
   EXPECT_EQ(interval.error(ErrorCount::kSymbolErrors), 5u);
   EXPECT_EQ(interval.error(ErrorCount::kIntegrityErrors), 0u);
   EXPECT_EQ(interval.error(ErrorCount::kLinkDowned), 2u);
   EXPECT_EQ(interval.error(ErrorCount::kVl15Dropped), 7u);
   EXPECT_EQ(interval.all_errors(), 14u);
+}
+
+TEST(PortRatesTest, WideErrorsDoNotStopWhereNarrowOnesDo) {
+  CounterReading before = Reading(1, 0), after = Reading(2, 0);
+  before.has_extended_errors = after.has_extended_errors = true;
+  before.values.symbol_errors = 65535;
+  after.values.symbol_errors = 65542;
+  before.values.vl15_dropped = 1'000'000;
+  after.values.vl15_dropped = 1'000'007;
+  EXPECT_EQ(Compare(before, after, kCapacity).all_errors(), 14u);
+}
+
+// What a stopped count had missed has not just happened.
+TEST(PortRatesTest, ChangeOfWidthKnowsNoErrors) {
+  CounterReading before = Reading(1, 500), after = Reading(2, 900);
+  after.has_extended_errors = true;
+  before.values.symbol_errors = 65535;
+  after.values.symbol_errors = 5'000'000;
+  EXPECT_EQ(Compare(before, after, kCapacity).all_errors(), 0u);
+  EXPECT_EQ(Compare(before, after, kCapacity).sent_bytes.count, 400u);
 }
 
 // A port that sends at random rates, whose counter wraps, stops, is reset and is read with misses:
