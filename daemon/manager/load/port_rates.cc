@@ -38,6 +38,10 @@ Growth GrowthOfData(uint64_t before, uint64_t after, bool is_extended, double mo
   return GrowthOfWrapping(before, after, static_cast<uint64_t>(std::min(most, kHalf)));
 }
 
+bool IsReset(uint64_t before, uint64_t after) {
+  return after < before && !SlippedBack(before, after);
+}
+
 // Cuts what the link cannot have carried.
 void Cut(Growth& growth, double possible, bool& is_cut) {
   if (possible <= 0 || static_cast<double>(growth.count) <= possible) return;
@@ -57,8 +61,8 @@ void CompareData(const CounterReading& before, const CounterReading& after, doub
   const bool ext = after.is_extended;
   interval.sent_bytes = GrowthOfData(a.sent_bytes, b.sent_bytes, ext, most);
   interval.received_bytes = GrowthOfData(a.received_bytes, b.received_bytes, ext, most);
-  const bool packets_fell =
-      b.sent_packets < a.sent_packets || b.received_packets < a.received_packets;
+  const bool packets_fell = IsReset(a.sent_packets, b.sent_packets) ||
+                            IsReset(a.received_packets, b.received_packets);
   const bool is_reset =
       packets_fell || interval.sent_bytes.is_reset || interval.received_bytes.is_reset;
   for (Growth* growth : {&interval.sent_bytes, &interval.received_bytes}) {
@@ -83,14 +87,20 @@ void CompareErrors(const CounterReading& before, const CounterReading& after,
 
 }  // namespace
 
+bool SlippedBack(uint64_t before, uint64_t after) {
+  return after > 0 && after < before && before - after <= std::max<uint64_t>(before / 16, 1);
+}
+
 Growth GrowthOfWrapping(uint64_t before, uint64_t after, uint64_t most) {
   if (after >= before) return {after - before, Certainty::kExact, false};
   const uint64_t around = after - before;  // modulo 2^64
   if (around <= most) return {around, Certainty::kExact, false};
+  if (SlippedBack(before, after)) return {};
   return {after, Certainty::kAtLeast, true};
 }
 
 Growth GrowthOfStopping(uint64_t before, uint64_t after, uint64_t greatest) {
+  if (SlippedBack(before, after)) return {};
   if (after < before) return {after, Certainty::kAtLeast, true};
   if (before >= greatest) return {};  // it had stopped before
   return {after - before, after >= greatest ? Certainty::kAtLeast : Certainty::kExact, false};

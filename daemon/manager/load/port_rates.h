@@ -6,6 +6,12 @@
 //      a  <=  b     b - a                                b - a; at least that if b is the end
 //      a  >   b     b + 2^64 - a if the link can carry   a reset: b was counted since, at least
 //                   that in the time; else a reset
+//   a little above  unknown, unless it went around        unknown
+//     b > 0
+//
+// A device that answers with an older count than before, or counts a little down, has not begun
+// anew: taken for a reset, all of b would be new. A reset that happens to end there costs one
+// interval.
 //
 // A reset that leaves b above a cannot be told: b - a then is less than what moved, never more. If
 // other data counters of the port fell, all of them count as at least. So no rate is ever negative,
@@ -37,6 +43,9 @@ struct Growth {
   bool is_reset = false;
   friend bool operator==(const Growth&, const Growth&) = default;
 };
+
+// Fell by at most a sixteenth, or by one, and not to 0: no reset.
+bool SlippedBack(uint64_t before, uint64_t after);
 
 // Of a 64-bit count that goes around, which cannot grow by more than `most`.
 Growth GrowthOfWrapping(uint64_t before, uint64_t after, uint64_t most);

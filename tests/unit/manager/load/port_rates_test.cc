@@ -68,6 +68,22 @@ TEST(PortRatesTest, ThirtyTwoBitsStop) {
   EXPECT_EQ(Between(1, kStop, 40, false).sent_bytes, (Growth{40, Certainty::kAtLeast, true}));
 }
 
+TEST(PortRatesTest, CountThatSlipsBackIsUnknown) {
+  EXPECT_EQ(Between(10, 5'000'000'000, 5'000'000'000 - 64).sent_bytes, Growth());
+  EXPECT_EQ(Between(10, 1'000'000, 1'000'000 - 64, false).sent_bytes, Growth());
+  EXPECT_FALSE(Between(10, 5'000'000'000, 5'000'000'000 - 64).is_cut);
+  CounterReading before = Reading(1, 500), after = Reading(2, 700);
+  before.values.sent_packets = 1000;
+  after.values.sent_packets = 998;
+  before.values.symbol_errors = 1000;
+  after.values.symbol_errors = 999;
+  before.values.link_downed = 2;
+  after.values.link_downed = 1;
+  const PortInterval interval = Compare(before, after, kCapacity);
+  EXPECT_EQ(interval.sent_bytes, (Growth{200, Certainty::kExact, false}));
+  EXPECT_EQ(interval.all_errors(), 0u);
+}
+
 TEST(PortRatesTest, ReadingsThatAreNoPair) {
   for (const double seconds : {0.0, -5.0, 0.009}) {
     EXPECT_EQ(Between(seconds, 1, 1000).length, absl::ZeroDuration()) << seconds;
