@@ -6,6 +6,15 @@
 #include "daemon/base/log.h"
 
 namespace coppice {
+namespace {
+
+// The port is not the one that was swept, or it does not answer any more; a full sweep chooses
+// again where the choice is free.
+bool NeedsFull(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsUnavailable(status);
+}
+
+}  // namespace
 
 Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members,
                Repair* repair, EventLog* events, OnCounters on_counters)
@@ -46,7 +55,7 @@ Sweeper::FullSweep Rounds::Full() {
   result.outcome.fabric_changed = swept->fabric_changed;
   result.outcome.tables_changed = swept->tables_changed;
   result.outcome.is_settled = view.routes_settled;
-  result.outcome.is_complete = view.unanswered.empty();
+  result.outcome.is_complete = view.unseen.silent.empty();
   result.mads = {view.mads_sent, view.mads_resent, view.mads_timed_out};
   result.view = std::move(swept->view);
   return result;
@@ -55,7 +64,7 @@ Sweeper::FullSweep Rounds::Full() {
 Sweeper::OtherSweep Rounds::Light() {
   topology_->EndFlapping();
   const absl::StatusOr<LightSweepResult> light = port_->LightSweep();
-  if (!light.ok()) return {light.status(), false, {}};
+  if (!light.ok()) return {light.status(), false, {}, NeedsFull(light.status())};
   if (light->has_changed) spdlog::debug("a light sweep saw a change: {}", light->what);
   return {absl::OkStatus(),
           light->has_changed,
@@ -65,7 +74,7 @@ Sweeper::OtherSweep Rounds::Light() {
 Sweeper::OtherSweep Rounds::Counters() {
   if (!on_counters_) return {absl::UnimplementedError("nobody wants counters"), false, {}};
   absl::StatusOr<CounterSweep> read = port_->ReadCounters();
-  if (!read.ok()) return {read.status(), false, {}};
+  if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status())};
   const MadCounts mads{read->mads_sent, read->mads_resent, read->mads_timed_out};
   return {on_counters_(*std::move(read)), false, mads};
 }

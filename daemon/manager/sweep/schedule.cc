@@ -18,6 +18,11 @@ absl::Duration SecondsAt(const std::array<int, 4>& seconds, int position) {
   return absl::Seconds(seconds[std::min<size_t>(position, seconds.size() - 1)]);
 }
 
+// Of a step that is due, under another period.
+absl::Duration Sooner(absl::Duration due, absl::Duration now, absl::Duration period) {
+  return period == absl::InfiniteDuration() ? period : std::min(due, now + period);
+}
+
 // As if the steps took no time, but with a pause if they take nearly all of it.
 absl::Duration NextOf(absl::Duration began, absl::Duration now, absl::Duration period) {
   return std::max(began + period, now + period / 4);
@@ -47,6 +52,7 @@ Schedule::Step Schedule::Next() const {
 
 void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
   last_full_ = now;
+  const bool was_triggered = triggered_due_ != absl::InfiniteDuration();
   triggered_due_ = absl::InfiniteDuration();
   if (!outcome.is_ok) {
     full_due_ = now + std::min(periods_.full, full_retry_.Take());
@@ -59,7 +65,7 @@ void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
   }
   light_due_ = now + periods_.light;  // it has just seen more than a light one would
   full_due_ = now + periods_.full;
-  Settle(now, outcome);
+  Settle(now, outcome, was_triggered);
   if (outcome.is_complete && outcome.is_repaired) {
     full_retry_ = Retry();
   } else {
@@ -67,7 +73,10 @@ void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
   }
 }
 
-void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome) {
+void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome, bool was_triggered) {
+  // What a light sweep saw is counted already.
+  const bool changed_again = outcome.fabric_changed && is_settling_;
+  if (changed_again && !was_triggered) CountTrigger(now);
   if (outcome.fabric_changed || (outcome.tables_changed && !is_settling_)) {
     is_settling_ = true;
     settle_until_ = now + kLongestSettling;
@@ -78,7 +87,9 @@ void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome) {
     if (is_settling_ && reads_ > 0) full_due_ = std::min(full_due_, now + kLateLook);
     is_settling_ = false;
   } else if (is_settling_ && now < settle_until_) {
-    full_due_ = std::min(full_due_, now + SecondsAt(kSettlingSeconds, reads_++));
+    absl::Duration pause = SecondsAt(kSettlingSeconds, reads_++);
+    if (changed_again) pause = std::max(pause, SecondsAt(kFlappingSeconds, triggers_ - 1));
+    full_due_ = std::min(full_due_, now + pause);
   } else {
     is_settling_ = false;
   }
@@ -90,17 +101,21 @@ void Schedule::EndedLight(absl::Duration began, absl::Duration now, bool is_ok, 
     light_due_ = now + std::max(periods_.light, light_retry_.Take());
     return;
   }
-  light_retry_ = Retry();
+  light_retry_ = need_retry_ = Retry();
   light_due_ = NextOf(began, now, periods_.light);
   if (has_changed && triggered_due_ == absl::InfiniteDuration()) triggered_due_ = TriggerAt(now);
 }
 
 absl::Duration Schedule::TriggerAt(absl::Duration now) {
+  CountTrigger(now);
+  if (triggers_ == 1) return now;
+  return std::max(now, last_full_ + SecondsAt(kFlappingSeconds, triggers_ - 2));
+}
+
+void Schedule::CountTrigger(absl::Duration now) {
   if (now - last_trigger_ > kQuiet) triggers_ = 0;
   last_trigger_ = now;
-  const int before = triggers_++;
-  if (before == 0) return now;
-  return std::max(now, last_full_ + SecondsAt(kFlappingSeconds, before - 1));
+  ++triggers_;
 }
 
 void Schedule::EndedCounters(absl::Duration began, absl::Duration now, bool is_ok) {
@@ -115,10 +130,16 @@ void Schedule::EndedCounters(absl::Duration began, absl::Duration now, bool is_o
 
 void Schedule::SwitchOff(SweepKind kind) {
   if (kind == SweepKind::kLight) {
+    has_light_ = false;
     periods_.light = light_due_ = absl::InfiniteDuration();
   } else if (kind == SweepKind::kCounters) {
+    has_counters_ = false;
     periods_.counters = counters_due_ = absl::InfiniteDuration();
   }
+}
+
+void Schedule::NeedFull(absl::Duration now) {
+  full_due_ = std::min(full_due_, now + need_retry_.Take());
 }
 
 void Schedule::WantFullSoon(absl::Duration now) {
@@ -127,10 +148,12 @@ void Schedule::WantFullSoon(absl::Duration now) {
 
 void Schedule::SetPeriods(const SweepPeriods& periods, absl::Duration now) {
   periods_ = periods;
-  full_due_ = std::min(full_due_, now + periods.full);
+  if (!has_light_) periods_.light = absl::InfiniteDuration();
+  if (!has_counters_) periods_.counters = absl::InfiniteDuration();
+  full_due_ = std::min(full_due_, now + periods_.full);
   if (!has_fabric_) return;
-  light_due_ = now + periods.light;
-  counters_due_ = now + periods.counters;
+  light_due_ = Sooner(light_due_, now, periods_.light);
+  counters_due_ = Sooner(counters_due_, now, periods_.counters);
 }
 
 }  // namespace coppice

@@ -12,7 +12,8 @@
 //
 // Of changes that light sweeps see in quick succession the first is read at once, the next 1 s
 // after the full sweep before it, then 2, 4 and 5 s: a link that flaps keeps the thread busy for a
-// fraction of the time only. 10 s without a change end that.
+// fraction of the time only. 10 s without a change end that. Changes that come while routes settle
+// count as well, whoever sees them.
 //
 // Whoever is due the longest goes first, so that nothing starves. Values only: no thread, no clock,
 // no subnet; times are of any one monotonic clock.
@@ -40,7 +41,7 @@ struct FullSweepOutcome {
   bool fabric_changed = false;  // something other than the tables
   bool tables_changed = false;
   bool is_settled = false;  // neither, and no table leads over what is gone
-  bool is_complete = true;  // every node answered
+  bool is_complete = true;  // no node was silent
   bool is_repaired = true;  // no tree is left broken
 };
 
@@ -64,6 +65,9 @@ class Schedule {
   void EndedCounters(absl::Duration began, absl::Duration now, bool is_ok);
   // The source does not have it, and never will.
   void SwitchOff(SweepKind kind);
+  // A light sweep or the counters could not be read, by what the last full sweep saw or at all:
+  // only a full one finds another way. To be called before the end of the step.
+  void NeedFull(absl::Duration now);
   // A tree could not be mended: look at the fabric again soon.
   void WantFullSoon(absl::Duration now);
   // New periods; whatever is due later than they allow comes earlier.
@@ -78,13 +82,15 @@ class Schedule {
     absl::Duration Take();
   };
 
-  void Settle(absl::Duration now, const FullSweepOutcome& outcome);
+  void Settle(absl::Duration now, const FullSweepOutcome& outcome, bool was_triggered);
   absl::Duration TriggerAt(absl::Duration now);
+  void CountTrigger(absl::Duration now);
 
   SweepPeriods periods_;
+  bool has_light_ = true, has_counters_ = true;  // the source, as far as is known
   absl::Duration full_due_, light_due_, counters_due_;
   absl::Duration triggered_due_ = absl::InfiniteDuration();  // a light sweep saw a change
-  Retry full_retry_, light_retry_, counter_retry_;
+  Retry full_retry_, light_retry_, counter_retry_, need_retry_;
   bool has_fabric_ = false;  // a full sweep went well
 
   bool is_settling_ = false;

@@ -104,13 +104,12 @@ void Sweeper::Loop() {
       RunFull(lock);
       continue;
     }
-    if (repair_woken_) {
-      RunRepair(lock);
-      continue;
-    }
     const absl::Duration now = SteadyNow();
     const Schedule::Step next = schedule_.Next();
-    if (next.due <= now) {
+    const bool is_due = next.due <= now;
+    if (repair_woken_ && !(has_repaired_ && is_due)) {
+      RunRepair(lock);
+    } else if (is_due) {
       RunStep(lock, next.kind);
     } else {
       changed_.wait_until(lock, SteadyTime(next.due, now));
@@ -128,7 +127,7 @@ void Sweeper::RunStep(Lock& lock, SweepKind kind) {
 
 void Sweeper::RunFull(Lock& lock) {
   busy_ = true;
-  repair_woken_ = false;  // it mends everything
+  repair_woken_ = has_repaired_ = false;  // it mends everything
   lock.unlock();
   const absl::Duration began = SteadyNow();
   FullSweep sweep = duties_.full();
@@ -151,6 +150,7 @@ void Sweeper::RunFull(Lock& lock) {
 
 void Sweeper::RunOther(Lock& lock, SweepKind kind) {
   busy_ = true;
+  has_repaired_ = false;
   lock.unlock();
   const absl::Duration began = SteadyNow();
   const bool is_light = kind == SweepKind::kLight;
@@ -160,6 +160,7 @@ void Sweeper::RunOther(Lock& lock, SweepKind kind) {
   changed_.notify_all();
   const absl::Duration now = SteadyNow();
   if (absl::IsUnimplemented(sweep.status)) return schedule_.SwitchOff(kind);
+  if (sweep.needs_full) schedule_.NeedFull(now);
   if (is_light) {
     schedule_.EndedLight(began, now, sweep.status.ok(), sweep.has_changed);
   } else {
@@ -173,10 +174,14 @@ void Sweeper::RunOther(Lock& lock, SweepKind kind) {
 }
 
 void Sweeper::RunRepair(Lock& lock) {
+  busy_ = true;
   repair_woken_ = false;
+  has_repaired_ = true;
   lock.unlock();
   const bool is_well = duties_.repair();
   lock.lock();
+  busy_ = false;
+  changed_.notify_all();
   // What cannot be mended now is looked at again after a sweep that comes early.
   if (!is_well) schedule_.WantFullSoon(SteadyNow());
 }

@@ -6,7 +6,8 @@
 //   timetable ------> next step: full | light | counters | repair
 //
 // Invariants: one step at a time, whoever runs it; a request waits for at most the one step under
-// way and is then next; before Start and after Stop, whoever asks runs the sweep itself. A kind of
+// way and is then next; woken repairs go before the timetable, but not two in a row before a step
+// that is due; before Start and after Stop, whoever asks runs the sweep itself. A kind of
 // sweep that fails is told once, and once more when it is well again.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_SWEEPER_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_SWEEPER_H_
@@ -49,6 +50,7 @@ class Sweeper {
     absl::Status status;  // UNIMPLEMENTED: the source has none, it is not asked again
     bool has_changed = false;
     MadCounts mads;
+    bool needs_full = false;  // only a full sweep can find a way to read again
   };
   struct Duties {
     std::function<FullSweep()> full;       // publishes and mends
@@ -100,6 +102,7 @@ class Sweeper {
   bool busy_ = false;  // a step is under way
   bool wanted_ = false;
   bool repair_woken_ = false;
+  bool has_repaired_ = false;  // since the last step of another kind
   uint64_t full_ended_ = 0;
   absl::StatusOr<View> last_full_ = View();
   std::thread thread_;

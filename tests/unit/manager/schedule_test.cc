@@ -161,6 +161,44 @@ TEST_F(ScheduleTest, AFlappingLinkIsReadFiveSecondsApartInTheEnd) {
   EXPECT_EQ(now_, Due());  // it has been quiet
 }
 
+// Every full sweep sees another fabric, with and without light sweeps between that see it too.
+TEST_F(ScheduleTest, AFlappingLinkIsReadFiveSecondsApartWhileRoutesSettle) {
+  for (const absl::Duration light : {absl::InfiniteDuration(), absl::Milliseconds(100)}) {
+    schedule_ = Schedule({absl::Minutes(5), light, absl::InfiniteDuration()}, now_);
+    Full(kChanged);
+    absl::Duration last = now_;
+    std::vector<int64_t> pauses;
+    while (pauses.size() < 8) {
+      const Schedule::Step next = schedule_.Next();
+      now_ = std::max(now_, next.due);
+      if (next.kind == SweepKind::kLight) {
+        schedule_.EndedLight(now_, now_, true, true);
+        continue;
+      }
+      schedule_.EndedFull(now_, kChanged);
+      pauses.push_back(absl::ToInt64Seconds(now_ - last));
+      last = now_;
+    }
+    for (size_t i = 4; i < pauses.size(); ++i) EXPECT_GE(pauses[i], 4) << light << " " << i;
+    now_ += absl::Minutes(1);
+  }
+}
+
+TEST_F(ScheduleTest, OtherPeriodsPutNothingOff) {
+  Calm();
+  schedule_.SwitchOff(SweepKind::kCounters);
+  Light(false);
+  for (int second = 1; second < 5; ++second) {
+    now_ += absl::Seconds(1);
+    schedule_.SetPeriods(kPeriods, now_);
+  }
+  EXPECT_EQ(SweepKind::kLight, schedule_.Next().kind);
+  EXPECT_EQ(now_ + absl::Seconds(1), Due());
+  EXPECT_EQ(absl::InfiniteDuration(), schedule_.periods().counters);  // the source has none
+  schedule_.SetPeriods({absl::Minutes(5), absl::InfiniteDuration(), absl::Seconds(1)}, now_);
+  EXPECT_EQ(SweepKind::kFull, schedule_.Next().kind);
+}
+
 TEST_F(ScheduleTest, FailuresOfLightSweepsAndCountersBackOff) {
   const absl::Duration never = absl::InfiniteDuration();
   schedule_ = Schedule({never, absl::Seconds(5), never}, now_);
@@ -180,6 +218,31 @@ TEST_F(ScheduleTest, FailuresOfLightSweepsAndCountersBackOff) {
   }
   schedule_.EndedCounters(now_, now_, true);
   EXPECT_EQ(absl::Seconds(2), Step(SweepKind::kCounters));
+}
+
+// As long as the others fail, full sweeps come between them, ever more seldom.
+TEST_F(ScheduleTest, WhatOnlyAFullSweepCanMendBringsOne) {
+  const absl::Duration never = absl::InfiniteDuration();
+  schedule_ = Schedule({absl::Minutes(5), absl::Seconds(1), never}, now_);
+  Calm();
+  for (const int seconds : {1, 2, 4, 8, 16, 32, 60}) {
+    Step(SweepKind::kLight);
+    schedule_.NeedFull(now_);
+    schedule_.EndedLight(now_, now_, false, false);
+    const absl::Duration failed = now_;
+    while (schedule_.Next().kind == SweepKind::kLight) {
+      Step(SweepKind::kLight);
+      schedule_.EndedLight(now_, now_, false, false);
+    }
+    Full(kSame);
+    EXPECT_EQ(absl::Seconds(seconds), now_ - failed);
+    now_ += absl::Minutes(2);
+  }
+  Light(false);  // it goes well again
+  const absl::Duration now = now_;
+  schedule_.NeedFull(now);
+  ToFull(kSame);
+  EXPECT_EQ(absl::Seconds(1), now_ - now);
 }
 
 TEST_F(ScheduleTest, WhatASourceDoesNotHaveIsNotAskedAgain) {
