@@ -9,10 +9,12 @@ namespace coppice {
 namespace {
 
 constexpr int kSilencesToGiveUp = 3;
-// With the engine's defaults 0.85 s for who answered at the last reading, 0.4 s for who did not,
-// and 0.15 s for the first request to each switch once so many are silent now.
+// With the engine's defaults 0.85 s for a switch's first request, and again the same, 1.7 s for one
+// that has just answered another, 0.4 s for who was given up at the last reading, and 0.15 s for
+// the first request to each switch once so many are silent now.
 constexpr int kAttempts = 3;
-constexpr int kAttemptsOfSilent = 2;
+constexpr int kAttemptsOfHeard = 4;
+constexpr int kAttemptsOfGivenUp = 2;
 constexpr int kAttemptsOfMany = 1;
 constexpr uint32_t kManySilent = 64;
 
@@ -43,7 +45,7 @@ void RenewAgents(const SweptSubnet& swept, PerformanceAgents& agents) {
     if (found == agents.end()) continue;
     PerformanceAgent& agent = renewed[target.guid];
     agent.lid = found->second.lid;
-    agent.was_silent = found->second.was_silent;
+    agent.was_given_up = found->second.was_given_up;
   }
   agents = std::move(renewed);
 }
@@ -94,10 +96,12 @@ void CounterReader::OnOutcome(const MadRequest& request, const MadOutcome& outco
   Progress& progress = progress_[index];
   --progress.under_way;
   progress.waited += outcome.waited;
+  if (outcome.kind == MadOutcome::Kind::kUnanswered && TakeSecondChance(index)) {
+    return Ask(index, lane, request.attribute, request.modifier);
+  }
   if (outcome.kind != MadOutcome::Kind::kUnanswered) {
     progress.silences = 0;
     progress.has_answered = one_answered_ = true;
-    agents_[swept_.switches[index].guid].was_silent = false;
   }
   if (request.attribute == MadAttribute::kPerformanceClassPortInfo) {
     OnClassPortInfo(index, outcome);
@@ -111,8 +115,20 @@ void CounterReader::OnOutcome(const MadRequest& request, const MadOutcome& outco
     if (!progress.lanes[i].is_busy && !StartLane(index, i)) break;
   }
   if (progress.under_way > 0) return;
+  agents_[swept_.switches[index].guid].was_given_up = progress.is_given_up;
   progress.lanes = std::vector<Lane>();
   --open_;
+}
+
+// A switch that answered at the last reading is not given up for one request, which may have been
+// lost each time.
+bool CounterReader::TakeSecondChance(uint32_t index) {
+  Progress& progress = progress_[index];
+  const bool was_given_up = agents_[swept_.switches[index].guid].was_given_up;
+  if (progress.has_answered || was_given_up || silent_ >= kManySilent) return false;
+  if (std::exchange(progress.has_second_chance, true)) return false;
+  ++silent_;
+  return true;
 }
 
 // Every node has to have the attribute; without it nothing extended is expected. Any other refusal
@@ -183,10 +199,8 @@ bool CounterReader::OnRefusal(uint32_t index, uint32_t lane, MadAttribute attrib
 void CounterReader::OnSilence(uint32_t index, std::string what) {
   Progress& progress = progress_[index];
   if (!progress.has_answered) {
-    ++silent_;
-    PerformanceAgent& agent = agents_[swept_.switches[index].guid];
-    agent.was_silent = true;
-    agent.is_known = false;
+    if (!progress.has_second_chance) ++silent_;
+    agents_[swept_.switches[index].guid].is_known = false;
   }
   if (++progress.silences >= kSilencesToGiveUp || !progress.has_answered) {
     return GiveUp(index, std::move(what));
@@ -226,11 +240,10 @@ void CounterReader::Ask(uint32_t index, uint32_t lane, MadAttribute attribute, u
   request.modifier = port;
   request.subject = index * kLanes + lane;
   request.lid = target.counters_lid;
-  request.max_attempts = kAttempts;
-  if (!progress_[index].has_answered) {
-    if (agents_[target.guid].was_silent) request.max_attempts = kAttemptsOfSilent;
-    if (silent_ >= kManySilent) request.max_attempts = kAttemptsOfMany;
-  }
+  const bool was_heard = progress_[index].has_answered;
+  request.max_attempts = was_heard ? kAttemptsOfHeard : kAttempts;
+  if (agents_[target.guid].was_given_up) request.max_attempts = kAttemptsOfGivenUp;
+  if (!was_heard && silent_ >= kManySilent) request.max_attempts = kAttemptsOfMany;
   ++progress_[index].under_way;
   engine_.Submit(std::move(request));
 }

@@ -40,7 +40,7 @@ struct PerformanceAgent {
   bool is_known = false;  // abilities were told, since the last full sweep
   CounterAbilities abilities;
   std::bitset<256> without_extended;  // ports that refused what was offered
-  bool was_silent = false;            // at the last reading: asked with less patience
+  bool was_given_up = false;          // at the last reading: asked with less patience
 };
 using PerformanceAgents = absl::flat_hash_map<Guid, PerformanceAgent>;
 
@@ -73,6 +73,7 @@ class CounterReader {
     int silences = 0;        // in a row
     absl::Duration waited;   // sum over all requests
     bool has_answered = false;
+    bool has_second_chance = false;
     bool is_given_up = false;
     std::vector<Lane> lanes;  // kLanes while the switch is open, else none
   };
@@ -83,6 +84,7 @@ class CounterReader {
   void OnClassPortInfo(uint32_t index, const MadOutcome& outcome);
   bool OnCounters(uint32_t index, uint32_t lane, MadAttribute attribute, const MadOutcome& outcome);
   bool OnRefusal(uint32_t index, uint32_t lane, MadAttribute attribute, uint16_t status);
+  bool TakeSecondChance(uint32_t index);
   void OnSilence(uint32_t index, std::string what);
   void GiveUp(uint32_t index, std::string what);
   bool StartLane(uint32_t index, uint32_t lane);
@@ -97,7 +99,7 @@ class CounterReader {
   std::vector<Progress> progress_;  // [switch]
   uint32_t next_switch_ = 0;
   uint32_t open_ = 0;    // switches
-  uint32_t silent_ = 0;  // switches
+  uint32_t silent_ = 0;  // switches, some of which may have answered later
   bool one_answered_ = false;
 };
 

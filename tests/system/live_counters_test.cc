@@ -218,7 +218,7 @@ TEST_F(LiveCounters, LostPacketsAreAskedForAgain) {
     for (int round = 0; round < 5; ++round) {
       const CounterSweep sweep = ReadOrFail();
       resent += sweep.mads_resent;
-      // What passes a lossy spine may be lost five times, if seldom; nothing is missed in silence.
+      // What passes a lossy spine may be lost four times, if seldom; nothing is missed in silence.
       EXPECT_GE(sweep.readings.size() + sweep.unanswered.size(), ports);
       EXPECT_GE(sweep.readings.size() + 20, ports) << WhatOf(sweep);
     }

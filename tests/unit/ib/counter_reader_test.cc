@@ -220,14 +220,14 @@ TEST_F(CounterReaderTest, ASwitchWhoseLidIsUnknownIsNamed) {
 TEST_F(CounterReaderTest, ASilentSwitchIsAskedWithLessPatienceTheNextTime) {
   ASSERT_TRUE(port_.Sweep().ok());
   subnet_.on_reply = [](int node, int, Mad& reply) { return node == 1 && reply[1] == 4 ? 0 : 1; };
-  for (const uint64_t attempts : {3, 2, 2}) {
+  for (const uint64_t resends : {2 + 2, 1, 1}) {  // at first there is a second chance
     const uint64_t before = port_.counts().resent;
     Read();
     EXPECT_EQ(readings_.size(), 3u);
     EXPECT_EQ(what_,
               "0,1 switch S0: ClassPortInfo of performance management; the node was asked no "
               "more\n");
-    EXPECT_EQ(port_.counts().resent - before, attempts - 1);
+    EXPECT_EQ(port_.counts().resent - before, resends);
   }
   subnet_.on_reply = nullptr;
   Read();
@@ -328,14 +328,14 @@ TEST(CounterReader, ManySilentSwitchesCostLittle) {
   ASSERT_TRUE(sweep.ok()) << sweep.status();
   EXPECT_TRUE(sweep->readings.empty());
   EXPECT_EQ(sweep->unanswered.size(), 201u);
-  EXPECT_LT(subnet.Monotonic() - start, absl::Seconds(2));
+  EXPECT_LT(subnet.Monotonic() - start, absl::Seconds(3));
   subnet.on_reply = [](int node, int, Mad& reply) { return reply[1] == 4 && node > 1 ? 0 : 1; };
   start = subnet.Monotonic();
   sweep = port.ReadCounters();
   ASSERT_TRUE(sweep.ok()) << sweep.status();
   EXPECT_EQ(sweep->readings.size(), 201u);  // of the top's ports
   EXPECT_EQ(sweep->unanswered.size(), 200u);
-  EXPECT_LT(subnet.Monotonic() - start, absl::Seconds(2));
+  EXPECT_LT(subnet.Monotonic() - start, absl::Seconds(3));
 }
 
 TEST(CounterReader, ASlowSwitchCostsABoundedTime) {
