@@ -61,8 +61,8 @@ void CompareData(const CounterReading& before, const CounterReading& after, doub
   const bool ext = after.is_extended;
   interval.sent_bytes = GrowthOfData(a.sent_bytes, b.sent_bytes, ext, most);
   interval.received_bytes = GrowthOfData(a.received_bytes, b.received_bytes, ext, most);
-  const bool packets_fell = IsReset(a.sent_packets, b.sent_packets) ||
-                            IsReset(a.received_packets, b.received_packets);
+  const bool packets_fell =
+      IsReset(a.sent_packets, b.sent_packets) || IsReset(a.received_packets, b.received_packets);
   const bool is_reset =
       packets_fell || interval.sent_bytes.is_reset || interval.received_bytes.is_reset;
   for (Growth* growth : {&interval.sent_bytes, &interval.received_bytes}) {
