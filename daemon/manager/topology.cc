@@ -128,6 +128,7 @@ Topology::View Topology::PublishRefreshed(const View& old, SweepResult result) {
   FillMetadata(*view, old.get(), *result.fabric, result);
   view->routes_settled = old->routes_settled || !LeadsAstray(*view);
   std::lock_guard lock(tables_->mu);
+  view->snapshot = tables_->view->snapshot;  // its load may be newer than the old one's
   tables_->view = view;
   return view;
 }
@@ -152,6 +153,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
   Publish(view, uses, promises);
+  load_->ClearIfSilent();
   events_->Append(
       view->unanswered.empty() ? "info" : "warning", "sweep.done", "fabric",
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -16,11 +17,18 @@
 namespace coppice {
 namespace {
 
-// Rows of loads that stay as they are say so once in this time.
+// Rows of loads that stay as they are say so once in this time, so that a restart counts them.
 constexpr absl::Duration kWriteSameLoad = absl::Minutes(1);
+// Shares are stored in steps of this: what fades is 0 at last, and its row is left alone.
+constexpr double kStoredStep = 1e-6;
 
 double BytesPerSecond(const Fabric& fabric, ChannelIndex c) {
   return static_cast<double>(fabric.capacity_gbps(c)) * 1e9 / 8;
+}
+
+// Direction of a channel by the order in which the store keeps a link's ends.
+bool FromB(const Fabric& fabric, ChannelIndex c) {
+  return BeginOf(fabric, Fabric::Reverse(c)) < BeginOf(fabric, c);
 }
 
 std::string EndName(const Fabric& fabric, ChannelIndex c) {
@@ -41,7 +49,9 @@ class LoadKeeper::State {
       : store_(store), tables_(tables), options_(options) {}
 
   absl::Status Restore(absl::Time wall);
-  std::shared_ptr<const LinkLoad> LoadOf(const Fabric& fabric, absl::Span<const int64_t> link_ids);
+  std::shared_ptr<const LinkLoad> LoadOf(const std::shared_ptr<const Fabric>& fabric,
+                                         absl::Span<const int64_t> link_ids);
+  void ClearIfSilent();
   absl::Status TakeReadings(const CounterSweep& sweep, const FabricView& view, absl::Time wall,
                             std::vector<EventRecord>& events);
   void ForgetIfSilent(absl::Duration monotonic);
@@ -61,12 +71,18 @@ class LoadKeeper::State {
 
   void Adopt(const FabricView& view);
   void RestoreLoads(absl::Span<const int64_t> link_ids);
+  // 0: too old.
+  double RestoredShare(const LinkLoadRecord& load) const {
+    return restored_at_ - load.updated <= kLoadLife ? std::clamp(load.average, 0.0, 1.0) : 0;
+  }
+  DirectionMeasure RestoredMeasure(const Fabric& fabric, ChannelIndex c) const;
   absl::Duration BeginSweep(const CounterSweep& sweep);
   void TakeOne(const CounterReading& reading, ChannelIndex c, absl::Time wall);
   void UpdateLoads(absl::Time wall);
   std::shared_ptr<const LinkLoad> PresentLoad() const;
   // Where the published fabric is this one.
   void Publish(const Fabric* fabric, std::shared_ptr<const LinkLoad> load);
+  void PublishNone();
   void WatchErrors(absl::Time wall, std::vector<EventRecord>& events);
   void WriteCounters(StoreBatches& batches);
   void WriteLoads(absl::Time wall, StoreBatches& batches);
@@ -91,7 +107,8 @@ class LoadKeeper::State {
   mutable std::mutex mu_;
   // All guarded by mu_.
   std::shared_ptr<const Fabric> fabric_;               // null before the first reading
-  std::vector<int64_t> link_ids_;                      // [link]
+  std::shared_ptr<const Fabric> awaited_;              // until then: newest that was asked for
+  std::vector<int64_t> link_ids_;                      // [link] of it, or of the awaited
   std::vector<DirectionState> states_;                 // [channel]
   absl::flat_hash_map<uint32_t, ErrorWatch> watches_;  // by link: those with rising errors
   absl::flat_hash_map<std::pair<int64_t, bool>, LinkLoadRecord> restored_;  // until a first fabric
@@ -108,15 +125,6 @@ class LoadKeeper::State {
   OpenSlot hour_{HistoryResolution::kHour, absl::Hours(1), &DirectionState::hour, {}, {}};
 };
 
-namespace {
-
-// Direction of a channel by the order in which the store keeps a link's ends.
-bool FromB(const Fabric& fabric, ChannelIndex c) {
-  return BeginOf(fabric, Fabric::Reverse(c)) < BeginOf(fabric, c);
-}
-
-}  // namespace
-
 absl::Status LoadKeeper::State::Restore(absl::Time wall) {
   ASSIGN_OR_RETURN(StoredLoad stored, store_->LoadMeasurements());
   std::lock_guard lock(mu_);
@@ -126,11 +134,16 @@ absl::Status LoadKeeper::State::Restore(absl::Time wall) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<const LinkLoad> LoadKeeper::State::LoadOf(const Fabric& fabric,
-                                                          absl::Span<const int64_t> link_ids) {
+std::shared_ptr<const LinkLoad> LoadKeeper::State::LoadOf(
+    const std::shared_ptr<const Fabric>& published, absl::Span<const int64_t> link_ids) {
+  const Fabric& fabric = *published;
   std::vector<float> shares(fabric.channel_count());
   bool has_any = false;
   std::lock_guard lock(mu_);
+  if (fabric_ == nullptr) {
+    awaited_ = published;
+    link_ids_.assign(link_ids.begin(), link_ids.end());
+  }
   if (is_silent_) return std::make_shared<const LinkLoad>();
   for (uint32_t i = 0; i < fabric.channel_count(); ++i) {
     const ChannelIndex c(i);
@@ -140,8 +153,7 @@ std::shared_ptr<const LinkLoad> LoadKeeper::State::LoadOf(const Fabric& fabric,
       if (same) share = state(*same).load.Average(BytesPerSecond(fabric, c), now_);
     } else if (!restored_.empty()) {
       const auto it = restored_.find({link_ids[i / 2], FromB(fabric, c)});
-      const bool counts = it != restored_.end() && restored_at_ - it->second.updated <= kLoadLife;
-      if (counts) share = std::clamp(it->second.average, 0.0, 1.0);
+      if (it != restored_.end()) share = RestoredShare(it->second);
     }
     shares[i] = static_cast<float>(share);
     has_any = has_any || share > 0;
@@ -164,6 +176,7 @@ void LoadKeeper::State::Adopt(const FabricView& view) {
   const std::shared_ptr<const Fabric>& fabric = view.snapshot->fabric;
   if (fabric == fabric_) return;
   const std::shared_ptr<const Fabric> old = std::exchange(fabric_, fabric);
+  awaited_.reset();
   link_ids_ = *view.link_ids;
   if (old == nullptr) {
     states_.resize(fabric_->channel_count());
@@ -309,11 +322,13 @@ void LoadKeeper::State::WriteLoads(absl::Time wall, StoreBatches& batches) {
   for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
     const ChannelIndex c(i);
     DirectionState& state = states_[i];
-    const double average = state.load.Average(BytesPerSecond(*fabric_, c), now_);
+    const double exact = state.load.Average(BytesPerSecond(*fabric_, c), now_);
+    const double average = std::round(exact / kStoredStep) * kStoredStep;
     const double peak = state.load.peak();
     if (state.load.read() == absl::InfinitePast() || link_ids_[i / 2] == 0) continue;
     const bool is_same = average == state.written_average && peak == state.written_peak;
-    if (is_same && (peak == 0 || wall - state.written < kWriteSameLoad)) continue;
+    // Without load a row's age decides nothing.
+    if (is_same && (average == 0 || wall - state.written < kWriteSameLoad)) continue;
     state.written_average = average;
     state.written_peak = peak;
     state.written = wall;
@@ -399,6 +414,15 @@ void LoadKeeper::State::ForgetIfSilent(absl::Duration monotonic) {
   }
   if (is_silent_ || monotonic - noted_ <= std::max(kLoadLife, 3 * length_)) return;
   is_silent_ = true;
+  PublishNone();
+}
+
+void LoadKeeper::State::ClearIfSilent() {
+  std::lock_guard lock(mu_);
+  if (is_silent_) PublishNone();
+}
+
+void LoadKeeper::State::PublishNone() {
   std::shared_ptr<const FabricView> view;
   {
     std::lock_guard tables_lock(tables_->mu);
@@ -423,19 +447,27 @@ absl::Status LoadKeeper::State::Flush() {
 LinkMeasure LoadKeeper::State::Measure(const Fabric& fabric, LinkIndex link) const {
   LinkMeasure measure;
   std::lock_guard lock(mu_);
-  if (fabric_ == nullptr) return measure;
   for (uint32_t end = 0; end < 2; ++end) {
     const ChannelIndex c(2 * link.value() + end);
+    DirectionMeasure& direction = end == 0 ? measure.ab : measure.ba;
+    if (fabric_ == nullptr) {
+      if (&fabric == awaited_.get()) direction = RestoredMeasure(fabric, c);
+      continue;
+    }
     const auto same = &fabric == fabric_.get() ? std::optional(c) : FindSame(fabric, c, *fabric_);
     if (!same) continue;
     const ChannelLoad& load = state(*same).load;
-    DirectionMeasure& direction = end == 0 ? measure.ab : measure.ba;
-    direction.average = load.Average(BytesPerSecond(fabric, c), now_);
-    direction.peak = load.peak();
-    direction.peaked = load.peaked();
-    direction.read = load.read();
+    const double average = load.Average(BytesPerSecond(fabric, c), now_);
+    direction = {is_silent_ ? 0 : average, load.peak(), load.peaked(), load.read(), 0};
   }
   return measure;
+}
+
+DirectionMeasure LoadKeeper::State::RestoredMeasure(const Fabric& fabric, ChannelIndex c) const {
+  const auto it = restored_.find({link_ids_[c.value() / 2], FromB(fabric, c)});
+  if (it == restored_.end()) return {};
+  const LinkLoadRecord& load = it->second;
+  return {is_silent_ ? 0 : RestoredShare(load), load.peak, load.peaked, load.updated, 0};
 }
 
 std::vector<PortCounterRecord> LoadKeeper::State::Counters(Guid guid) const {
@@ -458,8 +490,10 @@ absl::Status LoadKeeper::Restore(absl::Time wall) { return state_->Restore(wall)
 
 std::shared_ptr<const LinkLoad> LoadKeeper::LoadOf(const std::shared_ptr<const Fabric>& fabric,
                                                    absl::Span<const int64_t> link_ids) {
-  return state_->LoadOf(*fabric, link_ids);
+  return state_->LoadOf(fabric, link_ids);
 }
+
+void LoadKeeper::ClearIfSilent() { state_->ClearIfSilent(); }
 
 absl::Status LoadKeeper::TakeReadings(const CounterSweep& sweep,
                                       const std::shared_ptr<const FabricView>& view,

@@ -10,7 +10,8 @@
 //
 // How whoever schedules sweeps uses it (the sweeping thread only, unless said otherwise):
 //   keeper.Restore()                      once, before the first sweep
-//   keeper.LoadOf(*fabric, link_ids)      when a changed fabric is about to be published
+//   keeper.LoadOf(fabric, link_ids)       when a changed fabric is about to be published
+//   keeper.ClearIfSilent()                when it has been
 //   keeper.TakeReadings(sweep, view, now, events)   after each ReadCounters
 //   keeper.ForgetIfSilent(monotonic)      every few seconds
 //   keeper.Flush()                        when the daemon stops
@@ -55,6 +56,10 @@ class LoadKeeper {
   std::shared_ptr<const LinkLoad> LoadOf(const std::shared_ptr<const Fabric>& fabric,
                                          absl::Span<const int64_t> link_ids);
 
+  // To be called after a view with such a load has been published: if what was measured was
+  // forgotten in between, takes the load out of the view again. Thread-safe.
+  void ClearIfSilent();
+
   // Takes the readings of the ports of `view`, which is or was published: its fabric is what was
   // swept. Publishes the load at once, under the same fabric version, unless a view of another
   // version has been published meanwhile; then writes to the store and returns when all of it is
@@ -73,7 +78,8 @@ class LoadKeeper {
   // Writes the minute and the hour that are under way, so that a restart continues them.
   absl::Status Flush();
 
-  // What is known of a link of the fabric that was last read. Thread-safe.
+  // What is known of a link of the fabric that was last read; before the first readings, of the one
+  // that LoadOf was last asked about: what was restored. Thread-safe.
   LinkMeasure Measure(const Fabric& fabric, LinkIndex link) const;
   // Of the switch, by port; empty before its first reading. Thread-safe.
   std::vector<PortCounterRecord> Counters(Guid guid) const;

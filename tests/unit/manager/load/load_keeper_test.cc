@@ -207,6 +207,64 @@ TEST_F(LoadKeeperTest, SilenceIsNoLoad) {
   EXPECT_NEAR(Load(LeafGuid(0), 1), 0.5, 1e-6);
 }
 
+TEST_F(LoadKeeperTest, SilenceIsNoLoadForPeopleToo) {
+  Read(0);
+  Send(LeafGuid(0), 1, 0.5, 10);
+  Read(10);
+  const ChannelIndex c = fabric().channel_at(*fabric().FindSwitch(LeafGuid(0)), PortNum(1));
+  keeper_.ForgetIfSilent(absl::Seconds(5));
+  keeper_.ForgetIfSilent(absl::Seconds(6) + kLoadLife);
+  const LinkMeasure measure = keeper_.Measure(fabric(), Fabric::link_of(c));
+  EXPECT_EQ(measure.ab.average, 0);
+  EXPECT_NEAR(measure.ab.peak, 0.5, 1e-6);
+}
+
+TEST_F(LoadKeeperTest, LoadPublishedLateIsTakenBack) {
+  Read(0);
+  Send(LeafGuid(0), 1, 0.5, 10);
+  Read(10);
+  auto late = std::make_shared<FabricView>(*view());
+  keeper_.ForgetIfSilent(absl::Seconds(5));
+  keeper_.ForgetIfSilent(absl::Seconds(6) + kLoadLife);
+  {
+    std::lock_guard lock(tables_.mu);
+    tables_.view = late;
+    tables_.load.Rebase(*late->snapshot);
+  }
+  EXPECT_NEAR(Load(LeafGuid(0), 1), 0.5, 1e-6);
+  keeper_.ClearIfSilent();
+  EXPECT_EQ(Load(LeafGuid(0), 1), 0);
+}
+
+TEST_F(LoadKeeperTest, RestoredLoadIsShownBeforeTheFirstReadings) {
+  Read(0);
+  Send(LeafGuid(0), 1, 0.5, 10);
+  Read(10);
+  const auto published = view();
+  const ChannelIndex c = fabric().channel_at(*fabric().FindSwitch(LeafGuid(0)), PortNum(1));
+  for (const auto& [age, share] : std::map<int64_t, double>{{60, 0.5}, {400, 0}}) {
+    LoadKeeper next(&store_, &tables_, LoadOptions());
+    ASSERT_TRUE(next.Restore(At(10 + age)).ok());
+    next.LoadOf(published->snapshot->fabric, *published->link_ids);
+    const LinkMeasure measure = next.Measure(fabric(), Fabric::link_of(c));
+    EXPECT_NEAR(measure.ab.average, share, 1e-6) << age;
+    EXPECT_NEAR(measure.ab.peak, 0.5, 1e-6);
+    EXPECT_EQ(measure.ab.read, At(10));
+  }
+}
+
+TEST_F(LoadKeeperTest, RowsOfIdleLinksAreLeftAlone) {
+  Read(0);
+  Send(LeafGuid(0), 1, 0.5, 10);
+  Read(10);
+  for (int64_t second = 20; second <= 3000; second += 10) Read(second);
+  const auto written = store_.LoadMeasurements()->loads;
+  for (int64_t second = 3010; second <= 3600; second += 10) Read(second);
+  const auto later = store_.LoadMeasurements()->loads;
+  ASSERT_EQ(later.size(), written.size());
+  for (size_t i = 0; i < later.size(); ++i) EXPECT_EQ(later[i].updated, written[i].updated);
+}
+
 TEST_F(LoadKeeperTest, CountersOfASwitch) {
   EXPECT_THAT(keeper_.Counters(LeafGuid(0)), IsEmpty());
   Read(0);
