@@ -72,14 +72,32 @@ TEST_F(LiveLightSweep, CutAndMendedCablesAreSeenAtOnce) {
       const LightSweepResult cut = LightSweepOrFail();
       EXPECT_TRUE(cut.has_changed) << end;
       EXPECT_TRUE(absl::StrContains(cut.what, "the link is down")) << cut.what;
+      EXPECT_EQ(cut.mads_timed_out, 0u) << end;  // nobody is waited for
       SweepOrFail();
       ExpectNoChange();
       ASSERT_NO_FATAL_FAILURE(Console("ReLink " + end));
       const LightSweepResult mended = LightSweepOrFail();
       EXPECT_TRUE(mended.has_changed) << end;
       EXPECT_TRUE(absl::StrContains(mended.what, "the link is up")) << mended.what;
+      EXPECT_EQ(mended.mads_timed_out, 0u) << end;
       SweepOrFail();
       ExpectNoChange();
+    }
+  }
+}
+
+// Every cable of the local leaf to a spine: the way to half of the switches leads over one of them.
+TEST_F(LiveLightSweep, CutCablesOnTheWayAndADeadSwitchAreNotWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(Start(kSmallFabric, "ftree"));
+  for (int spine = 0; spine < 16 && !HasFailure(); ++spine) {
+    SweepOrFail();
+    const std::string name = absl::StrCat("\"S", spine, "\"");
+    for (const std::string& target : {name + "[1]", name}) {
+      ASSERT_NO_FATAL_FAILURE(Console("Unlink " + target));
+      const LightSweepResult lost = LightSweepOrFail();
+      EXPECT_TRUE(absl::StrContains(lost.what, "the link is down")) << target << lost.what;
+      EXPECT_EQ(lost.mads_timed_out, 0u) << target;
+      ASSERT_NO_FATAL_FAILURE(Console("ReLink " + target));
     }
   }
 }
