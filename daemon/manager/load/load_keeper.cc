@@ -21,6 +21,10 @@ namespace {
 constexpr absl::Duration kWriteSameLoad = absl::Minutes(1);
 // Shares are stored in steps of this: what fades is 0 at last, and its row is left alone.
 constexpr double kStoredStep = 1e-6;
+// Directions of links that went whose peaks are remembered, with what the store had at the start.
+constexpr size_t kMostAbsent = 262'144;
+// Minutes and hours that wait for a store that can be written again.
+constexpr size_t kMostUnwritten = 4;
 
 double BytesPerSecond(const Fabric& fabric, ChannelIndex c) {
   return static_cast<double>(fabric.capacity_gbps(c)) * 1e9 / 8;
@@ -69,8 +73,17 @@ class LoadKeeper::State {
     absl::Duration length;  // measured; 0: nothing yet
   };
 
+  // One that is over.
+  struct ClosedSlot {
+    HistorySlot slot;
+    std::vector<HistoryRow> rows;
+  };
+
   void Adopt(const FabricView& view);
   void RestoreLoads(absl::Span<const int64_t> link_ids);
+  // Before and after the states are carried over from `old` to fabric_.
+  void KeepPeaks(const Fabric& old);
+  void RestorePeaks(const Fabric& old);
   // 0: too old.
   double RestoredShare(const LinkLoadRecord& load) const {
     return restored_at_ - load.updated <= kLoadLife ? std::clamp(load.average, 0.0, 1.0) : 0;
@@ -87,7 +100,9 @@ class LoadKeeper::State {
   void WriteCounters(StoreBatches& batches);
   void WriteLoads(absl::Time wall, StoreBatches& batches);
   void WriteReadings(absl::Duration length, absl::Time wall, StoreBatches& batches);
-  void Close(OpenSlot& open, StoreBatches& batches);
+  void Close(OpenSlot& open);
+  // What was closed and is not on the disk.
+  void WriteClosed(StoreBatches& batches);
   absl::Status Write(StoreBatches& batches);
   template <class What>
   void ForEachPort(What what);  // of each switch, by port: node, state
@@ -111,7 +126,8 @@ class LoadKeeper::State {
   std::vector<int64_t> link_ids_;                      // [link] of it, or of the awaited
   std::vector<DirectionState> states_;                 // [channel]
   absl::flat_hash_map<uint32_t, ErrorWatch> watches_;  // by link: those with rising errors
-  absl::flat_hash_map<std::pair<int64_t, bool>, LinkLoadRecord> restored_;  // until a first fabric
+  // By link and from_b: what the store had, until a first fabric; then of links that are not there.
+  absl::flat_hash_map<std::pair<int64_t, bool>, LinkLoadRecord> restored_;
   absl::Time restored_at_;
   uint64_t sweep_ = 0;
   absl::Duration now_;        // newest reading, monotonic
@@ -122,6 +138,7 @@ class LoadKeeper::State {
   bool is_silent_ = false;  // nothing measured counts
   std::array<int64_t, 3> last_slot_ = {};
   OpenSlot minute_{HistoryResolution::kMinute, absl::Minutes(1), &DirectionState::minute, {}, {}};
+  std::vector<ClosedSlot> unwritten_;  // at most kMostUnwritten, oldest first
   OpenSlot hour_{HistoryResolution::kHour, absl::Hours(1), &DirectionState::hour, {}, {}};
 };
 
@@ -168,8 +185,32 @@ void LoadKeeper::State::RestoreLoads(absl::Span<const int64_t> link_ids) {
     // The clock may have stepped back since.
     const absl::Duration age = std::max(restored_at_ - it->second.updated, absl::ZeroDuration());
     states_[i].load.Restore(it->second, now_ - age);
+    restored_.erase(it);
   }
-  restored_.clear();
+}
+
+// Of links that go, only the peak is kept; the rest is not theirs when they come back.
+void LoadKeeper::State::KeepPeaks(const Fabric& old) {
+  for (uint32_t i = 0; i < old.channel_count(); ++i) {
+    const ChannelIndex c(i);
+    const ChannelLoad& load = states_[i].load;
+    if (link_ids_[i / 2] == 0 || load.peak() == 0 || FindSame(old, c, *fabric_)) continue;
+    if (restored_.size() >= kMostAbsent) return;
+    const bool from_b = FromB(old, c);
+    restored_[{link_ids_[i / 2], from_b}] = {link_ids_[i / 2], from_b,        0,
+                                             load.peak(),      load.peaked(), load.read()};
+  }
+}
+
+void LoadKeeper::State::RestorePeaks(const Fabric& old) {
+  if (restored_.empty()) return;
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i);
+    const auto it = restored_.find({link_ids_[i / 2], FromB(*fabric_, c)});
+    if (it == restored_.end() || FindSame(*fabric_, c, old)) continue;
+    states_[i].load.Restore(it->second, -absl::InfiniteDuration());
+    restored_.erase(it);
+  }
 }
 
 void LoadKeeper::State::Adopt(const FabricView& view) {
@@ -177,13 +218,16 @@ void LoadKeeper::State::Adopt(const FabricView& view) {
   if (fabric == fabric_) return;
   const std::shared_ptr<const Fabric> old = std::exchange(fabric_, fabric);
   awaited_.reset();
-  link_ids_ = *view.link_ids;
   if (old == nullptr) {
+    link_ids_ = *view.link_ids;
     states_.resize(fabric_->channel_count());
     RestoreLoads(link_ids_);
     return;
   }
+  KeepPeaks(*old);
+  link_ids_ = *view.link_ids;
   states_ = CarryOver(*old, std::move(states_), *fabric_);
+  RestorePeaks(*old);
   absl::flat_hash_map<uint32_t, ErrorWatch> watches;
   for (auto& [link, watch] : watches_) {
     const auto same = FindSame(*old, ChannelIndex(2 * link), *fabric_);
@@ -337,16 +381,28 @@ void LoadKeeper::State::WriteLoads(absl::Time wall, StoreBatches& batches) {
   }
 }
 
-void LoadKeeper::State::Close(OpenSlot& open, StoreBatches& batches) {
+void LoadKeeper::State::Close(OpenSlot& open) {
   if (open.length <= absl::ZeroDuration()) return;
-  const int64_t slot = NextSlot(open.resolution);
+  ClosedSlot closed{{open.resolution, 0, open.start, open.length}, {}};
   ForEachPort([&](Guid node, DirectionState& state) {
     const HistorySums sums = std::exchange(state.*open.sums, HistorySums());
     if (!sums.NeedsRow(open.length)) return;
-    batches.Add(open.resolution, slot, sums.Row(node, state.reading.port.value()));
+    closed.rows.push_back(sums.Row(node, state.reading.port.value()));
   });
-  batches.Close({open.resolution, slot, open.start, open.length});
+  if (unwritten_.size() == kMostUnwritten) unwritten_.erase(unwritten_.begin());
+  unwritten_.push_back(std::move(closed));
   open.length = absl::ZeroDuration();
+}
+
+// Each time under another number: the store takes none twice.
+void LoadKeeper::State::WriteClosed(StoreBatches& batches) {
+  for (ClosedSlot& closed : unwritten_) {
+    closed.slot.slot = NextSlot(closed.slot.resolution);
+    for (const HistoryRow& row : closed.rows) {
+      batches.Add(closed.slot.resolution, closed.slot.slot, row);
+    }
+    batches.Close(closed.slot);
+  }
 }
 
 void LoadKeeper::State::WriteReadings(absl::Duration length, absl::Time wall,
@@ -355,10 +411,11 @@ void LoadKeeper::State::WriteReadings(absl::Duration length, absl::Time wall,
     const int64_t step = absl::ToInt64Seconds(open->step);
     const int64_t middle = absl::ToUnixSeconds(wall - length / 2);
     const absl::Time start = absl::FromUnixSeconds(middle - middle % step);
-    if (start != open->start) Close(*open, batches);
+    if (start != open->start) Close(*open);
     open->start = start;
     open->length += length;
   }
+  WriteClosed(batches);
   const int64_t slot = NextSlot(HistoryResolution::kReading);
   ForEachPort([&](Guid node, DirectionState& state) {
     HistorySums sums;
@@ -373,8 +430,12 @@ void LoadKeeper::State::WriteReadings(absl::Duration length, absl::Time wall,
 
 absl::Status LoadKeeper::State::Write(StoreBatches& batches) {
   absl::Status status = batches.Write(*store_);
-  if (status.ok()) return status;
   std::lock_guard lock(mu_);
+  // What the store refuses for what it says would be refused again.
+  const bool is_refused = absl::IsNotFound(status) || absl::IsAlreadyExists(status) ||
+                          absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+  if (batches.closes() && (batches.is_stored() || is_refused)) unwritten_.clear();
+  if (status.ok()) return status;
   for (DirectionState& state : states_) {
     state.counters_changed = state.has_reading;
     state.written_average = state.written_peak = -1;
@@ -438,8 +499,9 @@ absl::Status LoadKeeper::State::Flush() {
     std::lock_guard lock(mu_);
     if (fabric_ == nullptr) return absl::OkStatus();
     WriteCounters(batches);
-    Close(minute_, batches);
-    Close(hour_, batches);
+    Close(minute_);
+    Close(hour_);
+    WriteClosed(batches);
   }
   return Write(batches);
 }

@@ -25,12 +25,13 @@ void StoreBatches::Add(HistoryResolution resolution, int64_t slot, const History
 }
 
 absl::Status StoreBatches::Write(Store& store) {
-  if (!closed_.empty()) {
+  if (closes()) {
     if (batches_.empty()) batches_.emplace_back();
-    batches_.back().closed = std::move(closed_);
+    batches_.back().closed = closed_;
   }
   for (PutCounters& batch : batches_) {
-    // Both in one transaction, as they wait together.
+    // Side by side: mostly they share a transaction, as they wait together; neither needs the
+    // other.
     std::promise<absl::Status> written, pruned;
     store.Submit(std::move(batch),
                  [&written](absl::Status status) { written.set_value(std::move(status)); });
@@ -39,6 +40,7 @@ absl::Status StoreBatches::Write(Store& store) {
     const absl::Status first = written.get_future().get();
     const absl::Status second = pruned.get_future().get();
     RETURN_IF_ERROR(first);
+    is_stored_ = &batch == &batches_.back();
     RETURN_IF_ERROR(second);
   }
   batches_.clear();

@@ -18,9 +18,12 @@ class StoreBatches {
   // Its rows have been added.
   void Close(const HistorySlot& slot) { closed_.push_back(slot); }
 
-  // Each when the one before is durable, and with it the pruning of about twice as many rows. Stops
-  // at the first that fails, before any slot of these is closed.
+  // Once. Each mutation when the one before is durable, and beside it one that prunes about twice
+  // as many rows. Stops at the first of either that fails; slots are closed by the last mutation.
   absl::Status Write(Store& store);
+  // All of it is durable, whatever became of the pruning.
+  bool is_stored() const { return is_stored_; }
+  bool closes() const { return !closed_.empty(); }
 
  private:
   // Rows of one mutation: about 10 ms.
@@ -31,6 +34,7 @@ class StoreBatches {
   std::vector<PutCounters> batches_;
   size_t rows_ = kRows;  // in the last of them
   std::vector<HistorySlot> closed_;
+  bool is_stored_ = false;
 };
 
 }  // namespace coppice

@@ -330,5 +330,52 @@ TEST_F(LoadKeeperTest, FailedWriteIsMadeUpByTheNext) {
   EXPECT_THAT(*store_.History({LeafGuid(0), 1}), SizeIs(1));
 }
 
+TEST_F(LoadKeeperTest, PeakOfALinkThatReturnsIsKept) {
+  Read(0);
+  Send(LeafGuid(0), 2, 0.5, 10);
+  Read(10);
+  const auto all = view()->link_ids;
+  const ChannelIndex c = fabric().channel_at(*fabric().FindSwitch(LeafGuid(0)), PortNum(2));
+  const int64_t id = (*all)[Fabric::link_of(c).value()];
+  Publish(SmallFabric({.missing_cables = {{0, 1}}})->WithVersion(2));
+  Read(20);
+  Publish(SmallFabric()->WithVersion(3));
+  for (int64_t second = 30; second <= 50; second += 10) {
+    Send(LeafGuid(0), 2, 0.25, 10);
+    Read(second);
+  }
+  EXPECT_NEAR(Load(LeafGuid(0), 2), 0.25, 1e-6);
+  EXPECT_NEAR(keeper_.Measure(fabric(), Fabric::link_of(c)).ab.peak, 0.5, 1e-6);
+  double stored = 0;
+  const StoredLoad all_stored = *store_.LoadMeasurements();
+  for (const LinkLoadRecord& load : all_stored.loads) {
+    if (load.link == id) stored = std::max(stored, load.peak);
+  }
+  EXPECT_NEAR(stored, 0.5, 1e-6);
+}
+
+TEST_F(LoadKeeperTest, MinuteThatCouldNotBeWrittenIsWrittenLater) {
+  UnrulyStore unruly(&store_);
+  LoadKeeper keeper(&unruly, &tables_, LoadOptions());
+  const auto take = [&](int64_t second) {
+    Send(LeafGuid(0), 1, 0.5, 10);
+    return keeper.TakeReadings(Sweep(second), view(), At(second), events_).ok();
+  };
+  // 1,700,000,000 is 20 seconds into a minute.
+  for (int64_t second = 0; second <= 40; second += 10) ASSERT_TRUE(take(second));
+  unruly.Refuse<PutCounters>(absl::ResourceExhaustedError("disk full"));
+  EXPECT_FALSE(take(50));
+  EXPECT_FALSE(take(60));
+  unruly.Obey();
+  ASSERT_TRUE(take(70));
+  ASSERT_TRUE(take(80));
+  const HistoryQuery query{LeafGuid(0), 1, absl::InfinitePast(), absl::InfiniteFuture(),
+                           HistoryResolution::kMinute};
+  const auto minutes = *store_.History(query);
+  ASSERT_THAT(minutes, SizeIs(1));
+  EXPECT_EQ(minutes[0].length, absl::Seconds(40));
+  EXPECT_EQ(minutes[0].sent_bytes, static_cast<uint64_t>(20 * kCapacity));
+}
+
 }  // namespace
 }  // namespace coppice
