@@ -21,7 +21,8 @@ absl::Span<const char* const> Migrations();
 // FAILED_PRECONDITION: the schema is newer than `migrations`, or the file is another program's.
 absl::Status Migrate(Connection& connection, absl::Span<const char* const> migrations);
 
-// DATA_LOSS if a page of the database is damaged. Reads the whole file.
+// DATA_LOSS if a page of a table is damaged that decides what the daemon does. Reads those tables
+// and their indexes whole; neither events nor history.
 absl::Status CheckIntegrity(Connection& connection);
 
 }  // namespace coppice
