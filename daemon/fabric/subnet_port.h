@@ -19,12 +19,14 @@ struct SweepOptions {
   bool read_forwarding_tables = true;
 };
 
-// A node that did not answer, however often it was asked.
+// A node that did not answer, however often it was asked, or not with what can be.
 struct UnansweredNode {
   std::string path;  // directed route from the local port: "0,1,17"
   Guid neighbour;    // node at the other end of the cable
   PortNum neighbour_port;
-  std::string what;  // the attribute: "NodeInfo", "LinearForwardingTable block 3"
+  std::string what;       // the attribute: "NodeInfo", "LinearForwardingTable block 3"
+  Guid node = Guid(0);    // its own; 0: it did not say who it is
+  bool is_silent = true;  // false: it refused, or contradicts itself or others, and may for ever
 };
 
 struct SweepResult {

@@ -86,7 +86,7 @@ void Discovery::OnNodeInfo(const MadRequest& request, const MadOutcome& outcome)
       const uint8_t out = request.route.port[request.route.hop_count];
       subnet_.nodes[request.subject].ports[out].is_end_silent = true;
     }
-    Note(request, silent ? "NodeInfo" : absl::StrCat("NodeInfo: ", Refusal(outcome)));
+    Note(request, silent ? "NodeInfo" : absl::StrCat("NodeInfo: ", Refusal(outcome)), silent);
     return;
   }
   const absl::StatusOr<NodeInfoRecord> info = DecodeNodeInfo(outcome.data);
@@ -159,24 +159,32 @@ bool Discovery::Connect(const MadRequest& request, uint32_t node, PortNum port) 
 }
 
 void Discovery::OnNodeDescription(const MadRequest& request, const MadOutcome& outcome) {
+  FoundNode& node = subnet_.nodes[request.subject];
+  node.is_description_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
   if (!CountSilence(request, outcome)) return;
-  subnet_.nodes[request.subject].description = DecodeNodeDescription(outcome.data);
+  node.description = DecodeNodeDescription(outcome.data);
 }
 
 void Discovery::OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
+  FoundNode& node = subnet_.nodes[request.subject];
+  node.is_table_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
   if (!CountSilence(request, outcome)) return;
   const uint16_t top = DecodeLinearTableTop(outcome.data);
   if (top == 0) return;
-  subnet_.nodes[request.subject].table.assign(top + 1, ForwardingTables::kNoRoute);
-  progress_[request.subject].block_count = top / kLidsPerBlock + 1;
+  const uint32_t block_count = top / kLidsPerBlock + 1;
+  node.table.assign(top + 1, ForwardingTables::kNoRoute);
+  node.is_block_silent.assign(block_count, true);
+  progress_[request.subject].block_count = block_count;
   for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
 }
 
 void Discovery::OnTableBlock(const MadRequest& request, const MadOutcome& outcome) {
   const bool answered = CountSilence(request, outcome);
   AskNextBlock(request.subject);
+  FoundNode& node = subnet_.nodes[request.subject];
+  node.is_block_silent[request.modifier] = outcome.kind == MadOutcome::Kind::kUnanswered;
   if (!answered) return;
-  std::vector<uint8_t>& table = subnet_.nodes[request.subject].table;
+  std::vector<uint8_t>& table = node.table;
   const size_t first = size_t{request.modifier} * kLidsPerBlock;
   const size_t count = std::min<size_t>(kLidsPerBlock, table.size() - first);
   std::copy_n(outcome.data.begin(), count, table.begin() + first);
@@ -209,7 +217,8 @@ void Discovery::FollowCable(uint32_t node, PortNum port, const DirectedRoute& ro
   if (subnet_.nodes[node].ports[port.value()].peer != FoundPort::kNoPeer) return;
   if (route.hop_count == DirectedRoute::kMaxHops) {
     subnet_.unanswered.push_back({ToString(route), subnet_.nodes[node].info.node_guid, port,
-                                  "NodeInfo: further away than a directed route reaches"});
+                                  "NodeInfo: further away than a directed route reaches", Guid(0),
+                                  /*is_silent=*/false});
     return;
   }
   Ask(node, route.Then(port), MadAttribute::kNodeInfo, 0);
@@ -259,31 +268,25 @@ bool Discovery::CountSilence(const MadRequest& request, const MadOutcome& outcom
   } else if (++progress.silences == kSilencesToGiveUp) {
     absl::StrAppend(&what, "; the node was asked no more");
   }
-  Note(request, what);
+  Note(request, what, outcome.kind == MadOutcome::Kind::kUnanswered);
   return false;
 }
 
-// Names the far end of the request's route by what is at the near end of its last cable.
-void Discovery::Note(const MadRequest& request, absl::string_view what) {
+// Names the far end of the request's route: itself if it said who it is, else by what is at the
+// near end of its last cable.
+void Discovery::Note(const MadRequest& request, absl::string_view what, bool is_silent) {
   if (request.route.hop_count == 0 && subnet_.nodes.empty()) {
     local_fault_ = std::string(what);
     return;
   }
+  const FoundNode& subject = subnet_.nodes[request.subject];
   const bool about_next = request.attribute == MadAttribute::kNodeInfo;
-  UnansweredNode entry{ToString(request.route), Guid(0), PortNum(0), std::string(what)};
-  if (about_next && request.route.hop_count > 0) {
-    entry.neighbour = subnet_.nodes[request.subject].info.node_guid;
-    entry.neighbour_port = PortNum(request.route.port[request.route.hop_count]);
-  } else {
-    const FoundNode& record = subnet_.nodes[request.subject];
-    for (const FoundPort& port : record.ports) {
-      if (port.peer == FoundPort::kNoPeer) continue;
-      entry.neighbour = subnet_.nodes[port.peer].info.node_guid;
-      entry.neighbour_port = port.peer_port;
-      break;
-    }
+  if (!about_next || request.route.hop_count == 0) {
+    return subnet_.Note(subject, std::string(what), is_silent);
   }
-  subnet_.unanswered.push_back(std::move(entry));
+  subnet_.unanswered.push_back({ToString(request.route), subject.info.node_guid,
+                                PortNum(request.route.port[request.route.hop_count]),
+                                std::string(what), Guid(0), is_silent});
 }
 
 }  // namespace coppice

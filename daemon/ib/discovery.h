@@ -67,7 +67,7 @@ class Discovery {
   void AskNextBlock(uint32_t node);
   void FollowCable(uint32_t node, PortNum port, const DirectedRoute& route);
   bool CountSilence(const MadRequest& request, const MadOutcome& outcome);
-  void Note(const MadRequest& request, absl::string_view what);
+  void Note(const MadRequest& request, absl::string_view what, bool is_silent = false);
   bool IsSwitch(uint32_t node) const;
 
   MadEngine& engine_;

@@ -40,15 +40,9 @@ class Assembler {
  private:
   static bool IsSwitch(const FoundNode& node) { return node.info.type == NodeType::kSwitch; }
 
+  // Sweeping again would not help.
   void Note(const FoundNode& node, std::string what) {
-    UnansweredNode entry{ToString(node.route), Guid(0), PortNum(0), std::move(what)};
-    for (const FoundPort& port : node.ports) {
-      if (port.peer == FoundPort::kNoPeer) continue;
-      entry.neighbour = subnet_.nodes[port.peer].info.node_guid;
-      entry.neighbour_port = port.peer_port;
-      break;
-    }
-    subnet_.unanswered.push_back(std::move(entry));
+    subnet_.Note(node, std::move(what), /*is_silent=*/false);
   }
 
   // The port that the sweep was read through; of a switch, port 0.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/fabric/link_rate.h"
@@ -35,11 +36,31 @@ struct FoundNode {
   std::string description;
   std::vector<FoundPort> ports;  // [0..info.port_count]
   std::vector<uint8_t> table;    // switches: port by LID; empty if not read
+  // What it was silent about; what it refused to say is not meant.
+  bool is_description_silent = false;
+  bool is_table_silent = false;            // SwitchInfo: not even how long the table is
+  std::vector<bool> is_block_silent = {};  // of 64 LIDs of the table; false beyond the end
 };
 
 struct SubnetRecord {
   std::vector<FoundNode> nodes;  // in order of discovery; the first is the local node
   std::vector<UnansweredNode> unanswered;
+
+  // Notes `what` a node that is known did not answer, or said wrongly: by a cable that leads to it,
+  // from a switch if there is one.
+  void Note(const FoundNode& node, std::string what, bool is_silent) {
+    UnansweredNode entry{ToString(node.route), Guid(0),  PortNum(0), std::move(what),
+                         node.info.node_guid,  is_silent};
+    for (const FoundPort& port : node.ports) {
+      if (port.peer == FoundPort::kNoPeer) continue;
+      const bool is_switch = nodes[port.peer].info.type == NodeType::kSwitch;
+      if (!is_switch && entry.neighbour != Guid(0)) continue;
+      entry.neighbour = nodes[port.peer].info.node_guid;
+      entry.neighbour_port = port.peer_port;
+      if (is_switch) break;
+    }
+    unanswered.push_back(std::move(entry));
+  }
 };
 
 }  // namespace coppice

@@ -7,6 +7,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/ib/discovery.h"
 #include "daemon/ib/fabric_assembly.h"
+#include "daemon/ib/last_answers.h"
 #include "daemon/ib/light_sweep.h"
 #include "daemon/ib/umad_transport.h"
 
@@ -70,9 +71,12 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& options) {
   absl::StatusOr<SubnetRecord> subnet = Discovery(*engine_).Read(options);
   has_failed_ = !subnet.ok();
   if (!subnet.ok()) return Annotate(subnet.status(), Describe());
+  if (last_fabric_ != nullptr) FillFromLast(*last_fabric_, last_tables_.get(), *subnet);
   SweptSubnet swept = RememberSwitches(*subnet);
   absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(subnet), options);
   if (!result.ok()) return Annotate(result.status(), Describe());
+  last_fabric_ = result->fabric;
+  last_tables_ = result->tables;
   swept_ = std::move(swept);
   lids_are_doubtful_ = false;
   RenewAgents(*swept_, agents_);

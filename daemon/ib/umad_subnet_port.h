@@ -61,9 +61,11 @@ class UmadSubnetPort final : public SubnetPort {
   const Clock& clock_;
   PortSelection port_;  // what is open
   std::unique_ptr<UmadTransport> transport_;
-  std::unique_ptr<MadEngine> engine_;  // null: not open
-  bool has_failed_ = false;            // the last call of any of the three
-  std::optional<SweptSubnet> swept_;   // by the last full sweep that succeeded
+  std::unique_ptr<MadEngine> engine_;                    // null: not open
+  bool has_failed_ = false;                              // the last call of any of the three
+  std::shared_ptr<const Fabric> last_fabric_;            // of the last sweep, null: none
+  std::shared_ptr<const ForwardingTables> last_tables_;  //
+  std::optional<SweptSubnet> swept_;                     // by the last full sweep that succeeded
   uint32_t light_sweeps_ = 0;
   bool lids_are_doubtful_ = false;  // by a light sweep since
   PerformanceAgents agents_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/ib/fabric_assembly.h"
+#include "daemon/ib/last_answers.h"
 #include "tests/support/tier.h"
 #include "tests/unit/ib/scripted_subnet.h"
 
@@ -17,10 +18,12 @@ namespace {
 
 constexpr uint8_t kHost = 1, kSwitch = 2, kRouter = 3;
 
-absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options = {}) {
+absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options = {},
+                                  const SweepResult* last = nullptr) {
   MadEngine engine(subnet, subnet);
   absl::StatusOr<SubnetRecord> record = Discovery(engine).Read(options);
   if (!record.ok()) return record.status();
+  if (last != nullptr) FillFromLast(*last->fabric, last->tables.get(), *record);
   return AssembleFabric(*std::move(record), options);
 }
 
@@ -28,6 +31,17 @@ std::string WhatOf(const SweepResult& result) {
   return absl::StrJoin(result.unanswered, "\n", [](std::string* out, const UnansweredNode& node) {
     absl::StrAppend(out, node.path, ": ", node.what);
   });
+}
+
+std::vector<std::string> Descriptions(const Fabric& fabric) {
+  std::vector<std::string> all;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    all.push_back(fabric.switch_info(SwitchIndex(s)).description);
+  }
+  for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
+    all.push_back(fabric.adapter(AdapterIndex(a)).description);
+  }
+  return all;
 }
 
 //   n0 (0) ---1 switch 1 5===5 switch 2 2--- n1 (3)        === two parallel cables
@@ -117,6 +131,7 @@ TEST_F(DiscoveryTest, ASwitchThatClaimsMorePortsIsReadAllTheSame) {
   EXPECT_EQ(result->fabric->link_count(), 6u);
   EXPECT_EQ(result->unanswered.size(), 254u - 8u);
   EXPECT_TRUE(absl::StrContains(WhatOf(*result), "PortInfo of port 9: refused")) << WhatOf(*result);
+  for (const UnansweredNode& node : result->unanswered) EXPECT_FALSE(node.is_silent) << node.what;
 }
 
 TEST_F(DiscoveryTest, ASwitchThatClaimsFewerPortsLosesTheRest) {
@@ -142,6 +157,7 @@ TEST_F(DiscoveryTest, LidsGivenTwiceOrOutOfRangeAreCleared) {
   ASSERT_EQ(result->unanswered.size(), 2u) << WhatOf(*result);
   EXPECT_TRUE(absl::StrContains(WhatOf(*result), "LID 10 is also that of")) << WhatOf(*result);
   EXPECT_TRUE(absl::StrContains(WhatOf(*result), "not a unicast LID")) << WhatOf(*result);
+  for (const UnansweredNode& node : result->unanswered) EXPECT_FALSE(node.is_silent) << node.what;
   EXPECT_EQ(result->fabric->endpoint_count(), 4u);
 }
 
@@ -190,6 +206,44 @@ TEST_F(DiscoveryTest, ATableBlockThatIsMissingLeavesItsLidsWithoutRoute) {
   EXPECT_EQ(result->tables->port(s, Lid(128)), ForwardingTables::kNoRoute);
   EXPECT_EQ(result->tables->port(s, Lid(191)), ForwardingTables::kNoRoute);
   EXPECT_EQ(result->tables->port(s, Lid(192)), 5);
+}
+
+TEST_F(DiscoveryTest, WhatANodeIsSilentAboutIsAsTheLastSweepSawIt) {
+  subnet_.node(2).table.assign(200, 5);
+  const absl::StatusOr<SweepResult> last = Sweep(subnet_);
+  ASSERT_TRUE(last.ok()) << last.status();
+  int attribute = 0x10;
+  subnet_.on_reply = [&](int node, int, Mad& reply) {
+    return node >= 2 && reply[17] == attribute && (attribute != 0x19 || reply[23] == 2) ? 0 : 1;
+  };
+  for (const int silent : {0x10, 0x12, 0x19}) {  // NodeDescription, SwitchInfo, a block
+    attribute = silent;
+    const absl::StatusOr<SweepResult> result = Sweep(subnet_, {}, &*last);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_FALSE(result->unanswered.empty()) << silent;
+    EXPECT_EQ(Descriptions(*last->fabric), Descriptions(*result->fabric)) << silent;
+    EXPECT_EQ(*last->tables, *result->tables) << silent;
+  }
+  subnet_.node(2).table.assign(201, 6);  // another one altogether
+  const absl::StatusOr<SweepResult> longer = Sweep(subnet_, {}, &*last);
+  ASSERT_TRUE(longer.ok()) << longer.status();
+  const SwitchIndex s = *longer->fabric->FindSwitch(Guid(subnet_.node(2).guid));
+  EXPECT_EQ(longer->tables->port(s, Lid(127)), 6);
+  EXPECT_EQ(longer->tables->port(s, Lid(128)), ForwardingTables::kNoRoute);
+}
+
+// Named by what it is, and by a switch that leads to it rather than a host.
+TEST_F(DiscoveryTest, ASwitchThatAnswersInPartIsNamed) {
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return node == 1 && reply[17] == 0x15 && reply[23] == 7 ? 0 : 1;
+  };
+  const absl::StatusOr<SweepResult> result = Sweep(subnet_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->unanswered.size(), 1u) << WhatOf(*result);
+  EXPECT_EQ(result->unanswered[0].what, "PortInfo of port 7");
+  EXPECT_EQ(result->unanswered[0].node, Guid(subnet_.node(1).guid));
+  EXPECT_EQ(result->unanswered[0].neighbour, Guid(subnet_.node(2).guid));
+  EXPECT_TRUE(result->unanswered[0].is_silent);
 }
 
 TEST(Discovery, StopsWhereADirectedRouteEnds) {
