@@ -49,7 +49,7 @@ class Repair {
  public:
   // Rounds of one run: each failed one means that something else succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
-  static constexpr absl::Duration kPatience = absl::Seconds(30);
+  static constexpr absl::Duration kPatience = kUnseenPatience;
 
   Repair(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables)
       : calls_(calls), events_(events), clock_(clock), tables_(tables) {}

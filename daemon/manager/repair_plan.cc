@@ -53,7 +53,7 @@ class Moves {
 
 // One member that is gone for certain is enough.
 bool MayOnlySeemSo(const FabricView& view, const TreeStanding& standing) {
-  if (view.unanswered.empty()) return false;
+  if (view.unseen.silent.empty()) return false;
   return std::none_of(standing.lost_ports.begin(), standing.lost_ports.end(), [&](Guid port) {
     return HiddenSince(view.unseen, port) == absl::InfiniteDuration();
   });

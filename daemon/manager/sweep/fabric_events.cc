@@ -158,7 +158,7 @@ class Difference {
   }
 
   void CompareNodes(const FabricView& now) {
-    const bool may_hide = !now.unanswered.empty();
+    const bool may_hide = !now.unseen.silent.empty();
     for (const auto& [guid, node] : before_) {
       if (now_.contains(guid) || is_silent_.contains(guid) || was_silent_.contains(guid)) continue;
       AddNode("warning", "gone", node,

@@ -2,11 +2,12 @@
 //
 //   link.down, link.up, link.rate                     link:GUID/PORT-GUID/PORT  (lower end first)
 //   switch.gone, .new, .unreachable, .reachable       switch:GUID
-//   node.gone, .new, .unreachable, .reachable         host:NAME; node:GUID of an adapter without
-//   one sm.lost, sm.found, sm.changed, lids.changed       fabric
+//   node.gone, .new, .unreachable, .reachable         host:NAME; node:GUID if it has no host
+//   sm.lost, sm.found, sm.changed, lids.changed       fabric
 //
-// GUIDs are node GUIDs. A node that is not there because it, or one on the way to it, did not
-// answer is unreachable, not gone; each of its links is down all the same.
+// GUIDs are node GUIDs. A node that did not answer is unreachable, not gone; each of its links is
+// down all the same. What was to be seen through it only is gone, and the message says why it may
+// come back.
 //
 // Bounded: of a kind that more than kMostOfAKind have, one event with object "fabric" gives the
 // number and the first few. A function of values.

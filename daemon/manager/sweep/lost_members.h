@@ -20,7 +20,7 @@ namespace coppice {
 // One call at a time.
 class LostMembers {
  public:
-  static constexpr absl::Duration kPatience = absl::Seconds(30);
+  static constexpr absl::Duration kPatience = kUnseenPatience;
 
   // The pointers outlive this.
   LostMembers(EventLog* events, const Clock* clock, Tables* tables)

@@ -10,6 +10,19 @@ namespace {
 
 using Cable = std::pair<Guid, PortNum>;
 
+void NameSwitch(const SwitchInfo& info, SilentNode& node) {
+  node.is_switch = true;
+  node.guid = info.guid;
+  node.name = info.description;
+}
+
+void NameAdapter(const Fabric& fabric, EndpointIndex endpoint, SilentNode& node) {
+  const AdapterInfo& adapter = fabric.adapter(endpoint);
+  node.guid = adapter.guid;
+  const bool has_host = adapter.host.value() < fabric.host_count();
+  node.name = has_host ? std::string(fabric.host_name(adapter.host)) : adapter.description;
+}
+
 // What is at the other end of a switch's port; its GUID stays 0 if nothing is.
 void Identify(const Fabric& fabric, SilentNode& node) {
   const std::optional<SwitchIndex> s = fabric.FindSwitch(node.neighbour);
@@ -17,17 +30,26 @@ void Identify(const Fabric& fabric, SilentNode& node) {
   const ChannelIndex channel = fabric.channel_at(*s, node.neighbour_port);
   if (channel == kNoChannel) return;
   const VertexIndex there = fabric.channel_to(channel);
-  node.is_switch = fabric.IsSwitch(there);
-  if (node.is_switch) {
-    const SwitchInfo& info = fabric.switch_info(fabric.AsSwitch(there));
-    node.guid = info.guid;
-    node.name = info.description;
-    return;
+  if (fabric.IsSwitch(there)) {
+    NameSwitch(fabric.switch_info(fabric.AsSwitch(there)), node);
+  } else {
+    NameAdapter(fabric, fabric.AsEndpoint(there), node);
   }
-  const AdapterInfo& adapter = fabric.adapter(fabric.AsEndpoint(there));
-  node.guid = adapter.guid;
-  const bool has_host = adapter.host.value() < fabric.host_count();
-  node.name = has_host ? std::string(fabric.host_name(adapter.host)) : adapter.description;
+}
+
+// Of a node whose GUID is known. False: it is not in that fabric.
+bool Name(const Fabric& fabric, SilentNode& node) {
+  if (const std::optional<SwitchIndex> s = fabric.FindSwitch(node.guid)) {
+    NameSwitch(fabric.switch_info(*s), node);
+    return true;
+  }
+  for (uint32_t port = 1; port < 255; ++port) {
+    const auto endpoint = fabric.FindEndpoint(node.guid, PortNum(static_cast<uint8_t>(port)));
+    if (!endpoint) continue;
+    NameAdapter(fabric, *endpoint, node);
+    return true;
+  }
+  return false;
 }
 
 // Whether a place that has nothing now may have something.
@@ -64,28 +86,40 @@ void AddHidden(const Fabric& now, const Fabric& before, const Doubt& doubt, absl
   }
 }
 
+std::vector<SilentNode> FindSilent(const std::vector<UnansweredNode>& unanswered, const Fabric& now,
+                                   const Fabric* before, const std::vector<SilentNode>& last) {
+  absl::flat_hash_map<Cable, const SilentNode*> known;
+  for (const SilentNode& node : last) known[{node.neighbour, node.neighbour_port}] = &node;
+  absl::flat_hash_set<Cable> cables;
+  absl::flat_hash_set<Guid> nodes;
+  std::vector<SilentNode> silent;
+  for (const UnansweredNode& entry : unanswered) {
+    if (!entry.is_silent) continue;
+    const Cable cable{entry.neighbour, entry.neighbour_port};
+    SilentNode node{entry.neighbour, entry.neighbour_port, entry.node, false, ""};
+    if (entry.node != Guid()) {
+      if (!nodes.insert(entry.node).second) continue;
+      if (!Name(now, node) && before != nullptr) Name(*before, node);
+    } else {
+      if (!cables.insert(cable).second) continue;
+      Identify(now, node);
+      if (node.guid == Guid() && before != nullptr) Identify(*before, node);
+      if (const auto it = known.find(cable); node.guid == Guid() && it != known.end()) {
+        node = *it->second;
+      }
+    }
+    silent.push_back(std::move(node));
+  }
+  return silent;
+}
+
 }  // namespace
 
 Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& now,
                   const Fabric* before, const Unseen& unseen, absl::Duration when) {
   Unseen result;
-  if (unanswered.empty()) return result;
-  absl::flat_hash_map<Cable, const SilentNode*> known;
-  for (const SilentNode& node : unseen.silent) {
-    known[{node.neighbour, node.neighbour_port}] = &node;
-  }
-  absl::flat_hash_set<Cable> seen;
-  for (const UnansweredNode& entry : unanswered) {
-    const Cable cable{entry.neighbour, entry.neighbour_port};
-    if (!seen.insert(cable).second) continue;
-    SilentNode node{entry.neighbour, entry.neighbour_port, Guid(), false, ""};
-    Identify(now, node);
-    if (node.guid == Guid() && before != nullptr) Identify(*before, node);
-    if (const auto it = known.find(cable); node.guid == Guid() && it != known.end()) {
-      node = *it->second;
-    }
-    result.silent.push_back(std::move(node));
-  }
+  result.silent = FindSilent(unanswered, now, before, unseen.silent);
+  if (result.silent.empty()) return result;
   auto hidden = std::make_shared<HiddenPorts>();
   const Doubt doubt(now, result.silent);
   if (before == nullptr) {
@@ -95,8 +129,10 @@ Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& n
     AddHidden(now, *before, doubt, when, *hidden);
   }
   if (unseen.hidden != nullptr) {
-    hidden->is_any |= unseen.hidden->is_any;
-    if (unseen.hidden->is_any) hidden->any_since = unseen.hidden->any_since;
+    if (unseen.hidden->is_any && when - unseen.hidden->any_since < kUnseenPatience) {
+      hidden->is_any = true;
+      hidden->any_since = unseen.hidden->any_since;
+    }
     for (const auto& [port, place] : unseen.hidden->ports) {
       if (!now.FindEndpoint(port) && doubt.MayBeAt(place)) hidden->ports[port] = place;
     }

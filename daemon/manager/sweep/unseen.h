@@ -5,6 +5,9 @@
 //      leaf A ---x--- n3        A answered, nothing is at that port: n3 is gone
 //      leaf B (silent) --- n7   n7 is not in the fabric either, but nobody said that it is gone
 //
+// Only silence hides: what a node refuses, or what contradicts the rest, may stay so for ever and
+// says nothing of others.
+//
 // Functions of values.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
@@ -20,7 +23,11 @@
 
 namespace coppice {
 
-// A node that did not answer, or not all that it was asked, found by the cable that leads to it.
+// How long what may only be hidden is given to come back.
+inline constexpr absl::Duration kUnseenPatience = absl::Seconds(30);
+
+// A node that did not answer, or not all that it was asked, found by the cable that leads to it
+// unless it said who it is.
 struct SilentNode {
   Guid neighbour;
   PortNum neighbour_port;
@@ -36,13 +43,14 @@ struct HiddenPorts {
     absl::Duration since;
   };
   absl::flat_hash_map<Guid, Place> ports;  // by port GUID
-  // Nothing is known of the fabric before: any port that is absent may be hidden.
+  // Nothing is known of the fabric before: any port that is absent may be hidden, until patience
+  // ends.
   bool is_any = false;
   absl::Duration any_since;
 };
 
 struct Unseen {
-  std::vector<SilentNode> silent;             // each cable once, in order of answers
+  std::vector<SilentNode> silent;             // each node or cable once, in order of answers
   std::shared_ptr<const HiddenPorts> hidden;  // null: none; every port that is absent is gone
 };
 

@@ -106,6 +106,24 @@ TEST(FabricEvents, ANodeThatAnswersHalfStaysInTheFabric) {
   EXPECT_THAT(Told(nullptr, half), ElementsAre("node.unreachable host:n0"));
 }
 
+// By its own GUID, whatever the cable is that it was found by.
+TEST(FabricEvents, ASwitchThatAnswersHalfIsUnreachable) {
+  const FabricView whole = ViewOf(SmallFabric());
+  const FabricView half =
+      ViewOf(SmallFabric(), {{"0,1", Guid(0x1004), PortNum(1), "PortInfo of port 7", LeafGuid(1)}},
+             &whole);
+  EXPECT_THAT(Told(&whole, half), ElementsAre("switch.unreachable " + Switch(LeafGuid(1))));
+  EXPECT_THAT(Told(&half, whole), ElementsAre("switch.reachable " + Switch(LeafGuid(1))));
+}
+
+TEST(FabricEvents, WhatContradictsTheRestIsNoSilence) {
+  const FabricView whole = ViewOf(SmallFabric());
+  const FabricView noted = ViewOf(
+      SmallFabric(), {{"0,1", LeafGuid(0), PortNum(3), "LID 7 is also", Guid(), false}}, &whole);
+  EXPECT_THAT(Told(&whole, noted), IsEmpty());
+  EXPECT_EQ(nullptr, noted.unseen.hidden);
+}
+
 TEST(FabricEvents, ManyOfAKindAreOneEvent) {
   const FabricShape large{4, 2, 32};
   FabricShape less = large;

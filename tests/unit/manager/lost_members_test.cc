@@ -81,6 +81,40 @@ TEST_F(LostMembersTest, AJobThatLosesAllEndsByItsLeaseOnly) {
   EXPECT_EQ(JobState::kExpired, manager_->GetJob(job->record->id)->record->state);
 }
 
+// Leaf 1 fell silent half way: it is there, and n6 and n7 may be.
+TEST_F(LostMembersTest, WhatASwitchThatAnswersInPartDidNotTellIsHidden) {
+  Boot(Options(5, 7));
+  const JobId job = NewJob();
+  const auto tree = Create(TreeOf(job));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const UnansweredNode silent{"0,1", PortGuid(4), PortNum(1), "PortInfo of port 5", LeafGuid(1)};
+  SweepTo({.missing_hosts = {6, 7}}, {silent});
+  EXPECT_THAT(Lost(job), IsEmpty());
+  EXPECT_TRUE(manager_->GetTree(tree->record->id).ok());
+  UnansweredNode refused = silent;
+  refused.is_silent = false;
+  SweepTo({.missing_hosts = {6, 7}}, {refused});
+  EXPECT_EQ(2u, Lost(job).size());
+  EXPECT_TRUE(absl::IsNotFound(manager_->GetTree(tree->record->id).status()));
+}
+
+// At the first sweep anything may be hidden, but not for as long as anything is silent.
+TEST_F(LostMembersTest, AfterPatienceALossBesidesASilentNodeIsCertain) {
+  Boot(Options(5, 7), /*sweep=*/false);
+  SweepTo({}, {SilentLeaf(7, 0)});
+  const JobId job = NewJob();
+  SweepTo({.missing_hosts = {4}}, {SilentLeaf(7, 0)});
+  EXPECT_THAT(Lost(job), IsEmpty());
+  SweepTo({}, {SilentLeaf(7, 0)});
+  clock_.Advance(absl::Seconds(30));
+  SweepTo({}, {SilentLeaf(7, 0)});
+  const auto tree = Create(TreeOf(job));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  SweepTo({.missing_hosts = {4}}, {SilentLeaf(7, 0)});
+  EXPECT_EQ(1u, Lost(job).size());
+  EXPECT_TRUE(absl::IsNotFound(manager_->GetTree(tree->record->id).status()));
+}
+
 TEST_F(LostMembersTest, WhatIsHiddenIsGivenTimeAndWhatIsGoneIsNot) {
   Boot(Options(5, 7));
   const JobId job = NewJob();
