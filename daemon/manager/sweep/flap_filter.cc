@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -10,9 +11,14 @@
 namespace coppice {
 namespace {
 
+bool IsLoss(absl::string_view kind) {
+  return absl::EndsWith(kind, ".down") || absl::EndsWith(kind, ".gone") ||
+         absl::EndsWith(kind, ".unreachable");
+}
+
 bool IsChange(absl::string_view kind) {
-  return absl::EndsWith(kind, ".down") || absl::EndsWith(kind, ".up") ||
-         absl::EndsWith(kind, ".gone") || absl::EndsWith(kind, ".new");
+  return IsLoss(kind) || absl::EndsWith(kind, ".up") || absl::EndsWith(kind, ".new") ||
+         absl::EndsWith(kind, ".reachable");
 }
 
 absl::string_view FamilyOf(absl::string_view kind) { return kind.substr(0, kind.find('.')); }
@@ -21,6 +27,7 @@ absl::string_view FamilyOf(absl::string_view kind) { return kind.substr(0, kind.
 
 std::vector<EventRecord> FlapFilter::Pass(std::vector<EventRecord> events, absl::Duration now) {
   std::vector<EventRecord> told;
+  absl::flat_hash_set<std::string> seen;  // a host's adapters share an object
   for (EventRecord& event : events) {
     if (!IsChange(event.kind) || event.object == "fabric") {
       told.push_back(std::move(event));
@@ -29,8 +36,13 @@ std::vector<EventRecord> FlapFilter::Pass(std::vector<EventRecord> events, absl:
     Object& object = objects_[event.object];
     object.last = now;
     object.last_kind = event.kind;
+    const bool is_first = seen.insert(event.object).second;
     if (object.flaps) {
-      ++object.count;
+      if (is_first) ++object.count;
+      continue;
+    }
+    if (!is_first) {
+      told.push_back(std::move(event));
       continue;
     }
     object.changes.push_back(now);
@@ -63,7 +75,7 @@ std::vector<EventRecord> FlapFilter::End(absl::Time when, absl::Duration now) {
     if (object.flaps) {
       EventRecord event;
       event.time = when;
-      event.severity = "info";
+      event.severity = IsLoss(object.last_kind) ? "warning" : "info";
       event.kind = absl::StrCat(FamilyOf(object.last_kind), ".steady");
       event.object = it->first;
       event.message = absl::StrCat("no change for ", absl::FormatDuration(kWithin), ", after ",

@@ -59,16 +59,46 @@ TEST_F(FlapFilterTest, FlappingIsOneEventAndItsEndAnother) {
   EXPECT_THAT(End(49), IsEmpty());
   EXPECT_THAT(End(50), ElementsAre("link.steady"));
   EXPECT_EQ("link:1/2-3/4", last_.object);
+  EXPECT_EQ("warning", last_.severity);  // it is down
   EXPECT_THAT(last_.message, HasSubstr("after 20 of them; the last was link.down"));
   EXPECT_THAT(End(51), IsEmpty());
   EXPECT_THAT(Pass(52, {Event("link.up")}), ElementsAre("link.up"));
+}
+
+TEST_F(FlapFilterTest, WhatIsUpInTheEndIsNoWarning) {
+  for (int i = 0; i < 6; ++i) Pass(i, {Event(i % 2 == 0 ? "link.down" : "link.up")});
+  EXPECT_THAT(End(60), ElementsAre("link.steady"));
+  EXPECT_EQ("info", last_.severity);
+}
+
+TEST_F(FlapFilterTest, SilenceNowAndThenFlapsToo) {
+  for (int i = 0; i < 3; ++i) {
+    Pass(i, {Event(i % 2 == 0 ? "switch.unreachable" : "switch.reachable")});
+  }
+  EXPECT_THAT(Pass(3, {Event("switch.reachable")}), ElementsAre("switch.flapping"));
+  EXPECT_THAT(Pass(4, {Event("switch.unreachable")}), IsEmpty());
+  EXPECT_THAT(End(50), ElementsAre("switch.steady"));
+  EXPECT_EQ("warning", last_.severity);
+}
+
+// A host with eight adapters starts anew.
+TEST_F(FlapFilterTest, ManyChangesOfOneSweepCountOnce) {
+  const std::vector<EventRecord> gone(8, Event("node.gone", "host:n1")),
+      back(8, Event("node.new", "host:n1"));
+  EXPECT_THAT(Pass(0, gone), testing::SizeIs(8));
+  EXPECT_THAT(Pass(1, back), testing::SizeIs(8));
+  EXPECT_THAT(Pass(2, gone), testing::SizeIs(8));
+  EXPECT_THAT(Pass(3, back), testing::Contains("node.flapping"));
+  EXPECT_THAT(Pass(4, gone), IsEmpty());
+  EXPECT_THAT(End(50), ElementsAre("node.steady"));
+  EXPECT_THAT(last_.message, HasSubstr("after 5 of them"));
 }
 
 TEST_F(FlapFilterTest, ObjectsAndOtherKindsAreApart) {
   for (int i = 0; i < 10; ++i) {
     const std::string object = "switch:" + std::to_string(i);
     EXPECT_THAT(Pass(i, {Event("switch.gone", object), Event("link.rate"),
-                         Event("link.down", "fabric"), Event("switch.unreachable")}),
+                         Event("link.down", "fabric"), Event("lids.changed")}),
                 testing::SizeIs(4));
   }
 }
