@@ -43,6 +43,12 @@ bool Repair::Run(bool swept) {
 Repair::Outcome Repair::RunOnce() {
   Round round = Begin();
   if (round.view == nullptr) return Outcome::kDone;
+  if (round.cases.empty()) {
+    judged_ = round.view;
+    if (round.all) is_judged_ = true;
+    EndPatience(round, {});
+    return Outcome::kDone;
+  }
   JudgeAll(round);
   const absl::Duration now = clock_->Monotonic();
   absl::StatusOr<RepairPlan> plan =

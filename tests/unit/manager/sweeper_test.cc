@@ -198,6 +198,46 @@ TEST_F(SweeperTest, WhatASourceDoesNotHaveIsNoError) {
   EXPECT_TRUE(told_.empty());
 }
 
+// Each repair asks for the next one.
+TEST_F(SweeperTest, RepairsWithoutEndLeaveTheTimetableItsTurns) {
+  Gate asked;
+  asked.Open();
+  light_.hook = [&] { asked.Pass(); };
+  Sweeper::Duties duties = Duties();
+  Sweeper* waker = nullptr;
+  duties.repair = [&] { return waker->WakeRepair(), true; };
+  Sweeper sweeper(std::move(duties), &clock_,
+                  {absl::InfiniteDuration(), absl::Microseconds(1), absl::InfiniteDuration()});
+  waker = &sweeper;
+  sweeper.WakeRepair();
+  sweeper.Start();
+  asked.AwaitArrival(3);
+  sweeper.Stop();
+}
+
+TEST_F(SweeperTest, ARepairUnderWayIsAStep) {
+  std::atomic<bool> repairs = false, was_beside = false;
+  on_full_ = [&] { was_beside = was_beside || repairs; };
+  Sweeper::Duties duties = Duties();
+  duties.repair = [&] {
+    repairs = true;
+    repairs_.Pass();
+    repairs = false;
+    return true;
+  };
+  Sweeper sweeper(std::move(duties), &clock_, {});
+  sweeper.Start();
+  ASSERT_TRUE(sweeper.Sweep().ok());
+  sweeper.WakeRepair();
+  repairs_.AwaitArrival();
+  auto stopper = std::async(std::launch::async, [&] { sweeper.Stop(); });
+  auto asked = std::async(std::launch::async, [&] { return sweeper.Sweep().ok(); });
+  repairs_.Open();
+  stopper.get();
+  EXPECT_TRUE(asked.get());
+  EXPECT_FALSE(was_beside);
+}
+
 TEST_F(SweeperTest, RepairsRunBetweenSweeps) {
   repairs_.Open();
   Sweeper sweeper(Duties(), &clock_, {});
