@@ -23,6 +23,10 @@ void ChannelLoad::Take(const Growth& bytes, absl::Duration length, double capaci
                        absl::Duration now, absl::Time wall, absl::Duration time_constant) {
   const double seconds = absl::ToDoubleSeconds(length);
   if (seconds <= 0) return;
+  if (bytes.is_stopped) {
+    measured_ = now;
+    return;
+  }
   const double constant = std::max(absl::ToDoubleSeconds(time_constant), 1e-3);
   const double rate = static_cast<double>(bytes.count) / seconds;
   const bool counts = bytes.certainty == Certainty::kExact ||

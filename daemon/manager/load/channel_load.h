@@ -19,7 +19,8 @@ class ChannelLoad {
 
   // `bytes` went over it in `length`, which ends at `now` by the monotonic and at `wall` by the
   // wall clock. `capacity` in bytes a second; 0, unknown: the load is 0. A lower bound counts where
-  // it raises the average; what is unknown lets it fade.
+  // it raises the average; what is unknown lets it fade. While a count stands at its end the
+  // average stays as it is, and read() with it: a port that nobody clears would pass for idle.
   void Take(const Growth& bytes, absl::Duration length, double capacity, absl::Duration now,
             absl::Time wall, absl::Duration time_constant);
 

@@ -28,6 +28,7 @@ struct DirectionState {
   PortInterval interval;                    // that it ended
   uint64_t sweep = 0;                       // in which that was; 0: none
   bool counters_changed = false;            // since they were last written
+  bool stop_is_told = false;                // that a count of data stands at its end
   HistorySums minute, hour;
   ChannelLoad load;
   double written_average = 0, written_peak = 0;

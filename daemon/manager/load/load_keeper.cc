@@ -97,6 +97,7 @@ class LoadKeeper::State {
   void Publish(const Fabric* fabric, std::shared_ptr<const LinkLoad> load);
   void PublishNone();
   void WatchErrors(absl::Time wall, std::vector<EventRecord>& events);
+  void WatchStops(absl::Time wall, std::vector<EventRecord>& events);
   void WriteCounters(StoreBatches& batches);
   void WriteLoads(absl::Time wall, StoreBatches& batches);
   void WriteReadings(absl::Duration length, absl::Time wall, StoreBatches& batches);
@@ -296,6 +297,7 @@ void LoadKeeper::State::UpdateLoads(absl::Time wall) {
         best = other;
         bytes = got;
       }
+      bytes.is_stopped |= bytes.certainty == Certainty::kUnknown && got.is_stopped;
     }
     if (best == nullptr) continue;
     states_[i].load.Take(bytes, best->length, BytesPerSecond(*fabric_, c), now_, wall,
@@ -353,6 +355,28 @@ void LoadKeeper::State::WatchErrors(absl::Time wall, std::vector<EventRecord>& e
     }
     if (watch.is_quiet()) watches_.erase(i / 2);
   }
+}
+
+// Once for each port, until its counts move again.
+void LoadKeeper::State::WatchStops(absl::Time wall, std::vector<EventRecord>& events) {
+  ForEachPort([&](Guid node, DirectionState& state) {
+    if (state.sweep != sweep_ || state.interval.length <= absl::ZeroDuration()) return;
+    const bool stopped =
+        state.interval.sent_bytes.is_stopped || state.interval.received_bytes.is_stopped;
+    if (std::exchange(state.stop_is_told, stopped) || !stopped) return;
+    EventRecord event;
+    event.time = wall;
+    event.severity = "warning";
+    event.kind = "port.counters";
+    event.object = absl::StrCat("port:", ToString(node), "/", state.reading.port.value());
+    event.message = absl::StrCat(
+        "port ",
+        EndName(*fabric_, fabric_->channel_at(*fabric_->FindSwitch(node), state.reading.port)),
+        ": its 32-bit counts of data stand at their greatest value, and its load stays what it "
+        "was: "
+        "clear its counters (perfquery -R), regularly if it has none of 64 bits");
+    events.push_back(std::move(event));
+  });
 }
 
 void LoadKeeper::State::WriteCounters(StoreBatches& batches) {
@@ -459,6 +483,7 @@ absl::Status LoadKeeper::State::TakeReadings(const CounterSweep& sweep, const Fa
     UpdateLoads(wall);
     Publish(fabric_.get(), PresentLoad());
     WatchErrors(wall, events);
+    WatchStops(wall, events);
     WriteCounters(batches);
     WriteLoads(wall, batches);
     if (length >= kShortestInterval) WriteReadings(length, wall, batches);

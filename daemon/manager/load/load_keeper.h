@@ -64,8 +64,8 @@ class LoadKeeper {
   // swept. Publishes the load at once, under the same fabric version, unless a view of another
   // version has been published meanwhile; then writes to the store and returns when all of it is
   // durable, in steps that hold up other mutations for milliseconds. Appends to `events` what is
-  // to be told (kind `link.errors`), also after an error. Errors, after which everything is
-  // written again by the next call: as Store::Submit.
+  // to be told (kinds `link.errors` and `port.counters`), also after an error. Errors, after which
+  // everything is written again by the next call: as Store::Submit.
   absl::Status TakeReadings(const CounterSweep& sweep,
                             const std::shared_ptr<const FabricView>& view, absl::Time wall,
                             std::vector<EventRecord>& events);

@@ -102,7 +102,7 @@ Growth GrowthOfWrapping(uint64_t before, uint64_t after, uint64_t most) {
 Growth GrowthOfStopping(uint64_t before, uint64_t after, uint64_t greatest) {
   if (SlippedBack(before, after)) return {};
   if (after < before) return {after, Certainty::kAtLeast, true};
-  if (before >= greatest) return {};  // it had stopped before
+  if (before >= greatest) return {0, Certainty::kUnknown, false, true};
   return {after - before, after >= greatest ? Certainty::kAtLeast : Certainty::kExact, false};
 }
 

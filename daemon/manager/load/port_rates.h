@@ -41,6 +41,7 @@ struct Growth {
   uint64_t count = 0;  // 0 if unknown
   Certainty certainty = Certainty::kUnknown;
   bool is_reset = false;
+  bool is_stopped = false;  // stood at its end all the time: unknown, which is not nothing
   friend bool operator==(const Growth&, const Growth&) = default;
 };
 

@@ -330,6 +330,36 @@ TEST_F(LoadKeeperTest, FailedWriteIsMadeUpByTheNext) {
   EXPECT_THAT(*store_.History({LeafGuid(0), 1}), SizeIs(1));
 }
 
+TEST_F(LoadKeeperTest, StoppedCounterKeepsItsLoadAndIsToldOnce) {
+  constexpr uint64_t kStop = 4 * 0xffffffffULL;
+  // To a host: nobody reads the other end.
+  const auto read = [&](int64_t second, uint64_t sent) {
+    CounterSweep sweep = Sweep(second);
+    for (CounterReading& reading : sweep.readings) {
+      reading.is_extended = false;
+      if (reading.node == LeafGuid(0) && reading.port == PortNum(3)) {
+        reading.values.sent_bytes = sent;
+      }
+    }
+    ASSERT_TRUE(Take(sweep, second).ok());
+  };
+  read(0, 0);
+  read(10, kStop);
+  const float load = Load(LeafGuid(0), 3);
+  EXPECT_GT(load, 0.05);
+  for (int64_t second = 20; second <= 3600; second += 10) read(second, kStop);
+  EXPECT_EQ(Load(LeafGuid(0), 3), load);
+  const ChannelIndex c = fabric().channel_at(*fabric().FindSwitch(LeafGuid(0)), PortNum(3));
+  const LinkMeasure measure = keeper_.Measure(fabric(), Fabric::link_of(c));
+  EXPECT_EQ((c.value() % 2 == 0 ? measure.ab : measure.ba).read, At(10));
+  ASSERT_THAT(events_, SizeIs(1));
+  EXPECT_EQ(events_[0].kind, "port.counters");
+  EXPECT_EQ(events_[0].object, "port:0000000000000100/3");
+  read(3610, 0);
+  for (int64_t second = 3620; second <= 3700; second += 10) read(second, 0);
+  EXPECT_LT(Load(LeafGuid(0), 3), load);
+}
+
 TEST_F(LoadKeeperTest, PeakOfALinkThatReturnsIsKept) {
   Read(0);
   Send(LeafGuid(0), 2, 0.5, 10);

@@ -64,7 +64,9 @@ TEST(PortRatesTest, OneResetCounterMakesTheOthersBounds) {
 TEST(PortRatesTest, ThirtyTwoBitsStop) {
   EXPECT_EQ(Between(1, kStop - 10, kStop, false).sent_bytes,
             (Growth{10, Certainty::kAtLeast, false}));
-  EXPECT_EQ(Between(1, kStop, kStop, false).sent_bytes, Growth());  // nothing is known
+  // Nothing is known.
+  EXPECT_EQ(Between(1, kStop, kStop, false).sent_bytes,
+            (Growth{0, Certainty::kUnknown, false, true}));
   EXPECT_EQ(Between(1, kStop, 40, false).sent_bytes, (Growth{40, Certainty::kAtLeast, true}));
 }
 
