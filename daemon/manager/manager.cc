@@ -11,6 +11,7 @@
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/event_feed.h"
 #include "daemon/manager/event_log.h"
+#include "daemon/manager/event_pruning.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
@@ -25,12 +26,6 @@
 #include "daemon/manager/topology.h"
 
 namespace coppice {
-namespace {
-
-// Events dropped with each flush of the activity: 400 a second go before any are kept too long.
-constexpr uint32_t kPrunedEvents = 4096;
-
-}  // namespace
 
 class Manager::Parts {
  public:
@@ -41,6 +36,7 @@ class Manager::Parts {
         event_feed(store),
         calls(store),
         events(&calls, clock, [this] { event_feed.Look(); }),
+        pruning(&calls, clock),
         load(store, &tables, options->load),
         topology(&calls, &events, port, clock, &tables, &load, options->capability_rules,
                  last_version),
@@ -107,11 +103,7 @@ class Manager::Parts {
     }
     events.Append(std::move(happened));
     load.ForgetIfSilent(clock->Monotonic());
-    PruneEvents prune{options->kept_events, clock->Now() - options->kept_event_age};
-    prune.rows = kPrunedEvents;
-    calls.Submit(prune, [](absl::Status status) {
-      if (!status.ok()) spdlog::warn("old events were not dropped: {}", status.ToString());
-    });
+    pruning.Run(options->kept_events, options->kept_event_age);
   }
 
   LiveOptions options;
@@ -120,6 +112,7 @@ class Manager::Parts {
   EventFeed event_feed;
   StoreCalls calls;
   EventLog events;
+  EventPruning pruning;
   LoadKeeper load;
   Topology topology;
   Jobs jobs;
