@@ -44,6 +44,9 @@ absl::Status EventReader::Prepare() {
   ASSIGN_OR_RETURN(ids_in_time_, connection_.Prepare(R"sql(
       SELECT min(id), max(id) FROM event INDEXED BY event_by_time
       WHERE time_ns >= ? AND time_ns < ?)sql"));
+  ASSIGN_OR_RETURN(newer_in_time_, connection_.Prepare(R"sql(
+      SELECT max(id) FROM event NOT INDEXED
+      WHERE id > ? AND +time_ns >= ? AND +time_ns < ?)sql"));
   ASSIGN_OR_RETURN(kept_, connection_.Prepare(R"sql(
       SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql"));
   return absl::OkStatus();
@@ -51,15 +54,34 @@ absl::Status EventReader::Prepare() {
 
 absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter) {
   Ids ids{filter.after_id, std::numeric_limits<int64_t>::max()};
+  const bool is_first = filter.after_id <= 0;
+  const bool has_end = filter.end != absl::InfiniteFuture();
   // Later pages begin where the list goes on, and a list without a start at the first event.
-  if (filter.start == absl::InfinitePast() || filter.after_id > 0) return ids;
+  if (!has_end && (!is_first || filter.start == absl::InfinitePast())) return ids;
+  if (!is_first && held_.start == filter.start && held_.end == filter.end) {
+    RETURN_IF_ERROR(BringUpToDate());
+    ids.last = held_.last;
+    return ids;
+  }
+  ASSIGN_OR_RETURN(const EventRange kept, Kept());
   ids_in_time_.Bind(Nanoseconds(filter.start)).Bind(Nanoseconds(filter.end));
   RETURN_IF_ERROR(ids_in_time_.Step().status());  // an aggregate: always one row
   const bool has_any = !ids_in_time_.IsNull(0);
   if (has_any) ids.after = std::max(ids.after, ids_in_time_.Integer(0) - 1);
   ids.last = has_any ? ids_in_time_.Integer(1) : 0;
   ids_in_time_.Reset();
+  held_ = {filter.start, filter.end, ids.last, kept.newest};
   return ids;
+}
+
+absl::Status EventReader::BringUpToDate() {
+  ASSIGN_OR_RETURN(const EventRange kept, Kept());
+  newer_in_time_.Bind(held_.newest).Bind(Nanoseconds(held_.start)).Bind(Nanoseconds(held_.end));
+  RETURN_IF_ERROR(newer_in_time_.Step().status());  // an aggregate: always one row
+  if (!newer_in_time_.IsNull(0)) held_.last = std::max(held_.last, newer_in_time_.Integer(0));
+  newer_in_time_.Reset();
+  held_.newest = kept.newest;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> EventReader::KindsWith(const std::string& prefix) {

@@ -6,8 +6,9 @@
 //     kinds with a prefix    event_by_kind, the first so many of each kind, merged: kinds are few
 //     otherwise              by id
 //
-// Times rise with ids unless the clock was set back, so the first page of a list with a start looks
-// up in event_by_time, once, where to begin and to end; what lies between is still compared.
+// Times rise with ids unless the clock was set back, so the first page of a list with a start or an
+// end looks up in event_by_time, once, where to begin and to end; what lies between is still
+// compared. The end found holds for the later pages.
 #ifndef COPPICE_DB_SQLITE_EVENT_QUERIES_H_
 #define COPPICE_DB_SQLITE_EVENT_QUERIES_H_
 
@@ -38,7 +39,17 @@ class EventReader {
     int64_t after = 0, last = 0;
   };
 
+  // What the last list with an end was found to be bounded by: its later pages need not look for
+  // it, and the last of them does not read on to the newest event.
+  struct Held {
+    absl::Time start = absl::InfiniteFuture(), end = absl::InfinitePast();
+    int64_t last = 0;    // highest id in that time
+    int64_t newest = 0;  // of all events, when that was found
+  };
+
   absl::StatusOr<Ids> FindIds(const EventFilter& filter);
+  // Of held_: looks at what has been added since.
+  absl::Status BringUpToDate();
   absl::StatusOr<std::vector<std::string>> KindsWith(const std::string& prefix);
   // Appends what `statement` gives, whose first parameters are `leading` and then the filter's.
   absl::Status Append(Statement& statement, const EventFilter& filter, const Ids& ids,
@@ -46,7 +57,8 @@ class EventReader {
 
   Connection& connection_;
   Statement by_id_, of_object_, of_concern_, of_kind_;
-  Statement next_kind_, ids_in_time_, kept_;
+  Statement next_kind_, ids_in_time_, newer_in_time_, kept_;
+  Held held_;
 };
 
 }  // namespace coppice

@@ -234,6 +234,7 @@ TEST(StoreMeasurementsModelTest, StoresAgree) {
   ASSERT_APPLIED(b.Apply(OneLink()));
   std::array<int64_t, 3> next = {1, 1, 1};
   const int rounds = FullTier() ? 20'000 : 1'500;
+  EventFilter list{.limit = 5};
   for (int round = 0; round < rounds; ++round) {
     const auto resolution = static_cast<HistoryResolution>(1 + below(3));
     int64_t& slot = next[static_cast<size_t>(resolution) - 1];
@@ -301,6 +302,15 @@ TEST(StoreMeasurementsModelTest, StoresAgree) {
     if (below(2) == 0) filter.start = At(static_cast<int64_t>(below(500)));
     if (below(2) == 0) filter.end = At(static_cast<int64_t>(below(500)));
     ASSERT_EQ(*a->Events(filter), *b.Events(filter));
+    // A list in pages, between which events are added in its time and beyond.
+    if (below(8) == 0) {
+      list = {.limit = 5};
+      if (below(2) == 0) list.start = At(static_cast<int64_t>(below(500)));
+      if (below(4) != 0) list.end = At(static_cast<int64_t>(below(500)));
+    }
+    const std::vector<EventRecord> page = *a->Events(list);
+    ASSERT_EQ(page, *b.Events(list));
+    if (!page.empty()) list.after_id = page.back().id;
     ASSERT_EQ(*a->KeptEvents(), *b.KeptEvents());
   }
 }
