@@ -27,6 +27,12 @@ constexpr int64_t kLeastRequestBytes = 4096;
 constexpr int64_t kMostJobRanks = 1 << 24;
 constexpr int64_t kMostTreesPerJob = 100'000'000;
 constexpr int64_t kMostWorkers = 256;
+constexpr int64_t kMostEvents = 1'000'000'000;
+constexpr absl::Duration kShortestEventAge = absl::Hours(1);
+constexpr absl::Duration kLongestEventAge = absl::Hours(24 * 36'500);
+constexpr absl::Duration kShortestAverage = absl::Seconds(1);
+constexpr absl::Duration kLongestAverage = absl::Hours(24);
+constexpr double kMostErrors = 1e9;
 
 absl::Status ReadLease(const toml::table& table, absl::string_view origin,
                        ManagerOptions& options) {
@@ -63,6 +69,13 @@ absl::Status ReadSweep(const toml::table& table, absl::string_view origin,
   return sweep.Finish();
 }
 
+absl::Status ReadLoad(const toml::table& table, absl::string_view origin, LoadOptions& options) {
+  TomlSection load(table, "load.", origin);
+  load.Read("average_over", kShortestAverage, kLongestAverage, options.time_constant);
+  load.Read("error_threshold", 0.0, kMostErrors, options.error_threshold);
+  return load.Finish();
+}
+
 absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection limits(table, "limits.", origin);
   limits.Read("request_bytes", kLeastRequestBytes, std::numeric_limits<int>::max(),
@@ -70,6 +83,8 @@ absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Conf
   limits.Read("job_ranks", 1, kMostJobRanks, config.manager.max_job_ranks);
   limits.Read("trees_per_job", 1, kMostTreesPerJob, config.manager.max_trees_per_job);
   limits.Read("tree_changes", 1, kMostTreesPerJob, config.manager.kept_tree_changes);
+  limits.Read("events", 1, kMostEvents, config.manager.kept_events);
+  limits.Read("event_age", kShortestEventAge, kLongestEventAge, config.manager.kept_event_age);
   limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
   limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
   return limits.Finish();
@@ -115,6 +130,9 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   }
   if (const toml::table* sweep = file.Table("sweep")) {
     file.Absorb(ReadSweep(*sweep, origin, config.manager));
+  }
+  if (const toml::table* load = file.Table("load")) {
+    file.Absorb(ReadLoad(*load, origin, config.manager.load));
   }
   if (const toml::table* planning = file.Table("planning")) {
     file.Absorb(ReadPlanning(*planning, origin, config.manager));

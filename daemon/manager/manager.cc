@@ -74,6 +74,7 @@ class Manager::Parts {
     RETURN_IF_ERROR(topology.SetRules(next.capability_rules));
     options.Set(next);
     profiles.Configure(next.profile);
+    load.Configure(next.load);
     {
       std::lock_guard lock(tables.mu);
       tables.promised_duty = next.promised_duty;

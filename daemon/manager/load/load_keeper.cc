@@ -52,6 +52,10 @@ class LoadKeeper::State {
   State(Store* store, Tables* tables, const LoadOptions& options)
       : store_(store), tables_(tables), options_(options) {}
 
+  void Configure(const LoadOptions& options) {
+    std::lock_guard lock(mu_);
+    options_ = options;
+  }
   absl::Status Restore(absl::Time wall);
   std::shared_ptr<const LinkLoad> LoadOf(const std::shared_ptr<const Fabric>& fabric,
                                          absl::Span<const int64_t> link_ids);
@@ -118,10 +122,10 @@ class LoadKeeper::State {
 
   Store* const store_;
   Tables* const tables_;
-  const LoadOptions options_;
 
   mutable std::mutex mu_;
   // All guarded by mu_.
+  LoadOptions options_;
   std::shared_ptr<const Fabric> fabric_;               // null before the first reading
   std::shared_ptr<const Fabric> awaited_;              // until then: newest that was asked for
   std::vector<int64_t> link_ids_;                      // [link] of it, or of the awaited
@@ -572,6 +576,8 @@ std::vector<PortCounterRecord> LoadKeeper::State::Counters(Guid guid) const {
 LoadKeeper::LoadKeeper(Store* store, Tables* tables, const LoadOptions& options)
     : state_(std::make_unique<State>(store, tables, options)) {}
 LoadKeeper::~LoadKeeper() = default;
+
+void LoadKeeper::Configure(const LoadOptions& options) { state_->Configure(options); }
 
 absl::Status LoadKeeper::Restore(absl::Time wall) { return state_->Restore(wall); }
 

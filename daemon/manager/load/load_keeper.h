@@ -47,6 +47,9 @@ class LoadKeeper {
   LoadKeeper(const LoadKeeper&) = delete;
   LoadKeeper& operator=(const LoadKeeper&) = delete;
 
+  // From the next readings on. Thread-safe.
+  void Configure(const LoadOptions& options);
+
   // Takes up what the last daemon stored: averages that are not older than kLoadLife at `wall`
   // count until the first readings of one's own. Errors: as Store::Load.
   absl::Status Restore(absl::Time wall);

@@ -49,6 +49,10 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.max_job_ranks, expected.manager.max_job_ranks);
   EXPECT_EQ(config.manager.max_trees_per_job, expected.manager.max_trees_per_job);
   EXPECT_EQ(config.manager.kept_tree_changes, expected.manager.kept_tree_changes);
+  EXPECT_EQ(config.manager.kept_events, expected.manager.kept_events);
+  EXPECT_EQ(config.manager.kept_event_age, expected.manager.kept_event_age);
+  EXPECT_EQ(config.manager.load.time_constant, expected.manager.load.time_constant);
+  EXPECT_EQ(config.manager.load.error_threshold, expected.manager.load.error_threshold);
   EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);
   EXPECT_TRUE(config.manager.capability_rules.empty());
 }

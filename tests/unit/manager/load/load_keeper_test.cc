@@ -330,6 +330,18 @@ TEST_F(LoadKeeperTest, FailedWriteIsMadeUpByTheNext) {
   EXPECT_THAT(*store_.History({LeafGuid(0), 1}), SizeIs(1));
 }
 
+TEST_F(LoadKeeperTest, OptionsMayChange) {
+  Read(0);
+  Send(LeafGuid(0), 1, 0.5, 10);
+  counts_[{LeafGuid(0), 1}].symbol_errors += 100;
+  keeper_.Configure({.time_constant = absl::Milliseconds(10), .error_threshold = 1000});
+  Read(10);
+  EXPECT_THAT(events_, IsEmpty());
+  Send(LeafGuid(0), 1, 0.25, 10);
+  Read(20);
+  EXPECT_NEAR(Load(LeafGuid(0), 1), 0.25, 1e-6);
+}
+
 TEST_F(LoadKeeperTest, StoppedCounterKeepsItsLoadAndIsToldOnce) {
   constexpr uint64_t kStop = 4 * 0xffffffffULL;
   // To a host: nobody reads the other end.
