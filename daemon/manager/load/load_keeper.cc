@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/load/direction_states.h"
 #include "daemon/manager/load/error_watch.h"
+#include "daemon/manager/load/load_events.h"
 #include "daemon/manager/load/store_batches.h"
 
 namespace coppice {
@@ -33,15 +33,6 @@ double BytesPerSecond(const Fabric& fabric, ChannelIndex c) {
 // Direction of a channel by the order in which the store keeps a link's ends.
 bool FromB(const Fabric& fabric, ChannelIndex c) {
   return BeginOf(fabric, Fabric::Reverse(c)) < BeginOf(fabric, c);
-}
-
-std::string EndName(const Fabric& fabric, ChannelIndex c) {
-  const VertexIndex v = fabric.channel_from(c);
-  std::string name = fabric.IsSwitch(v)
-                         ? fabric.switch_info(fabric.AsSwitch(v)).description
-                         : std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
-  if (name.empty()) name = ToString(BeginOf(fabric, c).first);
-  return absl::StrCat(name, "/", fabric.channel_from_port(c).value());
 }
 
 }  // namespace
@@ -340,23 +331,7 @@ void LoadKeeper::State::WatchErrors(absl::Time wall, std::vector<EventRecord>& e
     if (!is_rising && it == watches_.end()) continue;
     ErrorWatch& watch = it == watches_.end() ? watches_[i / 2] : it->second;
     const auto told = watch.Take(interval, is_rising, now_);
-    if (told) {
-      auto ends = std::minmax(BeginOf(*fabric_, c), BeginOf(*fabric_, Fabric::Reverse(c)));
-      EventRecord event;
-      event.time = wall;
-      event.severity = told->is_over ? "info" : "warning";
-      event.kind = "link.errors";
-      event.object =
-          absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(), "-",
-                       ToString(ends.second.first), "/", ends.second.second.value());
-      event.message =
-          absl::StrCat("link ", EndName(*fabric_, ChannelIndex(i & ~1U)), " - ",
-                       EndName(*fabric_, ChannelIndex(i | 1U)),
-                       told->is_over ? ": errors rise no more; " : ": errors rise: ",
-                       ErrorsInWords(told->errors), " in ",
-                       absl::FormatDuration(absl::Trunc(told->since, absl::Milliseconds(1))));
-      events.push_back(std::move(event));
-    }
+    if (told) events.push_back(ErrorsEvent(*fabric_, LinkIndex(i / 2), *told, wall));
     if (watch.is_quiet()) watches_.erase(i / 2);
   }
 }
@@ -368,18 +343,9 @@ void LoadKeeper::State::WatchStops(absl::Time wall, std::vector<EventRecord>& ev
     const bool stopped =
         state.interval.sent_bytes.is_stopped || state.interval.received_bytes.is_stopped;
     if (std::exchange(state.stop_is_told, stopped) || !stopped) return;
-    EventRecord event;
-    event.time = wall;
-    event.severity = "warning";
-    event.kind = "port.counters";
-    event.object = absl::StrCat("port:", ToString(node), "/", state.reading.port.value());
-    event.message = absl::StrCat(
-        "port ",
-        EndName(*fabric_, fabric_->channel_at(*fabric_->FindSwitch(node), state.reading.port)),
-        ": its 32-bit counts of data stand at their greatest value, and its load stays what it "
-        "was: "
-        "clear its counters (perfquery -R), regularly if it has none of 64 bits");
-    events.push_back(std::move(event));
+    const SwitchIndex at = *fabric_->FindSwitch(node);
+    const ChannelIndex c = fabric_->channel_at(at, state.reading.port);
+    events.push_back(StoppedEvent(*fabric_, c, wall));
   });
 }
 
