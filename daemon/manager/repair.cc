@@ -40,6 +40,16 @@ bool Repair::Run(bool swept) {
   return false;
 }
 
+absl::Duration Repair::PatienceLeft() {
+  std::lock_guard lock(running_);
+  const absl::Duration now = clock_->Monotonic();
+  absl::Duration left = absl::InfiniteDuration();
+  for (const auto& [tree, patience] : patience_) {
+    if (patience.until > now) left = std::min(left, patience.until - now);
+  }
+  return left;
+}
+
 Repair::Outcome Repair::RunOnce() {
   Round round = Begin();
   if (round.view == nullptr) return Outcome::kDone;

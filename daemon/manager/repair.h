@@ -59,6 +59,8 @@ class Repair {
   // are still broken, because the store failed, others were always quicker, or patience is not at
   // its end; sweep again soon. Not from the store's thread.
   bool Run(bool swept);
+  // From now until the first patience that is not at its end yet is; infinite: there is none.
+  absl::Duration PatienceLeft();
 
  private:
   enum class Outcome : uint8_t { kDone, kAgain, kFailed };

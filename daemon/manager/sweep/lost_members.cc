@@ -13,14 +13,19 @@ namespace {
 
 constexpr size_t kMostNamed = 16;  // ranks in one event; the rest is a number
 
-std::vector<uint32_t> LostRanks(const JobRecord& job, const FabricView& view, absl::Duration now) {
+// `left` becomes at most the time until another one is lost.
+std::vector<uint32_t> LostRanks(const JobRecord& job, const FabricView& view, absl::Duration now,
+                                absl::Duration& left) {
   std::vector<uint32_t> lost;
   const Fabric& fabric = *view.snapshot->fabric;
   for (uint32_t rank = 0; rank < job.endpoints.size(); ++rank) {
     const Guid port = job.endpoints[rank];
     if (fabric.FindEndpoint(port)) continue;
     const absl::Duration since = HiddenSince(view.unseen, port);
-    if (since != absl::InfiniteDuration() && now - since < LostMembers::kPatience) continue;
+    if (since != absl::InfiniteDuration() && now - since < LostMembers::kPatience) {
+      left = std::min(left, since + LostMembers::kPatience - now);
+      continue;
+    }
     lost.push_back(rank);
   }
   return lost;
@@ -60,7 +65,7 @@ std::string NameRanks(const JobRecord& job, const std::vector<uint32_t>& ranks,
 
 }  // namespace
 
-void LostMembers::Update(const FabricView* before) {
+absl::Duration LostMembers::Update(const FabricView* before) {
   std::vector<std::shared_ptr<Job>> jobs;
   std::shared_ptr<const FabricView> view;
   {
@@ -68,10 +73,11 @@ void LostMembers::Update(const FabricView* before) {
     jobs = tables_->jobs.List(JobId(), tables_->jobs.size());
     view = tables_->view;
   }
-  if (view == nullptr) return;
+  absl::Duration left = absl::InfiniteDuration();
+  if (view == nullptr) return left;
   const absl::Duration now = clock_->Monotonic();
   for (const std::shared_ptr<Job>& job : jobs) {
-    std::vector<uint32_t> lost = LostRanks(*job->record, *view, now);
+    std::vector<uint32_t> lost = LostRanks(*job->record, *view, now, left);
     std::vector<uint32_t> was;
     {
       std::lock_guard lock(tables_->mu);
@@ -80,6 +86,7 @@ void LostMembers::Update(const FabricView* before) {
     }
     Tell(*job, was, lost, before, *view);
   }
+  return left;
 }
 
 void LostMembers::Tell(const Job& job, const std::vector<uint32_t>& was,

@@ -27,8 +27,9 @@ class LostMembers {
       : events_(events), clock_(clock), tables_(tables) {}
 
   // Looks at all jobs; `before` is the view before the published one and may be null: it gives the
-  // hosts that are gone their names. O(ranks of all jobs).
-  void Update(const FabricView* before);
+  // hosts that are gone their names. From now until the first member that may only be hidden is
+  // lost; infinite: none is. O(ranks of all jobs).
+  absl::Duration Update(const FabricView* before);
 
  private:
   void Tell(const Job& job, const std::vector<uint32_t>& was, const std::vector<uint32_t>& now,

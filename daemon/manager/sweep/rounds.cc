@@ -1,5 +1,6 @@
 #include "daemon/manager/sweep/rounds.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,7 +44,7 @@ Sweeper::FullSweep Rounds::Full() {
   }
   absl::StatusOr<Topology::Outcome> swept = topology_->Sweep();
   Sweeper::FullSweep result;
-  if (swept.ok()) members_->Update(before.get());
+  if (swept.ok()) result.outcome.patience = members_->Update(before.get());
   result.outcome.is_repaired = repair_->Run(swept.ok());
   topology_->EndFlapping();
   if (!swept.ok()) {
@@ -52,6 +53,7 @@ Sweeper::FullSweep Rounds::Full() {
   }
   const FabricView& view = *swept->view;
   result.outcome.is_ok = true;
+  result.outcome.patience = std::min(result.outcome.patience, repair_->PatienceLeft());
   result.outcome.fabric_changed = swept->fabric_changed;
   result.outcome.tables_changed = swept->tables_changed;
   result.outcome.is_settled = view.routes_settled;

@@ -71,6 +71,7 @@ void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
   } else {
     full_due_ = std::min(full_due_, now + full_retry_.Take());
   }
+  full_due_ = std::min(full_due_, now + outcome.patience);
 }
 
 void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome, bool was_triggered) {

@@ -1,8 +1,8 @@
 // When what is read from the subnet: the timetable of the one thread that owns the port.
 //
 //   full       at the start, by period, and early: after a change until routes settle, where trees
-//              are left broken or nodes did not answer, after a failure, when a light sweep sees
-//              a change
+//              are left broken or nodes did not answer, when patience with these ends, after a
+//              failure, when a light sweep sees a change
 //   light      by period, counters by period; both only once a full sweep has gone well
 //
 //   changed --1 s--> read --2 s--> read --4 s--> read --5 s--> ... until one is as the one before
@@ -43,6 +43,8 @@ struct FullSweepOutcome {
   bool is_settled = false;  // neither, and no table leads over what is gone
   bool is_complete = true;  // no node was silent
   bool is_repaired = true;  // no tree is left broken
+  // Until something that may only be hidden is given up, by a sweep after that.
+  absl::Duration patience = absl::InfiniteDuration();
 };
 
 class Schedule {

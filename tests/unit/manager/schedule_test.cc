@@ -115,6 +115,18 @@ TEST_F(ScheduleTest, BrokenTreesAndSilentNodesBringSweepsEarly) {
   EXPECT_EQ(absl::Seconds(1), ToFull(kSame));
 }
 
+// Retries are far apart by then.
+TEST_F(ScheduleTest, TheEndOfPatienceBringsASweep) {
+  Calm();
+  constexpr FullSweepOutcome kSilent{true, false, false, true, false, true};
+  for (int i = 0; i < 8; ++i) ToFull(kSilent);
+  FullSweepOutcome patient = kSilent;
+  patient.patience = absl::Seconds(30);
+  EXPECT_EQ(absl::Minutes(1), ToFull(patient));
+  EXPECT_EQ(absl::Seconds(30), ToFull(kSilent));
+  EXPECT_EQ(absl::Minutes(1), ToFull(kSilent));
+}
+
 TEST_F(ScheduleTest, LightSweepsAndCountersGoByPeriod) {
   Calm();
   const absl::Duration began = now_;
