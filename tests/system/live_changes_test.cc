@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/manager/change_feed.h"
@@ -118,7 +120,7 @@ TEST_F(LiveChanges, ASilentSwitchIsUnreachableUntilItAnswers) {
   ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
 }
 
-TEST_F(LiveChanges, AFrozenSubnetIsOneEventAndThenWellAgain) {
+TEST_F(LiveChanges, AFrozenSubnetIsToldOnceAndThenWellAgain) {
   ASSERT_NO_FATAL_FAILURE(Begin(kQuick));
   ASSERT_NO_FATAL_FAILURE(GrantOne());
   ASSERT_NO_FATAL_FAILURE(AwaitSettled());
@@ -128,11 +130,16 @@ TEST_F(LiveChanges, AFrozenSubnetIsOneEventAndThenWellAgain) {
       Await("two failures", [&] { return manager_->Sweeps().light.failed >= 2; }));
   EXPECT_EQ(before.record, Now().record);
   subnet_->Thaw();
-  ASSERT_NO_FATAL_FAILURE(
-      Await("its end", [&] { return EventsOf("sweep.recovered").size() >= 1; }));
+  ASSERT_NO_FATAL_FAILURE(Await("its end", [&] {
+    return EventsOf("sweep.recovered").size() >= EventsOf("sweep.failed").size();
+  }));
   ASSERT_NO_FATAL_FAILURE(AwaitSettled());
-  ASSERT_EQ(1u, EventsOf("sweep.failed").size());
-  EXPECT_EQ("sweep:light", EventsOf("sweep.failed")[0].object);
+  // Light sweeps, and the full ones that looked for another way: each is told once.
+  std::set<std::string> failed;
+  for (const EventRecord& event : EventsOf("sweep.failed")) {
+    EXPECT_TRUE(failed.insert(event.object).second) << event.object;
+  }
+  EXPECT_TRUE(failed.contains("sweep:light"));
   ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
 }
 

@@ -124,6 +124,21 @@ TEST_F(LiveFaults, AMissingDescriptionCostsTheNameOnly) {
   EXPECT_EQ(result->unanswered[0].what, "NodeDescription");
 }
 
+TEST_F(LiveFaults, AMissingDescriptionIsTheLastOne) {
+  ASSERT_NO_FATAL_FAILURE(Start(kSmallFabric, "ftree"));
+  const SweepResult whole = SweepOrFail();
+  ASSERT_NE(whole.fabric, nullptr);
+  ASSERT_NO_FATAL_FAILURE(Console("Error \"S3\" 100 16"));
+  const absl::StatusOr<SweepResult> result = port_->Sweep({});
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->unanswered.size(), 1u) << WhatOf(*result);
+  const std::optional<SwitchIndex> silent = SwitchNamed(*result->fabric, "S3");
+  ASSERT_TRUE(silent.has_value());
+  EXPECT_EQ(result->unanswered[0].node, result->fabric->switch_info(*silent).guid);
+  EXPECT_EQ(Difference(DescribeFabric(*whole.fabric), DescribeFabric(*result->fabric)), "");
+  EXPECT_EQ(*whole.tables, *result->tables);
+}
+
 TEST_F(LiveFaults, ACableThatFailsAndComesBack) {
   ASSERT_NO_FATAL_FAILURE(Start(kSmallFabric, "ftree"));
   const SweepResult before = SweepOrFail();
