@@ -29,16 +29,21 @@ class EventsTest(unittest.TestCase):
     def follow(self, *arguments):
         program = subprocess.Popen(
             [COPPICECTL, "--server", self.daemon.address, "events", "--follow", "--json",
-             *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        self.read = b""
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
         return program
 
     def next(self, program):
-        ready, _, _ = select.select([program.stdout], [], [], 120)
-        self.assertTrue(ready, "no event came")
-        line = program.stdout.readline()
-        self.assertTrue(line, "it gave up")
+        # Not a buffered readline: what it holds back is unknown to select.
+        while b"\n" not in self.read:
+            ready, _, _ = select.select([program.stdout], [], [], 120)
+            self.assertTrue(ready, "no event came")
+            some = os.read(program.stdout.fileno(), 65536)
+            self.assertTrue(some, "it gave up")
+            self.read += some
+        line, self.read = self.read.split(b"\n", 1)
         return json.loads(line)
 
     def listed(self, *arguments):
