@@ -49,8 +49,8 @@ std::vector<std::shared_ptr<GrantedTree>> TreesOf(const PlanBasis& basis,
 
 }  // namespace
 
-BatchGrants::BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables,
-                         LiveOptions options, Jobs* jobs)
+BatchGrants::BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
+                         Jobs* jobs)
     : calls_(calls), clock_(clock), tables_(tables), options_(std::move(options)), jobs_(jobs) {}
 
 void BatchGrants::Create(CreateBatchArgs args, const BatchWatch& watch, Done done) {
