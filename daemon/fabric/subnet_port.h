@@ -17,6 +17,9 @@ namespace coppice {
 
 struct SweepOptions {
   bool read_forwarding_tables = true;
+  // In haste: the tables of the sweep before instead, as far as their switches are still there;
+  // read if there are none.
+  bool keep_forwarding_tables = false;
 };
 
 // A node that did not answer, however often it was asked, or not with what can be.
@@ -39,6 +42,7 @@ struct SweepResult {
   std::vector<UnansweredNode> unanswered;  // empty: the sweep is complete
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   absl::Duration elapsed;
+  bool are_tables_kept = false;  // they are of an earlier sweep
 };
 
 // What a port has counted since it was last reset (IBA vol. 1, 16.1.3.5 and 16.1.4). Counts stop at

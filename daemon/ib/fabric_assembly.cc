@@ -27,7 +27,8 @@ class Assembler {
     ASSIGN_OR_RETURN(result.fabric, builder_.Build());
     result.has_subnet_manager = !lid_owner_.empty();
     if (result.has_subnet_manager) result.subnet_manager_lid = LocalPort().subnet_manager_lid;
-    if (options.read_forwarding_tables && result.has_subnet_manager) {
+    const bool has_tables = options.read_forwarding_tables || options.keep_forwarding_tables;
+    if (has_tables && result.has_subnet_manager) {
       result.tables = TakeTables(*result.fabric);
     }
     result.unanswered = std::move(subnet_.unanswered);

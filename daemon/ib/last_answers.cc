@@ -22,8 +22,8 @@ std::string LastDescription(const Fabric& fabric, const FoundNode& node) {
   return "";
 }
 
-void FillTable(absl::Span<const uint8_t> last, FoundNode& node) {
-  if (node.is_table_silent) {
+void FillTable(absl::Span<const uint8_t> last, bool was_asked, FoundNode& node) {
+  if (node.is_table_silent || !was_asked) {
     node.table.assign(last.begin(), last.end());
     return;
   }
@@ -38,12 +38,13 @@ void FillTable(absl::Span<const uint8_t> last, FoundNode& node) {
 
 }  // namespace
 
-void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, SubnetRecord& subnet) {
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
+                  SubnetRecord& subnet) {
   for (FoundNode& node : subnet.nodes) {
     if (node.is_description_silent) node.description = LastDescription(fabric, node);
     if (tables == nullptr || node.info.type != NodeType::kSwitch) continue;
     const std::optional<SwitchIndex> s = fabric.FindSwitch(node.info.node_guid);
-    if (s) FillTable(tables->row(*s), node);
+    if (s) FillTable(tables->row(*s), were_tables_asked, node);
   }
 }
 

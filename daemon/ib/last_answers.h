@@ -13,9 +13,10 @@
 namespace coppice {
 
 // Fills in descriptions and tables, by GUID. What is not in `fabric` stays as it is; `tables`
-// (null: there are none) are of that fabric. What did not answer stays noted. O(nodes + LIDs that
-// are missing).
-void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, SubnetRecord& subnet);
+// (null: there are none) are of that fabric; `were_tables_asked` is false where no switch was asked
+// for its table. What did not answer stays noted. O(nodes + LIDs that are missing).
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
+                  SubnetRecord& subnet);
 
 }  // namespace coppice
 

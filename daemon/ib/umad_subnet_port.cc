@@ -1,5 +1,7 @@
 #include "daemon/ib/umad_subnet_port.h"
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -17,6 +19,21 @@ namespace {
 // Answers that are still under way when the device is closed would find no reader; the simulator's
 // preload crashes on them.
 constexpr absl::Duration kDrainLimit = absl::Milliseconds(200);
+
+// Of switches and endpoints that are in both.
+bool HaveSameLids(const Fabric& a, const Fabric& b) {
+  for (uint32_t i = 0; i < b.switch_count(); ++i) {
+    const SwitchInfo& now = b.switch_info(SwitchIndex(i));
+    const std::optional<SwitchIndex> then = a.FindSwitch(now.guid);
+    if (then && a.switch_info(*then).lid != now.lid) return false;
+  }
+  for (uint32_t i = 0; i < b.endpoint_count(); ++i) {
+    const EndpointInfo& now = b.endpoint(EndpointIndex(i));
+    const std::optional<EndpointIndex> then = a.FindEndpoint(now.port_guid);
+    if (then && a.endpoint(*then).lid != now.lid) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -64,17 +81,28 @@ absl::Status UmadSubnetPort::EnsureOpen() {
   return engine_ != nullptr ? absl::OkStatus() : Open();
 }
 
-absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& options) {
+absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
   const absl::Duration start = clock_.Monotonic();
+  SweepOptions options = wanted;
+  options.keep_forwarding_tables = wanted.keep_forwarding_tables && last_tables_ != nullptr;
+  options.read_forwarding_tables = !options.keep_forwarding_tables &&
+                                   (wanted.read_forwarding_tables || wanted.keep_forwarding_tables);
   RETURN_IF_ERROR(EnsureOpen());
   const MadCounts before = engine_->counts();
   absl::StatusOr<SubnetRecord> subnet = Discovery(*engine_).Read(options);
   has_failed_ = !subnet.ok();
   if (!subnet.ok()) return Annotate(subnet.status(), Describe());
-  if (last_fabric_ != nullptr) FillFromLast(*last_fabric_, last_tables_.get(), *subnet);
+  if (last_fabric_ != nullptr) {
+    const bool were_asked = !options.keep_forwarding_tables;
+    FillFromLast(*last_fabric_, last_tables_.get(), were_asked, *subnet);
+  }
   SweptSubnet swept = RememberSwitches(*subnet);
   absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(subnet), options);
   if (!result.ok()) return Annotate(result.status(), Describe());
+  result->are_tables_kept = options.keep_forwarding_tables;
+  if (result->are_tables_kept && !HaveSameLids(*last_fabric_, *result->fabric)) {
+    return Sweep(SweepOptions());  // old tables would lead elsewhere
+  }
   last_fabric_ = result->fabric;
   last_tables_ = result->tables;
   swept_ = std::move(swept);

@@ -78,14 +78,17 @@ void Topology::FillMetadata(FabricView& view, const FabricView* old, const Fabri
                  old != nullptr ? old->unseen : Unseen(), clock_->Monotonic());
 }
 
-absl::StatusOr<Topology::Outcome> Topology::Sweep() {
-  ASSIGN_OR_RETURN(SweepResult result, port_->Sweep(SweepOptions()));
+absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste) {
+  SweepOptions options;
+  options.keep_forwarding_tables = in_haste;
+  ASSIGN_OR_RETURN(SweepResult result, port_->Sweep(options));
   View old;
   {
     std::lock_guard lock(tables_->mu);
     old = tables_->view;
   }
   Outcome outcome;
+  outcome.are_tables_kept = result.are_tables_kept;
   outcome.fabric_changed = !old || !SameFabric(*old->snapshot->fabric, *result.fabric);
   outcome.tables_changed =
       !old || !SameTables(old->snapshot->routes->tables(), result.tables.get());

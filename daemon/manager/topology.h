@@ -48,9 +48,12 @@ class Topology {
   struct Outcome {
     View view;  // never null
     bool fabric_changed = false, tables_changed = false;
+    bool are_tables_kept = false;  // as SweepResult
   };
   // Errors: as SubnetPort::Sweep and Store.
-  absl::StatusOr<Outcome> Sweep();
+  // In haste the forwarding tables are not read, where there are earlier ones: soon enough, another
+  // sweep must.
+  absl::StatusOr<Outcome> Sweep(bool in_haste);
   // Puts other rules in force, on the published fabric at once. On an error, the store's, the old
   // ones stay. Any thread, also while Sweep runs.
   absl::Status SetRules(std::vector<CapabilityRule> rules);

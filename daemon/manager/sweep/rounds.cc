@@ -28,7 +28,7 @@ Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers
       on_counters_(std::move(on_counters)) {}
 
 Sweeper::Duties Rounds::Duties() {
-  return {[this] { return Full(); },
+  return {[this](bool in_haste) { return Full(in_haste); },
           [this] { return Light(); },
           [this] { return Counters(); },
           [this] { return repair_->Run(/*swept=*/false); },
@@ -36,13 +36,13 @@ Sweeper::Duties Rounds::Duties() {
           [this](SweepKind kind) { Recovers(kind); }};
 }
 
-Sweeper::FullSweep Rounds::Full() {
+Sweeper::FullSweep Rounds::Full(bool in_haste) {
   std::shared_ptr<const FabricView> before;
   {
     std::lock_guard lock(tables_->mu);
     before = tables_->view;
   }
-  absl::StatusOr<Topology::Outcome> swept = topology_->Sweep();
+  absl::StatusOr<Topology::Outcome> swept = topology_->Sweep(in_haste);
   Sweeper::FullSweep result;
   if (swept.ok()) result.outcome.patience = members_->Update(before.get());
   result.outcome.is_repaired = repair_->Run(swept.ok());
@@ -57,6 +57,7 @@ Sweeper::FullSweep Rounds::Full() {
   result.outcome.fabric_changed = swept->fabric_changed;
   result.outcome.tables_changed = swept->tables_changed;
   result.outcome.is_settled = view.routes_settled;
+  result.outcome.are_tables_kept = swept->are_tables_kept;
   result.outcome.is_complete = view.unseen.silent.empty();
   result.mads = {view.mads_sent, view.mads_resent, view.mads_timed_out};
   result.view = std::move(swept->view);

@@ -34,7 +34,7 @@ class Rounds {
   Sweeper::Duties Duties();
 
  private:
-  Sweeper::FullSweep Full();
+  Sweeper::FullSweep Full(bool in_haste);
   Sweeper::OtherSweep Light();
   Sweeper::OtherSweep Counters();
   void Fails(SweepKind kind, const absl::Status& status);

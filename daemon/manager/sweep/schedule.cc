@@ -78,12 +78,13 @@ void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome, bool 
   // What a light sweep saw is counted already.
   const bool changed_again = outcome.fabric_changed && is_settling_;
   if (changed_again && !was_triggered) CountTrigger(now);
-  if (outcome.fabric_changed || (outcome.tables_changed && !is_settling_)) {
+  const bool begins = outcome.tables_changed && !is_settling_;
+  if (outcome.fabric_changed || outcome.are_tables_kept || begins) {
     is_settling_ = true;
     settle_until_ = now + kLongestSettling;
     reads_ = 0;
   }
-  if (outcome.is_settled) {
+  if (outcome.is_settled && !outcome.are_tables_kept) {
     // Where there are tables at all.
     if (is_settling_ && reads_ > 0) full_due_ = std::min(full_due_, now + kLateLook);
     is_settling_ = false;

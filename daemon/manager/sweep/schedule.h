@@ -40,9 +40,10 @@ struct FullSweepOutcome {
   bool is_ok = false;
   bool fabric_changed = false;  // something other than the tables
   bool tables_changed = false;
-  bool is_settled = false;  // neither, and no table leads over what is gone
-  bool is_complete = true;  // no node was silent
-  bool is_repaired = true;  // no tree is left broken
+  bool is_settled = false;       // neither, and no table leads over what is gone
+  bool is_complete = true;       // no node was silent
+  bool is_repaired = true;       // no tree is left broken
+  bool are_tables_kept = false;  // not read: they are still to be
   // Until something that may only be hidden is given up, by a sweep after that.
   absl::Duration patience = absl::InfiniteDuration();
 };
@@ -76,6 +77,8 @@ class Schedule {
   void SetPeriods(const SweepPeriods& periods, absl::Duration now);
 
   const SweepPeriods& periods() const { return periods_; }
+  // A light sweep saw a change, and no full sweep has ended since.
+  bool is_triggered() const { return triggered_due_ != absl::InfiniteDuration(); }
 
  private:
   // Grows from failure to failure.

@@ -127,10 +127,11 @@ void Sweeper::RunStep(Lock& lock, SweepKind kind) {
 
 void Sweeper::RunFull(Lock& lock) {
   busy_ = true;
-  repair_woken_ = has_repaired_ = false;  // it mends everything
+  repair_woken_ = has_repaired_ = false;                       // it mends everything
+  const bool in_haste = schedule_.is_triggered() && !wanted_;  // who asks wants all of it
   lock.unlock();
   const absl::Duration began = SteadyNow();
-  FullSweep sweep = duties_.full();
+  FullSweep sweep = duties_.full(in_haste);
   lock.lock();
   const absl::Duration now = SteadyNow();
   schedule_.EndedFull(now, sweep.outcome);

@@ -53,7 +53,8 @@ class Sweeper {
     bool needs_full = false;  // only a full sweep can find a way to read again
   };
   struct Duties {
-    std::function<FullSweep()> full;       // publishes and mends
+    // Publishes and mends. In haste: after a light sweep that saw a change.
+    std::function<FullSweep(bool in_haste)> full;
     std::function<OtherSweep()> light;     //
     std::function<OtherSweep()> counters;  //
     std::function<bool()> repair;          // when woken; false: something is left broken

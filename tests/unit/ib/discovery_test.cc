@@ -23,7 +23,8 @@ absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options =
   MadEngine engine(subnet, subnet);
   absl::StatusOr<SubnetRecord> record = Discovery(engine).Read(options);
   if (!record.ok()) return record.status();
-  if (last != nullptr) FillFromLast(*last->fabric, last->tables.get(), *record);
+  if (last != nullptr)
+    FillFromLast(*last->fabric, last->tables.get(), !options.keep_forwarding_tables, *record);
   return AssembleFabric(*std::move(record), options);
 }
 
@@ -230,6 +231,24 @@ TEST_F(DiscoveryTest, WhatANodeIsSilentAboutIsAsTheLastSweepSawIt) {
   const SwitchIndex s = *longer->fabric->FindSwitch(Guid(subnet_.node(2).guid));
   EXPECT_EQ(longer->tables->port(s, Lid(127)), 6);
   EXPECT_EQ(longer->tables->port(s, Lid(128)), ForwardingTables::kNoRoute);
+}
+
+TEST_F(DiscoveryTest, InHasteTablesAreThoseOfTheLastSweep) {
+  subnet_.node(2).table.assign(200, 5);
+  const absl::StatusOr<SweepResult> last = Sweep(subnet_);
+  ASSERT_TRUE(last.ok()) << last.status();
+  subnet_.node(2).table.assign(200, 6);
+  subnet_.on_reply = [](int, int, Mad& reply) {
+    EXPECT_NE(0x12, reply[17]);
+    EXPECT_NE(0x19, reply[17]);
+    return 1;
+  };
+  SweepOptions haste;
+  haste.read_forwarding_tables = false;
+  haste.keep_forwarding_tables = true;
+  const absl::StatusOr<SweepResult> result = Sweep(subnet_, haste, &*last);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(*last->tables, *result->tables);
 }
 
 // Named by what it is, and by a switch that leads to it rather than a host.

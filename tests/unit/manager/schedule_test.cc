@@ -84,6 +84,17 @@ TEST_F(ScheduleTest, TablesAreReadUntilTheySettle) {
   EXPECT_EQ(absl::Minutes(5), ToFull(kSame));
 }
 
+TEST_F(ScheduleTest, TablesThatWereKeptAreReadASecondLater) {
+  Calm();
+  Light(true);
+  EXPECT_TRUE(schedule_.is_triggered());
+  FullSweepOutcome kept = kSame;
+  kept.are_tables_kept = true;
+  EXPECT_EQ(absl::ZeroDuration(), Full(kept));
+  EXPECT_FALSE(schedule_.is_triggered());
+  EXPECT_EQ(absl::Seconds(1), ToFull(kSame));
+}
+
 TEST_F(ScheduleTest, RoutesThatNeverSettleAreReadForAMinute) {
   Full(kChanged);
   const absl::Duration changed = now_;

@@ -44,15 +44,16 @@ class Gate {
 class SweeperTest : public testing::Test {
  protected:
   Sweeper::Duties Duties() {
-    return {[this] { return Full(); },
+    return {[this](bool in_haste) { return Full(in_haste); },
             [this] { return Other(light_); },
             [this] { return Other(counters_); },
             [this] { return repairs_.Pass(), true; },
             [this](SweepKind kind, const absl::Status&) { Tell("fails ", kind); },
             [this](SweepKind kind) { Tell("recovers ", kind); }};
   }
-  Sweeper::FullSweep Full() {
+  Sweeper::FullSweep Full(bool in_haste) {
     ++fulls_;
+    if (in_haste) ++hasty_;
     if (on_full_) on_full_();
     Sweeper::FullSweep sweep;
     std::lock_guard lock(mu_);
@@ -94,7 +95,7 @@ class SweeperTest : public testing::Test {
   std::condition_variable changed_;
   std::vector<std::string> told_;
   absl::Status full_;
-  std::atomic<int> fulls_ = 0;
+  std::atomic<int> fulls_ = 0, hasty_ = 0;
   std::function<void()> on_full_;
   Script light_, counters_;
   Gate repairs_;
