@@ -1,21 +1,24 @@
 // Reads all counters and looks for changes on an 8,192-host subnet under ibsim with OpenSM running,
 // turn by turn with the reference tool and with the full sweep in one run, and prints the ratios:
 //
-//   counters of all switch ports / ibqueryerrors --counters --switch     bound 0.1
-//   light sweep without change / full sweep with tables                  bound 0.2
+//   counters of all switch ports, read and kept / ibqueryerrors --counters --switch   bound 0.1
+//   light sweep without change / full sweep with tables                               bound 0.2
 //
-// The reading only: what it costs to keep what was read, in averages and in the store, is not in
-// the first ratio, although its bound is for both.
+// Kept: through the manager's averages into SQLite, durable. How many ports had counted something
+// since the reading before is printed, as the others cost little: the tool and the full sweep
+// between two readings see to it that all have.
 //
-// The tool's time includes its start. Processor time of one reading and one light sweep is of this
-// process only, simulator's preload included, against the 20 % of a core that a daemon may take
-// which does both every ten seconds. Exits 1 if a bound is missed.
+// The tool's time includes its start. Processor time of reading, keeping and one light sweep is of
+// this process only, simulator's preload included, against the 20 % of a core that a daemon may
+// take which does all three every ten seconds. Exits 1 if a bound is missed.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -24,7 +27,11 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/ibsim_net_writer.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/snapshot.h"
 #include "daemon/ib/umad_subnet_port.h"
+#include "daemon/manager/inventory.h"
+#include "daemon/manager/load/load_keeper.h"
+#include "db/sqlite_store.h"
 #include "tests/support/ibsim.h"
 
 namespace coppice {
@@ -53,6 +60,59 @@ struct Cost {
   std::vector<double> seconds, processor;
 };
 
+struct Costs {
+  Cost first, full, light, counters, kept, tool;
+  uint64_t resent = 0;
+  std::vector<double> moved;  // ports that had counted something since the reading before
+};
+
+// What the daemon does with readings: averages, load, history, and a database of its own.
+class Keeping {
+ public:
+  static absl::StatusOr<std::unique_ptr<Keeping>> Create(const std::string& path,
+                                                         std::shared_ptr<const Fabric> fabric) {
+    ASSIGN_OR_RETURN(std::unique_ptr<SqliteStore> store, SqliteStore::Open(path));
+    RETURN_IF_ERROR(store->Apply(InventoryOf(*fabric, absl::Now())));
+    auto view = std::make_shared<FabricView>();
+    ASSIGN_OR_RETURN(view->snapshot, MakeSnapshot(fabric, nullptr));
+    ASSIGN_OR_RETURN(std::vector<int64_t> ids, store->LinkIds(LinksOf(*fabric)));
+    view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
+    return std::unique_ptr<Keeping>(new Keeping(std::move(store), std::move(view)));
+  }
+  // Ports whose counts are not those that were taken last.
+  size_t Moved(const CounterSweep& sweep) const {
+    size_t moved = 0;
+    Guid node(0);
+    std::vector<PortCounterRecord> ports;
+    for (const CounterReading& reading : sweep.readings) {
+      if (reading.node != node) ports = keeper_.Counters(node = reading.node);
+      moved += std::none_of(ports.begin(), ports.end(), [&](const PortCounterRecord& port) {
+        return port.port == reading.port.value() && port.sent_bytes == reading.values.sent_bytes &&
+               port.received_bytes == reading.values.received_bytes;
+      });
+    }
+    return moved;
+  }
+  // Returns when it is durable.
+  absl::Status Take(const CounterSweep& sweep) {
+    std::vector<EventRecord> events;
+    return keeper_.TakeReadings(sweep, view_, absl::Now(), events);
+  }
+
+ private:
+  Keeping(std::unique_ptr<SqliteStore> store, std::shared_ptr<const FabricView> view)
+      : store_(std::move(store)), view_(std::move(view)) {
+    std::lock_guard lock(tables_.mu);
+    tables_.view = view_;
+    tables_.load.Rebase(*view_->snapshot);
+  }
+
+  const std::unique_ptr<SqliteStore> store_;
+  const std::shared_ptr<const FabricView> view_;
+  Tables tables_;
+  LoadKeeper keeper_{store_.get(), &tables_, LoadOptions()};
+};
+
 // One call of `work`, which returns a status.
 template <typename Work>
 absl::Status Measure(Cost& cost, Work work) {
@@ -64,10 +124,11 @@ absl::Status Measure(Cost& cost, Work work) {
   return absl::OkStatus();
 }
 
-absl::Status FullSweep(UmadSubnetPort& port) {
+absl::StatusOr<std::shared_ptr<const Fabric>> FullSweep(UmadSubnetPort& port) {
   ASSIGN_OR_RETURN(const SweepResult result, port.Sweep({}));
   const bool whole = result.unanswered.empty() && result.fabric->endpoint_count() == 8192;
-  return whole ? absl::OkStatus() : absl::InternalError("the sweep is incomplete");
+  if (!whole) return absl::InternalError("the sweep is incomplete");
+  return result.fabric;
 }
 
 absl::Status LightSweep(UmadSubnetPort& port) {
@@ -75,9 +136,9 @@ absl::Status LightSweep(UmadSubnetPort& port) {
   return !result.has_changed ? absl::OkStatus() : absl::InternalError(result.what);
 }
 
-absl::Status ReadCounters(UmadSubnetPort& port, uint64_t* resent) {
-  ASSIGN_OR_RETURN(const CounterSweep result, port.ReadCounters());
-  *resent += result.mads_resent;
+absl::Status ReadCounters(UmadSubnetPort& port, Costs& costs, CounterSweep& result) {
+  ASSIGN_OR_RETURN(result, port.ReadCounters());
+  costs.resent += result.mads_resent;
   const bool whole = result.unanswered.empty() && result.readings.size() == kCabledPorts;
   if (whole) return absl::OkStatus();
   return absl::InternalError(
@@ -126,6 +187,45 @@ void Print(const char* name, const Cost& cost) {
               Median(cost.processor));
 }
 
+// Whether the bounds are kept.
+bool Report(const Costs& costs) {
+  const double tool = Median(costs.tool.seconds);
+  const double reading = Median(costs.counters.seconds);
+  const double ratio = (reading + Median(costs.kept.seconds)) / tool;
+  const double light_ratio = Median(costs.light.seconds) / Median(costs.full.seconds);
+  const double share = (Median(costs.counters.processor) + Median(costs.kept.processor) +
+                        Median(costs.light.processor)) /
+                       kPeriodSeconds;
+  std::printf("8,192 hosts, 832 switches, 26,624 cabled switch ports, medians of %d\n", kRounds);
+  Print("first reading of all counters", costs.first);
+  Print("counters of all cabled switch ports", costs.counters);
+  Print("  keeping them, durable", costs.kept);
+  std::printf("%-40s %8.0f\n", "  ports that had counted something", Median(costs.moved));
+  std::printf("%-40s %8.3f s\n", "ibqueryerrors --counters --switch", tool);
+  std::printf("%-40s %10s  ratio %.3f\n", "read / tool", "", reading / tool);
+  std::printf("%-40s %10s  ratio %.3f (bound 0.1)\n", "read and kept / tool", "", ratio);
+  std::printf("%-40s %8llu\n", "packets sent again for counters, in all",
+              static_cast<unsigned long long>(costs.resent));
+  Print("light sweep", costs.light);
+  Print("full sweep with tables", costs.full);
+  std::printf("%-40s %10s  ratio %.3f (bound 0.2)\n", "light / full", "", light_ratio);
+  std::printf("%-40s %8.1f %% of a core (bound 20)\n", "read, kept and light, every 10 s",
+              100 * share);
+  return ratio <= 0.1 && light_ratio <= 0.2 && share < 0.2;
+}
+
+absl::Status MeasureRound(IbsimSubnet& subnet, UmadSubnetPort& port, Keeping& keeping,
+                          Costs& costs) {
+  // OpenSM works on for a moment after the tool; the full sweep, which has most room, bears it.
+  RETURN_IF_ERROR(MeasureTool(costs.tool, subnet));
+  RETURN_IF_ERROR(Measure(costs.full, [&] { return FullSweep(port).status(); }));
+  RETURN_IF_ERROR(Measure(costs.light, [&] { return LightSweep(port); }));
+  CounterSweep sweep;
+  RETURN_IF_ERROR(Measure(costs.counters, [&] { return ReadCounters(port, costs, sweep); }));
+  costs.moved.push_back(static_cast<double>(keeping.Moved(sweep)));
+  return Measure(costs.kept, [&] { return keeping.Take(sweep); });
+}
+
 absl::StatusOr<bool> Compare() {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Fabric> fabric, GenerateModel(kFabric));
   ASSIGN_OR_RETURN(
@@ -134,33 +234,18 @@ absl::StatusOr<bool> Compare() {
   ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> manager, StartSubnetManager(*subnet));
   RETURN_IF_ERROR(subnet->Attach());
   ASSIGN_OR_RETURN(const std::unique_ptr<UmadSubnetPort> port, UmadSubnetPort::Create("umad"));
-  Cost first, full, light, counters, tool;
-  uint64_t resent = 0;
-  RETURN_IF_ERROR(FullSweep(*port));
-  RETURN_IF_ERROR(Measure(first, [&] { return ReadCounters(*port, &resent); }));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Fabric> swept, FullSweep(*port));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Keeping> keeping,
+                   Keeping::Create(subnet->directory() + "/kept.db", swept));
+  Costs costs;
+  CounterSweep sweep;
+  RETURN_IF_ERROR(Measure(costs.first, [&] { return ReadCounters(*port, costs, sweep); }));
+  // A daemon's database has rows of all ports.
+  RETURN_IF_ERROR(keeping->Take(sweep));
   for (int round = 0; round < kRounds; ++round) {
-    // OpenSM works on for a moment after the tool; the full sweep, which has most room, bears it.
-    RETURN_IF_ERROR(MeasureTool(tool, *subnet));
-    RETURN_IF_ERROR(Measure(full, [&] { return FullSweep(*port); }));
-    RETURN_IF_ERROR(Measure(light, [&] { return LightSweep(*port); }));
-    RETURN_IF_ERROR(Measure(counters, [&] { return ReadCounters(*port, &resent); }));
+    RETURN_IF_ERROR(MeasureRound(*subnet, *port, *keeping, costs));
   }
-  const double counter_ratio = Median(counters.seconds) / Median(tool.seconds);
-  const double light_ratio = Median(light.seconds) / Median(full.seconds);
-  const double share = (Median(counters.processor) + Median(light.processor)) / kPeriodSeconds;
-  std::printf("8,192 hosts, 832 switches, 26,624 cabled switch ports, medians of %d\n", kRounds);
-  Print("first reading of all counters", first);
-  Print("counters of all cabled switch ports", counters);
-  std::printf("%-40s %8.3f s  ratio %.3f (bound 0.1)\n", "ibqueryerrors --counters --switch",
-              Median(tool.seconds), counter_ratio);
-  std::printf("%-40s\n", "  (reading only, nothing is stored)");
-  std::printf("%-40s %8llu\n", "packets sent again for counters, in all",
-              static_cast<unsigned long long>(resent));
-  Print("light sweep", light);
-  Print("full sweep with tables", full);
-  std::printf("%-40s %10s  ratio %.3f (bound 0.2)\n", "light / full", "", light_ratio);
-  std::printf("%-40s %8.1f %% of a core (bound 20)\n", "both every 10 s", 100 * share);
-  return counter_ratio <= 0.1 && light_ratio <= 0.2 && share < 0.2;
+  return Report(costs);
 }
 
 }  // namespace
