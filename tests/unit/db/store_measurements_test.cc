@@ -223,6 +223,48 @@ TYPED_TEST(StoreMeasurementsTest, StatisticsCountWhatWasWritten) {
   EXPECT_EQ(statistics.database_bytes > 0, TypeParam::kSurvives);
 }
 
+constexpr const char* kSeverities[] = {"info", "info", "info", "warning", "error"};
+
+AppendEvents RandomEvents(std::mt19937_64& random) {
+  const auto below = [&](uint64_t n) { return random() % n; };
+  AppendEvents append;
+  const char* const kinds[] = {"link", "link.up", "link.down", "linked", "job.", "job"};
+  for (uint64_t i = below(3); i > 0; --i) {
+    append.events.push_back({0, At(static_cast<int64_t>(below(500))), kSeverities[below(5)],
+                             kinds[below(6)], below(2) == 1 ? "a" : "b", "words"});
+  }
+  return append;
+}
+
+EventFilter RandomFilter(std::mt19937_64& random) {
+  const auto below = [&](uint64_t n) { return random() % n; };
+  EventFilter filter;
+  const char* const prefixes[] = {"", "", "link", "link.", "job", "x"};
+  filter.after_id = static_cast<int64_t>(below(2) * below(2000));
+  filter.kind_prefix = prefixes[below(6)];
+  filter.object = below(3) == 0 ? "a" : "";
+  filter.min_severity = below(2) == 0 ? "" : kSeverities[below(5)];
+  filter.limit = static_cast<uint32_t>(1 + below(30));
+  if (below(2) == 0) filter.start = At(static_cast<int64_t>(below(500)));
+  if (below(2) == 0) filter.end = At(static_cast<int64_t>(below(500)));
+  return filter;
+}
+
+void ExpectAlike(const std::vector<HistoryPoint>& points,
+                 const std::vector<HistoryPoint>& expected) {
+  ASSERT_EQ(points.size(), expected.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    ASSERT_EQ(points[i].sent_bytes, expected[i].sent_bytes);
+    ASSERT_EQ(points[i].start, expected[i].start);
+    ASSERT_EQ(points[i].length, expected[i].length);
+    ASSERT_EQ(points[i].errors, expected[i].errors);
+    // A peak that is the mean but for rounding is not stored.
+    ASSERT_NEAR(static_cast<double>(points[i].peak_received_per_second),
+                static_cast<double>(expected[i].peak_received_per_second),
+                2 + 2e-3 * static_cast<double>(expected[i].peak_received_per_second));
+  }
+}
+
 // The same random measurements and events, prunings and questions to both stores.
 TEST(StoreMeasurementsModelTest, StoresAgree) {
   std::mt19937_64 random(TestSeed());
@@ -258,13 +300,7 @@ TEST(StoreMeasurementsModelTest, StoresAgree) {
           below(3) * (resolution == kReading ? absl::Minutes(1) : absl::Hours(3));
       put.closed.push_back(Slot(slot, static_cast<int64_t>(below(500)), resolution, length));
     }
-    AppendEvents append;
-    const char* const severities[] = {"info", "info", "info", "warning", "error"};
-    const char* const kinds[] = {"link", "link.up", "link.down", "linked", "job.", "job"};
-    for (uint64_t i = below(3); i > 0; --i) {
-      append.events.push_back({0, At(static_cast<int64_t>(below(500))), severities[below(5)],
-                               kinds[below(6)], below(2) == 1 ? "a" : "b", "words"});
-    }
+    const AppendEvents append = RandomEvents(random);
     const PruneHistory prune{static_cast<uint32_t>(below(6))};
     const PruneEvents prune_events{static_cast<int64_t>(200 + below(200)), At(50),
                                    static_cast<uint32_t>(below(6))};
@@ -280,27 +316,9 @@ TEST(StoreMeasurementsModelTest, StoresAgree) {
     HistoryQuery query{node, static_cast<uint8_t>(below(3)), At(static_cast<int64_t>(below(100))),
                        At(static_cast<int64_t>(below(600))), resolution};
     const auto points = *a->History(query), expected = *b.History(query);
-    ASSERT_EQ(points.size(), expected.size());
-    for (size_t i = 0; i < points.size(); ++i) {
-      ASSERT_EQ(points[i].sent_bytes, expected[i].sent_bytes);
-      ASSERT_EQ(points[i].start, expected[i].start);
-      ASSERT_EQ(points[i].length, expected[i].length);
-      ASSERT_EQ(points[i].errors, expected[i].errors);
-      // A peak that is the mean but for rounding is not stored.
-      ASSERT_NEAR(static_cast<double>(points[i].peak_received_per_second),
-                  static_cast<double>(expected[i].peak_received_per_second),
-                  2 + 2e-3 * static_cast<double>(expected[i].peak_received_per_second));
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectAlike(points, expected));
     ASSERT_EQ(a->LoadMeasurements()->loads, b.LoadMeasurements()->loads);
-    EventFilter filter;
-    const char* const prefixes[] = {"", "", "link", "link.", "job", "x"};
-    filter.after_id = static_cast<int64_t>(below(2) * below(2000));
-    filter.kind_prefix = prefixes[below(6)];
-    filter.object = below(3) == 0 ? "a" : "";
-    filter.min_severity = below(2) == 0 ? "" : severities[below(5)];
-    filter.limit = static_cast<uint32_t>(1 + below(30));
-    if (below(2) == 0) filter.start = At(static_cast<int64_t>(below(500)));
-    if (below(2) == 0) filter.end = At(static_cast<int64_t>(below(500)));
+    const EventFilter filter = RandomFilter(random);
     ASSERT_EQ(*a->Events(filter), *b.Events(filter));
     // A list in pages, between which events are added in its time and beyond.
     if (below(8) == 0) {
