@@ -12,6 +12,17 @@ namespace {
 
 bool IsCancelled(const BatchWatch& watch) { return watch.is_cancelled && watch.is_cancelled(); }
 
+// Some communicator at least has no tree, which may be the fault of its routes.
+bool LacksTreesForRoutes(const absl::StatusOr<BatchDraft>& draft, const BatchWatch& watch) {
+  if (draft.ok()) return !draft->refusals.empty();
+  return !IsCancelled(watch) &&
+         (absl::IsResourceExhausted(draft.status()) || MayLackRoutes(draft.status()));
+}
+
+void TellOverLinks(BatchDraft& draft) {
+  for (TreeDraft& tree : draft.trees) absl::StrAppend(&tree.record.reason, kOverLinks);
+}
+
 absl::Status TooManyTrees(JobId job, uint64_t held, uint64_t wanted, uint32_t limit) {
   return absl::ResourceExhaustedError(absl::StrCat("job ", job.value(), " holds ", held,
                                                    " trees and the batch is of ", wanted,
@@ -160,7 +171,7 @@ std::shared_ptr<const BatchView> BatchGrants::Recall(const Job& job,
 void BatchGrants::Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs& args,
                          const BatchWatch& watch, Done done) {
   std::vector<SwitchCapacity> capacity;
-  const absl::StatusOr<PlanBasis> basis = TakeBasis(*tables_, *job, capacity);
+  absl::StatusOr<PlanBasis> basis = TakeBasis(*tables_, *job, capacity);
   if (!basis.ok()) return done(basis.status());
   absl::StatusOr<BatchDraft> draft = Draft(*basis, *job, args, watch, capacity);
   if (!draft.ok()) return done(draft.status());
@@ -177,12 +188,25 @@ void BatchGrants::Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs&
   done(std::shared_ptr<const BatchView>(view));
 }
 
-absl::StatusOr<BatchDraft> BatchGrants::Draft(const PlanBasis& basis, const Job& job,
+absl::StatusOr<BatchDraft> BatchGrants::Draft(PlanBasis& basis, const Job& job,
                                               const CreateBatchArgs& args, const BatchWatch& watch,
                                               std::vector<SwitchCapacity>& capacity) {
   if (IsCancelled(watch)) return BatchIsCancelled();  // a plan may take seconds
   std::vector<RefusedSwitch> full;
   absl::StatusOr<BatchDraft> draft = DraftBatch(basis, *job.record, args, capacity, watch, full);
+  if (LacksTreesForRoutes(draft, watch) && AreTablesBehind(basis)) {
+    PlanBasis links = OverLinks(*tables_, basis);
+    std::vector<RefusedSwitch> full_there;
+    absl::StatusOr<BatchDraft> there =
+        DraftBatch(links, *job.record, args, capacity, watch, full_there);
+    if (IsCancelled(watch)) return BatchIsCancelled();
+    if (!draft.ok() || (there.ok() && there->trees.size() > draft->trees.size())) {
+      basis = std::move(links);
+      draft = std::move(there);
+      full = std::move(full_there);
+      if (draft.ok()) TellOverLinks(*draft);
+    }
+  }
   if (!full.empty()) {
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
@@ -196,7 +220,7 @@ absl::StatusOr<BatchGrants::Reserved> BatchGrants::PlanAndReserve(const std::sha
                                                                   const BatchWatch& watch) {
   std::vector<SwitchCapacity> capacity;
   for (int attempt = 0; attempt < Grants::kMaxAttempts; ++attempt) {
-    ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(*tables_, *job, capacity));
+    ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
     ASSIGN_OR_RETURN(BatchDraft draft, Draft(basis, *job, args, watch, capacity));
     const absl::Time now = clock_->Now();
     for (size_t i = 0; i < draft.trees.size(); ++i) {

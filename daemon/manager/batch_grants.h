@@ -56,9 +56,10 @@ class BatchGrants {
   std::shared_ptr<const BatchView> Recall(const Job& job, const CreateBatchArgs& args) const;
   void Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs& args, const BatchWatch& watch,
               Done done);
-  absl::StatusOr<BatchDraft> Draft(const PlanBasis& basis, const Job& job,
-                                   const CreateBatchArgs& args, const BatchWatch& watch,
-                                   std::vector<SwitchCapacity>& capacity);
+  // `basis` becomes what the draft stands on: all of it goes over bare links where the tables are
+  // behind and more communicators get trees so.
+  absl::StatusOr<BatchDraft> Draft(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
+                                   const BatchWatch& watch, std::vector<SwitchCapacity>& capacity);
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
                                           const CreateBatchArgs& args, uint64_t fingerprint,
                                           const BatchWatch& watch);

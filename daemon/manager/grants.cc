@@ -89,10 +89,15 @@ void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
   });
 }
 
-absl::StatusOr<TreeDraft> Grants::Plan(const PlanBasis& basis, const Job& job,
-                                       const CreateTreeArgs& args, DraftScratch& scratch) {
+absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
+                                       DraftScratch& scratch) {
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
+  if (MayLackRoutes(draft.status()) && AreTablesBehind(basis)) {
+    basis = OverLinks(*tables_, std::move(basis));
+    draft = DraftTree(basis, *job.record, args, scratch, full);
+    if (draft.ok()) absl::StrAppend(&draft->record.reason, kOverLinks);
+  }
   if (absl::IsResourceExhausted(draft.status())) {
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
@@ -105,7 +110,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
                                                         uint64_t fingerprint) {
   const ScratchPool::Loan scratch(scratches_);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
+    ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
     ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
     draft.record.request_id = args.request_id;
     draft.record.request_fingerprint = fingerprint;
@@ -113,7 +118,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
     ASSIGN_OR_RETURN(const bool reserved, TryReserve(*job, basis, draft));
     if (!reserved) continue;
     return Reserved{job, std::make_shared<const TreeRecord>(std::move(draft.record)),
-                    basis.view->snapshot->routes->kind(), std::move(draft.promise)};
+                    basis.snapshot.routes->kind(), std::move(draft.promise)};
   }
   return absl::AbortedError(absl::StrCat("the fabric or its free entries moved during ",
                                          kMaxAttempts, " attempts to plan a tree for job ",
@@ -182,12 +187,11 @@ absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
   }
   if (job == nullptr) return jobs_->WhyNotActive(args.job);
   const ScratchPool::Loan scratch(scratches_);
-  ASSIGN_OR_RETURN(const PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
+  ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
   draft.record.created = clock_->Now();
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
-                  basis.view->snapshot->routes->kind(), draft.promise.busiest,
-                  std::move(draft.tradeoffs)};
+                  basis.snapshot.routes->kind(), draft.promise.busiest, std::move(draft.tradeoffs)};
 }
 
 void Grants::Release(TreeId id, Manager::Callback<TreeId> done) {

@@ -57,7 +57,8 @@ class Grants {
 
   std::shared_ptr<Job> Admit(const CreateTreeArgs& args, uint64_t fingerprint,
                              Manager::Callback<TreeView>& done);
-  absl::StatusOr<TreeDraft> Plan(const PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
+  // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
+  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
                                  DraftScratch& scratch);
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
                                           const CreateTreeArgs& args, uint64_t fingerprint);

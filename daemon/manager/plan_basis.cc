@@ -33,6 +33,33 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
   return basis;
 }
 
+bool AreTablesBehind(const PlanBasis& basis) {
+  return basis.snapshot.routes->kind() == RouteKind::kForwardingTables &&
+         !basis.view->routes_settled;
+}
+
+bool MayLackRoutes(const absl::Status& refusal) {
+  return absl::IsFailedPrecondition(refusal) || absl::IsNotFound(refusal);
+}
+
+PlanBasis OverLinks(Tables& tables, PlanBasis basis) {
+  basis.snapshot.routes = ShortestPathsOf(tables, basis.snapshot.fabric);
+  return basis;
+}
+
+std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
+                                              const std::shared_ptr<const Fabric>& fabric) {
+  {
+    std::lock_guard lock(tables.mu);
+    const std::shared_ptr<const Routes>& kept = tables.shortest_paths;
+    if (kept != nullptr && &kept->fabric() == fabric.get()) return kept;
+  }
+  std::shared_ptr<const Routes> routes = Routes::ShortestPaths(fabric);
+  std::lock_guard lock(tables.mu);
+  tables.shortest_paths = routes;
+  return routes;
+}
+
 absl::Status JobIsEnding(JobId id) {
   return absl::FailedPreconditionError(absl::StrCat(
       "job ", id.value(), " is ending; no tree can be granted to it, register a new job"));

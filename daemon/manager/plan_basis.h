@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "daemon/manager/tables.h"
 #include "daemon/tree/planner.h"
 
@@ -26,6 +27,24 @@ struct PlanBasis {
 // for the first attempt of a job on a fabric.
 absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
                                     std::vector<SwitchCapacity>& capacity);
+
+// --- While the forwarding tables are behind the links ---
+// A subnet manager takes 5 to 18 s to route around a change. What its tables refuse meanwhile is
+// planned over shortest paths of the links that are there, and judged again as the tables follow.
+
+// Whether that holds of the basis: its tables have just changed, or lead over what is gone.
+bool AreTablesBehind(const PlanBasis& basis);
+// Whether a refusal may be for want of routes.
+bool MayLackRoutes(const absl::Status& refusal);
+// The same instant with those shortest paths for routes.
+PlanBasis OverLinks(Tables& tables, PlanBasis basis);
+// Shortest paths of that fabric, whatever its tables say. Kept for the next who asks.
+std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
+                                              const std::shared_ptr<const Fabric>& fabric);
+// Ends the reason of a tree that was planned so, until tables lead there.
+inline constexpr absl::string_view kOverLinks =
+    "; over shortest paths of the links that are there, as the forwarding tables do not lead there "
+    "yet";
 
 // What every grant answers for a job whose end has begun.
 absl::Status JobIsEnding(JobId id);

@@ -113,7 +113,7 @@ void Repair::JudgeAll(Round& round) {
   const Snapshot& snapshot = *round.view->snapshot;
   if (survivors_.fabric != snapshot.fabric) {
     survivors_ = snapshot;
-    survivors_.routes = Routes::ShortestPaths(snapshot.fabric);
+    survivors_.routes = ShortestPathsOf(*tables_, snapshot.fabric);
   }
   StandingJudge judge(*round.view, judged_.get(), survivors_, *round.profile);
   for (RepairCase& granted : round.cases) {

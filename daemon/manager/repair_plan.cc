@@ -142,9 +142,7 @@ class Planner {
 
   std::string ReasonOf(const RepairCase& broken, RouteKind route_kind) const {
     if (route_kind == view_->snapshot->routes->kind()) return broken.standing.lost;
-    return absl::StrCat(broken.standing.lost,
-                        "; planned over shortest paths of the links that are left, as the "
-                        "forwarding tables do not lead there yet");
+    return absl::StrCat(broken.standing.lost, kOverLinks);
   }
 
   // ABORTED: the view is not published any more. Other errors: no tree; in words. `route_kind`
@@ -162,6 +160,7 @@ class Planner {
     basis.snapshot.routes = survivors_.routes;
     absl::StatusOr<TreeDraft> without_tables = PlanOn(basis, broken);
     if (!without_tables.ok()) return draft;
+    absl::StrAppend(&without_tables->record.reason, kOverLinks);
     route_kind = survivors_.routes->kind();
     return without_tables;
   }

@@ -47,6 +47,7 @@ struct Tables {
   std::vector<TreeId> stale_trees;  // to be judged without waiting for a sweep that sees a change
   std::function<void()> on_stale;   // called when one is added
   LinkUseCounter counter;           // FindPromise's, as large as the fabric
+  std::shared_ptr<const Routes> shortest_paths;  // ShortestPathsOf's (plan_basis.h); may be null
 
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.
@@ -60,6 +61,7 @@ struct Tables {
       }
       load.Add(tree->promise.channels);
       NoteIfStale(*tree->record);
+      NoteIfUnrouted(*tree);
     }
     if (kind != TreeChangeKind::kPresent) feed.Push(kind, ViewOf(*tree));
     trees.Add(std::move(tree));
@@ -99,6 +101,11 @@ struct Tables {
   // A grant that was on its way while a sweep published another fabric.
   void NoteIfStale(const TreeRecord& record) {
     if (record.fabric_version != view->snapshot->fabric->version()) NoteUnjudged(record.id);
+  }
+  // Planned while the tables were behind the links, it may be one that they lead over.
+  void NoteIfUnrouted(const GrantedTree& tree) {
+    const RouteKind present = view->snapshot->routes->kind();
+    if (tree.route_kind.value_or(present) != present) NoteUnjudged(tree.record->id);
   }
   // A tree that no sweep judges, unless it is asked to: also one that was on its way out when the
   // last one did, and then stayed.

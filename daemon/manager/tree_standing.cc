@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/plan_basis.h"
 #include "daemon/manager/record_json.h"
 #include "daemon/manager/recorded_tree.h"
 #include "daemon/tree/tree_metrics.h"
@@ -64,6 +66,10 @@ std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot
   ++moved->revision;
   moved->fabric_version = snapshot.fabric->version();
   moved->links = std::move(links);
+  const bool has_tables = snapshot.routes->kind() == RouteKind::kForwardingTables;
+  if (has_tables && absl::EndsWith(moved->reason, kOverLinks)) {
+    moved->reason.resize(moved->reason.size() - kOverLinks.size());
+  }
   for (size_t node = 0; node < edges.size(); ++node) {
     moved->edge_links_up[node] = edges[node].links_up;
     moved->edge_links_down[node] = edges[node].links_down;
