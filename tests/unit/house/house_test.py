@@ -20,6 +20,7 @@ TABLE = {
     "daemon/base": ([], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/fabric": (["daemon/base"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tree": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/mapping": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/simulation": (
         ["daemon/base", "daemon/fabric", "daemon/tree"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/ib": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, PROTO]),
@@ -39,7 +40,7 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "db"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tools": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation", "daemon/mapping"],
         [GRPC, SQLITE, MAD, PROTO]),
     "db": (["daemon/base"], [GRPC, MAD, PROTO]),
     "client": (["proto"], [SQLITE, MAD]),

@@ -1,0 +1,75 @@
+// The one interface of all mapping algorithms, and the table of them by name.
+//
+// A new algorithm is a file pair in algorithm/ with one function that returns its entry, and a line
+// in algorithm.cc. It is a function of values: problem, start, options with a seed; its only door
+// to the world is SearchControl. Equal seeds give equal results for any number of threads, as long
+// as it ends by itself and not by the clock.
+#ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_H_
+#define COPPICE_DAEMON_MAPPING_ALGORITHM_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/search_control.h"
+
+namespace coppice {
+
+struct AlgorithmOptions {
+  uint64_t seed = 1;
+  uint32_t threads = 1;
+  // What only some algorithms know, by the names that their entries list.
+  std::vector<std::pair<std::string, double>> parameters;
+};
+
+struct AlgorithmParameter {
+  absl::string_view name;
+  double preset;
+  double least, greatest;
+  absl::string_view meaning;
+};
+
+struct Mapped {
+  Mapping mapping;
+  std::string note;  // what was decided on the way, for whoever asks why; "" = nothing to say
+};
+
+struct MappingAlgorithm {
+  absl::string_view name;
+  absl::string_view source;  // paper and section, or what it is
+  // True: improves `start`, never returns worse by the problem's objective (or by the measure that
+  // the source minimises, which `source` then names). False: takes no notice of it.
+  bool refines = false;
+  std::vector<AlgorithmParameter> parameters;
+  // `problem` is checked, `start` admissible. FAILED_PRECONDITION, naming what is missing: the
+  // algorithm needs a fabric, symmetric distances, places of equal size, ...; RESOURCE_EXHAUSTED:
+  // the problem is beyond its memory, with the limit. Stopped early, it returns the best so far.
+  absl::StatusOr<Mapped> (*run)(const MappingProblem& problem, const Mapping& start,
+                                const AlgorithmOptions& options, const SearchControl& control);
+};
+
+// All algorithms, in the order of the specification's table.
+absl::Span<const MappingAlgorithm* const> MappingAlgorithms();
+
+// NOT_FOUND lists the names.
+absl::StatusOr<const MappingAlgorithm*> FindMappingAlgorithm(absl::string_view name);
+
+// The value of parameter `name`, which must be one of the algorithm's: the given one or its preset.
+double ParameterOf(const MappingAlgorithm& algorithm, const AlgorithmOptions& options,
+                   absl::string_view name);
+
+// Runs an algorithm whoever asks: checks problem and parameters first (INVALID_ARGUMENT naming the
+// parameter and its range), starts from the present order if `start` is empty, and verifies what
+// comes out (INTERNAL: mapping_check.h).
+absl::StatusOr<Mapped> RunAlgorithm(const MappingAlgorithm& algorithm,
+                                    const MappingProblem& problem, const Mapping& start,
+                                    const AlgorithmOptions& options, const SearchControl& control);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_ALGORITHM_H_

@@ -1,0 +1,105 @@
+#include "daemon/mapping/mapping_metrics.h"
+
+#include <variant>
+#include <vector>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/mapping/link_traffic.h"
+
+namespace coppice {
+namespace {
+
+absl::Status MeasureLinks(const MappingProblem& problem, absl::Span<const PlaceIndex> mapping,
+                          MappingMeasures& measures) {
+  ASSIGN_OR_RETURN(const LinkTraffic traffic, CountLinkTraffic(problem, mapping));
+  const std::vector<double> capacities = ChannelCapacities(problem);
+  double hop_bytes = 0, congestion = 0;
+  for (uint32_t c = 0; c < traffic.bytes.size(); ++c) {
+    hop_bytes += traffic.bytes[c];
+    const double here = traffic.bytes[c] / capacities[c];
+    if (here <= congestion) continue;
+    congestion = here;
+    measures.most_congested = ChannelIndex(c);
+  }
+  const double total = problem.pattern->total_bytes();
+  measures.max_congestion = congestion;
+  measures.hop_bytes = hop_bytes;
+  measures.average_dilation = total > 0 ? hop_bytes / total : 0.0;
+  measures.max_dilation = traffic.longest;
+  return absl::OkStatus();
+}
+
+// Bytes between ranks whose places have different keys.
+template <class KeyOf>
+double BytesBetween(const Pattern& pattern, absl::Span<const PlaceIndex> mapping,
+                    const KeyOf& key_of) {
+  double bytes = 0;
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    const auto key = key_of(mapping[rank]);
+    for (const Exchange& exchange : pattern.exchanges(rank)) {
+      if (key_of(mapping[exchange.peer]) != key) bytes += exchange.out_bytes;
+    }
+  }
+  return bytes;
+}
+
+double Relative(double value, double present) { return present > 0 ? value / present : value; }
+
+}  // namespace
+
+absl::StatusOr<MappingMeasures> Measure(const MappingProblem& problem,
+                                        absl::Span<const PlaceIndex> mapping) {
+  MappingMeasures measures;
+  measures.qap_cost = QapCost(*problem.pattern, *problem.distances, mapping);
+  if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
+    measures.inter_node_bytes =
+        BytesBetween(*problem.pattern, mapping, [](PlaceIndex p) { return p; });
+    return measures;
+  }
+  const Fabric& fabric = *problem.snapshot->fabric;
+  const auto host = [&](PlaceIndex p) { return fabric.host(problem.places->endpoint(p)); };
+  const auto leaf = [&](PlaceIndex p) {
+    const EndpointIndex e = problem.places->endpoint(p);
+    const std::optional<SwitchIndex> attached = fabric.attached_switch(e);
+    return attached.has_value() ? fabric.Vertex(*attached) : fabric.Vertex(e);
+  };
+  measures.inter_node_bytes = BytesBetween(*problem.pattern, mapping, host);
+  measures.inter_switch_bytes = BytesBetween(*problem.pattern, mapping, leaf);
+  RETURN_IF_ERROR(MeasureLinks(problem, mapping, measures));
+  return measures;
+}
+
+double QapCost(const Pattern& pattern, const PlaceDistances& distances,
+               absl::Span<const PlaceIndex> mapping) {
+  return std::visit(
+      [&](const auto& d) {
+        double cost = 0;
+        for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+          const uint32_t here = mapping[rank].value();
+          cost += pattern.self_bytes(rank) * d(here, here);
+          for (const Exchange& exchange : pattern.exchanges(rank)) {
+            cost += exchange.out_bytes * d(here, mapping[exchange.peer].value());
+          }
+        }
+        return cost;
+      },
+      distances.form());
+}
+
+double Score(const Objective& objective, const MappingMeasures& measures,
+             const MappingMeasures& present) {
+  double score = 0;
+  const double weights = objective.congestion + objective.hop_bytes + objective.qap_cost;
+  if (objective.congestion > 0) {
+    score += objective.congestion * Relative(*measures.max_congestion, *present.max_congestion);
+  }
+  if (objective.hop_bytes > 0) {
+    score += objective.hop_bytes * Relative(*measures.hop_bytes, *present.hop_bytes);
+  }
+  if (objective.qap_cost > 0) {
+    score += objective.qap_cost * Relative(measures.qap_cost, present.qap_cost);
+  }
+  return score / weights;
+}
+
+}  // namespace coppice

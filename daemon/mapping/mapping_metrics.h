@@ -1,0 +1,47 @@
+// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2 and eq. 1-5; Wang 2015, eq. 1).
+// Independent of every optimiser: counted from the pattern, the distances and the routes alone.
+#ifndef COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
+#define COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "daemon/mapping/mapping_problem.h"
+
+namespace coppice {
+
+struct MappingMeasures {
+  // Only with a fabric. Bytes over a channel divided by its capacity in Gb/s (a link of unknown
+  // capacity counts as the fabric's least known one, or as 1 where none is known), the most of all
+  // channels; channels of endpoints included.
+  std::optional<double> max_congestion;
+  ChannelIndex most_congested = kNoChannel;
+  std::optional<double> average_dilation;    // hop_bytes / bytes between different ranks; 0 without
+  std::optional<uint32_t> max_dilation;      // links of the longest route that is used
+  std::optional<double> hop_bytes;           // sum of bytes * links
+  std::optional<double> inter_switch_bytes;  // between endpoints of different leaf switches
+
+  double qap_cost = 0;          // sum over ordered pairs of w(u,v) * D(place u, place v)
+  double inter_node_bytes = 0;  // between different hosts; without a fabric, different places
+};
+
+// `mapping` must be admissible (mapping_check.h). NOT_FOUND: a pair that communicates has no route
+// (routes.h). Congestion and links follow problem.traffic: with kEvenShortestPaths and
+// kApproximate, lengths are those of shortest paths. O(pairs * length), for even shares times the
+// width of the paths.
+absl::StatusOr<MappingMeasures> Measure(const MappingProblem& problem,
+                                        absl::Span<const PlaceIndex> mapping);
+
+// The QAP cost alone. O(pairs).
+double QapCost(const Pattern& pattern, const PlaceDistances& distances,
+               absl::Span<const PlaceIndex> mapping);
+
+// The objective's value: 1 for the present order, whose measures `present` are; lower is better.
+double Score(const Objective& objective, const MappingMeasures& measures,
+             const MappingMeasures& present);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_

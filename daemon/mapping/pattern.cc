@@ -1,0 +1,157 @@
+#include "daemon/mapping/pattern.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+
+namespace coppice {
+namespace {
+
+using Entry = Pattern::Entry;
+
+absl::Status CheckEntry(const Entry& e, uint32_t rank_count) {
+  if (e.from >= rank_count || e.to >= rank_count) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the pattern has %d ranks (0 to %d), but one of its pairs is %d -> %d",
+                        rank_count, rank_count - 1, e.from, e.to));
+  }
+  for (const double weight : {e.bytes, e.messages}) {
+    if (std::isfinite(weight) && weight >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the pattern's weight of %d -> %d is %g; give a number from 0 up", e.from, e.to, weight));
+  }
+  return absl::OkStatus();
+}
+
+// Sorts by pair and adds up what is of one pair.
+void Merge(std::vector<Entry>& entries) {
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+  });
+  size_t kept = 0;
+  for (const Entry& e : entries) {
+    if (kept > 0 && entries[kept - 1].from == e.from && entries[kept - 1].to == e.to) {
+      entries[kept - 1].bytes += e.bytes;
+      entries[kept - 1].messages += e.messages;
+    } else {
+      entries[kept++] = e;
+    }
+  }
+  entries.resize(kept);
+}
+
+bool IsWhole(double weight) { return weight == std::floor(weight); }
+
+constexpr double kExactBelow = 9007199254740992.0;  // 2^53: doubles hold every whole number below
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count,
+                                                             std::vector<Entry> entries) {
+  if (rank_count == 0 || rank_count > kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a pattern has 1 to %d ranks, not %d", kMaxRanks, rank_count));
+  }
+  for (const Entry& e : entries) {
+    if (absl::Status status = CheckEntry(e, rank_count); !status.ok()) return status;
+  }
+  Merge(entries);
+  std::shared_ptr<Pattern> made(new Pattern);
+  bool counts_messages = false;
+  std::vector<size_t> degree(rank_count + 1, 0);
+  for (const Entry& e : entries) {
+    if (e.bytes == 0) continue;
+    made->whole_ = made->whole_ && IsWhole(e.bytes);
+    if (e.from == e.to) {
+      if (made->self_bytes_.empty()) made->self_bytes_.resize(rank_count, 0.0);
+      made->self_bytes_[e.from] = e.bytes;
+      continue;
+    }
+    made->total_bytes_ += e.bytes;
+    made->total_messages_ += e.messages;
+    counts_messages = counts_messages || e.messages > 0;
+    ++degree[e.from];
+    ++degree[e.to];
+  }
+  if (!std::isfinite(made->total_bytes_) || !std::isfinite(made->total_messages_)) {
+    return absl::InvalidArgumentError(
+        "the pattern's weights add up to more than a double holds; scale them down");
+  }
+  made->whole_ = made->whole_ && made->total_bytes_ < kExactBelow;
+
+  // Every pair into both rows, then the two directions of a pair into one.
+  struct Half {
+    Exchange exchange;
+    double messages;
+  };
+  std::vector<size_t> begin(rank_count + 1, 0);
+  for (uint32_t r = 0; r < rank_count; ++r) begin[r + 1] = begin[r] + degree[r];
+  std::vector<Half> halves(begin[rank_count]);
+  std::vector<size_t> next(begin.begin(), begin.end() - 1);
+  for (const Entry& e : entries) {
+    if (e.bytes == 0 || e.from == e.to) continue;
+    halves[next[e.from]++] = {{e.to, e.bytes, 0}, e.messages};
+    halves[next[e.to]++] = {{e.from, 0, e.bytes}, 0};
+  }
+  entries = {};
+  made->begin_.assign(1, 0);
+  made->begin_.reserve(rank_count + 1);
+  made->exchanges_.reserve(halves.size());
+  for (uint32_t r = 0; r < rank_count; ++r) {
+    const auto row = halves.begin() + begin[r], row_end = halves.begin() + begin[r + 1];
+    std::sort(row, row_end,
+              [](const Half& a, const Half& b) { return a.exchange.peer < b.exchange.peer; });
+    for (auto half = row; half != row_end; ++half) {
+      if (made->exchanges_.size() > made->begin_.back() &&
+          made->exchanges_.back().peer == half->exchange.peer) {
+        made->exchanges_.back().out_bytes += half->exchange.out_bytes;
+        made->exchanges_.back().in_bytes += half->exchange.in_bytes;
+        if (counts_messages) made->out_messages_.back() += half->messages;
+      } else {
+        made->exchanges_.push_back(half->exchange);
+        if (counts_messages) made->out_messages_.push_back(half->messages);
+      }
+    }
+    made->begin_.push_back(made->exchanges_.size());
+  }
+  made->symmetric_ = std::all_of(made->exchanges_.begin(), made->exchanges_.end(),
+                                 [](const Exchange& e) { return e.out_bytes == e.in_bytes; });
+  return made;
+}
+
+size_t Pattern::MemoryBytes() const {
+  return sizeof(*this) + begin_.capacity() * sizeof(begin_[0]) +
+         exchanges_.capacity() * sizeof(Exchange) +
+         (out_messages_.capacity() + self_bytes_.capacity()) * sizeof(double);
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> AsTimes(const Pattern& pattern,
+                                                       double latency_seconds,
+                                                       double bytes_per_second) {
+  if (!(latency_seconds >= 0) || !std::isfinite(latency_seconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a latency of %g s; give seconds from 0 up", latency_seconds));
+  }
+  if (!(bytes_per_second > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a bandwidth of %g B/s; give one above 0", bytes_per_second));
+  }
+  std::vector<Entry> entries;
+  entries.reserve(2 * pattern.pair_count());
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    const absl::Span<const double> messages = pattern.out_messages(rank);
+    const absl::Span<const Exchange> row = pattern.exchanges(rank);
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (row[i].out_bytes == 0) continue;
+      const double count = messages.empty() ? 1 : std::max(1.0, messages[i]);
+      entries.push_back({rank, row[i].peer,
+                         latency_seconds * count + row[i].out_bytes / bytes_per_second, count});
+    }
+  }
+  return Pattern::Make(pattern.rank_count(), std::move(entries));
+}
+
+}  // namespace coppice
