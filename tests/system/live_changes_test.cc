@@ -151,7 +151,7 @@ TEST_F(LiveChanges, OtherRoutingMovesRoutesAndNoTree) {
   ASSERT_NO_FATAL_FAILURE(AwaitSettled());
   const TreeView before = Now();
   const auto old = manager_->fabric()->snapshot;
-  ASSERT_NO_FATAL_FAILURE(ManageSubnet("minhop"));
+  ASSERT_NO_FATAL_FAILURE(ManageSubnet({"minhop"}));
   ASSERT_NO_FATAL_FAILURE(Await("other tables", [&] {
     return *manager_->fabric()->snapshot->routes->tables() != *old->routes->tables();
   }));

@@ -8,6 +8,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/fabric/ibsim_net_writer.h"
 #include "db/sqlite_store.h"
+#include "tests/system/injected_loads.h"
 #include "tests/system/reference_text.h"
 #include "tests/unit/manager/standing_trees.h"
 
@@ -27,7 +28,7 @@ LivingDaemon::~LivingDaemon() {
 void LivingDaemon::Begin(const SweepPeriods& periods, const std::string& routing,
                          const std::string& model) {
   ASSERT_NO_FATAL_FAILURE(Start(model, ""));
-  ASSERT_NO_FATAL_FAILURE(ManageSubnet(routing));
+  ASSERT_NO_FATAL_FAILURE(ManageSubnet({routing}));
   std::string pattern = std::filesystem::temp_directory_path() / "coppice-live-XXXXXX";
   directory_ = mkdtemp(pattern.data());
   auto store = SqliteStore::Open(directory_ + "/coppice.db");
@@ -37,11 +38,13 @@ void LivingDaemon::Begin(const SweepPeriods& periods, const std::string& routing
   options.profile = *BuiltInProfile("hdr");
   options.sweep_periods = periods;
   options.default_lease = absl::Hours(1);
+  options.load = load_;
   CapabilityRule rule;
   rule.entries = 6;
   rule.degree_limit = 16;
   options.capability_rules.push_back(rule);
-  auto manager = Manager::Create(store_.get(), port_.get(), &SystemClock(), options);
+  gate_ = std::make_unique<CounterGate>(port_.get());
+  auto manager = Manager::Create(store_.get(), gate_.get(), &SystemClock(), options);
   ASSERT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);
   manager_->Start();
@@ -49,20 +52,29 @@ void LivingDaemon::Begin(const SweepPeriods& periods, const std::string& routing
   ASSERT_TRUE(view.ok()) << view.status();
 }
 
-void LivingDaemon::ManageSubnet(const std::string& routing) {
-  manager_of_subnet_.reset();
+std::unique_ptr<ChildProcess> LivingDaemon::StartManager(const SubnetManager& manager) {
+  const std::string home = absl::StrCat(subnet_->directory(), "/osm-", ++managers_started_);
+  std::filesystem::create_directory(home);
+  std::vector<std::string> arguments = {"opensm", "-R", manager.routing, "-s",
+                                        "2",      "-f", home + "/log"};
+  arguments.insert(arguments.end(), manager.arguments.begin(), manager.arguments.end());
+  auto environment = subnet_->Environment();
+  for (auto& [name, value] : environment) {
+    if (name == "OSM_CACHE_DIR" || name == "OSM_TMP_DIR") value = home;
+    if (name == "SIM_HOST" && !manager.host.empty()) value = manager.host;
+  }
+  auto child = ChildProcess::Start(
+      {std::move(arguments), std::move(environment), subnet_->directory(), home + "/out", ""});
+  EXPECT_TRUE(child.ok()) << child.status();
+  if (!child.ok()) return nullptr;
   // OpenSM writes its log late, but this file whenever it has set up the subnet.
-  const std::string done = subnet_->directory() + "/opensm-subnet.lst";
-  std::filesystem::remove(done);
-  const std::string log = absl::StrCat(subnet_->directory(), "/osm-", ++managers_started_, ".log");
-  auto manager = ChildProcess::Start({{"opensm", "-R", routing, "-s", "2", "-f", log},
-                                      subnet_->Environment(),
-                                      subnet_->directory(),
-                                      log + ".out",
-                                      ""});
-  ASSERT_TRUE(manager.ok()) << manager.status();
-  manager_of_subnet_ = *std::move(manager);
-  ASSERT_NO_FATAL_FAILURE(Await("OpenSM", [&] { return std::filesystem::exists(done); }));
+  Await("OpenSM", [&] { return std::filesystem::exists(home + "/opensm-subnet.lst"); });
+  return *std::move(child);
+}
+
+void LivingDaemon::ManageSubnet(const SubnetManager& manager) {
+  manager_of_subnet_.reset();
+  manager_of_subnet_ = StartManager(manager);
 }
 
 void LivingDaemon::Console(const std::string& command) {
@@ -151,6 +163,16 @@ void LivingDaemon::ExpectAllRight() {
                      " GROUP BY guid) LEFT JOIN switch_capability USING (guid)"
                      " WHERE taken > ifnull(entries_grantable, 0)"));
   manager_->Start();
+}
+
+size_t LivingDaemon::CheckLoads(size_t links, std::mt19937_64* random) {
+  InjectedLoads loads(manager_.get(), gate_.get(),
+                      {[this](const std::string& command) { Console(command); },
+                       [this](const std::string& what, const std::function<bool()>& condition) {
+                         Await(what, condition);
+                       }},
+                      random);
+  return loads.Check(links);
 }
 
 std::string LivingDaemon::EndOf(const Fabric& fabric, LinkIndex link) {

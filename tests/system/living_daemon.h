@@ -6,18 +6,27 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/manager/manager.h"
 #include "tests/support/child_process.h"
+#include "tests/system/counter_gate.h"
 #include "tests/system/live_subnet.h"
 
 namespace coppice {
 
 // 64 hosts on 8 leaf and 4 spine switches: OpenSM routes it in a tenth of a second.
 inline constexpr char kLivingFabric[] = "fat-tree(leaves=8,spines=4,hosts-per-leaf=8)";
+
+// An OpenSM.
+struct SubnetManager {
+  std::string routing = "ftree";
+  std::string host = {};                    // that it runs on; empty: the daemon's
+  std::vector<std::string> arguments = {};  // besides
+};
 
 class LivingDaemon : public LiveSubnet {
  protected:
@@ -28,7 +37,10 @@ class LivingDaemon : public LiveSubnet {
   void Begin(const SweepPeriods& periods, const std::string& routing = "ftree",
              const std::string& model = kLivingFabric);
   // OpenSM that goes on, instead of the one that runs. Returns when it has set up the subnet.
-  void ManageSubnet(const std::string& routing);
+  void ManageSubnet(const SubnetManager& manager);
+  // The same beside the one that runs, which it takes over from. Each starts without a memory of
+  // LIDs.
+  std::unique_ptr<ChildProcess> StartManager(const SubnetManager& manager);
   void Console(const std::string& command);
 
   // Waits, for two minutes at most; fails the test with `what` if it does not come.
@@ -45,15 +57,23 @@ class LivingDaemon : public LiveSubnet {
   // to the sqlite3 shell.
   void ExpectAllRight();
 
+  // Made-up traffic on some links, and the loads that it has to make; needs ForgetAtOnce. Of how
+  // many links could be compared.
+  size_t CheckLoads(size_t links, std::mt19937_64* random);
+  // For Begin: averages are those of the last interval.
+  void ForgetAtOnce() { load_.time_constant = absl::Milliseconds(1); }
+
   // As the console names an end of the link: "L3"[9].
   static std::string EndOf(const Fabric& fabric, LinkIndex link);
 
   std::string directory_;
   std::unique_ptr<ChildProcess> manager_of_subnet_;
+  std::unique_ptr<CounterGate> gate_;  // open
   std::unique_ptr<Store> store_;
   std::unique_ptr<Manager> manager_;
 
  private:
+  LoadOptions load_;
   int managers_started_ = 0, programs_run_ = 0;
 };
 
