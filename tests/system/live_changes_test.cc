@@ -39,19 +39,6 @@ class LiveChanges : public LivingDaemon {
     EXPECT_TRUE(tree.ok()) << tree.status();
     return tree.ok() ? *tree : tree_;
   }
-  // A cable between switches that the tree crosses.
-  std::string CableOf(const TreeRecord& record) const {
-    const FabricView& view = *manager_->fabric();
-    const Fabric& fabric = *view.snapshot->fabric;
-    for (uint32_t l = 0; l < fabric.link_count(); ++l) {
-      const LinkInfo& link = fabric.link(LinkIndex(l));
-      if (std::binary_search(record.links.begin(), record.links.end(), (*view.link_ids)[l]) &&
-          fabric.IsSwitch(link.a) && fabric.IsSwitch(link.b)) {
-        return EndOf(fabric, LinkIndex(l));
-      }
-    }
-    return "";
-  }
 
   JobId job_;
   TreeView tree_;

@@ -1,11 +1,12 @@
 #include "tests/system/living_daemon.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "daemon/base/clock.h"
+#include "daemon/base/status_macros.h"
 #include "daemon/fabric/ibsim_net_writer.h"
 #include "db/sqlite_store.h"
 #include "tests/system/injected_loads.h"
@@ -29,27 +30,31 @@ void LivingDaemon::Begin(const SweepPeriods& periods, const std::string& routing
                          const std::string& model) {
   ASSERT_NO_FATAL_FAILURE(Start(model, ""));
   ASSERT_NO_FATAL_FAILURE(ManageSubnet({routing}));
-  std::string pattern = std::filesystem::temp_directory_path() / "coppice-live-XXXXXX";
-  directory_ = mkdtemp(pattern.data());
-  auto store = SqliteStore::Open(directory_ + "/coppice.db");
-  ASSERT_TRUE(store.ok()) << store.status();
-  store_ = *std::move(store);
-  ManagerOptions options;
-  options.profile = *BuiltInProfile("hdr");
-  options.sweep_periods = periods;
-  options.default_lease = absl::Hours(1);
-  options.load = load_;
+  if (directory_.empty()) {
+    std::string pattern = std::filesystem::temp_directory_path() / "coppice-live-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+  }
+  gate_ = std::make_unique<CounterGate>(port_.get());
+  options_.profile = *BuiltInProfile("hdr");
+  options_.sweep_periods = periods;
+  options_.default_lease = absl::Hours(1);
   CapabilityRule rule;
   rule.entries = 6;
   rule.degree_limit = 16;
-  options.capability_rules.push_back(rule);
-  gate_ = std::make_unique<CounterGate>(port_.get());
-  auto manager = Manager::Create(store_.get(), gate_.get(), &SystemClock(), options);
-  ASSERT_TRUE(manager.ok()) << manager.status();
-  manager_ = *std::move(manager);
-  manager_->Start();
+  options_.capability_rules.push_back(rule);
+  const absl::Status opened = OpenDaemon();
+  ASSERT_TRUE(opened.ok()) << opened;
   const auto view = manager_->Sweep();
   ASSERT_TRUE(view.ok()) << view.status();
+}
+
+absl::Status LivingDaemon::OpenDaemon() {
+  manager_.reset();
+  store_.reset();
+  ASSIGN_OR_RETURN(store_, SqliteStore::Open(directory_ + "/coppice.db"));
+  ASSIGN_OR_RETURN(manager_, Manager::Create(store_.get(), gate_.get(), &clock_, options_));
+  manager_->Start();
+  return absl::OkStatus();
 }
 
 std::unique_ptr<ChildProcess> LivingDaemon::StartManager(const SubnetManager& manager) {
@@ -86,12 +91,16 @@ void LivingDaemon::Await(const std::string& what, const std::function<bool()>& c
   ASSERT_TRUE(WaitUntil(condition, kLimit)) << "in vain: " << what;
 }
 
-void LivingDaemon::AwaitSettled() {
+void LivingDaemon::AwaitSettled(const std::string& reference_host) {
+  std::vector<std::string> reference = {"ibnetdiscover"};
+  if (!reference_host.empty()) {
+    reference.insert(reference.begin(), {"env", "SIM_HOST=" + reference_host});
+  }
   std::string difference = "nothing was compared";
   const auto is_settled = [&] {
     const std::shared_ptr<const FabricView> view = manager_->fabric();
     if (!view->routes_settled || !view->unanswered.empty()) return false;
-    const absl::StatusOr<std::string> text = subnet_->Run({"ibnetdiscover"});
+    const absl::StatusOr<std::string> text = subnet_->Run(reference);
     if (!text.ok()) {
       difference = text.status().ToString();
       return false;
@@ -173,6 +182,19 @@ size_t LivingDaemon::CheckLoads(size_t links, std::mt19937_64* random) {
                        }},
                       random);
   return loads.Check(links);
+}
+
+std::string LivingDaemon::CableOf(const TreeRecord& record) const {
+  const FabricView& view = *manager_->fabric();
+  const Fabric& fabric = *view.snapshot->fabric;
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    const LinkInfo& link = fabric.link(LinkIndex(l));
+    if (std::binary_search(record.links.begin(), record.links.end(), (*view.link_ids)[l]) &&
+        fabric.IsSwitch(link.a) && fabric.IsSwitch(link.b)) {
+      return EndOf(fabric, LinkIndex(l));
+    }
+  }
+  return "";
 }
 
 std::string LivingDaemon::EndOf(const Fabric& fabric, LinkIndex link) {

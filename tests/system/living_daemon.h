@@ -13,6 +13,7 @@
 
 #include "daemon/manager/manager.h"
 #include "tests/support/child_process.h"
+#include "tests/support/stepped_clock.h"
 #include "tests/system/counter_gate.h"
 #include "tests/system/live_subnet.h"
 
@@ -36,6 +37,8 @@ class LivingDaemon : public LiveSubnet {
   // ASSERT_NO_FATAL_FAILURE.
   void Begin(const SweepPeriods& periods, const std::string& routing = "ftree",
              const std::string& model = kLivingFabric);
+  // A daemon on the database in directory_, after one that is gone; it has not swept.
+  absl::Status OpenDaemon();
   // OpenSM that goes on, instead of the one that runs. Returns when it has set up the subnet.
   void ManageSubnet(const SubnetManager& manager);
   // The same beside the one that runs, which it takes over from. Each starts without a memory of
@@ -45,8 +48,9 @@ class LivingDaemon : public LiveSubnet {
 
   // Waits, for two minutes at most; fails the test with `what` if it does not come.
   void Await(const std::string& what, const std::function<bool()>& condition);
-  // Until tables have settled, every node answers and the fabric is what ibnetdiscover sees.
-  void AwaitSettled();
+  // Until tables have settled, every node answers and the fabric is what ibnetdiscover sees, on
+  // that host (empty: the daemon's).
+  void AwaitSettled(const std::string& reference_host = "");
 
   absl::StatusOr<JobId> Register(std::vector<std::string> hosts);
   absl::StatusOr<TreeView> Grant(JobId job, TreeType type);
@@ -61,19 +65,22 @@ class LivingDaemon : public LiveSubnet {
   // many links could be compared.
   size_t CheckLoads(size_t links, std::mt19937_64* random);
   // For Begin: averages are those of the last interval.
-  void ForgetAtOnce() { load_.time_constant = absl::Milliseconds(1); }
+  void ForgetAtOnce() { options_.load.time_constant = absl::Milliseconds(1); }
 
+  // A cable between switches that the tree crosses, as EndOf; empty: none.
+  std::string CableOf(const TreeRecord& record) const;
   // As the console names an end of the link: "L3"[9].
   static std::string EndOf(const Fabric& fabric, LinkIndex link);
 
-  std::string directory_;
+  SteppedClock clock_;     // of the daemon
+  std::string directory_;  // its database's; if it is empty, Begin makes one
   std::unique_ptr<ChildProcess> manager_of_subnet_;
   std::unique_ptr<CounterGate> gate_;  // open
   std::unique_ptr<Store> store_;
   std::unique_ptr<Manager> manager_;
 
  private:
-  LoadOptions load_;
+  ManagerOptions options_;
   int managers_started_ = 0, programs_run_ = 0;
 };
 
