@@ -1,0 +1,168 @@
+#include "daemon/manager/mapping/pattern_codec.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr char kMagic[] = "CPP1";
+enum Flag : uint64_t { kWholeBytes = 1, kHasMessages = 2, kWholeMessages = 4 };
+constexpr double kExactBelow = 9007199254740992.0;  // 2^53
+
+bool IsWhole(double value) { return value == std::floor(value) && value < kExactBelow; }
+
+void PutVarint(uint64_t value, std::string& out) {
+  for (; value >= 128; value >>= 7) out.push_back(static_cast<char>(value | 128));
+  out.push_back(static_cast<char>(value));
+}
+
+void PutWeight(double value, bool whole, std::string& out) {
+  if (whole) return PutVarint(static_cast<uint64_t>(value), out);
+  const uint64_t bits = std::bit_cast<uint64_t>(value);
+  for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(bits >> (8 * i)));
+}
+
+struct Sent {
+  uint32_t peer;
+  double bytes, messages;
+};
+
+// What `rank` sends, itself among the peers, by peer.
+std::vector<Sent> SentBy(const Pattern& pattern, uint32_t rank) {
+  std::vector<Sent> sent;
+  const absl::Span<const Exchange> row = pattern.exchanges(rank);
+  const absl::Span<const double> messages = pattern.out_messages(rank);
+  const double self = pattern.self_bytes(rank);
+  bool put_self = self == 0;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (!put_self && row[i].peer > rank) {
+      sent.push_back({rank, self, 0});
+      put_self = true;
+    }
+    if (row[i].out_bytes == 0) continue;
+    sent.push_back({row[i].peer, row[i].out_bytes, messages.empty() ? 0 : messages[i]});
+  }
+  if (!put_self) sent.push_back({rank, self, 0});
+  return sent;
+}
+
+uint64_t FlagsOf(const Pattern& pattern) {
+  uint64_t flags = kWholeBytes | kWholeMessages;
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    for (const Sent& sent : SentBy(pattern, rank)) {
+      if (!IsWhole(sent.bytes)) flags &= ~uint64_t{kWholeBytes};
+      if (!IsWhole(sent.messages)) flags &= ~uint64_t{kWholeMessages};
+      if (sent.messages != 0) flags |= kHasMessages;
+    }
+  }
+  return flags;
+}
+
+class Reader {
+ public:
+  explicit Reader(absl::string_view data) : data_(data) {}
+
+  absl::StatusOr<uint64_t> Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ == data_.size()) return Lost("ends in the middle of a number");
+      const auto byte = static_cast<uint8_t>(data_[at_++]);
+      value |= uint64_t{byte & 127u} << shift;
+      if (byte < 128) return value;
+    }
+    return Lost("a number of more than 64 bits");
+  }
+  absl::StatusOr<double> Weight(bool whole) {
+    if (whole) {
+      ASSIGN_OR_RETURN(const uint64_t value, Varint());
+      return static_cast<double>(value);
+    }
+    if (data_.size() - at_ < 8) return Lost("ends in the middle of a weight");
+    uint64_t bits = 0;
+    for (int i = 0; i < 8; ++i) bits |= uint64_t{static_cast<uint8_t>(data_[at_++])} << (8 * i);
+    return std::bit_cast<double>(bits);
+  }
+  size_t left() const { return data_.size() - at_; }
+  absl::Status Lost(absl::string_view what) const {
+    return absl::DataLossError(
+        absl::StrCat("stored pattern, byte ", at_, ": ", what, "; put the pattern again"));
+  }
+
+ private:
+  const absl::string_view data_;
+  size_t at_ = 0;
+};
+
+absl::Status ReadRank(uint32_t rank, uint64_t flags, Reader& reader,
+                      std::vector<Pattern::Entry>& entries) {
+  ASSIGN_OR_RETURN(const uint64_t count, reader.Varint());
+  if (count > reader.left()) return reader.Lost("more pairs than bytes are left");
+  uint64_t peer = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const uint64_t step, reader.Varint());
+    if (step > Pattern::kMaxRanks) return reader.Lost("a rank that there is not");
+    peer += step;
+    if (peer > Pattern::kMaxRanks) return reader.Lost("a rank that there is not");
+    Pattern::Entry entry{rank, static_cast<uint32_t>(peer), 0, 0};
+    ASSIGN_OR_RETURN(entry.bytes, reader.Weight((flags & kWholeBytes) != 0));
+    if ((flags & kHasMessages) != 0) {
+      ASSIGN_OR_RETURN(entry.messages, reader.Weight((flags & kWholeMessages) != 0));
+    }
+    entries.push_back(entry);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodePattern(const Pattern& pattern) {
+  const uint64_t flags = FlagsOf(pattern);
+  std::string out = kMagic;
+  PutVarint(flags, out);
+  PutVarint(pattern.rank_count(), out);
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    const std::vector<Sent> row = SentBy(pattern, rank);
+    PutVarint(row.size(), out);
+    uint32_t last = 0;
+    for (const Sent& sent : row) {
+      PutVarint(sent.peer - last, out);
+      last = sent.peer;
+      PutWeight(sent.bytes, (flags & kWholeBytes) != 0, out);
+      if ((flags & kHasMessages) != 0) PutWeight(sent.messages, (flags & kWholeMessages) != 0, out);
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> DecodePattern(absl::string_view data) {
+  if (!absl::ConsumePrefix(&data, kMagic)) {
+    return absl::DataLossError("stored pattern: it does not begin as one; put the pattern again");
+  }
+  Reader reader(data);
+  ASSIGN_OR_RETURN(const uint64_t flags, reader.Varint());
+  ASSIGN_OR_RETURN(const uint64_t ranks, reader.Varint());
+  if (flags > 7) return reader.Lost("flags of another version");
+  if (ranks == 0 || ranks > Pattern::kMaxRanks || ranks > reader.left()) {
+    return reader.Lost("more ranks than bytes are left, or none");
+  }
+  std::vector<Pattern::Entry> entries;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    RETURN_IF_ERROR(ReadRank(rank, flags, reader, entries));
+  }
+  if (reader.left() != 0) return reader.Lost("more bytes than there should be");
+  absl::StatusOr<std::shared_ptr<const Pattern>> pattern =
+      Pattern::Make(static_cast<uint32_t>(ranks), std::move(entries));
+  if (!pattern.ok()) return reader.Lost(pattern.status().message());
+  return pattern;
+}
+
+}  // namespace coppice

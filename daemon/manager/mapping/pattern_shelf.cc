@@ -1,0 +1,143 @@
+#include "daemon/manager/mapping/pattern_shelf.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/mapping/pattern_codec.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kPartBytes = 256 << 10;
+constexpr size_t kLongestName = 128;
+constexpr uint64_t kMega = 1'000'000;
+
+std::string Key(absl::string_view name) { return std::string(name); }
+
+absl::Status NoSuchPattern(absl::string_view name) {
+  return absl::NotFoundError(
+      absl::StrCat("no pattern is stored as ", name, "; coppicectl pattern list shows them"));
+}
+
+}  // namespace
+
+absl::Status CheckPatternName(absl::string_view name) {
+  const bool good = !name.empty() && name.size() <= kLongestName &&
+                    std::all_of(name.begin(), name.end(), [](char c) {
+                      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                             absl::string_view("._-+/@").find(c) != absl::string_view::npos;
+                    });
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("\"", name.substr(0, kLongestName),
+                                                 "\" is no name of a pattern; give 1 to ",
+                                                 kLongestName, " letters, digits and . _ - + / @"));
+}
+
+absl::StatusOr<std::unique_ptr<PatternShelf>> PatternShelf::Create(Store* store, const Clock* clock,
+                                                                   uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(std::vector<PatternRecord> records, store->Patterns());
+  std::unique_ptr<PatternShelf> shelf(new PatternShelf(store, clock, max_bytes));
+  absl::MutexLock writing(&shelf->writing_);
+  absl::MutexLock lock(&shelf->mutex_);
+  for (PatternRecord& record : records) {
+    shelf->last_id_ = std::max(shelf->last_id_, record.id);
+    std::string name = record.name;
+    shelf->records_.emplace(std::move(name), std::move(record));
+  }
+  return shelf;
+}
+
+absl::Status PatternShelf::MakeRoom(const PatternRecord& record) const {
+  uint64_t others = 0;
+  for (const auto& [name, other] : records_) {
+    if (name != record.name) others += other.stored_bytes;
+  }
+  if (record.stored_bytes <= max_bytes_ && others <= max_bytes_ - record.stored_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "pattern ", record.name, " takes ", record.stored_bytes / kMega + 1, " MB, but of the ",
+      max_bytes_ / kMega, " MB for all patterns others take ", others / kMega,
+      " MB; delete some (coppicectl pattern delete), or raise the limit"));
+}
+
+absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view data) {
+  uint32_t part = 0;
+  for (size_t at = 0; at < data.size(); at += kPartBytes) {
+    RETURN_IF_ERROR(
+        store_->Apply(PutPatternPart{record.id, part++, std::string(data.substr(at, kPartBytes))}));
+  }
+  return store_->Apply(PutPattern{record, part});
+}
+
+absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, absl::string_view owner,
+                                                const Pattern& pattern,
+                                                const MayChange& may_change) {
+  RETURN_IF_ERROR(CheckPatternName(name));
+  const std::string data = EncodePattern(pattern);
+  absl::MutexLock writing(&writing_);
+  PatternRecord record;
+  record.id = last_id_ + 1;
+  record.name = Key(name);
+  record.owner = std::string(owner);
+  record.rank_count = pattern.rank_count();
+  record.pair_count = pattern.pair_count();
+  record.total_bytes = pattern.total_bytes();
+  record.total_messages = pattern.total_messages();
+  record.created = clock_->Now();
+  record.stored_bytes = data.size();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto old = records_.find(name); old != records_.end()) {
+      RETURN_IF_ERROR(may_change(old->second));
+    }
+    RETURN_IF_ERROR(MakeRoom(record));
+  }
+  ++last_id_;  // also after a failure: its parts may be there
+  RETURN_IF_ERROR(Write(record, data));
+  absl::MutexLock lock(&mutex_);
+  records_.insert_or_assign(record.name, record);
+  return record;
+}
+
+absl::StatusOr<PatternRecord> PatternShelf::Get(absl::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = records_.find(name);
+  if (found == records_.end()) return NoSuchPattern(name);
+  return found->second;
+}
+
+std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t limit) const {
+  std::vector<PatternRecord> page;
+  absl::MutexLock lock(&mutex_);
+  for (auto next = records_.upper_bound(after); next != records_.end() && page.size() < limit;
+       ++next) {
+    page.push_back(next->second);
+  }
+  return page;
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name) {
+  ASSIGN_OR_RETURN(const PatternRecord record, Get(name));
+  ASSIGN_OR_RETURN(const std::string data, store_->PatternData(record.id));
+  return DecodePattern(data);
+}
+
+absl::Status PatternShelf::Delete(absl::string_view name, const MayChange& may_change) {
+  absl::MutexLock writing(&writing_);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = records_.find(name);
+    if (found == records_.end()) return NoSuchPattern(name);
+    RETURN_IF_ERROR(may_change(found->second));
+  }
+  RETURN_IF_ERROR(store_->Apply(DropPattern{Key(name)}));
+  absl::MutexLock lock(&mutex_);
+  records_.erase(records_.find(name));
+  return absl::OkStatus();
+}
+
+}  // namespace coppice

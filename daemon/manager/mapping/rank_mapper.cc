@@ -1,0 +1,294 @@
+#include "daemon/manager/mapping/rank_mapper.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/endpoint_names.h"
+#include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/link_traffic.h"
+#include "daemon/mapping/mapping_check.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kShortestBudget = absl::Milliseconds(1);
+constexpr absl::Duration kProgressEvery = absl::Milliseconds(100);
+constexpr int kProgressShare = 10;  // of a search's time, one part in so many goes into progress
+constexpr size_t kBusiestLinks = 16;
+
+// An estimate from above of what a search holds beside the published fabric: three copies of the
+// pattern, a few vectors over slots and channels, and the distances.
+size_t BytesNeeded(const MappingTask& task, const Fabric& fabric, size_t slots) {
+  const size_t leaves = std::min<size_t>(fabric.switch_count(), slots);
+  size_t distances = leaves * leaves;
+  if (task.distance == PlaceDistanceKind::kRoutes) distances = leaves * slots;
+  if (task.distance == PlaceDistanceKind::kMatrix) distances = task.matrix->MemoryBytes();
+  return 3 * task.pattern->MemoryBytes() + 256 * slots + 64 * size_t{fabric.channel_count()} +
+         distances;
+}
+
+// While a search goes on: when it must stop, and who hears of its best.
+class Pace {
+ public:
+  Pace(const Clock& clock, absl::Duration budget, const MappingProblem& problem,
+       const MappingMeasures& before, const MapWatch& watch)
+      : clock_(clock),
+        begun_(clock.Monotonic()),
+        end_(begun_ + budget),
+        problem_(problem),
+        before_(before),
+        watch_(watch),
+        next_(begun_ + kProgressEvery) {}
+
+  SearchControl Control() {
+    return SearchControl([this] { return Stopped(); }, [this](const Mapping& m) { Tell(m); });
+  }
+  bool cancelled() const { return cancelled_; }
+  absl::Duration took() const { return clock_.Monotonic() - begun_; }
+
+ private:
+  bool Stopped() {
+    if (watch_.is_cancelled && watch_.is_cancelled()) cancelled_ = true;
+    return cancelled_ || clock_.Monotonic() >= end_;
+  }
+
+  // Whoever comes while another tells, or soon after, leaves it.
+  void Tell(const Mapping& mapping) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!watch_.progress || !mutex_.TryLock()) return;
+    const absl::Duration begin = clock_.Monotonic();
+    if (begin >= next_) {
+      const absl::StatusOr<MappingMeasures> measures = Measure(problem_, mapping);
+      if (measures.ok()) {
+        best_ = std::min(best_, Score(problem_.objective, *measures, before_));
+        watch_.progress(begin - begun_, best_);
+      }
+      const absl::Duration now = clock_.Monotonic();
+      next_ = now + std::max(kProgressEvery, kProgressShare * (now - begin));
+    }
+    mutex_.Unlock();
+  }
+
+  const Clock& clock_;
+  const absl::Duration begun_, end_;
+  const MappingProblem& problem_;
+  const MappingMeasures& before_;
+  const MapWatch& watch_;
+  std::atomic<bool> cancelled_{false};
+  absl::Mutex mutex_;
+  absl::Duration next_ ABSL_GUARDED_BY(mutex_);
+  double best_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> DistancesOf(const MappingTask& task,
+                                                                  const Places& places,
+                                                                  const Routes& routes) {
+  switch (task.distance) {
+    case PlaceDistanceKind::kHops:
+      return PlaceDistances::Hops(places, routes.distances());
+    case PlaceDistanceKind::kRoutes:
+      return PlaceDistances::RouteLengths(places, routes);
+    case PlaceDistanceKind::kMatrix:
+      return task.matrix;
+  }
+  return absl::InternalError("no such kind of distance");
+}
+
+absl::StatusOr<Mapping> MappingOf(const Places& places, uint32_t rank_count,
+                                  const std::vector<uint32_t>& positions) {
+  if (positions.empty()) return places.PresentOrder(rank_count);
+  if (positions.size() != rank_count) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a permutation of %d positions for %d ranks; give each rank one",
+                        positions.size(), rank_count));
+  }
+  const absl::Status status = CheckSlots(places, positions);
+  if (!status.ok())
+    return absl::InvalidArgumentError(absl::StrCat("permutation: ", status.message()));
+  Mapping mapping;
+  for (const uint32_t position : positions) mapping.push_back(places.place_of_slot(position));
+  return mapping;
+}
+
+absl::StatusOr<std::vector<BusyChannel>> Busiest(const MappingProblem& problem,
+                                                 const Mapping& mapping) {
+  ASSIGN_OR_RETURN(const LinkTraffic traffic, CountLinkTraffic(problem, mapping));
+  const std::vector<double> capacities = ChannelCapacities(problem);
+  std::vector<uint32_t> order;
+  for (uint32_t c = 0; c < traffic.bytes.size(); ++c) {
+    if (traffic.bytes[c] > 0) order.push_back(c);
+  }
+  const auto busier = [&](uint32_t a, uint32_t b) {
+    const double left = traffic.bytes[a] / capacities[a], right = traffic.bytes[b] / capacities[b];
+    return left != right ? left > right : a < b;
+  };
+  const size_t count = std::min(order.size(), kBusiestLinks);
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), busier);
+  const Fabric& fabric = *problem.snapshot->fabric;
+  std::vector<BusyChannel> busiest;
+  for (size_t i = 0; i < count; ++i) {
+    const ChannelIndex c(order[i]);
+    busiest.push_back({Describe(fabric, fabric.channel_from(c)),
+                       Describe(fabric, fabric.channel_to(c)), traffic.bytes[c.value()],
+                       capacities[c.value()]});
+  }
+  return busiest;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<EndpointIndex>> RankMapper::EndpointsOf(const MappingTask& task,
+                                                                   const Fabric& fabric) {
+  std::vector<EndpointIndex> endpoints;
+  if (task.job.value() == 0) {
+    for (const std::string& host : task.hosts) {
+      ASSIGN_OR_RETURN(const EndpointIndex endpoint, ResolveEndpoint(fabric, host));
+      endpoints.push_back(endpoint);
+    }
+    return endpoints;
+  }
+  ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(task.job));
+  if (job.record->state != JobState::kActive) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", task.job.value(),
+                     job.record->state == JobState::kEnded ? " has ended" : "'s lease has expired",
+                     "; register a new job"));
+  }
+  for (size_t rank = 0; rank < job.record->endpoints.size(); ++rank) {
+    const Guid guid = job.record->endpoints[rank];
+    const std::optional<EndpointIndex> endpoint = fabric.FindEndpoint(guid);
+    if (!endpoint.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", rank, " of job ", task.job.value(), ": its port ", ToString(guid),
+                       " has left the fabric; map over the hosts that are left"));
+    }
+    endpoints.push_back(*endpoint);
+  }
+  return endpoints;
+}
+
+absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  if (view == nullptr) {
+    return absl::UnavailableError(
+        "no fabric is known yet: the first sweep has not ended; try again");
+  }
+  Question question;
+  question.fabric_version = view->snapshot->fabric->version();
+  if (task.fabric_version != 0 && task.fabric_version != question.fabric_version) {
+    return absl::AbortedError(absl::StrCat("the fabric is at version ", question.fabric_version,
+                                           ", not at ", task.fabric_version,
+                                           "; plan anew on that"));
+  }
+  auto snapshot = std::make_shared<Snapshot>(*view->snapshot);
+  snapshot->load = manager_->load();
+  MappingProblem& problem = question.problem;
+  problem.snapshot = snapshot;
+  problem.pattern = task.pattern;
+  problem.traffic = task.traffic;
+  problem.use_load = !task.ignore_load;
+  problem.objective =
+      task.objective == Objective{} ? Objective{.congestion = 1, .hop_bytes = 1} : task.objective;
+  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> endpoints,
+                   EndpointsOf(task, *snapshot->fabric));
+  ASSIGN_OR_RETURN(problem.places,
+                   Places::OfEndpoints(*snapshot->fabric, endpoints,
+                                       task.job.value() == 0 ? task.ranks_per_host : 1));
+  ASSIGN_OR_RETURN(problem.distances, DistancesOf(task, *problem.places, *snapshot->routes));
+  RETURN_IF_ERROR(CheckProblem(problem));
+  absl::StatusOr<MappingMeasures> before = Measure(problem, problem.present());
+  if (absl::IsNotFound(before.status())) {
+    // A subnet manager takes seconds to route around a change; the links are there all the same.
+    snapshot->routes = Routes::ShortestPaths(snapshot->fabric);
+    question.over_links = true;
+    before = Measure(problem, problem.present());
+  }
+  RETURN_IF_ERROR(before.status());
+  question.before = *before;
+  return question;
+}
+
+absl::Status RankMapper::CheckMoved(const Question& question) const {
+  const uint64_t now = manager_->fabric()->snapshot->fabric->version();
+  if (now == question.fabric_version) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("the fabric moved from version ", question.fabric_version,
+                                         " to ", now, " during the search; call again"));
+}
+
+absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {
+  const absl::Duration budget =
+      args.budget == absl::ZeroDuration() ? options_.default_budget : args.budget;
+  if (budget < kShortestBudget || budget > options_.max_budget) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a budget of ", absl::FormatDuration(budget), "; give ",
+        absl::FormatDuration(kShortestBudget), " to ", absl::FormatDuration(options_.max_budget)));
+  }
+  ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
+                   FindMappingAlgorithm(args.algorithm.empty() ? "auto" : args.algorithm));
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  MemoryBudget::Share share;
+  if (view != nullptr) {
+    const size_t slots = std::max<size_t>(args.task.hosts.size() * args.task.ranks_per_host,
+                                          args.task.pattern->rank_count());
+    ASSIGN_OR_RETURN(
+        share, memory_.Take(BytesNeeded(args.task, *view->snapshot->fabric, slots), "this search"));
+  }
+  ASSIGN_OR_RETURN(const Question question, Ask(args.task));
+  const MappingProblem& problem = question.problem;
+  Pace pace(*clock_, budget, problem, question.before, watch);
+  AlgorithmOptions options;
+  options.seed = args.seed;
+  options.threads = options_.threads;
+  options.parameters = args.parameters;
+  ASSIGN_OR_RETURN(const Mapped mapped,
+                   RunAlgorithm(*algorithm, problem, problem.present(), options, pace.Control()));
+  if (pace.cancelled()) return absl::CancelledError("mapping: the client went away");
+  RETURN_IF_ERROR(CheckMoved(question));
+
+  MappingView result;
+  result.algorithm = std::string(algorithm->name);
+  result.before = question.before;
+  result.fabric_version = question.fabric_version;
+  ASSIGN_OR_RETURN(result.after, Measure(problem, mapped.mapping));
+  result.score = Score(problem.objective, result.after, question.before);
+  result.reason = mapped.note;
+  Mapping mapping = mapped.mapping;
+  if (result.score > 1) {
+    result.reason =
+        absl::StrCat("the present order stays: ", algorithm->name, " found ", result.score,
+                     " times its score", result.reason.empty() ? "" : "; ", result.reason);
+    mapping = problem.present();
+    result.after = question.before;
+    result.score = 1;
+  }
+  if (question.over_links) {
+    absl::StrAppend(&result.reason, result.reason.empty() ? "" : "; ",
+                    "over shortest paths of the links that are there, as the forwarding tables do "
+                    "not lead everywhere yet");
+  }
+  result.positions = AssignSlots(*problem.places, mapping);
+  result.took = pace.took();
+  return result;
+}
+
+absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
+                                                    const std::vector<uint32_t>& positions) {
+  ASSIGN_OR_RETURN(const Question question, Ask(task));
+  const MappingProblem& problem = question.problem;
+  ASSIGN_OR_RETURN(const Mapping mapping,
+                   MappingOf(*problem.places, problem.rank_count(), positions));
+  EvaluationView result;
+  result.before = question.before;
+  result.fabric_version = question.fabric_version;
+  ASSIGN_OR_RETURN(result.after, Measure(problem, mapping));
+  result.score = Score(problem.objective, result.after, question.before);
+  ASSIGN_OR_RETURN(result.busiest, Busiest(problem, mapping));
+  return result;
+}
+
+}  // namespace coppice

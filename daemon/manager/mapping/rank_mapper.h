@@ -1,0 +1,123 @@
+// The use case of mapping: from a job or hosts and a pattern to an order of ranks, on the fabric as
+// it is published, within the memory and the threads that the daemon gives to searches.
+//
+//   task --> places of the job's ports in the view --> problem --> algorithm (for the budget)
+//                         ^                                            |
+//                         +------- the fabric moved: ABORTED <---------+--> result, judged anew
+//
+// A search holds a snapshot and no lock; it takes nothing and changes nothing. Knows neither gRPC
+// nor SQLite.
+#ifndef COPPICE_DAEMON_MANAGER_MAPPING_RANK_MAPPER_H_
+#define COPPICE_DAEMON_MANAGER_MAPPING_RANK_MAPPER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/memory_budget.h"
+#include "daemon/mapping/mapping_metrics.h"
+#include "daemon/mapping/mapping_problem.h"
+
+namespace coppice {
+
+struct MapperOptions {
+  absl::Duration default_budget = absl::Seconds(1);
+  absl::Duration max_budget = absl::Minutes(10);
+  uint32_t threads = 1;                   // of one search
+  size_t memory_bytes = size_t{2} << 30;  // of all searches under way
+};
+
+enum class PlaceDistanceKind : uint8_t { kHops, kRoutes, kMatrix };
+
+struct MappingTask {
+  JobId job;                       // 0: `hosts`
+  std::vector<std::string> hosts;  // as ResolveEndpoint takes them
+  uint32_t ranks_per_host = 1;     // of `hosts`
+  std::shared_ptr<const Pattern> pattern;
+  Objective objective;  // weighs nothing: congestion and hop-bytes alike
+  TrafficModel traffic = TrafficModel::kRoutes;
+  PlaceDistanceKind distance = PlaceDistanceKind::kHops;
+  std::shared_ptr<const PlaceDistances> matrix;  // of kMatrix: between the hosts as first named
+  bool ignore_load = false;
+  uint64_t fabric_version = 0;  // 0: any
+};
+
+struct MapRanksArgs {
+  MappingTask task;
+  std::string algorithm;  // empty: auto
+  absl::Duration budget;  // zero: the default
+  uint64_t seed = 1;
+  std::vector<std::pair<std::string, double>> parameters;
+};
+
+// How a caller follows a search. Both may be called by several threads at once; either may be null.
+struct MapWatch {
+  std::function<void(absl::Duration elapsed, double score)> progress;
+  std::function<bool()> is_cancelled;  // true: whoever asked has gone
+};
+
+struct MappingView {
+  std::string algorithm;
+  MappingMeasures before, after;
+  double score = 1;                 // of `after` against `before`
+  std::vector<uint32_t> positions;  // [rank] new position
+  absl::Duration took;
+  std::string reason;
+  uint64_t fabric_version = 0;
+};
+
+struct BusyChannel {
+  std::string from, to;
+  double bytes = 0, capacity_gbps = 0;
+};
+
+struct EvaluationView {
+  MappingMeasures before, after;
+  double score = 1;
+  std::vector<BusyChannel> busiest;  // of `after`, by bytes over capacity
+  uint64_t fabric_version = 0;
+};
+
+// Thread-safe. Status codes: proto/coppice/v1/mapping.proto.
+class RankMapper final {
+ public:
+  // Both outlive it.
+  RankMapper(Manager* manager, const Clock* clock, MapperOptions options)
+      : manager_(manager), clock_(clock), options_(options), memory_(options.memory_bytes) {}
+
+  // Searches on the caller's thread, and on as many more as the options say.
+  absl::StatusOr<MappingView> MapRanks(const MapRanksArgs& args, const MapWatch& watch);
+  // `positions` empty: the present order.
+  absl::StatusOr<EvaluationView> Evaluate(const MappingTask& task,
+                                          const std::vector<uint32_t>& positions);
+
+ private:
+  // What a task is on one view of the fabric.
+  struct Question {
+    MappingProblem problem;
+    uint64_t fabric_version = 0;
+    MappingMeasures before;
+    bool over_links = false;  // the tables do not lead there; shortest paths instead
+  };
+  absl::StatusOr<Question> Ask(const MappingTask& task);
+  absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
+                                                         const Fabric& fabric);
+  absl::Status CheckMoved(const Question& question) const;
+
+  Manager* const manager_;
+  const Clock* const clock_;
+  const MapperOptions options_;
+  MemoryBudget memory_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_MAPPING_RANK_MAPPER_H_

@@ -1,0 +1,136 @@
+// The stream of one long call: progress while it goes on, of which only the newest waits for a slow
+// reader, then the answer, message by message.
+//
+//   working thread --Tell--> newest progress --+
+//   any thread  --Answer--> rest of it --------+--> one write at a time --> Finish
+//
+// Several threads hold it: whoever works, the store's callback, gRPC. It lives until the last of
+// them lets go; gRPC's share is given back in OnDone, and from then on the others' calls do
+// nothing.
+#ifndef COPPICE_DAEMON_RPC_UPDATE_STREAM_H_
+#define COPPICE_DAEMON_RPC_UPDATE_STREAM_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/rpc/error_details.h"
+#include "daemon/rpc/method_statistics.h"
+
+namespace coppice {
+
+// Thread-safe.
+template <class Update>
+class UpdateStream final : public grpc::ServerWriteReactor<Update> {
+ public:
+  // Fills the next message of the answer; false: there is none. Called by one thread at a time.
+  using Answers = std::function<bool(Update&)>;
+
+  // `what` begins the message of a call that its client broke off ("batch"), `object` is what
+  // errors are about; `method` counts the streams. Must be ended or answered.
+  static std::shared_ptr<UpdateStream> Open(std::string what, std::string object,
+                                            MethodStatistics::Method* method) {
+    method->Opened();
+    std::shared_ptr<UpdateStream> stream(
+        new UpdateStream(std::move(what), std::move(object), method));
+    stream->self_ = stream;
+    return stream;
+  }
+
+  // Ends the call with `status` once; later calls do nothing.
+  void End(const absl::Status& status) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_) return;
+      ended_ = true;
+    }
+    method_->Closed(status.code());
+    this->Finish(ToWire(status, object_));
+  }
+
+  // Neither blocks.
+  void Tell(Update progress) {
+    absl::MutexLock lock(&mutex_);
+    if (ended_ || answers_) return;
+    progress_ = std::move(progress);
+    WriteNext();
+  }
+  void Answer(Answers answers) {
+    bool more = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_) return;
+      answers_ = std::move(answers);
+      more = WriteNext();
+    }
+    if (!more) End(absl::OkStatus());
+  }
+
+  // The client has gone.
+  bool is_cancelled() const { return is_cancelled_; }
+
+  void OnWriteDone(bool ok) override {
+    bool more = ok;
+    {
+      absl::MutexLock lock(&mutex_);
+      writing_ = false;
+      if (ended_) return;
+      if (ok) more = WriteNext();
+    }
+    // Not ok: the client has gone, and the status reaches nobody.
+    if (!more) End(absl::OkStatus());
+  }
+  void OnCancel() override {
+    is_cancelled_ = true;
+    End(absl::CancelledError(absl::StrCat(what_, ": the client went away")));
+  }
+  void OnDone() override {
+    // The last share may be this one: then the stream goes with it.
+    const std::shared_ptr<UpdateStream> last = std::move(self_);
+  }
+
+ private:
+  UpdateStream(std::string what, std::string object, MethodStatistics::Method* method)
+      : what_(std::move(what)), object_(std::move(object)), method_(method) {}
+
+  // Writes what is next, if nothing is being written; false: everything has been written.
+  bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_) return true;
+    update_.Clear();
+    if (progress_) {
+      update_ = *std::exchange(progress_, std::nullopt);
+    } else if (!answers_) {
+      return true;
+    } else if (!answers_(update_)) {
+      return false;
+    }
+    writing_ = true;
+    this->StartWrite(&update_);
+    return true;
+  }
+
+  const std::string what_, object_;
+  MethodStatistics::Method* const method_;
+  std::shared_ptr<UpdateStream> self_;  // gRPC's share
+  std::atomic<bool> is_cancelled_{false};
+
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Update> progress_ ABSL_GUARDED_BY(mutex_);  // not written yet
+  Answers answers_ ABSL_GUARDED_BY(mutex_);                 // null until it is answered
+  Update update_ ABSL_GUARDED_BY(mutex_);                   // gRPC's while writing_
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_UPDATE_STREAM_H_
