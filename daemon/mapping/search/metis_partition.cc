@@ -1,0 +1,229 @@
+#include "daemon/mapping/search/metis_partition.h"
+
+#include <metis.h>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+
+namespace coppice {
+namespace {
+
+// The greatest weight that METIS gets, and the greatest sum: it adds all weights of a graph up.
+constexpr double kGreatestWeight = 1 << 20;
+constexpr double kGreatestSum = 1 << 30;
+
+std::mutex& MetisLock() {
+  static std::mutex* const lock = new std::mutex;
+  return *lock;
+}
+
+std::vector<idx_t> ScaledWeights(absl::Span<const double> weights) {
+  double most = 0, sum = 0;
+  for (const double w : weights) {
+    most = std::max(most, w);
+    sum += w;
+  }
+  const double room = kGreatestSum - static_cast<double>(weights.size());
+  const double scale = most > 0 ? std::min(kGreatestWeight / most, room / sum) : 0.0;
+  std::vector<idx_t> scaled(weights.size());
+  for (size_t e = 0; e < weights.size(); ++e) {
+    scaled[e] = std::max<idx_t>(1, static_cast<idx_t>(weights[e] * scale));
+  }
+  return scaled;
+}
+
+absl::Status CheckSize(const WeightedGraph& graph, size_t parts) {
+  constexpr size_t kLimit = 1 << 28;  // half of what kGreatestSum leaves for edges of weight 1
+  if (graph.neighbours.size() <= kLimit && graph.vertex_count() <= kLimit && parts <= kLimit) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "a graph of %d vertices and %d edges to cut into %d parts: METIS takes %d of each at most; "
+      "choose another algorithm",
+      graph.vertex_count(), graph.neighbours.size() / 2, parts, kLimit));
+}
+
+// What it costs to move a vertex, and where to.
+struct Move {
+  int64_t overshoot;  // how much more it moves than one of the parts can use
+  double loss;
+  uint32_t vertex, to;
+  // For a queue whose top is best; ties go to the lower vertex, then part.
+  bool operator<(const Move& other) const {
+    return std::tie(overshoot, loss, vertex, to) >
+           std::tie(other.overshoot, other.loss, other.vertex, other.to);
+  }
+};
+
+class Balancer {
+ public:
+  Balancer(const WeightedGraph& graph, absl::Span<const uint32_t> sizes,
+           std::vector<uint32_t>& parts)
+      : graph_(graph), parts_(parts), surplus_(sizes.size()), weight_to_(sizes.size(), 0.0) {
+    for (size_t p = 0; p < sizes.size(); ++p) surplus_[p] = -int64_t{sizes[p]};
+    for (uint32_t v = 0; v < graph.vertex_count(); ++v) {
+      surplus_[parts[v]] += graph.vertex_sizes[v];
+    }
+  }
+
+  void Run() {
+    for (uint32_t p = 0; p < surplus_.size(); ++p) {
+      if (surplus_[p] < 0) wanting_.push_back(p);
+    }
+    std::priority_queue<Move> moves;
+    for (uint32_t v = 0; v < graph_.vertex_count(); ++v) {
+      if (const std::optional<Move> move = BestMove(v)) moves.push(*move);
+    }
+    while (!moves.empty()) {
+      const Move top = moves.top();
+      moves.pop();
+      const std::optional<Move> now = BestMove(top.vertex);
+      if (!now) continue;
+      if (*now < top) {
+        moves.push(*now);  // what it was worth is out of date
+        continue;
+      }
+      Apply(*now);
+      for (size_t e = graph_.begin[top.vertex]; e < graph_.begin[top.vertex + 1]; ++e) {
+        if (const std::optional<Move> move = BestMove(graph_.neighbours[e])) moves.push(*move);
+      }
+    }
+  }
+
+ private:
+  // Nearer to the sizes that are wanted, counted over both parts.
+  bool Helps(uint32_t from, uint32_t to, int64_t size) const {
+    return std::abs(surplus_[from] - size) + std::abs(surplus_[to] + size) <
+           std::abs(surplus_[from]) + std::abs(surplus_[to]);
+  }
+
+  std::optional<Move> BestMove(uint32_t v) {
+    const uint32_t from = parts_[v];
+    const int64_t size = graph_.vertex_sizes[v];
+    if (size == 0 || surplus_[from] <= 0) return std::nullopt;
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      weight_to_[parts_[graph_.neighbours[e]]] += graph_.weights[e];
+    }
+    std::optional<Move> best;
+    for (const uint32_t to : wanting_) {
+      if (surplus_[to] >= 0 || !Helps(from, to, size)) continue;
+      const int64_t overshoot = size - std::min({size, surplus_[from], -surplus_[to]});
+      const Move move{overshoot, weight_to_[from] - weight_to_[to], v, to};
+      if (!best || *best < move) best = move;
+    }
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      weight_to_[parts_[graph_.neighbours[e]]] = 0;
+    }
+    return best;
+  }
+
+  void Apply(const Move& move) {
+    const int64_t size = graph_.vertex_sizes[move.vertex];
+    surplus_[parts_[move.vertex]] -= size;
+    surplus_[move.to] += size;
+    parts_[move.vertex] = move.to;
+    if (surplus_[move.to] >= 0)
+      wanting_.erase(std::find(wanting_.begin(), wanting_.end(), move.to));
+  }
+
+  const WeightedGraph& graph_;
+  std::vector<uint32_t>& parts_;
+  std::vector<int64_t> surplus_;   // [part] size less what is wanted
+  std::vector<uint32_t> wanting_;  // parts whose surplus is below 0
+  std::vector<double> weight_to_;  // [part] scratch, all 0 between calls
+};
+
+}  // namespace
+
+WeightedGraph GraphOf(const Pattern& pattern) {
+  WeightedGraph graph;
+  graph.begin.assign(1, 0);
+  graph.vertex_sizes.assign(pattern.rank_count(), 1);
+  graph.neighbours.reserve(2 * pattern.pair_count());
+  graph.weights.reserve(2 * pattern.pair_count());
+  for (uint32_t r = 0; r < pattern.rank_count(); ++r) {
+    for (const Exchange& exchange : pattern.exchanges(r)) {
+      graph.neighbours.push_back(exchange.peer);
+      graph.weights.push_back(exchange.both());
+    }
+    graph.begin.push_back(graph.neighbours.size());
+  }
+  return graph;
+}
+
+WeightedGraph Subgraph(const WeightedGraph& graph, absl::Span<const uint32_t> parts, uint32_t part,
+                       std::vector<uint32_t>& kept) {
+  std::vector<uint32_t> number(graph.vertex_count());
+  kept.clear();
+  for (uint32_t v = 0; v < graph.vertex_count(); ++v) {
+    if (parts[v] != part) continue;
+    number[v] = static_cast<uint32_t>(kept.size());
+    kept.push_back(v);
+  }
+  WeightedGraph sub;
+  sub.begin.assign(1, 0);
+  for (const uint32_t v : kept) {
+    for (size_t e = graph.begin[v]; e < graph.begin[v + 1]; ++e) {
+      if (parts[graph.neighbours[e]] != part) continue;
+      sub.neighbours.push_back(number[graph.neighbours[e]]);
+      sub.weights.push_back(graph.weights[e]);
+    }
+    sub.begin.push_back(sub.neighbours.size());
+    sub.vertex_sizes.push_back(graph.vertex_sizes[v]);
+  }
+  return sub;
+}
+
+absl::StatusOr<std::vector<uint32_t>> Partition(const WeightedGraph& graph,
+                                                absl::Span<const uint32_t> part_sizes,
+                                                const PartitionOptions& options) {
+  if (absl::Status status = CheckSize(graph, part_sizes.size()); !status.ok()) return status;
+  idx_t vertices = static_cast<idx_t>(graph.vertex_count());
+  idx_t parts = static_cast<idx_t>(part_sizes.size());
+  std::vector<idx_t> part(graph.vertex_count(), 0);
+  if (parts > 1 && vertices > 0) {
+    std::vector<idx_t> begin(graph.begin.begin(), graph.begin.end());
+    std::vector<idx_t> neighbours(graph.neighbours.begin(), graph.neighbours.end());
+    std::vector<idx_t> sizes(graph.vertex_sizes.begin(), graph.vertex_sizes.end());
+    std::vector<idx_t> weights = ScaledWeights(graph.weights);
+    const double total = std::accumulate(part_sizes.begin(), part_sizes.end(), 0.0);
+    std::vector<real_t> shares;
+    for (const uint32_t size : part_sizes) shares.push_back(static_cast<real_t>(size / total));
+    std::vector<idx_t> settings(METIS_NOPTIONS);
+    METIS_SetDefaultOptions(settings.data());
+    settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7fffffff);
+    settings[METIS_OPTION_NUMBERING] = 0;
+    settings[METIS_OPTION_UFACTOR] =
+        std::max<idx_t>(1, static_cast<idx_t>(1000 * options.imbalance));
+    idx_t constraints = 1, cut = 0;
+    const std::lock_guard<std::mutex> turn(MetisLock());
+    auto* const run =
+        options.method == PartitionMethod::kWays ? METIS_PartGraphKway : METIS_PartGraphRecursive;
+    const int result =
+        run(&vertices, &constraints, begin.data(), neighbours.data(), sizes.data(), nullptr,
+            weights.data(), &parts, shares.data(), nullptr, settings.data(), &cut, part.data());
+    if (result != METIS_OK) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "METIS could not cut a graph of %d vertices into %d parts (its error %d): free memory or "
+          "choose another algorithm",
+          vertices, parts, result));
+    }
+  }
+  return std::vector<uint32_t>(part.begin(), part.end());
+}
+
+void BalanceParts(const WeightedGraph& graph, absl::Span<const uint32_t> part_sizes,
+                  std::vector<uint32_t>& parts) {
+  Balancer(graph, part_sizes, parts).Run();
+}
+
+}  // namespace coppice
