@@ -55,6 +55,26 @@ absl::StatusOr<std::shared_ptr<const Places>> Places::Numbered(uint32_t count, u
   return made;
 }
 
+absl::StatusOr<std::shared_ptr<const Places>> Places::OfSlots(
+    absl::Span<const uint32_t> place_of_slot) {
+  if (absl::Status status = CheckSlots(place_of_slot.size(), 1); !status.ok()) return status;
+  std::shared_ptr<Places> made(new Places);
+  made->place_of_slot_.reserve(place_of_slot.size());
+  uint32_t count = 0;
+  for (const uint32_t place : place_of_slot) {
+    if (place > count) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "slot %d is on place %d, but the slots before it name only %d; number places by their "
+          "first slot",
+          made->place_of_slot_.size(), place, count));
+    }
+    if (place == count) ++count;
+    made->place_of_slot_.emplace_back(place);
+  }
+  made->IndexSlots(count);
+  return made;
+}
+
 void Places::IndexSlots(uint32_t place_count) {
   slots_begin_.assign(place_count + 1, 0);
   for (const PlaceIndex p : place_of_slot_) ++slots_begin_[p.value() + 1];

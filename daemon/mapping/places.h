@@ -41,6 +41,12 @@ class Places final {
   // or more than kMaxSlots slots.
   static absl::StatusOr<std::shared_ptr<const Places>> Numbered(uint32_t count, uint32_t capacity);
 
+  // Places without a fabric, by the place of every slot: numbered from 0 by their first slot, as
+  // OfEndpoints numbers them. INVALID_ARGUMENT: no slots, more than kMaxSlots, or another
+  // numbering.
+  static absl::StatusOr<std::shared_ptr<const Places>> OfSlots(
+      absl::Span<const uint32_t> place_of_slot);
+
   uint32_t count() const { return static_cast<uint32_t>(slots_begin_.size() - 1); }
   uint32_t slot_count() const { return static_cast<uint32_t>(place_of_slot_.size()); }
   uint32_t capacity(PlaceIndex p) const {

@@ -33,6 +33,16 @@ TEST(Places, RefusesWhatNobodyCanSitOn) {
               HasSubstr("give fewer"));
 }
 
+TEST(Places, TakesThePlaceOfEverySlot) {
+  const auto places = Places::OfSlots({0, 1, 0, 2}).value();
+  EXPECT_EQ(places->count(), 3u);
+  EXPECT_FALSE(places->has_endpoints());
+  EXPECT_THAT(places->slots(P(0)), ElementsAre(0, 2));
+  EXPECT_THAT(places->PresentOrder(3), ElementsAre(P(0), P(1), P(0)));
+  EXPECT_THAT(std::string(Places::OfSlots({0, 2}).status().message()), HasSubstr("slot 1"));
+  EXPECT_THAT(std::string(Places::OfSlots({}).status().message()), HasSubstr("no places"));
+}
+
 TEST(AssignSlots, LeavesWhoeverStaysWhereTheyAre) {
   const auto places = Places::Numbered(3, 2).value();
   const Mapping mapping = {P(0), P(1), P(2), P(1), P(0)};

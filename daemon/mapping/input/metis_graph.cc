@@ -1,0 +1,167 @@
+#include "daemon/mapping/input/metis_graph.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/mapping/input/line_scanner.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::string_view kComments = "%#";
+constexpr uint64_t kMaxWeightsPerVertex = 1 << 10;
+
+struct Header {
+  uint64_t ranks = 0, edges = 0;
+  uint64_t passed_over = 0;  // numbers at the beginning of each line: vertex size and weights
+  bool has_weights = false;
+};
+
+absl::Status CheckCounts(const LineScanner& lines, absl::string_view text, const Header& header) {
+  if (header.ranks == 0 || header.ranks > Pattern::kMaxRanks) {
+    return lines.Error(
+        absl::StrCat("the graph has ", header.ranks, " ranks; give 1 to ", Pattern::kMaxRanks));
+  }
+  // An edge is named twice, with two characters each time at least.
+  if (header.edges > text.size() / 4 + 1) {
+    return lines.Error(absl::StrCat("promises ", header.edges, " edges, but the file has only ",
+                                    text.size(), " bytes; is it cut off?"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadHeader(LineScanner& lines, absl::string_view text, Header& header) {
+  const bool has_line = lines.NextLineThatSays(kComments);
+  if (!has_line || !ParseCount(lines.NextWord(), header.ranks) ||
+      !ParseCount(lines.NextWord(), header.edges)) {
+    return lines.Error("a graph begins with the line RANKS EDGES [FORMAT [WEIGHTS]]");
+  }
+  const absl::string_view format = lines.NextWord(), weights = lines.NextWord();
+  const bool is_format =
+      format.size() <= 3 && format.find_first_not_of("01") == absl::string_view::npos;
+  uint64_t weights_per_vertex = 1;
+  if (!is_format || !lines.NextWord().empty() ||
+      (!weights.empty() && !ParseCount(weights, weights_per_vertex)) ||
+      weights_per_vertex > kMaxWeightsPerVertex) {
+    return lines.Error(absl::StrCat("the header's format ", Quoted(format), " ", Quoted(weights),
+                                    "; give three digits such as 001 for edges with weights, and "
+                                    "at most ",
+                                    kMaxWeightsPerVertex, " weights of each vertex"));
+  }
+  const std::string digits = absl::StrCat(std::string(3 - format.size(), '0'), format);
+  header.has_weights = digits[2] == '1';
+  header.passed_over = (digits[0] == '1' ? 1 : 0) + (digits[1] == '1' ? weights_per_vertex : 0);
+  return CheckCounts(lines, text, header);
+}
+
+// A blank line is a vertex.
+bool IsComment(const LineScanner& lines) {
+  const char first = lines.NextCharacter();
+  return first != '\0' && kComments.find(first) != absl::string_view::npos;
+}
+
+struct Reading {
+  std::vector<Pattern::Entry> entries;
+  uint64_t named = 0, loops = 0;  // neighbours of all lines; those that are the line's own rank
+};
+
+absl::Status ReadVertex(LineScanner& lines, const Header& header, uint32_t rank, Reading& reading) {
+  double weight = 1;
+  for (uint64_t i = 0; i < header.passed_over; ++i) {
+    const absl::Status status = ParseWeight(lines.NextWord(), weight);
+    if (!status.ok()) {
+      return lines.Error(
+          absl::StrCat("size or weight of vertex ", rank + 1, ": ", status.message()));
+    }
+  }
+  weight = 1;
+  for (absl::string_view word = lines.NextWord(); !word.empty(); word = lines.NextWord()) {
+    uint64_t neighbour = 0;
+    if (!ParseCount(word, neighbour) || neighbour < 1 || neighbour > header.ranks) {
+      return lines.Error(absl::StrCat("vertex ", rank + 1, " has the neighbour ", Quoted(word),
+                                      "; give 1 to ", header.ranks));
+    }
+    if (header.has_weights) {
+      const absl::Status status = ParseWeight(lines.NextWord(), weight);
+      if (!status.ok()) {
+        return lines.Error(
+            absl::StrCat("weight of edge ", rank + 1, " - ", neighbour, ": ", status.message()));
+      }
+    }
+    ++reading.named;
+    const uint32_t peer = static_cast<uint32_t>(neighbour - 1);
+    if (peer == rank) ++reading.loops;
+    reading.entries.push_back({rank, peer, peer == rank ? weight : weight / 2, 0});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadVertices(LineScanner& lines, const Header& header, Reading& reading) {
+  uint32_t rank = 0;
+  while (lines.NextLine()) {
+    if (IsComment(lines)) continue;
+    if (rank < header.ranks) {
+      RETURN_IF_ERROR(ReadVertex(lines, header, rank++, reading));
+    } else if (lines.NextCharacter() != '\0') {
+      return lines.Error(
+          absl::StrCat("a line after those of the ", header.ranks, " vertices promised"));
+    }
+  }
+  // Blank lines at the end may have been cut off; edges may not.
+  const uint64_t twice = 2 * header.edges;
+  if (reading.named == twice || reading.named + reading.loops == twice) return absl::OkStatus();
+  return lines.ErrorOfAll(absl::StrCat("promises ", header.edges, " edges, which is ", twice,
+                                       " neighbours in all lines, but the lines of ", rank, " of ",
+                                       header.ranks, " vertices name ", reading.named));
+}
+
+// The line of a vertex, to name it; only on the way to an error.
+uint64_t LineOf(absl::string_view text, absl::string_view origin, uint32_t rank) {
+  LineScanner lines(text, origin);
+  lines.NextLineThatSays(kComments);
+  uint32_t next = 0;
+  while (lines.NextLine()) {
+    if (!IsComment(lines) && next++ == rank) break;
+  }
+  return lines.line();
+}
+
+absl::Status CheckBothWays(const Pattern& pattern, absl::string_view text,
+                           absl::string_view origin) {
+  for (uint32_t rank = 0; !pattern.symmetric() && rank < pattern.rank_count(); ++rank) {
+    for (const Exchange& exchange : pattern.exchanges(rank)) {
+      if (exchange.out_bytes == exchange.in_bytes) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(origin, ", line ", LineOf(text, origin, rank), ": vertex ", rank + 1,
+                       " gives its edge to ", exchange.peer + 1, " the weight ",
+                       2 * exchange.out_bytes, ", but line ", LineOf(text, origin, exchange.peer),
+                       " of vertex ", exchange.peer + 1, " says ", 2 * exchange.in_bytes,
+                       "; both must name the edge alike (directed patterns fit into a "
+                       "Matrix Market file)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Pattern>> ReadMetisGraph(absl::string_view text,
+                                                              absl::string_view origin) {
+  LineScanner lines(text, origin);
+  Header header;
+  RETURN_IF_ERROR(ReadHeader(lines, text, header));
+  Reading reading;
+  reading.entries.reserve(2 * header.edges);
+  RETURN_IF_ERROR(ReadVertices(lines, header, reading));
+  auto pattern = Pattern::Make(static_cast<uint32_t>(header.ranks), std::move(reading.entries));
+  if (!pattern.ok()) return lines.ErrorOfAll(pattern.status().message());
+  RETURN_IF_ERROR(CheckBothWays(**pattern, text, origin));
+  return pattern;
+}
+
+}  // namespace coppice

@@ -1,0 +1,99 @@
+#include "daemon/mapping/input/square_matrix.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/mapping/input/line_scanner.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::string_view kComments = "#%";
+
+// The values of one line. A comma ends a value, and two of them have a value between them, which is
+// a hole if nothing stands there; so has a comma at either end of the line.
+class RowWords {
+ public:
+  explicit RowWords(absl::string_view row) : rest_(absl::StripAsciiWhitespace(row)) {
+    is_done_ = rest_.empty();
+  }
+  bool done() const { return is_done_; }
+  absl::string_view Next() {
+    const absl::string_view word = rest_.substr(0, rest_.find_first_of(", \t\r\v\f"));
+    rest_ = absl::StripLeadingAsciiWhitespace(rest_.substr(word.size()));
+    const bool has_comma = !rest_.empty() && rest_.front() == ',';
+    if (has_comma) rest_ = absl::StripLeadingAsciiWhitespace(rest_.substr(1));
+    is_done_ = rest_.empty() && !has_comma;
+    return word;
+  }
+
+ private:
+  absl::string_view rest_;
+  bool is_done_;
+};
+
+uint64_t CountWords(absl::string_view row) {
+  uint64_t count = 0;
+  for (RowWords words(row); !words.done(); words.Next()) ++count;
+  return count;
+}
+
+std::string At(uint64_t row, uint64_t column) {
+  return absl::StrCat("row ", row + 1, ", column ", column + 1, ": ");
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> ReadSquareMatrix(
+    absl::string_view text, absl::string_view origin, absl::string_view value, uint32_t most,
+    absl::FunctionRef<void(uint32_t row, uint32_t column, double value)> visit) {
+  LineScanner lines(text, origin);
+  if (!lines.NextLineThatSays(kComments)) {
+    return lines.ErrorOfAll(absl::StrCat("is empty; give a square matrix of ", value, "s"));
+  }
+  // One number alone says how many rows there are; several are the first of them.
+  uint64_t count = CountWords(lines.rest());
+  bool has_line = true;
+  if (count == 1) {
+    const absl::string_view word = lines.NextWord();
+    if (!ParseCount(word, count)) {
+      return lines.Error(absl::StrCat(Quoted(word), " is no number of rows"));
+    }
+    has_line = lines.NextLineThatSays(kComments);
+  }
+  if (count == 0 || count > most) {
+    return lines.Error(absl::StrCat("the matrix has ", count, " rows; give 1 to ", most));
+  }
+  uint64_t row = 0;
+  for (; has_line; has_line = lines.NextLineThatSays(kComments), ++row) {
+    if (row == count) {
+      return lines.Error(
+          absl::StrCat("the matrix is not square: more than ", count, " rows of as many columns"));
+    }
+    RowWords words(lines.rest());
+    for (uint64_t column = 0; column < count; ++column) {
+      if (words.done()) {
+        return lines.Error(absl::StrCat(At(row, column), "the ", value, " is missing, the row has ",
+                                        column, " of ", count));
+      }
+      double number = 0;
+      const absl::Status status = ParseWeight(words.Next(), number);
+      if (!status.ok()) {
+        return lines.Error(absl::StrCat(At(row, column), value, " ", status.message()));
+      }
+      visit(static_cast<uint32_t>(row), static_cast<uint32_t>(column), number);
+    }
+    if (!words.done()) {
+      return lines.Error(absl::StrCat("row ", row + 1, " has ", CountWords(lines.rest()),
+                                      " columns; the matrix has ", count, " rows and columns"));
+    }
+  }
+  if (row == count) return static_cast<uint32_t>(count);
+  return lines.ErrorOfAll(
+      absl::StrCat("the matrix is not square: ", row, " rows of ", count, "; is it cut off?"));
+}
+
+}  // namespace coppice
