@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/closed_form.h"
+#include "daemon/tree/packet_bound.h"
+#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
@@ -42,13 +45,11 @@ class Walker {
         lists_(ChildrenOf(tree.parents)) {}
 
   Prediction Predict(const Payload& payload) {
-    const Pipeline pipeline = PipelineOf(profile_, payload);
-    packet_ = pipeline.packet;
+    packet_ = payload;
     Prediction prediction;
     prediction.aggregate_us = Aggregate();
     prediction.distribute_us = Distribute();
     prediction.total_us = profile_.init_us + prediction.aggregate_us + prediction.distribute_us;
-    if (!pipeline.is_one_packet()) AddPackets(pipeline, LinkStages(), prediction);
     return prediction;
   }
 
@@ -207,28 +208,12 @@ class Walker {
     return cost.match_us + static_cast<double>(packet_.reduced_bytes) * cost.reduce_us_per_byte;
   }
 
-  // Links included.
-  Stages LinkStages() const {
-    Stages slowest = coppice::SlowestStages(profile_, tree_, edges_, packet_);
-    const double header = profile_.header_bytes;
-    const double up_bytes = header + static_cast<double>(packet_.up_bytes);
-    const double down_bytes = header + static_cast<double>(packet_.down_bytes);
-    for (const TreeRoutes::Link& link : routes_.links) {
-      const double up = link.us_per_byte * up_bytes * link.up;
-      const double down = link.us_per_byte * down_bytes * link.down;
-      slowest.up_us = std::max(slowest.up_us, up);
-      slowest.down_us = std::max(slowest.down_us, down);
-      slowest.port_us = std::max(slowest.port_us, up + down);
-    }
-    return slowest;
-  }
-
   const CostProfile& profile_;
   const AggregationTree& tree_;
   absl::Span<const EdgeCost> edges_;
   const TreeRoutes& routes_;
   const ChildLists lists_;
-  Payload packet_;  // the first
+  Payload packet_;  // the only one
   bool down_ = false;
   std::priority_queue<Head, std::vector<Head>, std::greater<>> waiting_;  // for a shared link
   std::vector<double> free_us_;                                           // [link]
@@ -238,22 +223,56 @@ class Walker {
   std::vector<Head> taken_;        // by the node at hand
 };
 
+constexpr double kNoCutoff = std::numeric_limits<double>::infinity();
+
+bool IsLong(const CostProfile& profile, const Payload& payload) {
+  return !PipelineOf(profile, payload).is_one_packet();
+}
+
 }  // namespace
 
 Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& tree,
                              absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                              const Payload& payload) {
   if (tree.parents.empty()) return {};
+  if (IsLong(profile, payload)) {
+    return EvaluatePackets(profile, tree, edges, routes, payload, kNoCutoff);
+  }
   return Walker(profile, tree, edges, routes).Predict(payload);
 }
 
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                                Operation operation, absl::Span<const SizeShare> sizes) {
+                                Operation operation, absl::Span<const SizeShare> sizes,
+                                double cutoff_us) {
   if (tree.parents.empty() || sizes.empty()) return {};
-  Walker walker(profile, tree, edges, routes);
-  return MeanOver(sizes,
-                  [&](uint64_t bytes) { return walker.Predict(PayloadOf(operation, bytes)); });
+  if (sizes.size() == 1) {
+    const Payload payload = PayloadOf(operation, sizes[0].bytes);
+    if (IsLong(profile, payload)) {
+      return EvaluatePackets(profile, tree, edges, routes, payload, cutoff_us);
+    }
+  }
+  return MeanOver(sizes, [&](uint64_t bytes) {
+    return EvaluateContended(profile, tree, edges, routes, PayloadOf(operation, bytes));
+  });
+}
+
+double LeastContendedUs(const CostProfile& profile, const AggregationTree& tree,
+                        absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
+                        Operation operation, absl::Span<const SizeShare> sizes) {
+  if (tree.parents.empty() || sizes.empty()) return 0;
+  const Prediction least = MeanOver(sizes, [&](uint64_t bytes) {
+    const Payload payload = PayloadOf(operation, bytes);
+    if (!IsLong(profile, payload)) return Evaluate(profile, tree, edges, payload);
+    return Prediction{.total_us = LeastUsOfPackets(profile, tree, routes, payload)};
+  });
+  return least.total_us;
+}
+
+bool AnyIsLong(const CostProfile& profile, Operation operation, absl::Span<const SizeShare> sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [&](const SizeShare& share) {
+    return share.weight > 0 && IsLong(profile, PayloadOf(operation, share.bytes));
+  });
 }
 
 bool QueuesMayMatter(const CostProfile& profile, Operation operation,
@@ -283,13 +302,16 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
       if (gbps > 0 && (slowest_gbps == 0 || gbps < slowest_gbps)) slowest_gbps = gbps;
     }
   }
-  if (!QueuesMayMatter(profile, operation, sizes, tree.node_count(), slowest_gbps)) {
+  const bool any_is_long = AnyIsLong(profile, operation, sizes);
+  if (!any_is_long &&
+      !QueuesMayMatter(profile, operation, sizes, tree.node_count(), slowest_gbps)) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const TreeRoutes routes, FindRoutes(snapshot, profile, tree));
-  if (!routes.shares) return absl::OkStatus();
-  const Prediction contended = EvaluateContendedMix(profile, tree, edges, routes, operation, sizes);
-  if (contended.total_us > predicted.total_us) predicted = contended;
+  if (!any_is_long && !routes.shares) return absl::OkStatus();
+  const Prediction contended =
+      EvaluateContendedMix(profile, tree, edges, routes, operation, sizes, kNoCutoff);
+  if (any_is_long || contended.total_us > predicted.total_us) predicted = contended;
   return absl::OkStatus();
 }
 

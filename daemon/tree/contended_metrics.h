@@ -10,8 +10,7 @@
 // the last link before a parent, if none but its children's packets use it, is looked at when all
 // of them are known: so a tree whose edges share nothing costs no event at all.
 //
-// Of a long message the first packet is followed link by link; the slowest stage of those after it
-// may also be a link: all the packets that cross it, of both directions where they overlap.
+// Of a long message every packet is followed (packet_metrics.h).
 // Deterministic: events of one instant are handled in order of node.
 #ifndef COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 #define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
@@ -27,43 +26,31 @@
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_routes.h"
 
 namespace coppice {
 
-// The routes of a tree's edges, and how links are shared.
-struct TreeRoutes {
-  enum class Sharing : uint8_t { kNone, kSiblings, kOthers };
-  struct Link {
-    double us_per_byte = 0;     // 0: no limit known
-    double pass_us = 0;         // l + w(u)
-    uint32_t up = 0, down = 0;  // edges whose packets cross it
-  };
-  struct Hop {
-    uint32_t link = 0;                 // in `links`
-    Sharing sharing = Sharing::kNone;  // with edges of the same direction
-  };
-  std::vector<Link> links;
-  std::vector<Hop> hops;
-  std::vector<uint32_t>
-      begin;            // [2 * node] of the way up, [2 * node + 1] down; one more at the end
-  bool shares = false;  // some link is shared, but by siblings at their parent's port
-};
-
-// Walks the route of every edge both ways. NOT_FOUND: an edge without a route (names both ends).
-absl::StatusOr<TreeRoutes> FindRoutes(const Snapshot& snapshot, const CostProfile& profile,
-                                      const AggregationTree& tree);
-
-// At least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it); the same
-// where no link is shared but at a parent's port. `edges` as EdgeCosts gives them, `routes` as
-// FindRoutes does. O(hops on shared links * log nodes + nodes log width).
+// Of one packet at least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it);
+// the same where no link is shared but at a parent's port. `edges` as EdgeCosts gives them,
+// `routes` as FindRoutes does. O(hops on shared links * log nodes + nodes log width).
 Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& tree,
                              absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                              const Payload& payload);
 
-// Weighted mean over a mix of sizes, as EvaluateMix.
+// Weighted mean over a mix of sizes, as EvaluateMix. A result whose total exceeds `cutoff_us` may
+// be less than it could be.
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                                Operation operation, absl::Span<const SizeShare> sizes);
+                                Operation operation, absl::Span<const SizeShare> sizes,
+                                double cutoff_us);
+
+// At least so many microseconds in all, without following packets, but for rounding (1e-6 of it).
+double LeastContendedUs(const CostProfile& profile, const AggregationTree& tree,
+                        absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
+                        Operation operation, absl::Span<const SizeShare> sizes);
+
+// Some size is of more than one packet.
+bool AnyIsLong(const CostProfile& profile, Operation operation, absl::Span<const SizeShare> sizes);
 
 // Communicators above this are judged without contention: following their packets would take longer
 // than the rest of a plan.
@@ -74,8 +61,9 @@ inline constexpr uint32_t kMostRanksContended = 4096;
 bool QueuesMayMatter(const CostProfile& profile, Operation operation,
                      absl::Span<const SizeShare> sizes, uint32_t nodes, double slowest_gbps);
 
-// Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where no
-// link is shared, queues may not matter, or there are too many ranks. Errors as FindRoutes.
+// Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where there
+// are too many ranks or, if no size is long, no link is shared or queues may not matter. Errors as
+// FindRoutes.
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,

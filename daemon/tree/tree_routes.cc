@@ -1,10 +1,11 @@
 // The routes of a tree's edges, link by link, and which of them share links.
+#include "daemon/tree/tree_routes.h"
+
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/pipelining.h"
 

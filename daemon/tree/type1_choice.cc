@@ -29,6 +29,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/flat_groups.h"
+#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/postal_judge.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
@@ -47,6 +48,9 @@ constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
 
 // Ranks of all trees that are judged with links' queues, in sum: 16 trees of 512 ranks.
 constexpr size_t kMostRanksLookedAt = 8192;
+// Packets of all trees that are followed through a long message, in sum: each way 64 KiB of 2 KiB
+// each in 16 trees of 512 ranks, in all trees of 64.
+constexpr uint64_t kMostPacketsJudged = 524288;
 
 struct Candidate {
   TreeBuilder builder = TreeBuilder::kKary;
@@ -68,9 +72,11 @@ class Type1Search {
         request_(request),
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
         widths_(WidthCandidates(profile, request, nic_degree_)),
-        widths_to_try_(WidthsToTry(profile, request, nic_degree_)) {
+        widths_to_try_(WidthsToTry(profile, request, nic_degree_)),
+        follows_packets_(request.members.size() <= kMostRanksContended &&
+                         AnyIsLong(profile, request.operation, request.sizes)) {
     bound_.emplace(snapshot, profile, request, places);
-    if (!places.all_on_switches) return;
+    if (!places.all_on_switches || follows_packets_) return;
     if (request.builder == TreeBuilder::kHierarchical || request.builder == TreeBuilder::kPostal) {
       return;
     }
@@ -88,6 +94,7 @@ class Type1Search {
       }
     }
     if (candidates_.empty()) return NothingFits();
+    if (follows_packets_) return FollowPackets();
     RefineBestFirst();
     bound_.reset();
     Candidate* quickest = nullptr;  // the first of those alike
@@ -178,7 +185,7 @@ class Type1Search {
       parents_ = last_parents_ = std::move(tree->parents);
     }
     Candidate candidate = {.builder = TreeBuilder::kHierarchical, .width = width};
-    BoundEdges(candidate, parents_);
+    if (!follows_packets_) BoundEdges(candidate, parents_);
     candidates_.push_back(candidate);
   }
 
@@ -200,7 +207,8 @@ class Type1Search {
       const PostalTree& postal = postal_[i];
       Candidate candidate = {
           .builder = TreeBuilder::kPostal, .width = postal.tree.width, .postal = i};
-      if (bound_->is_exact()) {  // by which it was judged
+      if (follows_packets_) {           // how it was judged says little of many packets
+      } else if (bound_->is_exact()) {  // by which it was judged
         candidate.least_us = postal.us;
         Know(candidate);
       } else {
@@ -263,6 +271,84 @@ class Type1Search {
     const double bound_us = bound_->Of(parents, least_us_ * kAlike);
     candidate.least_us = std::max(candidate.least_us, bound_us);
     if (bound_->is_exact()) Know(candidate);
+  }
+
+  // --- Long messages: the candidates' bounds say in which order packets are followed, and when all
+  // others are known to take longer.
+
+  absl::StatusOr<Type1Result> FollowPackets() {
+    bound_.reset();
+    std::vector<size_t> order;
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      if (BoundPackets(candidates_[c])) order.push_back(c);
+    }
+    if (order.empty()) return absl::FailedPreconditionError(std::string(route_error_.message()));
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return candidates_[a].least_us < candidates_[b].least_us;
+    });
+    uint64_t left = kMostPacketsJudged;
+    const uint64_t each = PacketsOfOneTree();
+    for (const size_t c : order) {
+      if (best_ && (candidates_[c].least_us > least_us_ * kAlike || left < each)) break;
+      left -= std::min(left, each);
+      RETURN_IF_ERROR(Follow(c));
+    }
+    ListAlternatives(candidates_[best_of_]);
+    return *std::move(best_);
+  }
+
+  struct Routed {
+    Type1Result result;  // not predicted
+    TreeRoutes routes;
+  };
+
+  absl::StatusOr<Routed> Route(const Candidate& candidate) {
+    Routed routed;
+    ASSIGN_OR_RETURN(routed.result.tree, Build(candidate));
+    RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, routed.result.tree, path_, routed.result.edges));
+    ASSIGN_OR_RETURN(routed.routes, FindRoutes(snapshot_, profile_, routed.result.tree));
+    return routed;
+  }
+
+  // False if it has no route.
+  bool BoundPackets(Candidate& candidate) {
+    const absl::StatusOr<Routed> routed = Route(candidate);
+    if (!routed.ok()) {
+      route_error_ = routed.status();
+      candidate.is_refused = true;
+      Refuse(candidate.builder, candidate.width, route_error_);
+      return false;
+    }
+    candidate.least_us = LeastContendedUs(profile_, routed->result.tree, routed->result.edges,
+                                          routed->routes, request_.operation, request_.sizes);
+    return true;
+  }
+
+  // `best_` becomes the first of those that take the least.
+  absl::Status Follow(size_t c) {
+    Candidate& candidate = candidates_[c];
+    ASSIGN_OR_RETURN(Routed routed, Route(candidate));
+    Type1Result& result = routed.result;
+    const double cutoff_us = least_us_ * kAlike;
+    result.predicted = EvaluateContendedMix(profile_, result.tree, result.edges, routed.routes,
+                                            request_.operation, request_.sizes, cutoff_us);
+    candidate.least_us = std::max(candidate.least_us, result.predicted.total_us);
+    const bool is_better = !best_ || result.predicted.total_us * kAlike < least_us_;
+    const bool is_first = best_ && c < best_of_ && result.predicted.total_us <= cutoff_us;
+    Know(candidate);
+    if (!is_better && !is_first) return absl::OkStatus();
+    best_ = std::move(result);
+    best_of_ = c;
+    return absl::OkStatus();
+  }
+
+  uint64_t PacketsOfOneTree() const {
+    uint64_t packets = 0;
+    for (const SizeShare& share : request_.sizes) {
+      packets += PacketsToFollow(profile_, PayloadOf(request_.operation, share.bytes),
+                                 static_cast<uint32_t>(request_.members.size()));
+    }
+    return packets;
   }
 
   // --- Contention: the best so far may be slower than others where its packets share links.
@@ -409,7 +495,10 @@ class Type1Search {
     });
     for (const Candidate* other : others) {
       Alternative alternative = {TreeType::kTypeI, other->builder, other->width, std::nullopt, ""};
-      if (other->least_us * kAlike < best_->predicted.total_us) {
+      if (other->least_us * kAlike < best_->predicted.total_us && follows_packets_) {
+        alternative.why_not = absl::StrFormat(
+            "its packets were not followed, takes at least %.2f us", other->least_us);
+      } else if (other->least_us * kAlike < best_->predicted.total_us) {
         alternative.why_not = absl::StrFormat(
             "not judged with links' queues, without them it takes %.2f us", other->least_us);
       } else if (other->is_known) {
@@ -440,6 +529,7 @@ class Type1Search {
   const uint32_t nic_degree_;
   const WidthInterval widths_;
   const std::vector<uint32_t> widths_to_try_;
+  const bool follows_packets_;          // long messages of few enough ranks
   std::optional<Type1Bound> bound_;     // until all are refined
   std::optional<Type1Count> count_;     // until all are admitted, if they can be counted
   std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for
