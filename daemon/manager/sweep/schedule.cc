@@ -90,7 +90,10 @@ void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome, bool 
     is_settling_ = false;
   } else if (is_settling_ && now < settle_until_) {
     absl::Duration pause = SecondsAt(kSettlingSeconds, reads_++);
-    if (changed_again) pause = std::max(pause, SecondsAt(kFlappingSeconds, triggers_ - 1));
+    // A link that is back when it is looked at flaps as well.
+    if (changed_again || outcome.are_tables_kept) {
+      pause = std::max(pause, SecondsAt(kFlappingSeconds, std::max(triggers_ - 1, 0)));
+    }
     full_due_ = std::min(full_due_, now + pause);
   } else {
     is_settling_ = false;

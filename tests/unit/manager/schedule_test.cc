@@ -207,6 +207,28 @@ TEST_F(ScheduleTest, AFlappingLinkIsReadFiveSecondsApartWhileRoutesSettle) {
   }
 }
 
+// Down for a part of each second, and down again whenever a full sweep looks: only light ones see
+// the changes, and each time tables are kept at first.
+TEST_F(ScheduleTest, AFlappingLinkThatFullSweepsSeeInOneStateIsReadFiveSecondsApart) {
+  constexpr FullSweepOutcome kKept{true, false, false, false, true, true, true};
+  Calm();
+  schedule_.SetPeriods({absl::Minutes(5), absl::Milliseconds(100), absl::InfiniteDuration()}, now_);
+  absl::Duration last = now_;
+  std::vector<int64_t> pauses;
+  while (pauses.size() < 8) {
+    const Schedule::Step next = schedule_.Next();
+    now_ = std::max(now_, next.due);
+    if (next.kind == SweepKind::kLight) {
+      schedule_.EndedLight(now_, now_, true, true);
+      continue;
+    }
+    schedule_.EndedFull(now_, schedule_.is_triggered() ? kKept : kSame);
+    pauses.push_back(absl::ToInt64Seconds(now_ - last));
+    last = now_;
+  }
+  for (size_t i = 5; i < pauses.size(); ++i) EXPECT_GE(pauses[i], 4) << i;
+}
+
 TEST_F(ScheduleTest, OtherPeriodsPutNothingOff) {
   Calm();
   schedule_.SwitchOff(SweepKind::kCounters);
