@@ -1,0 +1,120 @@
+// A cable that flaps every second, whatever the daemon makes of it, for longer than it takes to
+// see a pattern: the subnet is read ever more rarely, a few events tell of it, a tree moves away
+// once, and all is right when the cable rests.
+//
+// OpenSM takes seconds to bring a link up. Here the test does, as real ports under a subnet manager
+// that is quick: both ends armed, then active, asked by ways around the cable.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/tier.h"
+#include "tests/system/living_daemon.h"
+#include "tests/unit/manager/standing_trees.h"
+
+namespace coppice {
+namespace {
+
+class LiveFlapping : public LivingDaemon {
+ protected:
+  void GrantOverLeaves() {
+    std::vector<std::string> hosts;
+    for (uint32_t host = 8; host < 24; ++host) {
+      hosts.push_back(absl::StrCat("n", absl::Dec(host, absl::kZeroPad4)));
+    }
+    const auto job = Register(std::move(hosts));
+    ASSERT_TRUE(job.ok()) << job.status();
+    const auto tree = Grant(*job, TreeType::kTypeII);
+    ASSERT_TRUE(tree.ok()) << tree.status();
+    tree_ = *tree;
+    ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+    NoteCable();
+  }
+
+  void NoteCable() {
+    cable_ = CableOf(*tree_.record);
+    const Fabric& fabric = *manager_->fabric()->snapshot->fabric;
+    for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+      if (EndOf(fabric, LinkIndex(l)) != cable_) continue;
+      const LinkInfo& link = fabric.link(LinkIndex(l));
+      for (const char* state : {"arm", "active"}) {
+        for (const auto& [end, port] : {std::pair(link.a, link.a_port), {link.b, link.b_port}}) {
+          absl::StrAppend(&activation_, "ibportstate -D ", WayTo(fabric, end, LinkIndex(l)), " ",
+                          port.value(), " ", state, " && ");
+        }
+      }
+    }
+    activation_ += "true";
+  }
+
+  // A directed route from the daemon's port that does not cross that link: "0,1,9". Breadth first.
+  static std::string WayTo(const Fabric& fabric, VertexIndex to, LinkIndex around) {
+    const VertexIndex from = fabric.Vertex(fabric.endpoints_of_host(*fabric.FindHost("n0000"))[0]);
+    std::vector<std::string> ways(fabric.vertex_count());
+    ways[from.value()] = "0";
+    std::vector<VertexIndex> next = {from};
+    for (size_t i = 0; i < next.size(); ++i) {
+      for (uint32_t c = 0; c < fabric.channel_count(); ++c) {
+        const ChannelIndex channel(c);
+        if (fabric.channel_from(channel) != next[i] || Fabric::link_of(channel) == around) continue;
+        std::string& way = ways[fabric.channel_to(channel).value()];
+        if (!way.empty()) continue;
+        way = absl::StrCat(ways[next[i].value()], ",", fabric.channel_from_port(channel).value());
+        next.push_back(fabric.channel_to(channel));
+      }
+    }
+    return ways[to.value()];
+  }
+
+  // Down for three tenths of a second in each, at another time of it.
+  void Flap(int seconds) {
+    const absl::Duration began = clock_.Monotonic();
+    const auto until = [&](absl::Duration time) {
+      Await("its time", [&] { return clock_.Monotonic() - began >= time; });
+    };
+    for (int second = 0; second < seconds && !HasFailure(); ++second) {
+      const absl::Duration cut = absl::Seconds(second) + absl::Milliseconds(random_() % 400);
+      until(cut);
+      ASSERT_NO_FATAL_FAILURE(Console("Unlink " + cable_));
+      until(cut + absl::Milliseconds(300));
+      ASSERT_NO_FATAL_FAILURE(Console("ReLink " + cable_));
+      // Some of it may be refused where OpenSM has been at it, too.
+      subnet_->Run({"sh", "-c", activation_}).IgnoreError();
+    }
+  }
+
+  std::mt19937_64 random_{TestSeed()};
+  TreeView tree_;
+  std::string cable_, activation_;
+};
+
+TEST_F(LiveFlapping, EverySecondCostsLittle) {
+  ASSERT_NO_FATAL_FAILURE(
+      Begin({absl::Minutes(5), absl::Milliseconds(100), absl::InfiniteDuration()}));
+  ASSERT_NO_FATAL_FAILURE(GrantOverLeaves());
+  const uint64_t sweeps_before = manager_->Sweeps().full.count;
+  const int seconds = FullTier() ? 90 : 6;
+  ASSERT_NO_FATAL_FAILURE(Flap(seconds));
+  // In the end one in five seconds.
+  EXPECT_LE(manager_->Sweeps().full.count - sweeps_before, 6u + seconds / 4);
+  const auto link_events = [&] {
+    return EventsOf("link.down").size() + EventsOf("link.up").size();
+  };
+  EXPECT_LE(link_events(), 3u + seconds / 10);
+  ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  EXPECT_EQ(1u, EventsOf("trees.repaired").size());
+  EXPECT_TRUE(EventsOf("trees.revoked").empty());
+  if (FullTier()) {
+    ASSERT_NO_FATAL_FAILURE(Await("half a minute of rest", [&] {
+      return EventsOf("link.steady").size() == EventsOf("link.flapping").size();
+    }));
+  }
+  EXPECT_LE(link_events() + EventsOf("link.flapping").size(), 4u + seconds / 10);
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+}  // namespace
+}  // namespace coppice
