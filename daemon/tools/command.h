@@ -26,6 +26,7 @@ struct CommandOutcome {
 void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeBatchCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterMapCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome);

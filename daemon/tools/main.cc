@@ -5,13 +5,16 @@
 #include "daemon/tools/command.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Plans aggregation trees on a fabric from a file or a model, without a daemon",
-               "coppice-plan");
+  CLI::App app(
+      "Plans aggregation trees and orders of ranks on a fabric from a file or a model, without a "
+      "daemon",
+      "coppice-plan");
   app.require_subcommand(1);
   coppice::CommandOutcome outcome;
   coppice::RegisterFabricCommand(app, outcome);
   coppice::RegisterTreeCommand(app, outcome);
   coppice::RegisterTreeBatchCommand(app, outcome);
+  coppice::RegisterMapCommand(app, outcome);
   coppice::RegisterSimulateCommand(app, outcome);
   coppice::RegisterTableCommand(app, outcome);
   coppice::RegisterCalibrateCommand(app, outcome);

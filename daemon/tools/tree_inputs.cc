@@ -161,6 +161,18 @@ absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, abs
       absl::StrCat(origin, ": no members; write one endpoint on each line"));
 }
 
+absl::StatusOr<std::vector<std::string>> ReadHostNames(absl::string_view text,
+                                                       absl::string_view origin) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) {
+    names.emplace_back(WithoutComment(line));
+    return absl::OkStatus();
+  }));
+  if (!names.empty()) return names;
+  return absl::InvalidArgumentError(
+      absl::StrCat(origin, ": no hosts; write one host on each line"));
+}
+
 absl::StatusOr<SwitchIndex> ResolveSwitch(const Fabric& fabric, absl::string_view name) {
   if (const std::optional<Guid> guid = ParseGuid(absl::StripPrefix(name, "switch:"))) {
     if (const std::optional<SwitchIndex> s = fabric.FindSwitch(*guid)) return *s;

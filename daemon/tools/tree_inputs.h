@@ -1,5 +1,6 @@
-// The small text files behind coppice-plan tree: members, full switches and link loads. Each reader
-// takes the text, so that tests need no files, and names `origin` and the line in every error.
+// The small text files behind coppice-plan: members or hosts, full switches and link loads. Each
+// reader takes the text, so that tests need no files, and names `origin` and the line in every
+// error.
 //
 // In all of them blank lines and lines that begin with # are skipped, blanks around a line (with
 // them the \r of a Windows file) and a byte order mark are not part of it. In members and loads a
@@ -26,6 +27,10 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 // blank and # is found by its whole name. INVALID_ARGUMENT: no member, or an ambiguous one;
 // NOT_FOUND: no such endpoint.
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
+                                                       absl::string_view origin);
+
+// The same names in rank order where there is no fabric to find them in. INVALID_ARGUMENT: no host.
+absl::StatusOr<std::vector<std::string>> ReadHostNames(absl::string_view text,
                                                        absl::string_view origin);
 
 // A switch by GUID (16 hex digits, or 1 to 16 after 0x), by the ID that a printed tree gives it

@@ -1,0 +1,42 @@
+// What a request for a mapping gets: the order that an algorithm found, verified and measured
+// beside the present one, with the reason for it. The present order is the answer where there is
+// nothing to find, and where "auto", which promises never to be worse, found nothing better.
+#ifndef COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
+#define COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/mapping_metrics.h"
+#include "daemon/mapping/mapping_problem.h"
+
+namespace coppice {
+
+struct MappingAnswer {
+  std::string algorithm;
+  Mapping mapping;                // [rank] place
+  std::vector<uint32_t> slots;    // [rank] the slot of the present order that it moves to
+  MappingMeasures before, after;  // of the present order and of `mapping`
+  double score = 1;               // of `mapping` against the present order; lower is better
+  std::string reason;             // one sentence and the algorithm's note
+};
+
+// The default: a portfolio that is never worse than the present order.
+inline constexpr absl::string_view kAutoAlgorithm = "auto";
+
+// Runs `algorithm` from `start`, the present order if that is empty, and measures what comes out. A
+// pattern of one rank or without any bytes is not searched. Any algorithm but "auto" is taken at
+// its word: what it returns is the answer, even if it is worse. Errors as CheckProblem, Measure and
+// RunAlgorithm.
+absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
+                                            const MappingAlgorithm& algorithm, const Mapping& start,
+                                            const AlgorithmOptions& options,
+                                            const SearchControl& control);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_

@@ -1,0 +1,214 @@
+#include "daemon/tools/map_options.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "daemon/mapping/output/launch_file.h"
+#include "daemon/tools/command.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kLongestBudget = absl::Hours(24 * 365);
+constexpr uint32_t kMostThreads = 1024;
+
+// A check for CLI11: `parse` understands the text, or the message says what was meant.
+template <class Parser>
+auto Understood(const Parser& parse, const std::string& meant) {
+  return [parse, meant](const std::string& text) {
+    return parse(text) ? std::string() : absl::StrCat("\"", text, "\" is not ", meant);
+  };
+}
+
+void AddPatternOptions(CLI::App& command, MapOptions& options) {
+  AddText(command, "--pattern", options.pattern,
+          "who sends how much to whom: a Matrix Market file, a METIS graph or a dense text matrix");
+  AddText(command, "--messages", options.messages, "the same with counts of messages");
+  AddText(command, "--qap", options.qap, "a QAPLIB file instead of pattern, places and distances");
+}
+
+void AddPlaceOptions(CLI::App& command, MapOptions& options) {
+  AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
+  AddText(command, "--hosts", options.hosts, "the present allocation in rank order");
+  AddCount(command, "--ranks-per-host,--ranks-per-place", options.ranks_per_place,
+           "ranks on each line of --hosts, or on each place of --hierarchy or --distance; default "
+           "1");
+  AddText(command, "--distance", options.distance,
+          "between places: hops, routes, or a file with a measured matrix; default hops");
+  command
+      .add_option("--hierarchy", options.hierarchy,
+                  "places without a fabric: members of each level from the innermost, as 4:8:6")
+      ->check(Understood(ParseExtents, "a list of whole numbers such as 4:8:6"));
+  command
+      .add_option("--distances", options.distances,
+                  "of the levels of --hierarchy from the innermost, as 1:10:100")
+      ->check(Understood(ParseLevelDistances, "a list of numbers such as 1:10:100"));
+  AddText(command, "--routes", options.routes,
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+  command
+      .add_option("--traffic", options.traffic,
+                  "over the routes, even shares of all shortest paths, or approximate; default "
+                  "routes where --routes names them, else even")
+      ->check(CLI::IsMember({"routes", "even", "approximate"}));
+  AddText(command, "--load", options.load, "utilisation of links, which lowers their capacity");
+}
+
+void AddSearchOptions(CLI::App& command, MapOptions& options) {
+  AddText(command, "--algorithm", options.algorithm, "a name of --list; default auto");
+  AddText(command, "--start", options.start,
+          "the algorithm whose result --algorithm starts from; default the present order");
+  command
+      .add_option("--objective", options.objective,
+                  "congestion, dilation, qap, or weights as congestion=1,dilation=0.5; default the "
+                  "first two alike, without a fabric qap")
+      ->check(Understood(ParseObjective,
+                         "congestion, dilation, qap or weights such as congestion=1,dilation=0.5"));
+  command.add_option("--budget", options.budget, "time for the search; default 1s")
+      ->check(Understood(ParseBudget,
+                         "a duration above 0, and at most a year, such as 500ms, 1s or 2m"));
+  AddCount(command, "--seed", options.seed, "of all that is random; default 1");
+  AddCount(command, "--threads", options.threads, "for the search; default all processors")
+      ->check(CLI::Range(uint32_t{1}, kMostThreads));
+  command
+      .add_option("--option", options.parameters,
+                  "NAME=VALUE, a parameter of the algorithm; may be given again")
+      ->allow_extra_args(false)
+      ->check(Understood(ParseParameter, "NAME=VALUE with a number"));
+}
+
+void AddOutputOptions(CLI::App& command, MapOptions& options) {
+  command.add_flag("--json", options.json, "print JSON");
+  command.add_flag("--list", options.list, "list the algorithms, their sources and parameters");
+  CLI::Option* const emit =
+      command.add_option("--emit", options.emit, "the order as a file for a launcher");
+  emit->check(CLI::IsMember(LaunchFormatNames()));
+  AddText(command, "--out", options.out, "write what --emit says there")->needs(emit);
+}
+
+struct Named {
+  const char* name;
+  bool is_given;
+};
+
+void Exclude(const char* name, std::initializer_list<Named> others) {
+  for (const Named& other : others) {
+    if (other.is_given) throw CLI::ExcludesError(name, other.name);
+  }
+}
+
+void CheckFabric(const MapOptions& o) {
+  Exclude("--fabric",
+          {{"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
+  if (o.hosts.empty()) throw CLI::RequiredError("--hosts beside --fabric");
+}
+
+void CheckNoFabric(const MapOptions& o) {
+  const char* const without = "no --fabric";
+  Exclude(without, {{"--routes", !o.routes.empty()},
+                    {"--traffic", !o.traffic.empty()},
+                    {"--load", !o.load.empty()},
+                    {"--distance hops", o.distance == "hops"},
+                    {"--distance routes", o.distance == "routes"}});
+  const Named distance = {"--distance", !o.distance.empty()}, hosts = {"--hosts", !o.hosts.empty()},
+              distances = {"--distances", !o.distances.empty()},
+              per_place = {"--ranks-per-place", o.ranks_per_place.has_value()};
+  if (!o.qap.empty()) {
+    Exclude("--qap",
+            {distance, hosts, distances, per_place, {"--hierarchy", !o.hierarchy.empty()}});
+  } else if (!o.hierarchy.empty()) {
+    Exclude("--hierarchy", {distance, hosts});
+    if (o.distances.empty()) throw CLI::RequiredError("--distances beside --hierarchy");
+  } else if (o.distance.empty()) {
+    throw CLI::RequiredError("--fabric, --hierarchy or --distance FILE");
+  } else {
+    Exclude("--distance", {distances});
+  }
+}
+
+template <class Number>
+std::optional<std::vector<Number>> ParseList(absl::string_view text,
+                                             bool (*parse)(absl::string_view, Number*)) {
+  std::vector<Number> numbers;
+  for (const absl::string_view word : absl::StrSplit(text, ':')) {
+    Number number;
+    if (!parse(word, &number)) return std::nullopt;
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+void AddMapOptions(CLI::App& command, MapOptions& options) {
+  AddPatternOptions(command, options);
+  AddPlaceOptions(command, options);
+  AddSearchOptions(command, options);
+  AddOutputOptions(command, options);
+}
+
+void CheckUsage(const MapOptions& o) {
+  if (o.list) return;
+  const Named qap = {"--qap", !o.qap.empty()};
+  if (o.pattern.empty() && !qap.is_given) throw CLI::RequiredError("--pattern or --qap");
+  if (!o.pattern.empty()) Exclude("--pattern", {qap});
+  if (!o.messages.empty()) Exclude("--messages", {qap});
+  if (!o.fabric.empty()) {
+    Exclude("--fabric", {qap});
+    CheckFabric(o);
+  } else {
+    CheckNoFabric(o);
+  }
+  // Both go to standard output.
+  if (!o.emit.empty() && o.out.empty()) Exclude("--emit without --out", {{"--json", o.json}});
+}
+
+std::optional<Objective> ParseObjective(absl::string_view text) {
+  if (text == "congestion") return Objective{.congestion = 1};
+  if (text == "dilation") return Objective{.hop_bytes = 1};
+  if (text == "qap") return Objective{.qap_cost = 1};
+  Objective objective;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::optional<std::pair<std::string, double>> one = ParseParameter(part);
+    if (!one) return std::nullopt;
+    if (one->first == "congestion") {
+      objective.congestion = one->second;
+    } else if (one->first == "dilation") {
+      objective.hop_bytes = one->second;
+    } else if (one->first == "qap") {
+      objective.qap_cost = one->second;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return objective;
+}
+
+std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {
+  return ParseList<uint32_t>(text, [](absl::string_view word, uint32_t* number) {
+    return word.find_first_not_of("0123456789") == absl::string_view::npos &&
+           absl::SimpleAtoi(word, number);
+  });
+}
+
+std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text) {
+  return ParseList<double>(
+      text, [](absl::string_view word, double* number) { return absl::SimpleAtod(word, number); });
+}
+
+std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text) {
+  const std::vector<std::string> words = absl::StrSplit(text, '=');
+  double value = 0;
+  if (words.size() != 2 || words[0].empty() || !absl::SimpleAtod(words[1], &value)) {
+    return std::nullopt;
+  }
+  return std::pair(words[0], value);
+}
+
+std::optional<absl::Duration> ParseBudget(absl::string_view text) {
+  absl::Duration budget;
+  if (!absl::ParseDuration(text, &budget)) return std::nullopt;
+  if (budget <= absl::ZeroDuration() || budget > kLongestBudget) return std::nullopt;
+  return budget;
+}
+
+}  // namespace coppice

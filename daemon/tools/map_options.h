@@ -1,0 +1,52 @@
+// What coppice-plan map is asked on the command line: options, and what their words mean. Reads no
+// files.
+#ifndef COPPICE_DAEMON_TOOLS_MAP_OPTIONS_H_
+#define COPPICE_DAEMON_TOOLS_MAP_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "daemon/mapping/mapping_problem.h"
+
+namespace coppice {
+
+struct MapOptions {
+  std::string pattern, messages, qap;                 // files
+  std::string fabric, hosts, distance, routes, load;  // where the ranks may sit
+  std::string hierarchy, distances;                   // the same without a fabric
+  std::string algorithm = "auto", start, objective, traffic;
+  std::string budget = "1s";
+  std::string emit, out;
+  std::vector<std::string> parameters;  // NAME=VALUE
+  std::optional<uint32_t> ranks_per_place, seed, threads;
+  bool json = false, list = false;
+};
+
+// All options with their checks. The command's callback must call CheckUsage first.
+void AddMapOptions(CLI::App& command, MapOptions& options);
+
+// Throws CLI::RequiredError or CLI::ExcludesError where options are missing or contradict each
+// other.
+void CheckUsage(const MapOptions& options);
+
+// Each is nullopt if `text` is not of its form.
+// "congestion", "dilation", "qap", or weights such as "congestion=1,dilation=0.5".
+std::optional<Objective> ParseObjective(absl::string_view text);
+// "4:8:6", from the innermost level.
+std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text);
+// "1:10:100", from the innermost level.
+std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text);
+// "NAME=VALUE".
+std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text);
+// Above 0, and at most a year.
+std::optional<absl::Duration> ParseBudget(absl::string_view text);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TOOLS_MAP_OPTIONS_H_
