@@ -5,7 +5,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/algorithm/annealing.h"
 #include "daemon/mapping/algorithm/baselines.h"
+#include "daemon/mapping/algorithm/local_search.h"
+#include "daemon/mapping/algorithm/multisection.h"
 #include "daemon/mapping/mapping_check.h"
 
 namespace coppice {
@@ -47,6 +50,9 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
       &BlockAlgorithm(),
       &RoundRobinAlgorithm(),
       &RandomAlgorithm(),
+      &MultisectionAlgorithm(),
+      &LocalSearchAlgorithm(),
+      &AnnealingAlgorithm(),
   };
   return *algorithms;
 }

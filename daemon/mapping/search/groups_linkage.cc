@@ -1,0 +1,340 @@
+// Single linkage: a minimum spanning tree over the units (leaf switches, or places of a matrix),
+// its edges joined from the shortest; lengths within a tenth of each other are one level.
+//
+//     a -1- b    c -1- d          level 1: {a b} {c d}
+//        \--- 4 ---/              level 2: {a b c d}
+//
+// If all distances between the children of a group are then alike, the tree says what the distances
+// say. If not (a torus is one group of places that are one link from somebody), the groups that
+// the fabric's hierarchy knows come between, and what still has unlike distances is bisected by
+// METIS, again and again, in the graph of who is nearest to whom.
+#include "daemon/mapping/search/groups_linkage.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "daemon/mapping/search/metis_partition.h"
+#include "daemon/mapping/search/random.h"
+
+namespace coppice {
+namespace {
+
+using Labels = std::vector<uint32_t>;
+
+constexpr double kAlike = 1.1;       // distances up to this factor apart are of one level
+constexpr uint32_t kNearest = 48;    // edges of a unit in the graph that is bisected
+constexpr uint32_t kSamples = 4096;  // pairs looked at where there are more
+
+struct Units {
+  std::vector<uint32_t> seats;     // [unit] a place of it
+  std::vector<uint32_t> of;        // [place]
+  std::vector<uint32_t> capacity;  // [unit]
+};
+
+Units MakeUnits(const Places& places, const PlaceDistances& distances) {
+  Units units;
+  units.of.resize(places.count());
+  const auto* classes = std::get_if<ClassDistances>(&distances.form());
+  std::vector<uint32_t> unit_of_class(places.count(), places.count());
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    uint32_t& unit = unit_of_class[classes == nullptr ? p : classes->from_classes[p]];
+    if (unit == places.count()) {
+      unit = static_cast<uint32_t>(units.seats.size());
+      units.seats.push_back(p);
+      units.capacity.push_back(0);
+    }
+    units.of[p] = unit;
+    units.capacity[unit] += places.capacity(PlaceIndex(p));
+  }
+  return units;
+}
+
+struct Edge {
+  double length;
+  uint32_t a, b;
+};
+
+// Prim's algorithm on the full graph.
+template <class Distance>
+std::vector<Edge> SpanningTree(uint32_t count, const Distance& distance) {
+  std::vector<Edge> nearest(count, {std::numeric_limits<double>::infinity(), 0, 0});
+  std::vector<uint32_t> outside(count - 1);
+  std::iota(outside.begin(), outside.end(), 1);
+  std::vector<Edge> tree;
+  for (uint32_t last = 0; !outside.empty();) {
+    size_t best = 0;
+    for (size_t i = 0; i < outside.size(); ++i) {
+      Edge& edge = nearest[outside[i]];
+      const double length = distance(last, outside[i]);
+      if (length < edge.length) edge = {length, last, outside[i]};
+      if (edge.length < nearest[outside[best]].length) best = i;
+    }
+    last = outside[best];
+    tree.push_back(nearest[last]);
+    outside[best] = outside.back();
+    outside.pop_back();
+  }
+  std::stable_sort(tree.begin(), tree.end(),
+                   [](const Edge& x, const Edge& y) { return x.length < y.length; });
+  return tree;
+}
+
+// [level][unit], the widest first; without the level at which all are one.
+std::vector<Labels> Join(uint32_t count, const std::vector<Edge>& tree) {
+  Labels root(count);
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](uint32_t u) {
+    while (root[u] != u) u = root[u] = root[root[u]];
+    return u;
+  };
+  std::vector<Labels> levels;
+  for (size_t i = 0; i < tree.size();) {
+    const double least = tree[i].length;
+    for (; i < tree.size() && tree[i].length <= least * kAlike; ++i) {
+      root[find(tree[i].a)] = find(tree[i].b);
+    }
+    if (i == tree.size()) break;
+    Labels& labels = levels.emplace_back(count);
+    for (uint32_t u = 0; u < count; ++u) labels[u] = find(u);
+  }
+  std::reverse(levels.begin(), levels.end());
+  return levels;
+}
+
+uint32_t Distinct(Labels labels) {
+  std::sort(labels.begin(), labels.end());
+  return static_cast<uint32_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
+}
+
+// Whether the pairs of `members` that `counts` (all, or some at random where these are many) are
+// alike.
+template <class Distance, class Counts>
+bool Alike(const std::vector<uint32_t>& members, const Distance& distance, const Counts& counts) {
+  const auto n = static_cast<uint32_t>(members.size());
+  double least = std::numeric_limits<double>::infinity(), greatest = 0;
+  const auto look = [&](uint32_t a, uint32_t b) {
+    if (a == b || !counts(members[a], members[b])) return true;
+    const double d = distance(members[a], members[b]);
+    least = std::min(least, d);
+    greatest = std::max(greatest, d);
+    return greatest <= least * kAlike;
+  };
+  if (uint64_t{n} * n > 2 * kSamples) {
+    Xoshiro random(n);
+    for (uint32_t i = 0; i < kSamples; ++i) {
+      if (!look(random.Below(n), random.Below(n))) return false;
+    }
+    return true;
+  }
+  for (uint32_t a = 0; a < n; ++a) {
+    for (uint32_t b = 0; b < a; ++b) {
+      if (!look(a, b)) return false;
+    }
+  }
+  return true;
+}
+
+// Who is nearest to whom among `members`, weighted by how near.
+template <class Distance>
+WeightedGraph NearestGraph(const std::vector<uint32_t>& members, const Units& units,
+                           const Distance& distance) {
+  const auto n = static_cast<uint32_t>(members.size());
+  std::vector<std::vector<std::pair<uint32_t, double>>> rows(n);
+  for (uint32_t a = 0; a < n; ++a) {
+    double least = std::numeric_limits<double>::infinity();
+    for (uint32_t b = 0; b < n; ++b) {
+      if (a != b) least = std::min(least, distance(members[a], members[b]));
+    }
+    uint32_t taken = 0;
+    for (uint32_t i = 1; i < n && taken < kNearest; ++i) {
+      const uint32_t b = (a + i) % n;
+      const double d = distance(members[a], members[b]);
+      if (d > least * 1.5) continue;
+      ++taken;
+      rows[a].emplace_back(b, d > 0 ? 1 + 99 * least / d : 100);
+      rows[b].emplace_back(a, rows[a].back().second);
+    }
+  }
+  WeightedGraph graph;
+  graph.begin.push_back(0);
+  for (uint32_t a = 0; a < n; ++a) {
+    std::sort(rows[a].begin(), rows[a].end());
+    for (size_t i = 0; i < rows[a].size(); ++i) {
+      if (i > 0 && rows[a][i].first == rows[a][i - 1].first) continue;
+      graph.neighbours.push_back(rows[a][i].first);
+      graph.weights.push_back(rows[a][i].second);
+    }
+    graph.begin.push_back(graph.neighbours.size());
+    graph.vertex_sizes.push_back(units.capacity[members[a]]);
+  }
+  return graph;
+}
+
+// Halves `members` until what is left is alike; [depth] is labelled for every unit.
+template <class Distance>
+void Bisect(const std::vector<uint32_t>& members, size_t depth, const Units& units,
+            const Distance& distance, std::vector<Labels>& levels) {
+  const auto every_pair = [](uint32_t, uint32_t) { return true; };
+  if (members.size() < 4 || Alike(members, distance, every_pair)) return;
+  const WeightedGraph graph = NearestGraph(members, units, distance);
+  uint32_t total = 0;
+  for (const uint32_t size : graph.vertex_sizes) total += size;
+  const uint32_t halves[] = {(total + 1) / 2, std::max(1U, total / 2)};
+  const absl::StatusOr<std::vector<uint32_t>> parts =
+      Partition(graph, halves, {1, PartitionMethod::kRecursiveBisection, 0.001});
+  if (!parts.ok()) return;  // one group, then
+  std::vector<uint32_t> sides[2];
+  if (levels.size() <= depth) levels.resize(depth + 1, Labels(units.seats.size(), 0));
+  for (size_t i = 0; i < members.size(); ++i) {
+    levels[depth][members[i]] = (*parts)[i];
+    sides[(*parts)[i]].push_back(members[i]);
+  }
+  if (sides[0].empty() || sides[1].empty()) return;
+  for (const std::vector<uint32_t>& side : sides) {
+    Bisect(side, depth + 1, units, distance, levels);
+  }
+}
+
+void AddHierarchy(const Places& places, const Units& units, const Hierarchy& hierarchy,
+                  std::vector<Labels>& levels) {
+  if (hierarchy.shape == "torus" || hierarchy.shape == "mesh" || hierarchy.shape == "hypercube") {
+    return;  // lines and planes, where bisection finds blocks
+  }
+  for (const Hierarchy::Level& level : hierarchy.levels) {
+    Labels labels;
+    for (const uint32_t seat : units.seats) {
+      labels.push_back(level.group[places.endpoint(PlaceIndex(seat)).value()]);
+    }
+    const uint32_t groups = Distinct(labels);
+    if (groups > 1 && groups < units.seats.size()) levels.push_back(std::move(labels));
+  }
+  std::vector<std::pair<uint32_t, size_t>> by_count;
+  for (size_t i = 0; i < levels.size(); ++i) by_count.emplace_back(Distinct(levels[i]), i);
+  std::sort(by_count.begin(), by_count.end());
+  std::vector<Labels> sorted;
+  for (const auto& [count, i] : by_count) sorted.push_back(levels[i]);
+  levels = std::move(sorted);
+}
+
+std::vector<Labels> OfPlaces(const std::vector<Labels>& levels, const Units& units,
+                             const PlaceDistances& distances) {
+  std::vector<Labels> labels;
+  for (const Labels& level : levels) {
+    Labels& of_places = labels.emplace_back();
+    for (const uint32_t unit : units.of) of_places.push_back(level[unit]);
+  }
+  labels.push_back(units.of);
+  if (const auto* classes = std::get_if<ClassDistances>(&distances.form())) {
+    labels.push_back(classes->hosts);
+  }
+  return labels;
+}
+
+// [unit] a number for each distinct pair of `outer` and `inner`, by first appearance.
+Labels Refine(const Labels& outer, const Labels& inner) {
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;
+  Labels refined;
+  for (size_t u = 0; u < outer.size(); ++u) {
+    refined.push_back(
+        numbers.try_emplace({outer[u], inner[u]}, static_cast<uint32_t>(numbers.size()))
+            .first->second);
+  }
+  return refined;
+}
+
+std::vector<std::vector<uint32_t>> Members(const Labels& labels) {
+  std::vector<std::vector<uint32_t>> members;
+  for (uint32_t u = 0; u < labels.size(); ++u) {
+    if (labels[u] >= members.size()) members.resize(labels[u] + 1);
+    members[labels[u]].push_back(u);
+  }
+  return members;
+}
+
+// Calls visit(level, members of a group of the level above, labels at the level) from the root
+// down to the units; labels are refined, so that they nest.
+template <class Visit>
+void ForEachGroup(const std::vector<Labels>& levels, uint32_t units, const Visit& visit) {
+  Labels above(units, 0), alone(units);
+  std::iota(alone.begin(), alone.end(), 0);
+  for (size_t level = 0; level <= levels.size(); ++level) {
+    const Labels here = Refine(above, level == levels.size() ? alone : levels[level]);
+    for (const std::vector<uint32_t>& group : Members(above)) visit(level, group, here);
+    above = here;
+  }
+}
+
+template <class Distance>
+bool SaysAll(const std::vector<Labels>& levels, uint32_t units, const Distance& distance) {
+  bool exact = true;
+  ForEachGroup(levels, units, [&](size_t, const std::vector<uint32_t>& group, const Labels& here) {
+    exact =
+        exact && Alike(group, distance, [&](uint32_t a, uint32_t b) { return here[a] != here[b]; });
+  });
+  return exact;
+}
+
+// The levels with bisections between them, where the children of a group are not alike.
+template <class Distance>
+std::vector<Labels> WithBisections(const std::vector<Labels>& levels, const Units& units,
+                                   const Distance& distance) {
+  const auto count = static_cast<uint32_t>(units.seats.size());
+  std::vector<std::vector<Labels>> between(levels.size() + 1);
+  ForEachGroup(levels, count,
+               [&](size_t level, const std::vector<uint32_t>& group, const Labels& here) {
+                 std::vector<uint32_t> first(count, count), children;
+                 for (const uint32_t u : group) {
+                   if (first[here[u]] != count) continue;
+                   first[here[u]] = u;
+                   children.push_back(u);
+                 }
+                 std::vector<Labels> halves;
+                 Bisect(children, 0, units, distance, halves);
+                 std::vector<Labels>& into = between[level];
+                 if (into.size() < halves.size()) into.resize(halves.size(), Labels(count, 0));
+                 for (size_t depth = 0; depth < halves.size(); ++depth) {
+                   for (const uint32_t u : group) into[depth][u] = halves[depth][first[here[u]]];
+                 }
+               });
+  std::vector<Labels> all;
+  for (size_t level = 0; level <= levels.size(); ++level) {
+    all.insert(all.end(), between[level].begin(), between[level].end());
+    if (level < levels.size()) all.push_back(levels[level]);
+  }
+  return all;
+}
+
+}  // namespace
+
+PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
+                       const Hierarchy* hierarchy) {
+  const Units units = MakeUnits(places, distances);
+  const auto count = static_cast<uint32_t>(units.seats.size());
+  std::vector<Labels> levels;
+  bool exact = true;
+  std::visit(
+      [&](const auto& d) {
+        const auto distance = [&](uint32_t a, uint32_t b) {
+          const uint32_t from = units.seats[a], to = units.seats[b];
+          return 0.5 * (d(from, to) + d(to, from));
+        };
+        levels = Join(count, SpanningTree(count, distance));
+        exact = SaysAll(levels, count, distance);
+        if (exact) return;
+        if (hierarchy != nullptr && places.has_endpoints()) {
+          AddHierarchy(places, units, *hierarchy, levels);
+        }
+        levels = WithBisections(levels, units, distance);
+      },
+      distances.form());
+  PlaceGroups groups = GroupsOfLabels(places, OfPlaces(levels, units, distances));
+  groups.exact = exact;
+  return groups;
+}
+
+}  // namespace coppice

@@ -1,0 +1,223 @@
+#include "daemon/mapping/search/partition_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search/sparse_multilevel.h"
+
+namespace coppice {
+namespace {
+
+// Recursive bisection cuts less into few parts; k-way is faster on large graphs.
+constexpr uint32_t kRecursiveUpTo = 20000;
+constexpr size_t kManyParts = 16;
+// What parts may exceed their capacity by while they are refined: moves need room.
+constexpr double kRoomToMove = 0.005;
+
+// What moving vertices between parts costs, and who is to move next.
+class Fitting final {
+ public:
+  Fitting(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+          std::vector<uint32_t>& parts)
+      : graph_(graph),
+        parts_(parts),
+        room_(capacities.begin(), capacities.end()),
+        links_(capacities.size(), 0) {
+    for (uint32_t v = 0; v < parts.size(); ++v) room_[parts[v]] -= graph.vertex_sizes[v];
+  }
+
+  void Run() {
+    for (uint32_t v = 0; v < parts_.size(); ++v) {
+      if (room_[parts_[v]] < 0) Push(v);
+    }
+    while (!queue_.empty()) {
+      const Entry entry = queue_.top();
+      queue_.pop();
+      const uint32_t v = entry.vertex;
+      if (room_[parts_[v]] >= 0) continue;
+      const auto [to, cost] = BestTarget(v);
+      if (to == parts_[v]) continue;
+      if (cost > entry.cost) {  // its neighbours or the room have changed
+        queue_.push({cost, v});
+        continue;
+      }
+      room_[parts_[v]] += graph_.vertex_sizes[v];
+      room_[to] -= graph_.vertex_sizes[v];
+      parts_[v] = to;
+      for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+        const uint32_t u = graph_.neighbours[e];
+        if (room_[parts_[u]] < 0) Push(u);
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    double cost;
+    uint32_t vertex;
+    bool operator<(const Entry& other) const {
+      return std::pair(cost, vertex) > std::pair(other.cost, other.vertex);
+    }
+  };
+
+  void Push(uint32_t v) {
+    const auto [to, cost] = BestTarget(v);
+    if (to != parts_[v]) queue_.push({cost, v});
+  }
+
+  // The part with room for `v` that it is best connected to, and the cut that it costs per size;
+  // its own part if none has room.
+  std::pair<uint32_t, double> BestTarget(uint32_t v) {
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      links_[parts_[graph_.neighbours[e]]] += graph_.weights[e];
+    }
+    uint32_t best = parts_[v];
+    for (uint32_t p = 0; p < room_.size(); ++p) {
+      if (p == parts_[v] || room_[p] < graph_.vertex_sizes[v]) continue;
+      if (best == parts_[v] || links_[p] > links_[best] ||
+          (links_[p] == links_[best] && room_[p] > room_[best])) {
+        best = p;
+      }
+    }
+    const double cost =
+        (links_[parts_[v]] - links_[best]) / std::max<uint32_t>(1, graph_.vertex_sizes[v]);
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      links_[parts_[graph_.neighbours[e]]] = 0;
+    }
+    return {best, cost};
+  }
+
+  const WeightedGraph& graph_;
+  std::vector<uint32_t>& parts_;
+  std::vector<int64_t> room_;  // [part], below 0: too full
+  std::vector<double> links_;  // [part] scratch, all 0 between calls
+  std::priority_queue<Entry> queue_;
+};
+
+// Partitions of one graph, each with its cut.
+class Cutting final {
+ public:
+  Cutting(const WeightedGraph& graph, absl::Span<const uint32_t> targets,
+          absl::Span<const uint64_t> most, const CutOptions& options, const SearchControl& control)
+      : graph_(graph),
+        targets_(targets),
+        most_(most),
+        options_(options),
+        control_(control),
+        random_(options.seed) {}
+
+  absl::StatusOr<std::vector<uint32_t>> Run() {
+    RETURN_IF_ERROR(Try());
+    if (options_.tries + options_.cycles + options_.combinations > 1) {
+      RETURN_IF_ERROR(PrepareRefinement());
+      Refine(found_.back(), nullptr);
+      while (found_.size() < options_.tries && !control_.stopped()) {
+        RETURN_IF_ERROR(Try());
+        Refine(found_.back(), nullptr);
+      }
+      for (uint32_t i = 0; found_.size() > 1 && i < options_.combinations; ++i) {
+        if (control_.stopped()) break;
+        Combine();
+      }
+    }
+    return std::move(std::min_element(found_.begin(), found_.end())->parts);
+  }
+
+ private:
+  struct Found {
+    double cut;
+    std::vector<uint32_t> parts;
+    bool operator<(const Found& other) const { return cut < other.cut; }
+  };
+
+  absl::Status Try() {
+    PartitionOptions partition;
+    partition.seed = random_();
+    partition.imbalance = options_.imbalance;
+    partition.method = graph_.vertex_count() <= kRecursiveUpTo && targets_.size() <= kManyParts
+                           ? PartitionMethod::kRecursiveBisection
+                           : PartitionMethod::kWays;
+    ASSIGN_OR_RETURN(std::vector<uint32_t> parts, Partition(graph_, targets_, partition));
+    FitParts(graph_, most_, parts);
+    found_.push_back({0, std::move(parts)});
+    found_.back().cut = CutOf(found_.back().parts);
+    return absl::OkStatus();
+  }
+
+  // Parts as places that are all one apart.
+  absl::Status PrepareRefinement() {
+    const auto count = static_cast<uint32_t>(most_.size());
+    ASSIGN_OR_RETURN(problem_.distances, PlaceDistances::Uniform({count}, {1.0}));
+    problem_.graph.links = graph_;
+    for (size_t i = 0; i < most_.size(); ++i) {
+      problem_.capacities.push_back(static_cast<uint32_t>(std::max<double>(
+          static_cast<double>(most_[i]), std::floor(targets_[i] * (1 + kRoomToMove)))));
+    }
+    return absl::OkStatus();
+  }
+
+  double CutOf(const std::vector<uint32_t>& parts) const {
+    double cut = 0;
+    for (uint32_t v = 0; v < parts.size(); ++v) {
+      for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+        if (parts[graph_.neighbours[e]] != parts[v]) cut += graph_.weights[e];
+      }
+    }
+    return cut / 2;
+  }
+
+  // Keeps the best that fits on the way.
+  void Refine(Found& found, const std::vector<uint32_t>* other) {
+    std::vector<uint32_t> parts = found.parts;
+    for (uint32_t i = 0; i < std::max(1U, options_.cycles) && !control_.stopped(); ++i) {
+      RefineOnAllLevels(problem_, random_(), i == 0 ? other : nullptr, control_, parts);
+    }
+    FitParts(graph_, most_, parts);
+    const double cut = CutOf(parts);
+    if (cut < found.cut) found = {cut, std::move(parts)};
+  }
+
+  void Combine() {
+    const auto count = static_cast<uint32_t>(found_.size());
+    uint32_t a = random_.Below(count), b = random_.Below(count - 1);
+    if (b >= a) ++b;
+    if (found_[b] < found_[a]) std::swap(a, b);
+    Found child = found_[a];
+    Refine(child, &found_[b].parts);
+    if (child.cut < found_[a].cut) {
+      // The better parent lives on in its child; the place of the worst goes to whom it displaces.
+      auto worst = std::max_element(found_.begin(), found_.end());
+      *worst = std::move(child);
+    }
+  }
+
+  const WeightedGraph& graph_;
+  absl::Span<const uint32_t> targets_;
+  absl::Span<const uint64_t> most_;
+  const CutOptions options_;
+  const SearchControl& control_;
+  Xoshiro random_;
+  SparseProblem problem_;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+void FitParts(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+              std::vector<uint32_t>& parts) {
+  Fitting(graph, capacities, parts).Run();
+}
+
+absl::StatusOr<std::vector<uint32_t>> CutGraph(const WeightedGraph& graph,
+                                               absl::Span<const uint32_t> targets,
+                                               absl::Span<const uint64_t> most,
+                                               const CutOptions& options,
+                                               const SearchControl& control) {
+  return Cutting(graph, targets, most, options, control).Run();
+}
+
+}  // namespace coppice
