@@ -1,4 +1,4 @@
-// Arbitrary bytes as each of the text files of coppice-plan tree, on a small fabric: no crash, an
+// Arbitrary bytes as each of the text files of coppice-plan, on a small fabric: no crash, an
 // error says which file, what is read lies in the fabric, and Windows line ends change nothing.
 #include <algorithm>
 #include <cstddef>
@@ -41,6 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(!members->empty());
     for (const coppice::EndpointIndex e : *members) Require(e.value() < fabric->endpoint_count());
   }
+  const auto names = coppice::ReadHostNames(text, "fuzz");
+  RequireAlike(names, coppice::ReadHostNames(windows, "fuzz"));
+  if (members.ok()) Require(names.ok() && names->size() == members->size());
   const auto switches = coppice::ReadSwitches(*fabric, text, "fuzz");
   RequireAlike(switches, coppice::ReadSwitches(*fabric, windows, "fuzz"));
   if (switches.ok()) {

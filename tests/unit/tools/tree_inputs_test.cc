@@ -52,6 +52,14 @@ TEST(ReadMembers, HashWithoutABlankIsPartOfAName) {
   EXPECT_THAT(MembersError("n0\nn1#x\n"), HasSubstr("m, line 2: no host is named \"n1#x\""));
 }
 
+TEST(ReadHostNames, TakesLinesAsTheyAre) {
+  EXPECT_THAT(*ReadHostNames("a\r\n# none\n\n b.c # the second\na\n", "h"),
+              ElementsAre("a", "b.c", "a"));
+  const absl::Status none = ReadHostNames("# none\n", "h").status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("h: no hosts"));
+}
+
 TEST(ReadMembers, NamesTheLineOfAMemberThatIsNotThere) {
   EXPECT_THAT(MembersError("# two\n\nn0\nn9\n"), HasSubstr("m, line 4: no host is named \"n9\""));
   EXPECT_THAT(MembersError("n0/7"), HasSubstr("m, line 1: "));
@@ -189,6 +197,7 @@ TEST(TreeInputs, SurviveMutatedText) {
   for (int round = 0; round < rounds; ++round) {
     const std::string text = Mutate(rng, seeds[round % 3]);
     ExpectNamedError(ReadMembers(*fabric, text, "file").status(), text);
+    ExpectNamedError(ReadHostNames(text, "file").status(), text);
     ExpectNamedError(ReadSwitches(*fabric, text, "file").status(), text);
     ExpectNamedError(ReadLinkLoad(*fabric, text, "file").status(), text);
     if (testing::Test::HasFailure()) return;

@@ -1,0 +1,114 @@
+// When an algorithm's order is the answer and when the present one is.
+#include "daemon/mapping/output/mapping_answer.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "daemon/mapping/algorithm/baselines.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+PlaceIndex P(uint32_t p) { return PlaceIndex(p); }
+
+// Four places in a row, 0 - 1 - 2 - 3.
+MappingProblem Row(uint32_t ranks, std::vector<Pattern::Entry> entries) {
+  MappingProblem problem;
+  problem.pattern = Pattern::Make(ranks, std::move(entries)).value();
+  problem.places = Places::Numbered(4, 1).value();
+  problem.distances =
+      PlaceDistances::Matrix(4, {0, 1, 2, 3, 1, 0, 1, 2, 2, 1, 0, 1, 3, 2, 1, 0}).value();
+  problem.objective.qap_cost = 1;
+  return problem;
+}
+
+Mapping fixed;  // what the algorithm below returns
+
+absl::StatusOr<Mapped> ReturnFixed(const MappingProblem&, const Mapping&, const AlgorithmOptions&,
+                                   const SearchControl&) {
+  return Mapped{fixed, "a note"};
+}
+
+MappingAnswer Answer(absl::string_view name, const MappingProblem& problem, Mapping mapping) {
+  fixed = std::move(mapping);
+  const MappingAlgorithm algorithm{name, "a test", false, {}, ReturnFixed};
+  return AnswerMapping(problem, algorithm, {}, {}, SearchControl()).value();
+}
+
+TEST(AnswerMapping, GivesABetterOrderWithItsScore) {
+  const MappingAnswer answer =
+      Answer("auto", Row(3, {{0, 2, 10, 0}, {1, 2, 10, 0}}), {P(0), P(2), P(1)});
+  EXPECT_EQ(answer.before.qap_cost, 30);
+  EXPECT_EQ(answer.after.qap_cost, 20);
+  EXPECT_DOUBLE_EQ(answer.score, 2.0 / 3);
+  EXPECT_THAT(answer.slots, ElementsAre(0, 2, 1));
+  EXPECT_EQ(answer.reason,
+            "auto's order is 33.33 % better than the present one by the objective; a note");
+}
+
+TEST(AnswerMapping, AutoKeepsThePresentOrderUnlessItIsBeaten) {
+  const MappingProblem problem = Row(3, {{0, 1, 10, 0}, {1, 2, 10, 0}});
+  for (const Mapping& mapping : {Mapping{P(0), P(2), P(1)}, Mapping{P(3), P(2), P(1)}}) {
+    const MappingAnswer answer = Answer("auto", problem, mapping);
+    EXPECT_EQ(answer.mapping, problem.present());
+    EXPECT_EQ(answer.score, 1);
+    EXPECT_EQ(answer.after.qap_cost, answer.before.qap_cost);
+    EXPECT_THAT(answer.reason, StartsWith("nothing better than the present order was found"));
+  }
+}
+
+TEST(AnswerMapping, OthersAreTakenAtTheirWord) {
+  const MappingProblem problem = Row(3, {{0, 1, 10, 0}, {1, 2, 10, 0}});
+  const MappingAnswer worse = Answer("other", problem, {P(0), P(2), P(1)});
+  EXPECT_THAT(worse.slots, ElementsAre(0, 2, 1));
+  EXPECT_DOUBLE_EQ(worse.score, 1.5);
+  EXPECT_THAT(worse.reason, HasSubstr("50.00 % worse"));
+  const MappingAnswer same = Answer("other", problem, {P(3), P(2), P(1)});
+  EXPECT_THAT(same.slots, ElementsAre(3, 2, 1));
+  EXPECT_THAT(same.reason, HasSubstr("as good as the present one"));
+}
+
+TEST(AnswerMapping, DoesNotSearchWhereThereIsNothingToFind) {
+  for (const char* name : {"auto", "other"}) {
+    const MappingAnswer one = Answer(name, Row(1, {{0, 0, 5, 0}}), {P(3)});
+    EXPECT_THAT(one.slots, ElementsAre(0));
+    EXPECT_THAT(one.reason, HasSubstr("one rank"));
+    const MappingAnswer silent = Answer(name, Row(3, {{0, 1, 0, 4}}), {P(3), P(1), P(2)});
+    EXPECT_THAT(silent.slots, ElementsAre(0, 1, 2));
+    EXPECT_THAT(silent.reason, HasSubstr("no rank sends anything"));
+  }
+}
+
+TEST(AnswerMapping, SearchesWhereOnlyDiagonalsWeigh) {
+  MappingProblem problem = Row(2, {{0, 0, 5, 0}});
+  problem.distances =
+      PlaceDistances::Matrix(4, {7, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0}).value();
+  const MappingAnswer answer = Answer("auto", problem, {P(2), P(1)});
+  EXPECT_EQ(answer.before.qap_cost, 35);
+  EXPECT_EQ(answer.after.qap_cost, 0);
+}
+
+TEST(AnswerMapping, ChecksTheProblemFirst) {
+  const absl::Status status =
+      AnswerMapping(Row(5, {}), IdentityAlgorithm(), {}, {}, SearchControl()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("5 ranks"));
+}
+
+TEST(AnswerMapping, StartsWhereItIsTold) {
+  const Mapping start = {P(2), P(3), P(1)};
+  const MappingAnswer answer =
+      AnswerMapping(Row(3, {{0, 1, 10, 0}}), IdentityAlgorithm(), start, {}, SearchControl())
+          .value();
+  EXPECT_EQ(answer.mapping, start);
+}
+
+}  // namespace
+}  // namespace coppice
