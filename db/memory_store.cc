@@ -1,8 +1,10 @@
 #include "db/memory_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -39,6 +41,7 @@ class Contents {
     return {events_.empty() ? last_event_ + 1 : events_.begin()->first, last_event_};
   }
   absl::StatusOr<JobRecord> GetJob(JobId id) const;
+  int64_t EndedJobs(absl::Time before) const;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
   const MemoryMeasurements& measurements() const { return measurements_; }
 
@@ -83,8 +86,10 @@ class Contents {
     return absl::OkStatus();
   }
   absl::Status Do(PruneEvents& prune);
+  absl::Status Do(PruneJobs& prune);
 
   std::map<JobId, JobRecord> jobs_;
+  std::set<std::pair<absl::Time, JobId>> ended_jobs_;
   absl::flat_hash_map<std::string, JobId> job_requests_;
   std::map<TreeId, std::shared_ptr<const TreeRecord>> trees_;
   std::map<std::pair<JobId, std::string>, TreeId> tree_requests_;
@@ -120,6 +125,7 @@ absl::Status Contents::Do(EndJob& end) {
   JobRecord& job = jobs_.at(end.job);
   job.state = end.state;
   job.ended = end.time;
+  ended_jobs_.emplace(end.time, end.job);
   std::erase_if(trees_, [&](const auto& item) {
     if (item.second->job != end.job) return false;
     Release(*item.second);
@@ -278,6 +284,10 @@ absl::Status Contents::Do(AppendEvents& append) {
   }
   last_event_ = last;
   events_.merge(added);
+  for (size_t i = 0; i < 2 * append.events.size() && !events_.empty(); ++i) {
+    if (events_.begin()->first > last_event_ - append.keep) break;
+    events_.erase(events_.begin());
+  }
   return absl::OkStatus();
 }
 
@@ -296,6 +306,18 @@ absl::Status Contents::Do(PruneEvents& prune) {
     const bool is_kept = oldest->first > last_event_ - prune.keep;
     if (is_kept && oldest->second.time >= prune.before) break;
     events_.erase(oldest);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Contents::Do(PruneJobs& prune) {
+  for (uint32_t i = 0; i < prune.rows && !ended_jobs_.empty(); ++i) {
+    const auto [ended, id] = *ended_jobs_.begin();
+    const bool is_kept = static_cast<int64_t>(ended_jobs_.size()) <= prune.keep;
+    if (is_kept && ended >= prune.before) break;
+    job_requests_.erase(jobs_.at(id).request_id);
+    jobs_.erase(id);
+    ended_jobs_.erase(ended_jobs_.begin());
   }
   return absl::OkStatus();
 }
@@ -336,6 +358,10 @@ absl::StatusOr<JobRecord> Contents::GetJob(JobId id) const {
   auto job = jobs_.find(id);
   if (job == jobs_.end()) return NoSuchJob(id);
   return job->second;
+}
+
+int64_t Contents::EndedJobs(absl::Time before) const {
+  return std::distance(ended_jobs_.begin(), ended_jobs_.lower_bound({before, JobId()}));
 }
 
 absl::StatusOr<std::vector<int64_t>> Contents::LinkIds(const std::vector<LinkRecord>& links) const {
@@ -404,6 +430,10 @@ absl::StatusOr<EventRange> MemoryStore::KeptEvents() {
 
 absl::StatusOr<JobRecord> MemoryStore::GetJob(JobId id) {
   return impl_->Ask([&](const Contents& contents) { return contents.GetJob(id); });
+}
+
+absl::StatusOr<int64_t> MemoryStore::EndedJobs(absl::Time before) {
+  return impl_->Ask([&](const Contents& contents) { return contents.EndedJobs(before); });
 }
 
 absl::StatusOr<std::vector<int64_t>> MemoryStore::LinkIds(const std::vector<LinkRecord>& links) {

@@ -24,6 +24,7 @@ class MemoryStore : public Store {
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override;
   absl::StatusOr<EventRange> KeptEvents() override;
   absl::StatusOr<JobRecord> GetJob(JobId id) override;
+  absl::StatusOr<int64_t> EndedJobs(absl::Time before) override;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
   absl::StatusOr<StoredLoad> LoadMeasurements() override;
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override;

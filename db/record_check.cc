@@ -150,6 +150,7 @@ absl::Status CheckShape(const PutInventory& put) {
 }
 
 absl::Status CheckShape(const AppendEvents& append) {
+  if (append.keep < 0) return Malformed("kept events", "their number must not be negative");
   for (const EventRecord& event : append.events) {
     const std::string name = absl::StrCat("event ", event.kind, " of ", event.object);
     if (event.id < 0) return Malformed(name, "ids start at 1; 0 has one assigned");
@@ -190,6 +191,11 @@ absl::Status CheckShape(const PruneHistory&) { return absl::OkStatus(); }
 absl::Status CheckShape(const PruneEvents& prune) {
   return prune.keep >= 0 ? absl::OkStatus()
                          : Malformed("kept events", "their number must not be negative");
+}
+
+absl::Status CheckShape(const PruneJobs& prune) {
+  return prune.keep >= 0 ? absl::OkStatus()
+                         : Malformed("kept jobs", "their number must not be negative");
 }
 
 int SeverityRank(std::string_view severity) {

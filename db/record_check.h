@@ -22,6 +22,7 @@ absl::Status CheckShape(const AppendEvents& append);
 absl::Status CheckShape(const PutCounters& put);
 absl::Status CheckShape(const PruneHistory& prune);
 absl::Status CheckShape(const PruneEvents& prune);
+absl::Status CheckShape(const PruneJobs& prune);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);

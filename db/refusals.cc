@@ -30,7 +30,8 @@ absl::Status JobNotActive(JobId id) {
 }
 
 absl::Status NoSuchJob(JobId id) {
-  return absl::NotFoundError(absl::StrCat("job ", id.value(), " was never registered"));
+  return absl::NotFoundError(absl::StrCat(
+      "job ", id.value(), " was never registered, or it ended so long ago that it is forgotten"));
 }
 
 absl::Status TreeIdTaken(TreeId id) {

@@ -86,11 +86,6 @@ absl::Status MeasurementWriter::PrepareHistory() {
                                           "DELETE FROM ", table, " WHERE id IN (SELECT id FROM ",
                                           table, " WHERE id < ? ORDER BY id LIMIT ?)")));
   }
-  ASSIGN_OR_RETURN(oldest_events_,
-                   connection_.Prepare("SELECT id, time_ns FROM event ORDER BY id LIMIT ?"));
-  ASSIGN_OR_RETURN(newest_event_,
-                   connection_.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'event'"));
-  ASSIGN_OR_RETURN(delete_events_, connection_.Prepare("DELETE FROM event WHERE id <= ?"));
   return absl::OkStatus();
 }
 
@@ -222,21 +217,6 @@ absl::Status MeasurementWriter::Prune(const PruneHistory& prune) {
     most -= dropped;
   }
   return absl::OkStatus();
-}
-
-absl::Status MeasurementWriter::Prune(const PruneEvents& prune) {
-  ASSIGN_OR_RETURN(const int64_t newest, Number(newest_event_));
-  int64_t last = 0;
-  oldest_events_.Bind(int64_t{prune.rows});
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, oldest_events_.Step());
-    if (!row) break;
-    const int64_t id = oldest_events_.Integer(0);
-    if (id > newest - prune.keep && oldest_events_.TimeAt(1) >= prune.before) break;
-    last = id;
-  }
-  oldest_events_.Reset();
-  return last > 0 ? delete_events_.Bind(last).Run() : absl::OkStatus();
 }
 
 }  // namespace coppice

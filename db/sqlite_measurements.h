@@ -30,7 +30,6 @@ class MeasurementWriter {
 
   absl::Status Put(const PutCounters& put);
   absl::Status Prune(const PruneHistory& prune);
-  absl::Status Prune(const PruneEvents& prune);
 
   // What became of the transaction. Back: numbers that it gave to ports are forgotten.
   void Committed() { has_new_ports_ = false; }
@@ -54,7 +53,6 @@ class MeasurementWriter {
   Statement insert_load_, update_load_, find_link_;
   Statement last_slot_, first_slot_, insert_slot_, list_slots_, delete_slots_;
   std::array<Statement, 3> insert_row_, delete_rows_;  // [resolution - 1]
-  Statement oldest_events_, newest_event_, delete_events_;
 
   bool has_ports_ = false;      // ports_ holds what the table does
   bool has_new_ports_ = false;  // some are not committed

@@ -1,6 +1,7 @@
 #include "db/sqlite_mutations.h"
 
 #include <utility>
+#include <vector>
 
 #include "daemon/base/status_macros.h"
 #include "db/number_list.h"
@@ -30,6 +31,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->PrepareTrees());
   RETURN_IF_ERROR(mutator->PrepareRevisions());
   RETURN_IF_ERROR(mutator->PrepareInventory());
+  RETURN_IF_ERROR(mutator->events_.Prepare());
   RETURN_IF_ERROR(mutator->measurements_.Prepare());
   return mutator;
 }
@@ -51,9 +53,11 @@ absl::Status SqliteMutator::PrepareJobs() {
       INSERT INTO profile (id, toml) VALUES (1, ?)
       ON CONFLICT (id) DO UPDATE SET toml = excluded.toml)sql"));
   ASSIGN_OR_RETURN(delete_profile_, connection_.Prepare("DELETE FROM profile"));
-  ASSIGN_OR_RETURN(insert_event_, connection_.Prepare(R"sql(
-      INSERT INTO event (id, time_ns, severity, kind, object, message)
-      VALUES (?, ?, ?, ?, ?, ?))sql"));
+  ASSIGN_OR_RETURN(count_ended_jobs_,
+                   connection_.Prepare("SELECT count(*) FROM job WHERE ended_ns IS NOT NULL"));
+  ASSIGN_OR_RETURN(list_ended_jobs_, connection_.Prepare(R"sql(
+      SELECT id, ended_ns FROM job WHERE ended_ns IS NOT NULL ORDER BY ended_ns, id LIMIT ?)sql"));
+  ASSIGN_OR_RETURN(delete_job_, connection_.Prepare("DELETE FROM job WHERE id = ?"));
   return absl::OkStatus();
 }
 
@@ -105,14 +109,19 @@ absl::Status SqliteMutator::Do(const PutProfile& put) {
   return put.toml.empty() ? delete_profile_.Run() : put_profile_.Bind(put.toml).Run();
 }
 
-absl::Status SqliteMutator::Do(const AppendEvents& append) {
-  for (const EventRecord& event : append.events) {
-    event.id == 0 ? insert_event_.BindNull() : insert_event_.Bind(event.id);
-    insert_event_.Bind(event.time).Bind(event.severity).Bind(event.kind).Bind(event.object);
-    absl::Status status = insert_event_.Bind(event.message).Run();
-    if (absl::IsInternal(status) && event.id != 0) return EventIdTaken(event.id);
-    RETURN_IF_ERROR(status);
+absl::Status SqliteMutator::Do(const PruneJobs& prune) {
+  ASSIGN_OR_RETURN(const int64_t ended, Find(count_ended_jobs_));
+  std::vector<int64_t> jobs;
+  list_ended_jobs_.Bind(int64_t{prune.rows});
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, list_ended_jobs_.Step());
+    if (!row) break;
+    const bool is_kept = static_cast<int64_t>(jobs.size()) >= ended - prune.keep;
+    if (is_kept && list_ended_jobs_.TimeAt(1) >= prune.before) break;
+    jobs.push_back(list_ended_jobs_.Integer(0));
   }
+  list_ended_jobs_.Reset();
+  for (const int64_t job : jobs) RETURN_IF_ERROR(delete_job_.Bind(job).Run());
   return absl::OkStatus();
 }
 

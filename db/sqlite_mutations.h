@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_event_writer.h"
 #include "db/sqlite_measurements.h"
 #include "db/store.h"
 
@@ -47,10 +48,11 @@ class SqliteMutator {
   absl::Status Do(const PutCapabilities& put);
   absl::Status Do(const PutProfile& put);
   absl::Status Do(const PutInventory& put);
-  absl::Status Do(const AppendEvents& append);
+  absl::Status Do(const AppendEvents& append) { return events_.Append(append); }
   absl::Status Do(const PutCounters& put) { return measurements_.Put(put); }
   absl::Status Do(const PruneHistory& prune) { return measurements_.Prune(prune); }
-  absl::Status Do(const PruneEvents& prune) { return measurements_.Prune(prune); }
+  absl::Status Do(const PruneEvents& prune) { return events_.Prune(prune); }
+  absl::Status Do(const PruneJobs& prune);
 
   absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
@@ -72,9 +74,11 @@ class SqliteMutator {
   absl::StatusOr<int64_t> Find(Statement& statement);
 
   Connection& connection_;
+  EventWriter events_;
   MeasurementWriter measurements_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
-  Statement insert_job_, end_job_, release_job_trees_, insert_event_;
+  Statement insert_job_, end_job_, release_job_trees_;
+  Statement count_ended_jobs_, list_ended_jobs_, delete_job_;
   Statement put_profile_, delete_profile_;
   Statement find_job_, find_job_request_, find_active_job_;
   Statement insert_tree_, insert_tree_switch_, delete_tree_;

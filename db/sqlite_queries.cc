@@ -52,6 +52,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
       {&reader->commit_, "COMMIT"},
       {&reader->active_jobs_, kActiveJobs},
       {&reader->job_, kJob},
+      {&reader->ended_jobs_, "SELECT count(*) FROM job WHERE ended_ns < ?"},
       {&reader->trees_, kTrees},
       {&reader->tree_switches_, kTreeSwitches},
       {&reader->entries_, kEntries},
@@ -204,6 +205,13 @@ absl::StatusOr<JobRecord> SqliteReader::GetJob(JobId id) {
   absl::StatusOr<JobRecord> job = JobAt(job_);
   job_.Reset();
   return job;
+}
+
+absl::StatusOr<int64_t> SqliteReader::EndedJobs(absl::Time before) {
+  ASSIGN_OR_RETURN(const bool row, ended_jobs_.Bind(before).Step());
+  const int64_t count = row ? ended_jobs_.Integer(0) : 0;
+  ended_jobs_.Reset();
+  return count;
 }
 
 absl::StatusOr<std::vector<int64_t>> SqliteReader::LinkIds(const std::vector<LinkRecord>& links) {

@@ -25,6 +25,7 @@ class SqliteReader {
   absl::StatusOr<StoredState> Load();
   absl::StatusOr<std::vector<EntryUse>> Entries();
   absl::StatusOr<JobRecord> GetJob(JobId id);
+  absl::StatusOr<int64_t> EndedJobs(absl::Time before);
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
   EventReader& events() { return events_; }
   MeasurementReader& measurements() { return measurements_; }
@@ -43,8 +44,8 @@ class SqliteReader {
   EventReader events_;
   MeasurementReader measurements_;
   Statement begin_, commit_;
-  Statement active_jobs_, job_, trees_, tree_switches_, entries_, link_, last_id_, profile_,
-      setting_;
+  Statement active_jobs_, job_, ended_jobs_, trees_, tree_switches_, entries_, link_, last_id_,
+      profile_, setting_;
 };
 
 }  // namespace coppice

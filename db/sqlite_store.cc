@@ -18,16 +18,15 @@ namespace coppice {
 namespace {
 
 // secure_delete is on in Debian's SQLite and would rewrite every released tree. The log is copied
-// into the database every 32 MiB: hot pages are copied once rather than at each of the default
-// 1,000.
+// into the database after kLogPages: hot pages are copied once rather than at each of the default
+// 1,000. A log that has become longer is cut when it begins anew.
+constexpr int64_t kLogPages = kLogBytes / 4096;
 constexpr char kWriterSettings[] = R"sql(
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
     PRAGMA secure_delete = OFF;
     PRAGMA temp_store = MEMORY;
-    PRAGMA cache_size = -65536;
-    PRAGMA wal_autocheckpoint = 8192;
-    PRAGMA journal_size_limit = 67108864)sql";
+    PRAGMA cache_size = -65536)sql";
 
 absl::Status SwitchToWal(Connection& connection) {
   ASSIGN_OR_RETURN(Statement mode, connection.Prepare("PRAGMA journal_mode = WAL"));
@@ -53,6 +52,9 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path,
   RETURN_IF_ERROR(Migrate(*writer, Migrations()));
   RETURN_IF_ERROR(SwitchToWal(*writer));
   RETURN_IF_ERROR(writer->Execute(kWriterSettings));
+  RETURN_IF_ERROR(writer->Execute(absl::StrCat("PRAGMA wal_autocheckpoint = ", kLogPages,
+                                               "; PRAGMA journal_size_limit = ", kLogBytes)
+                                      .c_str()));
   if (options.max_pages > 0) {
     RETURN_IF_ERROR(
         writer->Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_pages).c_str()));
@@ -204,6 +206,10 @@ absl::StatusOr<EventRange> SqliteStore::KeptEvents() {
 
 absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.GetJob(id); });
+}
+
+absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.EndedJobs(before); });
 }
 
 absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {

@@ -17,6 +17,11 @@
 
 namespace coppice {
 
+// The log is copied into the database when it has grown to this, and then written over from its
+// begin: its file is as large as that and one group of mutations, unless a shell keeps a
+// transaction open.
+inline constexpr int64_t kLogBytes = 8 << 20;
+
 struct SqliteOptions {
   // How long a write waits for another program (an administrator's shell) that is writing.
   absl::Duration busy_timeout = absl::Seconds(5);
@@ -44,6 +49,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override;
   absl::StatusOr<EventRange> KeptEvents() override;
   absl::StatusOr<JobRecord> GetJob(JobId id) override;
+  absl::StatusOr<int64_t> EndedJobs(absl::Time before) override;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
   absl::StatusOr<StoredLoad> LoadMeasurements() override;
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override;

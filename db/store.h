@@ -134,7 +134,7 @@ struct EventRecord {
 // --- Mutations. Each is one atomic, durable step. Each refuses a malformed record (an id below 1,
 // vectors of unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. ---
 
-// ALREADY_EXISTS: the id or the request_id is taken, also by a job that has ended.
+// ALREADY_EXISTS: the id or the request_id is taken, also by a job that has ended and is kept.
 struct PutJob {
   JobRecord job;
 };
@@ -203,9 +203,12 @@ struct PutInventory {
   std::vector<LinkRecord> links;
 };
 
+// Also drops the oldest events whose ids are `keep` or more below the highest given by then, of a
+// surplus about twice as many as come: so there are never more than `keep`, once there are no more.
 // ALREADY_EXISTS: the id of an event, where given, is taken.
 struct AppendEvents {
   std::vector<EventRecord> events;
+  int64_t keep = INT64_MAX;
 };
 
 // A part of what a counter sweep found: rows replace those of the same port or the same direction.
@@ -235,9 +238,7 @@ struct PruneEvents {
   uint32_t rows = 2048;
 };
 
-using Mutation =
-    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
-                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents>;
+                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -296,8 +297,10 @@ class Store {
   // INVALID_ARGUMENT: no such severity.
   virtual absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) = 0;
   virtual absl::StatusOr<EventRange> KeptEvents() = 0;
-  // Also ended and expired ones. NOT_FOUND.
+  // Also ended and expired ones that are kept. NOT_FOUND.
   virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;
+  // Number of jobs that are kept and ended before that time; of all for InfiniteFuture.
+  virtual absl::StatusOr<int64_t> EndedJobs(absl::Time before) = 0;
   // Ids of links, in the order asked for; NOT_FOUND names a link that no inventory ever held.
   virtual absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) = 0;
 

@@ -30,6 +30,9 @@ constexpr int64_t kMostWorkers = 256;
 constexpr int64_t kMostEvents = 1'000'000'000;
 constexpr absl::Duration kShortestEventAge = absl::Hours(1);
 constexpr absl::Duration kLongestEventAge = absl::Hours(24 * 36'500);
+constexpr int64_t kMostEndedJobs = 100'000'000;
+constexpr absl::Duration kShortestJobAge = absl::Hours(1);
+constexpr absl::Duration kLongestJobAge = absl::Hours(24 * 36'500);
 constexpr absl::Duration kShortestAverage = absl::Seconds(1);
 constexpr absl::Duration kLongestAverage = absl::Hours(24);
 constexpr double kMostErrors = 1e9;
@@ -85,6 +88,8 @@ absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Conf
   limits.Read("tree_changes", 1, kMostTreesPerJob, config.manager.kept_tree_changes);
   limits.Read("events", 1, kMostEvents, config.manager.kept_events);
   limits.Read("event_age", kShortestEventAge, kLongestEventAge, config.manager.kept_event_age);
+  limits.Read("ended_jobs", 0, kMostEndedJobs, config.manager.kept_ended_jobs);
+  limits.Read("ended_job_age", kShortestJobAge, kLongestJobAge, config.manager.kept_ended_job_age);
   limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
   limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
   return limits.Finish();

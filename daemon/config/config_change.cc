@@ -65,6 +65,8 @@ const std::vector<Key>& Keys() {
       COPPICE_KEY("limits.tree_changes", kFromStart, manager.kept_tree_changes),
       COPPICE_KEY("limits.events", kAtOnce, manager.kept_events),
       COPPICE_KEY("limits.event_age", kAtOnce, manager.kept_event_age),
+      COPPICE_KEY("limits.ended_jobs", kAtOnce, manager.kept_ended_jobs),
+      COPPICE_KEY("limits.ended_job_age", kAtOnce, manager.kept_ended_job_age),
       COPPICE_KEY("limits.worker_threads", kFromStart, worker_threads),
       COPPICE_KEY("limits.shutdown_grace", kAtOnce, shutdown_grace),
       COPPICE_KEY("metrics.listen", kFromStart, metrics_listen),

@@ -18,7 +18,8 @@ void EventLog::Append(std::vector<EventRecord> events) {
   if (events.empty()) return;
   const std::string kind = events.front().kind;
   const size_t count = events.size();
-  calls_->Submit(AppendEvents{std::move(events)}, [this, kind, count](absl::Status status) {
+  calls_->Submit(AppendEvents{std::move(events), options_->kept_events}, [this, kind, count](
+                                                                             absl::Status status) {
     if (status.ok()) return on_kept_();
     spdlog::warn("{} events from {} on are lost: {}", count, kind, status.ToString());
   });

@@ -1,15 +1,18 @@
 // What happened, in the words that an administrator reads: every part of the manager tells it here,
-// and the store numbers and keeps it. Nobody waits for an event; one that a failing disk loses is
+// and the store numbers and keeps it, the newest so many as the options say: each event that comes
+// drops what is too many with it. Nobody waits for an event; one that a failing disk loses is
 // logged and harms nothing else. Knows nothing of what the events mean.
 #ifndef COPPICE_DAEMON_MANAGER_EVENT_LOG_H_
 #define COPPICE_DAEMON_MANAGER_EVENT_LOG_H_
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/live_options.h"
 #include "daemon/manager/store_calls.h"
 #include "db/store.h"
 
@@ -19,8 +22,9 @@ namespace coppice {
 class EventLog {
  public:
   // `on_kept` is called on the store's thread after events have become durable; it must be quick.
-  EventLog(StoreCalls* calls, const Clock* clock, std::function<void()> on_kept)
-      : calls_(calls), clock_(clock), on_kept_(std::move(on_kept)) {}
+  EventLog(StoreCalls* calls, const Clock* clock, LiveOptions options,
+           std::function<void()> on_kept)
+      : calls_(calls), clock_(clock), options_(std::move(options)), on_kept_(std::move(on_kept)) {}
 
   // Something that happens now. `severity` is "info", "warning" or "error".
   void Append(absl::string_view severity, absl::string_view kind, std::string object,
@@ -31,6 +35,7 @@ class EventLog {
  private:
   StoreCalls* const calls_;
   const Clock* const clock_;
+  const LiveOptions options_;
   const std::function<void()> on_kept_;
 };
 

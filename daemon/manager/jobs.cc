@@ -53,7 +53,12 @@ absl::StatusOr<JobRecord> Jobs::FromStore(JobId id) {
   if (id < JobId(1) || id > last) {
     return absl::NotFoundError(absl::StrCat("job ", id.value(), " was never registered"));
   }
-  return calls_->store().GetJob(id);
+  absl::StatusOr<JobRecord> record = calls_->store().GetJob(id);
+  if (!absl::IsNotFound(record.status())) return record;
+  return absl::NotFoundError(absl::StrCat(
+      "job ", id.value(), " ended so long ago that it is forgotten: the daemon keeps the ",
+      options_->kept_ended_jobs, " that ended last (limits.ended_jobs) for ",
+      absl::FormatDuration(options_->kept_ended_job_age), " (limits.ended_job_age)"));
 }
 
 absl::Status Jobs::WhyNotActive(JobId id) {

@@ -18,7 +18,8 @@ class LiveOptions {
     Set(std::move(options));
   }
 
-  std::shared_ptr<const ManagerOptions> operator->() const {
+  std::shared_ptr<const ManagerOptions> operator->() const { return Get(); }
+  std::shared_ptr<const ManagerOptions> Get() const {
     std::lock_guard lock(state_->mu);
     return state_->options;
   }

@@ -11,12 +11,12 @@
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/event_feed.h"
 #include "daemon/manager/event_log.h"
-#include "daemon/manager/event_pruning.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/profiles.h"
+#include "daemon/manager/pruning.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/sweep/lost_members.h"
@@ -35,7 +35,7 @@ class Manager::Parts {
         clock(wall_clock),
         event_feed(store),
         calls(store),
-        events(&calls, clock, [this] { event_feed.Look(); }),
+        events(&calls, clock, options, [this] { event_feed.Look(); }),
         pruning(&calls, clock),
         load(store, &tables, options->load),
         topology(&calls, &events, port, clock, &tables, &load, options->capability_rules,
@@ -104,7 +104,9 @@ class Manager::Parts {
     }
     events.Append(std::move(happened));
     load.ForgetIfSilent(clock->Monotonic());
-    pruning.Run(options->kept_events, options->kept_event_age);
+    const std::shared_ptr<const ManagerOptions> now = options.Get();
+    pruning.Run({now->kept_events, now->kept_event_age},
+                {now->kept_ended_jobs, now->kept_ended_job_age});
   }
 
   LiveOptions options;
@@ -113,7 +115,7 @@ class Manager::Parts {
   EventFeed event_feed;
   StoreCalls calls;
   EventLog events;
-  EventPruning pruning;
+  Pruning pruning;
   LoadKeeper load;
   Topology topology;
   Jobs jobs;

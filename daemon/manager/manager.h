@@ -68,6 +68,10 @@ struct ManagerOptions {
   LoadOptions load;
   int64_t kept_events = 1'000'000;
   absl::Duration kept_event_age = absl::Hours(24 * 400);
+  // Jobs that are over are forgotten, with their request_ids: all but the newest so many, and those
+  // that ended longer ago.
+  int64_t kept_ended_jobs = 100'000;
+  absl::Duration kept_ended_job_age = absl::Hours(24 * 30);
   uint32_t max_job_ranks = 1u << 20;
   uint32_t max_trees_per_job = 100'000;
   uint32_t kept_tree_changes = 65'536;  // that a watch can resume within

@@ -56,6 +56,22 @@ struct Model {
     std::erase_if(trees, [&](const TreeRecord& tree) { return tree.job == end.job; });
     return StatusCode::kOk;
   }
+  StatusCode Do(const PruneJobs& prune) {
+    for (uint32_t i = 0; i < prune.rows; ++i) {
+      const JobRecord* first = nullptr;
+      int64_t ended = 0;
+      for (const JobRecord& job : jobs) {
+        if (job.state == JobState::kActive) continue;
+        ++ended;
+        const bool is_earlier = first == nullptr || job.ended < first->ended ||
+                                (job.ended == first->ended && job.id < first->id);
+        if (is_earlier) first = &job;
+      }
+      if (first == nullptr || (ended <= prune.keep && first->ended >= prune.before)) break;
+      jobs.erase(jobs.begin() + (first - jobs.data()));
+    }
+    return StatusCode::kOk;
+  }
   StatusCode Do(const GrantTree& grant) {
     const TreeRecord& wanted = *grant.tree;
     if (!Active(wanted.job)) return StatusCode::kFailedPrecondition;
@@ -159,11 +175,11 @@ class RandomMutations {
 
   template <class Visit>
   void Next(Visit visit) {
-    switch (Below(12)) {
+    switch (Below(13)) {
       case 0:
         return visit(PutJob{Job(1 + static_cast<int64_t>(Below(40)), Request(30))});
       case 1:
-        return visit(EndJob{SomeJob(), JobState::kEnded, At(5)});
+        return visit(EndJob{SomeJob(), JobState::kEnded, SomeTime()});
       case 2:
         return visit(SomeCapabilities());
       case 3:
@@ -173,6 +189,9 @@ class RandomMutations {
       case 6:
       case 7:
         return visit(SomeChange());
+      case 8:
+        return visit(PruneJobs{static_cast<int64_t>(Below(12)), SomeTime(),
+                               static_cast<uint32_t>(Below(4))});
       default:
         return visit(GrantTree{NewTree()});
     }
@@ -182,6 +201,7 @@ class RandomMutations {
   std::string Request(uint64_t range) {
     return Below(2) == 0 ? "" : "r" + std::to_string(Below(range));
   }
+  absl::Time SomeTime() { return At(static_cast<int64_t>(Below(100))); }
   JobId SomeJob() { return JobId(1 + static_cast<int64_t>(Below(8))); }
   // Recent ids, so that releases and collisions hit; never one of an earlier run.
   TreeId SomeTree() {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "db/memory_store.h"
 #include "db/sqlite_store.h"
+#include "tests/support/passing_store.h"
 #include "tests/support/tier.h"
 
 namespace coppice {
@@ -30,9 +31,9 @@ EventRecord Happened(const std::string& severity, const std::string& kind,
 }
 
 // Counts questions, and keeps no events before an id.
-class ForgetfulStore final : public Store {
+class ForgetfulStore final : public PassingStore {
  public:
-  explicit ForgetfulStore(Store* store) : store_(store) {}
+  using PassingStore::PassingStore;
   void ForgetBefore(int64_t id) { oldest_ = id; }
   void Fail(absl::Status status) {
     std::lock_guard lock(mu_);
@@ -40,11 +41,6 @@ class ForgetfulStore final : public Store {
   }
   int questions() const { return questions_; }
 
-  void Submit(Mutation mutation, Done done) override {
-    store_->Submit(std::move(mutation), std::move(done));
-  }
-  absl::StatusOr<StoredState> Load() override { return store_->Load(); }
-  absl::StatusOr<std::vector<EntryUse>> Entries() override { return store_->Entries(); }
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override {
     ++questions_;
     {
@@ -60,21 +56,8 @@ class ForgetfulStore final : public Store {
     kept.oldest = std::max<int64_t>(kept.oldest, oldest_);
     return kept;
   }
-  absl::StatusOr<JobRecord> GetJob(JobId id) override { return store_->GetJob(id); }
-  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
-    return store_->LinkIds(links);
-  }
-  absl::StatusOr<StoredLoad> LoadMeasurements() override { return store_->LoadMeasurements(); }
-  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
-    return store_->Counters(node);
-  }
-  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
-    return store_->History(query);
-  }
-  StoreStatistics Statistics() override { return store_->Statistics(); }
 
  private:
-  Store* const store_;
   std::atomic<int64_t> oldest_ = 1;
   std::atomic<int> questions_ = 0;
   std::mutex mu_;

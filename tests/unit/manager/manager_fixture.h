@@ -26,6 +26,7 @@
 #include "daemon/manager/manager.h"
 #include "db/memory_store.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/passing_store.h"
 
 namespace coppice {
 
@@ -34,7 +35,8 @@ struct FabricShape {
   std::set<uint32_t> missing_hosts = {};
   std::set<std::pair<uint32_t, uint32_t>> missing_cables = {};  // leaf and spine
   std::set<uint32_t> missing_spines = {};
-  bool has_lids = false;  // as under a subnet manager
+  std::set<uint32_t> missing_leaves = {};  // with their hosts
+  bool has_lids = false;                   // as under a subnet manager
 };
 
 inline Guid LeafGuid(uint32_t leaf) { return Guid(0x100 + leaf); }
@@ -56,6 +58,7 @@ inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) 
     EXPECT_TRUE(builder.AddSwitch(info).ok());
   };
   for (uint32_t i = 0; i < shape.leaves; ++i) {
+    if (shape.missing_leaves.count(i) != 0) continue;
     add_switch(LeafGuid(i), leaf_ports, "leaf" + std::to_string(i));
   }
   for (uint32_t i = 0; i < shape.spines; ++i) {
@@ -64,6 +67,7 @@ inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) 
   }
   const LinkRate rate{4, LaneSpeed::kHdr};
   for (uint32_t leaf = 0; leaf < shape.leaves; ++leaf) {
+    if (shape.missing_leaves.count(leaf) != 0) continue;
     for (uint32_t spine = 0; spine < shape.spines; ++spine) {
       if (shape.missing_spines.count(spine) != 0) continue;
       if (shape.missing_cables.count({leaf, spine}) != 0) continue;
@@ -75,6 +79,7 @@ inline std::shared_ptr<const Fabric> SmallFabric(const FabricShape& shape = {}) 
   }
   for (uint32_t host = 0; host < shape.leaves * shape.hosts_per_leaf; ++host) {
     if (shape.missing_hosts.count(host) != 0) continue;
+    if (shape.missing_leaves.count(host / shape.hosts_per_leaf) != 0) continue;
     AdapterInfo info;
     info.guid = Guid(0x1000 + host);
     info.port_count = 1;
@@ -152,9 +157,9 @@ class ScriptedSubnetPort final : public SubnetPort {
 };
 
 // Passes everything on, unless told to refuse or to hold back.
-class UnrulyStore final : public Store {
+class UnrulyStore final : public PassingStore {
  public:
-  explicit UnrulyStore(Store* store) : store_(store) {}
+  using PassingStore::PassingStore;
 
   // Mutations for which it gives a status fail with it, in their turn.
   void RefuseWhere(std::function<absl::Status(const Mutation&)> judge) {
@@ -200,24 +205,6 @@ class UnrulyStore final : public Store {
       Pass(std::move(mutation), std::move(done));
     }
   }
-  absl::StatusOr<StoredState> Load() override { return store_->Load(); }
-  absl::StatusOr<std::vector<EntryUse>> Entries() override { return store_->Entries(); }
-  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override {
-    return store_->Events(filter);
-  }
-  absl::StatusOr<EventRange> KeptEvents() override { return store_->KeptEvents(); }
-  absl::StatusOr<JobRecord> GetJob(JobId id) override { return store_->GetJob(id); }
-  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
-    return store_->LinkIds(links);
-  }
-  absl::StatusOr<StoredLoad> LoadMeasurements() override { return store_->LoadMeasurements(); }
-  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
-    return store_->Counters(node);
-  }
-  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
-    return store_->History(query);
-  }
-  StoreStatistics Statistics() override { return store_->Statistics(); }
 
  private:
   void PassHeld() {
@@ -233,7 +220,6 @@ class UnrulyStore final : public Store {
     });
   }
 
-  Store* const store_;
   mutable std::mutex mu_;
   std::function<absl::Status(const Mutation&)> judge_;
   bool holding_ = false;

@@ -51,6 +51,8 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.kept_tree_changes, expected.manager.kept_tree_changes);
   EXPECT_EQ(config.manager.kept_events, expected.manager.kept_events);
   EXPECT_EQ(config.manager.kept_event_age, expected.manager.kept_event_age);
+  EXPECT_EQ(config.manager.kept_ended_jobs, expected.manager.kept_ended_jobs);
+  EXPECT_EQ(config.manager.kept_ended_job_age, expected.manager.kept_ended_job_age);
   EXPECT_EQ(config.manager.load.time_constant, expected.manager.load.time_constant);
   EXPECT_EQ(config.manager.load.error_threshold, expected.manager.load.error_threshold);
   EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);

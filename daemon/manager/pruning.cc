@@ -1,0 +1,73 @@
+#include "daemon/manager/pruning.h"
+
+#include <algorithm>
+
+#include "daemon/base/log.h"
+
+namespace coppice {
+namespace {
+
+// Dropped by one mutation, and the most mutations of one run, which comes every 10 s. Events have
+// rows of some hundred bytes; a job has one of up to 20 MB.
+constexpr uint32_t kEvents = 4096;
+constexpr int64_t kMostRoundsOfEvents = 64;
+constexpr uint32_t kJobs = 16;
+constexpr int64_t kMostRoundsOfJobs = 256;
+// Clocks that are slewed drift apart, too.
+constexpr absl::Duration kStep = absl::Minutes(1);
+
+template <class What>
+void Prune(StoreCalls* calls, const What& prune, const char* what, int rounds) {
+  calls->Submit(prune, [calls, prune, what, rounds](absl::Status status) {
+    if (!status.ok()) {
+      spdlog::warn("old {} were not dropped: {}", what, status.ToString());
+    } else if (rounds > 1) {
+      Prune(calls, prune, what, rounds - 1);
+    }
+  });
+}
+
+int Rounds(int64_t surplus, int64_t rows, int64_t most) {
+  return static_cast<int>(std::clamp((surplus + rows - 1) / rows, int64_t{1}, most));
+}
+
+}  // namespace
+
+bool Pruning::IsEven(absl::Time wall, absl::Duration monotonic) {
+  const absl::Duration apart = (wall - wall_start_) - (monotonic - start_);
+  if (!has_start_ || absl::AbsDuration(apart) > kStep) {
+    has_start_ = true;
+    wall_start_ = wall;
+    start_ = monotonic;
+  }
+  return monotonic - start_ >= kEvenFor;
+}
+
+// Where the store does not answer, one mutation will say why.
+
+int Pruning::RoundsOfEvents(int64_t keep) {
+  const absl::StatusOr<EventRange> kept = calls_->store().KeptEvents();
+  if (!kept.ok()) return 1;
+  return Rounds(kept->newest - kept->oldest + 1 - keep, kEvents, kMostRoundsOfEvents);
+}
+
+int Pruning::RoundsOfJobs(int64_t keep, absl::Time before) {
+  const absl::StatusOr<int64_t> all = calls_->store().EndedJobs(absl::InfiniteFuture());
+  const absl::StatusOr<int64_t> old = calls_->store().EndedJobs(before);
+  if (!all.ok() || !old.ok()) return 1;
+  return Rounds(std::max(*all - keep, *old), kJobs, kMostRoundsOfJobs);
+}
+
+void Pruning::Run(const Limits& events, const Limits& ended_jobs) {
+  const absl::Time wall = clock_->Now();
+  PruneEvents prune_events{events.keep, absl::InfinitePast(), kEvents};
+  PruneJobs prune_jobs{ended_jobs.keep, absl::InfinitePast(), kJobs};
+  if (IsEven(wall, clock_->Monotonic())) {
+    prune_events.before = wall - events.age;
+    prune_jobs.before = wall - ended_jobs.age;
+  }
+  Prune(calls_, prune_events, "events", RoundsOfEvents(events.keep));
+  Prune(calls_, prune_jobs, "jobs", RoundsOfJobs(ended_jobs.keep, prune_jobs.before));
+}
+
+}  // namespace coppice

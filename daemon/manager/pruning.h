@@ -1,0 +1,53 @@
+// Drops old events and jobs that ended long ago, a few in each mutation so that nobody waits for
+// long behind one, and as many mutations, one after the other, as there is to drop.
+//
+// Both are labelled by the wall clock, which may be set wrong: a step forward by a year must not
+// drop a year of them. So age counts only when that clock has gone along with the monotonic one for
+// an hour, time enough to set it right; number counts always. Whoever adds events drops those that
+// are too many with them (event_log.h); what is left to do here is after the limit was lowered.
+// Knows no kinds of events.
+#ifndef COPPICE_DAEMON_MANAGER_PRUNING_H_
+#define COPPICE_DAEMON_MANAGER_PRUNING_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/store_calls.h"
+
+namespace coppice {
+
+// One thread.
+class Pruning {
+ public:
+  static constexpr absl::Duration kEvenFor = absl::Hours(1);
+
+  struct Limits {
+    int64_t keep = 0;    // the newest so many
+    absl::Duration age;  // and not older than this
+  };
+
+  // Both outlive this; the calls also whatever Run has begun.
+  Pruning(StoreCalls* calls, const Clock* clock) : calls_(calls), clock_(clock) {}
+
+  // Drops what is beyond the limits; returns when the first mutations are on their way. To be
+  // called every few seconds.
+  void Run(const Limits& events, const Limits& ended_jobs);
+
+ private:
+  // Whether the wall clock has gone evenly for kEvenFor.
+  bool IsEven(absl::Time wall, absl::Duration monotonic);
+  // Mutations that the number of events or of jobs calls for; at least 1.
+  int RoundsOfEvents(int64_t keep);
+  int RoundsOfJobs(int64_t keep, absl::Time before);
+
+  StoreCalls* const calls_;
+  const Clock* const clock_;
+  bool has_start_ = false;
+  absl::Time wall_start_;
+  absl::Duration start_;  // monotonic, at wall_start_
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_PRUNING_H_

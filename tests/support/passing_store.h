@@ -1,0 +1,49 @@
+// A store that passes everything on: what tests' stores that forget, refuse or hold back begin
+// with, each of which overrides what it does otherwise.
+#ifndef COPPICE_TESTS_SUPPORT_PASSING_STORE_H_
+#define COPPICE_TESTS_SUPPORT_PASSING_STORE_H_
+
+#include <utility>
+#include <vector>
+
+#include "db/store.h"
+
+namespace coppice {
+
+class PassingStore : public Store {
+ public:
+  // `store` is not owned.
+  explicit PassingStore(Store* store) : store_(store) {}
+
+  void Submit(Mutation mutation, Done done) override {
+    store_->Submit(std::move(mutation), std::move(done));
+  }
+  absl::StatusOr<StoredState> Load() override { return store_->Load(); }
+  absl::StatusOr<std::vector<EntryUse>> Entries() override { return store_->Entries(); }
+  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override {
+    return store_->Events(filter);
+  }
+  absl::StatusOr<EventRange> KeptEvents() override { return store_->KeptEvents(); }
+  absl::StatusOr<JobRecord> GetJob(JobId id) override { return store_->GetJob(id); }
+  absl::StatusOr<int64_t> EndedJobs(absl::Time before) override {
+    return store_->EndedJobs(before);
+  }
+  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
+    return store_->LinkIds(links);
+  }
+  absl::StatusOr<StoredLoad> LoadMeasurements() override { return store_->LoadMeasurements(); }
+  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
+    return store_->Counters(node);
+  }
+  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
+    return store_->History(query);
+  }
+  StoreStatistics Statistics() override { return store_->Statistics(); }
+
+ protected:
+  Store* const store_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_TESTS_SUPPORT_PASSING_STORE_H_

@@ -1,0 +1,129 @@
+// What a store forgets: jobs that ended first, events that are too many; in steps, and nothing
+// else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "tests/support/tier.h"
+#include "tests/unit/db/raw_database.h"
+#include "tests/unit/db/store_records.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+
+template <class Setup>
+class StorePruningTest : public StoreTest<Setup> {
+ protected:
+  void PutAndEnd(int64_t id, int64_t ended) {
+    ASSERT_APPLIED(this->store_->Apply(PutJob{Job(id, "r" + std::to_string(id))}));
+    ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(ended)}));
+  }
+  bool Knows(int64_t id) { return this->store_->GetJob(JobId(id)).ok(); }
+};
+TYPED_TEST_SUITE(StorePruningTest, StoreSetups);
+
+TYPED_TEST(StorePruningTest, JobsGoInTheOrderOfTheirEnds) {
+  Store& store = *this->store_;
+  this->PutAndEnd(1, 300);
+  this->PutAndEnd(2, 100);
+  this->PutAndEnd(3, 200);
+  this->PutAndEnd(4, 200);
+  ASSERT_APPLIED(store.Apply(PutJob{Job(5, "active")}));
+  EXPECT_EQ(*store.EndedJobs(absl::InfiniteFuture()), 4);
+  EXPECT_EQ(*store.EndedJobs(At(200)), 1);
+  EXPECT_EQ(*store.EndedJobs(At(201)), 3);
+  EXPECT_EQ(*store.EndedJobs(absl::InfinitePast()), 0);
+  ASSERT_APPLIED(store.Apply(PruneJobs{3, absl::InfinitePast(), 10}));
+  EXPECT_FALSE(this->Knows(2));
+  EXPECT_EQ(*store.EndedJobs(absl::InfiniteFuture()), 3);
+  ASSERT_APPLIED(store.Apply(PruneJobs{0, absl::InfinitePast(), 1}));
+  EXPECT_FALSE(this->Knows(3));
+  EXPECT_TRUE(this->Knows(4));
+  ASSERT_APPLIED(store.Apply(PruneJobs{10, At(300), 10}));
+  EXPECT_FALSE(this->Knows(4));
+  EXPECT_TRUE(this->Knows(1));
+  ASSERT_APPLIED(store.Apply(PruneJobs{0, absl::InfiniteFuture(), 10}));
+  EXPECT_FALSE(this->Knows(1));
+  EXPECT_TRUE(this->Knows(5));
+  EXPECT_STATUS(store.Apply(PruneJobs{-1}), StatusCode::kInvalidArgument, "kept jobs");
+  EXPECT_EQ(this->Load().jobs.size(), 1u);
+}
+
+TYPED_TEST(StorePruningTest, RequestIdsAreFreeAgainAndIdsAreNot) {
+  Store& store = *this->store_;
+  this->PutAndEnd(7, 10);
+  EXPECT_STATUS(store.Apply(PutJob{Job(8, "r7")}), StatusCode::kAlreadyExists, "job 7");
+  ASSERT_APPLIED(store.Apply(PruneJobs{0}));
+  EXPECT_STATUS(store.GetJob(JobId(7)).status(), StatusCode::kNotFound, "forgotten");
+  EXPECT_EQ(this->Load().last_job, JobId(7));  // after a restart
+  ASSERT_APPLIED(this->store_->Apply(PutJob{Job(8, "r7")}));
+}
+
+// Jobs with trees are active, and stay with them.
+TYPED_TEST(StorePruningTest, TreesStay) {
+  Store& store = *this->store_;
+  ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
+  ASSERT_APPLIED(store.Apply(GrantTree{Tree(1, 1)}));
+  this->PutAndEnd(2, 10);
+  ASSERT_APPLIED(store.Apply(PruneJobs{0, absl::InfiniteFuture(), 100}));
+  EXPECT_EQ(this->Load().trees.size(), 1u);
+}
+
+TYPED_TEST(StorePruningTest, EventsAreNeverMoreThanAreKept) {
+  Store& store = *this->store_;
+  std::mt19937_64 random(TestSeed());
+  int64_t newest = 0;
+  for (int round = 0; round < 200; ++round) {
+    AppendEvents append{{}, 50};
+    for (uint64_t n = random() % 9; n > 0; --n) append.events.push_back(Event("info", "a"));
+    newest += static_cast<int64_t>(append.events.size());
+    ASSERT_APPLIED(store.Apply(std::move(append)));
+    const EventRange kept = *store.KeptEvents();
+    EXPECT_EQ(kept.newest, newest);
+    EXPECT_EQ(kept.oldest, std::max<int64_t>(1, newest - 49));
+  }
+}
+
+// A lower limit is reached step by step: no single event pays for it.
+TYPED_TEST(StorePruningTest, ASurplusGoesTwiceAsFastAsEventsCome) {
+  Store& store = *this->store_;
+  AppendEvents many;
+  for (int i = 0; i < 100; ++i) many.events.push_back(Event("info", "a"));
+  ASSERT_APPLIED(store.Apply(std::move(many)));
+  AppendEvents two{{Event("info", "b"), Event("info", "b")}, 10};
+  ASSERT_APPLIED(store.Apply(two));
+  EXPECT_EQ(*store.KeptEvents(), (EventRange{5, 102}));
+  for (int i = 0; i < 60; ++i) ASSERT_APPLIED(store.Apply(two));
+  EXPECT_EQ(*store.KeptEvents(), (EventRange{213, 222}));
+  ASSERT_APPLIED(store.Apply(AppendEvents{{Event("info", "b")}, 0}));
+  ASSERT_APPLIED(store.Apply(AppendEvents{}));
+  EXPECT_STATUS(store.Apply(AppendEvents{{}, -1}), StatusCode::kInvalidArgument, "kept events");
+}
+
+// The database of a daemon that runs jobs for ever stays as large as it is, and so does its log.
+TEST(SqlitePruningTest, SizeStaysFlatWhereJobsComeAndGo) {
+  StoreDirectory directory;
+  const std::string path = directory.File("coppice.db");
+  auto store = *SqliteStore::Open(path);
+  const int jobs = FullTier() ? 4000 : 800;
+  uint64_t full = 0, log = 0;
+  for (int id = 1; id <= jobs; ++id) {
+    JobRecord job = Job(id, "r" + std::to_string(id));
+    job.endpoints.assign(3000, Guid(0x0002c9030010a001));
+    ASSERT_APPLIED(store->Apply(PutJob{std::move(job)}));
+    ASSERT_APPLIED(store->Apply(EndJob{JobId(id), JobState::kEnded, At(id)}));
+    ASSERT_APPLIED(store->Apply(PruneJobs{100}));
+    log = std::max<uint64_t>(log, std::filesystem::file_size(path + "-wal"));
+    if (id == 200) full = std::stoull(RawDatabase(path).Run("PRAGMA page_count"));
+  }
+  EXPECT_LE(std::stoull(RawDatabase(path).Run("PRAGMA page_count")), full + 40);
+  EXPECT_EQ(*store->EndedJobs(absl::InfiniteFuture()), 100);
+  EXPECT_LE(log, kLogBytes + (1u << 20));
+}
+
+}  // namespace
+}  // namespace coppice
