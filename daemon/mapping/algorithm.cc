@@ -7,8 +7,14 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/annealing.h"
 #include "daemon/mapping/algorithm/baselines.h"
+#include "daemon/mapping/algorithm/congestion.h"
+#include "daemon/mapping/algorithm/greedy.h"
 #include "daemon/mapping/algorithm/local_search.h"
+#include "daemon/mapping/algorithm/multicore.h"
 #include "daemon/mapping/algorithm/multisection.h"
+#include "daemon/mapping/algorithm/rcm.h"
+#include "daemon/mapping/algorithm/recursive.h"
+#include "daemon/mapping/algorithm/threshold_accepting.h"
 #include "daemon/mapping/mapping_check.h"
 
 namespace coppice {
@@ -50,6 +56,12 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
       &BlockAlgorithm(),
       &RoundRobinAlgorithm(),
       &RandomAlgorithm(),
+      &GreedyAlgorithm(),
+      &RecursiveAlgorithm(),
+      &RcmAlgorithm(),
+      &MulticoreAlgorithm(),
+      &ThresholdAcceptingAlgorithm(),
+      &CongestionAlgorithm(),
       &MultisectionAlgorithm(),
       &LocalSearchAlgorithm(),
       &AnnealingAlgorithm(),

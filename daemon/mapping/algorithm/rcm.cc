@@ -1,0 +1,174 @@
+// RCM mapping (Hoefler and Snir, "Generic topology mapping strategies for large-scale parallel
+// architectures", ICS 2011, section 3.3): both graphs are numbered so that edges are near the
+// diagonal (E. Cuthill and J. McKee, "Reducing the bandwidth of sparse symmetric matrices", 1969),
+// and equal numbers meet.
+//
+//     pattern        ranks   by number    4 1 0 3 2
+//                                         | | | | |         pi = pi_H o pi_G^-1
+//     fabric         slots   by number    7 6 2 3 0
+//
+//     Cuthill-McKee: breadth first from a vertex at the rim, of every vertex the new neighbours of
+//     lower degree first; reversed at the end. The rim: from a vertex of least degree go to one of
+//     least degree in the farthest layer while that adds layers (A. George and J. Liu, "An
+//     implementation of a pseudoperipheral node finder", 1979).
+//
+// Departures. Hoefler removes the vertices without ranks, the switches, from H; where switches only
+// join switches nothing would be left between hosts. We number the switches of the whole fabric and
+// take the places in the order of their switches: on a torus, whose nodes are his vertices, it is
+// the same; hosts of one leaf, and leaves of one pod, stay together. Weights are not looked at. If
+// there are fewer ranks than slots, the last slots of the order stay empty.
+//
+// O(sum over vertices of degree * log(degree)), for the pattern and for the switches.
+#include "daemon/mapping/algorithm/rcm.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kUnseen = 0xffffffff;
+
+class CuthillMcKee {
+ public:
+  CuthillMcKee(const std::vector<size_t>& begin, const std::vector<uint32_t>& neighbours)
+      : begin_(begin), neighbours_(neighbours), layer_(begin.size() - 1, kUnseen) {}
+
+  // All vertices, component after component, reversed.
+  std::vector<uint32_t> ReverseOrder() {
+    const auto count = static_cast<uint32_t>(layer_.size());
+    std::vector<uint32_t> by_degree(count);
+    std::iota(by_degree.begin(), by_degree.end(), 0);
+    std::stable_sort(by_degree.begin(), by_degree.end(),
+                     [&](uint32_t a, uint32_t b) { return Degree(a) < Degree(b); });
+    order_.reserve(count);
+    for (const uint32_t v : by_degree) {
+      if (layer_[v] == kUnseen) Number(AtTheRim(v));
+    }
+    std::reverse(order_.begin(), order_.end());
+    return std::move(order_);
+  }
+
+ private:
+  size_t Degree(uint32_t v) const { return begin_[v + 1] - begin_[v]; }
+
+  // Appends the component of `root` to order_.
+  void Number(uint32_t root) {
+    size_t next = order_.size();
+    layer_[root] = 0;
+    order_.push_back(root);
+    for (; next < order_.size(); ++next) {
+      const uint32_t v = order_[next];
+      const size_t first = order_.size();
+      for (size_t e = begin_[v]; e < begin_[v + 1]; ++e) {
+        const uint32_t n = neighbours_[e];
+        if (layer_[n] != kUnseen) continue;
+        layer_[n] = layer_[v] + 1;
+        order_.push_back(n);
+      }
+      std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(first), order_.end(),
+                       [&](uint32_t a, uint32_t b) { return Degree(a) < Degree(b); });
+    }
+  }
+
+  void Forget(size_t first) {
+    for (size_t i = first; i < order_.size(); ++i) layer_[order_[i]] = kUnseen;
+    order_.resize(first);
+  }
+
+  uint32_t AtTheRim(uint32_t root) {
+    const size_t first = order_.size();
+    for (uint32_t layers = 0;;) {
+      Number(root);
+      const uint32_t last = layer_[order_.back()];
+      uint32_t farthest = order_.back();
+      for (size_t i = order_.size(); i > first && layer_[order_[i - 1]] == last; --i) {
+        if (Degree(order_[i - 1]) <= Degree(farthest)) farthest = order_[i - 1];
+      }
+      Forget(first);
+      if (last <= layers) return root;
+      layers = last;
+      root = farthest;
+    }
+  }
+
+  const std::vector<size_t>& begin_;
+  const std::vector<uint32_t>& neighbours_;
+  std::vector<uint32_t> layer_;  // [vertex] of the search that numbers it
+  std::vector<uint32_t> order_;
+};
+
+std::vector<uint32_t> OrderOfRanks(const Pattern& pattern) {
+  std::vector<size_t> begin(1, 0);
+  std::vector<uint32_t> neighbours;
+  neighbours.reserve(2 * pattern.pair_count());
+  for (uint32_t r = 0; r < pattern.rank_count(); ++r) {
+    for (const Exchange& exchange : pattern.exchanges(r)) neighbours.push_back(exchange.peer);
+    begin.push_back(neighbours.size());
+  }
+  return CuthillMcKee(begin, neighbours).ReverseOrder();
+}
+
+std::vector<uint32_t> OrderOfSwitches(const Fabric& fabric) {
+  std::vector<size_t> begin(1, 0);
+  std::vector<uint32_t> neighbours;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    const size_t first = neighbours.size();
+    for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
+      const uint32_t n = channel.to.value();
+      const bool parallel = std::find(neighbours.begin() + static_cast<std::ptrdiff_t>(first),
+                                      neighbours.end(), n) != neighbours.end();
+      if (n != s && !parallel) neighbours.push_back(n);
+    }
+    begin.push_back(neighbours.size());
+  }
+  return CuthillMcKee(begin, neighbours).ReverseOrder();
+}
+
+// The places by their switches; those without one last.
+std::vector<PlaceIndex> OrderOfPlaces(const Places& places, const Fabric& fabric) {
+  const std::vector<uint32_t> switches = OrderOfSwitches(fabric);
+  std::vector<uint32_t> position(switches.size());
+  for (uint32_t i = 0; i < switches.size(); ++i) position[switches[i]] = i;
+  std::vector<uint32_t> keys;
+  std::vector<PlaceIndex> order;
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const auto at = fabric.attached_switch(places.endpoint(PlaceIndex(p)));
+    keys.push_back(at ? position[at->value()] : kUnseen);
+    order.emplace_back(p);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](PlaceIndex a, PlaceIndex b) { return keys[a.value()] < keys[b.value()]; });
+  return order;
+}
+
+absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&, const AlgorithmOptions&,
+                           const SearchControl&) {
+  if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
+    return absl::FailedPreconditionError(
+        "rcm numbers the switches and there is no fabric: name one, or choose an algorithm that "
+        "takes distances");
+  }
+  const std::vector<uint32_t> ranks = OrderOfRanks(*problem.pattern);
+  Mapped mapped;
+  mapped.mapping.resize(ranks.size());
+  size_t next = 0;
+  for (const PlaceIndex place : OrderOfPlaces(*problem.places, *problem.snapshot->fabric)) {
+    for (uint32_t i = 0; i < problem.places->capacity(place) && next < ranks.size(); ++i) {
+      mapped.mapping[ranks[next++]] = place;
+    }
+  }
+  return mapped;
+}
+
+}  // namespace
+
+const MappingAlgorithm& RcmAlgorithm() {
+  static const auto* const entry = new MappingAlgorithm{"rcm", "Hoefler 2011, 3.3", false, {}, Run};
+  return *entry;
+}
+
+}  // namespace coppice
