@@ -34,7 +34,7 @@ class SqliteMutator {
 
  private:
   explicit SqliteMutator(Connection& connection)
-      : connection_(connection), measurements_(connection) {}
+      : connection_(connection), events_(connection), measurements_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareTrees();
   absl::Status PrepareRevisions();

@@ -238,6 +238,17 @@ struct PruneEvents {
   uint32_t rows = 2048;
 };
 
+// Drops the job that ended first, by time and then by id, as long as `keep` or more have ended
+// after it, or it ended before `before`; at most `rows` of them. Their request_ids are free again;
+// StoredState::last_job does not fall. Jobs that are active stay.
+struct PruneJobs {
+  int64_t keep = 100'000;
+  absl::Time before = absl::InfinitePast();
+  uint32_t rows = 16;  // of up to 20 MB each
+};
+
+using Mutation =
+    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
                  PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs>;
 
 // What a daemon needs to carry on where the last one stopped.
