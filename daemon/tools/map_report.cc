@@ -122,7 +122,7 @@ std::string AlgorithmsToText() {
     absl::StrAppendFormat(&text, "%-*s  %s%s\n", static_cast<int>(width), algorithm->name,
                           algorithm->source, algorithm->refines ? " (improves a start)" : "");
     for (const AlgorithmParameter& p : algorithm->parameters) {
-      absl::StrAppendFormat(&text, "%*s  --option %s=%g  %s (%g to %g)\n", static_cast<int>(width),
+      absl::StrAppendFormat(&text, "%*s  --option %s=%.10g  %s (%.10g to %.10g)\n", static_cast<int>(width),
                             "", p.name, p.preset, p.meaning, p.least, p.greatest);
     }
   }

@@ -1,0 +1,140 @@
+#include "daemon/tools/map_search.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::Duration kFirstProgress = absl::Milliseconds(1500);
+constexpr absl::Duration kProgressEvery = absl::Seconds(1);
+constexpr int kProgressShare = 20;  // of the time, one part in so many goes into measuring progress
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// Takes SIGINT over as long as it lives.
+class Interruptible {
+ public:
+  Interruptible() {
+    interrupted = false;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = SA_RESETHAND | SA_RESTART;
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~Interruptible() { sigaction(SIGINT, &before_, nullptr); }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
+// The newest order that the search offered.
+class BestSoFar {
+ public:
+  void Take(const Mapping& mapping) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    mapping_ = mapping;
+    ++offers_;
+  }
+  // Measures it; "" if there is none.
+  std::string Describe(const MappingProblem& problem) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    Mapping mapping;
+    uint64_t offers = 0;
+    {
+      const absl::MutexLock lock(&mutex_);
+      mapping = mapping_;
+      offers = offers_;
+    }
+    if (offers == 0) return "";
+    const auto before = Measure(problem, problem.present()), now = Measure(problem, mapping);
+    if (!before.ok() || !now.ok()) return "";
+    return absl::StrFormat(", order %d at %.2f %% of the present one", offers,
+                           100 * Score(problem.objective, *now, *before));
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  Mapping mapping_ ABSL_GUARDED_BY(mutex_);
+  uint64_t offers_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Tells standard error of a search that goes on for over a second until `done`.
+void TellProgress(const MappingProblem& problem, const BestSoFar& best, absl::Duration begin,
+                  absl::Duration budget, absl::Notification& done) {
+  absl::Duration wait = kFirstProgress;
+  while (!done.WaitForNotificationWithTimeout(wait)) {
+    const absl::Duration now = SystemClock().Monotonic();
+    const std::string order = best.Describe(problem);
+    std::fprintf(stderr, "coppice-plan: %.1f s of %s%s\n", absl::ToDoubleSeconds(now - begin),
+                 absl::FormatDuration(budget).c_str(), order.c_str());
+    wait = std::max(kProgressEvery, kProgressShare * (SystemClock().Monotonic() - now));
+  }
+}
+
+absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const MapSearch& search,
+                                     const SearchControl& control) {
+  Mapping start;
+  if (search.start != nullptr) {
+    AlgorithmOptions options = search.options;
+    options.parameters.clear();  // they are the other algorithm's
+    ASSIGN_OR_RETURN(Mapped mapped, RunAlgorithm(*search.start, problem, {}, options, control));
+    start = std::move(mapped.mapping);
+  }
+  return AnswerMapping(problem, *search.algorithm, start, search.options, control);
+}
+
+}  // namespace
+
+absl::StatusOr<MapSearch> MakeMapSearch(const MapOptions& options) {
+  MapSearch search;
+  ASSIGN_OR_RETURN(search.algorithm, FindMappingAlgorithm(options.algorithm));
+  if (!options.start.empty()) {
+    ASSIGN_OR_RETURN(search.start, FindMappingAlgorithm(options.start));
+  }
+  search.options.seed = options.seed.value_or(1);
+  search.options.threads =
+      options.threads.value_or(std::max(1U, std::thread::hardware_concurrency()));
+  for (const std::string& text : options.parameters) {
+    search.options.parameters.push_back(*ParseParameter(text));
+  }
+  search.budget = *ParseBudget(options.budget);
+  return search;
+}
+
+absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapSearch& search) {
+  const Interruptible interruptible;
+  const absl::Duration begin = SystemClock().Monotonic(), end = begin + search.budget;
+  BestSoFar best;
+  const SearchControl control([end] { return interrupted || SystemClock().Monotonic() >= end; },
+                              [&best](const Mapping& mapping) { best.Take(mapping); });
+  absl::StatusOr<MappingAnswer> answer = absl::UnknownError("the search has not begun");
+  absl::Notification done;
+  std::thread worker([&] {
+    answer = Answer(problem, search, control);
+    done.Notify();
+  });
+  TellProgress(problem, best, begin, search.budget, done);
+  worker.join();
+  const absl::Duration took = SystemClock().Monotonic() - begin;
+  RETURN_IF_ERROR(answer.status());
+  if (interrupted) absl::StrAppend(&answer->reason, "; interrupted, the best so far");
+  return MapResult{*std::move(answer), took};
+}
+
+}  // namespace coppice

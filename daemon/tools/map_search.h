@@ -1,0 +1,36 @@
+// How coppice-plan map searches: within a budget of time, beside a thread that tells standard error
+// how a long search goes, and until SIGINT at the latest, which ends it with the best so far.
+#ifndef COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
+#define COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/tools/map_options.h"
+
+namespace coppice {
+
+struct MapSearch {
+  const MappingAlgorithm* algorithm = nullptr;
+  const MappingAlgorithm* start = nullptr;  // null: the present order
+  AlgorithmOptions options;
+  absl::Duration budget;
+};
+
+// NOT_FOUND: no algorithm of that name.
+absl::StatusOr<MapSearch> MakeMapSearch(const MapOptions& options);
+
+struct MapResult {
+  MappingAnswer answer;
+  absl::Duration took;
+};
+
+// Errors as AnswerMapping. One call at a time: it takes SIGINT over until it returns; a second
+// SIGINT ends the process.
+absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapSearch& search);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
