@@ -17,8 +17,9 @@ constexpr size_t kMostNamed = 8;  // in the event that stands for many
 // A node of either view, as events name it.
 struct Node {
   bool is_switch = false;
-  std::string object;  // "switch:GUID", "host:NAME"
-  std::string name;    // in words
+  std::string object;      // "switch:GUID", "host:NAME"
+  std::string name;        // in words
+  bool is_behind = false;  // of what cannot be seen: it is not silent, but behind what is
 };
 
 Node SwitchNode(const SwitchInfo& info) {
@@ -51,21 +52,36 @@ Nodes NodesOf(const Fabric& fabric) {
   return nodes;
 }
 
-// Silent nodes whose GUID is known, each once.
-Nodes SilentOf(const Unseen& unseen) {
+Node NamedNode(bool is_switch, Guid guid, const std::string& name) {
+  if (!is_switch) return AdapterNode(guid, name);
+  SwitchInfo info;
+  info.guid = guid;
+  info.description = name;
+  return SwitchNode(info);
+}
+
+// Nodes that are silent or hidden behind these, as far as their GUIDs are known, each once.
+Nodes UnreachableOf(const Unseen& unseen) {
   Nodes nodes;
   for (const SilentNode& silent : unseen.silent) {
     if (silent.guid == Guid()) continue;
-    Node node = AdapterNode(silent.guid, silent.name);
-    if (silent.is_switch) {
-      SwitchInfo info;
-      info.guid = silent.guid;
-      info.description = silent.name;
-      node = SwitchNode(info);
-    }
-    nodes.emplace(silent.guid, std::move(node));
+    nodes.emplace(silent.guid, NamedNode(silent.is_switch, silent.guid, silent.name));
+  }
+  if (unseen.hidden == nullptr) return nodes;
+  for (const auto& [guid, hidden] : unseen.hidden->nodes) {
+    Node node = NamedNode(hidden.is_switch, guid, hidden.name);
+    node.is_behind = true;
+    nodes.emplace(guid, std::move(node));
   }
   return nodes;
+}
+
+bool IsThere(const Fabric& fabric, Guid guid, bool is_switch) {
+  if (is_switch) return fabric.FindSwitch(guid).has_value();
+  for (uint32_t port = 1; port < 255; ++port) {
+    if (fabric.FindEndpoint(guid, PortNum(static_cast<uint8_t>(port)))) return true;
+  }
+  return false;
 }
 
 // By its ends; both views name them alike.
@@ -86,11 +102,11 @@ class Difference {
 
   void Compare(const FabricView* before, const FabricView& now) {
     const bool is_other = before != nullptr && before->snapshot->fabric != now.snapshot->fabric;
-    CompareSilent(before != nullptr ? before->unseen : Unseen(), now);
+    CompareUnreachable(before != nullptr ? before->unseen : Unseen(), now);
     if (is_other) {
       before_ = NodesOf(*before->snapshot->fabric);
       now_ = NodesOf(*now.snapshot->fabric);
-      CompareNodes(now);
+      CompareNodes();
       CompareLinks(*before->snapshot->fabric, *now.snapshot->fabric);
       CompareLids(*before->snapshot->fabric, *now.snapshot->fabric);
     }
@@ -136,37 +152,36 @@ class Difference {
     return summary;
   }
 
-  void CompareSilent(const Unseen& before, const FabricView& now) {
-    was_silent_ = SilentOf(before);
-    is_silent_ = SilentOf(now.unseen);
-    for (const auto& [guid, node] : is_silent_) {
-      if (was_silent_.contains(guid)) continue;
-      AddNode("warning", "unreachable", node, "does not answer, or not all that it is asked");
+  void CompareUnreachable(const Unseen& before, const FabricView& now) {
+    was_unreachable_ = UnreachableOf(before);
+    is_unreachable_ = UnreachableOf(now.unseen);
+    for (const auto& [guid, node] : is_unreachable_) {
+      if (was_unreachable_.contains(guid)) continue;
+      AddNode("warning", "unreachable", node,
+              node.is_behind ? "cannot be seen behind a node that does not answer"
+                             : "does not answer, or not all that it is asked");
     }
     const Fabric& fabric = *now.snapshot->fabric;
-    for (const auto& [guid, node] : was_silent_) {
-      if (is_silent_.contains(guid)) continue;
-      const bool is_there = node.is_switch ? fabric.FindSwitch(guid).has_value()
-                                           : fabric.FindEndpoint(guid, PortNum(1)).has_value() ||
-                                                 fabric.FindEndpoint(guid, PortNum(2)).has_value();
-      if (is_there) {
-        AddNode("info", "reachable", node, "answers again");
+    for (const auto& [guid, node] : was_unreachable_) {
+      if (is_unreachable_.contains(guid)) continue;
+      if (IsThere(fabric, guid, node.is_switch)) {
+        AddNode("info", "reachable", node, node.is_behind ? "is seen again" : "answers again");
       } else {
-        AddNode("warning", "gone", node, "did not answer and is not there any more");
+        AddNode("warning", "gone", node,
+                node.is_behind ? "was behind a node that did not answer and is not there any more"
+                               : "did not answer and is not there any more");
       }
     }
   }
 
-  void CompareNodes(const FabricView& now) {
-    const bool may_hide = !now.unseen.silent.empty();
+  void CompareNodes() {
     for (const auto& [guid, node] : before_) {
-      if (now_.contains(guid) || is_silent_.contains(guid) || was_silent_.contains(guid)) continue;
-      AddNode("warning", "gone", node,
-              may_hide ? "is not seen any more; it may be behind a node that does not answer"
-                       : "is not there any more");
+      if (now_.contains(guid) || is_unreachable_.contains(guid)) continue;
+      if (!was_unreachable_.contains(guid))
+        AddNode("warning", "gone", node, "is not there any more");
     }
     for (const auto& [guid, node] : now_) {
-      if (before_.contains(guid) || was_silent_.contains(guid)) continue;
+      if (before_.contains(guid) || was_unreachable_.contains(guid)) continue;
       AddNode("info", "new", node, "is there");
     }
   }
@@ -243,7 +258,7 @@ class Difference {
   }
 
   const absl::Time when_;
-  Nodes before_, now_, was_silent_, is_silent_;
+  Nodes before_, now_, was_unreachable_, is_unreachable_;
   std::map<std::string, std::vector<EventRecord>> by_kind_;
 };
 

@@ -5,9 +5,9 @@
 //   node.gone, .new, .unreachable, .reachable         host:NAME; node:GUID if it has no host
 //   sm.lost, sm.found, sm.changed, lids.changed       fabric
 //
-// GUIDs are node GUIDs. A node that did not answer is unreachable, not gone; each of its links is
-// down all the same. What was to be seen through it only is gone, and the message says why it may
-// come back.
+// GUIDs are node GUIDs. A node that did not answer is unreachable, not gone, and so is what was to
+// be seen through it only (unseen.h); each of their links is down all the same. They are gone when
+// somebody who answers has nothing there, and are not new when they come back.
 //
 // Bounded: of a kind that more than kMostOfAKind have, one event with object "fabric" gives the
 // number and the first few. A function of values.

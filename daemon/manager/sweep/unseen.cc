@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "daemon/manager/sweep/hidden.h"
 
 namespace coppice {
 namespace {
@@ -17,10 +18,8 @@ void NameSwitch(const SwitchInfo& info, SilentNode& node) {
 }
 
 void NameAdapter(const Fabric& fabric, EndpointIndex endpoint, SilentNode& node) {
-  const AdapterInfo& adapter = fabric.adapter(endpoint);
-  node.guid = adapter.guid;
-  const bool has_host = adapter.host.value() < fabric.host_count();
-  node.name = has_host ? std::string(fabric.host_name(adapter.host)) : adapter.description;
+  node.guid = fabric.adapter(endpoint).guid;
+  node.name = NameOfAdapter(fabric, fabric.adapter(endpoint));
 }
 
 // What is at the other end of a switch's port; its GUID stays 0 if nothing is.
@@ -55,19 +54,19 @@ bool Name(const Fabric& fabric, SilentNode& node) {
 // Whether a place that has nothing now may have something.
 class Doubt {
  public:
-  Doubt(const Fabric& now, const std::vector<SilentNode>& silent) : now_(now) {
+  Doubt(const std::vector<SilentNode>& silent, const HiddenPorts& hidden) : hidden_(hidden) {
     for (const SilentNode& node : silent) {
       cables_.insert({node.neighbour, node.neighbour_port});
       nodes_.insert(node.guid);
     }
   }
   bool MayBeAt(const HiddenPorts::Place& place) const {
-    return !now_.FindSwitch(place.attached) || nodes_.contains(place.attached) ||
+    return hidden_.nodes.contains(place.attached) || nodes_.contains(place.attached) ||
            cables_.contains({place.attached, place.port});
   }
 
  private:
-  const Fabric& now_;
+  const HiddenPorts& hidden_;
   absl::flat_hash_set<Cable> cables_;
   absl::flat_hash_set<Guid> nodes_;
 };
@@ -121,7 +120,8 @@ Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& n
   result.silent = FindSilent(unanswered, now, before, unseen.silent);
   if (result.silent.empty()) return result;
   auto hidden = std::make_shared<HiddenPorts>();
-  const Doubt doubt(now, result.silent);
+  hidden->nodes = FindHiddenNodes(now, before, result.silent, unseen);
+  const Doubt doubt(result.silent, *hidden);
   if (before == nullptr) {
     hidden->is_any = true;
     hidden->any_since = when;

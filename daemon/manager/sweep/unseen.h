@@ -4,6 +4,10 @@
 //
 //      leaf A ---x--- n3        A answered, nothing is at that port: n3 is gone
 //      leaf B (silent) --- n7   n7 is not in the fabric either, but nobody said that it is gone
+//      leaf C ---x--- D --- n9  D is gone for certain, and n9 with it, whoever else is silent
+//
+// Hidden is what is absent and was last seen cabled to what is silent, or to a switch that is
+// hidden; hidden.h finds it.
 //
 // Only silence hides: what a node refuses, or what contradicts the rest, may stay so for ever and
 // says nothing of others.
@@ -14,6 +18,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -36,13 +41,21 @@ struct SilentNode {
   std::string name;  // description of a switch, host of an adapter; may be empty
 };
 
+// A node that could be seen only through what is silent.
+struct HiddenNode {
+  bool is_switch = false;
+  std::string name;                              // as SilentNode's
+  std::vector<std::pair<Guid, PortNum>> cables;  // their far ends when it was last seen
+};
+
 struct HiddenPorts {
   struct Place {
     Guid attached;  // the switch that it hung on
     PortNum port;
     absl::Duration since;
   };
-  absl::flat_hash_map<Guid, Place> ports;  // by port GUID
+  absl::flat_hash_map<Guid, Place> ports;       // by port GUID
+  absl::flat_hash_map<Guid, HiddenNode> nodes;  // by node GUID; the silent are not among them
   // Nothing is known of the fabric before: any port that is absent may be hidden, until patience
   // ends.
   bool is_any = false;
