@@ -174,21 +174,26 @@ class MapGolden(ScratchFiles):
                 self.map("--qap", str(instance), "--algorithm", "random", "--seed", "3"))
 
     def test_an_interrupted_search_gives_the_best_so_far(self):
-        weights = random_weights(64, 13)
+        fabric, net = self.net()
+        names = [f"h{i}" for i in range(16)]
+        weights = random_weights(16, 13)
         search = subprocess.Popen(
-            [PROGRAM, "map", "--json", "--pattern", self.file("p.mat", matrix(64, weights)),
-             "--hierarchy", "4:16", "--distances", "1:9", "--budget", "1h", "--algorithm",
+            [PROGRAM, "map", "--json", "--pattern", self.file("p.mat", matrix(16, weights)),
+             "--fabric", net, "--hosts", self.hosts(names), "--budget", "1h", "--algorithm",
              "threshold-accepting", "--option", "outer-iterations=1e12"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            self.assertRegex(search.stderr.readline(), r"^coppice-plan: [\d.]+ s of 1h")
-            search.send_signal(signal.SIGINT)
-            text, _ = search.communicate(timeout=60)
-        finally:
-            search.kill()
+        with search:
+            try:
+                first = search.stderr.readline()
+                search.send_signal(signal.SIGINT)
+                text, _ = search.communicate(timeout=60)
+            finally:
+                search.kill()
+        self.assertRegex(first, r"^coppice-plan: [\d.]+ s of 1h")
         self.assertEqual(search.returncode, 0)
         answer = json.loads(text)
-        Question(64, weights, range(64), map_verifier.levels((4, 16), (1, 9))).verify(answer)
+        Question(16, weights, self.ends(fabric, names), map_verifier.hops(fabric), fabric
+                 ).verify(answer)
         self.assertIn("interrupted, the best so far", answer["reason"])
 
     def test_equal_seeds_give_equal_orders(self):
