@@ -4,9 +4,10 @@
 //
 //     cost(v) = 0                                       v serves and has room
 //     cost(v) = min over w nearer to the root of price(v -> w) + cost(w)
-//     price(v -> w) = (packets on it, this tree's too, + 1) ^ 4
+//     price(v -> w) = n * 4^max(0, n + 8 - M),    n = packets on it, this tree's and the leaf's too
 //
-// so that the most loaded link of a path counts for more than all others. Inside the tree a switch
+// where M is what the batch's most loaded link carries: below M - 8 loads count in proportion,
+// above the most loaded link of a path counts for more than all others. Inside the tree a switch
 // has one parent, and whoever meets it goes the same way.
 //
 //       root    a leaf (l) sees past the spine (s) that server t has room and what the links to it
@@ -29,6 +30,7 @@ namespace {
 
 constexpr uint64_t kNoWay = uint64_t{1} << 62;
 constexpr uint64_t kNoRoom = uint64_t{1} << 58;  // above any path's price
+constexpr uint32_t kSteep = 8;                   // loads below the greatest that count as near it
 
 }  // namespace
 
@@ -65,6 +67,8 @@ std::optional<BatchTree> PathSpreader::Build(const BatchShape& shape, SwitchInde
 }
 
 bool PathSpreader::Insert(SwitchIndex leaf, uint32_t ranks) {
+  if (ranks != ranks_) ++valuation_;
+  ranks_ = ranks;
   const size_t first = members_.size();
   for (SwitchIndex at = leaf; !IsMember(at);) {
     Node& node = nodes_[at.value()];
@@ -108,10 +112,28 @@ bool PathSpreader::HasRoom(SwitchIndex at) const {
   return met + (at == root_ ? waiting_servers_ : 0) < degree;
 }
 
+// Of the packet that comes after `load` others. At most 2^40.
+uint64_t PathSpreader::PriceAt(uint32_t load) const {
+  constexpr uint32_t kMostLoad = 4000, kMostSteps = 14;
+  const uint64_t packets = std::min(load, kMostLoad) + uint64_t{1};
+  if (load + kSteep < most_) return packets;
+  return packets << 2 * std::min(load + kSteep + 1 - most_, kMostSteps);
+}
+
+uint64_t PathSpreader::PriceOf(const BatchTree& tree) const {
+  uint64_t price = 0;
+  for (size_t v = 1; v < tree.packets.size(); ++v) {
+    if (tree.packets[v] == 0) continue;
+    const uint32_t load = loads_.on(tree.physical.up[v]);
+    for (uint32_t i = 0; i < tree.packets[v]; ++i) price += PriceAt(load + i);
+  }
+  return price;
+}
+
+// The last of the leaf's packets stands for all of them.
 uint64_t PathSpreader::Price(ChannelIndex over, uint32_t own) const {
-  constexpr uint64_t kMost = 4000;
-  const uint64_t packets = std::min(uint64_t{loads_.on(over)} + own, kMost) + 1;
-  return packets * packets * packets * packets;
+  constexpr uint32_t kMostRanks = 1 << 14;
+  return PriceAt(loads_.on(over) + own + ranks_ - 1) * std::min(ranks_, kMostRanks);
 }
 
 uint64_t PathSpreader::CostFrom(SwitchIndex at) {

@@ -28,6 +28,11 @@ class PathSpreader final {
   std::optional<BatchTree> Build(const BatchShape& shape, SwitchIndex root,
                                  absl::Span<const uint32_t> degrees);
 
+  // Prices are for a batch whose most loaded link carries so much; 0 until then.
+  void set_most(uint32_t most) { most_ = most; }
+  // What a tree's packets cost, those on the same link one on top of another.
+  uint64_t PriceOf(const BatchTree& tree) const;
+
  private:
   struct Node {
     uint64_t cost = 0;      // from here to a server with room
@@ -43,6 +48,7 @@ class PathSpreader final {
   void Carry(SwitchIndex from, uint32_t ranks);
   bool FindWay(SwitchIndex at, Node& way);
   uint64_t CostFrom(SwitchIndex at);
+  uint64_t PriceAt(uint32_t load) const;
   uint64_t Price(ChannelIndex over, uint32_t own) const;
   bool HasRoom(SwitchIndex at) const;
   uint32_t Leaving(SwitchIndex at) const;
@@ -53,6 +59,8 @@ class PathSpreader final {
   const Fabric& fabric_;
   const LinkLoads& loads_;
   absl::Span<const uint32_t> degrees_;
+  uint32_t most_ = 0;
+  uint32_t ranks_ = 1;  // of the leaf that joins
   SwitchIndex root_;
   absl::Span<const uint8_t> row_;  // hops to the root by class
   uint32_t waiting_servers_ = 0;   // without a packet so far; each will send the root one

@@ -4,14 +4,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/check.h"
 #include "daemon/tree/batch/grid.h"
+#include "daemon/tree/batch/reroute.h"
+#include "daemon/tree/batch/root_menu.h"
 #include "daemon/tree/batch/spread_paths.h"
 #include "daemon/tree/batch/unload.h"
 #include "gtest/gtest.h"
@@ -108,6 +113,94 @@ TEST(BatchUnloadTest, GridsAreAsEvenAsTheirLeafSwitches) {
         EXPECT_LE(both.most_packets, paper->most_packets);
       }
     }
+  }
+}
+
+// The paper's method takes three to five times the entries; its links are no less loaded for that.
+TEST(BatchUnloadTest, RandomGroupsLoadNoLinkMoreThanThePaper) {
+  struct Case {
+    const char* fabric;
+    uint32_t groups, ranks, seed, degree;
+  };
+  const std::vector<Case> cases = {
+      {"supernodes=20,leaves=16,spines=8,hosts-per-leaf=8,tops=32", 128, 64, 1, 32},
+      {"supernodes=32,leaves=8,spines=4,hosts-per-leaf=8,tops=16", 128, 64, 1, 32}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.fabric);
+    const auto fabric = LoadFabric(absl::StrCat("model:fat-tree(", c.fabric, ")"));
+    ASSERT_TRUE(fabric.ok());
+    const Snapshot snapshot = **MakeSnapshot(*fabric, nullptr);
+    const auto batch = RandomGroups(c.groups, c.ranks, c.seed, AllEndpoints(**fabric));
+    ASSERT_TRUE(batch.ok());
+    const std::vector<SwitchCapacity> capacity((*fabric)->switch_count(), {1000, 1000, c.degree});
+    const BatchTotals both = TotalsFor(snapshot, capacity, *batch, {}, BatchGoal::kBoth);
+    const auto paper = PlanOneByOne(snapshot, capacity, *batch, BaselineMethod::kMinimumCost);
+    const auto bounds = BoundBatch(snapshot, capacity, *batch);
+    ASSERT_TRUE(paper.ok() && bounds.ok());
+    EXPECT_EQ(both.failures, 0U);
+    EXPECT_LE(both.entries * 20, bounds->counting * 21);
+    EXPECT_LE(both.most_packets, paper->most_packets);
+  }
+}
+
+// Trees meet over the links of few switches first; one pass over them evens that out, takes no
+// entries, and moves nobody where routes are fixed.
+TEST(BatchUnloadTest, OnePassOfReroutingEvensLinksOut) {
+  const auto fabric =
+      LoadFabric("model:fat-tree(supernodes=20,leaves=16,spines=8,hosts-per-leaf=8,tops=32)");
+  ASSERT_TRUE(fabric.ok());
+  const Snapshot snapshot = **MakeSnapshot(*fabric, nullptr);
+  const auto batch = RandomGroups(64, 64, TestSeed(), AllEndpoints(**fabric));
+  ASSERT_TRUE(batch.ok());
+  const std::vector<SwitchCapacity> capacity((*fabric)->switch_count(), {1000, 1000, 64});
+  const auto shapes = FindBatchShapes(snapshot, capacity, *batch);
+  ASSERT_TRUE(shapes.ok());
+  BatchState state(snapshot, capacity, batch->size(), 0);
+  BatchOffers offers(snapshot, state, {});
+  for (uint32_t c = 0; c < batch->size(); ++c) {
+    const BatchShape& shape = shapes->shapes[shapes->shape_of[c]];
+    std::optional<BatchTree> tree =
+        offers.TreeTo(shape, shape.nearest[0], shape.nearest_hops, state.degrees());
+    ASSERT_TRUE(tree.has_value());
+    state.Replace(c, std::move(tree));
+  }
+  const uint32_t before = state.loads().most();
+  const uint64_t entries = state.entries();
+  RootMenu menu(snapshot, *shapes, state);
+  TreeRerouter rerouter(snapshot, *shapes, RootReach::kAny, state, offers, menu);
+  EXPECT_TRUE(rerouter.Pass());
+  EXPECT_LT(state.loads().most() * 2, before);
+  EXPECT_LE(state.entries(), entries);
+  EXPECT_EQ(state.placed(), batch->size());
+}
+
+// Leaf switches of one supernode are nearest to the ranks that are all there; with two supernodes
+// the one with more of them comes first, and full switches are not put forward.
+TEST(RootMenuTest, NearestToAllRanksComesFirst) {
+  const auto fabric =
+      LoadFabric("model:fat-tree(supernodes=2,leaves=4,spines=2,hosts-per-leaf=4,tops=4)");
+  ASSERT_TRUE(fabric.ok());
+  const Snapshot snapshot = **MakeSnapshot(*fabric, nullptr);
+  const auto members = AllEndpoints(**fabric);
+  const std::vector<BatchCommunicator> batch = {
+      {{members[0], members[4], members[5], members[6], members[16]}, false}};
+  std::vector<SwitchCapacity> capacity((*fabric)->switch_count(), {1, 1, 8});
+  const SwitchIndex fullest = *(*fabric)->attached_switch(members[4]);
+  const SwitchIndex next = *(*fabric)->attached_switch(members[0]);
+  for (const bool has_entry : {true, false}) {
+    capacity[fullest.value()].entries_free = has_entry ? 1 : 0;
+    const auto shapes = FindBatchShapes(snapshot, capacity, batch);
+    ASSERT_TRUE(shapes.ok());
+    const BatchState state(snapshot, capacity, 1, 0);
+    RootMenu menu(snapshot, *shapes, state);
+    EXPECT_EQ(menu.Distances(0, 0).size(), 1U);
+    const auto distances = menu.Distances(0, UINT32_MAX);
+    EXPECT_TRUE(std::is_sorted(distances.begin(), distances.end()));
+    EXPECT_EQ(distances.back(), 4U);
+    const auto forward = menu.PutForward(0, 4, 3);
+    ASSERT_EQ(forward.size(), 3U);
+    EXPECT_EQ(forward[0], has_entry ? fullest : next);
+    EXPECT_TRUE(menu.PutForward(0, 9, 3).empty());
   }
 }
 

@@ -1,0 +1,226 @@
+// Rip up and reroute under exponential prices: with M the greatest load, the packet that brings a
+// link to M - i costs about 4^-i of one that brings it to M (PathSpreader::PriceAt). Sending each
+// packet over the cheapest path under such prices is within O(log links) of the least greatest load
+// even if nothing is ever moved (Aspnes, Azar, Fiat, Plotkin and Waarts, J. ACM 44(3), 1997);
+// here the sum of all prices falls with each tree that is moved, which ends it, and what it
+// gains in one pass over the trees a descent from link to link takes hundreds of moves for.
+//
+//     for each tree, taken out, prices of its links found, the cheapest of these put back:
+//       the old one
+//       its root and servers, other paths                             (spread_paths)
+//       a switch that sends over one of its hottest links becomes     (TryHotSender)
+//         a server in the place of another, or the root: what meets
+//         there no longer crosses that link
+//       a root of the next distance by turns, with the old servers,   (TryOtherRoot)
+//         or with such as lie on most ranks' way to it
+//
+// About four trees a communicator and pass.
+#include "daemon/tree/batch/reroute.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace coppice {
+namespace {
+
+constexpr size_t kTurn = 7919;  // prime: visits all of any shorter list
+constexpr int kWalks = 4;       // towards a root, in search of a server
+
+}  // namespace
+
+// What one communicator could have instead of `old`, while it has nothing.
+struct TreeRerouter::Search {
+  uint32_t communicator;
+  const BatchShape& shape;
+  const BatchTree& old;
+  uint32_t most;        // greatest load with `old`
+  uint64_t price;       // of `best`, or else of `old`
+  uint32_t most_extra;  // hops
+  std::optional<BatchTree> best;
+};
+
+TreeRerouter::TreeRerouter(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
+                           BatchState& state, BatchOffers& offers, RootMenu& menu)
+    : snapshot_(snapshot),
+      shapes_(shapes),
+      reach_(reach),
+      state_(state),
+      offers_(offers),
+      menu_(menu),
+      spreader_(snapshot, state.loads()) {}
+
+bool TreeRerouter::Pass() {
+  if (snapshot_.routes->kind() != RouteKind::kShortestPath) return false;
+  spreader_.set_most(state_.loads().most());
+  bool changed = false;
+  for (uint32_t c = 0; c < state_.size() && !offers_.exhausted(); ++c) {
+    if (!state_.tree(c).has_value() || state_.tree(c)->serving.empty()) continue;
+    changed |= Reroute(c);
+  }
+  state_.ForgetJournal();
+  return changed;
+}
+
+bool TreeRerouter::Reroute(uint32_t communicator) {
+  state_.ForgetJournal();
+  const BatchTree old = *state_.tree(communicator);
+  const uint32_t most = state_.loads().most();
+  state_.Replace(communicator, std::nullopt);
+  Search search{communicator,
+                shapes_.shapes[shapes_.shape_of[communicator]],
+                old,
+                most,
+                spreader_.PriceOf(old),
+                reach_ == RootReach::kAny ? UINT32_MAX : old.extra_hops,
+                std::nullopt};
+  Consider(Spread(communicator, old), old.extra_hops, search);
+  TryHotSender(search);
+  TryOtherRoot(search);
+  if (!search.best) {
+    state_.RevertTo(0);
+    return false;
+  }
+  state_.Replace(communicator, std::move(search.best));
+  return true;
+}
+
+void TreeRerouter::Consider(std::optional<BatchTree> tree, uint32_t extra_hops,
+                            Search& search) const {
+  if (!tree || tree->serving.size() > search.old.serving.size()) return;
+  const uint64_t price = spreader_.PriceOf(*tree);
+  if (price >= search.price) return;
+  for (size_t v = 1; v < tree->packets.size(); ++v) {
+    if (tree->packets[v] == 0) continue;
+    if (state_.loads().on(tree->physical.up[v]) + tree->packets[v] > search.most) return;
+  }
+  tree->extra_hops = extra_hops;
+  search.price = price;
+  search.best = std::move(tree);
+}
+
+// Of the switches that send over links with the greatest load or nearly so, one by turns.
+void TreeRerouter::TryHotSender(Search& search) {
+  const BatchTree& old = search.old;
+  found_.clear();
+  for (size_t v = 1; v < old.packets.size(); ++v) {
+    if (old.packets[v] == 0) continue;
+    const SwitchIndex sender = old.physical.switches[v];
+    const uint32_t load = state_.loads().on(old.physical.up[v]) + old.packets[v];
+    if (load + 1 >= search.most && state_.degrees()[sender.value()] > 0) found_.push_back(sender);
+  }
+  if (found_.empty()) return;
+  const SwitchIndex sender = found_[Turn(found_.size())];
+  const SwitchIndex root = old.physical.root();
+  const size_t others = old.serving.size() - 1;
+  if (others > 0) {
+    SetServers(old);
+    MoveServer(old.physical.switches[old.serving[1 + Turn(others)]], sender);
+    Consider(Build(search.shape, root), old.extra_hops, search);
+  }
+  uint32_t hops = 0;
+  for (const SwitchIndex leaf : search.shape.leaves) {
+    hops = std::max<uint32_t>(hops, snapshot_.routes->distances().Between(leaf, sender));
+  }
+  if (hops - search.shape.nearest_hops > search.most_extra) return;
+  SetServers(old);
+  MoveServer(root, sender);
+  Consider(Build(search.shape, sender), hops - search.shape.nearest_hops, search);
+}
+
+void TreeRerouter::TryOtherRoot(Search& search) {
+  const uint32_t shape = shapes_.shape_of[search.communicator];
+  const absl::Span<const uint32_t> distances = menu_.Distances(shape, search.most_extra);
+  if (distances.empty()) return;
+  const uint32_t hops = distances[Turn(distances.size())];
+  const absl::Span<const SwitchIndex> roots = menu_.PutForward(shape, hops, 2);
+  if (roots.empty()) return;
+  const SwitchIndex root = roots[Turn(roots.size())];
+  SetServers(search.old);
+  MoveServer(search.old.physical.root(), root);
+  std::optional<BatchTree> tree = Build(search.shape, root);
+  if (!tree && FindServers(search.shape, root, search.old.serving.size())) {
+    tree = Build(search.shape, root);
+  }
+  Consider(std::move(tree), hops - search.shape.nearest_hops, search);
+}
+
+// Every call the next number below `of`, in an order that visits all.
+size_t TreeRerouter::Turn(size_t of) {
+  turn_ += kTurn;
+  return turn_ % of;
+}
+
+std::optional<BatchTree> TreeRerouter::Spread(uint32_t communicator, const BatchTree& like) {
+  SetServers(like);
+  return Build(shapes_.shapes[shapes_.shape_of[communicator]], like.physical.root());
+}
+
+std::optional<BatchTree> TreeRerouter::Build(const BatchShape& shape, SwitchIndex root) {
+  offers_.Count();
+  return spreader_.Build(shape, root, servers_);
+}
+
+void TreeRerouter::SetServers(const BatchTree& like) {
+  servers_.assign(state_.limits().size(), 0);
+  for (const uint32_t v : like.serving) {
+    const uint32_t s = like.physical.switches[v].value();
+    servers_[s] = state_.limits()[s];
+  }
+}
+
+void TreeRerouter::MoveServer(SwitchIndex from, SwitchIndex to) {
+  servers_[from.value()] = 0;
+  servers_[to.value()] = state_.limits()[to.value()];
+}
+
+// Fills servers_ with the root and others that have an entry: of a few switches met on walks
+// towards the root those that most ranks could send to on their way, then those farthest from the
+// root, where packets come together before they cross links, then those through which least is
+// promised.
+bool TreeRerouter::FindServers(const BatchShape& shape, SwitchIndex root, size_t count) {
+  const SwitchDistances& distances = snapshot_.routes->distances();
+  const absl::Span<const uint32_t> degrees = state_.degrees();
+  servers_.assign(degrees.size(), 0);
+  servers_[root.value()] = degrees[root.value()];
+  const auto key = [&](SwitchIndex s) {
+    uint32_t ranks = 0;
+    for (size_t i = 0; i < shape.leaves.size(); ++i) {
+      const uint32_t by_way = distances.Between(shape.leaves[i], s) + distances.Between(s, root);
+      if (by_way == distances.Between(shape.leaves[i], root)) ranks += shape.ranks_on[i];
+    }
+    return std::make_tuple(UINT32_MAX - std::min(ranks, degrees[s.value()]),
+                           UINT32_MAX - distances.Between(s, root), state_.loads().through(s));
+  };
+  for (; count > 1; --count) {
+    found_.clear();
+    for (int walk = 0; walk < kWalks; ++walk) {
+      std::optional<SwitchIndex> at = shape.leaves[Turn(shape.leaves.size())];
+      while (at && *at != root) {
+        if (degrees[at->value()] > 0 && servers_[at->value()] == 0) found_.push_back(*at);
+        at = StepTowards(*at, root);
+      }
+    }
+    if (found_.empty()) return false;
+    const SwitchIndex best =
+        *std::min_element(found_.begin(), found_.end(),
+                          [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
+    servers_[best.value()] = degrees[best.value()];
+  }
+  return true;
+}
+
+// One of the neighbours that are nearer to the root, by turns.
+std::optional<SwitchIndex> TreeRerouter::StepTowards(SwitchIndex at, SwitchIndex root) {
+  const Fabric& fabric = *snapshot_.fabric;
+  const SwitchDistances& distances = snapshot_.routes->distances();
+  const absl::Span<const Channel> channels = fabric.switch_channels(at);
+  const size_t first = channels.empty() ? 0 : Turn(channels.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const SwitchIndex next = fabric.AsSwitch(channels[(first + i) % channels.size()].to);
+    if (distances.Between(next, root) + 1U == distances.Between(at, root)) return next;
+  }
+  return std::nullopt;
+}
+
+}  // namespace coppice
