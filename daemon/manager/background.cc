@@ -16,27 +16,6 @@ constexpr absl::Duration kLongestWait = absl::Hours(24);
 
 Background::Background(Duties duties) : duties_(std::move(duties)) {}
 
-void Background::Start() {
-  std::lock_guard lock(mu_);
-  if (running_) return;
-  running_ = true;
-  stopping_ = false;
-  thread_ = std::thread([this] { LeaseLoop(); });
-}
-
-void Background::Stop() {
-  std::thread thread;
-  {
-    std::lock_guard lock(mu_);
-    if (!running_) return;
-    running_ = false;
-    stopping_ = true;
-    thread = std::move(thread_);
-    changed_.notify_all();
-  }
-  thread.join();
-}
-
 void Background::Wake() {
   std::lock_guard lock(mu_);
   woken_ = true;
@@ -48,9 +27,9 @@ bool Background::Sleep(absl::Duration wait) {
       std::chrono::steady_clock::now() +
       absl::ToChronoNanoseconds(std::clamp(wait, absl::ZeroDuration(), kLongestWait));
   std::unique_lock lock(mu_);
-  changed_.wait_until(lock, until, [&] { return stopping_ || woken_; });
+  changed_.wait_until(lock, until, [&] { return thread_.stopping() || woken_; });
   woken_ = false;
-  return !stopping_;
+  return !thread_.stopping();
 }
 
 void Background::LeaseLoop() {

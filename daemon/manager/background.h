@@ -6,9 +6,9 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
-#include <thread>
 
 #include "absl/time/time.h"
+#include "daemon/manager/loop_thread.h"
 
 namespace coppice {
 
@@ -24,8 +24,10 @@ class Background {
   ~Background() { Stop(); }
 
   // Both idempotent. Stop joins.
-  void Start();
-  void Stop();
+  void Start() {
+    thread_.Start([this] { LeaseLoop(); });
+  }
+  void Stop() { thread_.Stop(); }
   // `expire` may be due earlier than it said. Never blocks for long.
   void Wake();
 
@@ -39,10 +41,9 @@ class Background {
   std::mutex mu_;
   std::condition_variable changed_;
   // Guarded by mu_.
-  bool running_ = false;
-  bool stopping_ = false;
   bool woken_ = false;
-  std::thread thread_;
+
+  LoopThread thread_{mu_, changed_};
 };
 
 }  // namespace coppice

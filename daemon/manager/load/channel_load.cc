@@ -23,6 +23,7 @@ void ChannelLoad::Take(const Growth& bytes, absl::Duration length, double capaci
                        absl::Duration now, absl::Time wall, absl::Duration time_constant) {
   const double seconds = absl::ToDoubleSeconds(length);
   if (seconds <= 0) return;
+  certainty_ = bytes.certainty;
   if (bytes.is_stopped) {
     measured_ = now;
     return;

@@ -29,6 +29,8 @@ class ChannelLoad {
   double peak() const { return peak_; }
   absl::Time peaked() const { return peaked_; }
   absl::Time read() const { return read_; }
+  // Of the newest Take.
+  Certainty certainty() const { return certainty_; }
 
  private:
   MovingAverage average_;    // bytes a second
@@ -37,6 +39,7 @@ class ChannelLoad {
   absl::Duration life_ = kLoadLife;
   double peak_ = 0;
   absl::Time peaked_ = absl::InfinitePast(), read_ = absl::InfinitePast();
+  Certainty certainty_ = Certainty::kUnknown;
 };
 
 }  // namespace coppice

@@ -9,6 +9,10 @@ std::pair<Guid, PortNum> BeginOf(const Fabric& fabric, ChannelIndex channel) {
   return {node, fabric.channel_from_port(channel)};
 }
 
+bool FromB(const Fabric& fabric, ChannelIndex channel) {
+  return BeginOf(fabric, Fabric::Reverse(channel)) < BeginOf(fabric, channel);
+}
+
 std::optional<ChannelIndex> FindSame(const Fabric& from, ChannelIndex channel, const Fabric& in) {
   if (!from.IsSwitch(from.channel_from(channel))) {
     if (!from.IsSwitch(from.channel_to(channel))) return std::nullopt;

@@ -38,6 +38,14 @@ struct DirectionState {
 // Node GUID and port at which the channel begins.
 std::pair<Guid, PortNum> BeginOf(const Fabric& fabric, ChannelIndex channel);
 
+// What it can carry; 0: unknown.
+inline double BytesPerSecond(const Fabric& fabric, ChannelIndex channel) {
+  return static_cast<double>(fabric.capacity_gbps(channel)) * 1e9 / 8;
+}
+
+// Whether it begins at the end that the store calls b.
+bool FromB(const Fabric& fabric, ChannelIndex channel);
+
 // The same direction of the same link in another fabric; nullopt: it is not there, or has no end
 // at a switch.
 std::optional<ChannelIndex> FindSame(const Fabric& from, ChannelIndex channel, const Fabric& in);

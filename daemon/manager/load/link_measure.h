@@ -3,6 +3,7 @@
 #define COPPICE_DAEMON_MANAGER_LOAD_LINK_MEASURE_H_
 
 #include "absl/time/time.h"
+#include "daemon/manager/load/port_rates.h"
 
 namespace coppice {
 
@@ -23,6 +24,10 @@ struct DirectionMeasure {
   absl::Time peaked = absl::InfinitePast();  // when that was
   absl::Time read = absl::InfinitePast();    // newest measurement; InfinitePast: none
   double promised = 0;                       // by granted trees
+  // How well what the newest two readings moved is known. At least: a count was reset or came to
+  // its end in between, and the load is at least what was counted. Unknown: there are no two, or a
+  // count of 32 bits stands at its end and the average is what it was when it was `read`.
+  Certainty certainty = Certainty::kUnknown;
 };
 
 struct LinkMeasure {

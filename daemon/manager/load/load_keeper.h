@@ -2,11 +2,11 @@
 // channel, publishes them as the load that plans see, and hands counters, load and history to the
 // store.
 //
-//   CounterSweep --> PortRate per port --> ChannelAverage per channel --> LinkLoad
-//        |                 |                        |                        |
-//        +--- counters ----+------ history ---------+------- Store           +--> Tables: the view
-//                          |                                                      (same version)
-//                          +-- errors rising --> events, returned to the caller   and PromisedLoad
+//   CounterSweep --> ChannelStates --> average per channel --> LinkLoad --> Tables: the view
+//                     |    |    |                               (same version) and PromisedLoad
+//                     |    |    +-- HistorySlots --+
+//                     |    +------- counters, load +--> StoreBatches --> Store
+//                     +-- PortWatch --> events, returned to the caller
 //
 // How whoever schedules sweeps uses it (the sweeping thread only, unless said otherwise):
 //   keeper.Restore()                      once, before the first sweep
@@ -23,7 +23,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,7 +32,11 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/link_load.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/load/channel_states.h"
+#include "daemon/manager/load/history_slots.h"
 #include "daemon/manager/load/link_measure.h"
+#include "daemon/manager/load/port_watch.h"
+#include "daemon/manager/load/store_batches.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/tables.h"
 #include "db/store.h"
@@ -42,8 +46,8 @@ namespace coppice {
 class LoadKeeper {
  public:
   // Both outlive this.
-  LoadKeeper(Store* store, Tables* tables, const LoadOptions& options);
-  ~LoadKeeper();
+  LoadKeeper(Store* store, Tables* tables, const LoadOptions& options)
+      : store_(store), tables_(tables), options_(options) {}
   LoadKeeper(const LoadKeeper&) = delete;
   LoadKeeper& operator=(const LoadKeeper&) = delete;
 
@@ -88,8 +92,28 @@ class LoadKeeper {
   std::vector<PortCounterRecord> Counters(Guid guid) const;
 
  private:
-  class State;
-  const std::unique_ptr<State> state_;
+  // Where the published fabric is this one.
+  void Publish(const Fabric* fabric, std::shared_ptr<const LinkLoad> load);
+  void PublishNone();
+  std::shared_ptr<const LinkLoad> PresentLoad() const;
+  void WriteCounters(StoreBatches& batches);
+  void WriteLoads(absl::Time wall, StoreBatches& batches);
+  absl::Status Write(StoreBatches& batches);
+
+  Store* const store_;
+  Tables* const tables_;
+
+  mutable std::mutex mu_;
+  // All guarded by mu_, which is taken before the tables' lock.
+  LoadOptions options_;
+  ChannelStates ports_;
+  HistorySlots history_;
+  PortWatch watch_;
+  absl::Duration length_;     // between the last two sweeps
+  uint64_t noted_sweep_ = 0;  // the sweep when ForgetIfSilent looked last
+  absl::Duration noted_;      // since when it is that, by the clock of ForgetIfSilent
+  bool has_noted_ = false;
+  bool is_silent_ = false;  // nothing measured counts
 };
 
 }  // namespace coppice

@@ -36,27 +36,6 @@ std::string ObjectOf(SweepKind kind) {
 Sweeper::Sweeper(Duties duties, const Clock* clock, const SweepPeriods& periods)
     : duties_(std::move(duties)), clock_(clock), schedule_(periods, SteadyNow()) {}
 
-void Sweeper::Start() {
-  std::lock_guard lock(mu_);
-  if (running_) return;
-  running_ = true;
-  stopping_ = false;
-  thread_ = std::thread([this] { Loop(); });
-}
-
-void Sweeper::Stop() {
-  std::thread thread;
-  {
-    std::lock_guard lock(mu_);
-    if (!running_) return;
-    running_ = false;
-    stopping_ = true;
-    thread = std::move(thread_);
-    changed_.notify_all();
-  }
-  thread.join();
-}
-
 void Sweeper::WakeRepair() {
   std::lock_guard lock(mu_);
   repair_woken_ = true;
@@ -82,20 +61,20 @@ absl::StatusOr<Sweeper::View> Sweeper::Sweep() {
   Lock lock(mu_);
   const uint64_t seen = full_ended_;
   while (full_ended_ == seen) {
-    if (!running_ && !busy_) {
+    if (!thread_.running() && !busy_) {
       RunFull(lock);
       break;
     }
     wanted_ = true;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return full_ended_ != seen || (!running_ && !busy_); });
+    changed_.wait(lock, [&] { return full_ended_ != seen || (!thread_.running() && !busy_); });
   }
   return last_full_;
 }
 
 void Sweeper::Loop() {
   Lock lock(mu_);
-  while (!stopping_) {
+  while (!thread_.stopping()) {
     if (busy_) {  // by one who began before Start
       changed_.wait(lock);
       continue;

@@ -18,12 +18,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/loop_thread.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/sweep/schedule.h"
 
@@ -66,8 +66,10 @@ class Sweeper {
   ~Sweeper() { Stop(); }
 
   // Both idempotent. Stop joins; it waits for the step under way.
-  void Start();
-  void Stop();
+  void Start() {
+    thread_.Start([this] { Loop(); });
+  }
+  void Stop() { thread_.Stop(); }
   // Joins the full sweep under way, or asks for one and waits for it.
   absl::StatusOr<View> Sweep();
   // There is something to repair. Never blocks for long.
@@ -99,14 +101,14 @@ class Sweeper {
   // Guarded by mu_.
   Schedule schedule_;
   SweepStanding standing_;
-  bool running_ = false, stopping_ = false;
   bool busy_ = false;  // a step is under way
   bool wanted_ = false;
   bool repair_woken_ = false;
   bool has_repaired_ = false;  // since the last step of another kind
   uint64_t full_ended_ = 0;
   absl::StatusOr<View> last_full_ = View();
-  std::thread thread_;
+
+  LoopThread thread_{mu_, changed_};
 };
 
 }  // namespace coppice

@@ -355,21 +355,28 @@ TEST_F(LoadKeeperTest, StoppedCounterKeepsItsLoadAndIsToldOnce) {
     }
     ASSERT_TRUE(Take(sweep, second).ok());
   };
+  const auto measure = [&] {
+    const ChannelIndex c = fabric().channel_at(*fabric().FindSwitch(LeafGuid(0)), PortNum(3));
+    const LinkMeasure both = keeper_.Measure(fabric(), Fabric::link_of(c));
+    return c.value() % 2 == 0 ? both.ab : both.ba;
+  };
   read(0, 0);
+  EXPECT_EQ(measure().certainty, Certainty::kUnknown);
   read(10, kStop);
+  EXPECT_EQ(measure().certainty, Certainty::kAtLeast);
   const float load = Load(LeafGuid(0), 3);
   EXPECT_GT(load, 0.05);
   for (int64_t second = 20; second <= 3600; second += 10) read(second, kStop);
   EXPECT_EQ(Load(LeafGuid(0), 3), load);
-  const ChannelIndex c = fabric().channel_at(*fabric().FindSwitch(LeafGuid(0)), PortNum(3));
-  const LinkMeasure measure = keeper_.Measure(fabric(), Fabric::link_of(c));
-  EXPECT_EQ((c.value() % 2 == 0 ? measure.ab : measure.ba).read, At(10));
+  EXPECT_EQ(measure().certainty, Certainty::kUnknown);
+  EXPECT_EQ(measure().read, At(10));
   ASSERT_THAT(events_, SizeIs(1));
   EXPECT_EQ(events_[0].kind, "port.counters");
   EXPECT_EQ(events_[0].object, "port:0000000000000100/3");
   read(3610, 0);
   for (int64_t second = 3620; second <= 3700; second += 10) read(second, 0);
   EXPECT_LT(Load(LeafGuid(0), 3), load);
+  EXPECT_EQ(measure().certainty, Certainty::kExact);
 }
 
 TEST_F(LoadKeeperTest, PeakOfALinkThatReturnsIsKept) {

@@ -1,0 +1,169 @@
+#include "daemon/manager/load/channel_states.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace coppice {
+namespace {
+
+// Directions of links that went whose peaks are remembered, with what the store had at the start.
+constexpr size_t kMostAbsent = 262'144;
+
+}  // namespace
+
+void ChannelStates::Restore(absl::Span<const LinkLoadRecord> loads, absl::Time wall) {
+  restored_at_ = wall;
+  for (const LinkLoadRecord& load : loads) restored_[{load.link, load.from_b}] = load;
+}
+
+void ChannelStates::Await(const std::shared_ptr<const Fabric>& fabric,
+                          absl::Span<const int64_t> link_ids) {
+  if (fabric_ != nullptr) return;
+  awaited_ = fabric;
+  link_ids_.assign(link_ids.begin(), link_ids.end());
+}
+
+double ChannelStates::RestoredShare(const LinkLoadRecord& load) const {
+  return restored_at_ - load.updated <= kLoadLife ? std::clamp(load.average, 0.0, 1.0) : 0;
+}
+
+double ChannelStates::ShareIn(const Fabric& fabric, ChannelIndex c, int64_t link_id) const {
+  if (fabric_ != nullptr) {
+    const auto same = FindSame(fabric, c, *fabric_);
+    return same ? state(*same).load.Average(BytesPerSecond(fabric, c), now_) : 0;
+  }
+  if (restored_.empty()) return 0;
+  const auto it = restored_.find(SideOf(fabric, c, link_id));
+  return it != restored_.end() ? RestoredShare(it->second) : 0;
+}
+
+DirectionMeasure ChannelStates::MeasureIn(const Fabric& fabric, ChannelIndex c) const {
+  if (fabric_ == nullptr) {
+    if (&fabric != awaited_.get()) return {};
+    const auto it = restored_.find(SideOf(fabric, c, link_id(c)));
+    if (it == restored_.end()) return {};
+    const LinkLoadRecord& load = it->second;
+    return {RestoredShare(load), load.peak, load.peaked, load.updated, 0, Certainty::kUnknown};
+  }
+  const auto same = &fabric == fabric_.get() ? std::optional(c) : FindSame(fabric, c, *fabric_);
+  if (!same) return {};
+  const ChannelLoad& load = state(*same).load;
+  return {load.Average(BytesPerSecond(fabric, c), now_),
+          load.peak(),
+          load.peaked(),
+          load.read(),
+          0,
+          load.certainty()};
+}
+
+void ChannelStates::RestoreLoads() {
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i);
+    const auto it = restored_.find(SideOf(*fabric_, c, link_id(c)));
+    if (it == restored_.end()) continue;
+    // The clock may have stepped back since.
+    const absl::Duration age = std::max(restored_at_ - it->second.updated, absl::ZeroDuration());
+    states_[i].load.Restore(it->second, now_ - age);
+    restored_.erase(it);
+  }
+}
+
+// Of links that go, only the peak is kept; the rest is not theirs when they come back.
+void ChannelStates::KeepPeaks(const Fabric& old) {
+  for (uint32_t i = 0; i < old.channel_count(); ++i) {
+    const ChannelIndex c(i);
+    const ChannelLoad& load = states_[i].load;
+    if (link_id(c) == 0 || load.peak() == 0 || FindSame(old, c, *fabric_)) continue;
+    if (restored_.size() >= kMostAbsent) return;
+    const LinkSide side = SideOf(old, c, link_id(c));
+    restored_[side] = {side.first, side.second, 0, load.peak(), load.peaked(), load.read()};
+  }
+}
+
+void ChannelStates::RestorePeaks(const Fabric& old) {
+  if (restored_.empty()) return;
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i);
+    const auto it = restored_.find(SideOf(*fabric_, c, link_id(c)));
+    if (it == restored_.end() || FindSame(*fabric_, c, old)) continue;
+    states_[i].load.Restore(it->second, -absl::InfiniteDuration());
+    restored_.erase(it);
+  }
+}
+
+std::shared_ptr<const Fabric> ChannelStates::Adopt(const FabricView& view) {
+  const std::shared_ptr<const Fabric>& fabric = view.snapshot->fabric;
+  if (fabric == fabric_) return nullptr;
+  const std::shared_ptr<const Fabric> old = std::exchange(fabric_, fabric);
+  awaited_.reset();
+  if (old == nullptr) {
+    link_ids_ = *view.link_ids;
+    states_.resize(fabric_->channel_count());
+    RestoreLoads();
+    return nullptr;
+  }
+  KeepPeaks(*old);
+  link_ids_ = *view.link_ids;
+  states_ = CarryOver(*old, std::move(states_), *fabric_);
+  RestorePeaks(*old);
+  return old;
+}
+
+absl::Duration ChannelStates::BeginSweep(const CounterSweep& sweep) {
+  const bool is_first = sweep_++ == 0;
+  const absl::Duration before = now_;
+  for (const CounterReading& reading : sweep.readings) {
+    now_ = is_first && &reading == &sweep.readings.front() ? reading.when
+                                                           : std::max(now_, reading.when);
+  }
+  return is_first ? absl::ZeroDuration() : now_ - before;
+}
+
+void ChannelStates::Take(const CounterReading& reading, absl::Time wall) {
+  const std::optional<SwitchIndex> found = fabric_->FindSwitch(reading.node);
+  const ChannelIndex c = found ? fabric_->channel_at(*found, reading.port) : kNoChannel;
+  if (c == kNoChannel) return;
+  DirectionState& port = state(c);
+  if (port.has_reading) {
+    const PortInterval interval = Compare(port.reading, reading, BytesPerSecond(*fabric_, c));
+    if (interval.length <= absl::ZeroDuration()) return;
+    port.interval = interval;
+    port.sweep = sweep_;
+    const double sent = interval.sent_rate(), received = interval.received_rate();
+    port.counters_changed |= !(port.reading.values == reading.values) || sent != port.sent_rate ||
+                             received != port.received_rate;
+    port.sent_rate = sent;
+    port.received_rate = received;
+  } else {
+    port.has_reading = port.counters_changed = true;
+  }
+  port.reading = reading;
+  port.read = wall;
+}
+
+void ChannelStates::UpdateLoads(absl::Time wall, absl::Duration time_constant) {
+  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
+    const ChannelIndex c(i), back = Fabric::Reverse(c);
+    // What the sender sent; where that is not known, what the receiver got.
+    const PortInterval* best = nullptr;
+    Growth bytes;
+    if (IsFresh(c)) {
+      best = &state(c).interval;
+      bytes = best->sent_bytes;
+    }
+    if (IsFresh(back)) {
+      const PortInterval& other = state(back).interval;
+      const Growth got = other.received_bytes;
+      if (best == nullptr || got.certainty > bytes.certainty) {
+        best = &other;
+        bytes = got;
+      }
+      bytes.is_stopped |= bytes.certainty == Certainty::kUnknown && got.is_stopped;
+    }
+    if (best == nullptr) continue;
+    states_[i].load.Take(bytes, best->length, BytesPerSecond(*fabric_, c), now_, wall,
+                         time_constant);
+  }
+}
+
+}  // namespace coppice
