@@ -41,8 +41,9 @@ absl::Status LightSweeper::Walk() {
   for (uint32_t index = 0; index < swept_.switches.size(); ++index) {
     if (swept_.switches[index].is_first) Begin(index, /*is_doubtful=*/false);
   }
-  RETURN_IF_ERROR(engine_.Run(
-      [this](const MadRequest& request, const MadOutcome& outcome) { OnPort(request, outcome); }));
+  RETURN_IF_ERROR(engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
+    OnAnswer(request, outcome);
+  }));
   const bool one_answers = std::any_of(progress_.begin(), progress_.end(),
                                        [](const Progress& p) { return p.has_answered; });
   if (one_answers || !result_.has_changed) return absl::OkStatus();
@@ -116,6 +117,26 @@ void LightSweeper::AskNextPort(uint32_t index) {
   engine_.Submit(std::move(request));
 }
 
+void LightSweeper::OnAnswer(const MadRequest& request, const MadOutcome& outcome) {
+  if (request.attribute == MadAttribute::kNodeInfo) {
+    progress_[request.subject].waited += outcome.waited;
+    AskNextPort(request.subject);
+    OnIdentity(request.subject, outcome);
+  } else {
+    OnPort(request, outcome);
+  }
+}
+
+// Nothing is made of silence: the ports tell that better.
+void LightSweeper::OnIdentity(uint32_t index, const MadOutcome& outcome) {
+  if (outcome.kind != MadOutcome::Kind::kAnswered) return;
+  const absl::StatusOr<NodeInfoRecord> now = DecodeNodeInfo(outcome.data);
+  const SweptSwitch& then = swept_.switches[index];
+  if (!now.ok() || now->node_guid == then.guid) return;
+  ChangeOfNode(absl::StrCat(then.Name(), ": node ", ToString(now->node_guid),
+                            " is in its place, it was ", ToString(then.guid)));
+}
+
 void LightSweeper::OnPort(const MadRequest& request, const MadOutcome& outcome) {
   const uint32_t index = request.subject, port = request.modifier;
   const SweptSwitch& then = swept_.switches[index];
@@ -131,7 +152,10 @@ void LightSweeper::OnPort(const MadRequest& request, const MadOutcome& outcome) 
       progress.is_slow = true;
     }
     const bool is_first = !std::exchange(progress.has_answered, true);
-    for (uint32_t i = 1; is_first && i < kPerSwitch; ++i) AskNextPort(index);
+    if (is_first) {
+      engine_.Submit({then.route, MadAttribute::kNodeInfo, 0, index, Lid(0), kLessAttempts});
+      for (uint32_t i = 2; i < kPerSwitch; ++i) AskNextPort(index);
+    }
   }
   if (progress.has_answered && progress.waited > 2 * kPerSwitch * engine_.Patience()) {
     GiveUp(index, "it answers too slowly");

@@ -1,7 +1,7 @@
 // Looks whether what the last full sweep saw still holds, by one PortInfo for every port of every
-// switch, over the routes that the sweep found.
+// switch and one NodeInfo for each switch, over the routes that the sweep found.
 //
-//    local port ok? --> first switch: port 0 --answered--> ports 1, 2, 3, ...   4 at a time
+//    local port ok? --> first switch: port 0 --answered--> who? ports 1, 2, 3, ...   4 at a time
 //                                                                |
 //                      the port to the next switch is up --------+--> that switch: port 0 --> ...
 //
@@ -12,8 +12,11 @@
 // behind. Only of a switch that falls silent while its links stay up the whole patience for one
 // request is needed. The first change ends the sweep: whoever hears of it reads all anew.
 //
-// What does not show here: a cable that was moved and is up again, a host that was exchanged, other
-// forwarding tables. The full sweep's period catches these.
+// That a switch says to be another one, by its GUID, is a change, too: it was exchanged, or the
+// cable of the way to it was moved. Where it says nothing, its ports are what counts.
+//
+// What does not show here: other cables that were moved and are up again, a host that was
+// exchanged, other forwarding tables. The full sweep's period catches these.
 //
 // Only who answered at the full sweep is missed, and only after the whole patience; a switch that
 // is slow is asked with less of it, and for a bounded time. Silence that is expected or doubtful is
@@ -68,6 +71,8 @@ class LightSweeper {
   absl::Status Walk();
   void Begin(uint32_t index, bool is_doubtful);
   void AskNextPort(uint32_t index);
+  void OnAnswer(const MadRequest& request, const MadOutcome& outcome);
+  void OnIdentity(uint32_t index, const MadOutcome& outcome);
   void OnPort(const MadRequest& request, const MadOutcome& outcome);
   void FollowCable(uint32_t index, uint32_t port, const MadOutcome& outcome);
   void OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecord& now);

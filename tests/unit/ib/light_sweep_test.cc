@@ -61,12 +61,12 @@ class LightSweepTest : public testing::Test {
   std::vector<UnansweredNode> unanswered_;
 };
 
-TEST_F(LightSweepTest, WithoutChangeItAsksEachPortOnceAndSaysSo) {
+TEST_F(LightSweepTest, WithoutChangeItAsksEachSwitchAndPortOnceAndSaysSo) {
   ASSERT_TRUE(port_.Sweep().ok());
   const uint64_t before = port_.counts().sent;
   ExpectChange("");
   EXPECT_TRUE(unanswered_.empty());
-  EXPECT_EQ(port_.counts().sent - before, 1u + 4 * 9);
+  EXPECT_EQ(port_.counts().sent - before, 1u + 4 * (9 + 1));
   ExpectChange("");
 }
 
@@ -135,6 +135,38 @@ TEST_F(LightSweepTest, AddressesAndManagersAreCompared) {
   ExpectChange("the local port has LID 77, it had 1");
 }
 
+// Same cables, same LID, same rates: it tells itself apart by its GUID only.
+TEST_F(LightSweepTest, ASwitchThatWasExchangedIsNamed) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.node(3).guid = 0xabc000;
+  ExpectChange("switch S2: node 0000000000abc000 is in its place, it was 0000000000004000");
+  EXPECT_TRUE(port_.lids_are_doubtful());
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectChange("");
+}
+
+// S2 and S3 change places: each is where the other was.
+TEST_F(LightSweepTest, SwitchesThatChangedPlacesAreNamed) {
+  subnet_.node(5).description = "S2";
+  ASSERT_TRUE(port_.Sweep().ok());
+  std::swap(subnet_.node(3).guid, subnet_.node(5).guid);
+  const absl::StatusOr<LightSweepResult> result = port_.LightSweep();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(absl::StrContains(result->what, "is in its place")) << result->what;
+}
+
+// That one packet is lost for ever says nothing.
+TEST_F(LightSweepTest, ASwitchThatDoesNotSayWhoItIsIsNoChange) {
+  ASSERT_TRUE(port_.Sweep().ok());
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    if (reply[17] != 0x11 || node == 0) return 1;
+    reply[5] = 0x0C;
+    return node == 2 ? 0 : 1;
+  };
+  ExpectChange("");
+  EXPECT_TRUE(unanswered_.empty());
+}
+
 TEST_F(LightSweepTest, AManagerThatOnlyOneSwitchKnowsIsNamed) {
   ASSERT_TRUE(port_.Sweep().ok());
   subnet_.on_reply = [](int node, int, Mad& reply) {
@@ -154,7 +186,7 @@ TEST_F(LightSweepTest, ASwitchThatFallsSilentIsAChangeAndWhatIsBehindIsNotAsked)
   EXPECT_EQ(unanswered_[0].neighbour, Guid(subnet_.node(1).guid));
   EXPECT_EQ(unanswered_[0].neighbour_port, PortNum(2));
   EXPECT_TRUE(absl::StrContains(unanswered_[0].what, "asked no more")) << unanswered_[0].what;
-  EXPECT_EQ(port_.counts().sent - before, 1u + 2 * 9 + 5);
+  EXPECT_EQ(port_.counts().sent - before, 1u + 2 * (9 + 1) + 5);
 }
 
 TEST_F(LightSweepTest, WhoWasSilentThenIsNotMissedButHeardWhenHeSpeaks) {
