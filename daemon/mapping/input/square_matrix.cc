@@ -41,55 +41,64 @@ uint64_t CountWords(absl::string_view row) {
   return count;
 }
 
-std::string At(uint64_t row, uint64_t column) {
-  return absl::StrCat("row ", row + 1, ", column ", column + 1, ": ");
-}
+using Visitor = absl::FunctionRef<void(uint32_t row, uint32_t column, double value)>;
 
-}  // namespace
-
-absl::StatusOr<uint32_t> ReadSquareMatrix(
-    absl::string_view text, absl::string_view origin, absl::string_view value, uint32_t most,
-    absl::FunctionRef<void(uint32_t row, uint32_t column, double value)> visit) {
-  LineScanner lines(text, origin);
-  if (!lines.NextLineThatSays(kComments)) {
-    return lines.ErrorOfAll(absl::StrCat("is empty; give a square matrix of ", value, "s"));
-  }
-  // One number alone says how many rows there are; several are the first of them.
+// The number of rows: the only number of the first line that says something, after which `lines`
+// goes on to the next, or how many values that line holds, which is then the first row.
+absl::StatusOr<uint64_t> ReadCount(LineScanner& lines, uint32_t most, bool& has_row) {
   uint64_t count = CountWords(lines.rest());
-  bool has_line = true;
+  has_row = true;
   if (count == 1) {
     const absl::string_view word = lines.NextWord();
     if (!ParseCount(word, count)) {
       return lines.Error(absl::StrCat(Quoted(word), " is no number of rows"));
     }
-    has_line = lines.NextLineThatSays(kComments);
+    if (count >= 1 && count <= most) has_row = lines.NextLineThatSays(kComments);
   }
-  if (count == 0 || count > most) {
-    return lines.Error(absl::StrCat("the matrix has ", count, " rows; give 1 to ", most));
+  if (count >= 1 && count <= most) return count;
+  return lines.Error(absl::StrCat("the matrix has ", count, " rows; give 1 to ", most));
+}
+
+absl::Status ReadRow(const LineScanner& lines, absl::string_view value, uint64_t row,
+                     uint64_t count, Visitor visit) {
+  RowWords words(lines.rest());
+  const auto at = [&](uint64_t column) {
+    return absl::StrCat("row ", row + 1, ", column ", column + 1, ": ");
+  };
+  for (uint64_t column = 0; column < count; ++column) {
+    if (words.done()) {
+      return lines.Error(absl::StrCat(at(column), "the ", value, " is missing, the row has ",
+                                      column, " of ", count));
+    }
+    double number = 0;
+    const absl::Status status = ParseWeight(words.Next(), number);
+    if (!status.ok()) {
+      return lines.Error(absl::StrCat(at(column), value, " ", status.message()));
+    }
+    visit(static_cast<uint32_t>(row), static_cast<uint32_t>(column), number);
   }
+  if (words.done()) return absl::OkStatus();
+  return lines.Error(absl::StrCat("row ", row + 1, " has ", CountWords(lines.rest()),
+                                  " columns; the matrix has ", count, " rows and columns"));
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> ReadSquareMatrix(absl::string_view text, absl::string_view origin,
+                                          absl::string_view value, uint32_t most, Visitor visit) {
+  LineScanner lines(text, origin);
+  if (!lines.NextLineThatSays(kComments)) {
+    return lines.ErrorOfAll(absl::StrCat("is empty; give a square matrix of ", value, "s"));
+  }
+  bool has_row = false;
+  ASSIGN_OR_RETURN(const uint64_t count, ReadCount(lines, most, has_row));
   uint64_t row = 0;
-  for (; has_line; has_line = lines.NextLineThatSays(kComments), ++row) {
+  for (; has_row; has_row = lines.NextLineThatSays(kComments), ++row) {
     if (row == count) {
       return lines.Error(
           absl::StrCat("the matrix is not square: more than ", count, " rows of as many columns"));
     }
-    RowWords words(lines.rest());
-    for (uint64_t column = 0; column < count; ++column) {
-      if (words.done()) {
-        return lines.Error(absl::StrCat(At(row, column), "the ", value, " is missing, the row has ",
-                                        column, " of ", count));
-      }
-      double number = 0;
-      const absl::Status status = ParseWeight(words.Next(), number);
-      if (!status.ok()) {
-        return lines.Error(absl::StrCat(At(row, column), value, " ", status.message()));
-      }
-      visit(static_cast<uint32_t>(row), static_cast<uint32_t>(column), number);
-    }
-    if (!words.done()) {
-      return lines.Error(absl::StrCat("row ", row + 1, " has ", CountWords(lines.rest()),
-                                      " columns; the matrix has ", count, " rows and columns"));
-    }
+    RETURN_IF_ERROR(ReadRow(lines, value, row, count, visit));
   }
   if (row == count) return static_cast<uint32_t>(count);
   return lines.ErrorOfAll(

@@ -1,5 +1,6 @@
 #include "daemon/mapping/output/mapping_answer.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,17 +21,14 @@ std::string WhyNothing(const Pattern& pattern) {
   return "no rank sends anything: all orders are alike, the present one stays";
 }
 
-std::string Reason(const MappingAlgorithm& algorithm, double score) {
-  const bool is_shown = score < 0.99995 || score > 1.00005;  // as 0.01 %
-  if (score == 1 || !is_shown) {
-    return absl::StrCat(algorithm.name, "'s order is as good as the present one");
-  }
-  if (score < 1) {
-    return absl::StrFormat("%s's order is %.2f %% better than the present one by the objective",
-                           algorithm.name, 100 * (1 - score));
-  }
-  return absl::StrFormat("%s's order is %.2f %% worse than the present one by the objective",
-                         algorithm.name, 100 * (score - 1));
+// `present` is the score of the present order: 0 if nothing that counts is to be had for less.
+std::string Reason(absl::string_view name, double score, double present) {
+  if (score == present) return absl::StrCat(name, "'s order is as good as the present one");
+  const char* const better = score < present ? "better" : "worse";
+  const std::string share =
+      present > 0 ? absl::StrFormat("%.3g %% ", 100 * std::abs(score / present - 1)) : "";
+  return absl::StrCat(name, "'s order is ", share, better,
+                      " than the present one by the objective");
 }
 
 void AddNote(const std::string& note, std::string& reason) {
@@ -49,16 +47,17 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
   answer.mapping = problem.present();
   ASSIGN_OR_RETURN(answer.before, Measure(problem, answer.mapping));
   answer.after = answer.before;
+  answer.score = Score(problem.objective, answer.before, answer.before);
   answer.reason = WhyNothing(*problem.pattern);
   if (answer.reason.empty()) {
     ASSIGN_OR_RETURN(Mapped mapped, RunAlgorithm(algorithm, problem, start, options, control));
     ASSIGN_OR_RETURN(const MappingMeasures after, Measure(problem, mapped.mapping));
-    answer.score = Score(problem.objective, after, answer.before);
-    answer.reason = Reason(algorithm, answer.score);
-    if (algorithm.name == kAutoAlgorithm && !(answer.score < 1)) {
-      answer.score = 1;
+    const double score = Score(problem.objective, after, answer.before);
+    answer.reason = Reason(algorithm.name, score, answer.score);
+    if (algorithm.name == kAutoAlgorithm && !(score < answer.score)) {
       answer.reason = "nothing better than the present order was found: it stays";
     } else {
+      answer.score = score;
       answer.mapping = std::move(mapped.mapping);
       answer.after = after;
     }

@@ -21,7 +21,7 @@ struct MappingAnswer {
   Mapping mapping;                // [rank] place
   std::vector<uint32_t> slots;    // [rank] the slot of the present order that it moves to
   MappingMeasures before, after;  // of the present order and of `mapping`
-  double score = 1;               // of `mapping` against the present order; lower is better
+  double score = 1;               // of `mapping` as mapping_metrics.h has it; lower is better
   std::string reason;             // one sentence and the algorithm's note
 };
 

@@ -50,7 +50,7 @@ TEST(AnswerMapping, GivesABetterOrderWithItsScore) {
   EXPECT_DOUBLE_EQ(answer.score, 2.0 / 3);
   EXPECT_THAT(answer.slots, ElementsAre(0, 2, 1));
   EXPECT_EQ(answer.reason,
-            "auto's order is 33.33 % better than the present one by the objective; a note");
+            "auto's order is 33.3 % better than the present one by the objective; a note");
 }
 
 TEST(AnswerMapping, AutoKeepsThePresentOrderUnlessItIsBeaten) {
@@ -64,12 +64,24 @@ TEST(AnswerMapping, AutoKeepsThePresentOrderUnlessItIsBeaten) {
   }
 }
 
+// All traffic within a place: what another order costs counts as it is, however little that may be.
+TEST(AnswerMapping, NothingIsBetterThanACostOfZero) {
+  MappingProblem problem = Row(2, {{0, 1, 0.25, 0}});
+  problem.places = Places::Numbered(4, 2).value();
+  const MappingAnswer kept = Answer("auto", problem, {P(0), P(1)});
+  EXPECT_EQ(kept.mapping, problem.present());
+  EXPECT_EQ(kept.score, 0);
+  const MappingAnswer worse = Answer("other", problem, {P(0), P(1)});
+  EXPECT_EQ(worse.score, 0.25);
+  EXPECT_THAT(worse.reason, StartsWith("other's order is worse than the present one"));
+}
+
 TEST(AnswerMapping, OthersAreTakenAtTheirWord) {
   const MappingProblem problem = Row(3, {{0, 1, 10, 0}, {1, 2, 10, 0}});
   const MappingAnswer worse = Answer("other", problem, {P(0), P(2), P(1)});
   EXPECT_THAT(worse.slots, ElementsAre(0, 2, 1));
   EXPECT_DOUBLE_EQ(worse.score, 1.5);
-  EXPECT_THAT(worse.reason, HasSubstr("50.00 % worse"));
+  EXPECT_THAT(worse.reason, HasSubstr("50 % worse"));
   const MappingAnswer same = Answer("other", problem, {P(3), P(2), P(1)});
   EXPECT_THAT(same.slots, ElementsAre(3, 2, 1));
   EXPECT_THAT(same.reason, HasSubstr("as good as the present one"));
