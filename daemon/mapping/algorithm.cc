@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/annealing.h"
+#include "daemon/mapping/algorithm/auto.h"
 #include "daemon/mapping/algorithm/baselines.h"
 #include "daemon/mapping/algorithm/congestion.h"
 #include "daemon/mapping/algorithm/greedy.h"
@@ -65,6 +66,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
       &MultisectionAlgorithm(),
       &LocalSearchAlgorithm(),
       &AnnealingAlgorithm(),
+      &AutoAlgorithm(),
   };
   return *algorithms;
 }
