@@ -264,7 +264,7 @@ double LeastContendedUs(const CostProfile& profile, const AggregationTree& tree,
   const Prediction least = MeanOver(sizes, [&](uint64_t bytes) {
     const Payload payload = PayloadOf(operation, bytes);
     if (!IsLong(profile, payload)) return Evaluate(profile, tree, edges, payload);
-    return Prediction{.total_us = LeastUsOfPackets(profile, tree, routes, payload)};
+    return Prediction{.total_us = BoundPackets(profile, tree, routes, payload).least_us};
   });
   return least.total_us;
 }

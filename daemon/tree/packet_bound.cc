@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "daemon/tree/pipelining.h"
@@ -64,7 +65,7 @@ class Bound {
     }
   }
 
-  double LeastUs() {
+  PacketBound Find() {
     const uint32_t nodes = tree_.node_count();
     order_.push_back(tree_.root());
     for (uint32_t p = 0; p < order_.size(); ++p) {
@@ -81,7 +82,11 @@ class Bound {
     Aggregate();
     Distribute();
     FindRest();
-    return std::max(end_us_, LinksUs());
+    PacketBound bound;
+    LookAtLinks(bound);
+    bound.least_us = profile_.init_us + std::max(end_us_, bound.least_us);
+    bound.after_done_us = std::move(after_done_);
+    return bound;
   }
 
  private:
@@ -260,7 +265,7 @@ class Bound {
     double EndUs() const { return work_us > 0 ? entry_us + work_us - longest_us + rest_us : 0; }
   };
 
-  double LinksUs() {
+  void LookAtLinks(PacketBound& bound) const {
     std::vector<Use> up(routes_.links.size()), down(routes_.links.size());
     for (const uint32_t node : order_) {
       if (node == order_.front()) continue;
@@ -268,14 +273,12 @@ class Bound {
       AddUses(node, false, MatchUs(CostOf(parent), up_.last_bytes) + after_done_[parent], up);
       AddUses(node, true, after_received_[node], down);
     }
-    double least_us = 0;
     for (size_t link = 0; link < up.size(); ++link) {
-      least_us = std::max({least_us, up[link].EndUs(), down[link].EndUs()});
-      if (!streams_) continue;
-      up[link].Add(down[link]);
-      least_us = std::max(least_us, up[link].EndUs());
+      if (streams_) up[link].Add(down[link]);
+      bound.least_us = std::max({bound.least_us, up[link].EndUs(), down[link].EndUs()});
+      bound.after_entry_up_us.push_back(up[link].rest_us);
+      bound.after_entry_down_us.push_back(streams_ ? up[link].rest_us : down[link].rest_us);
     }
-    return least_us;
   }
 
   // `rest_us` after arrival.
@@ -314,10 +317,9 @@ class Bound {
 
 }  // namespace
 
-double LeastUsOfPackets(const CostProfile& profile, const AggregationTree& tree,
-                        const TreeRoutes& routes, const Payload& payload) {
-  if (tree.parents.size() < 2) return profile.init_us;
-  return profile.init_us + Bound(profile, tree, routes, payload).LeastUs();
+PacketBound BoundPackets(const CostProfile& profile, const AggregationTree& tree,
+                         const TreeRoutes& routes, const Payload& payload) {
+  return Bound(profile, tree, routes, payload).Find();
 }
 
 }  // namespace coppice

@@ -12,6 +12,8 @@
 #ifndef COPPICE_DAEMON_TREE_PACKET_BOUND_H_
 #define COPPICE_DAEMON_TREE_PACKET_BOUND_H_
 
+#include <vector>
+
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree.h"
@@ -19,10 +21,18 @@
 
 namespace coppice {
 
-// At least so many microseconds in all. `routes` as FindRoutes gives them. O(hops + nodes log
-// width).
-double LeastUsOfPackets(const CostProfile& profile, const AggregationTree& tree,
-                        const TreeRoutes& routes, const Payload& payload);
+struct PacketBound {
+  double least_us = 0;  // in all, T_init included
+  // From when a node has reduced its last packet to the end, T_init apart.
+  std::vector<double> after_done_us;  // [node]
+  // From when the last packet enters a link to the end. Where results stream, both are for both
+  // directions together.
+  std::vector<double> after_entry_up_us, after_entry_down_us;  // [link of routes]
+};
+
+// `routes` as FindRoutes gives them. O(hops + nodes log width).
+PacketBound BoundPackets(const CostProfile& profile, const AggregationTree& tree,
+                         const TreeRoutes& routes, const Payload& payload);
 
 }  // namespace coppice
 

@@ -4,11 +4,12 @@
 #include "daemon/tree/packet_metrics.h"
 
 #include <algorithm>
-#include <functional>
+#include <array>
 #include <limits>
-#include <queue>
 #include <vector>
 
+#include "daemon/tree/packet_bound.h"
+#include "daemon/tree/packet_queue.h"
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
@@ -17,21 +18,6 @@ namespace {
 using Sharing = TreeRoutes::Sharing;
 
 constexpr uint32_t kNowhere = UINT32_MAX;  // in TreeRoutes::hops
-
-// A packet's head at a place of its way, its tail `lag_us` later.
-struct Head {
-  double at_us = 0;
-  double lag_us = 0;
-  uint32_t node = 0;  // child end of its edge
-  uint32_t packet = 0;
-  uint32_t hop = 0;  // to be crossed, in TreeRoutes::hops; the end of its way: it is there
-  bool down = false;
-  bool operator>(const Head& other) const {
-    if (at_us != other.at_us) return at_us > other.at_us;
-    if (node != other.node) return node > other.node;
-    return down != other.down ? down : packet > other.packet;
-  }
-};
 
 // The packets of one direction.
 struct Train {
@@ -58,70 +44,122 @@ class Walker {
         routes_(routes),
         lists_(ChildrenOf(tree.parents)),
         streams_(pipeline.streams),
-        up_(TrainOf(payload.up_bytes, pipeline.packet.up_bytes, pipeline.more_up, most)),
-        down_(TrainOf(payload.down_bytes, pipeline.packet.down_bytes, pipeline.more_down, most)),
+        trains_{TrainOf(payload.up_bytes, pipeline.packet.up_bytes, pipeline.more_up, most),
+                TrainOf(payload.down_bytes, pipeline.packet.down_bytes, pipeline.more_down, most)},
         reduced_share_(payload.up_bytes > 0 ? static_cast<double>(payload.reduced_bytes) /
                                                   static_cast<double>(payload.up_bytes)
                                             : 0),
-        free_us_(routes.links.size(), 0),
         nodes_(tree.node_count()) {
+    LayOutLinks();
     uint32_t counters = 0;
     for (uint32_t node = 0; node < tree_.node_count(); ++node) {
       if (IsLeaf(node)) continue;
       nodes_[node].first_packet = counters;
       nodes_[node].takes_in_order = TakesInOrder(node);
-      counters += up_.count;
-      missing_.insert(missing_.end(), up_.count, static_cast<uint32_t>(lists_.of(node).size()));
+      counters += up().count;
+      missing_.insert(missing_.end(), up().count, static_cast<uint32_t>(lists_.of(node).size()));
     }
   }
 
-  // False: it takes longer than until `cutoff_us`.
+  // What is before every link and node, so that a walk can end when that takes too long.
+  void Expect(const PacketBound& bound) {
+    for (uint32_t node = 0; node < tree_.node_count(); ++node) {
+      nodes_[node].rest_us = bound.after_done_us[node];
+      for (const bool down : {false, true}) {
+        for (uint32_t hop = Begin(node, down); hop < End(node, down); ++hop) {
+          Link& link = links_[hops_[hop].link];
+          link.ahead[Phase(down)].work_us += TrainUs(link, down);
+        }
+      }
+      if (tree_.parents[node] == AggregationTree::kNoParent) continue;
+      const auto parent = static_cast<uint32_t>(tree_.parents[node]);
+      const uint32_t last = up().count - 1;
+      nodes_[parent].ahead_us += last * TakeUs(node, 0) + TakeUs(node, last);
+    }
+    for (size_t link = 0; link < links_.size(); ++link) {
+      links_[link].ahead[0].rest_us = bound.after_entry_up_us[link];
+      links_[link].ahead[1].rest_us = bound.after_entry_down_us[link];
+    }
+  }
+
+  // False: it is seen to take longer than `cutoff_us`.
   bool Run(double cutoff_us) {
     for (uint32_t node = 0; node < tree_.node_count(); ++node) {
       if (IsLeaf(node)) Offer(node);
     }
     while (!waiting_.empty()) {
-      const Head head = waiting_.top();
-      if (head.at_us > cutoff_us) {
-        last_us_ = std::max(last_us_, head.at_us);
-        return false;
-      }
-      waiting_.pop();
+      const PacketHead head = waiting_.Take();
+      least_us_ = std::max(least_us_, head.at_us);
+      if (least_us_ > cutoff_us) return false;
       Handle(head);
+      waiting_.DropTaken();
     }
     return true;
   }
 
   double root_done_us() const { return root_done_us_; }
   double last_us() const { return last_us_; }
+  double least_us() const { return std::max(least_us_, last_us_); }  // if it did not end
 
  private:
+  struct Ahead {  // packets that have not crossed a link, and what comes after the last of them
+    double work_us = 0, rest_us = 0;
+  };
+  struct Link {
+    double us_per_byte = 0, pass_us = 0;
+    double free_us = 0;
+    std::array<Ahead, 2> ahead = {};                      // [phase]
+    std::array<double, 2> wire_us = {}, payload_us = {};  // [down] of a packet, with header or not
+  };
+  struct Hop {
+    uint32_t link = 0;
+    bool is_awaited = false;  // others may come to the link meanwhile
+  };
   struct Node {
-    uint32_t first_packet = 0;    // of an inner node, in missing_
-    uint32_t offered = 0;         // packets of a leaf so far
-    bool takes_in_order = false;  // packets arrive as they come through its port
-    double last_take_us = -std::numeric_limits<double>::infinity();
+    uint32_t first_packet = 0;     // of an inner node, in missing_
+    uint32_t offered = 0;          // packets of a leaf so far
     uint32_t waits_at = kNowhere;  // hop at which a leaf's packets first wait
+    bool takes_in_order = false;   // packets arrive as they come through its port
+    double last_take_us = -std::numeric_limits<double>::infinity();
     double match_free_us = 0, may_copy_us = 0;
     double may_offer_us = 0;                      // a leaf's next packet
     double handed_up_us = 0, handed_down_us = 0;  // its last packet; downwards from the parent
+    double ahead_us = 0, rest_us = 0;             // to be taken; after the last packet is reduced
   };
 
-  bool IsLeaf(uint32_t node) const { return lists_.of(node).empty(); }
+  const Train& up() const { return trains_[0]; }
+  const Train& down() const { return trains_[1]; }
+  bool IsLeaf(uint32_t node) const { return lists_.begin[node] == lists_.begin[node + 1]; }
   const NodeCost& CostOf(uint32_t node) const {
     return tree_.IsRank(node) ? profile_.nic : profile_.switch_;
   }
-  uint32_t Begin(uint32_t node, bool down) const {
-    return routes_.begin[2 * node + (down ? 1 : 0)];
+  uint32_t Begin(uint32_t node, bool down) const { return routes_.begin[2 * node + down]; }
+  uint32_t End(uint32_t node, bool down) const { return routes_.begin[2 * node + down + 1]; }
+
+  void LayOutLinks() {
+    for (const TreeRoutes::Link& link : routes_.links) {
+      Link laid = {.us_per_byte = link.us_per_byte, .pass_us = link.pass_us};
+      for (const size_t way : {0, 1}) {
+        laid.payload_us[way] = link.us_per_byte * trains_[way].bytes;
+        laid.wire_us[way] = link.us_per_byte * (trains_[way].bytes + profile_.header_bytes);
+      }
+      links_.push_back(laid);
+    }
+    hops_.resize(routes_.hops.size());
+    for (uint32_t way = 0; way < 2 * tree_.node_count(); ++way) {
+      for (uint32_t hop = routes_.begin[way]; hop < routes_.begin[way + 1]; ++hop) {
+        hops_[hop] = {routes_.hops[hop].link, IsAwaited(hop, way % 2 != 0)};
+      }
+    }
   }
-  uint32_t End(uint32_t node, bool down) const { return routes_.begin[2 * node + (down ? 2 : 1)]; }
-  const TreeRoutes::Link& LinkAt(uint32_t hop) const {
-    return routes_.links[routes_.hops[hop].link];
+
+  // What one parent sends leaves in order anyway.
+  bool IsAwaited(uint32_t hop, bool down) const {
+    const TreeRoutes::Link& link = routes_.links[routes_.hops[hop].link];
+    if (streams_ && link.up > 0 && link.down > 0) return true;
+    const Sharing sharing = routes_.hops[hop].sharing;
+    return sharing == Sharing::kOthers || (sharing == Sharing::kSiblings && !down);
   }
-  double WireUs(const TreeRoutes::Link& link, double bytes) const {
-    return link.us_per_byte * (bytes + profile_.header_bytes);
-  }
-  double BytesOf(const Head& head) const { return (head.down ? down_ : up_).BytesOf(head.packet); }
 
   // Packets come in the order in which they cross the last link if no other leads to `node`, and if
   // none of them is slower, so that every tail is as far behind.
@@ -131,157 +169,189 @@ class Walker {
     for (const uint32_t child : children) {
       const uint32_t begin = Begin(child, false), end = End(child, false);
       if (begin == end) return false;
-      const uint32_t last = routes_.hops[end - 1].link;
-      if (last != routes_.hops[End(children.front(), false) - 1].link) return false;
+      const uint32_t last = hops_[end - 1].link;
+      if (end != End(children.front(), false) &&
+          last != hops_[End(children.front(), false) - 1].link) {
+        return false;
+      }
       for (uint32_t hop = begin; hop < end; ++hop) {
-        if (LinkAt(hop).us_per_byte > routes_.links[last].us_per_byte) return false;
+        if (links_[hops_[hop].link].us_per_byte > links_[last].us_per_byte) return false;
       }
     }
     return true;
   }
 
-  // Others may come to this link meanwhile. What one parent sends leaves in order anyway.
-  bool IsAwaited(uint32_t hop, bool down) const {
-    const TreeRoutes::Link& link = LinkAt(hop);
-    if (streams_ && link.up > 0 && link.down > 0) return true;
-    const Sharing sharing = routes_.hops[hop].sharing;
-    return sharing == Sharing::kOthers || (sharing == Sharing::kSiblings && !down);
+  double WireUs(const Link& link, bool down, uint32_t packet) const {
+    const Train& train = trains_[down];
+    if (packet + 1 < train.count) return link.wire_us[down];
+    return link.us_per_byte * (train.last_bytes + profile_.header_bytes);
+  }
+  double PayloadUs(const Link& link, bool down, uint32_t packet) const {
+    const Train& train = trains_[down];
+    return packet + 1 < train.count ? link.payload_us[down] : link.us_per_byte * train.last_bytes;
+  }
+
+  double TrainUs(const Link& link, bool down) const {
+    const uint32_t last = trains_[down].count - 1;
+    return last * link.wire_us[down] + WireUs(link, down, last);
+  }
+
+  // Where results stream, packets of both directions follow each other.
+  size_t Phase(bool down) const { return down && !streams_ ? 1 : 0; }
+
+  double MatchUs(const NodeCost& cost, uint32_t packet) const {
+    return cost.match_us + cost.reduce_us_per_byte * reduced_share_ * up().BytesOf(packet);
+  }
+  // Between the packet before and this one of `child`, at its parent.
+  double TakeUs(uint32_t child, uint32_t packet) const {
+    const NodeCost& cost = CostOf(static_cast<uint32_t>(tree_.parents[child]));
+    const uint32_t end = End(child, false);
+    const bool by_link = Begin(child, false) < end;
+    return std::max(MatchUs(cost, packet),
+                    by_link ? WireUs(links_[hops_[end - 1].link], false, packet) : 0);
   }
 
   // phi, or what there is instead within a host.
-  double LeaveUs(const NodeCost& sender, uint32_t node, bool down, double bytes) const {
+  double LeaveUs(const NodeCost& sender, uint32_t node, bool down, uint32_t packet) const {
     if (Begin(node, down) == End(node, down)) return profile_.same_host_us;
-    return sender.forward_us + sender.forward_us_per_byte * bytes;
+    return sender.forward_us + sender.forward_us_per_byte * trains_[down].BytesOf(packet);
   }
 
   // --- Under way.
 
-  // Up to the next link that others may use meanwhile, or to where others arrive. Where it waits
-  // there, in TreeRoutes::hops; kNowhere if it has come to its end.
-  uint32_t Follow(Head head) {
-    const uint32_t end = End(head.node, head.down);
-    for (; head.hop < end; Cross(head)) {
-      if (!IsAwaited(head.hop, head.down)) continue;
-      waiting_.push(head);
+  // What `sender` hands on over the edge of `node`, where it first waits, or kNowhere. A short
+  // packet does not overtake the one before it, where phi grows with the size.
+  uint32_t Leave(const NodeCost& sender, uint32_t node, bool down, uint32_t packet, double us,
+                 double& handed_us) {
+    handed_us = std::max(handed_us, us + LeaveUs(sender, node, down, packet));
+    PacketHead head = {.at_us = handed_us,
+                       .edge_and_packet = PacketHead::Of(node, down, packet),
+                       .hop = Begin(node, down),
+                       .end = End(node, down)};
+    return Follow(head);
+  }
+
+  // Up to the next link that others may use meanwhile, or to where others arrive.
+  uint32_t Follow(PacketHead& head) {
+    for (; head.hop < head.end; Cross(head)) {
+      if (!hops_[head.hop].is_awaited) continue;
+      waiting_.Add(head);
       return head.hop;
     }
-    return Arrive(head);
-  }
-
-  void Cross(Head& head) {
-    const uint32_t link_number = routes_.hops[head.hop].link;
-    const TreeRoutes::Link& link = routes_.links[link_number];
-    const double bytes = BytesOf(head);
-    const double start_us = std::max(head.at_us, free_us_[link_number]);
-    free_us_[link_number] = start_us + WireUs(link, bytes);
-    if (!head.down && head.hop == Begin(head.node, false)) {
-      nodes_[head.node].may_offer_us = free_us_[link_number];
-    }
-    head.lag_us = std::max(link.us_per_byte * bytes, head.at_us + head.lag_us - start_us);
-    head.at_us = start_us + link.pass_us;
-    ++head.hop;
-    if (head.hop == End(head.node, head.down) && !profile_.forward_includes_serialisation) {
-      head.at_us += head.lag_us;
-    }
-  }
-
-  uint32_t Arrive(const Head& head) {
-    if (head.down) {
-      Receive(head.node, head.packet, head.at_us);
-    } else if (nodes_[tree_.parents[head.node]].takes_in_order) {
+    if (head.down()) {
+      Receive(head.node(), head.packet(), head.at_us);
+    } else if (nodes_[tree_.parents[head.node()]].takes_in_order) {
       Take(head);
     } else {
-      waiting_.push(head);
+      waiting_.Add(head);
       return head.hop;
     }
     return kNowhere;
   }
 
-  void Handle(Head head) {
-    const bool goes_on = head.hop < End(head.node, head.down);
-    const bool is_offer = !head.down && IsLeaf(head.node) && head.hop == nodes_[head.node].waits_at;
-    if (goes_on) {
+  void Cross(PacketHead& head) {
+    Link& link = links_[hops_[head.hop].link];
+    const bool down = head.down();
+    const uint32_t packet = head.packet();
+    const double start_us = std::max(head.at_us, link.free_us);
+    const double wire_us = WireUs(link, down, packet);
+    link.free_us = start_us + wire_us;
+    Ahead& ahead = link.ahead[Phase(down)];
+    ahead.work_us -= wire_us;
+    if (ahead.work_us > 0) {  // the last one enters before it has crossed
+      const double longest_us = std::max(link.wire_us[0], link.wire_us[1]);
+      least_us_ = std::max(least_us_, link.free_us + ahead.work_us - longest_us + ahead.rest_us);
+    }
+    if (!down) {
+      Node& node = nodes_[head.node()];
+      if (head.hop == Begin(head.node(), false)) node.may_offer_us = link.free_us;
+    }
+    head.lag_us = std::max(PayloadUs(link, down, packet), head.at_us + head.lag_us - start_us);
+    head.at_us = start_us + link.pass_us;
+    if (++head.hop == head.end && !profile_.forward_includes_serialisation) {
+      head.at_us += head.lag_us;
+    }
+  }
+
+  void Handle(PacketHead head) {
+    const uint32_t node = head.node();
+    const bool is_offer = !head.down() && IsLeaf(node) && head.hop == nodes_[node].waits_at;
+    if (head.hop < head.end) {
       Cross(head);
       Follow(head);
-    } else if (head.down) {
-      Receive(head.node, head.packet, head.at_us);
+    } else if (head.down()) {
+      Receive(node, head.packet(), head.at_us);
     } else {
       Take(head);
     }
-    if (is_offer) Offer(head.node);
+    if (is_offer) Offer(node);
   }
 
   // --- Up.
 
-  // A leaf's next packet; all of them while nothing has to be waited for.
+  // A leaf's next packet; all of them while nothing has to be waited for. Everything is there from
+  // the beginning: only its port is waited for.
   void Offer(uint32_t leaf) {
     Node& node = nodes_[leaf];
-    while (node.offered < up_.count) {
-      const uint32_t packet = node.offered++;
-      const double ready_us = LeaveUs(CostOf(leaf), leaf, false, up_.BytesOf(packet));
-      node.waits_at = Follow({.at_us = std::max(node.may_offer_us, ready_us),
-                              .node = leaf,
-                              .packet = packet,
-                              .hop = Begin(leaf, false)});
+    while (node.offered < up().count) {
+      node.handed_up_us = node.may_offer_us;
+      node.waits_at = Leave(CostOf(leaf), leaf, false, node.offered++, 0, node.handed_up_us);
       if (node.waits_at != kNowhere) return;
     }
   }
 
   // The parent's turn to match and reduce.
-  void Take(const Head& head) {
-    const auto parent = static_cast<uint32_t>(tree_.parents[head.node]);
+  void Take(const PacketHead& head) {
+    const auto parent = static_cast<uint32_t>(tree_.parents[head.node()]);
+    const uint32_t packet = head.packet();
     Node& node = nodes_[parent];
-    const NodeCost& cost = CostOf(parent);
-    const double bytes = up_.BytesOf(head.packet);
-    const double match_us = cost.match_us + cost.reduce_us_per_byte * reduced_share_ * bytes;
-    const bool by_link = Begin(head.node, false) < head.hop;
-    const double port_us = by_link ? WireUs(LinkAt(head.hop - 1), bytes) : 0;
-    node.last_take_us =
-        std::max({head.at_us, node.match_free_us, node.last_take_us + std::max(match_us, port_us)});
+    const double match_us = MatchUs(CostOf(parent), packet);
+    const double take_us = TakeUs(head.node(), packet);
+    node.last_take_us = std::max({head.at_us, node.match_free_us, node.last_take_us + take_us});
     node.match_free_us = node.last_take_us + match_us;
-    if (--missing_[node.first_packet + head.packet] == 0) {
-      HandOn(parent, head.packet, node.match_free_us);
+    node.ahead_us -= take_us;
+    if (node.ahead_us > 0) {
+      least_us_ = std::max(least_us_, node.last_take_us + node.ahead_us + node.rest_us);
     }
+    if (--missing_[node.first_packet + packet] == 0) HandOn(parent, packet, node.match_free_us);
   }
 
-  // A short packet does not overtake the one before it, where phi grows with the size.
   void HandOn(uint32_t n, uint32_t packet, double done_us) {
-    if (tree_.parents[n] == AggregationTree::kNoParent) {
-      root_done_us_ = std::max(root_done_us_, done_us);
-      if (streams_) {
-        Receive(n, packet, done_us);
-      } else if (packet + 1 == up_.count) {
-        waiting_.push({.at_us = done_us, .node = n, .hop = End(n, true), .down = true});
-      }
+    if (tree_.parents[n] != AggregationTree::kNoParent) {
+      Leave(CostOf(n), n, false, packet, done_us, nodes_[n].handed_up_us);
       return;
     }
-    double& handed_us = nodes_[n].handed_up_us;
-    handed_us = std::max(handed_us, done_us + LeaveUs(CostOf(n), n, false, up_.BytesOf(packet)));
-    Follow({.at_us = handed_us, .node = n, .packet = packet, .hop = Begin(n, false)});
+    root_done_us_ = std::max(root_done_us_, done_us);
+    if (streams_) {
+      Receive(n, packet, done_us);
+    } else if (packet + 1 == up().count) {
+      AddResult(n, 0, done_us);
+    }
   }
 
   // --- Down.
 
+  // The root turns to a packet of a result that is there as a whole.
+  void AddResult(uint32_t root, uint32_t packet, double at_us) {
+    waiting_.Add({.at_us = at_us, .edge_and_packet = PacketHead::Of(root, true, packet)});
+  }
+
   // `n` has a packet of the result and copies it to its children.
   void Receive(uint32_t n, uint32_t packet, double now_us) {
     last_us_ = std::max(last_us_, now_us);
+    if (IsLeaf(n)) return;
     const NodeCost& cost = CostOf(n);
-    const double bytes = down_.BytesOf(packet);
     double turn_us = std::max(now_us, nodes_[n].may_copy_us);
     for (const uint32_t child : lists_.of(n)) {
+      Leave(cost, child, true, packet, turn_us + cost.send_us, nodes_[child].handed_down_us);
       const uint32_t hop = Begin(child, true);
       const bool by_link = hop < End(child, true);
-      double& handed_us = nodes_[child].handed_down_us;
-      handed_us = std::max(handed_us, turn_us + cost.send_us + LeaveUs(cost, child, true, bytes));
-      Follow({.at_us = handed_us, .node = child, .packet = packet, .hop = hop, .down = true});
-      turn_us += std::max(cost.send_us, by_link ? WireUs(LinkAt(hop), bytes) : 0);
+      const double port_us = by_link ? WireUs(links_[hops_[hop].link], true, packet) : 0;
+      turn_us += std::max(cost.send_us, port_us);
     }
     nodes_[n].may_copy_us = turn_us;
     const bool is_root = tree_.parents[n] == AggregationTree::kNoParent;
-    if (is_root && !streams_ && packet + 1 < down_.count) {
-      waiting_.push(
-          {.at_us = turn_us, .node = n, .packet = packet + 1, .hop = End(n, true), .down = true});
-    }
+    if (is_root && !streams_ && packet + 1 < down().count) AddResult(n, packet + 1, turn_us);
   }
 
   const CostProfile& profile_;
@@ -289,14 +359,16 @@ class Walker {
   const TreeRoutes& routes_;
   const ChildLists lists_;
   const bool streams_;  // a packet of the result leaves as soon as it is reduced
-  const Train up_, down_;
+  const std::array<Train, 2> trains_;
   const double reduced_share_;
-  std::priority_queue<Head, std::vector<Head>, std::greater<>> waiting_;
-  std::vector<double> free_us_;    // [link]
+  PacketQueue waiting_;
+  std::vector<Link> links_;
+  std::vector<Hop> hops_;          // as TreeRoutes::hops
   std::vector<Node> nodes_;        // [node]
   std::vector<uint32_t> missing_;  // [inner node][packet] of children, not yet taken
   double root_done_us_ = 0;
-  double last_us_ = 0;  // receipt
+  double last_us_ = 0;   // receipt
+  double least_us_ = 0;  // of all, as far as it can be seen
 };
 
 // The slowest stages, links included.
@@ -318,36 +390,59 @@ Stages LinkStages(const CostProfile& profile, const AggregationTree& tree,
 }
 
 // Of each edge; a first and a last one at least.
-uint32_t MostFollowed(uint32_t nodes) {
-  return static_cast<uint32_t>(std::max<uint64_t>(kMostPacketsFollowed / std::max(nodes, 1U), 2));
+uint32_t MostFollowed(size_t nodes) {
+  return static_cast<uint32_t>(
+      std::max<uint64_t>(kMostPacketsFollowed / std::max<size_t>(nodes, 1), 2));
+}
+
+// What is followed of `payload`.
+Payload FirstPackets(const Payload& payload, const Pipeline& pipeline, uint64_t most) {
+  Payload first = payload;
+  first.up_bytes = std::min(payload.up_bytes, most * pipeline.packet.up_bytes);
+  first.down_bytes = std::min(payload.down_bytes, most * pipeline.packet.down_bytes);
+  if (payload.reduced_bytes > 0) {  // of all packets the same share
+    const double share =
+        static_cast<double>(first.up_bytes) / static_cast<double>(payload.up_bytes);
+    first.reduced_bytes = static_cast<uint64_t>(share * static_cast<double>(payload.reduced_bytes));
+  }
+  return first;
 }
 
 }  // namespace
 
-uint64_t PacketsToFollow(const CostProfile& profile, const Payload& payload, uint32_t nodes) {
-  const Pipeline pipeline = PipelineOf(profile, payload);
+uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
+                         absl::Span<const SizeShare> sizes, size_t nodes) {
   const uint64_t most = MostFollowed(nodes);
-  return nodes * (std::min(pipeline.more_up + 1, most) + std::min(pipeline.more_down + 1, most));
+  uint64_t packets = 0;
+  for (const SizeShare& share : sizes) {
+    const Pipeline pipeline = PipelineOf(profile, PayloadOf(operation, share.bytes));
+    packets += std::min(pipeline.more_up + 1, most) + std::min(pipeline.more_down + 1, most);
+  }
+  return nodes * packets;
 }
 
 Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tree,
                            absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                            const Payload& payload, double cutoff_us) {
   if (tree.parents.size() < 2) return {.total_us = profile.init_us};
-  const Pipeline pipeline = PipelineOf(profile, payload);
   const uint32_t most = MostFollowed(tree.node_count());
-  Walker walker(profile, tree, routes, payload, pipeline, most);
-  walker.Run(cutoff_us - profile.init_us);
+  const Pipeline pipeline = PipelineOf(profile, payload);
   Prediction prediction;
-  prediction.aggregate_us = walker.root_done_us();
-  prediction.distribute_us = walker.last_us() - walker.root_done_us();
-  prediction.total_us = profile.init_us + walker.last_us();
   Pipeline rest = pipeline;  // packets that are not followed
   rest.more_up -= std::min<uint64_t>(rest.more_up, most - 1);
   rest.more_down -= std::min<uint64_t>(rest.more_down, most - 1);
   if (!rest.is_one_packet()) {
     AddPackets(rest, LinkStages(profile, tree, edges, routes, rest.packet), prediction);
   }
+  Walker walker(profile, tree, routes, payload, pipeline, most);
+  if (cutoff_us < std::numeric_limits<double>::infinity()) {
+    walker.Expect(BoundPackets(profile, tree, routes, FirstPackets(payload, pipeline, most)));
+  }
+  const double followed_us = cutoff_us - profile.init_us - prediction.total_us;
+  const double last_us = walker.Run(followed_us) ? walker.last_us() : walker.least_us();
+  prediction.aggregate_us += walker.root_done_us();
+  prediction.distribute_us += last_us - walker.root_done_us();
+  prediction.total_us += profile.init_us + last_us;
   return prediction;
 }
 

@@ -15,6 +15,7 @@
 #ifndef COPPICE_DAEMON_TREE_PACKET_METRICS_H_
 #define COPPICE_DAEMON_TREE_PACKET_METRICS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -30,8 +31,10 @@ namespace coppice {
 // differ in what happens until all stages are busy, which is long before.
 inline constexpr uint64_t kMostPacketsFollowed = 32768;
 
-// How many packets EvaluatePackets() follows through a tree of so many nodes, both ways.
-uint64_t PacketsToFollow(const CostProfile& profile, const Payload& payload, uint32_t nodes);
+// How many packets EvaluatePackets() follows through a tree of so many nodes, both ways, for a mix
+// of sizes.
+uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
+                         absl::Span<const SizeShare> sizes, size_t nodes);
 
 // `edges` as EdgeCosts gives them, `routes` as FindRoutes does. A result whose total exceeds
 // `cutoff_us` may be less than it could be. O(packets followed * nodes * (shared links + 1) * log).

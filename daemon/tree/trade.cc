@@ -9,6 +9,7 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
+#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/physical_tree.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type1_choice.h"
@@ -40,8 +41,11 @@ class TradeSearch {
         bounds_(bounds),
         bytes_(BytesOfMessages(profile, request.operation, request.sizes)) {
     for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
-    const uint64_t affordable =
-        std::max<uint64_t>(bounds.ranks / request.members.size(), TradeBounds::kLeastTrees);
+    const size_t members = request.members.size();
+    // Following four packets takes about as long as all else that is found out of a rank.
+    const uint64_t packets = PacketsToFollow(profile, request.operation, request.sizes, members);
+    const uint64_t affordable = std::max<uint64_t>(
+        bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kLeastTrees);
     left_ = std::min<uint64_t>(bounds.trees, affordable);
   }
 

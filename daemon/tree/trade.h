@@ -32,9 +32,11 @@ namespace coppice {
 
 struct TradeBounds {
   size_t roots = 16;
-  bool all_sets = true;         // false: chains, however few sets there are
-  size_t trees = 2048;          // of type II that are evaluated
-  uint64_t ranks = 1ull << 21;  // in them, together; at least kLeastTrees trees whatever this says
+  bool all_sets = true;  // false: chains, however few sets there are
+  size_t trees = 2048;   // of type II that are evaluated
+  // In them, together; fewer where packets of long messages are followed, but at least kLeastTrees
+  // trees whatever this says.
+  uint64_t ranks = 1ull << 21;
   static constexpr size_t kLeastTrees = 32;
 };
 

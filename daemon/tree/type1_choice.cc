@@ -287,7 +287,8 @@ class Type1Search {
       return candidates_[a].least_us < candidates_[b].least_us;
     });
     uint64_t left = kMostPacketsJudged;
-    const uint64_t each = PacketsOfOneTree();
+    const uint64_t each =
+        PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
     for (const size_t c : order) {
       if (best_ && (candidates_[c].least_us > least_us_ * kAlike || left < each)) break;
       left -= std::min(left, each);
@@ -340,15 +341,6 @@ class Type1Search {
     best_ = std::move(result);
     best_of_ = c;
     return absl::OkStatus();
-  }
-
-  uint64_t PacketsOfOneTree() const {
-    uint64_t packets = 0;
-    for (const SizeShare& share : request_.sizes) {
-      packets += PacketsToFollow(profile_, PayloadOf(request_.operation, share.bytes),
-                                 static_cast<uint32_t>(request_.members.size()));
-    }
-    return packets;
   }
 
   // --- Contention: the best so far may be slower than others where its packets share links.

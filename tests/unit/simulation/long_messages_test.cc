@@ -140,7 +140,7 @@ TEST(LongMessages, AreFollowedAsTheSimulatorDoes) {
     const double difference = std::abs(us / simulated - 1);
     EXPECT_LE(difference, 0.04) << "case " << cases << ": evaluated " << us << ", simulated "
                                 << simulated;
-    const double least = LeastUsOfPackets(profile, tree, *routes, payload);
+    const double least = BoundPackets(profile, tree, *routes, payload).least_us;
     EXPECT_LE(least, us * (1 + 1e-9)) << "case " << cases;
     EXPECT_LE(least, simulated * (1 + 1e-9)) << "case " << cases;
     sum += difference;
@@ -209,7 +209,7 @@ TEST(LongMessages, OfFewestRanks) {
     ASSERT_TRUE(edges.ok() && routes.ok());
     const double us = EvaluatePackets(profile, tree, *edges, *routes, payload, kNever).total_us;
     EXPECT_NEAR(us, SimulatedUs(snapshot, profile, tree, payload), 1e-9);
-    EXPECT_LE(LeastUsOfPackets(profile, tree, *routes, payload), us + 1e-9);
+    EXPECT_LE(BoundPackets(profile, tree, *routes, payload).least_us, us + 1e-9);
   }
 }
 
