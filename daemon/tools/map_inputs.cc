@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/input/distance_matrix.h"
@@ -48,6 +49,21 @@ absl::Status LoadQap(const MapOptions& options, MapQuestion& question) {
   return absl::OkStatus();
 }
 
+// In rank order; without --hosts every host of the fabric, by its lowest endpoint.
+absl::StatusOr<std::vector<EndpointIndex>> LoadHosts(const MapOptions& options,
+                                                     const Fabric& fabric) {
+  if (!options.hosts.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.hosts));
+    return ReadMembers(fabric, text, options.hosts);
+  }
+  std::vector<EndpointIndex> hosts;
+  absl::flat_hash_set<HostIndex> seen;
+  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+    if (seen.insert(fabric.host(EndpointIndex(e))).second) hosts.emplace_back(e);
+  }
+  return hosts;
+}
+
 absl::Status LoadFabricPlaces(const MapOptions& options, MapQuestion& question) {
   TreeOptions source;
   source.fabric = options.fabric;
@@ -56,9 +72,7 @@ absl::Status LoadFabricPlaces(const MapOptions& options, MapQuestion& question) 
   ASSIGN_OR_RETURN(Snapshot loaded, LoadSnapshot(source));
   const auto snapshot = std::make_shared<const Snapshot>(std::move(loaded));
   const Fabric& fabric = *snapshot->fabric;
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.hosts));
-  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> hosts,
-                   ReadMembers(fabric, text, options.hosts));
+  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> hosts, LoadHosts(options, fabric));
   MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(problem.places,
                    Places::OfEndpoints(fabric, hosts, options.ranks_per_place.value_or(1)));

@@ -29,7 +29,8 @@ void AddPatternOptions(CLI::App& command, MapOptions& options) {
 
 void AddPlaceOptions(CLI::App& command, MapOptions& options) {
   AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
-  AddText(command, "--hosts", options.hosts, "the present allocation in rank order");
+  AddText(command, "--hosts", options.hosts,
+          "the present allocation in rank order; default all hosts of the fabric");
   AddCount(command, "--ranks-per-host,--ranks-per-place", options.ranks_per_place,
            "ranks on each line of --hosts, or on each place of --hierarchy or --distance; default "
            "1");
@@ -96,12 +97,6 @@ void Exclude(const char* name, std::initializer_list<Named> others) {
   }
 }
 
-void CheckFabric(const MapOptions& o) {
-  Exclude("--fabric",
-          {{"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
-  if (o.hosts.empty()) throw CLI::RequiredError("--hosts beside --fabric");
-}
-
 void CheckNoFabric(const MapOptions& o) {
   const char* const without = "no --fabric";
   Exclude(without, {{"--routes", !o.routes.empty()},
@@ -153,8 +148,8 @@ void CheckUsage(const MapOptions& o) {
   if (!o.pattern.empty()) Exclude("--pattern", {qap});
   if (!o.messages.empty()) Exclude("--messages", {qap});
   if (!o.fabric.empty()) {
-    Exclude("--fabric", {qap});
-    CheckFabric(o);
+    Exclude("--fabric",
+            {qap, {"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
   } else {
     CheckNoFabric(o);
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "daemon/mapping/algorithm.h"
 
 namespace coppice {
@@ -78,8 +79,8 @@ std::string MapToText(const MappingProblem& problem, const MappingAnswer& answer
   const std::string traffic = TrafficName(problem);
   std::string text = absl::StrFormat(
       "%s\n  %d of %d ranks move, %d places, %s of search%s%s\n\n  %-42s %14s %14s %10s\n",
-      answer.reason, moved, answer.slots.size(), problem.places->count(),
-      absl::FormatDuration(absl::Trunc(took, absl::Microseconds(1))),
+      absl::StrReplaceAll(answer.reason, {{"; ", "\n  "}}), moved, answer.slots.size(),
+      problem.places->count(), absl::FormatDuration(absl::Trunc(took, absl::Microseconds(1))),
       traffic.empty() ? "" : ", traffic over ", traffic, "", "present", "new", "change");
   const MappingMeasures &before = answer.before, &after = answer.after;
   AddRow("max congestion (bytes per Gb/s of a link)", before.max_congestion, after.max_congestion,
@@ -122,8 +123,9 @@ std::string AlgorithmsToText() {
     absl::StrAppendFormat(&text, "%-*s  %s%s\n", static_cast<int>(width), algorithm->name,
                           algorithm->source, algorithm->refines ? " (improves a start)" : "");
     for (const AlgorithmParameter& p : algorithm->parameters) {
-      absl::StrAppendFormat(&text, "%*s  --option %s=%.10g  %s (%.10g to %.10g)\n", static_cast<int>(width),
-                            "", p.name, p.preset, p.meaning, p.least, p.greatest);
+      absl::StrAppendFormat(&text, "%*s  --option %s=%.10g  %s (%.10g to %.10g)\n",
+                            static_cast<int>(width), "", p.name, p.preset, p.meaning, p.least,
+                            p.greatest);
     }
   }
   return text;
