@@ -24,6 +24,11 @@ bool IsUnsupported(uint16_t status) {
   return code == 2 || code == 3;
 }
 
+// Code bit 1 of the same: another node, or another queue pair, serves this class.
+bool IsRedirected(const MadOutcome& outcome) {
+  return outcome.kind == MadOutcome::Kind::kRefused && (outcome.status & 2) != 0;
+}
+
 std::string WhyNoLid(const SweptSwitch& target) {
   if (!target.ports[0].answered) return "its LID is not known, as PortInfo of port 0 was not told";
   if (target.lid == Lid(0)) return "no LID of its own; is there a subnet manager?";
@@ -104,7 +109,7 @@ void CounterReader::OnOutcome(const MadRequest& request, const MadOutcome& outco
     progress.has_answered = one_answered_ = true;
   }
   if (request.attribute == MadAttribute::kPerformanceClassPortInfo) {
-    OnClassPortInfo(index, outcome);
+    if (OnClassPortInfo(index, outcome)) return;
   } else if (!OnCounters(index, lane, request.attribute, outcome)) {
     progress.lanes[lane].is_busy = false;
   }
@@ -133,17 +138,40 @@ bool CounterReader::TakeSecondChance(uint32_t index) {
 
 // Every node has to have the attribute; without it nothing extended is expected. Any other refusal
 // may be an accident: the switch is read without, and asked again at the next reading.
-void CounterReader::OnClassPortInfo(uint32_t index, const MadOutcome& outcome) {
+bool CounterReader::OnClassPortInfo(uint32_t index, const MadOutcome& outcome) {
   if (outcome.kind == MadOutcome::Kind::kUnanswered) {
     OnSilence(index, std::string(ToString(MadAttribute::kPerformanceClassPortInfo)));
-    return;
+    return false;
   }
+  if (IsRedirected(outcome)) return FollowRedirection(index, outcome);
   PerformanceAgent& agent = agents_[swept_.switches[index].guid];
   agent.is_known = outcome.kind == MadOutcome::Kind::kAnswered || IsUnsupported(outcome.status);
   if (outcome.kind == MadOutcome::Kind::kAnswered) {
     agent.abilities = DecodeCounterAbilities(outcome.data);
   }
   progress_[index].abilities = agent.abilities;
+  return false;
+}
+
+// Once: who is sent on from there is read nowhere. Until the next full sweep counters are read
+// where it led.
+bool CounterReader::FollowRedirection(uint32_t index, const MadOutcome& outcome) {
+  PerformanceAgent& agent = agents_[swept_.switches[index].guid];
+  const Redirection to = DecodeRedirection(outcome.data);
+  if (agent.served_at == Lid(0) && to.IsToLid()) {
+    agent.served_at = to.lid;
+    Ask(index, 0, MadAttribute::kPerformanceClassPortInfo, 0);
+    return true;
+  }
+  agent.served_at = Lid(0);
+  if (!std::exchange(progress_[index].is_given_up, true)) {
+    Note(index,
+         absl::StrCat("its performance management is redirected to LID ", to.lid.value(),
+                      ", queue pair ", to.queue_pair,
+                      ", which is not followed: let the switch answer for itself"),
+         /*is_silent=*/false);
+  }
+  return false;
 }
 
 // True if the lane goes on with another request about the same port.
@@ -159,8 +187,10 @@ bool CounterReader::OnCounters(uint32_t index, uint32_t lane, MadAttribute attri
     return OnRefusal(index, lane, attribute, outcome.status);
   }
   if (DecodePortSelect(outcome.data) != reading.port) {
-    Note(index, absl::StrCat(Of(attribute, reading.port), ": the answer is about port ",
-                             DecodePortSelect(outcome.data).value()));
+    Note(index,
+         absl::StrCat(Of(attribute, reading.port), ": the answer is about port ",
+                      DecodePortSelect(outcome.data).value()),
+         /*is_silent=*/false);
     return false;
   }
   if (attribute == MadAttribute::kPortCountersExtended) {
@@ -192,7 +222,8 @@ bool CounterReader::OnRefusal(uint32_t index, uint32_t lane, MadAttribute attrib
     Ask(index, lane, MadAttribute::kPortCounters, port.value());
     return true;
   }
-  Note(index, absl::StrCat(Of(attribute, port), ": refused with status 0x", absl::Hex(status)));
+  Note(index, absl::StrCat(Of(attribute, port), ": refused with status 0x", absl::Hex(status)),
+       /*is_silent=*/false);
   return false;
 }
 
@@ -239,7 +270,8 @@ void CounterReader::Ask(uint32_t index, uint32_t lane, MadAttribute attribute, u
   request.attribute = attribute;
   request.modifier = port;
   request.subject = index * kLanes + lane;
-  request.lid = target.counters_lid;
+  const Lid served_at = agents_[target.guid].served_at;
+  request.lid = served_at != Lid(0) ? served_at : target.counters_lid;
   const bool was_heard = progress_[index].has_answered;
   request.max_attempts = was_heard ? kAttemptsOfHeard : kAttempts;
   if (agents_[target.guid].was_given_up) request.max_attempts = kAttemptsOfGivenUp;
@@ -248,9 +280,12 @@ void CounterReader::Ask(uint32_t index, uint32_t lane, MadAttribute attribute, u
   engine_.Submit(std::move(request));
 }
 
-void CounterReader::Note(uint32_t index, std::string what) {
+void CounterReader::Note(uint32_t index, std::string what, bool is_silent) {
   const SweptSwitch& target = swept_.switches[index];
-  result_.unanswered.push_back(target.Unanswered(absl::StrCat(target.Name(), ": ", what)));
+  UnansweredNode entry = target.Unanswered(absl::StrCat(target.Name(), ": ", what));
+  entry.node = target.guid;
+  entry.is_silent = is_silent;
+  result_.unanswered.push_back(std::move(entry));
 }
 
 }  // namespace coppice

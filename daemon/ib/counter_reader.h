@@ -41,6 +41,7 @@ struct PerformanceAgent {
   CounterAbilities abilities;
   std::bitset<256> without_extended;  // ports that refused what was offered
   bool was_given_up = false;          // at the last reading: asked with less patience
+  Lid served_at;                      // where it redirects to; 0: it answers for itself
 };
 using PerformanceAgents = absl::flat_hash_map<Guid, PerformanceAgent>;
 
@@ -81,7 +82,9 @@ class CounterReader {
   void OpenMore();
   void Open(uint32_t index);
   void OnOutcome(const MadRequest& request, const MadOutcome& outcome);
-  void OnClassPortInfo(uint32_t index, const MadOutcome& outcome);
+  // True: it is asked again, elsewhere.
+  bool OnClassPortInfo(uint32_t index, const MadOutcome& outcome);
+  bool FollowRedirection(uint32_t index, const MadOutcome& outcome);
   bool OnCounters(uint32_t index, uint32_t lane, MadAttribute attribute, const MadOutcome& outcome);
   bool OnRefusal(uint32_t index, uint32_t lane, MadAttribute attribute, uint16_t status);
   bool TakeSecondChance(uint32_t index);
@@ -89,7 +92,7 @@ class CounterReader {
   void GiveUp(uint32_t index, std::string what);
   bool StartLane(uint32_t index, uint32_t lane);
   void Ask(uint32_t index, uint32_t lane, MadAttribute attribute, uint32_t port);
-  void Note(uint32_t index, std::string what);
+  void Note(uint32_t index, std::string what, bool is_silent = true);
 
   MadEngine& engine_;
   const Clock& clock_;

@@ -30,6 +30,17 @@ CounterAbilities DecodeCounterAbilities(const MadData& data) {
   return abilities;
 }
 
+bool Redirection::IsToLid() const {
+  constexpr uint32_t kWellKnownKey = 0x8001'0000;
+  return lid != Lid(0) && lid.value() <= kTopUnicastLid && queue_pair == 1 &&
+         queue_key == kWellKnownKey;
+}
+
+Redirection DecodeRedirection(const MadData& data) {
+  return {Lid(static_cast<uint16_t>(Get(data, 28, 2))), static_cast<uint32_t>(Get(data, 33, 3)),
+          static_cast<uint32_t>(Get(data, 36, 4))};
+}
+
 PortNum DecodePortSelect(const MadData& data) { return PortNum(data[1]); }
 
 void DecodePortErrors(const MadData& data, const CounterAbilities& abilities,

@@ -10,6 +10,8 @@
 #ifndef COPPICE_DAEMON_IB_PMA_CODEC_H_
 #define COPPICE_DAEMON_IB_PMA_CODEC_H_
 
+#include <cstdint>
+
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/mad_codec.h"
@@ -24,6 +26,16 @@ struct CounterAbilities {
   friend bool operator==(const CounterAbilities&, const CounterAbilities&) = default;
 };
 CounterAbilities DecodeCounterAbilities(const MadData& data);
+
+// Where a node's performance management is served instead, from the same attribute (IBA vol. 1,
+// 13.4.8.1).
+struct Redirection {
+  Lid lid;  // 0: by a GID only
+  uint32_t queue_pair = 0, queue_key = 0;
+  // Whether it is at a LID and otherwise as anybody's: queue pair 1 with the well-known key.
+  bool IsToLid() const;
+};
+Redirection DecodeRedirection(const MadData& data);
 
 // The port that an answer is about, of both attributes.
 PortNum DecodePortSelect(const MadData& data);

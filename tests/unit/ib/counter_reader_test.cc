@@ -5,6 +5,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,19 @@ class CounterReaderTest : public testing::Test {
   }
   void SetExtended(int node, int port, MAD_FIELDS field, uint64_t value) {
     mad_set_field64(subnet_.node(node).ports[port].extended_counters.data(), 0, field, value);
+  }
+  // Says where performance management is served; Redirecting() makes it say that it must be.
+  void Redirect(int node, uint32_t lid, uint32_t queue_pair = 1) {
+    uint8_t* const info = subnet_.node(node).class_port_info.data();
+    mad_set_field(info, 0, IB_CPI_REDIRECT_LID_F, lid);
+    mad_set_field(info, 0, IB_CPI_REDIRECT_QP_F, queue_pair);
+    mad_set_field(info, 0, IB_CPI_REDIRECT_QKEY_F, 0x80010000);
+  }
+  void Redirecting(std::set<int> nodes) {
+    subnet_.on_reply = [nodes](int node, int, Mad& reply) {
+      if (nodes.count(node) != 0 && Asks(reply, 0x01)) reply[5] = 0x02;
+      return 1;
+    };
   }
   static bool Asks(const Mad& reply, int attribute) {
     return reply[1] == 0x04 && reply[17] == attribute;
@@ -244,6 +258,52 @@ TEST_F(CounterReaderTest, AReadingIsWholeOrThereIsNone) {
   EXPECT_EQ(readings_.count({1, 2}), 0u);
   EXPECT_EQ(readings_.size(), 5u);
   EXPECT_EQ(what_, "0,1 switch S0: PortCounters of port 2\n");
+}
+
+// S1 serves S0's counters, too: as many of each as it has.
+TEST_F(CounterReaderTest, ARedirectionToALidIsFollowed) {
+  Redirect(1, 11);
+  Redirecting({1});
+  ASSERT_TRUE(port_.Sweep().ok());
+  for (int reading = 0; reading < 2; ++reading) {
+    const uint64_t before = port_.counts().sent;
+    Read();
+    EXPECT_EQ(what_, "");
+    ASSERT_EQ(readings_.size(), 6u);
+    EXPECT_EQ(readings_.at({1, 2}).values.symbol_errors, 2022u);
+    EXPECT_EQ(port_.counts().sent - before, (reading == 0 ? 3u : 0u) + 2 * 6);
+  }
+  // After a full sweep it is asked itself again.
+  Redirecting({});
+  ASSERT_TRUE(port_.Sweep().ok());
+  Read();
+  EXPECT_EQ(readings_.at({1, 2}).values.symbol_errors, 1022u);
+}
+
+TEST_F(CounterReaderTest, OtherRedirectionsAreNotedAndTheRestIsRead) {
+  const std::pair<uint32_t, uint32_t> places[] = {{11, 5}, {0, 1}, {0xC000, 1}, {11, 0}};
+  Redirecting({1});
+  for (const auto& [lid, queue_pair] : places) {
+    Redirect(1, lid, queue_pair);
+    ASSERT_TRUE(port_.Sweep().ok());
+    Read();
+    EXPECT_EQ(readings_.size(), 3u);
+    EXPECT_TRUE(absl::StrContains(
+        what_, absl::StrCat("switch S0: its performance management is redirected to LID ", lid,
+                            ", queue pair ", queue_pair, ", which is not followed")))
+        << what_;
+  }
+}
+
+TEST_F(CounterReaderTest, RedirectionsInACircleEnd) {
+  Redirect(1, 11);
+  Redirect(2, 10);
+  Redirecting({1, 2});
+  ASSERT_TRUE(port_.Sweep().ok());
+  Read();
+  EXPECT_TRUE(readings_.empty());
+  EXPECT_TRUE(absl::StrContains(what_, "S0: its performance management is redirected")) << what_;
+  EXPECT_TRUE(absl::StrContains(what_, "S1: its performance management is redirected")) << what_;
 }
 
 TEST_F(CounterReaderTest, AnAnswerAboutAnotherPortAndARefusalAreNoted) {

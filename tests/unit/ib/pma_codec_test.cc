@@ -63,6 +63,17 @@ TEST(DecodeCounterAbilities, AgreesWithLibibmadOnRandomData) {
   }
 }
 
+TEST(DecodeRedirection, AgreesWithLibibmadOnRandomData) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 1000; ++round) {
+    const MadData data = RandomData(random);
+    const Redirection to = DecodeRedirection(data);
+    EXPECT_EQ(to.lid.value(), Field(data, IB_CPI_REDIRECT_LID_F));
+    EXPECT_EQ(to.queue_pair, Field(data, IB_CPI_REDIRECT_QP_F));
+    EXPECT_EQ(to.queue_key, Field(data, IB_CPI_REDIRECT_QKEY_F));
+  }
+}
+
 TEST(DecodePortErrors, AgreesWithLibibmadOnRandomData) {
   std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 5000; ++i) {
