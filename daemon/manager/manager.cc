@@ -15,6 +15,7 @@
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
 #include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load/unread_watch.h"
 #include "daemon/manager/profiles.h"
 #include "daemon/manager/pruning.h"
 #include "daemon/manager/repair.h"
@@ -91,6 +92,7 @@ class Manager::Parts {
     }
     if (view == nullptr) return NoFabricError();
     std::vector<EventRecord> told;
+    unread.Take(sweep, clock->Now(), told);
     absl::Status status = load.TakeReadings(sweep, view, clock->Now(), told);
     events.Append(std::move(told));
     return status;
@@ -116,6 +118,7 @@ class Manager::Parts {
   StoreCalls calls;
   EventLog events;
   Pruning pruning;
+  UnreadWatch unread;  // of the sweeping thread
   LoadKeeper load;
   Topology topology;
   Jobs jobs;

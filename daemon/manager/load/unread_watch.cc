@@ -1,0 +1,82 @@
+#include "daemon/manager/load/unread_watch.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace coppice {
+namespace {
+
+// What a sweep did not read of one switch.
+struct Missing {
+  std::string first;  // in words, which begin with the switch's name
+  size_t count = 0;
+  bool is_silent = true;  // all of it
+};
+
+using Told = std::vector<std::pair<Guid, std::string>>;  // switch, message
+
+void Append(absl::string_view severity, Told told, absl::Time wall,
+            std::vector<EventRecord>& events) {
+  const auto event = [&](std::string object, std::string message) {
+    EventRecord record;
+    record.time = wall;
+    record.severity = std::string(severity);
+    record.kind = "switch.counters";
+    record.object = std::move(object);
+    record.message = std::move(message);
+    events.push_back(std::move(record));
+  };
+  if (told.size() <= UnreadWatch::kMostTold) {
+    for (auto& [guid, message] : told) {
+      event(absl::StrCat("switch:", ToString(guid)), std::move(message));
+    }
+    return;
+  }
+  std::string summary = absl::StrCat(told.size(), " of these in one sweep");
+  for (size_t i = 0; i < 3; ++i) absl::StrAppend(&summary, "; ", told[i].second);
+  event("fabric", absl::StrCat(summary, "; ..."));
+}
+
+}  // namespace
+
+void UnreadWatch::Take(const CounterSweep& sweep, absl::Time wall,
+                       std::vector<EventRecord>& events) {
+  if (sweep.readings.empty() && sweep.unanswered.empty()) return;
+  absl::btree_map<Guid, Missing> missing;  // told in this order
+  for (const UnansweredNode& entry : sweep.unanswered) {
+    if (entry.node == Guid()) continue;
+    Missing& of_switch = missing[entry.node];
+    // What is refused says more than what is not answered.
+    if (++of_switch.count == 1 || (of_switch.is_silent && !entry.is_silent)) {
+      of_switch.first = entry.what;
+    }
+    of_switch.is_silent = of_switch.is_silent && entry.is_silent;
+  }
+  Told unread, read_again;
+  for (auto it = switches_.begin(); it != switches_.end();) {
+    if (missing.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    if (it->second.is_told) {
+      read_again.emplace_back(
+          it->first, absl::StrCat("switch ", ToString(it->first), ": its counters are read again"));
+    }
+    it = switches_.erase(it);
+  }
+  for (const auto& [guid, what] : missing) {
+    Unread& state = switches_[guid];
+    if (++state.sweeps < kSilentSweeps && what.is_silent) continue;
+    if (std::exchange(state.is_told, true)) continue;
+    unread.emplace_back(
+        guid, absl::StrCat("counters are not read, and load is not known there: ", what.first,
+                           what.count > 1 ? absl::StrCat(", and ", what.count - 1, " more") : ""));
+  }
+  Append("warning", std::move(unread), wall, events);
+  Append("info", std::move(read_again), wall, events);
+}
+
+}  // namespace coppice
