@@ -103,6 +103,7 @@ class RpcServer::Parts {
   AdminService admin_;
   Manager* const manager_;
   std::vector<std::string> addresses_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // asked as long as the server stands
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<UnixListener> unix_listener_;
   std::optional<Readiness> readiness_;
@@ -135,7 +136,7 @@ absl::Status RpcServer::Parts::Open(const RpcServerOptions& options) {
 
 absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
                                      const std::vector<grpc::Service*>& extra) {
-  ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
+  ASSIGN_OR_RETURN(credentials_, CredentialsOf(options));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -143,7 +144,7 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     if (IsUnixAddress(options.listen[i])) continue;
-    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
+    builder.AddListeningPort(options.listen[i], credentials_, &ports[i]);
   }
   for (grpc::Service* service :
        std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_, &admin_}) {

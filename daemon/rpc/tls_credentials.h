@@ -1,5 +1,6 @@
 // TLS of the server: the files that it needs, checked before gRPC sees them, because gRPC would
-// only log what is wrong with them and refuse every connection.
+// only log what is wrong with them and refuse every connection; and looked at again at each
+// connection, so that a certificate that was renewed in its place is the one that is shown.
 #ifndef COPPICE_DAEMON_RPC_TLS_CREDENTIALS_H_
 #define COPPICE_DAEMON_RPC_TLS_CREDENTIALS_H_
 
@@ -18,13 +19,14 @@ struct TlsFiles {           // all PEM
   std::string client_ca;    // who may sign clients' certificates; empty: clients need none
 };
 
-// INVALID_ARGUMENT, with the file's name: it cannot be read, is not what it should be, or the key
-// is another certificate's.
+// INVALID_ARGUMENT, with the file's name: it cannot be read, is not what it should be, has expired,
+// or the key is another certificate's.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
-// The files are read again every ten seconds: a certificate that was renewed in its place is shown
-// to connections made from then on. With `client_ca` a client without a certificate of it cannot
-// connect.
+// Files that have changed since the last connection are read, and are in force for this one and
+// those to come if CheckTlsFiles would take them; otherwise an error says once what is wrong, and
+// what was in force stays. With `client_ca` a client without a certificate of it cannot connect.
+// The result must outlive the servers that were built with it: they do not hold it.
 std::shared_ptr<grpc::ServerCredentials> MakeTlsCredentials(const TlsFiles& files);
 
 }  // namespace coppice

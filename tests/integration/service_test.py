@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import unittest
@@ -274,6 +275,87 @@ class Tcp(ServiceTest):
         self.ask("status", *self.tls(), server=server)
         self.assert_refused("may only read", "job", "register", "--all", *self.tls(),
                             server=server)
+
+    def shown_to(self, server):
+        """The certificate that a new connection is shown, as a set of PEM lines."""
+        host, port = server.split(":")
+        return ssl.get_server_certificate((host, int(port)), timeout=PATIENCE_S).strip()
+
+    def pem(self, name):
+        with open(self.file(name + ".pem"), encoding="utf-8") as file:
+            return file.read().strip()
+
+    def put(self, certificate, key):
+        """Exchanges the server's files, as who renews them does: one after the other."""
+        for source, target in ((key, "server.key"), (certificate, "server.pem")):
+            shutil.copy(self.file(source), self.file("renewed"))
+            os.rename(self.file("renewed"), self.file(target))
+
+    def expire(self, name):
+        """Signs the request of that name anew, until yesterday."""
+        self.openssl("x509", "-req", "-in", name + ".csr", "-CA", "authority.pem", "-CAkey",
+                     "authority.key", "-CAcreateserial", "-days", "-1", "-extfile", name + ".ext",
+                     "-out", name + ".pem")
+
+    def start_with_certificates(self, *names):
+        self.make_authority("authority")
+        for name in ("server", *names):
+            self.make_certificate(name, "authority")
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n' + RULES % 4)
+        return self.start_tcp()
+
+    def test_renewed_certificates_are_shown_to_the_next_connection(self):
+        server = self.start_with_certificates("next")
+        first = self.pem("server")
+        self.assertEqual(self.shown_to(server), first)
+        self.put("next.pem", "next.key")
+        self.assertEqual(self.shown_to(server), self.pem("next"))
+        self.ask("status", *self.tls(), server=server)
+        self.assertIn("Nothing has changed", self.ask("reload"))
+        self.log_line("TLS: .*server.pem is read again and in force")
+
+    def test_renewed_files_that_do_not_fit_are_named_and_not_taken(self):
+        server = self.start_with_certificates("next", "late", "last")
+        first = self.pem("server")
+        self.expire("late")
+        with open(self.file("text"), "w", encoding="utf-8") as file:
+            file.write("no certificate")
+        for certificate, key, word in (("next.pem", "server.key", "is not the key of"),
+                                       ("text", "next.key", "holds no certificate"),
+                                       ("late.pem", "late.key", "has expired on"),
+                                       ("next.pem", "text", "holds no private key")):
+            with self.subTest(word):
+                self.put(certificate, key)
+                for _ in range(2):
+                    self.assertEqual(self.shown_to(server), first)
+                self.log_line("TLS: file .*" + word + ".*what was there before")
+                self.assert_refused(word, "reload")
+        os.remove(self.file("server.key"))
+        self.assertEqual(self.shown_to(server), first)
+        self.assert_refused("server.key: cannot be read", "reload")
+        self.put("last.pem", "last.key")
+        self.assertEqual(self.shown_to(server), self.pem("last"))
+        self.assertIn("Nothing has changed", self.ask("reload"))
+        refused = self.ask_json("events", "--kind", "config.refused")["events"]
+        self.assertEqual(len(refused), 5)
+
+    def test_expired_certificates_are_refused(self):
+        self.make_authority("authority")
+        for name in ("server", "alice", "late"):
+            self.make_certificate(name, "authority")
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
+                   'client_ca = "authority.pem"\n' + RULES % 4)
+        self.expire("late")
+        server = self.start_tcp()
+        self.ask("status", *self.tls("alice"), server=server)
+        self.assert_refused("no answer", "status", "--timeout", "5", *self.tls("late"),
+                            server=server)
+        self.daemon.end()
+        self.expire("server")
+        status, errors = self.daemon.run()
+        self.assertEqual(status, 1)
+        self.assertIn("server.pem: its certificate has expired on", errors)
+        self.assertIn(self.daemon.config + ":", errors)
 
     def test_files_that_do_not_fit_are_named(self):
         self.make_authority("authority")
