@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
 import unittest
 
 import grpc
@@ -58,6 +61,11 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "status", server="nowhere", words=["nowhere", "HOST:PORT"])
         self.refused(2, "--server", "", "status", words=["HOST:PORT"])
         self.refused(2, "fabric", "route", "n0000", words=["B"])
+        self.refused(2, "fabric", "counters", words=["SWITCH"])
+        self.refused(2, "fabric", "history", "S0", words=["PORT"])
+        self.refused(2, "fabric", "history", "S0", "one", words=["PORT"])
+        self.refused(2, "fabric", "history", "S0", "1", "--resolution", "day",
+                     words=["--resolution"])
         self.refused(2, "job", "register", words=["--endpoints", "--all"])
         self.refused(2, "tree", "create", words=["--job"])
         self.refused(2, "tree", "create", "--job", "1", "--bytes", "-3", words=["--bytes", "-3"])
@@ -68,6 +76,14 @@ class CommandLine(unittest.TestCase):
     def test_a_request_that_fails_is_1_and_names_the_object(self):
         self.refused(1, "status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
         self.refused(1, "fabric", "route", "n0000", "nope", words=["nope"])
+        self.refused(1, "fabric", "counters", "nope", words=["nope", "coppicectl fabric switches"])
+        self.refused(1, "fabric", "counters", "00000000deadbeef", words=["deadbeef"])
+        self.refused(1, "fabric", "history", "nope", "1", words=["nope"])
+        self.refused(1, "fabric", "history", "00000000deadbeef", "1", words=["deadbeef"])
+        self.refused(1, "fabric", "history", "S0", "250", words=["250"])
+        for since in ("soon", "-1h", "0s"):
+            self.refused(1, "fabric", "history", "S0", "1", "--since=" + since,
+                         words=["--since", since])
         self.refused(1, "job", "show", "999999", words=["999999"])
         self.refused(1, "job", "end", "999999", words=["999999"])
         self.refused(1, "job", "keepalive", "999999", words=["999999"])
@@ -114,6 +130,8 @@ class CommandLine(unittest.TestCase):
                 ("ListLinksResponse", "fabric links"), ("ListNodesResponse", "fabric nodes"),
                 ("Route", "fabric route n0000 n1399"), ("ListSwitchesResponse", "entries"),
                 ("TypeTable", "table"), ("ListEventsResponse", "events"),
+                ("ListPortCountersResponse", "fabric counters S0"),
+                ("PortHistory", "fabric history S0 1"),
                 ("ListJobsResponse", "job list"), ("Job", "job show " + job),
                 ("KeepAliveResponse", "job keepalive " + job), ("ListTreesResponse", "tree list")):
             with self.subTest(command=command):
@@ -168,6 +186,66 @@ class CommandLine(unittest.TestCase):
         self.refused(1, "tree", "create", "--job", job, "--members", "/dev/null",
                      words=["/dev/null"])
         self.good("job", "end", job)
+
+    def measured(self):
+        """A daemon on what an earlier one has measured: port 1 of switch S0, a minute ago."""
+        daemon = Coppiced(COPPICED)
+        self.addCleanup(daemon.clean_up)
+        daemon.start().wait_until_listening()
+        switches = self.of_json("fabric", "switches", server=daemon.address)["switches"]
+        guid = next(s["guid"] for s in switches if s["description"] == "S0")
+        daemon.end()
+        then = (int(time.time()) - 60) * 10**9
+        counts = dict.fromkeys(("received_packets", "sent_wait_ticks", "link_recoveries",
+                                "receive_errors", "remote_physical_errors", "relay_errors",
+                                "send_constraint_errors", "receive_constraint_errors",
+                                "integrity_errors", "buffer_overruns", "vl15_dropped"), 0)
+        counts |= {"id": 1, "node_guid": int(guid, 16), "port": 1, "sent_bytes": 5 * 10**9,
+                   "received_bytes": 7 * 10**6, "sent_packets": 40, "symbol_errors": 3,
+                   "link_downed": 1, "send_discards": 2, "is_extended": 1,
+                   "sent_bytes_per_second": 2.5e6, "received_bytes_per_second": 0.0,
+                   "read_ns": then}
+        with sqlite3.connect(daemon.database) as database:
+            database.execute("INSERT INTO port_counter (%s) VALUES (%s)"
+                             % (", ".join(counts), ", ".join(":" + name for name in counts)), counts)
+            for slot in (1, 2, 3):  # nothing moved in the second
+                database.execute("INSERT INTO history_slot VALUES (1, ?, ?, ?)",
+                                 (slot, then + slot * 10**10, 10**10))
+            for slot, sent in ((1, 20 * 10**6), (3, 40 * 10**6)):
+                database.execute("INSERT INTO reading_history VALUES (?, 10000, ?, 0, 9000000, "
+                                 "NULL, 4)", (slot << 24 | 1, sent))
+        database.close()
+        daemon.start().wait_until_listening()
+        self.good("fabric", "sweep", server=daemon.address)
+        return daemon, guid
+
+    def test_counters_and_history_of_a_port(self):
+        daemon, guid = self.measured()
+        at = {"server": daemon.address}
+        for name in ("S0", guid, "0x" + guid):
+            ports = self.of_json("fabric", "counters", name, **at)["ports"]
+            self.assertEqual([(p["port"], p["sent_bytes"], p["link_downed"]) for p in ports],
+                             [(1, "5000000000", "1")], name)
+        cells = dict(zip(*(re.split(r"\s{2,}", line.strip()) for line in self.good(
+            "fabric", "counters", "S0", **at).splitlines())))
+        for title, value in (("PORT", "1"), ("PEER", "L0"), ("SENT MB", "5000.000"),
+                             ("RECEIVED MB", "7.000"), ("SENT MB/s", "2.500"), ("SYMBOL", "3"),
+                             ("DOWNED", "1"), ("DISCARDS", "2"), ("ALL ERRORS", "6")):
+            self.assertEqual(cells[title], value, title)
+        points = self.of_json("fabric", "history", "S0", "1", "--since", "10m",
+                              **at)["points"]
+        self.assertEqual([p["sent_bytes_per_second"] for p in points], [2e6, 0, 4e6])
+        self.assertEqual([p["peak_sent_bytes_per_second"] for p in points], [9e6, 0, 9e6])
+        self.assertEqual([p["errors"] for p in points], ["4", "0", "4"])
+        self.assertEqual(sorted(p["start_time"] for p in points), [p["start_time"] for p in points])
+        lines = self.good("fabric", "history", guid, "1", "--resolution", "reading", **at).splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertIn("4.000", lines[3])
+        # Nothing is known of other ports, other resolutions and earlier times.
+        for arguments in (("S0", "2"), ("S0", "1", "--resolution", "hour"),
+                          ("S0", "1", "--since", "5s")):
+            self.assertEqual(len(self.good("fabric", "history", *arguments, **at).splitlines()), 1)
+        self.assertEqual(len(self.good("fabric", "counters", "S1", **at).splitlines()), 1)
 
     def test_events_are_followed(self):
         job = self.register("--name", "followed")
