@@ -27,9 +27,9 @@
 
 namespace coppice {
 
-// Packets of one direction followed in one tree, in sum: 64 of each of 512 ranks. A plan's trees
-// differ in what happens until all stages are busy, which is long before.
-inline constexpr uint64_t kMostPacketsFollowed = 32768;
+// Packets of one direction followed in one tree, in sum: 40 of each of 512 ranks. A plan's trees
+// differ in what happens until all stages are busy, which is before.
+inline constexpr uint64_t kMostPacketsFollowed = 20480;
 
 // How many packets EvaluatePackets() follows through a tree of so many nodes, both ways, for a mix
 // of sizes.
