@@ -27,12 +27,16 @@ absl::StatusOr<PatternPtr> LoadPattern(const std::string& path) {
 }
 
 absl::StatusOr<PatternPtr> LoadPatterns(const MapOptions& options) {
-  ASSIGN_OR_RETURN(PatternPtr bytes, LoadPattern(options.pattern));
-  if (options.messages.empty()) return bytes;
-  ASSIGN_OR_RETURN(const PatternPtr counts, LoadPattern(options.messages));
-  auto both = WithMessages(*bytes, *counts);
-  RETURN_IF_ERROR(Annotate(both.status(), options.messages));
-  return both;
+  ASSIGN_OR_RETURN(PatternPtr pattern, LoadPattern(options.pattern));
+  if (!options.messages.empty()) {
+    ASSIGN_OR_RETURN(const PatternPtr counts, LoadPattern(options.messages));
+    auto both = WithMessages(*pattern, *counts);
+    RETURN_IF_ERROR(Annotate(both.status(), options.messages));
+    pattern = *std::move(both);
+  }
+  if (options.bytes_per_message.value_or(0) == 0) return pattern;
+  // A time of latency * messages + bytes / bandwidth, in bytes that take as long.
+  return AsTimes(*pattern, *options.bytes_per_message, 1);
 }
 
 absl::StatusOr<DistancesPtr> LoadDistances(const std::string& path) {

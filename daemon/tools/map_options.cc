@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "daemon/mapping/input/line_scanner.h"
 #include "daemon/mapping/output/launch_file.h"
 #include "daemon/tools/command.h"
 
@@ -24,6 +25,15 @@ void AddPatternOptions(CLI::App& command, MapOptions& options) {
   AddText(command, "--pattern", options.pattern,
           "who sends how much to whom: a Matrix Market file, a METIS graph or a dense text matrix");
   AddText(command, "--messages", options.messages, "the same with counts of messages");
+  command
+      .add_option("--bytes-per-message", options.bytes_per_message,
+                  "what a message weighs beside its bytes: latency times bandwidth; default 0")
+      ->check([](const std::string& text) {
+        double bytes = 0;
+        const bool is_weight = ParseWeight(text, bytes).ok();
+        return is_weight ? std::string()
+                         : absl::StrCat("\"", text, "\" is not a number of bytes from 0 up");
+      });
   AddText(command, "--qap", options.qap, "a QAPLIB file instead of pattern, places and distances");
 }
 
@@ -147,6 +157,7 @@ void CheckUsage(const MapOptions& o) {
   if (o.pattern.empty() && !qap.is_given) throw CLI::RequiredError("--pattern or --qap");
   if (!o.pattern.empty()) Exclude("--pattern", {qap});
   if (!o.messages.empty()) Exclude("--messages", {qap});
+  if (o.bytes_per_message) Exclude("--bytes-per-message", {qap});
   if (!o.fabric.empty()) {
     Exclude("--fabric",
             {qap, {"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});

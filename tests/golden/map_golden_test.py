@@ -242,6 +242,20 @@ class MapGolden(ScratchFiles):
         for answer in answers[1:]:
             self.assertEqual(answer, answers[0])
 
+    def test_messages_may_weigh(self):
+        weights, counts = random_weights(8, 15), random_weights(8, 16, 0.9)
+        arguments = ("--pattern", self.file("p.mat", matrix(8, weights)), "--hierarchy", "2:4",
+                     "--distances", "1:5", "--algorithm", "random")
+        counted = ("--messages", self.file("m.mat", matrix(8, counts)))
+        distance = map_verifier.levels((2, 4), (1, 5))
+        plain = self.map(*arguments)
+        Question(8, weights, range(8), distance).verify(plain)
+        self.assertEqual(plain["objective"], self.map(*arguments, *counted)["objective"])
+        for more, weigh in (((), lambda pair: 1), (counted, lambda pair: counts.get(pair, 1))):
+            both = {pair: w + 2.5 * weigh(pair) for pair, w in weights.items()}
+            Question(8, both, range(8), distance).verify(
+                self.map(*arguments, *more, "--bytes-per-message", "2.5"))
+
     def test_nothing_to_gain(self):
         fabric, net = self.net()
         for text, ranks, why in (("1\n7\n", 1, "one rank has nobody to talk to"),
@@ -368,6 +382,8 @@ class MapGolden(ScratchFiles):
                 (("--qap", pattern, "--hosts", pattern), "--qap excludes --hosts"),
                 (("--qap", pattern, "--ranks-per-place", "2"), "--qap excludes --ranks-per-place"),
                 ((*here, "--fabric", "model:torus()"), "--fabric excludes --hierarchy"),
+                (("--qap", pattern, "--bytes-per-message", "1"), "--bytes-per-message excludes --qap"),
+                ((*here, "--bytes-per-message", "-1"), "is not a number of bytes from 0 up"),
                 ((*here, "--routes", "shortest"), "no --fabric excludes --routes"),
                 ((*here, "--load", "x"), "no --fabric excludes --load"),
                 (("--pattern", pattern, "--distance", "hops"), "excludes --distance hops"),
