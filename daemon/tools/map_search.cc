@@ -53,7 +53,8 @@ class BestSoFar {
     ++offers_;
   }
   // Measures it; "" if there is none.
-  std::string Describe(const MappingProblem& problem) const ABSL_LOCKS_EXCLUDED(mutex_) {
+  std::string Describe(const MappingProblem& problem, const MappingMeasures& before) const
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     Mapping mapping;
     uint64_t offers = 0;
     {
@@ -62,10 +63,10 @@ class BestSoFar {
       offers = offers_;
     }
     if (offers == 0) return "";
-    const auto before = Measure(problem, problem.present()), now = Measure(problem, mapping);
-    if (!before.ok() || !now.ok()) return "";
-    return absl::StrFormat(", order %d at %.2f %% of the present one", offers,
-                           100 * Score(problem.objective, *now, *before));
+    const auto now = Measure(problem, mapping);
+    if (!now.ok()) return "";
+    return absl::StrFormat(", order %d at %.4f of the present one", offers,
+                           Score(problem.objective, *now, before));
   }
 
  private:
@@ -75,20 +76,21 @@ class BestSoFar {
 };
 
 // Tells standard error of a search that goes on for over a second until `done`.
-void TellProgress(const MappingProblem& problem, const BestSoFar& best, absl::Duration begin,
-                  absl::Duration budget, absl::Notification& done) {
+void TellProgress(const MappingProblem& problem, const MappingMeasures& before,
+                  const BestSoFar& best, absl::Duration begin, absl::Duration budget,
+                  absl::Notification& done) {
   absl::Duration wait = kFirstProgress;
   while (!done.WaitForNotificationWithTimeout(wait)) {
     const absl::Duration now = SystemClock().Monotonic();
-    const std::string order = best.Describe(problem);
+    const std::string order = best.Describe(problem, before);
     std::fprintf(stderr, "coppice-plan: %.1f s of %s%s\n", absl::ToDoubleSeconds(now - begin),
                  absl::FormatDuration(budget).c_str(), order.c_str());
     wait = std::max(kProgressEvery, kProgressShare * (SystemClock().Monotonic() - now));
   }
 }
 
-absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const MapSearch& search,
-                                     const SearchControl& control) {
+absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const MappingMeasures& before,
+                                     const MapSearch& search, const SearchControl& control) {
   Mapping start;
   if (search.start != nullptr) {
     AlgorithmOptions options = search.options;
@@ -96,7 +98,7 @@ absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const MapSea
     ASSIGN_OR_RETURN(Mapped mapped, RunAlgorithm(*search.start, problem, {}, options, control));
     start = std::move(mapped.mapping);
   }
-  return AnswerMapping(problem, *search.algorithm, start, search.options, control);
+  return AnswerMapping(problem, before, *search.algorithm, start, search.options, control);
 }
 
 }  // namespace
@@ -118,6 +120,7 @@ absl::StatusOr<MapSearch> MakeMapSearch(const MapOptions& options) {
 }
 
 absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapSearch& search) {
+  ASSIGN_OR_RETURN(const MappingMeasures before, Measure(problem, problem.present()));
   const Interruptible interruptible;
   const absl::Duration begin = SystemClock().Monotonic(), end = begin + search.budget;
   BestSoFar best;
@@ -126,10 +129,10 @@ absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapS
   absl::StatusOr<MappingAnswer> answer = absl::UnknownError("the search has not begun");
   absl::Notification done;
   std::thread worker([&] {
-    answer = Answer(problem, search, control);
+    answer = Answer(problem, before, search, control);
     done.Notify();
   });
-  TellProgress(problem, best, begin, search.budget, done);
+  TellProgress(problem, before, best, begin, search.budget, done);
   worker.join();
   const absl::Duration took = SystemClock().Monotonic() - begin;
   RETURN_IF_ERROR(answer.status());

@@ -27,8 +27,8 @@ struct MapResult {
   absl::Duration took;
 };
 
-// Errors as AnswerMapping. One call at a time: it takes SIGINT over until it returns; a second
-// SIGINT ends the process.
+// `problem` is checked. Errors as Measure and AnswerMapping. One call at a time: it takes SIGINT
+// over until it returns; a second SIGINT ends the process.
 absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapSearch& search);
 
 }  // namespace coppice

@@ -38,6 +38,7 @@ void AddNote(const std::string& note, std::string& reason) {
 }  // namespace
 
 absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
+                                            const MappingMeasures& before,
                                             const MappingAlgorithm& algorithm, const Mapping& start,
                                             const AlgorithmOptions& options,
                                             const SearchControl& control) {
@@ -45,8 +46,7 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
   MappingAnswer answer;
   answer.algorithm = std::string(algorithm.name);
   answer.mapping = problem.present();
-  ASSIGN_OR_RETURN(answer.before, Measure(problem, answer.mapping));
-  answer.after = answer.before;
+  answer.before = answer.after = before;
   answer.score = Score(problem.objective, answer.before, answer.before);
   answer.reason = WhyNothing(*problem.pattern);
   if (answer.reason.empty()) {

@@ -28,11 +28,13 @@ struct MappingAnswer {
 // The default: a portfolio that is never worse than the present order.
 inline constexpr absl::string_view kAutoAlgorithm = "auto";
 
-// Runs `algorithm` from `start`, the present order if that is empty, and measures what comes out. A
+// Runs `algorithm` from `start`, the present order if that is empty, and measures what comes out;
+// `before` is what Measure says of the present order, so that its time is not the search's. A
 // pattern of one rank or without any bytes is not searched. Any algorithm but "auto" is taken at
 // its word: what it returns is the answer, even if it is worse. Errors as CheckProblem, Measure and
 // RunAlgorithm.
 absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
+                                            const MappingMeasures& before,
                                             const MappingAlgorithm& algorithm, const Mapping& start,
                                             const AlgorithmOptions& options,
                                             const SearchControl& control);

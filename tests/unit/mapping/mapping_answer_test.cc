@@ -39,7 +39,8 @@ absl::StatusOr<Mapped> ReturnFixed(const MappingProblem&, const Mapping&, const 
 MappingAnswer Answer(absl::string_view name, const MappingProblem& problem, Mapping mapping) {
   fixed = std::move(mapping);
   const MappingAlgorithm algorithm{name, "a test", false, {}, ReturnFixed};
-  return AnswerMapping(problem, algorithm, {}, {}, SearchControl()).value();
+  const MappingMeasures before = Measure(problem, problem.present()).value();
+  return AnswerMapping(problem, before, algorithm, {}, {}, SearchControl()).value();
 }
 
 TEST(AnswerMapping, GivesABetterOrderWithItsScore) {
@@ -109,7 +110,7 @@ TEST(AnswerMapping, SearchesWhereOnlyDiagonalsWeigh) {
 
 TEST(AnswerMapping, ChecksTheProblemFirst) {
   const absl::Status status =
-      AnswerMapping(Row(5, {}), IdentityAlgorithm(), {}, {}, SearchControl()).status();
+      AnswerMapping(Row(5, {}), {}, IdentityAlgorithm(), {}, {}, SearchControl()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("5 ranks"));
 }
@@ -117,7 +118,7 @@ TEST(AnswerMapping, ChecksTheProblemFirst) {
 TEST(AnswerMapping, StartsWhereItIsTold) {
   const Mapping start = {P(2), P(3), P(1)};
   const MappingAnswer answer =
-      AnswerMapping(Row(3, {{0, 1, 10, 0}}), IdentityAlgorithm(), start, {}, SearchControl())
+      AnswerMapping(Row(3, {{0, 1, 10, 0}}), {}, IdentityAlgorithm(), start, {}, SearchControl())
           .value();
   EXPECT_EQ(answer.mapping, start);
 }
