@@ -1,0 +1,118 @@
+"""The daemon on a live subnet that stops and goes on under it, and that is exchanged with it: jobs
+and trees outlive both, and stand on what is there."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+from coppiced_process import Coppiced
+from simulated_subnet import PATIENCE_S, SimulatedSubnet, few_files, wait_until
+
+COPPICED, COPPICECTL, PLAN = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
+
+
+class SubnetTest(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Coppiced(COPPICED, fabric="umad")
+        self.addCleanup(self.daemon.clean_up)
+        with open(self.daemon.config, "a", encoding="utf-8") as config:
+            config.write('[sweep]\nlight_period = "1s"\n')
+        self.net = os.path.join(self.daemon.directory, "net")
+        subprocess.run([PLAN, "fabric", "--fabric", FABRIC, "--ibsim", self.net], check=True,
+                       capture_output=True, timeout=PATIENCE_S)
+
+    def begin(self, *lost):
+        """Another subnet, without those cables, and a daemon on it."""
+        self.subnet = SimulatedSubnet(self.net)
+        self.addCleanup(self.subnet.end)
+        for cable in lost:
+            self.subnet.console("Unlink " + cable)
+        self.subnet.manage()
+        with open(os.path.join(self.daemon.directory, "log"), "ab") as log:
+            self.daemon.process = subprocess.Popen(
+                self.daemon.command, cwd=self.subnet.directory, env=self.subnet.environment,
+                stderr=log, preexec_fn=few_files)
+        self.daemon.wait_until_listening()
+        self.ask("fabric", "sweep")
+
+    def end_both(self):
+        self.daemon.process.send_signal(signal.SIGKILL)
+        self.daemon.process.wait(PATIENCE_S)
+        self.subnet.end()
+
+    def ask(self, *arguments):
+        done = subprocess.run([COPPICECTL, "--server", self.daemon.address, *arguments, "--json"],
+                              capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+        return json.loads(done.stdout)
+
+    def grant(self):
+        self.job = self.ask("job", "register", "--all", "--lease", "1h")["id"]
+        for kind in ("1", "2"):
+            self.ask("tree", "create", "--job", self.job, "--type", kind)
+        return self.ask("tree", "list")["trees"]
+
+    def cable_of_the_trees(self):
+        """Between switches, as the console names an end of it."""
+        database = sqlite3.connect("file:%s?mode=ro" % self.daemon.database, uri=True)
+        self.addCleanup(database.close)
+        return '"%s"[%d]' % database.execute(
+            "SELECT a.description, l.port_a FROM tree, json_each(tree.links) AS crossed"
+            " JOIN link AS l ON l.id = crossed.value JOIN node AS a ON a.guid = l.node_a"
+            " JOIN node AS b ON b.guid = l.node_b"
+            " WHERE a.kind = 'switch' AND b.kind = 'switch' ORDER BY l.id").fetchone()
+
+    def assert_whole(self, trees):
+        """Those trees, and as many entries taken as their switches say."""
+        now = self.ask("tree", "list")["trees"]
+        self.assertEqual([t["id"] for t in now], [t["id"] for t in trees])
+        taken = sum(s["entries_taken"] for s in self.ask("entries")["switches"])
+        serving = {n["id"] for t in trees for n in self.ask("tree", "show", t["id"])["nodes"]
+                   if n["kind"] == "switch"}
+        self.assertEqual(taken, len(serving))
+        self.assertEqual(self.ask("job", "show", self.job)["state"], "JOB_STATE_ACTIVE")
+
+    def test_a_subnet_that_is_exchanged_with_its_daemon(self):
+        self.begin()
+        trees = self.grant()
+        shown = [self.ask("tree", "show", tree["id"])["nodes"] for tree in trees]
+        self.end_both()
+        self.begin()
+        self.assertEqual([self.ask("tree", "show", tree["id"])["nodes"] for tree in trees], shown)
+        self.assert_whole(trees)
+        # The next one lacks a cable that they cross.
+        cable = self.cable_of_the_trees()
+        self.end_both()
+        self.begin(cable)
+        self.assert_whole(trees)
+        links = self.ask("fabric", "show")["link_count"]
+        repaired = self.ask("events", "--kind", "trees.repaired")["events"]
+        self.assertEqual(len(repaired), 1, repaired)
+        self.assertIn("gone", repaired[0]["message"])
+        # And the last one has it again: nothing moves for that.
+        self.end_both()
+        self.begin()
+        self.assert_whole(trees)
+        self.assertEqual(self.ask("fabric", "show")["link_count"], links + 1)
+        self.assertEqual(len(self.ask("events", "--kind", "trees.repaired")["events"]), 1)
+
+    def test_a_subnet_that_stops_is_told_and_goes_on(self):
+        self.begin()
+        trees = self.grant()
+        self.subnet.freeze()
+        wait_until(lambda: self.ask("events", "--kind", "sweep.failed")["events"], "the failure")
+        self.assert_whole(trees)  # answered meanwhile
+        self.subnet.thaw()
+        wait_until(lambda: self.ask("events", "--kind", "sweep.recovered")["events"], "its end")
+        self.assert_whole(trees)
+        self.ask("fabric", "sweep")
+        self.assertEqual(self.daemon.end()[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
