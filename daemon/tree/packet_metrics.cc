@@ -391,8 +391,8 @@ Stages LinkStages(const CostProfile& profile, const AggregationTree& tree,
 
 // Of each edge; a first and a last one at least.
 uint32_t MostFollowed(size_t nodes) {
-  return static_cast<uint32_t>(
-      std::max<uint64_t>(kMostPacketsFollowed / std::max<size_t>(nodes, 1), 2));
+  const uint64_t most = kMostPacketsFollowed / std::max<size_t>(nodes, 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(most, 2, kMostPacketsFollowedOfOne));
 }
 
 // What is followed of `payload`.
@@ -406,6 +406,33 @@ Payload FirstPackets(const Payload& payload, const Pipeline& pipeline, uint64_t 
     first.reduced_bytes = static_cast<uint64_t>(share * static_cast<double>(payload.reduced_bytes));
   }
   return first;
+}
+
+// Packets that are not followed.
+Pipeline AfterFirst(Pipeline pipeline, uint64_t most) {
+  pipeline.more_up -= std::min(pipeline.more_up, most - 1);
+  pipeline.more_down -= std::min(pipeline.more_down, most - 1);
+  return pipeline;
+}
+
+// Makes stages as long as those after the first packet took in the mean, where that is longer: what
+// overtakes and comes down between what goes up leaves stages idle that have work before them, the
+// more of it the longer the message. `first` has followed one packet, `followed` all but `rest`.
+void AddPace(const Pipeline& pipeline, const Pipeline& rest, const Walker& first,
+             const Walker& followed, Stages& stages) {
+  const auto pace = [](double more_us, uint64_t more) {
+    return more > 0 ? more_us / static_cast<double>(more) : 0;
+  };
+  const uint64_t more_up = pipeline.more_up - rest.more_up;
+  const uint64_t more_down = pipeline.more_down - rest.more_down;
+  const double all_us = followed.last_us() - first.last_us();
+  const double up_us = followed.root_done_us() - first.root_done_us();
+  if (pipeline.streams) {
+    stages.port_us = std::max(stages.port_us, pace(all_us, more_up));
+  } else {
+    stages.up_us = std::max(stages.up_us, pace(up_us, more_up));
+    stages.down_us = std::max(stages.down_us, pace(all_us - up_us, more_down));
+  }
 }
 
 }  // namespace
@@ -424,25 +451,29 @@ uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
 Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tree,
                            absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                            const Payload& payload, double cutoff_us) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
   if (tree.parents.size() < 2) return {.total_us = profile.init_us};
   const uint32_t most = MostFollowed(tree.node_count());
   const Pipeline pipeline = PipelineOf(profile, payload);
-  Prediction prediction;
-  Pipeline rest = pipeline;  // packets that are not followed
-  rest.more_up -= std::min<uint64_t>(rest.more_up, most - 1);
-  rest.more_down -= std::min<uint64_t>(rest.more_down, most - 1);
-  if (!rest.is_one_packet()) {
-    AddPackets(rest, LinkStages(profile, tree, edges, routes, rest.packet), prediction);
-  }
+  const Pipeline rest = AfterFirst(pipeline, most);
+  Stages stages;
+  if (!rest.is_one_packet()) stages = LinkStages(profile, tree, edges, routes, rest.packet);
   Walker walker(profile, tree, routes, payload, pipeline, most);
-  if (cutoff_us < std::numeric_limits<double>::infinity()) {
+  if (cutoff_us < kNever) {
     walker.Expect(BoundPackets(profile, tree, routes, FirstPackets(payload, pipeline, most)));
   }
-  const double followed_us = cutoff_us - profile.init_us - prediction.total_us;
-  const double last_us = walker.Run(followed_us) ? walker.last_us() : walker.least_us();
-  prediction.aggregate_us += walker.root_done_us();
-  prediction.distribute_us += last_us - walker.root_done_us();
-  prediction.total_us += profile.init_us + last_us;
+  const bool is_whole = walker.Run(cutoff_us - profile.init_us - rest.TotalUs(stages));
+  const double last_us = is_whole ? walker.last_us() : walker.least_us();
+  Prediction prediction = {.aggregate_us = walker.root_done_us(),
+                           .distribute_us = last_us - walker.root_done_us(),
+                           .total_us = profile.init_us + last_us};
+  if (rest.is_one_packet()) return prediction;
+  if (is_whole) {
+    Walker first(profile, tree, routes, payload, pipeline, 1);
+    first.Run(kNever);
+    AddPace(pipeline, rest, first, walker, stages);
+  }
+  AddPackets(rest, stages, prediction);
   return prediction;
 }
 

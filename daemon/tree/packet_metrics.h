@@ -9,9 +9,10 @@
 //   rank 1     . 0 1 2 ...          packet i goes on when every child's packet i is reduced,
 //   rank 0   <-------- 0 1 2 ...    and comes down again at once, if as many go down as come up
 //
-// Up to `most_packets` of each edge are followed; those after them take a slowest stage each. Knows
-// nothing of the simulator, which judges it. Deterministic: events of one instant are handled in
-// order of node, direction and packet.
+// Of very long messages the first packets are followed; those after them take as long as those
+// after the first did, or a slowest stage each if that is longer. Knows nothing of the simulator,
+// which judges it. Deterministic: events of one instant are handled in order of node, direction and
+// packet.
 #ifndef COPPICE_DAEMON_TREE_PACKET_METRICS_H_
 #define COPPICE_DAEMON_TREE_PACKET_METRICS_H_
 
@@ -27,9 +28,10 @@
 
 namespace coppice {
 
-// Packets of one direction followed in one tree, in sum: 40 of each of 512 ranks. A plan's trees
-// differ in what happens until all stages are busy, which is before.
+// Packets of one direction followed in one tree, in sum: 40 of each of 512 ranks; and at most of
+// one rank.
 inline constexpr uint64_t kMostPacketsFollowed = 20480;
+inline constexpr uint64_t kMostPacketsFollowedOfOne = 64;
 
 // How many packets EvaluatePackets() follows through a tree of so many nodes, both ways, for a mix
 // of sizes.
