@@ -14,6 +14,7 @@ constexpr uint32_t kEnoughNear = 8;  // slots: then switches farther off are not
 constexpr uint32_t kMostNear = 64;   // slots kept for a place
 constexpr uint32_t kRankTries = 8;   // random ranks asked whether they cross the worst channel
 constexpr uint32_t kStepsPerWorst = 64;
+constexpr uint32_t kStepsPerPlaces = 64;
 constexpr double kSlope = 1e-3;  // of the hop-bytes beside the congestion
 
 double Share(double weight, double present) { return present > 0 ? weight / present : weight; }
@@ -37,6 +38,7 @@ CongestionSearch::CongestionSearch(const MappingProblem& problem, TrafficState s
     place_of_channel_[state_.routes().uplink(p)] = p;
     place_of_channel_[state_.routes().uplink(p) ^ 1] = p;
   }
+  shared_places_ = problem.places->slot_count() > problem.places->count();
   FindNear();
   best_ = state_.mapping();
   const TrafficState::Values now = state_.Now();
@@ -170,9 +172,8 @@ double CongestionSearch::MeanChange() {
   return count == 0 ? 0 : sum / count;
 }
 
-void CongestionSearch::Accepted(uint32_t rank, uint32_t other, double smooth) {
-  moved_.push_back(rank);
-  if (other != kNobody) moved_.push_back(other);
+// Takes a better mapping down. `smooth` is that of the mapping as it is.
+void CongestionSearch::Look(double smooth) {
   if (smooth > best_smooth_ * 1.02) return;  // far from the best: not worth a look at the greatest
   const TrafficState::Values now = state_.Now();
   const LinkObjective::Value value = objective_.Of(now);
@@ -183,6 +184,39 @@ void CongestionSearch::Accepted(uint32_t rank, uint32_t other, double smooth) {
   for (const uint32_t r : moved_) best_[r] = state_.mapping()[r];
   moved_.clear();
   offered_ = false;
+}
+
+bool CongestionSearch::Accepts(double smooth, double next, double temperature) {
+  return next <= smooth || next - smooth < -temperature * std::log(1 - random_.Unit());
+}
+
+// What was tried becomes true.
+void CongestionSearch::Take(uint32_t rank, uint32_t slot) {
+  moved_.push_back(rank);
+  if (state_.rank_in(slot) != kNobody) moved_.push_back(state_.rank_in(slot));
+  state_.Commit();
+}
+
+// All ranks of a random rank's place against those of another place of as many slots, one after
+// the other, and back if it is not accepted. What it comes to.
+double CongestionSearch::ExchangePlaces(double smooth, double temperature) {
+  const Places& places = *problem_.places;
+  const PlaceIndex a = state_.mapping()[RankOverWorst()];
+  const PlaceIndex b = places.place_of_slot(random_.Below(places.slot_count()));
+  if (a == b || places.capacity(a) != places.capacity(b)) return smooth;
+  double next = smooth;
+  for (const bool back : {false, true}) {
+    for (uint32_t i = 0; i < places.capacity(a); ++i) {
+      const uint32_t slots[2] = {places.slots(a)[i], places.slots(b)[i]};
+      const uint32_t first = state_.rank_in(slots[0]), second = state_.rank_in(slots[1]);
+      if (first == kNobody && second == kNobody) continue;
+      next = objective_.Smooth(first != kNobody ? state_.Try(first, slots[1])
+                                                : state_.Try(second, slots[0]));
+      Take(first != kNobody ? first : second, slots[first != kNobody ? 1 : 0]);
+    }
+    if (back || Accepts(smooth, next, temperature)) break;
+  }
+  return next;
 }
 
 void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
@@ -203,14 +237,18 @@ void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
       smooth = objective_.Smooth(state_.Now());
       temperature *= cooling;
     }
+    if (shared_places_ && step % kStepsPerPlaces == 0) {
+      smooth = ExchangePlaces(smooth, temperature);
+      Look(smooth);
+      continue;
+    }
     uint32_t rank, slot;
     if (!Propose(rank, slot)) continue;
     const double next = objective_.Smooth(state_.Try(rank, slot));
-    if (next > smooth && next - smooth > -temperature * std::log(1 - random_.Unit())) continue;
-    const uint32_t other = state_.rank_in(slot);
-    state_.Commit();
+    if (!Accepts(smooth, next, temperature)) continue;
+    Take(rank, slot);
     smooth = next;
-    Accepted(rank, other, smooth);
+    Look(smooth);
   }
   if (!offered_) control.Offer(best_);
   offered_ = true;

@@ -3,6 +3,8 @@
 //
 //      worst channel  ==x==>     u: a rank whose bytes cross it, every other time any rank
 //         u --> ... q            slot: near one of u's peers q, or anywhere
+//
+// Now and then two whole places change their ranks: what belongs together moves together.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_CONGESTION_SEARCH_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_CONGESTION_SEARCH_H_
 
@@ -78,7 +80,10 @@ class CongestionSearch final {
   bool Propose(uint32_t& rank, uint32_t& slot);
   uint32_t RankOverWorst();
   bool Crosses(uint32_t rank, uint32_t channel);
-  void Accepted(uint32_t rank, uint32_t other, double smooth);
+  bool Accepts(double smooth, double next, double temperature);
+  double ExchangePlaces(double smooth, double temperature);
+  void Take(uint32_t rank, uint32_t slot);
+  void Look(double smooth);
 
   const MappingProblem& problem_;
   TrafficState state_;
@@ -94,6 +99,7 @@ class CongestionSearch final {
   double best_smooth_ = 0;
   std::vector<uint32_t> moved_;  // ranks moved since the best
   bool offered_ = true;
+  bool shared_places_ = false;  // some place takes several ranks
 };
 
 }  // namespace coppice

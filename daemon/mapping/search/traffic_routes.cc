@@ -18,6 +18,7 @@ TrafficRoutes::TrafficRoutes(const MappingProblem& problem, size_t max_table_byt
     const std::optional<SwitchIndex> leaf = fabric.attached_switch(e);
     sites_.push_back({fabric.host(e).value(), leaf ? leaf->value() : kNoSwitch,
                       leaf ? fabric.uplink(e).value() : 0});
+    all_have_leaves_ &= leaf.has_value();
     if (leaf && leaf_number_[leaf->value()] == kNoSwitch) leaf_number_[leaf->value()] = leaves_++;
   }
   if (even_) {

@@ -44,13 +44,20 @@ class TrafficRoutes final {
     }
     visit(a.uplink, 1.0);
     visit(b.uplink ^ 1, 1.0);
+    return ForEachSwitchChannel(a.leaf, to, visit);
+  }
+
+  // The part between switches: from leaf switch `leaf` to the place's own; nothing if it is that.
+  template <class Visit>
+  bool ForEachSwitchChannel(uint32_t leaf, uint32_t to, const Visit& visit) {
+    const Site& b = sites_[to];
     if (even_) {
-      if (a.leaf == b.leaf) return true;
+      if (leaf == b.leaf) return true;
       bool found = false;
-      for (const Share& share : Shares(a.leaf, b.leaf, found)) visit(share.channel, share.share);
+      for (const Share& share : Shares(leaf, b.leaf, found)) visit(share.channel, share.share);
       return found;
     }
-    uint32_t here = a.leaf;
+    uint32_t here = leaf;
     for (uint32_t links = 0; links <= switches_; ++links) {
       const uint32_t c = Next(to, here);
       if (c == (b.uplink ^ 1)) return true;
@@ -62,6 +69,9 @@ class TrafficRoutes final {
     return false;  // a loop
   }
 
+  bool SameHost(uint32_t a, uint32_t b) const { return sites_[a].host == sites_[b].host; }
+  // Every place is cabled to a switch.
+  bool all_have_leaves() const { return all_have_leaves_; }
   // Of the place's endpoint: the switch that it is cabled to, and the channel to it.
   uint32_t leaf(uint32_t place) const { return sites_[place].leaf; }
   uint32_t uplink(uint32_t place) const { return sites_[place].uplink; }
@@ -94,6 +104,7 @@ class TrafficRoutes final {
   bool even_;
   uint32_t switches_;
   size_t max_table_bytes_;
+  bool all_have_leaves_ = true;
   std::vector<Site> sites_;           // [place]
   std::vector<uint32_t> channel_to_;  // [channel] vertex
   std::vector<uint32_t> next_;        // [to place][switch], or empty: over the bound

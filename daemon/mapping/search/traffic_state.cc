@@ -34,6 +34,8 @@ TrafficState::TrafficState(const MappingProblem& problem, bool with_qap_cost)
   delta_.resize(per_byte_.size(), 0.0);
   touched_.resize(per_byte_.size(), 0);
   stale_.resize(per_byte_.size(), 0);
+  from_leaf_.resize(problem.snapshot->fabric->switch_count(), 0.0);
+  to_leaf_.resize(problem.snapshot->fabric->switch_count(), 0.0);
   leaves_ = std::bit_ceil(std::max<uint32_t>(1, static_cast<uint32_t>(per_byte_.size())));
   tree_.resize(2 * size_t{leaves_}, 0.0);
 }
@@ -62,14 +64,14 @@ void TrafficState::CountAll() {
   }
   touched_channels_.clear();
   std::fill(bytes_.begin(), bytes_.end(), 0.0);
-  routeless_ = 0;
+  routeless_ = false;
   for (uint32_t rank = 0; rank < mapping_.size(); ++rank) {
     for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
       if (exchange.out_bytes == 0) continue;
       const bool found = routes_.ForEachChannel(
           mapping_[rank].value(), mapping_[exchange.peer].value(),
           [&](uint32_t c, double share) { bytes_[c] += exchange.out_bytes * share; });
-      if (!found) ++routeless_;
+      routeless_ |= !found;
     }
   }
   hop_bytes_ = 0;
@@ -98,20 +100,23 @@ void TrafficState::CountSoft() {
   soft_peak_ = soft_sum_;
 }
 
+void TrafficState::Add(uint32_t channel, double bytes) {
+  if (touched_[channel] == 0) {
+    touched_[channel] = 1;
+    touched_channels_.push_back(channel);
+  }
+  delta_[channel] += bytes;
+}
+
 void TrafficState::AddRoute(uint32_t from, uint32_t to, double bytes) {
   if (bytes == 0) return;
-  const bool found = routes_.ForEachChannel(from, to, [&](uint32_t c, double share) {
-    if (touched_[c] == 0) {
-      touched_[c] = 1;
-      touched_channels_.push_back(c);
-    }
-    delta_[c] += bytes * share;
-  });
-  if (!found) tried_routeless_ += bytes > 0 ? 1 : -1;
+  const bool found =
+      routes_.ForEachChannel(from, to, [&](uint32_t c, double share) { Add(c, bytes * share); });
+  tried_routeless_ |= !found;
 }
 
 // Of all exchanges of `rank` but those with `other`, which moves, too.
-void TrafficState::MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) {
+void TrafficState::MoveOneByOne(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) {
   for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
     if (exchange.peer == other) continue;
     const uint32_t peer = mapping_[exchange.peer].value();
@@ -120,6 +125,57 @@ void TrafficState::MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, u
     AddRoute(to, peer, exchange.out_bytes);
     AddRoute(peer, to, exchange.in_bytes);
   }
+}
+
+void TrafficState::AddSwitchRoute(uint32_t leaf, uint32_t to, double bytes) {
+  const bool found = routes_.ForEachSwitchChannel(
+      leaf, to, [&](uint32_t c, double share) { Add(c, bytes * share); });
+  tried_routeless_ |= !found;
+}
+
+// What the leaf switches met send to `place`.
+void TrafficState::PutIncoming(uint32_t place, double sign, std::vector<double>& flows) {
+  double sum = 0;
+  for (const uint32_t leaf : leaves_met_) {
+    if (flows[leaf] == 0) continue;
+    AddSwitchRoute(leaf, place, sign * flows[leaf]);
+    sum += flows[leaf];
+    flows[leaf] = 0;
+  }
+  if (sum > 0) Add(routes_.uplink(place) ^ 1, sign * sum);
+}
+
+// The same as MoveOneByOne, with what peers have in common counted once.
+void TrafficState::MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) {
+  if (!routes_.all_have_leaves()) return MoveOneByOne(rank, other, from, to);
+  const uint32_t from_leaf = routes_.leaf(from), to_leaf = routes_.leaf(to);
+  double left = 0, entered = 0;  // bytes that `rank` sends away from the one, the other
+  for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
+    if (exchange.peer == other) continue;
+    const uint32_t peer = mapping_[exchange.peer].value(), leaf = routes_.leaf(peer);
+    const bool leaves = !routes_.SameHost(from, peer), enters = !routes_.SameHost(to, peer);
+    if (exchange.out_bytes > 0) {
+      if (leaves) left += exchange.out_bytes;
+      if (enters) entered += exchange.out_bytes;
+      if (!leaves || !enters || from_leaf != to_leaf) {
+        if (leaves) AddSwitchRoute(from_leaf, peer, -exchange.out_bytes);
+        if (enters) AddSwitchRoute(to_leaf, peer, exchange.out_bytes);
+      }
+    }
+    if (exchange.in_bytes > 0) {
+      if (from_leaf_[leaf] == 0 && to_leaf_[leaf] == 0) leaves_met_.push_back(leaf);
+      if (leaves) from_leaf_[leaf] += exchange.in_bytes;
+      if (enters) to_leaf_[leaf] += exchange.in_bytes;
+    }
+    if (leaves == enters) continue;
+    Add(routes_.uplink(peer) ^ 1, enters ? exchange.out_bytes : -exchange.out_bytes);
+    Add(routes_.uplink(peer), enters ? exchange.in_bytes : -exchange.in_bytes);
+  }
+  if (left > 0) Add(routes_.uplink(from), -left);
+  if (entered > 0) Add(routes_.uplink(to), entered);
+  PutIncoming(from, -1, from_leaf_);
+  PutIncoming(to, 1, to_leaf_);
+  leaves_met_.clear();
 }
 
 double TrafficState::QapDelta(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) const {
@@ -150,7 +206,7 @@ TrafficState::Values TrafficState::Try(uint32_t rank, uint32_t slot) {
   touched_channels_.clear();
   tried_rank_ = rank;
   tried_slot_ = slot;
-  tried_routeless_ = 0;
+  tried_routeless_ = false;
   const uint32_t other = rank_in_slot_[slot];
   const uint32_t a = mapping_[rank].value(), b = problem_.places->place_of_slot(slot).value();
   tried_ = {.hop_bytes = hop_bytes_, .qap_cost = qap_cost_};
@@ -181,7 +237,7 @@ TrafficState::Values TrafficState::Try(uint32_t rank, uint32_t slot) {
         Power16(std::max(0.0, bytes_[c] + delta_[c]) * factor) - Power16(bytes_[c] * factor);
   }
   tried_soft_sum_ = std::max(0.0, tried_soft_sum_);
-  tried_.soft = routeless_ + tried_routeless_ > 0 ? kInfinite : scale_ * Root16(tried_soft_sum_);
+  tried_.soft = routeless_ || tried_routeless_ ? kInfinite : scale_ * Root16(tried_soft_sum_);
   return tried_;
 }
 
@@ -207,7 +263,7 @@ double TrafficState::GreatestUntouched(double floor) const {
 }
 
 double TrafficState::TriedCongestion() {
-  if (routeless_ + tried_routeless_ > 0) return kInfinite;
+  if (routeless_ || tried_routeless_) return kInfinite;
   Flush();
   double greatest = 0;
   for (const uint32_t c : touched_channels_) {
@@ -236,8 +292,7 @@ void TrafficState::Commit() {
     }
   }
   touched_channels_.clear();
-  routeless_ += tried_routeless_;
-  tried_routeless_ = 0;
+  routeless_ |= tried_routeless_;
   hop_bytes_ = tried_.hop_bytes;
   qap_cost_ = tried_.qap_cost;
   soft_sum_ = tried_soft_sum_;
@@ -266,8 +321,7 @@ void TrafficState::Flush() {
 
 TrafficState::Values TrafficState::Now() {
   Flush();
-  const bool reached = routeless_ == 0;
-  return {reached ? tree_[1] : kInfinite, reached ? scale_ * Root16(soft_sum_) : kInfinite,
+  return {routeless_ ? kInfinite : tree_[1], routeless_ ? kInfinite : scale_ * Root16(soft_sum_),
           hop_bytes_, qap_cost_};
 }
 

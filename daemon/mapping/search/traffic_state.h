@@ -7,6 +7,9 @@
 //                                      |
 //                     delta[channel] on the channels touched --> Commit() or nothing
 //
+// The link of Q itself carries as much as before, and what comes from one leaf switch to A or B
+// is one flow: both are counted once and not for each peer.
+//
 // The greatest congestion alone leads nowhere: most exchanges leave it as it is. Its smooth version
 //
 //      soft = ( sum over channels of congestion^16 ) ^ (1/16),   max <= soft <= max *
@@ -49,7 +52,8 @@ class TrafficState final {
   Values Try(uint32_t rank, uint32_t slot);
   // The congestion of what was tried last. O(channels touched), and a few steps in the tree.
   double TriedCongestion();
-  // Makes what was tried last true. Trying and committing the same exchange again undoes it.
+  // Makes what was tried last true. From infinite congestion only Assign() leads back. Trying and
+  // committing the same exchange again undoes it.
   void Commit();
 
   // Of the mapping as it is.
@@ -73,7 +77,11 @@ class TrafficState final {
   void CountSoft();
   void Flush();
   void AddRoute(uint32_t from, uint32_t to, double bytes);
+  void Add(uint32_t channel, double bytes);
+  void AddSwitchRoute(uint32_t leaf, uint32_t to, double bytes);
   void MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, uint32_t to);
+  void MoveOneByOne(uint32_t rank, uint32_t other, uint32_t from, uint32_t to);
+  void PutIncoming(uint32_t place, double sign, std::vector<double>& flows);
   double QapDelta(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) const;
   double GreatestUntouched(double floor) const;
 
@@ -85,19 +93,22 @@ class TrafficState final {
 
   std::vector<double> per_byte_;  // [channel] 1 / capacity
   std::vector<double> bytes_;     // [channel]
-  int64_t routeless_ = 0;         // ordered pairs that communicate and have no route
+  bool routeless_ = false;        // a pair that communicates has no route
   double hop_bytes_ = 0, qap_cost_ = 0;
   double scale_ = 1;      // soft is summed over congestion / scale_
   double soft_sum_ = 0;   // of 16th powers
   double soft_peak_ = 0;  // the greatest sum since all was counted: its rounding remains
   uint32_t commits_ = 0;  // since all was counted
 
+  std::vector<double> from_leaf_, to_leaf_;  // [switch] sent to the place left, the place entered
+  std::vector<uint32_t> leaves_met_;
+
   // What was tried last.
   uint32_t tried_rank_ = kNobody, tried_slot_ = 0;
   std::vector<double> delta_;     // [channel], 0 unless touched
   std::vector<uint8_t> touched_;  // [channel]
   std::vector<uint32_t> touched_channels_;
-  int64_t tried_routeless_ = 0;
+  bool tried_routeless_ = false;
   Values tried_;
   double tried_soft_sum_ = 0;
 
