@@ -11,10 +11,12 @@
 #include "daemon/mapping/algorithm/congestion.h"
 #include "daemon/mapping/algorithm/greedy.h"
 #include "daemon/mapping/algorithm/local_search.h"
+#include "daemon/mapping/algorithm/memetic.h"
 #include "daemon/mapping/algorithm/multicore.h"
 #include "daemon/mapping/algorithm/multisection.h"
 #include "daemon/mapping/algorithm/rcm.h"
 #include "daemon/mapping/algorithm/recursive.h"
+#include "daemon/mapping/algorithm/robust_tabu.h"
 #include "daemon/mapping/algorithm/threshold_accepting.h"
 #include "daemon/mapping/mapping_check.h"
 
@@ -66,6 +68,8 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
       &MultisectionAlgorithm(),
       &LocalSearchAlgorithm(),
       &AnnealingAlgorithm(),
+      &RobustTabuAlgorithm(),
+      &MemeticAlgorithm(),
       &AutoAlgorithm(),
   };
   return *algorithms;

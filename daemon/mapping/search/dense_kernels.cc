@@ -33,6 +33,11 @@ void CostRow(double* costs, const double* u, const double* v, double ui, double 
   for (size_t j = 0; j < count; ++j) costs[j] += (ui - u[j]) * (vi - v[j]);
 }
 
+size_t Below(const double* costs, size_t from, size_t count, double bound) {
+  while (from < count && costs[from] >= bound) ++from;
+  return from;
+}
+
 #if defined(__x86_64__)
 
 COPPICE_AVX2 inline __m256i Load(const void* row) {
@@ -121,6 +126,16 @@ COPPICE_AVX2 void CostRowAvx2(double* costs, const double* u, const double* v, d
   for (; j < count; ++j) costs[j] += (ui - u[j]) * (vi - v[j]);
 }
 
+COPPICE_AVX2 size_t BelowAvx2(const double* costs, size_t from, size_t count, double bound) {
+  const __m256d bounds = _mm256_set1_pd(bound);
+  for (; from + 4 <= count; from += 4) {
+    const int below =
+        _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(costs + from), bounds, _CMP_LT_OQ));
+    if (below != 0) return from + static_cast<size_t>(__builtin_ctz(below));
+  }
+  return Below(costs, from, count, bound);
+}
+
 bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
 
 #endif
@@ -159,6 +174,16 @@ CostRowUpdate PortableCostRowUpdate() { return CostRow; }
 CostRowUpdate Avx2CostRowUpdate() {
 #if defined(__x86_64__)
   return HasAvx2() ? CostRowAvx2 : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+FirstBelow PortableFirstBelow() { return Below; }
+
+FirstBelow Avx2FirstBelow() {
+#if defined(__x86_64__)
+  return HasAvx2() ? BelowAvx2 : nullptr;
 #else
   return nullptr;
 #endif

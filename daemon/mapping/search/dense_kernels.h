@@ -47,6 +47,11 @@ using CostRowUpdate = void (*)(double* costs, const double* u, const double* v, 
 CostRowUpdate PortableCostRowUpdate();
 CostRowUpdate Avx2CostRowUpdate();
 
+// The first index from `from` on with a cost below `bound`, or `count`.
+using FirstBelow = size_t (*)(const double* costs, size_t from, size_t count, double bound);
+FirstBelow PortableFirstBelow();
+FirstBelow Avx2FirstBelow();
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_MAPPING_SEARCH_DENSE_KERNELS_H_

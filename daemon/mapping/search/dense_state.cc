@@ -73,6 +73,20 @@ double DenseState::DeltaOf(const DenseState& state, uint32_t r, uint32_t s) {
   return static_cast<double>(sum + loops + between);
 }
 
+void DenseState::Differences(uint32_t r, uint32_t s, bool transposed, double* u, double* v) const {
+  VisitElement(qap_->element(), [&](auto kind) {
+    using T = decltype(kind);
+    const DenseMatrix& flows = transposed ? qap_->flows_transposed() : qap_->flows();
+    const DenseMatrix& columns = transposed ? columns_transposed_ : columns_;
+    const T *const fr = flows.row<T>(r), *const fs = flows.row<T>(s);
+    const T *const dr = columns.row<T>(order_[r]), *const ds = columns.row<T>(order_[s]);
+    for (uint32_t k = 0; k < size(); ++k) {
+      u[k] = static_cast<double>(fr[k]) - static_cast<double>(fs[k]);
+      v[k] = static_cast<double>(ds[k]) - static_cast<double>(dr[k]);
+    }
+  });
+}
+
 template <typename T>
 void DenseState::SwapColumns(DenseState& state, uint32_t r, uint32_t s) {
   const uint32_t size = state.size();

@@ -40,6 +40,11 @@ class DenseState final {
     cost_ += delta;
   }
 
+  // For Taillard's update of the costs of all other swaps after a swap of r and s: for each rank k
+  //     u[k] = F[r][k] - F[s][k]     v[k] = D[p(s)][p(k)] - D[p(r)][p(k)]
+  // or, transposed, F[k][r] and D[p(k)][p(r)], which an asymmetric problem wants too. O(n).
+  void Differences(uint32_t r, uint32_t s, bool transposed, double* u, double* v) const;
+
   // Takes the portable kernels, for comparison.
   void UsePortableKernels();
 

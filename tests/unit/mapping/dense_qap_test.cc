@@ -142,6 +142,20 @@ TEST(CostRowUpdate, IsTheSameInBothForms) {
   }
 }
 
+TEST(FirstBelow, IsTheSameInBothForms) {
+  const FirstBelow fast = Avx2FirstBelow();
+  if (fast == nullptr) return;  // this machine runs the portable form only
+  Xoshiro random(TestSeed());
+  for (size_t count = 0; count < 40; ++count) {
+    std::vector<double> costs(count);
+    for (double& cost : costs) cost = random.Below(20);
+    for (size_t from = 0; from <= count; ++from) {
+      EXPECT_EQ(fast(costs.data(), from, count, 2),
+                PortableFirstBelow()(costs.data(), from, count, 2));
+    }
+  }
+}
+
 TEST(DenseQap, CountsWhatTheMeasuresCountWithDummiesAndSharedPlaces) {
   const uint64_t seed = TestSeed();
   Xoshiro random(seed);
