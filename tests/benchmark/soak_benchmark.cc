@@ -8,8 +8,8 @@
 // prints a row at each tenth of the run. Exits 1 if memory, the database without job rows, or the
 // database with its log is larger in the mean of the last three rows than in that of the first
 // three by more than `share`; 2 if anything fails, if a watcher is told something twice, or if
-// entries are left when all jobs have ended. Job rows are kept for ever by design (db/README.md)
-// and shown apart. The growth of less than half of the default run is not judged. Nothing is said
+// entries are left when all jobs have ended. Rows of jobs, of which those that ended last are kept,
+// are shown apart. The growth of less than half of the default run is not judged. Nothing is said
 // of speed: seconds are for whoever waits.
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
@@ -81,6 +81,7 @@ ManagerOptions SoakOptions() {
   options.kept_events = 2000;
   options.kept_event_age = absl::Hours(24 * 30);
   options.kept_tree_changes = 4096;
+  options.kept_ended_jobs = 200;
   return options;
 }
 

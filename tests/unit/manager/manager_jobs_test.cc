@@ -228,5 +228,45 @@ TEST_F(ManagerJobsTest, TheThreadEndsLeasesByTheRealClock) {
   manager_.reset();
 }
 
+TEST_F(ManagerJobsTest, JobsThatEndedLongAgoAreForgottenWithTheirNames) {
+  ManagerOptions options = Options();
+  options.kept_ended_jobs = 2;
+  Boot(options);
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 4; ++i) {
+    const auto job = Register(AllHosts("launch-" + std::to_string(i)));
+    ASSERT_TRUE(job.ok()) << job.status();
+    jobs.push_back(job->record->id);
+    clock_.Advance(absl::Seconds(1));
+    ASSERT_TRUE(End(jobs.back()).ok());
+  }
+  // Until then the name leads to the job that is over.
+  EXPECT_TRUE(absl::IsAlreadyExists(Register(AllHosts("launch-0")).status()));
+  manager_->FlushActivity();
+  Settle();
+  for (const JobId id : {jobs[0], jobs[1]}) {
+    const absl::Status gone = manager_->GetJob(id).status();
+    EXPECT_TRUE(absl::IsNotFound(gone)) << gone;
+    EXPECT_THAT(std::string(gone.message()), HasSubstr("limits.ended_jobs"));
+    EXPECT_TRUE(absl::IsNotFound(manager_->KeepAlive(id).status()));
+    EXPECT_TRUE(absl::IsNotFound(Create(TreeOf(id)).status()));
+    EXPECT_TRUE(absl::IsNotFound(End(id).status()));
+  }
+  EXPECT_EQ(JobState::kEnded, manager_->GetJob(jobs[2])->record->state);
+  const auto again = Register(AllHosts("launch-0"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_GT(again->record->id, jobs[3]);
+  EXPECT_TRUE(absl::IsAlreadyExists(Register(AllHosts("launch-3")).status()));
+}
+
+TEST_F(ManagerJobsTest, EventsAreNeverMoreThanAreKept) {
+  ManagerOptions options = Options();
+  options.kept_events = 10;
+  Boot(options);
+  for (int i = 0; i < 50; ++i) manager_->Announce("info", "test.event", "fabric", "words");
+  Settle();
+  EXPECT_EQ(10u, manager_->Events({})->size());
+}
+
 }  // namespace
 }  // namespace coppice
