@@ -4,6 +4,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -52,7 +53,9 @@ absl::StatusOr<TreeId> ParseTreeId(absl::string_view text) {
 absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
   const absl::string_view digits = absl::StripPrefix(text, "0x");
   uint64_t guid = 0;
-  if (digits.size() != 16 || !absl::SimpleHexAtoi(digits, &guid)) {
+  // Each of them: SimpleHexAtoi would also take a sign, blanks, and a second 0x.
+  const bool is_hex = std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
+  if (digits.size() != 16 || !is_hex || !absl::SimpleHexAtoi(digits, &guid)) {
     return absl::InvalidArgumentError(absl::StrCat("GUID ", Quoted(text), " is not 16 hex digits"));
   }
   return Guid(guid);

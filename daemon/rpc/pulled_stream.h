@@ -19,6 +19,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -55,7 +56,7 @@ class PulledStream final : public grpc::ServerWriteReactor<Message> {
       std::lock_guard lock(mutex_);
       source_ = std::move(source);
       // Tells the client that from here on nothing escapes it, though there may be nothing yet.
-      this->StartSendInitialMetadata();
+      if (!ended_) this->StartSendInitialMetadata();
     }
     Pump();
   }
@@ -87,10 +88,7 @@ class PulledStream final : public grpc::ServerWriteReactor<Message> {
     Pump();
   }
   void OnCancel() override { End(absl::CancelledError("watch: the client went away")); }
-  void OnDone() override {
-    streams_->Remove(id_);
-    delete this;
-  }
+  void OnDone() override { streams_->Remove(id_); }
 
  private:
   void EndLocked(const absl::Status& status) {
@@ -124,17 +122,17 @@ class PulledStreams final {
   PulledStreams(MethodStatistics::Method* method, std::string how_to_resume)
       : method_(method), how_to_resume_(std::move(how_to_resume)), pump_(1) {}
 
-  // A stream about `object` that ends at once if its source cannot be made. It deletes itself when
-  // its call is done.
+  // A stream about `object` that ends at once if its source cannot be made. It goes when its call
+  // is done.
   PulledStream<Message>* Open(std::string object, const MakeSource& make) {
     method_->Opened();
-    PulledStream<Message>* stream = nullptr;
+    std::shared_ptr<PulledStream<Message>> stream;
     uint64_t id = 0;
     absl::Status status;
     {
       std::lock_guard lock(mutex_);
       id = ++last_id_;
-      stream = new PulledStream<Message>(this, id, std::move(object));
+      stream = std::make_shared<PulledStream<Message>>(this, id, std::move(object));
       if (closed_) status = ShuttingDown();
       open_[id] = stream;
     }
@@ -144,20 +142,23 @@ class PulledStreams final {
       absl::StatusOr<Source> source = make([this, id] { Wake(id); });
       if (source.ok()) {
         stream->Begin(*std::move(source));
-        return stream;
+        return stream.get();
       }
       status = source.status();
     }
     stream->End(status);
-    return stream;
+    return stream.get();
   }
 
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close() {
-    // Under the lock, so that no stream goes away (OnDone takes the lock) while it is ended.
-    std::lock_guard lock(mutex_);
-    closed_ = true;
-    for (const auto& [id, stream] : open_) stream->End(ShuttingDown());
+    std::vector<std::shared_ptr<PulledStream<Message>>> open;
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+      for (const auto& [id, stream] : open_) open.push_back(stream);
+    }
+    for (const auto& stream : open) stream->End(ShuttingDown());
   }
 
   size_t size() const {
@@ -168,16 +169,22 @@ class PulledStreams final {
  private:
   friend class PulledStream<Message>;
 
-  void Remove(uint64_t id) {
-    std::lock_guard lock(mutex_);
-    open_.erase(id);
-  }
-  // The stream may be gone by the time it is pumped.
+  // The last share may go here: the stream and its source, without the lock.
+  void Remove(uint64_t id) { Take(id, /*erase=*/true); }
+  // The stream may be gone by the time it is pumped. Pumped without the lock: its source may read
+  // the store, and nobody else is to wait for that.
   void Wake(uint64_t id) {
     pump_.Submit([this, id] {
-      std::lock_guard lock(mutex_);
-      if (const auto found = open_.find(id); found != open_.end()) found->second->Pump();
+      if (const auto stream = Take(id, /*erase=*/false)) stream->Pump();
     });
+  }
+  std::shared_ptr<PulledStream<Message>> Take(uint64_t id, bool erase) {
+    std::lock_guard lock(mutex_);
+    const auto found = open_.find(id);
+    if (found == open_.end()) return nullptr;
+    std::shared_ptr<PulledStream<Message>> stream = found->second;
+    if (erase) open_.erase(found);
+    return stream;
   }
   absl::Status ShuttingDown() const {
     return absl::UnavailableError(absl::StrCat("daemon: it is shutting down; ", how_to_resume_));
@@ -190,7 +197,7 @@ class PulledStreams final {
   // Guarded by mutex_.
   bool closed_ = false;
   uint64_t last_id_ = 0;
-  absl::flat_hash_map<uint64_t, PulledStream<Message>*> open_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<PulledStream<Message>>> open_;
   WorkerPool pump_;  // last: its thread uses the above
 };
 

@@ -1,6 +1,8 @@
 #include "daemon/service/signal_loop.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -18,18 +20,35 @@ constexpr int kPartsOfWatchdog = 3;
 
 int SignalLoop::Run() {
   service_->Ready(StatusLine());
+  std::thread reloads([this] { ReloadWhenAsked(); });
+  const int signal = Listen();
+  {
+    std::lock_guard lock(mu_);
+    stopping_ = true;
+  }
+  asked_.notify_one();
+  reloads.join();
+  service_->Stopping();  // last: the end of a reload says that the daemon is ready
+  return signal;
+}
+
+int SignalLoop::Listen() {
   const absl::Duration pulse = std::min(kStatusPeriod, service_->watchdog() / kPartsOfWatchdog);
-  const absl::Duration wait = service_->is_there() ? pulse : absl::InfiniteDuration();
+  auto next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
   while (true) {
-    const int signal = Next(wait);
-    if (signal == SIGHUP) {
-      Reload();
-    } else if (signal == 0) {
+    const auto now = std::chrono::steady_clock::now();
+    if (service_->is_there() && now >= next) {
       Pulse();
-    } else {
-      service_->Stopping();
-      return signal;
+      next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
+      continue;
     }
+    const int signal =
+        Next(service_->is_there() ? absl::FromChrono(next - now) : absl::InfiniteDuration());
+    if (signal != 0 && signal != SIGHUP) return signal;
+    if (signal == 0) continue;
+    std::lock_guard lock(mu_);
+    is_asked_ = true;
+    asked_.notify_one();
   }
 }
 
@@ -44,10 +63,18 @@ int SignalLoop::Next(absl::Duration wait) const {
   return std::max(signal, 0);
 }
 
-void SignalLoop::Reload() {
-  service_->Reloading();
-  (void)reloader_->Reload();  // it has told what happened
-  service_->Ready(StatusLine());
+void SignalLoop::ReloadWhenAsked() {
+  std::unique_lock lock(mu_);
+  while (true) {
+    asked_.wait(lock, [this] { return is_asked_ || stopping_; });
+    if (stopping_) return;
+    is_asked_ = false;
+    lock.unlock();
+    service_->Reloading();
+    (void)reloader_->Reload();  // it has told what happened
+    service_->Ready(StatusLine());
+    lock.lock();
+  }
 }
 
 void SignalLoop::Pulse() {

@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -12,16 +14,20 @@
 namespace coppice {
 namespace {
 
-std::string Line(const std::string& status) { return absl::StrCat("STATUS=", status, "\n"); }
+// Each line that is sent is an assignment of its own.
+std::string Line(std::string status) {
+  std::replace_if(
+      status.begin(), status.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
+  return absl::StrCat("STATUS=", status, "\n");
+}
 
 }  // namespace
 
 ServiceManager::ServiceManager() {
   const char* socket = std::getenv("NOTIFY_SOCKET");
   is_there_ = socket != nullptr && *socket != '\0';
-  if (is_there_) socket_ = socket;
   uint64_t microseconds = 0;
-  if (sd_watchdog_enabled(/*unset_environment=*/1, &microseconds) > 0) {
+  if (sd_watchdog_enabled(/*unset_environment=*/0, &microseconds) > 0) {
     watchdog_ = absl::Microseconds(static_cast<int64_t>(microseconds));
   }
 }

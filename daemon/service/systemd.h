@@ -9,10 +9,11 @@
 
 namespace coppice {
 
-// sd_notify(3) over NOTIFY_SOCKET. Thread-safe.
+// sd_notify(3) over NOTIFY_SOCKET, which stays in the environment: the daemon starts no children
+// that could speak for it. Thread-safe.
 class ServiceManager final {
  public:
-  // Reads and clears the environment: no child is to speak for the daemon.
+  // Reads the environment.
   ServiceManager();
 
   bool is_there() const { return is_there_; }
@@ -23,14 +24,14 @@ class ServiceManager final {
   void Ready(const std::string& status) const;
   void Reloading() const;
   void Stopping() const;
-  // One line for `systemctl status`.
+  // For `systemctl status`. Of several lines one is made: whoever gives a node its description must
+  // not speak to the service manager.
   void Status(const std::string& status) const;
   void KeepAlive() const;
 
  private:
   void Send(const std::string& state) const;
 
-  std::string socket_;
   bool is_there_ = false;
   absl::Duration watchdog_ = absl::InfiniteDuration();
 };

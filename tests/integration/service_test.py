@@ -10,6 +10,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 import unittest
 
 from coppiced_process import PATIENCE_S, Coppiced
@@ -164,6 +165,33 @@ class ServiceManager(ServiceTest):
             self.ear.settimeout(PATIENCE_S)
         for _ in range(2):
             self.assertTrue(self.ear.recv(4096).startswith(b"STATUS="))
+
+    def test_hears_signs_of_life_however_often_it_reloads(self):
+        # Nobody reads its log, of which there is much.
+        self.start(stderr=subprocess.DEVNULL, NOTIFY_SOCKET=self.ear.getsockname(),
+                   WATCHDOG_USEC="3000000")
+        self.hear("READY=1")
+        end = time.monotonic() + PATIENCE_S
+        heard = []
+        while not any("WATCHDOG=1" in message for message in heard):
+            self.assertLess(time.monotonic(), end, "no sign of life between reloads")
+            self.daemon.process.send_signal(signal.SIGHUP)
+            heard = self.hear("READY=1")
+
+    def test_hears_signs_of_life_while_a_reload_waits(self):
+        self.start_heard(WATCHDOG_USEC="3000000")
+        self.hear("READY=1")
+        with open(self.daemon.config, encoding="utf-8") as config:
+            text = config.read()
+        os.remove(self.daemon.config)
+        os.mkfifo(self.daemon.config)  # nobody has written to it yet
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.hear("RELOADING=1")
+        for _ in range(2):
+            self.assertFalse(any("READY=1" in message for message in self.hear("WATCHDOG=1")))
+        self.write(text)
+        self.hear("READY=1")
+        self.assertEqual(self.daemon.end()[0], 0)
 
     def test_the_journal_gets_priorities_and_no_times(self):
         reader, writer = os.pipe()
