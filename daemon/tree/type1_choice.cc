@@ -9,6 +9,9 @@
 // Where links' queues slow the best one down, some of the others are judged with queues, too
 // (contended_metrics.h): without them is the least that they could take.
 //
+// Long messages have steps of their own: a bound from the first and last packet of each edge
+// (packet_bound.h), then every packet followed (packet_metrics.h).
+//
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
 // a candidate; mostly they are seen to be alike without being built (flat_groups.h). There are
 // a few postal trees, the first of which is improved.
