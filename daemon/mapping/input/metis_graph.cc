@@ -112,12 +112,16 @@ absl::Status ReadVertices(LineScanner& lines, const Header& header, Reading& rea
           absl::StrCat("a line after those of the ", header.ranks, " vertices promised"));
     }
   }
-  // Blank lines at the end may have been cut off; edges may not.
+  // One may be missing: a blank line that no line end ends is none.
+  if (rank + 1 < header.ranks) {
+    return lines.ErrorOfAll(absl::StrCat("promises ", header.ranks, " vertices, but has lines of ",
+                                         rank, "; a rank that talks to nobody has a blank line"));
+  }
   const uint64_t twice = 2 * header.edges;
   if (reading.named == twice || reading.named + reading.loops == twice) return absl::OkStatus();
   return lines.ErrorOfAll(absl::StrCat("promises ", header.edges, " edges, which is ", twice,
-                                       " neighbours in all lines, but the lines of ", rank, " of ",
-                                       header.ranks, " vertices name ", reading.named));
+                                       " neighbours in all lines, but the lines name ",
+                                       reading.named));
 }
 
 // The line of a vertex, to name it; only on the way to an error.

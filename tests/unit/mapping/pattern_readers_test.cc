@@ -136,7 +136,7 @@ TEST(MetisGraph, EveryFormat) {
 
 TEST(MetisGraph, BlankLinesAreRanksThatTalkToNobody) {
   EXPECT_THAT(Weights("4 1\n\n4\n\n2\n"), ElementsAre("1>3:0.5", "3>1:0.5"));
-  const auto cut = ReadPattern("4 1\n2\n1\n", "p").value();
+  const auto cut = ReadPattern("4 1\n2\n1\n\n", "p").value();
   EXPECT_EQ(cut->rank_count(), 4u);
   EXPECT_EQ(cut->pair_count(), 1u);
 }
@@ -150,6 +150,8 @@ TEST(MetisGraph, NamesWhatIsWrong) {
   const struct {
     const char *text, *message;
   } kCases[] = {
+      {"4 1\n2\n1\n", "promises 4 vertices, but has lines of 2"},
+      {"3000000 0\n", "promises 3000000 vertices, but has lines of 0"},
       {"3 x\n", "line 1: a graph begins with the line RANKS EDGES"},
       {"0 0\n", "0 ranks; give 1 to"},
       {"16777217 0\n", "16777217 ranks; give 1 to 16777216"},
@@ -169,8 +171,8 @@ TEST(MetisGraph, NamesWhatIsWrong) {
       {"2 3 001\n2 1.7e308 2 1.7e308 2 1.7e308\n1 1e308 1 1 1 1\n", "scale them down"},
       {"3 2\n2\n1 3\n2\n1\n", "line 5: a line after those of the 3 vertices"},
       {"3 3\n2\n1 3\n2\n",
-       "promises 3 edges, which is 6 neighbours in all lines, but the lines of 3"},
-      {"3 3\n2\n1 3\n2 1\n", "but the lines of 3 of 3 vertices name 5"},
+       "promises 3 edges, which is 6 neighbours in all lines, but the lines name 4"},
+      {"3 3\n2\n1 3\n2 1\n", "but the lines name 5"},
       {"% c\n3 2 001\n2 5\n% c\n1 6 3 1\n2 1\n",
        "line 3: vertex 1 gives its edge to 2 the weight 5, but line 5 of vertex 2 says 6"},
       {"3 2 001\n2 5\n3 1\n1 5 2 1\n",
