@@ -4,7 +4,8 @@
 //
 //     start, greedy, recursive, multicore      the best of them is where the search begins
 //                   |
-//     anneal with heat 0.1, 1, 0.3, 3          each from the best so far; then twice as long
+//     anneal with heat 0.001, 0.1, 1, ...      each from the best so far, again while it gains;
+//                   |                          after the last heat all are twice as long
 //                   |
 //     never worse than the start; stops at a bound that no order is below
 //
@@ -38,7 +39,8 @@
 namespace coppice {
 namespace {
 
-constexpr std::array<double, 4> kHeats = {0.1, 1, 0.3, 3};
+constexpr std::array<double, 6> kHeats = {0.001, 0.1, 1, 0.03, 0.3, 3};
+constexpr double kGain = 0.001;  // of the objective: less is not worth the same heat again
 
 // Begins where the quick methods end, as far as there is time.
 void VisitStarts(const MappingProblem& problem, const Mapping& start,
@@ -90,10 +92,14 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
   }
   const auto rounds = static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "rounds"));
   uint64_t steps = std::max<uint64_t>(256, 64 * uint64_t{problem.rank_count()});
+  size_t heat = 0;
   for (uint32_t r = 0; r < rounds && !control.stopped() && !search.Reached(bound.value); ++r) {
-    const double heat = kHeats[r % kHeats.size()];
-    search.Anneal({.steps = steps, .first = heat}, bound.value, control);
-    if (heat == kHeats.back()) steps *= 2;
+    const double before = search.best_value().first, first = kHeats[heat];
+    search.Anneal({.steps = steps, .first = first, .last = std::min(first, 0.1) * 0.01},
+                  bound.value, control);
+    if (search.best_value().first < before * (1 - kGain)) continue;
+    heat = (heat + 1) % kHeats.size();
+    if (heat == 0) steps *= 2;
   }
   return BetterOf(problem, start, search, bound);
 }
@@ -105,7 +111,7 @@ const MappingAlgorithm& CongestionAlgorithm() {
       "congestion",
       "annealing of the bytes on every channel; the objective",
       true,
-      {{"rounds", 24, 0, 64, "annealings; after every fourth they are twice as long"},
+      {{"rounds", 48, 0, 1e6, "annealings at most"},
        {"starts", 1, 0, 1, "1: begins with the best of start, greedy, recursive and multicore"}},
       Run};
   return *entry;

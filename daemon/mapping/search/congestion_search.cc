@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t kNobody = TrafficState::kNobody;
 constexpr uint32_t kEnoughNear = 8;  // slots: then switches farther off are not looked at
 constexpr uint32_t kMostNear = 64;   // slots kept for a place
-constexpr uint32_t kRankTries = 8;   // random ranks asked whether they cross the worst channel
-constexpr uint32_t kStepsPerWorst = 64;
+constexpr uint32_t kRankTries = 32;  // random ranks asked whether they cross the worst channel
+constexpr uint32_t kStepsPerWorst = 128;
 constexpr uint32_t kStepsPerPlaces = 64;
 constexpr double kSlope = 1e-3;  // of the hop-bytes beside the congestion
 
@@ -120,21 +120,28 @@ bool CongestionSearch::Crosses(uint32_t rank, uint32_t channel) {
   return false;
 }
 
-// A random rank whose bytes cross the worst channel, or after some tries any rank.
-uint32_t CongestionSearch::RankOverWorst() {
-  uint32_t rank = random_.Below(problem_.rank_count());
-  if (worst_ == kNoChannel) return rank;
+// The worst channel, and the ranks whose bytes cross it: those of its place, or of a sample.
+void CongestionSearch::FindWorst() {
+  worst_ = state_.MostCongested();
+  over_worst_.clear();
+  if (worst_ == kNoChannel) return;
   const uint32_t place = place_of_channel_[worst_.value()];
   if (place != kNobody) {
-    const absl::Span<const uint32_t> slots = problem_.places->slots(PlaceIndex(place));
-    const uint32_t found =
-        state_.rank_in(slots[random_.Below(static_cast<uint32_t>(slots.size()))]);
-    return found == kNobody ? rank : found;
+    for (const uint32_t slot : problem_.places->slots(PlaceIndex(place))) {
+      if (state_.rank_in(slot) != kNobody) over_worst_.push_back(state_.rank_in(slot));
+    }
+    return;
   }
-  for (uint32_t i = 0; i < kRankTries && !Crosses(rank, worst_.value()); ++i) {
-    rank = random_.Below(problem_.rank_count());
+  for (uint32_t i = 0; i < kRankTries; ++i) {
+    const uint32_t rank = random_.Below(problem_.rank_count());
+    if (Crosses(rank, worst_.value())) over_worst_.push_back(rank);
   }
-  return rank;
+}
+
+// Any rank, if none is known.
+uint32_t CongestionSearch::RankOverWorst() {
+  if (over_worst_.empty()) return random_.Below(problem_.rank_count());
+  return over_worst_[random_.Below(static_cast<uint32_t>(over_worst_.size()))];
 }
 
 bool CongestionSearch::Propose(uint32_t& rank, uint32_t& slot) {
@@ -223,7 +230,7 @@ void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
                               const SearchControl& control) {
   if (state_.mapping() != best_) state_.Assign(best_);
   moved_.clear();
-  worst_ = state_.MostCongested();
+  FindWorst();
   if (worst_ == kNoChannel || problem_.places->count() < 2 || Reached(enough)) return;
   const double mean = MeanChange();
   double temperature = mean * options.first;
@@ -233,7 +240,7 @@ void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
   for (uint64_t step = 0; step < options.steps; ++step) {
     if (step % 16 == 0 && (control.stopped() || Reached(enough))) break;
     if (step % kStepsPerWorst == 0) {
-      worst_ = state_.MostCongested();
+      FindWorst();
       smooth = objective_.Smooth(state_.Now());
       temperature *= cooling;
     }

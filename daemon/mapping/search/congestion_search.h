@@ -48,7 +48,7 @@ class LinkObjective final {
 struct AnnealOptions {
   uint64_t steps = 0;
   // Temperatures from first to last, as parts of the mean change of an exchange at the start.
-  double first = 0.5, last = 0.005;
+  double first = 0.5, last = 0.001;
 };
 
 // For one thread.
@@ -79,6 +79,7 @@ class CongestionSearch final {
   double MeanChange();
   bool Propose(uint32_t& rank, uint32_t& slot);
   uint32_t RankOverWorst();
+  void FindWorst();
   bool Crosses(uint32_t rank, uint32_t channel);
   bool Accepts(double smooth, double next, double temperature);
   double ExchangePlaces(double smooth, double temperature);
@@ -92,6 +93,7 @@ class CongestionSearch final {
   std::vector<uint32_t> near_begin_, near_;  // [place] slots near it
   std::vector<uint32_t> place_of_channel_;   // [channel] whose port it is; kNobody: a switch's
   ChannelIndex worst_ = kNoChannel;
+  std::vector<uint32_t> over_worst_;  // some ranks whose bytes crossed it when it was found
 
   Mapping best_;
   LinkObjective::Value best_value_;
