@@ -8,12 +8,15 @@
 #include "daemon/mapping/algorithm/annealing.h"
 #include "daemon/mapping/algorithm/auto.h"
 #include "daemon/mapping/algorithm/baselines.h"
+#include "daemon/mapping/algorithm/combined.h"
 #include "daemon/mapping/algorithm/congestion.h"
 #include "daemon/mapping/algorithm/greedy.h"
 #include "daemon/mapping/algorithm/local_search.h"
 #include "daemon/mapping/algorithm/memetic.h"
 #include "daemon/mapping/algorithm/multicore.h"
 #include "daemon/mapping/algorithm/multisection.h"
+#include "daemon/mapping/algorithm/parallel_annealing.h"
+#include "daemon/mapping/algorithm/parallel_genetic.h"
 #include "daemon/mapping/algorithm/rcm.h"
 #include "daemon/mapping/algorithm/recursive.h"
 #include "daemon/mapping/algorithm/robust_tabu.h"
@@ -68,6 +71,9 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
       &MultisectionAlgorithm(),
       &LocalSearchAlgorithm(),
       &AnnealingAlgorithm(),
+      &ParallelAnnealingAlgorithm(),
+      &ParallelGeneticAlgorithm(),
+      &CombinedAlgorithm(),
       &RobustTabuAlgorithm(),
       &MemeticAlgorithm(),
       &AutoAlgorithm(),

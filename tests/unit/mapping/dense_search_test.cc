@@ -12,6 +12,8 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/dense_anneal.h"
+#include "daemon/mapping/search/dense_chain.h"
+#include "daemon/mapping/search/dense_genetic.h"
 #include "daemon/mapping/search/dense_orders.h"
 #include "daemon/mapping/search/dense_tabu.h"
 #include "daemon/mapping/search/logical_workers.h"
@@ -111,6 +113,37 @@ TEST(RunLogicalWorkers, CallsEachOnce) {
   EXPECT_NE(WorkerSeed(1, 0, 1), WorkerSeed(1, 1, 0));
 }
 
+TEST(OrderCrossover, KeepsAPermutationAndAPieceOfTheFirst) {
+  Xoshiro random(TestSeed());
+  for (int round = 0; round < 200; ++round) {
+    const uint32_t size = 1 + random.Below(12);
+    const DenseOrder a = RandomDenseOrder(size, random), b = RandomDenseOrder(size, random);
+    DenseOrder child = OrderCrossover(a, b, random);
+    EXPECT_TRUE(std::is_permutation(child.begin(), child.end(), a.begin(), a.end()));
+    bool kept = false;
+    for (uint32_t i = 0; i < size; ++i) kept = kept || child[i] == a[i];
+    EXPECT_TRUE(kept);
+    Mutate(child, 0.8, random);
+    EXPECT_TRUE(std::is_permutation(child.begin(), child.end(), a.begin(), a.end()));
+    EXPECT_EQ(OrderCrossover(a, a, random), a);
+  }
+}
+
+TEST(DenseSchedule, FallsFromTheFirstToTheLast) {
+  for (const DenseCooling cooling : {DenseCooling::kProportional, DenseCooling::kCauchy}) {
+    const DenseSchedule schedule{cooling, 500, 0.5, 1000, 50};
+    EXPECT_DOUBLE_EQ(schedule.Temperature(0), 500);
+    EXPECT_NEAR(schedule.Temperature(1000), 0.5, 1e-9);
+    for (uint64_t i = 0; i < 1000; ++i) {
+      EXPECT_GT(schedule.Temperature(i), schedule.Temperature(i + 1));
+    }
+  }
+  // Half way, a geometric mean or twice the last.
+  EXPECT_NEAR((DenseSchedule{DenseCooling::kProportional, 400, 1, 10, 50}.Temperature(5)), 20,
+              1e-9);
+  EXPECT_NEAR((DenseSchedule{DenseCooling::kCauchy, 400, 1, 10, 50}.Temperature(5)), 2, 0.01);
+}
+
 class DenseAlgorithms : public ::testing::TestWithParam<const char*> {
  protected:
   const MappingAlgorithm& algorithm() const { return **FindMappingAlgorithm(GetParam()); }
@@ -184,7 +217,9 @@ TEST_P(DenseAlgorithms, RefuseMoreSlotsThanTheirMatricesMayHave) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("5000 slots"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DenseAlgorithms, ::testing::Values("robust-tabu", "memetic"),
+INSTANTIATE_TEST_SUITE_P(All, DenseAlgorithms,
+                         ::testing::Values("parallel-annealing", "parallel-genetic", "combined",
+                                           "robust-tabu", "memetic"),
                          [](const auto& name) {
                            std::string text = name.param;
                            std::replace(text.begin(), text.end(), '-', '_');

@@ -1,0 +1,76 @@
+// A genetic population over permutations, as each of GraphHunter's processes keeps one (Baranov
+// 2022, steps 1 to 7 of the ring): what the parallel genetic and the combined algorithm are made
+// of.
+//
+//     parents by tournaments of two -> order crossover -> mutation by swaps -> children take the
+//     places of the worst half
+//
+//     order crossover     a   0 1|2 3 4|5 6      a piece of one parent,
+//                         b   3 6 0 5 1 2 4      the rest in the other's order
+//                         ->  6 0|2 3 4|5 1
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_GENETIC_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_GENETIC_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/mapping/search/dense_orders.h"
+#include "daemon/mapping/search/dense_qap.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search_control.h"
+
+namespace coppice {
+
+DenseOrder OrderCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& random);
+
+// With probability `mutation`, a swap of two random ranks, and so on after each. O(1) expected.
+void Mutate(DenseOrder& order, double mutation, Xoshiro& random);
+
+// Not thread-safe. The best is never lost.
+class DenseGenetic final {
+ public:
+  DenseGenetic(const DenseQap& qap, double mutation, uint64_t seed)
+      : qap_(qap), mutation_(mutation), random_(seed) {}
+
+  void Add(DenseOrder order);
+  void AddRandom() { Add(RandomDenseOrder(qap_.size(), random_)); }
+  // One generation. O(n^2) for each child, of which there are half as many as individuals.
+  void Breed(const SearchControl& control);
+  // Takes the place of the worst if it is better.
+  void Receive(const DenseSolution& immigrant);
+
+  // Of at least one.
+  const DenseSolution& best() const;
+  size_t count() const { return population_.size(); }
+
+ private:
+  const DenseSolution& Choose();
+
+  const DenseQap& qap_;
+  const double mutation_;
+  Xoshiro random_;
+  std::vector<DenseSolution> population_;
+};
+
+// How populations speak to each other.
+enum class DenseScheme : uint8_t {
+  kRing,         // after each generation the best goes to the next population
+  kMasterSlave,  // the master crosses the bests of all, and hands the children out
+};
+
+struct DenseEvolution {
+  DenseScheme scheme = DenseScheme::kRing;
+  uint64_t generations = 1;
+  uint32_t threads = 1;
+  double mutation = 0;
+  uint64_t seed = 1;
+};
+
+// Evolves all populations, in step. The best of all. `populations` is not empty.
+DenseSolution Evolve(std::vector<DenseGenetic>& populations, const DenseEvolution& evolution,
+                     const DenseQap& qap, const SearchControl& control, DenseBest& reported);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_DENSE_GENETIC_H_
