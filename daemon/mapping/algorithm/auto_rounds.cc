@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "daemon/mapping/search/partition.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse_anneal.h"
+#include "daemon/mapping/search/sparse_arrange.h"
 #include "daemon/mapping/search/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse_swaps.h"
 
@@ -90,6 +92,35 @@ Rounds::Task Rounds::Named(const std::string& name, const Mapping& start, uint64
           }};
 }
 
+// Ranks in the order of their numbers on the places of `order`.
+Rounds::Task Rounds::Numbering(const std::string& name, std::vector<uint32_t> order) const {
+  return {name, [this, order = std::move(order)]() -> absl::StatusOr<Mapping> {
+            Mapping mapping;
+            for (const uint32_t place : order) {
+              const size_t room = problem_.rank_count() - mapping.size();
+              mapping.insert(mapping.end(), std::min<size_t>(room, sparse_.capacities[place]),
+                             PlaceIndex(place));
+            }
+            return mapping;
+          }};
+}
+
+// The given numbering, on the places as they come, along the groups, and in the order of the
+// fabric's endpoints, which on a grid is that of its coordinates.
+std::vector<Rounds::Task> Rounds::Numberings() const {
+  std::vector<uint32_t> by_endpoint(sparse_.capacities.size());
+  std::iota(by_endpoint.begin(), by_endpoint.end(), 0);
+  std::vector<Task> tasks = {Numbering("block", by_endpoint),
+                             Numbering("numbers along the groups", sparse_.groups.order)};
+  if (problem_.places->has_endpoints()) {
+    std::sort(by_endpoint.begin(), by_endpoint.end(), [&](uint32_t a, uint32_t b) {
+      return problem_.places->endpoint(PlaceIndex(a)) < problem_.places->endpoint(PlaceIndex(b));
+    });
+    tasks.push_back(Numbering("numbers along the fabric", std::move(by_endpoint)));
+  }
+  return tasks;
+}
+
 Rounds::Task Rounds::Polish(const Mapping& start, uint64_t seed) const {
   return {"local-search", [this, start, seed]() -> absl::StatusOr<Mapping> {
             Seats seats = PlacesOf(start);
@@ -106,13 +137,31 @@ Rounds::Task Rounds::QuickMultisection(uint64_t seed, bool pack) const {
             MultisectionOptions options;
             options.seed = seed;
             options.pack = pack;
-            options.cycles = sparse_.HasLargePlaces() ? 1 : 0;
+            // Few levels are cut with some care; many, as bisections have, are cut first.
+            options.cycles = sparse_.HasLargePlaces() && sparse_.groups.exact ? 1 : 0;
             ASSIGN_OR_RETURN(Seats seats,
                              Multisect(sparse_.graph.links, sparse_.groups, options, control_));
             incumbent_.Stream(MappingOf(seats));
             if (sparse_.HasLargePlaces()) {
+              ArrangeParts(sparse_, seed, control_, seats);
               RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
             }
+            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
+            return MappingOf(seats);
+          }};
+}
+
+// All places at once, and then the parts among them: where groups only approach the distances, the
+// cut of many levels is no better for its trouble.
+Rounds::Task Rounds::FlatPartition(uint64_t seed) const {
+  return {"k-way partition", [this, seed]() -> absl::StatusOr<Mapping> {
+            const PlaceGroups flat = GroupsOfLabels(*problem_.places, {});
+            MultisectionOptions options;
+            options.seed = seed;
+            ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, flat, options, control_));
+            ArrangeParts(sparse_, seed, control_, seats);
+            incumbent_.Stream(MappingOf(seats));
+            RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
             SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
             return MappingOf(seats);
           }};
@@ -145,10 +194,11 @@ Rounds::Task Rounds::CarefulMultisection(uint64_t seed, uint32_t care) const {
             MultisectionOptions options;
             options.seed = seed;
             options.tries = std::min(4U, 1 + care);
-            options.cycles = std::min(2U, 1 + care);
-            options.combinations = 4 * care;
+            options.cycles = 2;
+            options.combinations = 2 * care;
             ASSIGN_OR_RETURN(Seats seats,
                              Multisect(sparse_.graph.links, sparse_.groups, options, control_));
+            ArrangeParts(sparse_, seed, control_, seats);
             RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
             SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
             return MappingOf(seats);
@@ -180,7 +230,10 @@ void Rounds::AddOthers(std::vector<Task>& tasks) const {
 
 absl::Status Rounds::Begin() {
   const Mapping present = incumbent_.best();
-  RETURN_IF_ERROR(RunAll({Named("block", present, 1, 1)}));
+  RETURN_IF_ERROR(RunAll(Numberings()));
+  if (sparse_.HasLargePlaces() && !sparse_.groups.exact) {
+    RETURN_IF_ERROR(RunAll({FlatPartition(options_.seed)}));
+  }
   RETURN_IF_ERROR(RunAll({QuickMultisection(options_.seed, true)}));
   // The numbering of a program that was written with care is worth as much as a cut of its pattern.
   if (control_.stopped() || population_.empty()) return absl::OkStatus();
@@ -211,8 +264,13 @@ absl::Status Rounds::Round(uint32_t round) {
         Named(round % 2 == 0 ? "robust-tabu" : "memetic", incumbent_.best(), seed, round + 1));
   }
   if (sparse_.HasLargePlaces()) {
-    tasks.push_back(CarefulMultisection(seed, std::min(round / 2, 4U)));
-    for (uint32_t i = 0; population_.size() > 1 && i < 1 + round; ++i) {
+    // New ones in turn with combinations of all there are.
+    for (uint32_t i = 0; round % 2 == 0 && i < 2; ++i) {
+      tasks.push_back(!sparse_.groups.exact && i == 0
+                          ? FlatPartition(seed)
+                          : CarefulMultisection(seed + i, 1 + std::min(round / 2, 3U)));
+    }
+    for (uint32_t i = 0; round % 2 != 0 && population_.size() > 1 && i < 4 + round; ++i) {
       tasks.push_back(Combination(seed * 64 + i));
     }
   } else {

@@ -37,7 +37,10 @@ class Rounds final {
   // Another file's algorithm from `start`; declines if the table has none of that name. `effort`
   // is its option "rounds", if it has one: each twice as long as the one before.
   Task Named(const std::string& name, const Mapping& start, uint64_t seed, uint32_t effort) const;
+  Task Numbering(const std::string& name, std::vector<uint32_t> order) const;
+  std::vector<Task> Numberings() const;
   Task QuickMultisection(uint64_t seed, bool pack) const;
+  Task FlatPartition(uint64_t seed) const;
   Task Polish(const Mapping& start, uint64_t seed) const;
   Task AnnealFrom(const Mapping& start, uint64_t seed, double proposals) const;
   Task AnnealMultisection(uint64_t seed, double proposals) const;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/search/partition.h"
+#include "daemon/mapping/search/sparse_arrange.h"
 #include "daemon/mapping/search/sparse_multilevel.h"
 
 namespace coppice {
@@ -26,6 +27,7 @@ absl::StatusOr<Mapped> Multisection(const MappingProblem& problem, const Mapping
   ASSIGN_OR_RETURN(Seats seats,
                    Multisect(sparse->graph.links, sparse->groups, multisection, control));
   if (count("cycles") > 0) {
+    ArrangeParts(*sparse, options.seed, control, seats);
     RefineOnAllLevels(*sparse, options.seed, nullptr, control, seats);
   }
   return Mapped{MappingOf(seats),

@@ -26,9 +26,10 @@ namespace {
 
 using Labels = std::vector<uint32_t>;
 
-constexpr double kAlike = 1.1;       // distances up to this factor apart are of one level
-constexpr uint32_t kNearest = 48;    // edges of a unit in the graph that is bisected
-constexpr uint32_t kSamples = 4096;  // pairs looked at where there are more
+constexpr double kAlike = 1.1;        // distances up to this factor apart are of one level
+constexpr uint32_t kNearest = 48;     // edges of a unit in the graph that is bisected
+constexpr size_t kHalvedByEnds = 32;  // units for which METIS is not worth its start
+constexpr uint32_t kSamples = 4096;   // pairs looked at where there are more
 
 struct Units {
   std::vector<uint32_t> seats;     // [unit] a place of it
@@ -175,24 +176,52 @@ WeightedGraph NearestGraph(const std::vector<uint32_t>& members, const Units& un
   return graph;
 }
 
+// [member] 0 or 1: METIS's halves of the graph of who is nearest to whom; empty if METIS declines.
+template <class Distance>
+std::vector<uint32_t> HalveByCut(const std::vector<uint32_t>& members, const Units& units,
+                                 const Distance& distance) {
+  const WeightedGraph graph = NearestGraph(members, units, distance);
+  const uint32_t total =
+      std::accumulate(graph.vertex_sizes.begin(), graph.vertex_sizes.end(), uint32_t{0});
+  const uint32_t halves[] = {(total + 1) / 2, std::max(1U, total / 2)};
+  return Partition(graph, halves, {1, PartitionMethod::kRecursiveBisection, 0.001})
+      .value_or(std::vector<uint32_t>());
+}
+
+// [member] 0 or 1: those nearer to the one than to the other of two members far apart.
+template <class Distance>
+std::vector<uint32_t> HalveByEnds(const std::vector<uint32_t>& members, const Distance& distance) {
+  const auto farthest = [&](uint32_t from) {
+    return *std::max_element(members.begin(), members.end(), [&](uint32_t a, uint32_t b) {
+      return distance(from, a) < distance(from, b);
+    });
+  };
+  const uint32_t one = farthest(members[0]), other = farthest(one);
+  std::vector<std::pair<double, size_t>> by_side;
+  for (size_t i = 0; i < members.size(); ++i) {
+    by_side.emplace_back(distance(one, members[i]) - distance(other, members[i]), i);
+  }
+  std::sort(by_side.begin(), by_side.end());
+  std::vector<uint32_t> sides(members.size(), 0);
+  for (size_t i = members.size() / 2; i < members.size(); ++i) sides[by_side[i].second] = 1;
+  return sides;
+}
+
 // Halves `members` until what is left is alike; [depth] is labelled for every unit.
 template <class Distance>
 void Bisect(const std::vector<uint32_t>& members, size_t depth, const Units& units,
             const Distance& distance, std::vector<Labels>& levels) {
   const auto every_pair = [](uint32_t, uint32_t) { return true; };
   if (members.size() < 4 || Alike(members, distance, every_pair)) return;
-  const WeightedGraph graph = NearestGraph(members, units, distance);
-  uint32_t total = 0;
-  for (const uint32_t size : graph.vertex_sizes) total += size;
-  const uint32_t halves[] = {(total + 1) / 2, std::max(1U, total / 2)};
-  const absl::StatusOr<std::vector<uint32_t>> parts =
-      Partition(graph, halves, {1, PartitionMethod::kRecursiveBisection, 0.001});
-  if (!parts.ok()) return;  // one group, then
+  const std::vector<uint32_t> parts = members.size() <= kHalvedByEnds
+                                          ? HalveByEnds(members, distance)
+                                          : HalveByCut(members, units, distance);
+  if (parts.empty()) return;
   std::vector<uint32_t> sides[2];
   if (levels.size() <= depth) levels.resize(depth + 1, Labels(units.seats.size(), 0));
   for (size_t i = 0; i < members.size(); ++i) {
-    levels[depth][members[i]] = (*parts)[i];
-    sides[(*parts)[i]].push_back(members[i]);
+    levels[depth][members[i]] = parts[i];
+    sides[parts[i]].push_back(members[i]);
   }
   if (sides[0].empty() || sides[1].empty()) return;
   for (const std::vector<uint32_t>& side : sides) {

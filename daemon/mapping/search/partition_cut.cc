@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -15,8 +16,12 @@ namespace {
 // Recursive bisection cuts less into few parts; k-way is faster on large graphs.
 constexpr uint32_t kRecursiveUpTo = 20000;
 constexpr size_t kManyParts = 16;
+// Graphs of at most so many vertices, and so many for each part, are cut without METIS.
+constexpr uint32_t kTinyGraph = 256;
+constexpr size_t kTinyParts = 4;
 // What parts may exceed their capacity by while they are refined: moves need room.
 constexpr double kRoomToMove = 0.005;
+constexpr double kRoomOfWays = 0.01;
 
 // What moving vertices between parts costs, and who is to move next.
 class Fitting final {
@@ -98,6 +103,41 @@ class Fitting final {
   std::priority_queue<Entry> queue_;
 };
 
+// Parts of a few vertices each, filled one after the other: whoever exchanges most with the part
+// comes next; a part begins with the free vertex that exchanges most with those before.
+// O(vertices^2
+// + edges): for small graphs, where METIS spends its time on getting ready.
+std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uint64_t> most) {
+  const uint32_t count = graph.vertex_count();
+  const auto none = static_cast<uint32_t>(most.size());
+  std::vector<uint32_t> parts(count, none);
+  std::vector<double> to_part(count, 0), to_all(count, 0);
+  uint64_t left = count, room = std::accumulate(most.begin(), most.end(), uint64_t{0});
+  for (uint32_t part = 0; part < none && left > 0; ++part) {
+    room -= most[part];
+    // Evenly, but no less than what the parts after it have no room for.
+    const uint64_t even = (left + none - part - 1) / (none - part);
+    const uint64_t size = std::min(most[part], std::max(even, left > room ? left - room : 0));
+    std::fill(to_part.begin(), to_part.end(), 0.0);
+    for (uint64_t i = 0; i < size && left > 0; ++i, --left) {
+      uint32_t best = count;
+      for (uint32_t v = 0; v < count; ++v) {
+        if (parts[v] != none) continue;
+        if (best == count ||
+            std::pair(to_part[v], to_all[v]) > std::pair(to_part[best], to_all[best])) {
+          best = v;
+        }
+      }
+      parts[best] = part;
+      for (size_t e = graph.begin[best]; e < graph.begin[best + 1]; ++e) {
+        to_part[graph.neighbours[e]] += graph.weights[e];
+        to_all[graph.neighbours[e]] += graph.weights[e];
+      }
+    }
+  }
+  return parts;
+}
+
 // Partitions of one graph, each with its cut.
 class Cutting final {
  public:
@@ -135,12 +175,21 @@ class Cutting final {
   };
 
   absl::Status Try() {
+    if (graph_.vertex_count() <= kTinyParts * targets_.size() &&
+        graph_.vertex_count() <= kTinyGraph && targets_.size() > 2) {
+      found_.push_back({0, GrowParts(graph_, most_)});
+      found_.back().cut = CutOf(found_.back().parts);
+      return absl::OkStatus();
+    }
     PartitionOptions partition;
     partition.seed = random_();
-    partition.imbalance = options_.imbalance;
     partition.method = graph_.vertex_count() <= kRecursiveUpTo && targets_.size() <= kManyParts
                            ? PartitionMethod::kRecursiveBisection
                            : PartitionMethod::kWays;
+    // K-way refinement without room to move takes long and finds little; FitParts does it better.
+    partition.imbalance = partition.method == PartitionMethod::kWays
+                              ? std::max(options_.imbalance, kRoomOfWays)
+                              : options_.imbalance;
     ASSIGN_OR_RETURN(std::vector<uint32_t> parts, Partition(graph_, targets_, partition));
     FitParts(graph_, most_, parts);
     found_.push_back({0, std::move(parts)});

@@ -24,8 +24,7 @@ class MoveSearch final {
         control_(control),
         seats_(seats),
         room_(problem.capacities.begin(), problem.capacities.end()),
-        weight_at_(room_.size()),
-        is_near_(room_.size(), false),
+        at_place_(room_.size()),
         moved_in_(seats.size(), 0),
         random_(options.seed) {
     for (uint32_t u = 0; u < seats.size(); ++u) room_[seats[u]] -= links_.vertex_sizes[u];
@@ -54,6 +53,10 @@ class MoveSearch final {
     double delta = std::numeric_limits<double>::infinity();
     uint32_t to = 0;
   };
+  struct Near {  // what u exchanges with a place, if the stamp is of u's turn
+    typename Cost::Weight weight{};
+    uint32_t stamp = 0;
+  };
   struct Entry {
     double delta;
     uint32_t vertex;
@@ -81,25 +84,25 @@ class MoveSearch final {
   Move Best(uint32_t u) {
     const uint32_t from = seats_[u];
     near_.clear();
+    ++stamp_;
     for (size_t e = links_.begin[u]; e < links_.begin[u + 1]; ++e) {
-      const uint32_t at = seats_[links_.neighbours[e]];
-      if (!is_near_[at]) {
-        is_near_[at] = true;
-        near_.push_back(at);
-        weight_at_[at] = cost_.WeightOf(e);
+      Near& near = at_place_[seats_[links_.neighbours[e]]];
+      if (near.stamp != stamp_) {
+        near = {cost_.WeightOf(e), stamp_};
+        near_.push_back(seats_[links_.neighbours[e]]);
       } else {
-        weight_at_[at] += cost_.WeightOf(e);
+        near.weight += cost_.WeightOf(e);
       }
     }
+    Move best;
+    if (near_.size() == 1 && near_[0] == from) return best;
     const auto sum = [&](uint32_t place) {
       double cost = 0;
-      for (const uint32_t at : near_) cost += cost_.Of(weight_at_[at], place, at);
+      for (const uint32_t at : near_) cost += cost_.Of(at_place_[at].weight, place, at);
       return cost;
     };
-    Move best;
     double now = -1;
     for (const uint32_t to : near_) {
-      is_near_[to] = false;
       if (to == from || room_[to] < links_.vertex_sizes[u]) continue;
       if (now < 0) now = sum(from);
       const double delta = sum(to) - now + SelfDelta(cost_, u, from, to);
@@ -111,10 +114,8 @@ class MoveSearch final {
   void Push(uint32_t u) {
     if (moved_in_[u] == round_) return;
     const Move move = Best(u);
-    if (move.delta < std::numeric_limits<double>::infinity())
-      queue_.push_back({move.delta, u});
-    else
-      return;
+    if (move.delta == std::numeric_limits<double>::infinity()) return;
+    queue_.push_back({move.delta, u});
     std::push_heap(queue_.begin(), queue_.end());
   }
 
@@ -163,14 +164,14 @@ class MoveSearch final {
   const SearchControl& control_;
   Seats& seats_;
   std::vector<int64_t> room_;                        // [place]
-  std::vector<typename Cost::Weight> weight_at_;     // [place] scratch
-  std::vector<bool> is_near_;                        // [place] scratch
+  std::vector<Near> at_place_;                       // [place] scratch
   std::vector<uint32_t> near_;                       // scratch
   std::vector<uint32_t> moved_in_;                   // [vertex] round
   std::vector<Entry> queue_;                         // a heap
   std::vector<std::pair<uint32_t, uint32_t>> done_;  // moves of a try: who, and from where
   Xoshiro random_;
   uint32_t round_ = 0;
+  uint32_t stamp_ = 0;
   double least_ = 0;
 };
 
