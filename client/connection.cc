@@ -80,6 +80,7 @@ Connection::Connection(std::string server, absl::Duration deadline,
   jobs_ = v1::Jobs::NewStub(channel);
   trees_ = v1::Trees::NewStub(channel);
   fabric_ = v1::Fabric::NewStub(channel);
+  mapping_ = v1::Mapping::NewStub(channel);
   admin_ = v1::Admin::NewStub(channel);
 }
 

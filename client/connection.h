@@ -18,6 +18,7 @@
 #include "coppice/v1/admin.grpc.pb.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/jobs.grpc.pb.h"
+#include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "proto/status_conversion.h"
 
@@ -61,6 +62,7 @@ class Connection {
   v1::Jobs::StubInterface& jobs() { return *jobs_; }
   v1::Trees::StubInterface& trees() { return *trees_; }
   v1::Fabric::StubInterface& fabric() { return *fabric_; }
+  v1::Mapping::StubInterface& mapping() { return *mapping_; }
   v1::Admin::StubInterface& admin() { return *admin_; }
   const std::string& server() const { return server_; }
 
@@ -137,6 +139,7 @@ class Connection {
   std::unique_ptr<v1::Jobs::StubInterface> jobs_;
   std::unique_ptr<v1::Trees::StubInterface> trees_;
   std::unique_ptr<v1::Fabric::StubInterface> fabric_;
+  std::unique_ptr<v1::Mapping::StubInterface> mapping_;
   std::unique_ptr<v1::Admin::StubInterface> admin_;
 };
 

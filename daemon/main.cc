@@ -29,6 +29,8 @@
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/ib/umad_subnet_port.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/metrics/exporter.h"
 #include "daemon/rpc/listen_address.h"
 #include "daemon/rpc/server.h"
@@ -165,6 +167,7 @@ RpcServerOptions ServerOptionsOf(const Config& config) {
   options.max_request_bytes = config.max_request_bytes;
   options.max_job_ranks = config.manager.max_job_ranks;
   options.worker_threads = config.worker_threads;
+  options.search_threads = config.mapping.searches;
   options.version = COPPICE_VERSION;
   return options;
 }
@@ -194,11 +197,15 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
                    Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
   std::function<absl::StatusOr<Config>()> read_again;
   if (!flags.config.empty()) read_again = [&flags] { return Configure(flags); };
+  RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<PatternShelf> patterns,
+      PatternShelf::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes));
   Reloader reloader(config, read_again, manager.get());
   RpcServerOptions options = ServerOptionsOf(config);
   options.reload = [&reloader] { return reloader.Reload(); };
   ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                   RpcServer::Start(manager.get(), options));
+                   RpcServer::Start({manager.get(), &mapper, patterns.get()}, options));
   spdlog::info("listening on {}; fabric from {}; database {}",
                absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
   std::unique_ptr<MetricsExporter> metrics;  // goes before what it asks

@@ -16,6 +16,7 @@
 #include "daemon/base/status_macros.h"
 #include "db/group_writer.h"
 #include "db/memory_measurements.h"
+#include "db/memory_patterns.h"
 #include "db/record_check.h"
 #include "db/refusals.h"
 
@@ -44,6 +45,7 @@ class Contents {
   int64_t EndedJobs(absl::Time before) const;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
   const MemoryMeasurements& measurements() const { return measurements_; }
+  const MemoryPatterns& patterns() const { return patterns_; }
 
  private:
   using LinkKey = std::tuple<Guid, uint8_t, Guid, uint8_t>;
@@ -87,6 +89,9 @@ class Contents {
   }
   absl::Status Do(PruneEvents& prune);
   absl::Status Do(PruneJobs& prune);
+  absl::Status Do(PutPatternPart& put) { return patterns_.Put(put); }
+  absl::Status Do(PutPattern& put) { return patterns_.Put(put); }
+  absl::Status Do(DropPattern& drop) { return patterns_.Drop(drop); }
 
   std::map<JobId, JobRecord> jobs_;
   std::set<std::pair<absl::Time, JobId>> ended_jobs_;
@@ -104,6 +109,7 @@ class Contents {
   uint64_t last_fabric_version_ = 0;
   std::string profile_toml_;
   MemoryMeasurements measurements_;
+  MemoryPatterns patterns_;
 };
 
 absl::Status Contents::Do(PutJob& put) {
@@ -452,6 +458,14 @@ absl::StatusOr<std::vector<PortCounterRecord>> MemoryStore::Counters(Guid node) 
 absl::StatusOr<std::vector<HistoryPoint>> MemoryStore::History(const HistoryQuery& query) {
   return impl_->Ask(
       [&](const Contents& contents) { return contents.measurements().History(query); });
+}
+
+absl::StatusOr<std::vector<PatternRecord>> MemoryStore::Patterns() {
+  return impl_->Ask([](const Contents& contents) { return contents.patterns().List(); });
+}
+
+absl::StatusOr<std::string> MemoryStore::PatternData(int64_t id) {
+  return impl_->Ask([&](const Contents& contents) { return contents.patterns().Data(id); });
 }
 
 StoreStatistics MemoryStore::Statistics() { return impl_->Statistics(); }

@@ -198,6 +198,23 @@ absl::Status CheckShape(const PruneJobs& prune) {
                          : Malformed("kept jobs", "their number must not be negative");
 }
 
+absl::Status CheckShape(const PutPatternPart& put) {
+  if (put.pattern >= 1) return absl::OkStatus();
+  return Malformed(absl::StrCat("pattern ", put.pattern), "ids start at 1");
+}
+
+absl::Status CheckShape(const PutPattern& put) {
+  const PatternRecord& pattern = put.pattern;
+  const std::string name = absl::StrCat("pattern ", pattern.id, " \"", pattern.name, "\"");
+  if (pattern.id < 1) return Malformed(name, "ids start at 1");
+  if (pattern.name.empty()) return Malformed(name, "it has no name");
+  if (pattern.rank_count == 0) return Malformed(name, "it has no ranks");
+  if (pattern.total_bytes >= 0 && pattern.total_messages >= 0) return absl::OkStatus();
+  return Malformed(name, "a total is negative or not a number");
+}
+
+absl::Status CheckShape(const DropPattern&) { return absl::OkStatus(); }
+
 int SeverityRank(std::string_view severity) {
   if (severity == "info") return 0;
   if (severity == "warning") return 1;

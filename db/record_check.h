@@ -23,6 +23,9 @@ absl::Status CheckShape(const PutCounters& put);
 absl::Status CheckShape(const PruneHistory& prune);
 absl::Status CheckShape(const PruneEvents& prune);
 absl::Status CheckShape(const PruneJobs& prune);
+absl::Status CheckShape(const PutPatternPart& put);
+absl::Status CheckShape(const PutPattern& put);
+absl::Status CheckShape(const DropPattern& drop);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);

@@ -110,6 +110,30 @@ absl::Status SlotClosed(HistoryResolution resolution, int64_t slot, int64_t last
       " may be closed already, as ", last, " is: go on from the highest that was ever used"));
 }
 
+absl::Status PatternIdTaken(int64_t id) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("pattern ", id, " exists; take an id above all that were ever given"));
+}
+
+absl::Status PatternPartTaken(int64_t id, uint32_t part) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("pattern ", id, ": part ", part, " is there; number parts from 0, each once"));
+}
+
+absl::Status PatternPartsMissing(const PatternRecord& pattern, uint32_t wanted, uint64_t there) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "pattern ", pattern.id, " \"", pattern.name, "\": ", there, " of its parts 0 to ",
+      int64_t{wanted} - 1, " are there; put all of them first"));
+}
+
+absl::Status NoSuchPattern(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("no pattern is stored as ", name));
+}
+
+absl::Status NoSuchPatternId(int64_t id) {
+  return absl::NotFoundError(absl::StrCat("no pattern ", id, " is stored"));
+}
+
 absl::Status NodeNotInInventory(Guid guid, const std::string& user) {
   return absl::InvalidArgumentError(absl::StrCat(user, " names node ", ToString(guid),
                                                  ", which no inventory holds: list the node, too"));

@@ -33,6 +33,11 @@ absl::Status NoSuchLinkId(int64_t id);
 std::string PortName(Guid node, uint8_t port);  // "port 0002c9020040b0e0/7"
 absl::Status NoCounters(Guid node, uint8_t port);
 absl::Status SlotClosed(HistoryResolution resolution, int64_t slot, int64_t last);
+absl::Status PatternIdTaken(int64_t id);
+absl::Status PatternPartTaken(int64_t id, uint32_t part);
+absl::Status PatternPartsMissing(const PatternRecord& pattern, uint32_t wanted, uint64_t there);
+absl::Status NoSuchPattern(const std::string& name);
+absl::Status NoSuchPatternId(int64_t id);
 absl::Status NodeNotInInventory(Guid guid, const std::string& user);
 
 }  // namespace coppice

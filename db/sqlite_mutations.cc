@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->PrepareInventory());
   RETURN_IF_ERROR(mutator->events_.Prepare());
   RETURN_IF_ERROR(mutator->measurements_.Prepare());
+  RETURN_IF_ERROR(mutator->patterns_.Prepare());
   return mutator;
 }
 

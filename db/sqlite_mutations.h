@@ -13,6 +13,7 @@
 #include "db/sqlite_connection.h"
 #include "db/sqlite_event_writer.h"
 #include "db/sqlite_measurements.h"
+#include "db/sqlite_patterns.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -34,7 +35,10 @@ class SqliteMutator {
 
  private:
   explicit SqliteMutator(Connection& connection)
-      : connection_(connection), events_(connection), measurements_(connection) {}
+      : connection_(connection),
+        events_(connection),
+        measurements_(connection),
+        patterns_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareTrees();
   absl::Status PrepareRevisions();
@@ -53,6 +57,9 @@ class SqliteMutator {
   absl::Status Do(const PruneHistory& prune) { return measurements_.Prune(prune); }
   absl::Status Do(const PruneEvents& prune) { return events_.Prune(prune); }
   absl::Status Do(const PruneJobs& prune);
+  absl::Status Do(const PutPatternPart& put) { return patterns_.Put(put); }
+  absl::Status Do(const PutPattern& put) { return patterns_.Put(put); }
+  absl::Status Do(const DropPattern& drop) { return patterns_.Drop(drop); }
 
   absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
@@ -76,6 +83,7 @@ class SqliteMutator {
   Connection& connection_;
   EventWriter events_;
   MeasurementWriter measurements_;
+  PatternWriter patterns_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_;
   Statement count_ended_jobs_, list_ended_jobs_, delete_job_;

@@ -66,6 +66,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   }
   RETURN_IF_ERROR(reader->events_.Prepare());
   RETURN_IF_ERROR(reader->measurements_.Prepare());
+  RETURN_IF_ERROR(reader->patterns_.Prepare());
   return reader;
 }
 

@@ -11,6 +11,7 @@
 #include "db/sqlite_connection.h"
 #include "db/sqlite_event_queries.h"
 #include "db/sqlite_measurement_queries.h"
+#include "db/sqlite_patterns.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -29,10 +30,14 @@ class SqliteReader {
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
   EventReader& events() { return events_; }
   MeasurementReader& measurements() { return measurements_; }
+  PatternReader& patterns() { return patterns_; }
 
  private:
   explicit SqliteReader(Connection& connection)
-      : connection_(connection), events_(connection), measurements_(connection) {}
+      : connection_(connection),
+        events_(connection),
+        measurements_(connection),
+        patterns_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
   absl::Status LoadTrees(StoredState& state);
   absl::Status LoadCounters(StoredState& state);
@@ -43,6 +48,7 @@ class SqliteReader {
   Connection& connection_;
   EventReader events_;
   MeasurementReader measurements_;
+  PatternReader patterns_;
   Statement begin_, commit_;
   Statement active_jobs_, job_, ended_jobs_, trees_, tree_switches_, entries_, link_, last_id_,
       profile_, setting_;

@@ -228,6 +228,14 @@ absl::StatusOr<std::vector<HistoryPoint>> SqliteStore::History(const HistoryQuer
   return impl_->Ask([&](SqliteReader& reader) { return reader.measurements().History(query); });
 }
 
+absl::StatusOr<std::vector<PatternRecord>> SqliteStore::Patterns() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.patterns().List(); });
+}
+
+absl::StatusOr<std::string> SqliteStore::PatternData(int64_t id) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.patterns().Data(id); });
+}
+
 StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }
 
 }  // namespace coppice

@@ -54,6 +54,8 @@ class SqliteStore : public Store {
   absl::StatusOr<StoredLoad> LoadMeasurements() override;
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override;
   absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override;
+  absl::StatusOr<std::vector<PatternRecord>> Patterns() override;
+  absl::StatusOr<std::string> PatternData(int64_t id) override;
   StoreStatistics Statistics() override;
 
  private:

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
 #include "db/load_records.h"
+#include "db/pattern_records.h"
 
 namespace coppice {
 
@@ -247,9 +248,9 @@ struct PruneJobs {
   uint32_t rows = 16;  // of up to 20 MB each
 };
 
-using Mutation =
-    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
-                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs>;
+using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
+                              PutProfile, PutInventory, AppendEvents, PutCounters, PruneHistory,
+                              PruneEvents, PruneJobs, PutPatternPart, PutPattern, DropPattern>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -321,6 +322,10 @@ class Store {
   // Oldest first, one point for each label that begins in the asked time; none for slots in which
   // nothing is known of the port. A port that was never counted has an empty history.
   virtual absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) = 0;
+  // By name.
+  virtual absl::StatusOr<std::vector<PatternRecord>> Patterns() = 0;
+  // The parts of a pattern, one after the other. NOT_FOUND.
+  virtual absl::StatusOr<std::string> PatternData(int64_t id) = 0;
   virtual StoreStatistics Statistics() = 0;
 };
 

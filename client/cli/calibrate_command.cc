@@ -1,8 +1,6 @@
 // coppicectl calibrate: the daemon's cost profile fitted to measured latencies, and put in force.
 // Prints what `coppice-plan calibrate` prints: a profile, the report in its comments.
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/commands.h"
+#include "client/cli/input_file.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 
@@ -24,17 +23,6 @@ struct CalibrateOptions {
   std::string file;
   bool reset = false;
 };
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") file.open(path, std::ios::binary);
-  std::istream& in = path == "-" ? std::cin : file;
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if ((path != "-" && !file.is_open()) || in.bad()) {
-    return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  }
-  return text;
-}
 
 std::string ConstantsText(const v1::CalibrateResponse& fit) {
   std::string text = absl::StrFormat("%-26s %13s %13s\n", "CONSTANT", "VALUE", "STD ERROR");

@@ -29,6 +29,8 @@ void AddWatchCommand(CLI::App& fabric, Session& session);     // below `fabric`
 void AddCounterCommands(CLI::App& fabric, Session& session);  // below `fabric`
 void AddEventsCommand(CLI::App& app, Session& session);
 void AddJobCommands(CLI::App& app, Session& session);
+void AddMapCommand(CLI::App& app, Session& session);
+void AddPatternCommands(CLI::App& app, Session& session);
 void AddTreeCommands(CLI::App& app, Session& session);
 void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
 void AddCalibrateCommand(CLI::App& app, Session& session);

@@ -48,6 +48,8 @@ int Main(int argc, char** argv) {
   AddEventsCommand(app, session);
   AddJobCommands(app, session);
   AddTreeCommands(app, session);
+  AddMapCommand(app, session);
+  AddPatternCommands(app, session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {

@@ -36,6 +36,10 @@ constexpr absl::Duration kLongestJobAge = absl::Hours(24 * 36'500);
 constexpr absl::Duration kShortestAverage = absl::Seconds(1);
 constexpr absl::Duration kLongestAverage = absl::Hours(24);
 constexpr double kMostErrors = 1e9;
+constexpr absl::Duration kShortestSearch = absl::Milliseconds(1);
+constexpr absl::Duration kLongestSearch = absl::Hours(24);
+constexpr int64_t kLeastMappingBytes = 1 << 20;
+constexpr int64_t kMostMappingBytes = int64_t{1} << 40;
 
 absl::Status ReadLease(const toml::table& table, absl::string_view origin,
                        ManagerOptions& options) {
@@ -102,6 +106,22 @@ absl::Status ReadPlanning(const toml::table& table, absl::string_view origin,
   return planning.Finish();
 }
 
+absl::Status ReadMapping(const toml::table& table, absl::string_view origin,
+                         MappingConfig& mapping) {
+  TomlSection section(table, "mapping.", origin);
+  section.Read("budget", kShortestSearch, kLongestSearch, mapping.mapper.default_budget);
+  section.Read("max_budget", kShortestSearch, kLongestSearch, mapping.mapper.max_budget);
+  section.Read("searches", 1, kMostWorkers, mapping.searches);
+  section.Read("threads", 1, kMostWorkers, mapping.mapper.threads);
+  section.Read("memory_bytes", kLeastMappingBytes, kMostMappingBytes, mapping.mapper.memory_bytes);
+  section.Read("stored_pattern_bytes", kLeastMappingBytes, kMostMappingBytes,
+               mapping.stored_pattern_bytes);
+  if (mapping.mapper.default_budget > mapping.mapper.max_budget) {
+    section.Fail("budget", "is longer than mapping.max_budget");
+  }
+  return section.Finish();
+}
+
 // An empty address is "none".
 absl::Status ReadMetrics(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection metrics(table, "metrics.", origin);
@@ -141,6 +161,9 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   }
   if (const toml::table* planning = file.Table("planning")) {
     file.Absorb(ReadPlanning(*planning, origin, config.manager));
+  }
+  if (const toml::table* mapping = file.Table("mapping")) {
+    file.Absorb(ReadMapping(*mapping, origin, config.mapping));
   }
   if (const toml::table* limits = file.Table("limits")) {
     file.Absorb(ReadLimits(*limits, origin, config));

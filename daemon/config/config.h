@@ -11,8 +11,16 @@
 #include "absl/time/time.h"
 #include "daemon/config/access_keys.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/rank_mapper.h"
 
 namespace coppice {
+
+// Searches for orders of ranks.
+struct MappingConfig {
+  MapperOptions mapper;
+  int searches = 1;  // at once
+  int64_t stored_pattern_bytes = int64_t{256} << 20;
+};
 
 struct Config {
   std::string fabric = "umad";  // "umad", "umad:ADAPTER:PORT", "file:PATH", "model:NAME(ARGS)"
@@ -25,6 +33,7 @@ struct Config {
   absl::Duration shutdown_grace = absl::Seconds(5);
   std::string metrics_listen;  // ADDRESS:PORT; empty: no metrics
   ManagerOptions manager;      // profile, switches, leases, sweeps, limits
+  MappingConfig mapping;
 
   // "FILE:LINE: KEY: " of values that only their users can judge to the end; empty where the value
   // is not from a file.

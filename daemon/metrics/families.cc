@@ -112,7 +112,8 @@ void AddStore(const DaemonNumbers& numbers, FamilyList& list) {
   list.AddGauges("coppice_queue_length", "What waits.",
                  {{{{"queue", "store"}}, Number(store.queued)},
                   {{{"queue", "workers"}}, Number(numbers.rpc.waiting_calls)},
-                  {{{"queue", "batch"}}, Number(numbers.rpc.waiting_batches)}});
+                  {{{"queue", "batch"}}, Number(numbers.rpc.waiting_batches)},
+                  {{{"queue", "mapping"}}, Number(numbers.rpc.waiting_searches)}});
   list.AddCounter("coppice_store_mutations_total", "Mutations that the store has answered.",
                   Number(store.mutations));
   list.AddCounter("coppice_store_failed_commits_total", "Commits that failed.",

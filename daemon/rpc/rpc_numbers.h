@@ -13,7 +13,7 @@ struct RpcNumbers {
   std::vector<MethodNumbers> methods;
   uint32_t tree_watchers = 0, event_watchers = 0, keepalives = 0;  // open streams
   uint32_t waiting_calls = 0;                                      // for a worker
-  uint32_t waiting_batches = 0;                                    // for one of theirs
+  uint32_t waiting_batches = 0, waiting_searches = 0;              // for one of theirs
 };
 
 }  // namespace coppice

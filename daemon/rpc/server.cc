@@ -14,6 +14,7 @@
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/listen_address.h"
+#include "daemon/rpc/mapping_service.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/readiness.h"
@@ -34,6 +35,8 @@ constexpr int kServerPingTimeoutMs = 20'000;
 // Batches that are planned at once. More would plan with the same free entries, and all but one of
 // them again.
 constexpr int kBatchWorkers = 2;
+// Searches take what processor time others leave: trees come first.
+constexpr int kSearchNice = 10;
 
 void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& options) {
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
@@ -69,16 +72,20 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
 
 class RpcServer::Parts {
  public:
-  Parts(Manager* manager, const RpcServerOptions& options)
+  Parts(const ServedParts& parts, const RpcServerOptions& options)
       : workers_(std::in_place, options.worker_threads),
         batch_workers_(std::in_place, kBatchWorkers),
+        search_workers_(std::in_place, options.search_threads, kSearchNice),
         version_(options.version),
         peers_(PeersOf(options)),
-        jobs_(manager, &*workers_, &peers_, &statistics_),
-        trees_(manager, &*workers_, &*batch_workers_, &peers_, &statistics_, options.max_job_ranks),
-        fabric_(manager, &*workers_, &peers_, &statistics_),
+        jobs_(parts.manager, &*workers_, &peers_, &statistics_),
+        trees_(parts.manager, &*workers_, &*batch_workers_, &peers_, &statistics_,
+               options.max_job_ranks),
+        fabric_(parts.manager, &*workers_, &peers_, &statistics_),
+        mapping_(parts.mapper, parts.patterns, &*workers_, &*search_workers_, &peers_,
+                 &statistics_),
         admin_(&*workers_, &peers_, &statistics_, options.reload, [this] { return Numbers(); }),
-        manager_(manager) {}
+        manager_(parts.manager) {}
 
   absl::Status Start(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
   void Shutdown(absl::Duration grace);
@@ -94,12 +101,13 @@ class RpcServer::Parts {
   void SetServing(bool serving);
 
   MethodStatistics statistics_;
-  std::optional<WorkerPool> workers_, batch_workers_;
+  std::optional<WorkerPool> workers_, batch_workers_, search_workers_;
   const std::string version_;
   Peers peers_;
   JobsService jobs_;
   TreesService trees_;
   FabricService fabric_;
+  MappingService mapping_;
   AdminService admin_;
   Manager* const manager_;
   std::vector<std::string> addresses_;
@@ -147,7 +155,7 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
     builder.AddListeningPort(options.listen[i], credentials_, &ports[i]);
   }
   for (grpc::Service* service :
-       std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_, &admin_}) {
+       std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_, &mapping_, &admin_}) {
     builder.RegisterService(service);
   }
   for (grpc::Service* service : extra) builder.RegisterService(service);
@@ -178,7 +186,8 @@ void RpcServer::Parts::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
   health->SetServingStatus(serving);  // those it knows: "" and what was named before
   for (const char* service : {v1::Jobs::service_full_name(), v1::Trees::service_full_name(),
-                              v1::Fabric::service_full_name(), v1::Admin::service_full_name()}) {
+                              v1::Fabric::service_full_name(), v1::Mapping::service_full_name(),
+                              v1::Admin::service_full_name()}) {
     health->SetServingStatus(service, serving);
   }
 }
@@ -191,6 +200,7 @@ DaemonNumbers RpcServer::Parts::Numbers() const {
   numbers.event_watchers = static_cast<uint32_t>(fabric_.event_watchers());
   numbers.waiting_calls = static_cast<uint32_t>(workers_->waiting());
   numbers.waiting_batches = static_cast<uint32_t>(batch_workers_->waiting());
+  numbers.waiting_searches = static_cast<uint32_t>(search_workers_->waiting());
   return GatherNumbers(*manager_, std::move(numbers), version_);
 }
 
@@ -202,6 +212,7 @@ void RpcServer::Parts::Shutdown(absl::Duration grace) {
   jobs_.CloseStreams();
   trees_.CloseStreams();
   fabric_.CloseStreams();
+  mapping_.CloseStreams();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
   server_.reset();
@@ -212,8 +223,9 @@ RpcServer::RpcServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 RpcServer::~RpcServer() { Shutdown(absl::ZeroDuration()); }
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
-    Manager* manager, const RpcServerOptions& options, const std::vector<grpc::Service*>& extra) {
-  auto parts = std::make_unique<Parts>(manager, options);
+    const ServedParts& served, const RpcServerOptions& options,
+    const std::vector<grpc::Service*>& extra) {
+  auto parts = std::make_unique<Parts>(served, options);
   const absl::Status status = parts->Start(options, extra);
   if (!status.ok()) {
     parts->Shutdown(absl::ZeroDuration());

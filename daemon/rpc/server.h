@@ -16,6 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/admin_service.h"
 #include "daemon/rpc/daemon_numbers.h"
 #include "daemon/rpc/tls_credentials.h"
@@ -37,20 +39,28 @@ struct RpcServerOptions {
   int max_request_bytes = 64 << 20;                  // a larger request is RESOURCE_EXHAUSTED
   uint32_t max_job_ranks = 1u << 20;                 // as ManagerOptions
   int worker_threads = 4;                            // for calls that take long
+  int search_threads = 1;                            // searches for mappings at once
   std::string version = {};                          // of the program, for whoever asks
+};
+
+// What is served, all of it; it outlives the server.
+struct ServedParts {
+  Manager* manager = nullptr;
+  RankMapper* mapper = nullptr;
+  PatternShelf* patterns = nullptr;
 };
 
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
 // for each service, until the manager has its first fabric, and again once a shutdown begins.
 class RpcServer final {
  public:
-  // `manager` and `extra` (services beside ours, for measurements) outlive the server.
+  // `extra`: services beside ours, for measurements, which outlive the server, too.
   // INVALID_ARGUMENT: a malformed or no address, a TCP address with neither TLS nor leave to do
   // without, files of TLS that cannot be used; ALREADY_EXISTS: a live process listens at a
   // socket; FAILED_PRECONDITION: a socket cannot be made; UNAVAILABLE: an address cannot be bound.
   // The message names the address.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
-      Manager* manager, const RpcServerOptions& options,
+      const ServedParts& parts, const RpcServerOptions& options,
       const std::vector<grpc::Service*>& extra = {});
   // Shuts down at once.
   ~RpcServer();

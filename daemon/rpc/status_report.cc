@@ -97,7 +97,7 @@ void AddMethod(const MethodNumbers& method, v1::DaemonStatus& status) {
 void AddCalls(const RpcNumbers& rpc, v1::DaemonStatus& status) {
   status.set_tree_watchers(rpc.tree_watchers);
   status.set_event_watchers(rpc.event_watchers);
-  status.set_queued_calls(rpc.waiting_calls + rpc.waiting_batches);
+  status.set_queued_calls(rpc.waiting_calls + rpc.waiting_batches + rpc.waiting_searches);
   std::vector<const MethodNumbers*> methods;
   for (const MethodNumbers& method : rpc.methods) methods.push_back(&method);
   std::stable_sort(

@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/batch_stream.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/ownership.h"
 #include "daemon/rpc/trees_batch_conversion.h"
 #include "daemon/rpc/trees_conversion.h"
 #include "daemon/rpc/unary.h"
+#include "daemon/rpc/update_stream.h"
 
 namespace coppice {
 namespace {
@@ -26,6 +26,23 @@ constexpr size_t kMostWaitingBatches = 64;
 
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
 std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
+
+using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
+
+// The trees one by one, then the summary.
+BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail) {
+  return [batch = std::move(batch), detail,
+          written = size_t{0}](v1::BatchCreateTreesUpdate& update) mutable {
+    if (written > batch->trees.size()) return false;
+    if (written < batch->trees.size()) {
+      ToProto(batch->trees[written], detail, *update.mutable_tree());
+    } else {
+      ToProto(*batch, *update.mutable_summary());
+    }
+    ++written;
+    return true;
+  };
+}
 
 }  // namespace
 
@@ -89,7 +106,7 @@ size_t TreesService::MemberCount(const CreateTreeArgs& args) {
 grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateTrees(
     grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
   const std::shared_ptr<BatchStream> stream =
-      BatchStream::Open(JobObject(request->job_id()), batch_create_trees_);
+      BatchStream::Open("batch", JobObject(request->job_id()), batch_create_trees_);
   absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
   absl::Status status = detail.status();
   absl::StatusOr<CreateBatchArgs> args;
@@ -105,13 +122,16 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
       [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
         BatchWatch watch;
         watch.progress = [stream](BatchWatch::Phase phase, uint32_t done, uint32_t communicators) {
-          stream->Tell(phase, done, communicators);
+          v1::BatchCreateTreesUpdate update;
+          ToProto(phase, done, communicators, *update.mutable_progress());
+          stream->Tell(std::move(update));
         };
         watch.is_cancelled = [stream] { return stream->is_cancelled(); };
         manager->BatchCreateTrees(
             std::move(args), std::move(watch),
             [stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
-              stream->Answer(std::move(batch), detail);
+              if (!batch.ok()) return stream->End(batch.status());
+              stream->Answer(AnswersOf(*std::move(batch), detail));
             });
       },
       kMostWaitingBatches);

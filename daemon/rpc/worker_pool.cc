@@ -1,11 +1,14 @@
 #include "daemon/rpc/worker_pool.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <utility>
 
 namespace coppice {
 
-WorkerPool::WorkerPool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+WorkerPool::WorkerPool(int threads, int nice) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { Work(nice); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -33,7 +36,9 @@ size_t WorkerPool::waiting() const {
   return tasks_.size();
 }
 
-void WorkerPool::Work() {
+void WorkerPool::Work(int nice) {
+  // Of a thread, as Linux has it, and of those that it starts. Lowering it is always allowed.
+  if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
   while (true) {
     Task task;
     {

@@ -18,7 +18,8 @@ class WorkerPool final {
  public:
   using Task = absl::AnyInvocable<void()>;
 
-  explicit WorkerPool(int threads);
+  // `nice`: how much less of the processor they get than others, 0 to 19.
+  explicit WorkerPool(int threads, int nice = 0);
   // Runs everything that was submitted, then joins.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -31,7 +32,7 @@ class WorkerPool final {
   size_t waiting() const;
 
  private:
-  void Work();
+  void Work(int nice);
 
   mutable absl::Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);

@@ -80,11 +80,16 @@ class Daemon {
     Must(manager_->Sweep());
     RpcServerOptions server;
     server.listen = {"unix:" + directory_ + "/s"};
-    server_ = Must(RpcServer::Start(manager_.get(), server, {&empty_}));
+    mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
+    patterns_ = Must(PatternShelf::Create(store_.get(), &SystemClock(), 1 << 20));
+    server_ =
+        Must(RpcServer::Start({manager_.get(), mapper_.get(), patterns_.get()}, server, {&empty_}));
   }
   ~Daemon() {
     server_->Shutdown(absl::Seconds(10));
     server_.reset();
+    patterns_.reset();
+    mapper_.reset();
     manager_.reset();
     store_.reset();
     std::filesystem::remove_all(directory_);
@@ -99,6 +104,8 @@ class Daemon {
   std::unique_ptr<OfflineSubnetPort> port_;
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<Manager> manager_;
+  std::unique_ptr<RankMapper> mapper_;
+  std::unique_ptr<PatternShelf> patterns_;
   std::unique_ptr<RpcServer> server_;
 };
 

@@ -38,6 +38,8 @@ class PassingStore : public Store {
   absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
     return store_->History(query);
   }
+  absl::StatusOr<std::vector<PatternRecord>> Patterns() override { return store_->Patterns(); }
+  absl::StatusOr<std::string> PatternData(int64_t id) override { return store_->PatternData(id); }
   StoreStatistics Statistics() override { return store_->Statistics(); }
 
  protected:

@@ -140,6 +140,16 @@ absl::StatusOr<std::vector<BusyChannel>> Busiest(const MappingProblem& problem,
   return busiest;
 }
 
+std::vector<absl::string_view> HostsOfSlots(const MappingProblem& problem) {
+  const Fabric& fabric = *problem.snapshot->fabric;
+  std::vector<absl::string_view> hosts;
+  for (uint32_t slot = 0; slot < problem.places->slot_count(); ++slot) {
+    const EndpointIndex e = problem.places->endpoint(problem.places->place_of_slot(slot));
+    hosts.push_back(fabric.host_name(fabric.host(e)));
+  }
+  return hosts;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<EndpointIndex>> RankMapper::EndpointsOf(const MappingTask& task,
@@ -220,6 +230,14 @@ absl::Status RankMapper::CheckMoved(const Question& question) const {
                                          " to ", now, " during the search; call again"));
 }
 
+absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(const MappingTask& task) {
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  if (view == nullptr) return MemoryBudget::Share();  // Ask refuses
+  const size_t slots =
+      std::max<size_t>(task.hosts.size() * task.ranks_per_host, task.pattern->rank_count());
+  return memory_.Take(BytesNeeded(task, *view->snapshot->fabric, slots), "this search");
+}
+
 absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {
   const absl::Duration budget =
       args.budget == absl::ZeroDuration() ? options_.default_budget : args.budget;
@@ -229,15 +247,8 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
         absl::FormatDuration(kShortestBudget), " to ", absl::FormatDuration(options_.max_budget)));
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
-                   FindMappingAlgorithm(args.algorithm.empty() ? "auto" : args.algorithm));
-  const std::shared_ptr<const FabricView> view = manager_->fabric();
-  MemoryBudget::Share share;
-  if (view != nullptr) {
-    const size_t slots = std::max<size_t>(args.task.hosts.size() * args.task.ranks_per_host,
-                                          args.task.pattern->rank_count());
-    ASSIGN_OR_RETURN(
-        share, memory_.Take(BytesNeeded(args.task, *view->snapshot->fabric, slots), "this search"));
-  }
+                   FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(args.task));
   ASSIGN_OR_RETURN(const Question question, Ask(args.task));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
@@ -245,35 +256,23 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   options.seed = args.seed;
   options.threads = options_.threads;
   options.parameters = args.parameters;
-  ASSIGN_OR_RETURN(const Mapped mapped,
-                   RunAlgorithm(*algorithm, problem, problem.present(), options, pace.Control()));
+  ASSIGN_OR_RETURN(MappingAnswer answer, AnswerMapping(problem, question.before, *algorithm,
+                                                       problem.present(), options, pace.Control()));
   if (pace.cancelled()) return absl::CancelledError("mapping: the client went away");
   RETURN_IF_ERROR(CheckMoved(question));
-
-  MappingView result;
-  result.algorithm = std::string(algorithm->name);
-  result.before = question.before;
-  result.fabric_version = question.fabric_version;
-  ASSIGN_OR_RETURN(result.after, Measure(problem, mapped.mapping));
-  result.score = Score(problem.objective, result.after, question.before);
-  result.reason = mapped.note;
-  Mapping mapping = mapped.mapping;
-  if (result.score > 1) {
-    result.reason =
-        absl::StrCat("the present order stays: ", algorithm->name, " found ", result.score,
-                     " times its score", result.reason.empty() ? "" : "; ", result.reason);
-    mapping = problem.present();
-    result.after = question.before;
-    result.score = 1;
-  }
+  MappingView view;
+  view.took = pace.took();
+  view.fabric_version = question.fabric_version;
   if (question.over_links) {
-    absl::StrAppend(&result.reason, result.reason.empty() ? "" : "; ",
-                    "over shortest paths of the links that are there, as the forwarding tables do "
-                    "not lead everywhere yet");
+    absl::StrAppend(&answer.reason,
+                    " Over shortest paths of the links that are there, as the forwarding tables do "
+                    "not lead everywhere yet.");
   }
-  result.positions = AssignSlots(*problem.places, mapping);
-  result.took = pace.took();
-  return result;
+  if (args.emit.has_value()) {
+    ASSIGN_OR_RETURN(view.launch_text, LaunchText(*args.emit, HostsOfSlots(problem), answer.slots));
+  }
+  view.answer = std::move(answer);
+  return view;
 }
 
 absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,

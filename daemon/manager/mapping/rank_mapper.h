@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/output/launch_file.h"
+#include "daemon/mapping/output/mapping_answer.h"
 
 namespace coppice {
 
@@ -56,6 +59,7 @@ struct MapRanksArgs {
   absl::Duration budget;  // zero: the default
   uint64_t seed = 1;
   std::vector<std::pair<std::string, double>> parameters;
+  std::optional<LaunchFormat> emit;
 };
 
 // How a caller follows a search. Both may be called by several threads at once; either may be null.
@@ -65,13 +69,10 @@ struct MapWatch {
 };
 
 struct MappingView {
-  std::string algorithm;
-  MappingMeasures before, after;
-  double score = 1;                 // of `after` against `before`
-  std::vector<uint32_t> positions;  // [rank] new position
+  MappingAnswer answer;  // its slots are positions
   absl::Duration took;
-  std::string reason;
   uint64_t fabric_version = 0;
+  std::string launch_text;  // as asked for
 };
 
 struct BusyChannel {
@@ -110,6 +111,7 @@ class RankMapper final {
   absl::StatusOr<Question> Ask(const MappingTask& task);
   absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
                                                          const Fabric& fabric);
+  absl::StatusOr<MemoryBudget::Share> TakeMemory(const MappingTask& task);
   absl::Status CheckMoved(const Question& question) const;
 
   Manager* const manager_;

@@ -25,12 +25,14 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/tree"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/ib": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, PROTO]),
     "daemon/manager": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "db"], [GRPC, SQLITE, MAD, PROTO]),
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "db"],
+        [GRPC, SQLITE, MAD, PROTO]),
     "daemon/config": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/rpc": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "db", "proto"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/manager", "db",
+         "proto"],
         [SQLITE, MAD]),
     "daemon/service": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "daemon/config",

@@ -93,7 +93,7 @@ TEST(LateCall, KeepsTheNumberOfItsConnection) {
   PeerService service;
   RpcServerOptions options;
   options.listen = {loopback.server().addresses()[0] + "2"};
-  auto server = RpcServer::Start(&loopback.manager(), options, {&service});
+  auto server = RpcServer::Start(loopback.parts(), options, {&service});
   ASSERT_TRUE(server.ok()) << server.status();
 
   // A user's call is in its handler when its connection breaks.

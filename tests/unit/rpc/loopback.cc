@@ -40,7 +40,11 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   EXPECT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);
   (void)manager_->Sweep();  // tests of a daemon without a fabric name one that cannot be read
-  auto server = RpcServer::Start(manager_.get(), options.server);
+  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
+  auto patterns = PatternShelf::Create(&store_, &clock_, options.pattern_bytes);
+  EXPECT_TRUE(patterns.ok()) << patterns.status();
+  patterns_ = *std::move(patterns);
+  auto server = RpcServer::Start(parts(), options.server);
   EXPECT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   const std::shared_ptr<grpc::Channel> channel = Connect();

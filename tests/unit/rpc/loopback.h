@@ -48,6 +48,7 @@ class Loopback final {
     uint32_t entries = 2;
     uint32_t degree_limit = 16;
     uint32_t kept_tree_changes = 65'536;
+    uint64_t pattern_bytes = 1 << 20;
     RpcServerOptions server{.listen = {}};  // none: a Unix socket of its own
   };
   Loopback() : Loopback(Options()) {}
@@ -57,6 +58,7 @@ class Loopback final {
   ManualClock& clock() { return clock_; }
   Manager& manager() { return *manager_; }
   RpcServer& server() { return *server_; }
+  ServedParts parts() { return {manager_.get(), mapper_.get(), patterns_.get()}; }
   std::shared_ptr<grpc::Channel> Connect(size_t address = 0) const;
   v1::Jobs::Stub& jobs() { return *jobs_; }
   v1::Trees::Stub& trees() { return *trees_; }
@@ -87,6 +89,8 @@ class Loopback final {
   ManualClock clock_;
   std::unique_ptr<OfflineSubnetPort> port_;
   std::unique_ptr<Manager> manager_;
+  std::unique_ptr<RankMapper> mapper_;  // by the machine's clock: a search ends by its budget
+  std::unique_ptr<PatternShelf> patterns_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;
   std::unique_ptr<v1::Trees::Stub> trees_;

@@ -114,12 +114,12 @@ TEST(Server, RefusesALivingSocketAndABoundPort) {
   Loopback first({.server = {.listen = {socket, "127.0.0.1:0"}, .insecure_tcp = true}});
   RpcServerOptions options;
   options.listen = {socket};
-  const auto second = RpcServer::Start(&first.manager(), options);
+  const auto second = RpcServer::Start(first.parts(), options);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists) << second.status();
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(directory / "daemon.sock"));
   options.listen = {first.server().addresses()[1]};
   options.insecure_tcp = true;
-  const auto third = RpcServer::Start(&first.manager(), options);
+  const auto third = RpcServer::Start(first.parts(), options);
   EXPECT_EQ(third.status().code(), absl::StatusCode::kUnavailable) << third.status();
   EXPECT_NE(first.RegisterAll(), "");
 }

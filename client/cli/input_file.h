@@ -1,0 +1,16 @@
+// Files that are sent to the daemon as they are.
+#ifndef COPPICE_CLIENT_CLI_INPUT_FILE_H_
+#define COPPICE_CLIENT_CLI_INPUT_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace coppice {
+
+// All of it; "-" is standard input. NOT_FOUND names the file that cannot be read.
+absl::StatusOr<std::string> ReadText(const std::string& path);
+
+}  // namespace coppice
+
+#endif  // COPPICE_CLIENT_CLI_INPUT_FILE_H_

@@ -1,0 +1,341 @@
+// coppicectl map: an order of a job's ranks for its communication pattern, found by the daemon on
+// the fabric as it is now. Options and JSON are those of `coppice-plan map` where both have them.
+#include <unistd.h>
+
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "client/cli/commands.h"
+#include "client/cli/input_file.h"
+#include "client/cli/member_file.h"
+#include "client/cli/output.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace coppice {
+namespace {
+
+using MappingStub = v1::Mapping::StubInterface;
+using Json = nlohmann::ordered_json;
+
+struct MapOptions {
+  v1::MapRanksRequest request;
+  std::string hosts, pattern, messages, distance = "hops", traffic = "routes";
+  std::string budget, objective, evaluate;
+  std::vector<std::string> options;
+  bool list = false;
+};
+
+absl::Status FillFile(const std::string& path, v1::InputFile& file) {
+  const absl::StatusOr<std::string> text = ReadText(path);
+  if (!text.ok()) return text.status();
+  file.set_origin(path);
+  file.set_text(*text);
+  return absl::OkStatus();
+}
+
+// "congestion", or "congestion=2,dilation=1".
+absl::Status FillObjective(const std::string& text, v1::MappingObjective& objective) {
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> pair =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    double weight = 1;
+    if (absl::StrContains(part, '=') && !absl::SimpleAtod(pair.second, &weight)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--objective ", text, ": \"", pair.second, "\" is no number"));
+    }
+    if (pair.first == "congestion") {
+      objective.set_congestion(weight);
+    } else if (pair.first == "dilation") {
+      objective.set_dilation(weight);
+    } else if (pair.first == "qap") {
+      objective.set_qap(weight);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--objective ", text, ": \"", pair.first,
+          "\" is none of congestion, dilation and qap; write congestion=2,dilation=1"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillBudget(const std::string& text, google::protobuf::Duration& budget) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(text, &duration) || duration <= absl::ZeroDuration() ||
+      duration > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--budget ", text, ": not a time above 0; write 500ms, 10s or 2m"));
+  }
+  budget =
+      google::protobuf::util::TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
+  return absl::OkStatus();
+}
+
+absl::Status FillOptions(const std::vector<std::string>& options, v1::MapRanksRequest& request) {
+  for (const std::string& option : options) {
+    const std::pair<std::string, std::string> pair =
+        absl::StrSplit(option, absl::MaxSplits('=', 1));
+    double value = 0;
+    if (!absl::SimpleAtod(pair.second, &value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--option ", option, ": write NAME=NUMBER; --list shows the names"));
+    }
+    (*request.mutable_options())[pair.first] = value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
+  if (text == "hops") return absl::OkStatus();
+  if (text != "routes") return FillFile(text, *task.mutable_distance_file());
+  task.set_distance(v1::PLACE_DISTANCE_ROUTES);
+  return absl::OkStatus();
+}
+
+absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
+  if (!options.hosts.empty()) {
+    const auto hosts = ReadMemberFile(options.hosts);
+    if (!hosts.ok()) return hosts.status();
+    task.mutable_hosts()->Add(hosts->begin(), hosts->end());
+  }
+  absl::Status status;
+  if (!options.pattern.empty()) status = FillFile(options.pattern, *task.mutable_pattern_file());
+  if (status.ok() && !options.messages.empty()) {
+    status = FillFile(options.messages, *task.mutable_messages_file());
+  }
+  if (status.ok()) status = FillDistance(options.distance, task);
+  if (status.ok() && !options.objective.empty()) {
+    status = FillObjective(options.objective, *task.mutable_objective());
+  }
+  task.set_traffic(options.traffic == "even"          ? v1::TRAFFIC_MODEL_EVEN
+                   : options.traffic == "approximate" ? v1::TRAFFIC_MODEL_APPROXIMATE
+                                                      : v1::TRAFFIC_MODEL_ROUTES);
+  return status;
+}
+
+Json JsonOf(const v1::MappingMeasures& measures) {
+  Json json;
+  json["max_congestion"] = measures.max_congestion();
+  json["avg_dilation"] = measures.average_dilation();
+  json["hop_bytes"] = measures.hop_bytes();
+  json["qap_cost"] = measures.qap_cost();
+  json["max_dilation"] = measures.max_dilation();
+  json["inter_node_bytes"] = measures.inter_node_bytes();
+  json["inter_switch_bytes"] = measures.inter_switch_bytes();
+  return json;
+}
+
+void PrintMeasures(const v1::MappingMeasures& before, const v1::MappingMeasures& after) {
+  Table table({"MEASURE", "BEFORE", "AFTER", "CHANGE"});
+  const auto add = [&](const char* name, double old_value, double new_value) {
+    table.Add(
+        {name, absl::StrFormat("%.6g", old_value), absl::StrFormat("%.6g", new_value),
+         old_value > 0 ? absl::StrFormat("%+.1f %%", 100 * (new_value / old_value - 1)) : "-"});
+  };
+  add("max congestion (bytes per Gb/s)", before.max_congestion(), after.max_congestion());
+  add("average dilation (links)", before.average_dilation(), after.average_dilation());
+  add("max dilation (links)", before.max_dilation(), after.max_dilation());
+  add("hop-bytes", before.hop_bytes(), after.hop_bytes());
+  add("QAP cost", before.qap_cost(), after.qap_cost());
+  add("bytes between nodes", before.inter_node_bytes(), after.inter_node_bytes());
+  add("bytes between switches", before.inter_switch_bytes(), after.inter_switch_bytes());
+  table.Print(std::cout);
+}
+
+void PrintResultJson(const v1::MappingResult& result) {
+  Json json;
+  json["algorithm"] = result.algorithm();
+  json["objective"] = JsonOf(result.after());
+  json["before"] = JsonOf(result.before());
+  json["seconds"] = result.seconds();
+  json["permutation"] =
+      std::vector<uint32_t>(result.permutation().begin(), result.permutation().end());
+  json["score"] = result.score();
+  json["reason"] = result.reason();
+  json["fabric_version"] = result.fabric_version();
+  std::cout << json.dump(1) << "\n";
+}
+
+void PrintResult(const v1::MappingResult& result) {
+  PrintMeasures(result.before(), result.after());
+  std::cout << "\nalgorithm " << result.algorithm() << ", " << Fixed(result.seconds())
+            << " s, fabric version " << result.fabric_version() << "\n";
+  if (!result.reason().empty()) std::cout << result.reason() << "\n";
+  std::cout << "permutation: " << absl::StrJoin(result.permutation(), " ") << "\n";
+}
+
+void ShowProgress(const v1::MapRanksProgress& progress) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::cerr << "\r\033[K"
+            << absl::StrFormat("%.1f s: %.4f of the present order",
+                               1e-9 * static_cast<double>(
+                                          google::protobuf::util::TimeUtil::DurationToNanoseconds(
+                                              progress.elapsed())),
+                               progress.score())
+            << std::flush;
+}
+
+int Search(Session& session, Connection& connection, const v1::MapRanksRequest& request) {
+  v1::MappingResult result;
+  bool has_result = false;
+  // No deadline: the budget is one.
+  const std::function<bool(const v1::MapRanksUpdate&)> each = [&](const auto& update) {
+    if (update.has_progress()) ShowProgress(update.progress());
+    if (update.has_result()) result = update.result();
+    has_result |= update.has_result();
+    return true;
+  };
+  const absl::Status status =
+      connection.Watch(connection.mapping(), &MappingStub::MapRanks, request, each);
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+  if (!status.ok()) return Fail(status);
+  if (!has_result) {
+    return Fail(absl::DataLossError("the daemon's answer ended without a result"));
+  }
+  if (!request.emit().empty()) return std::cout << result.launch_text(), 0;
+  session.json ? PrintResultJson(result) : PrintResult(result);
+  return 0;
+}
+
+int Evaluate(Session& session, Connection& connection, const MapOptions& options) {
+  v1::EvaluateMappingRequest request;
+  *request.mutable_task() = options.request.task();
+  const absl::StatusOr<std::string> text = ReadText(options.evaluate);
+  if (!text.ok()) return Fail(text.status());
+  for (const absl::string_view word :
+       absl::StrSplit(*text, absl::ByAnyChar(" \t\r\n,[]"), absl::SkipEmpty())) {
+    uint32_t position = 0;
+    if (!absl::SimpleAtoi(word, &position)) {
+      return Fail(absl::InvalidArgumentError(absl::StrCat(
+          options.evaluate, ": \"", word, "\" is no position; write a number for each rank")));
+    }
+    request.add_permutation(position);
+  }
+  const auto response =
+      connection.Call(connection.mapping(), &MappingStub::EvaluateMapping, request);
+  if (!response.ok()) return Fail(response.status());
+  if (session.json) return PrintJson(std::cout, *response), 0;
+  PrintMeasures(response->before(), response->after());
+  std::cout << "\n";
+  Table table({"BUSIEST FROM", "TO", "BYTES", "GB/S LEFT"});
+  for (const v1::BusyLink& link : response->busiest()) {
+    table.Add({link.from(), link.to(), absl::StrFormat("%.6g", link.bytes()),
+               Fixed(link.capacity_gbps())});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int List(Session& session, Connection& connection) {
+  const auto response = connection.Call(connection.mapping(), &MappingStub::ListAlgorithms,
+                                        v1::ListAlgorithmsRequest());
+  if (!response.ok()) return Fail(response.status());
+  if (session.json) return PrintJson(std::cout, *response), 0;
+  Table table({"ALGORITHM", "STARTS FROM", "SOURCE"});
+  for (const v1::Algorithm& algorithm : response->algorithms()) {
+    table.Add(
+        {algorithm.name(), algorithm.refines() ? "present order" : "anew", algorithm.source()});
+    for (const v1::AlgorithmOption& option : algorithm.options()) {
+      table.Add(
+          {absl::StrCat("  ", option.name(), "=", option.preset()), "",
+           absl::StrCat(option.meaning(), " (", option.least(), " to ", option.greatest(), ")")});
+    }
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int Map(Session& session, Connection& connection, MapOptions& options) {
+  if (options.list) return List(session, connection);
+  absl::Status status = FillTask(options, *options.request.mutable_task());
+  if (status.ok() && !options.budget.empty()) {
+    status = FillBudget(options.budget, *options.request.mutable_budget());
+  }
+  if (status.ok()) status = FillOptions(options.options, options.request);
+  if (!status.ok()) return Fail(status);
+  if (!options.evaluate.empty()) return Evaluate(session, connection, options);
+  return Search(session, connection, options.request);
+}
+
+void AddTaskOptions(CLI::App& command, MapOptions& options) {
+  v1::MappingTask& task = *options.request.mutable_task();
+  CLI::Option* const job =
+      command.add_option("--job", *task.mutable_job_id(), "Map the ranks of this job");
+  command
+      .add_option("--hosts", options.hosts,
+                  "Or hosts, one a line in the order of the ranks; - for stdin")
+      ->excludes(job);
+  command
+      .add_option_function<uint32_t>(
+          "--ranks-per-host", [&task](uint32_t ranks) { task.set_ranks_per_host(ranks); },
+          "Ranks on each line of --hosts")
+      ->check(CLI::Range(1u, 1u << 24));
+  CLI::Option* const pattern = command.add_option(
+      "--pattern", options.pattern,
+      "Who sends how much to whom: Matrix Market, METIS graph or dense matrix; - for stdin");
+  command
+      .add_option("--application", *task.mutable_pattern_name(),
+                  "Or the pattern that is stored under this name")
+      ->excludes(pattern);
+  command.add_option("--messages", options.messages, "Matrix of message counts beside --pattern")
+      ->needs(pattern);
+  command
+      .add_option("--distance", options.distance,
+                  "hops, routes, or a file with a matrix of distances between the hosts")
+      ->capture_default_str();
+  command
+      .add_option("--traffic", options.traffic,
+                  "How links share traffic: routes, even or approximate")
+      ->check(CLI::IsMember({"routes", "even", "approximate"}))
+      ->capture_default_str();
+  command.add_flag_callback(
+      "--ignore-load", [&task] { task.set_ignore_load(true); },
+      "Count links with their whole capacity, whatever else they carry");
+}
+
+}  // namespace
+
+void AddMapCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand(
+      "map", "Find an order of ranks that puts heavy traffic on short, idle links");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<MapOptions>();
+  v1::MapRanksRequest& request = options->request;
+  AddTaskOptions(*command, *options);
+  command->add_option("--algorithm", *request.mutable_algorithm(), "As --list names it; auto");
+  command->add_option("--budget", options->budget, "How long to search: 500ms, 10s; default 1s");
+  command->add_option("--objective", options->objective,
+                      "congestion, dilation, qap, or weights: congestion=2,dilation=1");
+  command->add_option_function<uint64_t>(
+      "--seed", [&request](uint64_t seed) { request.set_seed(seed); }, "Of random numbers");
+  command->add_option("--option", options->options, "NAME=NUMBER of the algorithm");
+  command->add_option("--emit", *request.mutable_emit(),
+                      "Print the order as launchers read it instead: permutation, rankfile, "
+                      "hostfile, machinefile or slurm");
+  command->add_option(
+      "--evaluate", options->evaluate,
+      "Measure this permutation instead: a file with the new position of each rank");
+  command->add_flag("--list", options->list, "Show the algorithms and their options");
+  command->callback([&session, options] {
+    const v1::MappingTask& task = options->request.task();
+    if (!options->list && task.job_id().empty() && options->hosts.empty()) {
+      throw CLI::RequiredError("--job or --hosts");
+    }
+    if (!options->list && options->pattern.empty() && task.pattern_name().empty()) {
+      throw CLI::RequiredError("--pattern or --application");
+    }
+    session.run = [&session, options](Connection& c) { return Map(session, c, *options); };
+  });
+}
+
+}  // namespace coppice

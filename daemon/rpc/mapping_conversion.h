@@ -1,0 +1,34 @@
+// coppice.v1 messages of the Mapping service <-> the manager's plain structs.
+#ifndef COPPICE_DAEMON_RPC_MAPPING_CONVERSION_H_
+#define COPPICE_DAEMON_RPC_MAPPING_CONVERSION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coppice/v1/mapping.pb.h"
+#include "daemon/manager/mapping/rank_mapper.h"
+#include "daemon/mapping/algorithm.h"
+
+namespace coppice {
+
+// The pattern that is given in full, as lists or as a file. INVALID_ARGUMENT, naming the field:
+// lists of different lengths, or as Pattern::Make; as ReadPattern.
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task);
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternRequest& request);
+
+// Without the pattern if it is a stored one. INVALID_ARGUMENT, naming the field: neither a job nor
+// hosts, or both; not exactly one pattern; more than one kind of distance; a value that is unknown
+// or out of range.
+absl::StatusOr<MappingTask> FromProto(const v1::MappingTask& task);
+absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request);
+
+void ToProto(const MappingView& view, v1::MappingResult& message);
+void ToProto(const EvaluationView& view, v1::MappingEvaluation& message);
+void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_MAPPING_CONVERSION_H_

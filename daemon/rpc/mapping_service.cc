@@ -1,0 +1,190 @@
+#include "daemon/rpc/mapping_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/mapping_conversion.h"
+#include "daemon/rpc/unary.h"
+#include "daemon/rpc/update_stream.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace coppice {
+namespace {
+
+// A search holds its request while it waits: up to some 50 MB of pattern.
+constexpr size_t kMostWaitingSearches = 16;
+
+using MapStream = UpdateStream<v1::MapRanksUpdate>;
+
+std::string PatternObject(absl::string_view name) { return absl::StrCat("pattern:", name); }
+
+std::string TaskObject(const v1::MappingTask& task) {
+  return task.job_id().empty() ? "mapping" : absl::StrCat("job:", task.job_id());
+}
+
+MapStream::Answers AnswerOf(MappingView view) {
+  return [view = std::move(view), told = false](v1::MapRanksUpdate& update) mutable {
+    if (std::exchange(told, true)) return false;
+    ToProto(view, *update.mutable_result());
+    return true;
+  };
+}
+
+void ToProto(const PatternRecord& record, v1::StoredPattern& message) {
+  message.set_name(record.name);
+  message.set_owner(record.owner);
+  message.set_rank_count(record.rank_count);
+  message.set_pair_count(record.pair_count);
+  message.set_total_bytes(record.total_bytes);
+  message.set_total_messages(record.total_messages);
+  *message.mutable_create_time() =
+      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(record.created));
+  message.set_stored_bytes(record.stored_bytes);
+}
+
+// Who put a pattern, and administrators, may replace and delete it.
+PatternShelf::MayChange OwnerOnly(Peer peer) {
+  return [peer = std::move(peer)](const PatternRecord& record) {
+    if (peer.is_administrator || peer.user == record.owner) return absl::OkStatus();
+    return absl::PermissionDeniedError(absl::StrCat("pattern ", record.name, " is ", record.owner,
+                                                    "'s, not ", peer.user,
+                                                    "'s; take another name"));
+  };
+}
+
+}  // namespace
+
+absl::Status MappingService::FillPattern(const std::string& name, MappingTask& task) {
+  if (name.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name));
+  return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
+    grpc::CallbackServerContext*, const v1::MapRanksRequest* request) {
+  const std::shared_ptr<MapStream> stream =
+      MapStream::Open("mapping", TaskObject(request->task()), map_ranks_);
+  // `request` lives until the stream has ended, which may be before a worker takes it up.
+  const bool is_queued = search_workers_->SubmitUnlessFull(
+      [this, stream, request = *request] {
+        if (stream->is_cancelled()) return;
+        absl::StatusOr<MapRanksArgs> args = FromProto(request);
+        absl::Status status = args.status();
+        if (status.ok()) status = FillPattern(request.task().pattern_name(), args->task);
+        if (!status.ok()) return stream->End(status);
+        MapWatch watch;
+        watch.progress = [stream](absl::Duration elapsed, double score) {
+          v1::MapRanksUpdate update;
+          v1::MapRanksProgress& progress = *update.mutable_progress();
+          *progress.mutable_elapsed() = google::protobuf::util::TimeUtil::NanosecondsToDuration(
+              absl::ToInt64Nanoseconds(elapsed));
+          progress.set_score(score);
+          stream->Tell(std::move(update));
+        };
+        watch.is_cancelled = [this, stream] { return stream->is_cancelled() || closing_; };
+        absl::StatusOr<MappingView> view = mapper_->MapRanks(*args, watch);
+        if (closing_ && absl::IsCancelled(view.status())) {
+          return stream->End(absl::UnavailableError("the daemon is shutting down; try again"));
+        }
+        if (!view.ok()) return stream->End(view.status());
+        stream->Answer(AnswerOf(*std::move(view)));
+      },
+      kMostWaitingSearches);
+  if (!is_queued) {
+    stream->End(absl::UnavailableError(
+        absl::StrCat("mapping: ", kMostWaitingSearches, " searches wait already; try again")));
+  }
+  return stream.get();
+}
+
+absl::StatusOr<EvaluationView> MappingService::Evaluate(const v1::EvaluateMappingRequest& request) {
+  ASSIGN_OR_RETURN(MappingTask task, FromProto(request.task()));
+  RETURN_IF_ERROR(FillPattern(request.task().pattern_name(), task));
+  return mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()});
+}
+
+grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerContext*,
+                                                          const v1::EvaluateMappingRequest* request,
+                                                          v1::MappingEvaluation* response) {
+  auto* const reactor = new UnaryCall(evaluate_mapping_);
+  workers_->Submit([this, reactor, request, response] {
+    const absl::StatusOr<EvaluationView> view = Evaluate(*request);
+    if (view.ok()) ToProto(*view, *response);
+    Finish(reactor, view.status(), TaskObject(request->task()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext* context,
+                                                     const v1::PutPatternRequest* request,
+                                                     v1::StoredPattern* response) {
+  auto* const reactor = new UnaryCall(put_pattern_);
+  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
+  workers_->Submit([this, reactor, request, response, peer = *peer] {
+    absl::StatusOr<std::shared_ptr<const Pattern>> pattern = PatternOf(*request);
+    absl::Status status = pattern.status();
+    if (status.ok()) {
+      const absl::StatusOr<PatternRecord> record =
+          patterns_->Put(request->name(), peer.user, **pattern, OwnerOnly(peer));
+      status = record.status();
+      if (status.ok()) ToProto(*record, *response);
+    }
+    Finish(reactor, status, PatternObject(request->name()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MappingService::GetPattern(grpc::CallbackServerContext*,
+                                                     const v1::GetPatternRequest* request,
+                                                     v1::StoredPattern* response) {
+  return AnswerNow(get_pattern_, PatternObject(request->name()), [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const PatternRecord record, patterns_->Get(request->name()));
+    ToProto(record, *response);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* MappingService::ListPatterns(grpc::CallbackServerContext*,
+                                                       const v1::ListPatternsRequest* request,
+                                                       v1::ListPatternsResponse* response) {
+  return AnswerNow(list_patterns_, "patterns", [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const size_t size, PageSize(request->page_size()));
+    // One more than a page tells whether another follows.
+    std::vector<PatternRecord> records = patterns_->List(request->page_token(), size + 1);
+    const bool has_more = records.size() > size;
+    if (has_more) records.resize(size);
+    for (const PatternRecord& record : records) ToProto(record, *response->add_patterns());
+    if (has_more) response->set_next_page_token(records.back().name);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* MappingService::DeletePattern(grpc::CallbackServerContext* context,
+                                                        const v1::DeletePatternRequest* request,
+                                                        v1::DeletePatternResponse*) {
+  auto* const reactor = new UnaryCall(delete_pattern_);
+  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
+  workers_->Submit([this, reactor, request, peer = *peer] {
+    Finish(reactor, patterns_->Delete(request->name(), OwnerOnly(peer)),
+           PatternObject(request->name()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MappingService::ListAlgorithms(grpc::CallbackServerContext*,
+                                                         const v1::ListAlgorithmsRequest*,
+                                                         v1::ListAlgorithmsResponse* response) {
+  return AnswerNow(list_algorithms_, "algorithms", [&] {
+    for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
+      ToProto(*algorithm, *response->add_algorithms());
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace coppice

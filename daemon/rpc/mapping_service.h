@@ -1,0 +1,86 @@
+// The Mapping service: coppice/v1/mapping.proto over the mapper and the stored patterns. Status
+// codes are stated there.
+#ifndef COPPICE_DAEMON_RPC_MAPPING_SERVICE_H_
+#define COPPICE_DAEMON_RPC_MAPPING_SERVICE_H_
+
+#include <atomic>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coppice/v1/mapping.grpc.pb.h"
+#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/rank_mapper.h"
+#include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/peer.h"
+#include "daemon/rpc/worker_pool.h"
+
+namespace coppice {
+
+// Thread-safe. The pointers outlive it and every call. Searches have workers of their own, of low
+// priority: trees never wait for them.
+class MappingService final : public v1::Mapping::CallbackService {
+ public:
+  MappingService(RankMapper* mapper, PatternShelf* patterns, WorkerPool* workers,
+                 WorkerPool* search_workers, Peers* peers, MethodStatistics* statistics)
+      : mapper_(mapper),
+        patterns_(patterns),
+        workers_(workers),
+        search_workers_(search_workers),
+        peers_(peers),
+        map_ranks_(statistics->AddStream("Mapping.MapRanks")),
+        evaluate_mapping_(statistics->AddUnary("Mapping.EvaluateMapping")),
+        put_pattern_(statistics->AddUnary("Mapping.PutPattern")),
+        get_pattern_(statistics->AddUnary("Mapping.GetPattern")),
+        list_patterns_(statistics->AddUnary("Mapping.ListPatterns")),
+        delete_pattern_(statistics->AddUnary("Mapping.DeletePattern")),
+        list_algorithms_(statistics->AddUnary("Mapping.ListAlgorithms")) {}
+
+  // Ends every search under way with UNAVAILABLE, and refuses new ones.
+  void CloseStreams() { closing_ = true; }
+
+  grpc::ServerWriteReactor<v1::MapRanksUpdate>* MapRanks(
+      grpc::CallbackServerContext* context, const v1::MapRanksRequest* request) override;
+  grpc::ServerUnaryReactor* EvaluateMapping(grpc::CallbackServerContext* context,
+                                            const v1::EvaluateMappingRequest* request,
+                                            v1::MappingEvaluation* response) override;
+  grpc::ServerUnaryReactor* PutPattern(grpc::CallbackServerContext* context,
+                                       const v1::PutPatternRequest* request,
+                                       v1::StoredPattern* response) override;
+  grpc::ServerUnaryReactor* GetPattern(grpc::CallbackServerContext* context,
+                                       const v1::GetPatternRequest* request,
+                                       v1::StoredPattern* response) override;
+  grpc::ServerUnaryReactor* ListPatterns(grpc::CallbackServerContext* context,
+                                         const v1::ListPatternsRequest* request,
+                                         v1::ListPatternsResponse* response) override;
+  grpc::ServerUnaryReactor* DeletePattern(grpc::CallbackServerContext* context,
+                                          const v1::DeletePatternRequest* request,
+                                          v1::DeletePatternResponse* response) override;
+  grpc::ServerUnaryReactor* ListAlgorithms(grpc::CallbackServerContext* context,
+                                           const v1::ListAlgorithmsRequest* request,
+                                           v1::ListAlgorithmsResponse* response) override;
+
+ private:
+  // Fetches the stored pattern that a task names, if it names one.
+  absl::Status FillPattern(const std::string& name, MappingTask& task);
+  absl::StatusOr<EvaluationView> Evaluate(const v1::EvaluateMappingRequest& request);
+
+  RankMapper* const mapper_;
+  PatternShelf* const patterns_;
+  WorkerPool* const workers_;
+  WorkerPool* const search_workers_;
+  Peers* const peers_;
+  std::atomic<bool> closing_{false};
+  // What counts the calls.
+  MethodStatistics::Method* const map_ranks_;
+  MethodStatistics::Method* const evaluate_mapping_;
+  MethodStatistics::Method* const put_pattern_;
+  MethodStatistics::Method* const get_pattern_;
+  MethodStatistics::Method* const list_patterns_;
+  MethodStatistics::Method* const delete_pattern_;
+  MethodStatistics::Method* const list_algorithms_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_MAPPING_SERVICE_H_

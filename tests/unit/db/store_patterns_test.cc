@@ -1,0 +1,94 @@
+// Communication patterns in every store: parts first, then the whole in one step.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/db/store_records.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+using testing::ElementsAre;
+
+PatternRecord Record(int64_t id, std::string name) {
+  PatternRecord record;
+  record.id = id;
+  record.name = std::move(name);
+  record.owner = "mpi";
+  record.rank_count = 4;
+  record.pair_count = 3;
+  record.total_bytes = 1e12;
+  record.total_messages = 2.5;
+  record.created = At(17);
+  record.stored_bytes = 6;
+  return record;
+}
+
+template <class Setup>
+class StorePatternsTest : public StoreTest<Setup> {
+ protected:
+  void PutWhole(const PatternRecord& record, const std::string& data) {
+    ASSERT_APPLIED(this->store_->Apply(PutPatternPart{record.id, 0, data}));
+    ASSERT_APPLIED(this->store_->Apply(PutPattern{record, 1}));
+  }
+};
+TYPED_TEST_SUITE(StorePatternsTest, StoreSetups);
+
+TYPED_TEST(StorePatternsTest, AreThereWithTheirPartsInOrder) {
+  Store& store = *this->store_;
+  const std::string zeros(3, '\0');
+  ASSERT_APPLIED(store.Apply(PutPatternPart{1, 1, "def"}));
+  ASSERT_APPLIED(store.Apply(PutPatternPart{1, 0, zeros}));
+  EXPECT_TRUE(store.Patterns()->empty());
+  EXPECT_EQ(store.PatternData(1).status().code(), StatusCode::kNotFound);
+  const PatternRecord record = Record(1, "lammps");
+  ASSERT_APPLIED(store.Apply(PutPattern{record, 2}));
+  EXPECT_THAT(*store.Patterns(), ElementsAre(record));
+  EXPECT_EQ(*store.PatternData(1), zeros + "def");
+  ASSERT_APPLIED(store.Apply(DropPattern{"lammps"}));
+  EXPECT_TRUE(store.Patterns()->empty());
+  EXPECT_EQ(store.PatternData(1).status().code(), StatusCode::kNotFound);
+  EXPECT_STATUS(store.Apply(DropPattern{"lammps"}), StatusCode::kNotFound, "lammps");
+}
+
+TYPED_TEST(StorePatternsTest, TakeThePlaceOfThatName) {
+  Store& store = *this->store_;
+  this->PutWhole(Record(1, "lammps"), "old");
+  this->PutWhole(Record(2, "foam"), "other");
+  this->PutWhole(Record(3, "lammps"), "new");
+  EXPECT_THAT(*store.Patterns(), ElementsAre(Record(2, "foam"), Record(3, "lammps")));
+  EXPECT_EQ(*store.PatternData(3), "new");
+  EXPECT_EQ(*store.PatternData(2), "other");
+  EXPECT_EQ(store.PatternData(1).status().code(), StatusCode::kNotFound);
+}
+
+TYPED_TEST(StorePatternsTest, RefuseWhatIsNotWhole) {
+  Store& store = *this->store_;
+  EXPECT_STATUS(store.Apply(PutPattern{Record(1, "a"), 1}), StatusCode::kFailedPrecondition,
+                "parts");
+  ASSERT_APPLIED(store.Apply(PutPatternPart{1, 1, "x"}));
+  EXPECT_STATUS(store.Apply(PutPattern{Record(1, "a"), 1}), StatusCode::kFailedPrecondition,
+                "parts");
+  EXPECT_STATUS(store.Apply(PutPatternPart{1, 1, "y"}), StatusCode::kAlreadyExists, "part 1");
+  ASSERT_APPLIED(store.Apply(PutPatternPart{1, 0, "w"}));
+  ASSERT_APPLIED(store.Apply(PutPattern{Record(1, "a"), 2}));
+  EXPECT_STATUS(store.Apply(PutPatternPart{1, 2, "z"}), StatusCode::kAlreadyExists, "pattern 1");
+  EXPECT_STATUS(store.Apply(PutPattern{Record(1, "b"), 2}), StatusCode::kAlreadyExists,
+                "pattern 1");
+  EXPECT_EQ(*store.PatternData(1), "wx");
+}
+
+TYPED_TEST(StorePatternsTest, RefuseRecordsThatNobodyCanKeep) {
+  Store& store = *this->store_;
+  EXPECT_STATUS(store.Apply(PutPatternPart{0, 0, "x"}), StatusCode::kInvalidArgument, "pattern 0");
+  EXPECT_STATUS(store.Apply(PutPattern{Record(0, "a"), 0}), StatusCode::kInvalidArgument, "ids");
+  EXPECT_STATUS(store.Apply(PutPattern{Record(1, ""), 0}), StatusCode::kInvalidArgument, "name");
+  PatternRecord negative = Record(1, "a");
+  negative.total_bytes = -1;
+  EXPECT_STATUS(store.Apply(PutPattern{negative, 0}), StatusCode::kInvalidArgument, "total");
+}
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,186 @@
+#include "daemon/manager/mapping/rank_mapper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "daemon/mapping/mapping_check.h"
+#include "tests/unit/manager/manager_fixture.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+// Rank r talks to the rank 8 further on, which the present order puts on another leaf switch.
+std::shared_ptr<const Pattern> FarPairs(uint32_t ranks) {
+  std::vector<Pattern::Entry> entries;
+  for (uint32_t rank = 0; rank < ranks / 2; ++rank) {
+    entries.push_back({rank, rank + ranks / 2, 100, 1});
+    entries.push_back({rank + ranks / 2, rank, 100, 1});
+  }
+  return Pattern::Make(ranks, std::move(entries)).value();
+}
+
+class RankMapperTest : public ManagerTest {
+ protected:
+  void SetUp() override {
+    Boot();
+    mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
+  }
+  MapRanksArgs Args() {
+    MapRanksArgs args;
+    for (int host = 0; host < 16; ++host) args.task.hosts.push_back("n" + std::to_string(host));
+    args.task.pattern = FarPairs(16);
+    args.budget = absl::Milliseconds(50);
+    return args;
+  }
+  void ExpectRefused(const MapRanksArgs& args, StatusCode code, const std::string& why) {
+    const absl::Status status = mapper_->MapRanks(args, {}).status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  }
+  std::unique_ptr<RankMapper> mapper_;
+};
+
+TEST_F(RankMapperTest, PutsPairsOnOneSwitch) {
+  const auto view = mapper_->MapRanks(Args(), {});
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(*view->answer.after.inter_switch_bytes, 0);
+  EXPECT_EQ(*view->answer.before.inter_switch_bytes, 1600);
+  EXPECT_LT(view->answer.score, 1);
+  EXPECT_EQ(view->answer.algorithm, "auto");
+  EXPECT_EQ(view->fabric_version, manager_->fabric()->snapshot->fabric->version());
+  std::vector<uint32_t> positions = view->answer.slots;
+  std::sort(positions.begin(), positions.end());
+  for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(positions[i], i);
+  const auto again = mapper_->Evaluate(Args().task, view->answer.slots);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->after.hop_bytes, view->answer.after.hop_bytes);
+  EXPECT_EQ(again->score, view->answer.score);
+  EXPECT_FALSE(again->busiest.empty());
+  EXPECT_EQ(again->busiest[0].bytes / again->busiest[0].capacity_gbps,
+            *again->after.max_congestion);
+}
+
+TEST_F(RankMapperTest, MapsTheRanksOfAJob) {
+  const JobId job = NewJob();
+  MapRanksArgs args = Args();
+  args.task.hosts.clear();
+  args.task.job = job;
+  const auto view = mapper_->MapRanks(args, {});
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(*view->answer.after.inter_switch_bytes, 0);
+  FabricShape shape;
+  shape.missing_hosts = {3};
+  port_.Set(SmallFabric(shape));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  ExpectRefused(args, StatusCode::kFailedPrecondition, "its port 0000000000005003 has left");
+  ASSERT_TRUE(End(job).ok());
+  ExpectRefused(args, StatusCode::kFailedPrecondition, "has ended");
+  args.task.job = JobId(77);
+  ExpectRefused(args, StatusCode::kNotFound, "77");
+}
+
+TEST_F(RankMapperTest, RefusesByName) {
+  MapRanksArgs args = Args();
+  args.task.hosts[4] = "n99";
+  ExpectRefused(args, StatusCode::kNotFound, "n99");
+  args = Args();
+  args.task.hosts.resize(5);
+  ExpectRefused(args, StatusCode::kInvalidArgument, "16 ranks");
+  args = Args();
+  args.algorithm = "simplex";
+  ExpectRefused(args, StatusCode::kNotFound, "simplex");
+  args = Args();
+  args.budget = absl::Hours(5);
+  ExpectRefused(args, StatusCode::kInvalidArgument, "5h");
+  args = Args();
+  args.parameters = {{"colour", 1}};
+  ExpectRefused(args, StatusCode::kInvalidArgument, "colour");
+  args = Args();
+  args.task.fabric_version = 12345;
+  ExpectRefused(args, StatusCode::kAborted, "12345");
+  args = Args();
+  args.task.distance = PlaceDistanceKind::kMatrix;
+  args.task.matrix = PlaceDistances::Matrix(2, {0, 1, 1, 0}).value();
+  ExpectRefused(args, StatusCode::kInvalidArgument, "2 places");
+  const absl::Status twice = mapper_->Evaluate(Args().task, std::vector<uint32_t>(16, 3)).status();
+  EXPECT_EQ(twice.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("slot 3"));
+}
+
+TEST_F(RankMapperTest, RefusesWhatDoesNotFitIntoItsMemory) {
+  MapperOptions small;
+  small.memory_bytes = 100;
+  RankMapper mapper(manager_.get(), &SystemClock(), small);
+  const absl::Status status = mapper.MapRanks(Args(), {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("raise the limit"));
+}
+
+TEST_F(RankMapperTest, EndsWhenItsCallerHasGone) {
+  std::atomic<int> asked = 0;
+  MapWatch watch;
+  watch.is_cancelled = [&] { return ++asked > 0; };
+  MapRanksArgs args = Args();
+  args.budget = absl::Minutes(5);
+  EXPECT_EQ(mapper_->MapRanks(args, watch).status().code(), StatusCode::kCancelled);
+}
+
+TEST_F(RankMapperTest, AbortsIfTheFabricMovesMeanwhile) {
+  bool moved = false;
+  MapWatch watch;
+  watch.is_cancelled = [&] {
+    if (!moved) {
+      moved = true;
+      FabricShape shape;
+      shape.missing_cables = {{0, 0}};
+      port_.Set(SmallFabric(shape));
+      EXPECT_TRUE(manager_->Sweep().ok());
+    }
+    return false;
+  };
+  const absl::Status status = mapper_->MapRanks(Args(), watch).status();
+  EXPECT_EQ(status.code(), StatusCode::kAborted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("call again"));
+}
+
+TEST_F(RankMapperTest, KeepsThePresentOrderWhereNothingIsBetter) {
+  MapRanksArgs args = Args();
+  args.task.pattern = Pattern::Make(16, {{0, 1, 5, 1}}).value();
+  const auto view = mapper_->MapRanks(args, {});
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->answer.score, 1);
+  for (uint32_t rank = 0; rank < 16; ++rank) EXPECT_EQ(view->answer.slots[rank], rank);
+}
+
+TEST_F(RankMapperTest, WritesWhatLaunchersRead) {
+  MapRanksArgs args = Args();
+  args.emit = LaunchFormat::kSlurm;
+  const auto view = mapper_->MapRanks(args, {});
+  ASSERT_TRUE(view.ok()) << view.status();
+  std::string expected;
+  for (const uint32_t slot : view->answer.slots) expected += "n" + std::to_string(slot) + "\n";
+  EXPECT_EQ(view->launch_text, expected);
+}
+
+TEST(MemoryBudget, GivesBackWhatWasTaken) {
+  MemoryBudget budget(10'000'000);
+  {
+    const auto first = budget.Take(6'000'000, "the first");
+    ASSERT_TRUE(first.ok());
+    const absl::Status second = budget.Take(6'000'000, "the second").status();
+    EXPECT_EQ(second.code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(second.message()), HasSubstr("the second needs about 7 MB"));
+    EXPECT_THAT(std::string(second.message()), HasSubstr("call again later"));
+  }
+  EXPECT_EQ(budget.taken(), 0u);
+  EXPECT_TRUE(budget.Take(10'000'000, "all").ok());
+}
+
+}  // namespace
+}  // namespace coppice
