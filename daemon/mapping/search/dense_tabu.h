@@ -48,11 +48,16 @@ class DenseTabu final {
   void Make(const Move& move);
   void UpdateCosts(uint32_t r, uint32_t s);
   int64_t Term();
+  void CountCosts();
+  // Goes on from the best, after some random swaps.
+  void Kick();
 
   DenseState state_;
   Xoshiro random_;
   DenseSolution best_;
   int64_t step_ = 0;
+  double since_kick_;               // the least cost since then
+  int64_t improved_step_ = 0;       // when that was met
   std::vector<double> costs_;       // [r][s], s < r
   std::vector<int64_t> free_from_;  // [rank][slot] the step from which it may return
   std::vector<double> u_, v_, u_transposed_, v_transposed_;
