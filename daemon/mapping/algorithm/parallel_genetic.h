@@ -8,8 +8,9 @@
 //     worker 3 <--best-- worker 2             (the paper finds it of little use)
 //
 // Departures: the paper takes its operators and rates from a library without naming them; ours are
-// tournaments of two, order crossover, swaps (search/dense_genetic.h). The start is one individual
-// of worker 0. Workers are logical: any number of threads runs them with one result.
+// tournaments of two, uniform crossover, swaps, twins changed further (search/dense_genetic.h); no
+// population is below 50. The start is one individual of worker 0. Workers are logical: any number
+// of threads runs them with one result.
 //
 // Cost: generations * workers * n / 2 whole sums of O(n^2). Memory: workers * population * 4 n.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_PARALLEL_GENETIC_H_

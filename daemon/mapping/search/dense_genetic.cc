@@ -8,6 +8,9 @@
 namespace coppice {
 namespace {
 
+// A child that costs what another does is most likely the same: it is changed this much more.
+constexpr int kSwapsOfTwin = 2;
+
 bool Cheaper(const DenseSolution& a, const DenseSolution& b) { return a.cost < b.cost; }
 
 // A child of two of the bests for each population: what the master sends.
@@ -17,8 +20,8 @@ std::vector<DenseSolution> Offspring(const std::vector<DenseSolution>& bests,
   const auto count = static_cast<uint32_t>(bests.size());
   std::vector<DenseSolution> children;
   for (uint32_t i = 0; i < count; ++i) {
-    DenseOrder order =
-        OrderCrossover(bests[random.Below(count)].order, bests[random.Below(count)].order, random);
+    DenseOrder order = UniformCrossover(bests[random.Below(count)].order,
+                                        bests[random.Below(count)].order, random);
     Mutate(order, evolution.mutation, random);
     const double cost = qap.Cost(order);
     children.push_back({std::move(order), cost});
@@ -28,18 +31,27 @@ std::vector<DenseSolution> Offspring(const std::vector<DenseSolution>& bests,
 
 }  // namespace
 
-DenseOrder OrderCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& random) {
+DenseOrder UniformCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& random) {
   const auto size = static_cast<uint32_t>(a.size());
-  uint32_t begin = random.Below(size), end = random.Below(size);
-  if (begin > end) std::swap(begin, end);
-  DenseOrder child = a;
-  std::vector<bool> kept(size);
-  for (uint32_t i = begin; i <= end; ++i) kept[a[i]] = true;
-  uint32_t at = 0;
-  for (const uint32_t slot : b) {
-    if (kept[slot]) continue;
-    if (at == begin) at = end + 1;
-    child[at++] = slot;
+  std::vector<bool> taken(size);
+  DenseOrder child(size, size);
+  const auto take = [&](uint32_t rank, uint32_t slot) {
+    if (child[rank] < size || taken[slot]) return;
+    child[rank] = slot;
+    taken[slot] = true;
+  };
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    if (a[rank] == b[rank]) take(rank, a[rank]);
+  }
+  for (const uint32_t rank : RandomDenseOrder(size, random)) {
+    const bool first = (random() & 1) != 0;
+    take(rank, first ? a[rank] : b[rank]);
+    take(rank, first ? b[rank] : a[rank]);
+  }
+  const DenseOrder slots = RandomDenseOrder(size, random);
+  auto next = slots.begin();
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    while (child[rank] == size) take(rank, *next++);
   }
   return child;
 }
@@ -58,6 +70,11 @@ const DenseSolution& DenseGenetic::best() const {
   return *std::min_element(population_.begin(), population_.end(), Cheaper);
 }
 
+bool DenseGenetic::Known(double cost) const {
+  return std::any_of(population_.begin(), population_.end(),
+                     [&](const DenseSolution& solution) { return solution.cost == cost; });
+}
+
 const DenseSolution& DenseGenetic::Choose() {
   const auto size = static_cast<uint32_t>(population_.size());
   const DenseSolution &a = population_[random_.Below(size)], &b = population_[random_.Below(size)];
@@ -66,11 +83,17 @@ const DenseSolution& DenseGenetic::Choose() {
 
 void DenseGenetic::Breed(const SearchControl& control) {
   std::vector<DenseSolution> children;
-  for (size_t i = 0; i < population_.size() / 2 && !control.stopped(); ++i) {
+  for (size_t child = 0; child < population_.size() / 2 && !control.stopped(); ++child) {
     const DenseSolution &mother = Choose(), &father = Choose();
-    DenseOrder order = OrderCrossover(mother.order, father.order, random_);
+    DenseOrder order = UniformCrossover(mother.order, father.order, random_);
     Mutate(order, mutation_, random_);
-    const double cost = qap_.Cost(order);
+    double cost = qap_.Cost(order);
+    if (Known(cost)) {
+      for (int i = 0; i < kSwapsOfTwin; ++i) {
+        std::swap(order[random_.Below(qap_.size())], order[random_.Below(qap_.size())]);
+      }
+      cost = qap_.Cost(order);
+    }
     children.push_back({std::move(order), cost});
   }
   std::stable_sort(population_.begin(), population_.end(), Cheaper);

@@ -2,12 +2,13 @@
 // 2022, steps 1 to 7 of the ring): what the parallel genetic and the combined algorithm are made
 // of.
 //
-//     parents by tournaments of two -> order crossover -> mutation by swaps -> children take the
-//     places of the worst half
+//     parents by tournaments of two -> crossover -> mutation by swaps, more of them for a child
+//     that is like another -> children take the places of the worst half
 //
-//     order crossover     a   0 1|2 3 4|5 6      a piece of one parent,
-//                         b   3 6 0 5 1 2 4      the rest in the other's order
-//                         ->  6 0|2 3 4|5 1
+//     crossover (Tate, Smith 1995)    a   0 1 2 3 4 5 6      where both agree, so does the child;
+//                                     b   3 1 0 5 4 2 6      elsewhere it takes after one of them
+//                                     ->  0 1 . 5 4 2 6      while the slot is free; what is left
+//                                     ->  0 1 3 5 4 2 6      goes at random
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_GENETIC_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_GENETIC_H_
 
@@ -22,7 +23,8 @@
 
 namespace coppice {
 
-DenseOrder OrderCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& random);
+// A rank sits where it does in one of the parents, wherever possible.
+DenseOrder UniformCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& random);
 
 // With probability `mutation`, a swap of two random ranks, and so on after each. O(1) expected.
 void Mutate(DenseOrder& order, double mutation, Xoshiro& random);
@@ -45,6 +47,7 @@ class DenseGenetic final {
   size_t count() const { return population_.size(); }
 
  private:
+  bool Known(double cost) const;
   const DenseSolution& Choose();
 
   const DenseQap& qap_;

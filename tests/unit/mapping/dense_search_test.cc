@@ -23,11 +23,12 @@
 namespace coppice {
 namespace {
 
-std::vector<double> Distances(uint32_t size, bool symmetric, bool whole, Xoshiro& random) {
+std::vector<double> Distances(uint32_t size, bool symmetric, bool whole, Xoshiro& random,
+                              uint32_t bound = 30) {
   std::vector<double> cells(static_cast<size_t>(size) * size);
   for (uint32_t r = 0; r < size; ++r) {
     for (uint32_t c = 0; c < size; ++c) {
-      const double value = whole ? random.Below(30) : 30 * random.Unit();
+      const double value = whole ? random.Below(bound) : bound * random.Unit();
       cells[r * size + c] = symmetric && c < r ? cells[c * size + r] : value;
     }
   }
@@ -113,19 +114,19 @@ TEST(RunLogicalWorkers, CallsEachOnce) {
   EXPECT_NE(WorkerSeed(1, 0, 1), WorkerSeed(1, 1, 0));
 }
 
-TEST(OrderCrossover, KeepsAPermutationAndAPieceOfTheFirst) {
+TEST(UniformCrossover, KeepsWhatTheParentsShareInAPermutation) {
   Xoshiro random(TestSeed());
   for (int round = 0; round < 200; ++round) {
     const uint32_t size = 1 + random.Below(12);
-    const DenseOrder a = RandomDenseOrder(size, random), b = RandomDenseOrder(size, random);
-    DenseOrder child = OrderCrossover(a, b, random);
+    const DenseOrder a = RandomDenseOrder(size, random);
+    DenseOrder b = a;
+    for (int i = 0; i < 3; ++i) std::swap(b[random.Below(size)], b[random.Below(size)]);
+    DenseOrder child = UniformCrossover(a, b, random);
     EXPECT_TRUE(std::is_permutation(child.begin(), child.end(), a.begin(), a.end()));
-    bool kept = false;
-    for (uint32_t i = 0; i < size; ++i) kept = kept || child[i] == a[i];
-    EXPECT_TRUE(kept);
+    for (uint32_t i = 0; i < size; ++i) EXPECT_TRUE(a[i] != b[i] || child[i] == a[i]);
     Mutate(child, 0.8, random);
     EXPECT_TRUE(std::is_permutation(child.begin(), child.end(), a.begin(), a.end()));
-    EXPECT_EQ(OrderCrossover(a, a, random), a);
+    EXPECT_EQ(UniformCrossover(a, a, random), a);
   }
 }
 
