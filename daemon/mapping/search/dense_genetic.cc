@@ -8,8 +8,9 @@
 namespace coppice {
 namespace {
 
-// A child that costs what another does is most likely the same: it is changed this much more.
-constexpr int kSwapsOfTwin = 2;
+// A child that costs what another does is most likely the same: it is changed by swaps until chance
+// says stop, four on average, so that a population of twins looks near and far.
+constexpr double kTwinMutation = 0.8;
 
 bool Cheaper(const DenseSolution& a, const DenseSolution& b) { return a.cost < b.cost; }
 
@@ -89,9 +90,7 @@ void DenseGenetic::Breed(const SearchControl& control) {
     Mutate(order, mutation_, random_);
     double cost = qap_.Cost(order);
     if (Known(cost)) {
-      for (int i = 0; i < kSwapsOfTwin; ++i) {
-        std::swap(order[random_.Below(qap_.size())], order[random_.Below(qap_.size())]);
-      }
+      Mutate(order, kTwinMutation, random_);
       cost = qap_.Cost(order);
     }
     children.push_back({std::move(order), cost});
