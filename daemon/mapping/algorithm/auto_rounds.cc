@@ -21,6 +21,9 @@ namespace {
 constexpr double kFirstProposals = 30;  // of a rank in the first round of annealing
 constexpr double kHot = 0.3;
 constexpr size_t kPopulation = 8;
+constexpr double kWorthAParent = 1.1;  // times the best score: who is worse is forgotten
+constexpr uint32_t kSettlingCycles = 8;
+constexpr double kWorthACycle = 0.25;   // of what the best cycle has gained
 constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
 // A pattern of which more than this part of all pairs communicates is dense, up to so many ranks.
 constexpr double kDense = 0.25;
@@ -74,7 +77,10 @@ void Rounds::Remember(const Mapping& mapping) {
                                    [](const Member& m, double s) { return m.score < s; });
   if (at != population_.end() && at->score == *score) return;  // most likely the same
   population_.insert(at, {*score, mapping});
-  if (population_.size() > kPopulation) population_.pop_back();
+  while (population_.size() > kPopulation ||
+         population_.back().score > kWorthAParent * population_[0].score) {
+    population_.pop_back();
+  }
 }
 
 Rounds::Task Rounds::Named(const std::string& name, const Mapping& start, uint64_t seed,
@@ -193,14 +199,33 @@ Rounds::Task Rounds::CarefulMultisection(uint64_t seed, uint32_t care) const {
   return {"careful multisection", [this, seed, care]() -> absl::StatusOr<Mapping> {
             MultisectionOptions options;
             options.seed = seed;
-            options.tries = std::min(4U, 1 + care);
-            options.cycles = 2;
-            options.combinations = 2 * care;
+            options.tries = 2 + care;
+            options.cycles = 1;
+            options.combinations = 2 + 4 * care;
             ASSIGN_OR_RETURN(Seats seats,
                              Multisect(sparse_.graph.links, sparse_.groups, options, control_));
             ArrangeParts(sparse_, seed, control_, seats);
-            RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
+            Settle(seed, seats);
+            return MappingOf(seats);
+          }};
+}
+
+// Cycles over all levels for as long as they are worth it, then swaps.
+void Rounds::Settle(uint64_t seed, Seats& seats) const {
+  double first = 0;
+  for (uint32_t cycle = 0; cycle < kSettlingCycles && !control_.stopped(); ++cycle) {
+    const double gained = RefineOnAllLevels(sparse_, seed + cycle, nullptr, control_, seats);
+    incumbent_.Stream(MappingOf(seats));
+    first = std::max(first, gained);
+    if (gained < kWorthACycle * first) break;
+  }
+  SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
+}
+
+Rounds::Task Rounds::Settling(const Mapping& start, uint64_t seed) const {
+  return {"refinement", [this, start, seed]() -> absl::StatusOr<Mapping> {
+            Seats seats = PlacesOf(start);
+            Settle(seed, seats);
             return MappingOf(seats);
           }};
 }
@@ -214,8 +239,7 @@ Rounds::Task Rounds::Combination(uint64_t seed) const {
           [this, seed, seats = PlacesOf(population_[a].mapping),
            other = PlacesOf(population_[b].mapping)]() mutable -> absl::StatusOr<Mapping> {
             RefineOnAllLevels(sparse_, seed, &other, control_, seats);
-            RefineOnAllLevels(sparse_, seed + 1, nullptr, control_, seats);
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
+            Settle(seed + 1, seats);
             return MappingOf(seats);
           }};
 }
@@ -264,13 +288,13 @@ absl::Status Rounds::Round(uint32_t round) {
         Named(round % 2 == 0 ? "robust-tabu" : "memetic", incumbent_.best(), seed, round + 1));
   }
   if (sparse_.HasLargePlaces()) {
-    // New ones in turn with combinations of all there are.
-    for (uint32_t i = 0; round % 2 == 0 && i < 2; ++i) {
-      tasks.push_back(!sparse_.groups.exact && i == 0
-                          ? FlatPartition(seed)
-                          : CarefulMultisection(seed + i, 1 + std::min(round / 2, 3U)));
+    if (round == 0) {
+      tasks.push_back(Settling(incumbent_.best(), seed));
+    } else {
+      if (!sparse_.groups.exact) tasks.push_back(FlatPartition(seed));
+      tasks.push_back(CarefulMultisection(seed + 1, 1 + round / 4));
     }
-    for (uint32_t i = 0; round % 2 != 0 && population_.size() > 1 && i < 4 + round; ++i) {
+    for (uint32_t i = 0; population_.size() > 1 && i < 2 * round; ++i) {
       tasks.push_back(Combination(seed * 64 + i));
     }
   } else {

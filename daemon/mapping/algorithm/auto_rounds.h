@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
+#include "daemon/mapping/search/sparse_cost.h"
 #include "daemon/mapping/search/sparse_problem.h"
 
 namespace coppice {
@@ -44,6 +45,8 @@ class Rounds final {
   Task Polish(const Mapping& start, uint64_t seed) const;
   Task AnnealFrom(const Mapping& start, uint64_t seed, double proposals) const;
   Task AnnealMultisection(uint64_t seed, double proposals) const;
+  void Settle(uint64_t seed, Seats& seats) const;
+  Task Settling(const Mapping& start, uint64_t seed) const;
   Task CarefulMultisection(uint64_t seed, uint32_t care) const;
   Task Combination(uint64_t seed) const;
   void AddOthers(std::vector<Task>& tasks) const;

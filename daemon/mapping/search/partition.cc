@@ -103,10 +103,18 @@ class Multisection final {
     CutOptions cut;
     cut.seed = options_.seed * 1000003 + piece.node;
     cut.imbalance = std::min(0.5, slack);
-    cut.tries = options_.tries;
+    // The wider a group, the more its cut costs: three times the care at the root, half of it from
+    // the second level down.
+    const PlaceGroups::Node& node = groups_.nodes[piece.node];
+    const double care = piece.node == 0 ? 3 : node.parent == 0 ? 1 : 0.5;
+    cut.tries = options_.tries == 1 ? 1 : std::max(2U, Scaled(options_.tries, care));
     cut.cycles = options_.cycles;
-    cut.combinations = options_.combinations;
+    cut.combinations = Scaled(options_.combinations, care);
     return CutGraph(piece.graph, targets, most, cut, control_);
+  }
+
+  static uint32_t Scaled(uint32_t count, double factor) {
+    return static_cast<uint32_t>(std::lround(count * factor));
   }
 
   static std::vector<uint32_t> InOrder(uint64_t count, const std::vector<uint64_t>& capacities) {

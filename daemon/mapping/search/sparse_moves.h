@@ -20,8 +20,8 @@ namespace coppice {
 
 struct MoveOptions {
   uint64_t seed = 1;
-  uint32_t rounds = 3;      // over the border at most; fewer where one gains next to nothing
-  uint32_t fruitless = 30;  // moves after the best of a try
+  uint32_t rounds = 2;      // over the border at most; fewer where one gains next to nothing
+  uint32_t fruitless = 60;  // moves after the best of a try
 };
 
 // Improves `seats` of `graph`, which is the problem's or a coarser one, keeping each place's
