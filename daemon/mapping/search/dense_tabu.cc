@@ -32,7 +32,6 @@ DenseTabu::DenseTabu(const DenseQap& qap, DenseOrder order, uint64_t seed)
   if (update_row_ == nullptr) update_row_ = PortableCostRowUpdate();
   if (first_below_ == nullptr) first_below_ = PortableFirstBelow();
   if (!qap.symmetric()) u_transposed_ = v_transposed_ = u_;
-  CountCosts();
   // All pairs become forgotten at different steps.
   for (size_t i = 0; i < free_from_.size(); ++i) free_from_[i] = -static_cast<int64_t>(i);
 }
@@ -90,7 +89,7 @@ void DenseTabu::Make(const Move& move) {
   }
 }
 
-void DenseTabu::Kick() {
+void DenseTabu::Kick(const SearchControl& control) {
   const uint32_t size = state_.size();
   DenseOrder order = best_.order;
   const uint32_t least = std::max(2u, size / kLeastKick);
@@ -98,15 +97,19 @@ void DenseTabu::Kick() {
     std::swap(order[random_.Below(size)], order[random_.Below(size)]);
   }
   state_.Reset(std::move(order));
-  CountCosts();
+  CountCosts(control);
   since_kick_ = state_.cost();
   improved_step_ = step_;
 }
 
-void DenseTabu::CountCosts() {
+bool DenseTabu::CountCosts(const SearchControl& control) {
+  counted_ = false;
   for (uint32_t r = 1; r < state_.size(); ++r) {
+    if (control.stopped()) return false;
     for (uint32_t s = 0; s < r; ++s) CostOf(r, s) = state_.Delta(r, s);
   }
+  counted_ = true;
+  return true;
 }
 
 void DenseTabu::UpdateCosts(uint32_t r, uint32_t s) {
@@ -135,15 +138,15 @@ void DenseTabu::Run(uint64_t steps, const SearchControl& control, DenseBest& bes
   const int64_t size = state_.size(), patience = size * size;
   double reported = std::numeric_limits<double>::infinity();
   for (uint64_t done = 0; done < steps; ++done) {
-    if (control.stopped()) break;
+    if (control.stopped() || (!counted_ && !CountCosts(control))) break;
     ++step_;
     Move move = Forgotten(static_cast<uint32_t>(step_ % state_.size()));
     if (!move.found) move = Cheapest();
     if (move.found) Make(move);
     if (step_ % kStepsPerRecount == 0 && state_.qap().element() >= DenseElement::kInt32) {
-      CountCosts();
+      CountCosts(control);
     }
-    if (step_ - improved_step_ > patience) Kick();
+    if (step_ - improved_step_ > patience) Kick(control);
     if (step_ % kStepsPerReport == 0 && best_.cost < reported) {
       best.Report(best_.order, best_.cost);
       reported = best_.cost;

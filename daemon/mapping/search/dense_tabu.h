@@ -17,11 +17,11 @@ namespace coppice {
 // Not thread-safe.
 class DenseTabu final {
  public:
-  // O(n^3).
+  // O(n^2).
   DenseTabu(const DenseQap& qap, DenseOrder order, uint64_t seed);
 
   // So many steps, or until stopped. The best improves in best() at once, and is reported now and
-  // then. O(n^2) for a step.
+  // then. O(n^3) first, O(n^2) for a step.
   void Run(uint64_t steps, const SearchControl& control, DenseBest& best);
 
   const DenseSolution& best() const { return best_; }
@@ -48,9 +48,10 @@ class DenseTabu final {
   void Make(const Move& move);
   void UpdateCosts(uint32_t r, uint32_t s);
   int64_t Term();
-  void CountCosts();
+  // False, and counted_ with it: stopped on the way.
+  bool CountCosts(const SearchControl& control);
   // Goes on from the best, after some random swaps.
-  void Kick();
+  void Kick(const SearchControl& control);
 
   DenseState state_;
   Xoshiro random_;
@@ -58,6 +59,7 @@ class DenseTabu final {
   int64_t step_ = 0;
   double since_kick_;               // the least cost since then
   int64_t improved_step_ = 0;       // when that was met
+  bool counted_ = false;            // costs_ are those of state_
   std::vector<double> costs_;       // [r][s], s < r
   std::vector<int64_t> free_from_;  // [rank][slot] the step from which it may return
   std::vector<double> u_, v_, u_transposed_, v_transposed_;
