@@ -5,7 +5,8 @@
 //     start, greedy, recursive, multicore      the best of them is where the search begins
 //                   |
 //     anneal with heat 0.001, 0.1, 1, ...      each from the best so far, again while it gains;
-//                   |                          after the last heat all are twice as long
+//                   |                          first with the hop-bytes beside the congestion,
+//                   |                          then almost without; then all twice as long
 //                   |
 //     never worse than the start; stops at a bound that no order is below
 //
@@ -40,6 +41,9 @@ namespace coppice {
 namespace {
 
 constexpr std::array<double, 6> kHeats = {0.001, 0.1, 1, 0.03, 0.3, 3};
+// Hop-bytes beside the congestion lead through large fabrics, most of whose channels say nothing
+// of the worst one; on small ones they lead away from the best.
+constexpr std::array<double, 2> kSlopes = {1, 0.001};
 constexpr double kGain = 0.001;  // of the objective: less is not worth the same heat again
 
 // Begins where the quick methods end, as far as there is time.
@@ -92,14 +96,19 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
   }
   const auto rounds = static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "rounds"));
   uint64_t steps = std::max<uint64_t>(256, 64 * uint64_t{problem.rank_count()});
-  size_t heat = 0;
+  size_t heat = 0, slope = 0;
   for (uint32_t r = 0; r < rounds && !control.stopped() && !search.Reached(bound.value); ++r) {
     const double before = search.best_value().first, first = kHeats[heat];
-    search.Anneal({.steps = steps, .first = first, .last = std::min(first, 0.1) * 0.01},
+    search.Anneal({.steps = steps,
+                   .first = first,
+                   .last = std::min(first, 0.1) * 0.01,
+                   .slope = kSlopes[slope]},
                   bound.value, control);
     if (search.best_value().first < before * (1 - kGain)) continue;
     heat = (heat + 1) % kHeats.size();
-    if (heat == 0) steps *= 2;
+    if (heat > 0) continue;
+    slope = 1 - slope;
+    if (slope == 0) steps *= 2;
   }
   return BetterOf(problem, start, search, bound);
 }

@@ -15,7 +15,6 @@ constexpr uint32_t kMostNear = 64;   // slots kept for a place
 constexpr uint32_t kRankTries = 32;  // random ranks asked whether they cross the worst channel
 constexpr uint32_t kStepsPerWorst = 128;
 constexpr uint32_t kStepsPerPlaces = 64;
-constexpr double kSlope = 1e-3;  // of the hop-bytes beside the congestion
 
 double Share(double weight, double present) { return present > 0 ? weight / present : weight; }
 
@@ -26,7 +25,7 @@ LinkObjective::LinkObjective(const Objective& objective, const TrafficState::Val
   congestion_ = Share(objective.congestion / sum, present.congestion);
   hop_bytes_ = Share(objective.hop_bytes / sum, present.hop_bytes);
   qap_cost_ = Share(objective.qap_cost / sum, present.qap_cost);
-  slope_ = objective.hop_bytes > 0 ? 0.0 : Share(kSlope, present.hop_bytes);
+  slope_ = objective.hop_bytes > 0 || objective.congestion == 0 ? 0.0 : Share(1, present.hop_bytes);
 }
 
 CongestionSearch::CongestionSearch(const MappingProblem& problem, TrafficState state,
@@ -44,7 +43,7 @@ CongestionSearch::CongestionSearch(const MappingProblem& problem, TrafficState s
   const TrafficState::Values now = state_.Now();
   best_value_ = objective_.Of(now);
   best_congestion_ = now.congestion;
-  best_smooth_ = objective_.Smooth(now);
+  best_smooth_ = objective_.Smooth(now, slope_);
 }
 
 absl::StatusOr<CongestionSearch> CongestionSearch::Make(const MappingProblem& problem,
@@ -103,7 +102,7 @@ void CongestionSearch::Visit(const Mapping& mapping) {
   best_ = mapping;
   best_value_ = objective_.Of(now);
   best_congestion_ = now.congestion;
-  best_smooth_ = objective_.Smooth(now);
+  best_smooth_ = objective_.Smooth(now, slope_);
   offered_ = false;
 }
 
@@ -165,13 +164,13 @@ bool CongestionSearch::Propose(uint32_t& rank, uint32_t& slot) {
 }
 
 double CongestionSearch::MeanChange() {
-  const double now = objective_.Smooth(state_.Now());
+  const double now = objective_.Smooth(state_.Now(), slope_);
   double sum = 0;
   uint32_t count = 0;
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t rank, slot;
     if (!Propose(rank, slot)) continue;
-    const double change = std::abs(objective_.Smooth(state_.Try(rank, slot)) - now);
+    const double change = std::abs(objective_.Smooth(state_.Try(rank, slot), slope_) - now);
     if (!std::isfinite(change)) continue;
     sum += change;
     ++count;
@@ -217,8 +216,8 @@ double CongestionSearch::ExchangePlaces(double smooth, double temperature) {
       const uint32_t slots[2] = {places.slots(a)[i], places.slots(b)[i]};
       const uint32_t first = state_.rank_in(slots[0]), second = state_.rank_in(slots[1]);
       if (first == kNobody && second == kNobody) continue;
-      next = objective_.Smooth(first != kNobody ? state_.Try(first, slots[1])
-                                                : state_.Try(second, slots[0]));
+      next = objective_.Smooth(
+          first != kNobody ? state_.Try(first, slots[1]) : state_.Try(second, slots[0]), slope_);
       Take(first != kNobody ? first : second, slots[first != kNobody ? 1 : 0]);
     }
     if (back || Accepts(smooth, next, temperature)) break;
@@ -230,18 +229,20 @@ void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
                               const SearchControl& control) {
   if (state_.mapping() != best_) state_.Assign(best_);
   moved_.clear();
+  slope_ = options.slope;
+  best_smooth_ = objective_.Smooth(state_.Now(), slope_);
   FindWorst();
   if (worst_ == kNoChannel || problem_.places->count() < 2 || Reached(enough)) return;
   const double mean = MeanChange();
   double temperature = mean * options.first;
   const double cooling =
       std::pow(options.last / options.first, static_cast<double>(kStepsPerWorst) / options.steps);
-  double smooth = objective_.Smooth(state_.Now());
+  double smooth = objective_.Smooth(state_.Now(), slope_);
   for (uint64_t step = 0; step < options.steps; ++step) {
     if (step % 16 == 0 && (control.stopped() || Reached(enough))) break;
     if (step % kStepsPerWorst == 0) {
       FindWorst();
-      smooth = objective_.Smooth(state_.Now());
+      smooth = objective_.Smooth(state_.Now(), slope_);
       temperature *= cooling;
     }
     if (shared_places_ && step % kStepsPerPlaces == 0) {
@@ -251,7 +252,7 @@ void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
     }
     uint32_t rank, slot;
     if (!Propose(rank, slot)) continue;
-    const double next = objective_.Smooth(state_.Try(rank, slot));
+    const double next = objective_.Smooth(state_.Try(rank, slot), slope_);
     if (!Accepts(smooth, next, temperature)) continue;
     Take(rank, slot);
     smooth = next;

@@ -30,9 +30,10 @@ class LinkObjective final {
   Value Of(const TrafficState::Values& values) const {
     return {congestion_ * values.congestion + Sums(values), values.hop_bytes};
   }
-  // What a search goes down: the smooth congestion, and a little of the hop-bytes.
-  double Smooth(const TrafficState::Values& values) const {
-    return congestion_ * values.soft + Sums(values) + slope_ * values.hop_bytes;
+  // What a search goes down: the smooth congestion, and beside it `slope` times the hop-bytes over
+  // those of the present order, where the objective has none.
+  double Smooth(const TrafficState::Values& values, double slope) const {
+    return congestion_ * values.soft + Sums(values) + slope * slope_ * values.hop_bytes;
   }
   bool congestion_only() const { return hop_bytes_ == 0 && qap_cost_ == 0; }
   bool with_qap_cost() const { return qap_cost_ > 0; }
@@ -49,6 +50,7 @@ struct AnnealOptions {
   uint64_t steps = 0;
   // Temperatures from first to last, as parts of the mean change of an exchange at the start.
   double first = 0.5, last = 0.001;
+  double slope = 0.001;  // LinkObjective::Smooth
 };
 
 // For one thread.
@@ -99,6 +101,7 @@ class CongestionSearch final {
   LinkObjective::Value best_value_;
   double best_congestion_ = 0;
   double best_smooth_ = 0;
+  double slope_ = 0;             // of the annealing at hand
   std::vector<uint32_t> moved_;  // ranks moved since the best
   bool offered_ = true;
   bool shared_places_ = false;  // some place takes several ranks
