@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/search/partition.h"
@@ -28,6 +29,7 @@ constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of o
 // A pattern of which more than this part of all pairs communicates is dense, up to so many ranks.
 constexpr double kDense = 0.25;
 constexpr uint32_t kDenseRanks = 1024;
+constexpr uint32_t kFirstDenseRound = 4;  // after what takes milliseconds
 
 }  // namespace
 
@@ -43,8 +45,9 @@ Rounds::Rounds(const MappingProblem& problem, const SparseProblem& sparse,
 
 bool Rounds::IsDense() const {
   const double ranks = problem_.rank_count();
-  return ranks <= kDenseRanks && !sparse_.HasLargePlaces() &&
-         static_cast<double>(problem_.pattern->pair_count()) > kDense * ranks * (ranks - 1) / 2;
+  if (ranks > kDenseRanks || sparse_.HasLargePlaces()) return false;
+  if (std::holds_alternative<MatrixDistances>(problem_.distances->form())) return true;
+  return static_cast<double>(problem_.pattern->pair_count()) > kDense * ranks * (ranks - 1) / 2;
 }
 
 absl::Status Rounds::RunAll(const std::vector<Task>& tasks) {
@@ -89,9 +92,14 @@ Rounds::Task Rounds::Named(const std::string& name, const Mapping& start, uint64
             ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm, FindMappingAlgorithm(name));
             AlgorithmOptions options;
             options.seed = seed;
+            options.threads = options_.threads;
             for (const AlgorithmParameter& parameter : algorithm->parameters) {
-              if (parameter.name != "rounds") continue;
-              options.parameters = {{"rounds", std::min<double>(effort, parameter.greatest)}};
+              const double value = parameter.name == "rounds" ? effort
+                                   : parameter.name == "epochs" || parameter.name == "steps"
+                                       ? std::ldexp(parameter.preset, static_cast<int>(effort) - 1)
+                                       : parameter.preset;
+              options.parameters.emplace_back(
+                  parameter.name, std::clamp(value, parameter.least, parameter.greatest));
             }
             ASSIGN_OR_RETURN(Mapped mapped, algorithm->run(problem_, start, options, streaming_));
             return std::move(mapped.mapping);
@@ -283,10 +291,6 @@ absl::Status Rounds::Round(uint32_t round) {
       tasks.push_back(Named("congestion", population_[other].mapping, seed + 1, round + 1));
     }
   }
-  if (IsDense()) {
-    tasks.push_back(
-        Named(round % 2 == 0 ? "robust-tabu" : "memetic", incumbent_.best(), seed, round + 1));
-  }
   if (sparse_.HasLargePlaces()) {
     if (round == 0) {
       tasks.push_back(Settling(incumbent_.best(), seed));
@@ -301,6 +305,10 @@ absl::Status Rounds::Round(uint32_t round) {
     const double proposals = std::ldexp(kFirstProposals, static_cast<int>(std::min(round, 16U)));
     tasks.push_back(AnnealFrom(incumbent_.best(), seed, proposals));
     tasks.push_back(AnnealMultisection(seed + 1, proposals));
+  }
+  if (IsDense() && round >= kFirstDenseRound) {
+    tasks.push_back(Named(round % 2 == 0 ? "memetic" : "robust-tabu", incumbent_.best(), seed,
+                          1 + (round - kFirstDenseRound) / 2));
   }
   return RunAll(tasks);
 }

@@ -35,8 +35,9 @@ class Rounds final {
   // nothing.
   absl::Status RunAll(const std::vector<Task>& tasks);
 
-  // Another file's algorithm from `start`; declines if the table has none of that name. `effort`
-  // is its option "rounds", if it has one: each twice as long as the one before.
+  // Another file's algorithm from `start`; declines if the table has none of that name. With
+  // `effort` 1 it does the least that it is for, with each more twice as much: its options
+  // "rounds", "epochs" and "steps" are set so, if it has them.
   Task Named(const std::string& name, const Mapping& start, uint64_t seed, uint32_t effort) const;
   Task Numbering(const std::string& name, std::vector<uint32_t> order) const;
   std::vector<Task> Numberings() const;

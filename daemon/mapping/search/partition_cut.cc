@@ -19,6 +19,7 @@ constexpr size_t kManyParts = 16;
 // Graphs of at most so many vertices, and so many for each part, are cut without METIS.
 constexpr uint32_t kTinyGraph = 256;
 constexpr size_t kTinyParts = 4;
+constexpr size_t kFewParts = 8;  // which METIS cuts quickly, and better
 // What parts may exceed their capacity by while they are refined: moves need room.
 constexpr double kRoomToMove = 0.005;
 constexpr double kRoomOfWays = 0.01;
@@ -176,7 +177,7 @@ class Cutting final {
 
   absl::Status Try() {
     if (graph_.vertex_count() <= kTinyParts * targets_.size() &&
-        graph_.vertex_count() <= kTinyGraph && targets_.size() > 2) {
+        graph_.vertex_count() <= kTinyGraph && targets_.size() > kFewParts) {
       found_.push_back({0, GrowParts(graph_, most_)});
       found_.back().cut = CutOf(found_.back().parts);
       return absl::OkStatus();

@@ -142,7 +142,7 @@ std::vector<BenchmarkTarget> BenchmarkTargets(const std::string& data, uint32_t 
     if (ranks == 1024) targets.push_back(UniformTree("4:16:16", {4, 16, 16}));
     targets.push_back(OnFabric("fat tree, 2 levels", ranks,
                                "model:fat-tree(leaves=64,spines=16,hosts-per-leaf=32)"));
-    targets.push_back(OnFabric("fat tree, 3 levels", ranks, "model:fat-tree(ports=20,levels=3)"));
+    targets.push_back(OnFabric("fat tree, 3 levels", ranks, "model:fat-tree(ports=22,levels=3)"));
     targets.push_back(
         OnFabric("torus 12x12x12", std::min(ranks, 1728U), "model:torus(dims=12x12x12)"));
     targets.push_back(
