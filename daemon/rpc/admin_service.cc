@@ -30,7 +30,7 @@ grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* cont
     return Finish(reactor, absl::FailedPreconditionError("this server has no configuration file"),
                   kObject);
   }
-  workers_->Submit([this, reactor, response] {
+  return RunLater(workers_, reactor, kObject, [this, reactor, response] {
     const absl::StatusOr<ReloadOutcome> outcome = reload_();
     if (outcome.ok()) {
       for (const std::string& key : outcome->changed) response->add_changed(key);
@@ -38,7 +38,6 @@ grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* cont
     }
     Finish(reactor, outcome.status(), kObject);
   });
-  return reactor;
 }
 
 }  // namespace coppice

@@ -125,12 +125,11 @@ grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* cont
   if (const absl::Status allowed = peers_->MayAdminister(*context, "a sweep"); !allowed.ok()) {
     return Finish(reactor, allowed, "fabric");
   }
-  workers_->Submit([this, reactor, response] {
+  return RunLater(workers_, reactor, "fabric", [this, reactor, response] {
     const auto view = manager_->Sweep();
     if (view.ok()) ToProto(**view, manager_->Counts(), *response);
     Finish(reactor, view.status(), "fabric");
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* FabricService::GetTypeTable(grpc::CallbackServerContext*,
@@ -153,14 +152,14 @@ grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* 
   if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
     return Finish(reactor, allowed, "profile");
   }
-  workers_->Submit([this, reactor, args = FromProto(*request), response] {
-    manager_->Calibrate(
-        args, [reactor, response](absl::StatusOr<std::shared_ptr<const CalibrationView>> fit) {
-          if (fit.ok()) ToProto(**fit, *response);
-          Finish(reactor, fit.status(), "profile");
-        });
-  });
-  return reactor;
+  return RunLater(
+      workers_, reactor, "profile", [this, reactor, args = FromProto(*request), response] {
+        manager_->Calibrate(
+            args, [reactor, response](absl::StatusOr<std::shared_ptr<const CalibrationView>> fit) {
+              if (fit.ok()) ToProto(**fit, *response);
+              Finish(reactor, fit.status(), "profile");
+            });
+      });
 }
 
 grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerContext* context,
@@ -181,8 +180,8 @@ grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerCo
 grpc::ServerUnaryReactor* FabricService::ListPortCounters(
     grpc::CallbackServerContext*, const v1::ListPortCountersRequest* request,
     v1::ListPortCountersResponse* response) {
-  return AnswerNow(list_port_counters_, absl::StrCat("switch:", request->switch_guid()),
-                   [&] { return PortCounts(*request, *response); });
+  return AnswerLater(workers_, list_port_counters_, absl::StrCat("switch:", request->switch_guid()),
+                     [this, request, response] { return PortCounts(*request, *response); });
 }
 
 absl::Status FabricService::PortCounts(const v1::ListPortCountersRequest& request,
@@ -202,9 +201,9 @@ absl::Status FabricService::PortCounts(const v1::ListPortCountersRequest& reques
 grpc::ServerUnaryReactor* FabricService::GetPortHistory(grpc::CallbackServerContext*,
                                                         const v1::GetPortHistoryRequest* request,
                                                         v1::PortHistory* response) {
-  return AnswerNow(get_port_history_,
-                   absl::StrCat("port:", request->node_guid(), "/", request->port()),
-                   [&] { return History(*request, *response); });
+  return AnswerLater(workers_, get_port_history_,
+                     absl::StrCat("port:", request->node_guid(), "/", request->port()),
+                     [this, request, response] { return History(*request, *response); });
 }
 
 absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
@@ -228,7 +227,8 @@ absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
 grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext*,
                                                     const v1::ListEventsRequest* request,
                                                     v1::ListEventsResponse* response) {
-  return AnswerNow(list_events_, "events", [&] { return Events(*request, *response); });
+  return AnswerLater(workers_, list_events_, "events",
+                     [this, request, response] { return Events(*request, *response); });
 }
 
 absl::Status FabricService::Events(const v1::ListEventsRequest& request,

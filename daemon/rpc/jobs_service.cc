@@ -40,11 +40,8 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
       Finish(reactor, job.status(), "job");
     });
   };
-  if (is_short) {
-    call();
-  } else {
-    workers_->Submit(std::move(call));
-  }
+  if (!is_short) return RunLater(workers_, reactor, "job", std::move(call));
+  call();
   return reactor;
 }
 

@@ -110,12 +110,12 @@ grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerCo
                                                           const v1::EvaluateMappingRequest* request,
                                                           v1::MappingEvaluation* response) {
   auto* const reactor = new UnaryCall(evaluate_mapping_);
-  workers_->Submit([this, reactor, request, response] {
-    const absl::StatusOr<EvaluationView> view = Evaluate(*request);
-    if (view.ok()) ToProto(*view, *response);
-    Finish(reactor, view.status(), TaskObject(request->task()));
-  });
-  return reactor;
+  return RunLater(workers_, reactor, TaskObject(request->task()),
+                  [this, reactor, request, response] {
+                    const absl::StatusOr<EvaluationView> view = Evaluate(*request);
+                    if (view.ok()) ToProto(*view, *response);
+                    Finish(reactor, view.status(), TaskObject(request->task()));
+                  });
 }
 
 grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext* context,
@@ -124,18 +124,18 @@ grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext
   auto* const reactor = new UnaryCall(put_pattern_);
   const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  workers_->Submit([this, reactor, request, response, peer = *peer] {
-    absl::StatusOr<std::shared_ptr<const Pattern>> pattern = PatternOf(*request);
-    absl::Status status = pattern.status();
-    if (status.ok()) {
-      const absl::StatusOr<PatternRecord> record =
-          patterns_->Put(request->name(), peer.user, **pattern, OwnerOnly(peer));
-      status = record.status();
-      if (status.ok()) ToProto(*record, *response);
-    }
-    Finish(reactor, status, PatternObject(request->name()));
-  });
-  return reactor;
+  return RunLater(workers_, reactor, PatternObject(request->name()),
+                  [this, reactor, request, response, peer = *peer] {
+                    absl::StatusOr<std::shared_ptr<const Pattern>> pattern = PatternOf(*request);
+                    absl::Status status = pattern.status();
+                    if (status.ok()) {
+                      const absl::StatusOr<PatternRecord> record =
+                          patterns_->Put(request->name(), peer.user, **pattern, OwnerOnly(peer));
+                      status = record.status();
+                      if (status.ok()) ToProto(*record, *response);
+                    }
+                    Finish(reactor, status, PatternObject(request->name()));
+                  });
 }
 
 grpc::ServerUnaryReactor* MappingService::GetPattern(grpc::CallbackServerContext*,
@@ -169,11 +169,11 @@ grpc::ServerUnaryReactor* MappingService::DeletePattern(grpc::CallbackServerCont
   auto* const reactor = new UnaryCall(delete_pattern_);
   const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  workers_->Submit([this, reactor, request, peer = *peer] {
-    Finish(reactor, patterns_->Delete(request->name(), OwnerOnly(peer)),
-           PatternObject(request->name()));
-  });
-  return reactor;
+  return RunLater(workers_, reactor, PatternObject(request->name()),
+                  [this, reactor, request, peer = *peer] {
+                    Finish(reactor, patterns_->Delete(request->name(), OwnerOnly(peer)),
+                           PatternObject(request->name()));
+                  });
 }
 
 grpc::ServerUnaryReactor* MappingService::ListAlgorithms(grpc::CallbackServerContext*,

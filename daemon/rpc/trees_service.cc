@@ -79,22 +79,18 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
     FullToProto(*tree, *response);
     reactor->Answer(grpc::Status::OK);
   };
-  RunPlanning(member_count, [this, advise, args = *std::move(args), answer]() mutable {
+  auto call = [this, advise, args = *std::move(args), answer]() mutable {
     if (advise) {
       answer(manager_->AdviseTree(args));
     } else {
       manager_->CreateTree(std::move(args), answer);
     }
-  });
-  return reactor;
-}
-
-void TreesService::RunPlanning(size_t member_count, absl::AnyInvocable<void()> call) {
-  if (member_count <= kMostMembersInline) {
-    call();
-  } else {
-    workers_->Submit(std::move(call));
+  };
+  if (member_count > kMostMembersInline) {
+    return RunLater(workers_, reactor, JobObject(request.job_id()), std::move(call));
   }
+  call();
+  return reactor;
 }
 
 size_t TreesService::MemberCount(const CreateTreeArgs& args) {

@@ -2,7 +2,6 @@
 #ifndef COPPICE_DAEMON_RPC_TREES_SERVICE_H_
 #define COPPICE_DAEMON_RPC_TREES_SERVICE_H_
 
-#include "absl/functional/any_invocable.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/message_pool.h"
@@ -67,8 +66,6 @@ class TreesService final : public v1::Trees::CallbackService {
                                  MethodStatistics::Method* method,
                                  const v1::CreateTreeRequest& request, bool advise,
                                  v1::Tree* response);
-  // Runs `call` here or, for a communicator that takes long to plan, on a worker.
-  void RunPlanning(size_t member_count, absl::AnyInvocable<void()> call);
   size_t MemberCount(const CreateTreeArgs& args);
   absl::Status Get(const v1::GetTreeRequest& request, v1::Tree& response);
   absl::Status List(const v1::ListTreesRequest& request, v1::ListTreesResponse& response);

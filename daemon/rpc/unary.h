@@ -5,12 +5,16 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <chrono>
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/rpc/error_details.h"
 #include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
@@ -49,6 +53,29 @@ grpc::ServerUnaryReactor* AnswerNow(MethodStatistics::Method* method, absl::stri
                                     Handle handle) {
   auto* const call = new UnaryCall(method);
   return Finish(call, handle(), object);
+}
+
+// Calls that may wait for a worker: each holds its request, which may be large.
+inline constexpr size_t kMostWaitingCalls = 256;
+
+// Has a worker run `task`, which ends `call`. UNAVAILABLE at once: too many others wait already.
+inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
+                                          absl::string_view object, WorkerPool::Task task) {
+  if (workers->SubmitUnlessFull(std::move(task), kMostWaitingCalls)) return call;
+  return Finish(call,
+                absl::UnavailableError(
+                    absl::StrCat(kMostWaitingCalls, " calls wait for a thread; try again")),
+                object);
+}
+
+// A handler that reads the database, which everybody may, on a worker: gRPC's threads are few.
+// `handle` is absl::Status(), and what it refers to lives as long as the call.
+template <class Handle>
+grpc::ServerUnaryReactor* AnswerLater(WorkerPool* workers, MethodStatistics::Method* method,
+                                      std::string object, Handle handle) {
+  auto* const call = new UnaryCall(method);
+  return RunLater(workers, call, object,
+                  [call, object, handle = std::move(handle)] { Finish(call, handle(), object); });
 }
 
 }  // namespace coppice

@@ -25,6 +25,7 @@ class WorkerPool final {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
+  // For tasks whose number somebody else bounds, as that of open streams.
   void Submit(Task task);
   // False, and the task is dropped: `most` others wait for a thread already.
   bool SubmitUnlessFull(Task task, size_t most);
