@@ -226,7 +226,7 @@ absl::Status MeasureRound(IbsimSubnet& subnet, UmadSubnetPort& port, Keeping& ke
   return Measure(costs.kept, [&] { return keeping.Take(sweep); });
 }
 
-absl::StatusOr<bool> Compare() {
+absl::StatusOr<bool> CompareWithReference() {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Fabric> fabric, GenerateModel(kFabric));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<IbsimSubnet> subnet,
@@ -253,7 +253,7 @@ absl::StatusOr<bool> Compare() {
 
 int main(int, char** argv) {
   coppice::UsePreload(argv);
-  const absl::StatusOr<bool> within = coppice::Compare();
+  const absl::StatusOr<bool> within = coppice::CompareWithReference();
   if (!within.ok()) {
     std::fprintf(stderr, "%s\n", within.status().ToString().c_str());
     return 2;
