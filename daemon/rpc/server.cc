@@ -76,16 +76,25 @@ class RpcServer::Parts {
       : workers_(std::in_place, options.worker_threads),
         batch_workers_(std::in_place, kBatchWorkers),
         search_workers_(std::in_place, options.search_threads, kSearchNice),
+        pattern_workers_(std::in_place, 1, kSearchNice),
         version_(options.version),
         peers_(PeersOf(options)),
         jobs_(parts.manager, &*workers_, &peers_, &statistics_),
         trees_(parts.manager, &*workers_, &*batch_workers_, &peers_, &statistics_,
                options.max_job_ranks),
         fabric_(parts.manager, &*workers_, &peers_, &statistics_),
-        mapping_(parts.mapper, parts.patterns, &*workers_, &*search_workers_, &peers_,
+        mapping_(parts.mapper, parts.patterns, &*pattern_workers_, &*search_workers_, &peers_,
                  &statistics_),
         admin_(&*workers_, &peers_, &statistics_, options.reload, [this] { return Numbers(); }),
         manager_(parts.manager) {}
+
+  // What still runs on a worker may look at its service until it is done.
+  ~Parts() {
+    for (std::optional<WorkerPool>* pool :
+         {&pattern_workers_, &search_workers_, &batch_workers_, &workers_}) {
+      pool->reset();
+    }
+  }
 
   absl::Status Start(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
   void Shutdown(absl::Duration grace);
@@ -101,7 +110,7 @@ class RpcServer::Parts {
   void SetServing(bool serving);
 
   MethodStatistics statistics_;
-  std::optional<WorkerPool> workers_, batch_workers_, search_workers_;
+  std::optional<WorkerPool> workers_, batch_workers_, search_workers_, pattern_workers_;
   const std::string version_;
   Peers peers_;
   JobsService jobs_;
@@ -111,7 +120,8 @@ class RpcServer::Parts {
   AdminService admin_;
   Manager* const manager_;
   std::vector<std::string> addresses_;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // asked as long as the server stands
+  std::vector<std::shared_ptr<grpc::ServerCredentials>>
+      credentials_;  // asked as long as the server stands
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<UnixListener> unix_listener_;
   std::optional<Readiness> readiness_;
@@ -144,7 +154,8 @@ absl::Status RpcServer::Parts::Open(const RpcServerOptions& options) {
 
 absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
                                      const std::vector<grpc::Service*>& extra) {
-  ASSIGN_OR_RETURN(credentials_, CredentialsOf(options));
+  if (options.tls)
+    RETURN_IF_ERROR(CheckTlsFiles(*options.tls));  // also where no address needs them
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -152,7 +163,10 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     if (IsUnixAddress(options.listen[i])) continue;
-    builder.AddListeningPort(options.listen[i], credentials_, &ports[i]);
+    // Its own for each address: what has been fetched is known to one address only.
+    ASSIGN_OR_RETURN(auto credentials, CredentialsOf(options));
+    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
+    credentials_.push_back(std::move(credentials));
   }
   for (grpc::Service* service :
        std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_, &mapping_, &admin_}) {
@@ -200,7 +214,8 @@ DaemonNumbers RpcServer::Parts::Numbers() const {
   numbers.event_watchers = static_cast<uint32_t>(fabric_.event_watchers());
   numbers.waiting_calls = static_cast<uint32_t>(workers_->waiting());
   numbers.waiting_batches = static_cast<uint32_t>(batch_workers_->waiting());
-  numbers.waiting_searches = static_cast<uint32_t>(search_workers_->waiting());
+  numbers.waiting_searches =
+      static_cast<uint32_t>(search_workers_->waiting() + pattern_workers_->waiting());
   return GatherNumbers(*manager_, std::move(numbers), version_);
 }
 

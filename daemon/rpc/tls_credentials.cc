@@ -103,7 +103,7 @@ absl::Status CheckTexts(const TlsFiles& files, const TlsTexts& texts) {
   return ReadCertificate(files.client_ca, texts.client_ca).status();
 }
 
-// What tells that a file has been written or exchanged.
+// What tells that a file has been written or exchanged, or that others may read it now.
 using Stamp = std::tuple<dev_t, ino_t, off_t, time_t, long>;
 using Stamps = std::array<Stamp, 3>;
 
@@ -112,7 +112,7 @@ Stamps StampsOf(const TlsFiles& files) {
   for (size_t i = 0; const std::string* path : {&files.certificate, &files.key, &files.client_ca}) {
     struct stat now = {};
     if (stat(path->c_str(), &now) == 0) {
-      stamps[i] = {now.st_dev, now.st_ino, now.st_size, now.st_mtim.tv_sec, now.st_mtim.tv_nsec};
+      stamps[i] = {now.st_dev, now.st_ino, now.st_size, now.st_ctim.tv_sec, now.st_ctim.tv_nsec};
     }
     ++i;
   }

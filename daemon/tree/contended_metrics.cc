@@ -291,6 +291,12 @@ bool QueuesMayMatter(const CostProfile& profile, Operation operation,
   return most.total_us > kNoticed * BothWays(profile, TreeType::kTypeI, operation, sizes).once_us;
 }
 
+bool FollowsPackets(const CostProfile& profile, Operation operation,
+                    absl::Span<const SizeShare> sizes, uint32_t ranks) {
+  return ranks <= kMostRanksContended && AnyIsLong(profile, operation, sizes) &&
+         PacketsToFollow(profile, operation, sizes, ranks) <= kMostPacketsJudged;
+}
+
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,
@@ -303,6 +309,9 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
     }
   }
   const bool any_is_long = AnyIsLong(profile, operation, sizes);
+  if (any_is_long && !FollowsPackets(profile, operation, sizes, tree.rank_count)) {
+    return absl::OkStatus();
+  }
   if (!any_is_long &&
       !QueuesMayMatter(profile, operation, sizes, tree.node_count(), slowest_gbps)) {
     return absl::OkStatus();

@@ -56,14 +56,23 @@ bool AnyIsLong(const CostProfile& profile, Operation operation, absl::Span<const
 // than the rest of a plan.
 inline constexpr uint32_t kMostRanksContended = 4096;
 
+// Packets of all trees that are followed through a long message, in sum: each way 64 KiB of 2 KiB
+// each in 16 trees of 512 ranks, in all trees of 64.
+inline constexpr uint64_t kMostPacketsJudged = 524288;
+
+// Whether long messages among so many ranks are judged packet by packet: a mix of very many long
+// sizes is not.
+bool FollowsPackets(const CostProfile& profile, Operation operation,
+                    absl::Span<const SizeShare> sizes, uint32_t ranks);
+
 // False: even all packets of a tree of so many nodes on one link of `slowest_gbps` would add less
 // than a tenth of what one level of any tree takes by the closed form, which nobody would notice.
 bool QueuesMayMatter(const CostProfile& profile, Operation operation,
                      absl::Span<const SizeShare> sizes, uint32_t nodes, double slowest_gbps);
 
 // Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where there
-// are too many ranks or, if no size is long, no link is shared or queues may not matter. Errors as
-// FindRoutes.
+// are too many ranks or packets or, if no size is long, no link is shared or queues may not matter.
+// Errors as FindRoutes.
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,

@@ -43,7 +43,10 @@ class TradeSearch {
     for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
     const size_t members = request.members.size();
     // Following four packets takes about as long as all else that is found out of a rank.
-    const uint64_t packets = PacketsToFollow(profile, request.operation, request.sizes, members);
+    const uint64_t packets =
+        FollowsPackets(profile, request.operation, request.sizes, static_cast<uint32_t>(members))
+            ? PacketsToFollow(profile, request.operation, request.sizes, members)
+            : 0;
     const uint64_t affordable = std::max<uint64_t>(
         bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kLeastTrees);
     left_ = std::min<uint64_t>(bounds.trees, affordable);

@@ -51,9 +51,6 @@ constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
 
 // Ranks of all trees that are judged with links' queues, in sum: 16 trees of 512 ranks.
 constexpr size_t kMostRanksLookedAt = 8192;
-// Packets of all trees that are followed through a long message, in sum: each way 64 KiB of 2 KiB
-// each in 16 trees of 512 ranks, in all trees of 64.
-constexpr uint64_t kMostPacketsJudged = 524288;
 
 struct Candidate {
   TreeBuilder builder = TreeBuilder::kKary;
@@ -76,8 +73,8 @@ class Type1Search {
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
         widths_(WidthCandidates(profile, request, nic_degree_)),
         widths_to_try_(WidthsToTry(profile, request, nic_degree_)),
-        follows_packets_(request.members.size() <= kMostRanksContended &&
-                         AnyIsLong(profile, request.operation, request.sizes)) {
+        follows_packets_(FollowsPackets(profile, request.operation, request.sizes,
+                                        static_cast<uint32_t>(request.members.size()))) {
     bound_.emplace(snapshot, profile, request, places);
     if (!places.all_on_switches || follows_packets_) return;
     if (request.builder == TreeBuilder::kHierarchical || request.builder == TreeBuilder::kPostal) {

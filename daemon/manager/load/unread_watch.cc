@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -55,13 +56,15 @@ void UnreadWatch::Take(const CounterSweep& sweep, absl::Time wall,
     }
     of_switch.is_silent = of_switch.is_silent && entry.is_silent;
   }
+  absl::flat_hash_set<Guid> read;
+  for (const auto& reading : sweep.readings) read.insert(reading.node);
   Told unread, read_again;
   for (auto it = switches_.begin(); it != switches_.end();) {
     if (missing.contains(it->first)) {
       ++it;
       continue;
     }
-    if (it->second.is_told) {
+    if (it->second.is_told && read.contains(it->first)) {  // else it has left the fabric
       read_again.emplace_back(
           it->first, absl::StrCat("switch ", ToString(it->first), ": its counters are read again"));
     }

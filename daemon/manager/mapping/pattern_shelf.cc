@@ -97,10 +97,21 @@ absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, absl::st
     RETURN_IF_ERROR(MakeRoom(record));
   }
   ++last_id_;  // also after a failure: its parts may be there
-  RETURN_IF_ERROR(Write(record, data));
+  if (absl::Status written = Write(record, data); !written.ok()) {
+    Reread();
+    return written;
+  }
   absl::MutexLock lock(&mutex_);
   records_.insert_or_assign(record.name, record);
   return record;
+}
+
+void PatternShelf::Reread() {
+  const absl::StatusOr<std::vector<PatternRecord>> there = store_->Patterns();
+  if (!there.ok()) return;  // the next write will tell
+  absl::MutexLock lock(&mutex_);
+  records_.clear();
+  for (const PatternRecord& record : *there) records_.emplace(record.name, record);
 }
 
 absl::StatusOr<PatternRecord> PatternShelf::Get(absl::string_view name) const {
@@ -121,9 +132,16 @@ std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t li
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name) {
-  ASSIGN_OR_RETURN(const PatternRecord record, Get(name));
-  ASSIGN_OR_RETURN(const std::string data, store_->PatternData(record.id));
-  return DecodePattern(data);
+  ASSIGN_OR_RETURN(PatternRecord record, Get(name));
+  absl::StatusOr<std::string> data = store_->PatternData(record.id);
+  if (absl::IsNotFound(data.status())) {
+    // Another took its place meanwhile: once more, while nobody writes.
+    absl::MutexLock writing(&writing_);
+    ASSIGN_OR_RETURN(record, Get(name));
+    data = store_->PatternData(record.id);
+  }
+  RETURN_IF_ERROR(data.status());
+  return DecodePattern(*data);
 }
 
 absl::Status PatternShelf::Delete(absl::string_view name, const MayChange& may_change) {
@@ -134,7 +152,9 @@ absl::Status PatternShelf::Delete(absl::string_view name, const MayChange& may_c
     if (found == records_.end()) return NoSuchPattern(name);
     RETURN_IF_ERROR(may_change(found->second));
   }
-  RETURN_IF_ERROR(store_->Apply(DropPattern{Key(name)}));
+  // A deletion that was told as failed may have been done.
+  const absl::Status dropped = store_->Apply(DropPattern{Key(name)});
+  if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
   absl::MutexLock lock(&mutex_);
   records_.erase(records_.find(name));
   return absl::OkStatus();

@@ -52,6 +52,8 @@ class PatternShelf final {
   PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes)
       : store_(store), clock_(clock), max_bytes_(max_bytes) {}
   absl::Status MakeRoom(const PatternRecord& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After a write that was told as failed and may have been done.
+  void Reread() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Write(const PatternRecord& record, absl::string_view data);
 
   Store* const store_;

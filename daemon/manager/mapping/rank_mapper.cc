@@ -277,6 +277,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
 
 absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
                                                     const std::vector<uint32_t>& positions) {
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task));
   ASSIGN_OR_RETURN(const Question question, Ask(task));
   const MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(const Mapping mapping,

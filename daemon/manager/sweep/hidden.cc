@@ -45,6 +45,14 @@ Nodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& unseen) 
       if (!present.contains(guid)) absent.emplace(guid, node);
     }
   }
+  // Silent ones stay out of `hidden`, but may be behind another silent switch by now.
+  for (const SilentNode& node : unseen.silent) {
+    if (node.guid == Guid() || present.contains(node.guid)) continue;
+    HiddenNode& kept = absent[node.guid];
+    kept.is_switch = node.is_switch;
+    kept.name = node.name;
+    kept.cables.emplace_back(node.neighbour, node.neighbour_port);
+  }
   if (before == nullptr) return absent;
   for (uint32_t v = 0; v < before->vertex_count(); ++v) {
     const VertexIndex vertex(v);

@@ -20,10 +20,11 @@ UnansweredNode Entry(uint64_t guid, std::string what, bool is_silent) {
 
 class UnreadWatchTest : public testing::Test {
  protected:
-  // "SEVERITY OBJECT" of what is told of a sweep that read something, but for these.
-  std::vector<std::string> Told(std::vector<UnansweredNode> unanswered) {
+  // "SEVERITY OBJECT" of what is told of a sweep that read switches 1 to `read`, but for these.
+  std::vector<std::string> Told(std::vector<UnansweredNode> unanswered, uint64_t read = 20) {
     CounterSweep sweep;
-    sweep.readings.resize(1);
+    sweep.readings.resize(read + 1);
+    for (uint64_t node = 0; node <= read; ++node) sweep.readings[node].node = Guid(node);
     sweep.unanswered = std::move(unanswered);
     events_.clear();
     watch_.Take(sweep, absl::UnixEpoch(), events_);
@@ -48,6 +49,13 @@ TEST_F(UnreadWatchTest, ARefusalIsToldAtOnceAndItsEnd) {
   EXPECT_THAT(events_[0].message, HasSubstr("switch S5: PortCounters of port 3: refused, and 1"));
   EXPECT_THAT(Told({refused}), IsEmpty());
   EXPECT_THAT(Told({}), ElementsAre(std::string("info ") + kFive));
+  EXPECT_THAT(Told({}), IsEmpty());
+}
+
+TEST_F(UnreadWatchTest, ASwitchThatHasLeftIsNotReadAgain) {
+  const auto refused = Entry(5, "switch S5: PortCounters of port 3: refused", false);
+  EXPECT_THAT(Told({refused}), ElementsAre(std::string("warning ") + kFive));
+  EXPECT_THAT(Told({}, 4), IsEmpty());
   EXPECT_THAT(Told({}), IsEmpty());
 }
 
