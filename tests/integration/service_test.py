@@ -342,6 +342,18 @@ class Tcp(ServiceTest):
         self.assertIn("Nothing has changed", self.ask("reload"))
         self.log_line("TLS: .*server.pem is read again and in force")
 
+    def test_every_address_shows_what_was_renewed(self):
+        self.daemon.command += ["--listen", "127.0.0.1:0"]
+        self.start_with_certificates("next")
+        line = self.log_line(r"listening on .*").group(0)
+        addresses = set(re.findall(r"127\.0\.0\.1:\d+", line))
+        self.assertEqual(len(addresses), 2)
+        for server in addresses:
+            self.assertEqual(self.shown_to(server), self.pem("server"))
+        self.put("next.pem", "next.key")
+        for server in addresses:
+            self.assertEqual(self.shown_to(server), self.pem("next"))
+
     def test_renewed_files_that_do_not_fit_are_named_and_not_taken(self):
         server = self.start_with_certificates("next", "late", "last")
         first = self.pem("server")

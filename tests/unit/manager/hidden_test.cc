@@ -82,6 +82,21 @@ TEST_F(HiddenTest, HostsOfASilentLeafAreUnreachableAndComeBack) {
   EXPECT_EQ(nullptr, view_->unseen.hidden);
 }
 
+// First leaf 1 is silent, then both spines are, the only way to it.
+TEST_F(HiddenTest, WhatIsSilentBehindTheSilentIsNotGone) {
+  SweepTo({});
+  SweepTo({.missing_leaves = {1}}, SilentLeaf(1));
+  const FabricShape alone{.missing_spines = {0, 1}, .missing_leaves = {1, 2, 3}};
+  const Words spines = {Switch("unreachable", SpineGuid(0)), Switch("unreachable", SpineGuid(1))};
+  const Words leaves = {Switch("unreachable", LeafGuid(2)), Switch("unreachable", LeafGuid(3))};
+  EXPECT_THAT(SweepTo(alone, {Silent(LeafGuid(0), 1), Silent(LeafGuid(0), 2)}),
+              UnorderedElementsAreArray(And(And(Hosts("unreachable", 8, 15), spines), leaves)));
+  const Words back = SweepTo({});
+  EXPECT_THAT(back, testing::IsSupersetOf(
+                        And(Hosts("reachable", 4, 15), {Switch("reachable", LeafGuid(1))})));
+  EXPECT_THAT(back, testing::Each(testing::HasSubstr(".reachable ")));
+}
+
 TEST_F(HiddenTest, WhoeverIsMissingWhenItAnswersAgainIsGone) {
   SweepTo({});
   SweepTo({.missing_leaves = {1}}, SilentLeaf(1));
