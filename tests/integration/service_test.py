@@ -343,8 +343,12 @@ class Tcp(ServiceTest):
         self.log_line("TLS: .*server.pem is read again and in force")
 
     def test_every_address_shows_what_was_renewed(self):
-        self.daemon.command += ["--listen", "127.0.0.1:0"]
-        self.start_with_certificates("next")
+        self.make_authority("authority")
+        for name in ("server", "next"):
+            self.make_certificate(name, "authority")
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n' + RULES % 4)
+        self.daemon.command += ["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"]
+        self.start()
         line = self.log_line(r"listening on .*").group(0)
         addresses = set(re.findall(r"127\.0\.0\.1:\d+", line))
         self.assertEqual(len(addresses), 2)
