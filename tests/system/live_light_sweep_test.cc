@@ -42,6 +42,7 @@ TEST_F(LiveLightSweep, NeedsAFullSweepBefore) {
   EXPECT_TRUE(absl::IsFailedPrecondition(port_->ReadCounters().status()));
 }
 
+// And every switch who it is: another may be behind its cables.
 TEST_F(LiveLightSweep, WithoutChangeEverySwitchPortIsAskedOnce) {
   ASSERT_NO_FATAL_FAILURE(Start(kSmallFabric, "ftree"));
   const SweepResult swept = SweepOrFail();
@@ -54,7 +55,7 @@ TEST_F(LiveLightSweep, WithoutChangeEverySwitchPortIsAskedOnce) {
   for (int round = 0; round < 3; ++round) {
     const LightSweepResult result = LightSweepOrFail();
     EXPECT_FALSE(result.has_changed) << result.what;
-    EXPECT_EQ(result.mads_sent, ports + 1 + result.mads_resent);
+    EXPECT_EQ(result.mads_sent, ports + swept.fabric->switch_count() + 1 + result.mads_resent);
     EXPECT_LT(result.mads_sent, swept.mads_sent);
   }
 }
