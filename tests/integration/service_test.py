@@ -189,7 +189,10 @@ class ServiceManager(ServiceTest):
         self.hear("RELOADING=1")
         for _ in range(2):
             self.assertFalse(any("READY=1" in message for message in self.hear("WATCHDOG=1")))
-        self.write(text)
+        try:
+            self.write(text)
+        except BrokenPipeError:
+            pass  # the daemon went on as soon as there was a writer, and reads regular files only
         self.hear("READY=1")
         self.assertEqual(self.daemon.end()[0], 0)
 
