@@ -56,6 +56,16 @@ class MappingServiceTest : public ::testing::Test {
     (*request.mutable_options())["rounds"] = 30;
     return request;
   }
+  // Until the server has taken up a search.
+  void WaitForSearch() {
+    uint64_t open = 0;
+    while (open == 0) {
+      std::this_thread::yield();
+      for (const MethodNumbers& method : loopback_.server().Numbers().rpc.methods) {
+        if (method.name == "Mapping.MapRanks") open = method.open;
+      }
+    }
+  }
   void ExpectRefused(const v1::MapRanksRequest& request, StatusCode code, const std::string& why) {
     std::vector<v1::MapRanksUpdate> updates;
     const absl::Status status = Map(request, updates);
@@ -179,6 +189,7 @@ TEST_F(MappingServiceTest, EndsASearchWhoseClientHasGone) {
   const v1::MapRanksRequest request = LongRequest();
   grpc::ClientContext context;
   const auto reader = stub_->MapRanks(&context, request);
+  WaitForSearch();
   context.TryCancel();
   EXPECT_EQ(Loopback::ToAbsl(reader->Finish()).code(), StatusCode::kCancelled);
   // The one thread for searches is free again.
@@ -212,6 +223,7 @@ TEST_F(MappingServiceTest, AShutdownEndsSearches) {
   const v1::MapRanksRequest request = LongRequest();
   grpc::ClientContext context;
   const auto reader = stub_->MapRanks(&context, request);
+  WaitForSearch();
   std::thread stop([&] { loopback_.server().Shutdown(absl::Seconds(30)); });
   v1::MapRanksUpdate update;
   while (reader->Read(&update)) {
