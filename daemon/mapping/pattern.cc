@@ -61,10 +61,12 @@ absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count
   Merge(entries);
   std::shared_ptr<Pattern> made(new Pattern);
   bool counts_messages = false;
+  double everything = 0;  // what ranks say to themselves, too
   std::vector<size_t> degree(rank_count + 1, 0);
   for (const Entry& e : entries) {
     if (e.bytes == 0) continue;
     made->whole_ = made->whole_ && IsWhole(e.bytes);
+    everything += e.bytes;
     if (e.from == e.to) {
       if (made->self_bytes_.empty()) made->self_bytes_.resize(rank_count, 0.0);
       made->self_bytes_[e.from] = e.bytes;
@@ -76,11 +78,11 @@ absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count
     ++degree[e.from];
     ++degree[e.to];
   }
-  if (!std::isfinite(made->total_bytes_) || !std::isfinite(made->total_messages_)) {
+  if (!std::isfinite(everything) || !std::isfinite(made->total_messages_)) {
     return absl::InvalidArgumentError(
         "the pattern's weights add up to more than a double holds; scale them down");
   }
-  made->whole_ = made->whole_ && made->total_bytes_ < kExactBelow;
+  made->whole_ = made->whole_ && everything < kExactBelow;
 
   // Every pair into both rows, then the two directions of a pair into one.
   struct Half {

@@ -40,6 +40,17 @@ uint32_t LeafKey(const Fabric& fabric, EndpointIndex e) {
   return leaf.has_value() ? fabric.Vertex(*leaf).value() : fabric.Vertex(e).value();
 }
 
+// The hosts of all places, and a row for each leaf switch; no columns and no links yet.
+ClassDistances ByLeafSwitch(const Fabric& fabric, const Places& places, ClassNumbers& leaves) {
+  ClassDistances classes;
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const EndpointIndex e = places.endpoint(PlaceIndex(p));
+    classes.hosts.push_back(fabric.host(e).value());
+    classes.from_classes.push_back(leaves.Of(LeafKey(fabric, e), PlaceIndex(p)));
+  }
+  return classes;
+}
+
 absl::Status CheckPlaces(const Places& places) {
   if (places.has_endpoints()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -101,13 +112,8 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Hops(
     const Places& places, const SwitchDistances& distances) {
   RETURN_IF_ERROR(CheckPlaces(places));
   const Fabric& fabric = distances.fabric();
-  ClassDistances classes;
   ClassNumbers leaves;
-  for (uint32_t p = 0; p < places.count(); ++p) {
-    const EndpointIndex e = places.endpoint(PlaceIndex(p));
-    classes.hosts.push_back(fabric.host(e).value());
-    classes.from_classes.push_back(leaves.Of(LeafKey(fabric, e), PlaceIndex(p)));
-  }
+  ClassDistances classes = ByLeafSwitch(fabric, places, leaves);
   classes.to_classes = classes.from_classes;
   const std::vector<PlaceIndex>& seats = leaves.representatives();
   classes.columns = static_cast<uint32_t>(seats.size());
@@ -141,14 +147,9 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::RouteLengt
     const Places& places, const Routes& routes) {
   RETURN_IF_ERROR(CheckPlaces(places));
   const Fabric& fabric = routes.fabric();
-  ClassDistances classes;
   ClassNumbers leaves;
-  for (uint32_t p = 0; p < places.count(); ++p) {
-    const EndpointIndex e = places.endpoint(PlaceIndex(p));
-    classes.hosts.push_back(fabric.host(e).value());
-    classes.from_classes.push_back(leaves.Of(LeafKey(fabric, e), PlaceIndex(p)));
-    classes.to_classes.push_back(p);
-  }
+  ClassDistances classes = ByLeafSwitch(fabric, places, leaves);
+  for (uint32_t p = 0; p < places.count(); ++p) classes.to_classes.push_back(p);
   classes.columns = places.count();
   classes.links.resize(leaves.representatives().size() * places.count());
   double greatest = 0;

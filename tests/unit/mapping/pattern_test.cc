@@ -43,6 +43,7 @@ TEST(Pattern, RefusesWhatIsNoWeight) {
   EXPECT_THAT(Refusal(2, {{0, 2, 1, 0}}), HasSubstr("0 -> 2"));
   EXPECT_THAT(Refusal(0, {}), HasSubstr("1 to"));
   EXPECT_THAT(Refusal(2, {{0, 1, 1e308, 0}, {1, 0, 1e308, 0}}), HasSubstr("scale them down"));
+  EXPECT_THAT(Refusal(2, {{1, 1, 1e308, 0}, {1, 1, 1e308, 0}}), HasSubstr("scale them down"));
 }
 
 TEST(Pattern, KnowsWhetherSumsAreExact) {
