@@ -124,8 +124,10 @@ absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapS
   const Interruptible interruptible;
   const absl::Duration begin = SystemClock().Monotonic(), end = begin + search.budget;
   BestSoFar best;
-  const SearchControl control([end] { return interrupted || SystemClock().Monotonic() >= end; },
-                              [&best](const Mapping& mapping) { best.Take(mapping); });
+  const SearchControl control(
+      [end] { return interrupted || SystemClock().Monotonic() >= end; },
+      [&best](const Mapping& mapping) { best.Take(mapping); },
+      [end] { return absl::ToDoubleSeconds(end - SystemClock().Monotonic()); });
   absl::StatusOr<MappingAnswer> answer = absl::UnknownError("the search has not begun");
   absl::Notification done;
   std::thread worker([&] {

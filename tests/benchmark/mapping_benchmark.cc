@@ -60,8 +60,8 @@ double AutoCost(const MappingProblem& problem, const std::string& text, double s
   mine.pattern = ReadMetisGraph(text, "benchmark").value();
   AlgorithmOptions options;
   options.threads = threads;
-  options.parameters = {{"rounds", 30}};
-  const SearchControl control([end] { return ProcessorSeconds() > end; }, nullptr);
+  const SearchControl control([end] { return ProcessorSeconds() > end; }, nullptr,
+                              [end] { return end - ProcessorSeconds(); });
   const auto mapped = RunAlgorithm(**FindMappingAlgorithm("auto"), mine, {}, options, control);
   return CostOf(problem, mapped.value().mapping);
 }
@@ -148,7 +148,8 @@ int Large() {
                                 best = CostOf(problem, mapping);
                                 std::printf("%.2f s: %.4f of block order\n",
                                             ProcessorSeconds() - start, best / block);
-                              });
+                              },
+                              [&] { return start + 10 * reading - ProcessorSeconds(); });
   const auto mapped = RunAlgorithm(**FindMappingAlgorithm("auto"), problem, {}, {}, control);
   std::printf("131,072 ranks: reading %.2f s; after %.2f s %.4f of block order; %s\n", reading,
               ProcessorSeconds() - start, CostOf(problem, mapped.value().mapping) / block,

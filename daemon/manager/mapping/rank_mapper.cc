@@ -47,7 +47,8 @@ class Pace {
         next_(begun_ + kProgressEvery) {}
 
   SearchControl Control() {
-    return SearchControl([this] { return Stopped(); }, [this](const Mapping& m) { Tell(m); });
+    return SearchControl([this] { return Stopped(); }, [this](const Mapping& m) { Tell(m); },
+                         [this] { return absl::ToDoubleSeconds(end_ - clock_.Monotonic()); });
   }
   bool cancelled() const { return cancelled_; }
   absl::Duration took() const { return clock_.Monotonic() - begun_; }
