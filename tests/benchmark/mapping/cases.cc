@@ -22,18 +22,6 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-std::shared_ptr<const Snapshot> LoadSnapshot(const BenchmarkTarget& target) {
-  const std::shared_ptr<const Fabric> fabric = LoadFabric(target.fabric).value();
-  if (target.tables.empty()) return MakeSnapshot(fabric, nullptr).value();
-  std::string text;
-  for (const auto& entry : std::filesystem::directory_iterator(target.tables)) {
-    text += ReadFile(entry.path());
-  }
-  return MakeSnapshot(fabric, std::make_shared<const ForwardingTables>(
-                                  ReadForwardingTables(*fabric, text).value()))
-      .value();
-}
-
 template <class T>
 void Shuffle(std::vector<T>& values) {
   Xoshiro random(7);
@@ -71,6 +59,18 @@ BenchmarkTarget UniformTree(std::string name, std::vector<uint32_t> extents) {
 }
 
 }  // namespace
+
+std::shared_ptr<const Snapshot> LoadSnapshot(const BenchmarkTarget& target) {
+  const std::shared_ptr<const Fabric> fabric = LoadFabric(target.fabric).value();
+  if (target.tables.empty()) return MakeSnapshot(fabric, nullptr).value();
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(target.tables)) {
+    text += ReadFile(entry.path());
+  }
+  return MakeSnapshot(fabric, std::make_shared<const ForwardingTables>(
+                                  ReadForwardingTables(*fabric, text).value()))
+      .value();
+}
 
 std::string StencilText(uint32_t rows, uint32_t columns, uint32_t planes, bool all) {
   const auto number = [&](int64_t x, int64_t y, int64_t z) {

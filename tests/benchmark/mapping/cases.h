@@ -30,6 +30,9 @@ std::vector<BenchmarkPattern> BenchmarkPatterns(const std::string& data);
 // Those that suit `ranks` ranks: with one rank a place and, for 2,000 and more, with many.
 std::vector<BenchmarkTarget> BenchmarkTargets(const std::string& data, uint32_t ranks);
 
+// The target's fabric with its routes. Aborts where there is none.
+std::shared_ptr<const Snapshot> LoadSnapshot(const BenchmarkTarget& target);
+
 // rows x columns x planes ranks, each exchanging with its neighbours in the 3x3x3 cube around it
 // (`all`) or its six faces; faces 100, edges 10, corners 1.
 std::string StencilText(uint32_t rows, uint32_t columns, uint32_t planes, bool all);
