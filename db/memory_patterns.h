@@ -36,6 +36,11 @@ class MemoryPatterns {
     patterns_.insert_or_assign(pattern.name, pattern);
     return absl::OkStatus();
   }
+  absl::Status Drop(const DropPatternParts& drop) {
+    if (IsThere(drop.pattern)) return PatternIdTaken(drop.pattern);
+    parts_.erase(drop.pattern);
+    return absl::OkStatus();
+  }
   absl::Status Drop(const DropPattern& drop) {
     const auto found = patterns_.find(drop.name);
     if (found == patterns_.end()) return NoSuchPattern(drop.name);

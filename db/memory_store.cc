@@ -91,6 +91,7 @@ class Contents {
   absl::Status Do(PruneJobs& prune);
   absl::Status Do(PutPatternPart& put) { return patterns_.Put(put); }
   absl::Status Do(PutPattern& put) { return patterns_.Put(put); }
+  absl::Status Do(DropPatternParts& drop) { return patterns_.Drop(drop); }
   absl::Status Do(DropPattern& drop) { return patterns_.Drop(drop); }
 
   std::map<JobId, JobRecord> jobs_;

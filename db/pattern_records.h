@@ -38,6 +38,11 @@ struct PutPattern {
   uint32_t parts = 0;
 };
 
+// Drops what there is of the parts of a pattern that will not come. ALREADY_EXISTS: it has come.
+struct DropPatternParts {
+  int64_t pattern = 0;
+};
+
 // With its data. NOT_FOUND.
 struct DropPattern {
   std::string name;

@@ -213,6 +213,7 @@ absl::Status CheckShape(const PutPattern& put) {
   return Malformed(name, "a total is negative or not a number");
 }
 
+absl::Status CheckShape(const DropPatternParts&) { return absl::OkStatus(); }
 absl::Status CheckShape(const DropPattern&) { return absl::OkStatus(); }
 
 int SeverityRank(std::string_view severity) {

@@ -25,6 +25,7 @@ absl::Status CheckShape(const PruneEvents& prune);
 absl::Status CheckShape(const PruneJobs& prune);
 absl::Status CheckShape(const PutPatternPart& put);
 absl::Status CheckShape(const PutPattern& put);
+absl::Status CheckShape(const DropPatternParts& drop);
 absl::Status CheckShape(const DropPattern& drop);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.

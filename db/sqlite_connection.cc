@@ -79,6 +79,14 @@ Statement& Statement::Bind(std::string_view text) {
   return *this;
 }
 
+Statement& Statement::BindBlob(std::string_view bytes) {
+  const int result =
+      sqlite3_bind_blob64(statement_.get(), ++bound_, bytes.data() != nullptr ? bytes.data() : "",
+                          bytes.size(), SQLITE_STATIC);
+  static_cast<void>(result);  // as of texts
+  return *this;
+}
+
 Statement& Statement::BindNull() {
   sqlite3_bind_null(statement_.get(), ++bound_);
   return *this;
@@ -111,6 +119,13 @@ std::string_view Statement::Text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   if (text == nullptr) return {};
   return {reinterpret_cast<const char*>(text),
+          static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+std::string_view Statement::Blob(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_.get(), column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes),
           static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 

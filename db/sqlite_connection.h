@@ -27,11 +27,12 @@ class Statement {
  public:
   Statement() = default;
 
-  // Binds the next parameter, from the first one after each Run or Reset. Texts are not copied:
-  // they must live until then.
+  // Binds the next parameter, from the first one after each Run or Reset. Texts and bytes are not
+  // copied: they must live until then.
   Statement& Bind(int64_t value);
   Statement& Bind(double value);
   Statement& Bind(std::string_view text);
+  Statement& BindBlob(std::string_view bytes);
   Statement& Bind(const char* text) { return Bind(std::string_view(text)); }
   Statement& Bind(Guid guid) { return Bind(static_cast<int64_t>(guid.value())); }
   Statement& Bind(absl::Time time) { return Bind(absl::ToUnixNanos(time)); }
@@ -51,6 +52,7 @@ class Statement {
   double Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
   // Valid until the next Step or Reset.
   std::string_view Text(int column) const;
+  std::string_view Blob(int column) const;
   bool IsNull(int column) const {
     return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
   }

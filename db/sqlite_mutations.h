@@ -59,6 +59,7 @@ class SqliteMutator {
   absl::Status Do(const PruneJobs& prune);
   absl::Status Do(const PutPatternPart& put) { return patterns_.Put(put); }
   absl::Status Do(const PutPattern& put) { return patterns_.Put(put); }
+  absl::Status Do(const DropPatternParts& drop) { return patterns_.Drop(drop); }
   absl::Status Do(const DropPattern& drop) { return patterns_.Drop(drop); }
 
   absl::Status Grant(const TreeRecord& tree);

@@ -15,6 +15,8 @@ absl::Status PatternWriter::Prepare() {
   ASSIGN_OR_RETURN(count_parts_, connection_.Prepare(R"sql(
       SELECT count(*), ifnull(max(part) + 1, 0) FROM pattern_part WHERE pattern_id = ?)sql"));
   ASSIGN_OR_RETURN(find_, connection_.Prepare("SELECT 1 FROM pattern WHERE id = ?"));
+  ASSIGN_OR_RETURN(drop_parts_,
+                   connection_.Prepare("DELETE FROM pattern_part WHERE pattern_id = ?"));
   ASSIGN_OR_RETURN(drop_name_, connection_.Prepare("DELETE FROM pattern WHERE name = ?"));
   ASSIGN_OR_RETURN(insert_,
                    connection_.Prepare("INSERT INTO pattern VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
@@ -31,10 +33,7 @@ absl::StatusOr<bool> PatternWriter::IsThere(int64_t id) {
 absl::Status PatternWriter::Put(const PutPatternPart& put) {
   ASSIGN_OR_RETURN(const bool taken, IsThere(put.pattern));
   if (taken) return PatternIdTaken(put.pattern);
-  RETURN_IF_ERROR(insert_part_.Bind(put.pattern)
-                      .Bind(int64_t{put.part})
-                      .Bind(std::string_view(put.data))
-                      .Run());
+  RETURN_IF_ERROR(insert_part_.Bind(put.pattern).Bind(int64_t{put.part}).BindBlob(put.data).Run());
   return connection_.changes() == 0 ? PatternPartTaken(put.pattern, put.part) : absl::OkStatus();
 }
 
@@ -53,6 +52,12 @@ absl::Status PatternWriter::Put(const PutPattern& put) {
   insert_.Bind(p.id).Bind(p.name).Bind(p.owner).Bind(int64_t{p.rank_count});
   insert_.Bind(static_cast<int64_t>(p.pair_count)).Bind(p.total_bytes).Bind(p.total_messages);
   return insert_.Bind(p.created).Bind(static_cast<int64_t>(p.stored_bytes)).Run();
+}
+
+absl::Status PatternWriter::Drop(const DropPatternParts& drop) {
+  ASSIGN_OR_RETURN(const bool taken, IsThere(drop.pattern));
+  if (taken) return PatternIdTaken(drop.pattern);
+  return drop_parts_.Bind(drop.pattern).Run();
 }
 
 absl::Status PatternWriter::Drop(const DropPattern& drop) {
@@ -99,7 +104,7 @@ absl::StatusOr<std::string> PatternReader::Data(int64_t id) {
   for (;;) {
     ASSIGN_OR_RETURN(const bool row, parts_.Step());
     if (!row) return data;
-    const std::string_view part = parts_.Text(0);
+    const std::string_view part = parts_.Blob(0);
     data.append(part.data(), part.size());
   }
 }

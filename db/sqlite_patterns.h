@@ -22,13 +22,14 @@ class PatternWriter {
 
   absl::Status Put(const PutPatternPart& put);
   absl::Status Put(const PutPattern& put);
+  absl::Status Drop(const DropPatternParts& drop);
   absl::Status Drop(const DropPattern& drop);
 
  private:
   absl::StatusOr<bool> IsThere(int64_t id);
 
   Connection& connection_;
-  Statement insert_part_, count_parts_, find_, drop_name_, insert_;
+  Statement insert_part_, count_parts_, find_, drop_parts_, drop_name_, insert_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.

@@ -248,9 +248,10 @@ struct PruneJobs {
   uint32_t rows = 16;  // of up to 20 MB each
 };
 
-using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
-                              PutProfile, PutInventory, AppendEvents, PutCounters, PruneHistory,
-                              PruneEvents, PruneJobs, PutPatternPart, PutPattern, DropPattern>;
+using Mutation =
+    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
+                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
+                 PutPatternPart, PutPattern, DropPatternParts, DropPattern>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {

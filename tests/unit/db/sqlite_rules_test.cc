@@ -123,6 +123,26 @@ TEST_F(SqliteRulesTest, ATreeOfAnEarlierRunIsRevisedUnderItsId) {
   EXPECT_EQ(raw_->Run("SELECT entries_taken FROM entries ORDER BY switch"), "0\n1\n");
 }
 
+TEST_F(SqliteRulesTest, APatternsDataIsBytesAndGoesWithIt) {
+  const std::string data("\0CPP1\xff\0", 7);
+  ASSERT_APPLIED(store_->Apply(PutPatternPart{1, 0, data}));
+  ASSERT_APPLIED(store_->Apply(PutPatternPart{1, 1, ""}));
+  ASSERT_APPLIED(store_->Apply(PutPatternPart{2, 0, "never comes"}));
+  const std::string parts =
+      "SELECT pattern_id || typeof(data) || length(data) FROM pattern_part ORDER BY 1";
+  EXPECT_EQ(raw_->Run(parts), "1blob0\n1blob7\n2blob11\n");
+  PatternRecord record;
+  record.id = 1;
+  record.name = "lammps";
+  record.rank_count = 4;
+  ASSERT_APPLIED(store_->Apply(PutPattern{record, 2}));
+  EXPECT_EQ(*store_->PatternData(1), data);
+  ASSERT_APPLIED(store_->Apply(DropPatternParts{2}));
+  EXPECT_EQ(raw_->Run(parts), "1blob0\n1blob7\n");
+  ASSERT_APPLIED(store_->Apply(DropPattern{"lammps"}));
+  EXPECT_EQ(raw_->Run(parts), "");
+}
+
 TEST_F(SqliteRulesTest, ShellReadsWhileTheStoreRuns) {
   EXPECT_EQ(raw_->Run("SELECT switch || ' ' || entries_total || ' ' || entries_reserved || ' ' || "
                       "entries_taken || ' ' || entries_free FROM entries ORDER BY switch"),

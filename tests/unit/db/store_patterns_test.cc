@@ -80,6 +80,21 @@ TYPED_TEST(StorePatternsTest, RefuseWhatIsNotWhole) {
   EXPECT_EQ(*store.PatternData(1), "wx");
 }
 
+TYPED_TEST(StorePatternsTest, LeaveNoPartsIfTheyDoNotCome) {
+  Store& store = *this->store_;
+  this->PutWhole(Record(1, "a"), "first");
+  ASSERT_APPLIED(store.Apply(PutPatternPart{2, 0, "x"}));
+  ASSERT_APPLIED(store.Apply(PutPatternPart{3, 0, "y"}));
+  ASSERT_APPLIED(store.Apply(DropPatternParts{2}));
+  EXPECT_STATUS(store.Apply(PutPattern{Record(2, "b"), 1}), StatusCode::kFailedPrecondition,
+                "parts");
+  ASSERT_APPLIED(store.Apply(PutPattern{Record(3, "c"), 1}));
+  EXPECT_STATUS(store.Apply(DropPatternParts{3}), StatusCode::kAlreadyExists, "pattern 3");
+  EXPECT_EQ(*store.PatternData(3), "y");
+  EXPECT_EQ(*store.PatternData(1), "first");
+  ASSERT_APPLIED(store.Apply(DropPatternParts{77}));  // none
+}
+
 TYPED_TEST(StorePatternsTest, RefuseRecordsThatNobodyCanKeep) {
   Store& store = *this->store_;
   EXPECT_STATUS(store.Apply(PutPatternPart{0, 0, "x"}), StatusCode::kInvalidArgument, "pattern 0");
