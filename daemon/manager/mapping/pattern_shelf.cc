@@ -12,8 +12,11 @@ namespace coppice {
 namespace {
 
 constexpr size_t kPartBytes = 256 << 10;
+constexpr uint64_t kLeastBytes = 4096;  // that a pattern takes: pages of the database, its record
 constexpr size_t kLongestName = 128;
 constexpr uint64_t kMega = 1'000'000;
+
+uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kLeastBytes); }
 
 std::string Key(absl::string_view name) { return std::string(name); }
 
@@ -53,24 +56,36 @@ absl::StatusOr<std::unique_ptr<PatternShelf>> PatternShelf::Create(Store* store,
 absl::Status PatternShelf::MakeRoom(const PatternRecord& record) const {
   uint64_t others = 0;
   for (const auto& [name, other] : records_) {
-    if (name != record.name) others += other.stored_bytes;
+    if (name != record.name) others += Taken(other);
   }
-  if (record.stored_bytes <= max_bytes_ && others <= max_bytes_ - record.stored_bytes) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "pattern ", record.name, " takes ", record.stored_bytes / kMega + 1, " MB, but of the ",
-      max_bytes_ / kMega, " MB for all patterns others take ", others / kMega,
-      " MB; delete some (coppicectl pattern delete), or raise the limit"));
+  const uint64_t wanted = Taken(record);
+  if (wanted <= max_bytes_ && others <= max_bytes_ - wanted) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("pattern ", record.name, " takes ", wanted / kMega + 1, " MB, but of the ",
+                   max_bytes_ / kMega, " MB for all patterns others take ", others / kMega,
+                   " MB; delete some (coppicectl pattern delete), or raise the limit"));
+}
+
+absl::Status PatternShelf::DropUnfinished() {
+  if (unfinished_ == 0) return absl::OkStatus();
+  const absl::Status dropped = store_->Apply(DropPatternParts{unfinished_});
+  // It may have come although its write was told as failed.
+  if (!dropped.ok() && !absl::IsAlreadyExists(dropped)) return dropped;
+  unfinished_ = 0;
+  return absl::OkStatus();
 }
 
 absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view data) {
+  RETURN_IF_ERROR(DropUnfinished());
+  unfinished_ = record.id;
   uint32_t part = 0;
   for (size_t at = 0; at < data.size(); at += kPartBytes) {
     RETURN_IF_ERROR(
         store_->Apply(PutPatternPart{record.id, part++, std::string(data.substr(at, kPartBytes))}));
   }
-  return store_->Apply(PutPattern{record, part});
+  RETURN_IF_ERROR(store_->Apply(PutPattern{record, part}));
+  unfinished_ = 0;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, absl::string_view owner,
@@ -98,6 +113,7 @@ absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, absl::st
   }
   ++last_id_;  // also after a failure: its parts may be there
   if (absl::Status written = Write(record, data); !written.ok()) {
+    static_cast<void>(DropUnfinished());  // the next write tries again
     Reread();
     return written;
   }

@@ -28,7 +28,8 @@ namespace coppice {
 // Thread-safe. Every method may block for the store: not for gRPC's threads.
 class PatternShelf final {
  public:
-  // Reads what there is. Both outlive it. `max_bytes`: of all stored patterns together. Errors: as
+  // Reads what there is. Both outlive it. `max_bytes`: of all stored patterns together, each of
+  // which counts as 4 KiB at least, so that their number is bounded, too. Errors: as
   // Store::Patterns.
   static absl::StatusOr<std::unique_ptr<PatternShelf>> Create(Store* store, const Clock* clock,
                                                               uint64_t max_bytes);
@@ -54,7 +55,10 @@ class PatternShelf final {
   absl::Status MakeRoom(const PatternRecord& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After a write that was told as failed and may have been done.
   void Reread() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Write(const PatternRecord& record, absl::string_view data);
+  absl::Status Write(const PatternRecord& record, absl::string_view data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+  // Drops what a failed write left, now or, if the store takes nothing, before the next one.
+  absl::Status DropUnfinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
   Store* const store_;
   const Clock* const clock_;
@@ -63,6 +67,7 @@ class PatternShelf final {
   mutable absl::Mutex mutex_;
   std::map<std::string, PatternRecord, std::less<>> records_ ABSL_GUARDED_BY(mutex_);
   int64_t last_id_ ABSL_GUARDED_BY(writing_) = 0;
+  int64_t unfinished_ ABSL_GUARDED_BY(writing_) = 0;  // id whose parts may be there; 0: none
 };
 
 // 1 to 128 letters, digits and . _ - + / @. INVALID_ARGUMENT names the text.

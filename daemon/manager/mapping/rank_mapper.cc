@@ -210,18 +210,27 @@ absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
   ASSIGN_OR_RETURN(problem.places,
                    Places::OfEndpoints(*snapshot->fabric, endpoints,
                                        task.job.value() == 0 ? task.ranks_per_host : 1));
-  ASSIGN_OR_RETURN(problem.distances, DistancesOf(task, *problem.places, *snapshot->routes));
-  RETURN_IF_ERROR(CheckProblem(problem));
-  absl::StatusOr<MappingMeasures> before = Measure(problem, problem.present());
-  if (absl::IsNotFound(before.status())) {
-    // A subnet manager takes seconds to route around a change; the links are there all the same.
-    snapshot->routes = Routes::ShortestPaths(snapshot->fabric);
-    question.over_links = true;
-    before = Measure(problem, problem.present());
-  }
-  RETURN_IF_ERROR(before.status());
-  question.before = *before;
+  const absl::Status measured = Measured(task, question);
+  RETURN_IF_ERROR(absl::IsNotFound(measured) ? GoOverLinks(task, question) : measured);
   return question;
+}
+
+absl::Status RankMapper::Measured(const MappingTask& task, Question& question) {
+  MappingProblem& problem = question.problem;
+  ASSIGN_OR_RETURN(problem.distances,
+                   DistancesOf(task, *problem.places, *problem.snapshot->routes));
+  RETURN_IF_ERROR(CheckProblem(problem));
+  ASSIGN_OR_RETURN(question.before, Measure(problem, problem.present()));
+  return absl::OkStatus();
+}
+
+absl::Status RankMapper::GoOverLinks(const MappingTask& task, Question& question) {
+  // A subnet manager takes seconds to route around a change; the links are there all the same.
+  auto snapshot = std::make_shared<Snapshot>(*question.problem.snapshot);
+  snapshot->routes = Routes::ShortestPaths(snapshot->fabric);
+  question.problem.snapshot = std::move(snapshot);
+  question.over_links = true;
+  return Measured(task, question);
 }
 
 absl::Status RankMapper::CheckMoved(const Question& question) const {
@@ -250,15 +259,25 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
   ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(args.task));
-  ASSIGN_OR_RETURN(const Question question, Ask(args.task));
+  ASSIGN_OR_RETURN(Question question, Ask(args.task));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
   AlgorithmOptions options;
   options.seed = args.seed;
   options.threads = options_.threads;
   options.parameters = args.parameters;
-  ASSIGN_OR_RETURN(MappingAnswer answer, AnswerMapping(problem, question.before, *algorithm,
-                                                       problem.present(), options, pace.Control()));
+  const auto search = [&] {
+    return AnswerMapping(problem, question.before, *algorithm, problem.present(), options,
+                         pace.Control());
+  };
+  absl::StatusOr<MappingAnswer> found = search();
+  if (absl::IsNotFound(found.status()) && !question.over_links) {
+    // Between two places that the present order does not join.
+    RETURN_IF_ERROR(GoOverLinks(args.task, question));
+    found = search();
+  }
+  RETURN_IF_ERROR(found.status());
+  MappingAnswer answer = *std::move(found);
   if (pace.cancelled()) return absl::CancelledError("mapping: the client went away");
   RETURN_IF_ERROR(CheckMoved(question));
   MappingView view;

@@ -109,6 +109,10 @@ class RankMapper final {
     bool over_links = false;  // the tables do not lead there; shortest paths instead
   };
   absl::StatusOr<Question> Ask(const MappingTask& task);
+  // From places and routes to distances and the present order's measures. NOT_FOUND: no route.
+  static absl::Status Measured(const MappingTask& task, Question& question);
+  // The same over shortest paths of the links that are there, as long as tables lead elsewhere.
+  static absl::Status GoOverLinks(const MappingTask& task, Question& question);
   absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
                                                          const Fabric& fabric);
   absl::StatusOr<MemoryBudget::Share> TakeMemory(const MappingTask& task);

@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "daemon/mapping/mapping_check.h"
-#include "tests/unit/manager/manager_fixture.h"
+#include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice {
 namespace {
@@ -166,6 +166,54 @@ TEST_F(RankMapperTest, WritesWhatLaunchersRead) {
   std::string expected;
   for (const uint32_t slot : view->answer.slots) expected += "n" + std::to_string(slot) + "\n";
   EXPECT_EQ(view->launch_text, expected);
+}
+
+// Tables that a subnet manager wrote before leaf 3 came: no route leads to its hosts.
+class StaleTablesTest : public RoutedManagerTest {
+ protected:
+  void SetUp() override {
+    Begin();
+    FabricShape before;
+    before.missing_leaves = {3};
+    port_.Set(absl::StatusOr<SweepResult>(RoutedSweep({}, before)));
+    ASSERT_TRUE(manager_->Sweep().ok());
+    mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
+    for (int host = 0; host < 16; ++host) args_.task.hosts.push_back("n" + std::to_string(host));
+    args_.budget = absl::Milliseconds(50);
+    args_.parameters = {{"rounds", 2}};
+  }
+  void ExpectMappedOverLinks() {
+    const auto view = mapper_->MapRanks(args_, {});
+    ASSERT_TRUE(view.ok()) << view.status();
+    EXPECT_THAT(view->answer.reason, HasSubstr("shortest paths of the links"));
+    EXPECT_EQ(*view->answer.after.inter_switch_bytes, 0);
+  }
+  std::unique_ptr<RankMapper> mapper_;
+  MapRanksArgs args_;
+};
+
+TEST_F(StaleTablesTest, LinksStandInForRoutesThatAreMissing) {
+  args_.task.pattern = FarPairs(16);
+  ExpectMappedOverLinks();
+}
+
+TEST_F(StaleTablesTest, AlsoForDistancesOfRoutes) {
+  args_.task.pattern = FarPairs(16);
+  args_.task.distance = PlaceDistanceKind::kRoutes;
+  args_.task.objective = {.qap_cost = 1};
+  ExpectMappedOverLinks();
+  EXPECT_TRUE(mapper_->Evaluate(args_.task, {}).ok());
+}
+
+// The present order needs no route to leaf 3, but other orders do.
+TEST_F(StaleTablesTest, AlsoWhereOnlyTheSearchMissesThem) {
+  args_.task.pattern = FarPairs(12);
+  for (const char* algorithm : {"auto", "congestion", "greedy"}) {
+    args_.algorithm = algorithm;
+    args_.parameters.clear();
+    const auto view = mapper_->MapRanks(args_, {});
+    ASSERT_TRUE(view.ok()) << algorithm << ": " << view.status();
+  }
 }
 
 TEST(MemoryBudget, GivesBackWhatWasTaken) {
