@@ -1,10 +1,65 @@
 #include "daemon/mapping/mapping_problem.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
 
 #include "absl/strings/str_format.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
+namespace {
+
+// Bytes times distance, all of them together, must stay below: searches add up differences of
+// costs by the million and square them.
+const double kGreatestCost = std::sqrt(std::numeric_limits<double>::max()) / 0x1p20;
+constexpr double kLongestRoute = 255;  // as ClassDistances counts links
+
+std::string HeaviestPair(const Pattern& pattern) {
+  uint32_t from = 0, to = 0;
+  double most = 0;
+  const auto take = [&](uint32_t u, uint32_t v, double bytes) {
+    if (bytes <= most) return;
+    most = bytes;
+    from = u;
+    to = v;
+  };
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    take(rank, rank, pattern.self_bytes(rank));
+    for (const Exchange& e : pattern.exchanges(rank)) take(rank, e.peer, e.out_bytes);
+  }
+  return absl::StrFormat("%g from rank %d to rank %d", most, from, to);
+}
+
+std::string FarthestPlaces(const PlaceDistances& distances) {
+  const auto* const matrix = std::get_if<MatrixDistances>(&distances.form());
+  if (matrix == nullptr) return absl::StrFormat("%g", distances.greatest());
+  const auto most = std::max_element(matrix->values.begin(), matrix->values.end());
+  const auto at = static_cast<uint64_t>(most - matrix->values.begin());
+  return absl::StrFormat("%g in row %d, column %d", *most, at / matrix->count + 1,
+                         at % matrix->count + 1);
+}
+
+absl::Status CheckProducts(const MappingProblem& problem) {
+  const Pattern& pattern = *problem.pattern;
+  double bytes = pattern.total_bytes();
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) bytes += pattern.self_bytes(rank);
+  if (bytes * kLongestRoute > kGreatestCost) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the pattern's weights, such as %s, are too great to be counted with; "
+                        "scale them down to %g in all",
+                        HeaviestPair(pattern), kGreatestCost / kLongestRoute));
+  }
+  const double farthest = problem.distances->greatest();
+  if (bytes * farthest <= kGreatestCost) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the pattern's weights, such as %s, times the distances, such as %s, are too great to be "
+      "counted with; scale either down so that their product stays below %g in all",
+      HeaviestPair(pattern), FarthestPlaces(*problem.distances), kGreatestCost));
+}
+
+}  // namespace
 
 absl::string_view ToString(TrafficModel model) {
   switch (model) {
@@ -32,6 +87,7 @@ absl::Status CheckProblem(const MappingProblem& problem) {
                         "column for each host",
                         problem.distances->count(), places.count()));
   }
+  RETURN_IF_ERROR(CheckProducts(problem));
   const Objective& o = problem.objective;
   for (const double weight : {o.congestion, o.hop_bytes, o.qap_cost}) {
     if (std::isfinite(weight) && weight >= 0) continue;

@@ -52,8 +52,8 @@ struct MappingProblem {
 };
 
 // INVALID_ARGUMENT: more ranks than slots (both numbers), distances over another number of places,
-// an objective that weighs nothing, a weight out of range, or one that asks for links where there
-// is no fabric.
+// bytes times distances beyond what a double holds (naming the greatest of both), an objective that
+// weighs nothing, a weight out of range, or one that asks for links where there is no fabric.
 absl::Status CheckProblem(const MappingProblem& problem);
 
 }  // namespace coppice

@@ -43,6 +43,18 @@ void Merge(std::vector<Entry>& entries) {
   entries.resize(kept);
 }
 
+absl::Status CheckRankCount(uint32_t rank_count, size_t entries) {
+  if (rank_count == 0 || rank_count > Pattern::kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a pattern has 1 to %d ranks, not %d", Pattern::kMaxRanks, rank_count));
+  }
+  if (rank_count <= Pattern::kMaxIdleRanks || entries >= rank_count / 16) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the pattern is of %d ranks, but only %d pairs of them talk; beyond %d ranks give at least "
+      "one pair for 16 of them, or leave out the ranks that say nothing",
+      rank_count, entries, Pattern::kMaxIdleRanks));
+}
+
 bool IsWhole(double weight) { return weight == std::floor(weight); }
 
 constexpr double kExactBelow = 9007199254740992.0;  // 2^53: doubles hold every whole number below
@@ -51,19 +63,21 @@ constexpr double kExactBelow = 9007199254740992.0;  // 2^53: doubles hold every 
 
 absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count,
                                                              std::vector<Entry> entries) {
-  if (rank_count == 0 || rank_count > kMaxRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a pattern has 1 to %d ranks, not %d", kMaxRanks, rank_count));
-  }
+  if (absl::Status status = CheckRankCount(rank_count, entries.size()); !status.ok()) return status;
   for (const Entry& e : entries) {
     if (absl::Status status = CheckEntry(e, rank_count); !status.ok()) return status;
   }
   Merge(entries);
   std::shared_ptr<Pattern> made(new Pattern);
   bool counts_messages = false;
-  double everything = 0;  // what ranks say to themselves, too
+  double everything = 0, all_messages = 0;  // what ranks say to themselves, too
   std::vector<size_t> degree(rank_count + 1, 0);
   for (const Entry& e : entries) {
+    all_messages += e.messages;
+    if (e.messages > 0 && (e.bytes == 0 || e.from == e.to)) {
+      made->empty_messages_.push_back({e.from, e.to, 0, e.messages});
+      if (e.from != e.to) made->total_messages_ += e.messages;
+    }
     if (e.bytes == 0) continue;
     made->whole_ = made->whole_ && IsWhole(e.bytes);
     everything += e.bytes;
@@ -78,7 +92,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count
     ++degree[e.from];
     ++degree[e.to];
   }
-  if (!std::isfinite(everything) || !std::isfinite(made->total_messages_)) {
+  if (!std::isfinite(everything) || !std::isfinite(all_messages)) {
     return absl::InvalidArgumentError(
         "the pattern's weights add up to more than a double holds; scale them down");
   }
@@ -127,7 +141,8 @@ absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count
 size_t Pattern::MemoryBytes() const {
   return sizeof(*this) + begin_.capacity() * sizeof(begin_[0]) +
          exchanges_.capacity() * sizeof(Exchange) +
-         (out_messages_.capacity() + self_bytes_.capacity()) * sizeof(double);
+         (out_messages_.capacity() + self_bytes_.capacity()) * sizeof(double) +
+         empty_messages_.capacity() * sizeof(Entry);
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> AsTimes(const Pattern& pattern,
@@ -142,10 +157,19 @@ absl::StatusOr<std::shared_ptr<const Pattern>> AsTimes(const Pattern& pattern,
         absl::StrFormat("a bandwidth of %g B/s; give one above 0", bytes_per_second));
   }
   std::vector<Entry> entries;
-  entries.reserve(2 * pattern.pair_count());
+  entries.reserve(2 * pattern.pair_count() + pattern.empty_messages().size());
+  std::vector<bool> is_counted(pattern.rank_count(), false);  // messages to itself
+  for (const Entry& e : pattern.empty_messages()) {
+    if (e.from == e.to) is_counted[e.from] = true;
+    entries.push_back({e.from, e.to, latency_seconds * e.messages, e.messages});
+  }
   for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
     const absl::Span<const double> messages = pattern.out_messages(rank);
     const absl::Span<const Exchange> row = pattern.exchanges(rank);
+    if (const double self = pattern.self_bytes(rank); self > 0) {
+      const double count = is_counted[rank] ? 0 : 1;
+      entries.push_back({rank, rank, latency_seconds * count + self / bytes_per_second, count});
+    }
     for (size_t i = 0; i < row.size(); ++i) {
       if (row[i].out_bytes == 0) continue;
       const double count = messages.empty() ? 1 : std::max(1.0, messages[i]);

@@ -31,11 +31,14 @@ class Pattern final {
     double messages = 0;
   };
   static constexpr uint32_t kMaxRanks = 1 << 24;
+  static constexpr uint32_t kMaxIdleRanks = 1 << 20;
 
-  // Entries of one ordered pair are added up; a rank's bytes to itself are kept apart
-  // (self_bytes); pairs without bytes are dropped. INVALID_ARGUMENT, naming the pair: a rank that
-  // is not below `rank_count`, a weight that is negative, NaN or infinite, a sum that overflows;
-  // naming the limit: no ranks, or more than kMaxRanks. O(entries log(entries per rank)).
+  // Entries of one ordered pair are added up; a rank's bytes to itself (self_bytes) and messages
+  // without bytes (empty_messages) are kept apart; pairs with neither are dropped.
+  // INVALID_ARGUMENT, naming the pair: a rank that is not below `rank_count`, a weight that is
+  // negative, NaN or infinite, a sum that overflows; naming the limit: no ranks, more than
+  // kMaxRanks, or more than kMaxIdleRanks with less than an entry for 16 of them, so that few
+  // bytes of a file never take much memory. O(entries log(entries per rank)).
   static absl::StatusOr<std::shared_ptr<const Pattern>> Make(uint32_t rank_count,
                                                              std::vector<Entry> entries);
 
@@ -56,9 +59,12 @@ class Pattern final {
   // What a rank sends to itself: it crosses no link, but counts where a place is not at distance 0
   // from itself, as in some QAP instances.
   double self_bytes(uint32_t rank) const { return self_bytes_.empty() ? 0 : self_bytes_[rank]; }
+  // Messages that carry no byte, and all messages of a rank to itself, by pair; bytes are 0. They
+  // weigh nothing but where weights are times (AsTimes).
+  absl::Span<const Entry> empty_messages() const { return empty_messages_; }
 
-  double total_bytes() const { return total_bytes_; }  // between different ranks
-  double total_messages() const { return total_messages_; }
+  double total_bytes() const { return total_bytes_; }        // between different ranks
+  double total_messages() const { return total_messages_; }  // those without bytes, too
   // w(u,v) = w(v,u) for all u, v.
   bool symmetric() const { return symmetric_; }
   // Every weight is a whole number, and their sum is below 2^53: sums are exact.
@@ -73,12 +79,14 @@ class Pattern final {
   std::vector<Exchange> exchanges_;  // each pair twice
   std::vector<double> out_messages_;
   std::vector<double> self_bytes_;  // [rank_count], or empty: all 0
+  std::vector<Entry> empty_messages_;
   double total_bytes_ = 0, total_messages_ = 0;
   bool symmetric_ = true, whole_ = true;
 };
 
 // Weights as times: t = latency_seconds * messages + bytes / bytes_per_second (Baranov 2022, the
-// communication graph's weights), in seconds. A pair without messages counts as one message.
+// communication graph's weights), in seconds; bytes of a rank to itself and messages without bytes
+// alike. Bytes of a pair whose messages are not known count as one message.
 // INVALID_ARGUMENT: a latency below 0, a bandwidth not above 0, or a result out of range.
 absl::StatusOr<std::shared_ptr<const Pattern>> AsTimes(const Pattern& pattern,
                                                        double latency_seconds,

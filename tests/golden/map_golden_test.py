@@ -242,6 +242,24 @@ class MapGolden(ScratchFiles):
         for answer in answers[1:]:
             self.assertEqual(answer, answers[0])
 
+    def test_what_is_named_twice_adds_up(self):
+        """Duplicates of a pair, both triangles of it, and loops, over unequal asymmetric places."""
+        entries = [(1, 2, 3), (1, 2, 4), (2, 1, 5), (3, 3, 2), (3, 3, 6), (4, 1, 0), (2, 4, 1),
+                   (2, 4, 1), (2, 4, 1)]
+        weights = {}
+        for u, v, w in entries:
+            weights[u - 1, v - 1] = weights.get((u - 1, v - 1), 0) + w
+        path = self.file("p.mtx", f"%%MatrixMarket matrix coordinate real general\n5 5 "
+                         f"{len(entries)}\n" + "".join(f"{u} {v} {w}\n" for u, v, w in entries))
+        distances = {(0, 0): 1, (0, 1): 2, (1, 0): 7, (2, 0): 3, (0, 2): 4, (1, 2): 5, (2, 1): 5}
+        question = Question(5, weights, [0, 1, 0, 2, 2, 0], lambda a, b: distances.get((a, b), 0))
+        answers = self.verify_all(question, "--pattern", path, "--hosts",
+                                  self.hosts(["a", "b", "a", "c", "c", "a"]), "--distance",
+                                  self.file("d.txt", matrix(3, distances)))
+        least = min(question.measures(list(order))["qap_cost"]
+                    for order in itertools.permutations(range(6), 5))
+        self.assertAlmostEqual(answers["auto"]["objective"]["qap_cost"], least)
+
     def test_messages_may_weigh(self):
         weights, counts = random_weights(8, 15), random_weights(8, 16, 0.9)
         arguments = ("--pattern", self.file("p.mat", matrix(8, weights)), "--hierarchy", "2:4",
@@ -251,8 +269,10 @@ class MapGolden(ScratchFiles):
         plain = self.map(*arguments)
         Question(8, weights, range(8), distance).verify(plain)
         self.assertEqual(plain["objective"], self.map(*arguments, *counted)["objective"])
-        for more, weigh in (((), lambda pair: 1), (counted, lambda pair: counts.get(pair, 1))):
-            both = {pair: w + 2.5 * weigh(pair) for pair, w in weights.items()}
+        self.assertTrue(set(counts) - set(weights))  # messages without bytes weigh, too
+        for more, seen in (((), {pair: 1 for pair in weights}), (counted, counts)):
+            both = {pair: weights.get(pair, 0) + 2.5 * seen.get(pair, 1)
+                    for pair in {*weights, *seen}}
             Question(8, both, range(8), distance).verify(
                 self.map(*arguments, *more, "--bytes-per-message", "2.5"))
 
@@ -413,6 +433,8 @@ class MapGolden(ScratchFiles):
                 ("2\n0 inf\n1 0\n", "is infinite"), ("2\n0 1e999\n1 0\n", "more than a double holds"),
                 ("2\n0 1e308\n1e308 0\n", "add up to more than a double holds"),
                 ("2\n0 1\n", "not square"), ("99999999\n0\n", "give 1 to 16777216"),
+                ("%%MatrixMarket matrix coordinate real general\n16777216 16777216 0\n",
+                 "16777216 ranks, but only 0 pairs of them talk"),
                 ("%%MatrixMarket matrix coordinate real general\n2 3 0\n", "not square"),
                 ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 -1\n", "line 3: "),
                 ("3 1 001\n2 5\n1 6\n\n", "line 2: vertex 1 gives its edge to 2 the weight 5")):
@@ -447,6 +469,15 @@ class MapGolden(ScratchFiles):
                 (("--distance", self.file("hole", "2\n0 nan\n1 0\n"), "--ranks-per-place", "2"),
                  'row 1, column 2: distance "nan"'),
                 (("--distance", self.file("gap", "2\n0 1\n1\n")), "the distance is missing"),
+                (("--distance", self.file("dash", "2\n0 -\n1 0\n")), 'row 1, column 2: distance "-"'),
+                (("--distance", self.file("neg", "2\n0 1\n-1 0\n")), "row 2, column 1: distance"),
+                (("--distance", self.file("inf", "2\n0 inf\n1 0\n")), "row 1, column 2: distance"),
+                (("--distance", self.file("wide", "0 1 2\n1 0 2\n")), "not square"),
+                (("--distance", self.file("large", "99999\n0\n")), "give 1 to 16384"),
+                (("--distance", self.file("far", "2\n0 1e300\n1 0\n"), "--ranks-per-place", "2",
+                  "--bytes-per-message", "1e100"),
+                 "such as 1e+100 from rank 0 to rank 1, times the distances, such as 1e+300 in row 1, "
+                 "column 2"),
                 (("--distance", self.file("none", "")), "is empty"),
                 (("--hierarchy", "4:0", "--distances", "1:2"), "extent 0"),
                 (("--hierarchy", "4:4", "--distances", "1:-2"), "distance -2"),
@@ -462,6 +493,11 @@ class MapGolden(ScratchFiles):
         self.assertIn("no mapping algorithm best",
                       self.refuse(1, "--pattern", pattern, "--hierarchy", "4", "--distances", "1",
                                   "--algorithm", "best"))
+        for text, why in (("2\n0 1 1 0\n0 -1 1 0\n", "is negative"),
+                          ("2\n0 nan 1 0\n0 1 1 0\n", "no number"), ("", "is empty"),
+                          ("0\n", "give 1 to"), ("2\n0 1 1 0\n0 1e999 1 0\n", "double holds")):
+            self.assertIn(why, self.refuse(1, "--qap", self.file("q", text), "--algorithm",
+                                           "block"))
         self.assertIn("is it cut off?", self.refuse(1, "--qap", self.file("q", "3\n0 1 2\n"),
                                                     "--algorithm", "block"))
 

@@ -1,5 +1,6 @@
 #include "daemon/manager/mapping/pattern_codec.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -36,29 +37,47 @@ struct Sent {
   double bytes, messages;
 };
 
-// What `rank` sends, itself among the peers, by peer.
-std::vector<Sent> SentBy(const Pattern& pattern, uint32_t rank) {
-  std::vector<Sent> sent;
-  const absl::Span<const Exchange> row = pattern.exchanges(rank);
-  const absl::Span<const double> messages = pattern.out_messages(rank);
-  const double self = pattern.self_bytes(rank);
-  bool put_self = self == 0;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (!put_self && row[i].peer > rank) {
-      sent.push_back({rank, self, 0});
-      put_self = true;
+// What each rank sends, itself among the peers. Ranks are asked for in order, from 0.
+class Senders {
+ public:
+  explicit Senders(const Pattern& pattern)
+      : pattern_(pattern), empty_(pattern.empty_messages().begin()) {}
+
+  // By peer; valid until the next.
+  const std::vector<Sent>& Next(uint32_t rank) {
+    sent_.clear();
+    const absl::Span<const Exchange> row = pattern_.exchanges(rank);
+    const absl::Span<const double> messages = pattern_.out_messages(rank);
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (row[i].out_bytes == 0) continue;
+      sent_.push_back({row[i].peer, row[i].out_bytes, messages.empty() ? 0 : messages[i]});
     }
-    if (row[i].out_bytes == 0) continue;
-    sent.push_back({row[i].peer, row[i].out_bytes, messages.empty() ? 0 : messages[i]});
+    double self_messages = 0;
+    for (; empty_ != pattern_.empty_messages().end() && empty_->from == rank; ++empty_) {
+      if (empty_->to == rank) {
+        self_messages = empty_->messages;
+      } else {
+        sent_.push_back({empty_->to, 0, empty_->messages});
+      }
+    }
+    const double self = pattern_.self_bytes(rank);
+    if (self > 0 || self_messages > 0) sent_.push_back({rank, self, self_messages});
+    std::sort(sent_.begin(), sent_.end(),
+              [](const Sent& a, const Sent& b) { return a.peer < b.peer; });
+    return sent_;
   }
-  if (!put_self) sent.push_back({rank, self, 0});
-  return sent;
-}
+
+ private:
+  const Pattern& pattern_;
+  absl::Span<const Pattern::Entry>::iterator empty_;
+  std::vector<Sent> sent_;
+};
 
 uint64_t FlagsOf(const Pattern& pattern) {
   uint64_t flags = kWholeBytes | kWholeMessages;
+  Senders senders(pattern);
   for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-    for (const Sent& sent : SentBy(pattern, rank)) {
+    for (const Sent& sent : senders.Next(rank)) {
       if (!IsWhole(sent.bytes)) flags &= ~uint64_t{kWholeBytes};
       if (!IsWhole(sent.messages)) flags &= ~uint64_t{kWholeMessages};
       if (sent.messages != 0) flags |= kHasMessages;
@@ -129,8 +148,9 @@ std::string EncodePattern(const Pattern& pattern) {
   std::string out = kMagic;
   PutVarint(flags, out);
   PutVarint(pattern.rank_count(), out);
+  Senders senders(pattern);
   for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-    const std::vector<Sent> row = SentBy(pattern, rank);
+    const std::vector<Sent>& row = senders.Next(rank);
     PutVarint(row.size(), out);
     uint32_t last = 0;
     for (const Sent& sent : row) {

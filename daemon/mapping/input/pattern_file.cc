@@ -67,7 +67,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> WithMessages(const Pattern& bytes
   std::vector<Pattern::Entry> entries;
   entries.reserve(2 * (bytes.pair_count() + counts.pair_count()));
   for (uint32_t rank = 0; rank < bytes.rank_count(); ++rank) {
-    entries.push_back({rank, rank, bytes.self_bytes(rank), 0});
+    entries.push_back({rank, rank, bytes.self_bytes(rank), counts.self_bytes(rank)});
     for (const Exchange& e : bytes.exchanges(rank)) {
       entries.push_back({rank, e.peer, e.out_bytes, 0});
     }

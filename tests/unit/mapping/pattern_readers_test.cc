@@ -234,7 +234,10 @@ TEST(WithMessages, AddsCountsToBytes) {
   EXPECT_EQ(both->total_bytes(), 100);
   EXPECT_EQ(both->self_bytes(0), 3);
   EXPECT_THAT(both->out_messages(0), ElementsAre(7));
-  EXPECT_EQ(both->total_messages(), 7) << "a pair without bytes is dropped";
+  EXPECT_EQ(both->total_messages(), 7 + 8);  // 8 of them carry nothing
+  ASSERT_EQ(both->empty_messages().size(), 1u);
+  EXPECT_EQ(both->empty_messages()[0].from, 1u);
+  EXPECT_EQ(both->empty_messages()[0].messages, 8);
   const auto other = ReadPattern("3\n0 7 1\n8 0 1\n1 1 1\n", "c").value();
   EXPECT_THAT(std::string(WithMessages(*bytes, *other).status().message()),
               HasSubstr("messages of 3 ranks for a pattern of 2"));

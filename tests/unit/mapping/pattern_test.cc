@@ -44,6 +44,39 @@ TEST(Pattern, RefusesWhatIsNoWeight) {
   EXPECT_THAT(Refusal(0, {}), HasSubstr("1 to"));
   EXPECT_THAT(Refusal(2, {{0, 1, 1e308, 0}, {1, 0, 1e308, 0}}), HasSubstr("scale them down"));
   EXPECT_THAT(Refusal(2, {{1, 1, 1e308, 0}, {1, 1, 1e308, 0}}), HasSubstr("scale them down"));
+  EXPECT_THAT(Refusal(2, {{1, 1, 1, 1e308}, {1, 1, 1, 1e308}}), HasSubstr("scale them down"));
+}
+
+TEST(Pattern, KeepsMessagesWithoutBytesApart) {
+  const auto pattern =
+      Pattern::Make(
+          3, {{0, 1, 5, 2}, {1, 0, 0, 3}, {2, 2, 9, 4}, {1, 0, 0, 1}, {1, 1, 0, 7}, {2, 0, 0, 0}})
+          .value();
+  ASSERT_EQ(pattern->empty_messages().size(), 3u);
+  const auto expect = [&](size_t i, uint32_t from, uint32_t to, double messages) {
+    const Pattern::Entry& e = pattern->empty_messages()[i];
+    EXPECT_EQ(e.from, from);
+    EXPECT_EQ(e.to, to);
+    EXPECT_EQ(e.bytes, 0);
+    EXPECT_EQ(e.messages, messages);
+  };
+  expect(0, 1, 0, 4);
+  expect(1, 1, 1, 7);
+  expect(2, 2, 2, 4);
+  EXPECT_EQ(pattern->total_messages(), 2 + 4);
+  EXPECT_EQ(pattern->pair_count(), 1u);
+  EXPECT_EQ(pattern->exchanges(0)[0].in_bytes, 0);
+}
+
+// A few bytes of a file must not take hundreds of megabytes.
+TEST(Pattern, IsOfManyRanksOnlyIfTheyTalk) {
+  EXPECT_THAT(Refusal(Pattern::kMaxRanks, {}), HasSubstr("16777216 ranks, but only 0 pairs"));
+  EXPECT_THAT(Refusal(Pattern::kMaxIdleRanks + 16, {{0, 1, 1, 1}}), HasSubstr("only 1 pairs"));
+  EXPECT_EQ(Pattern::Make(Pattern::kMaxIdleRanks, {}).value()->rank_count(),
+            Pattern::kMaxIdleRanks);
+  std::vector<Pattern::Entry> entries(Pattern::kMaxIdleRanks / 8, {5, 6, 1, 1});
+  EXPECT_EQ(Pattern::Make(2 * Pattern::kMaxIdleRanks, std::move(entries)).value()->rank_count(),
+            2 * Pattern::kMaxIdleRanks);
 }
 
 TEST(Pattern, KnowsWhetherSumsAreExact) {
@@ -58,6 +91,38 @@ TEST(AsTimes, AddsLatencyPerMessageAndBytesOverBandwidth) {
   EXPECT_EQ(times->exchanges(0)[0].in_bytes, 7);    // 2 * 1 + 500 / 100
   EXPECT_FALSE(AsTimes(*pattern, -1, 100).ok());
   EXPECT_FALSE(AsTimes(*pattern, 1, 0).ok());
+}
+
+// t = L N + D / S of every pair, whether it is of one rank or carries no byte.
+TEST(AsTimes, CountsRanksThatTalkToThemselvesAndMessagesWithoutBytes) {
+  const auto pattern = Pattern::Make(4, {{0, 0, 1000, 3},
+                                         {1, 1, 500, 0},
+                                         {2, 2, 0, 4},
+                                         {0, 1, 0, 6},
+                                         {1, 0, 100, 2},
+                                         {3, 0, 0, 5}})
+                           .value();
+  const auto times = AsTimes(*pattern, 2.0, 100.0).value();
+  EXPECT_EQ(times->self_bytes(0), 2 * 3 + 10);
+  EXPECT_EQ(times->self_bytes(1), 2 * 1 + 5);
+  EXPECT_EQ(times->self_bytes(2), 2 * 4);
+  ASSERT_EQ(times->exchanges(0).size(), 2u);
+  EXPECT_EQ(times->exchanges(0)[0].out_bytes, 2 * 6);
+  EXPECT_EQ(times->exchanges(0)[0].in_bytes, 2 * 2 + 1);
+  EXPECT_EQ(times->exchanges(0)[1].peer, 3u);
+  EXPECT_EQ(times->exchanges(0)[1].in_bytes, 2 * 5);
+  EXPECT_EQ(times->total_messages(), 6 + 2 + 5);
+  // Without latency they weigh nothing again, and are still there.
+  const auto transfers = AsTimes(*pattern, 0, 100.0).value();
+  EXPECT_EQ(transfers->pair_count(), 1u);
+  EXPECT_EQ(transfers->self_bytes(2), 0);
+  EXPECT_EQ(transfers->total_messages(), 6 + 2 + 5);
+}
+
+TEST(AsTimes, RefusesTimesBeyondADouble) {
+  const auto pattern = Pattern::Make(2, {{0, 1, 1e300, 1e10}, {1, 0, 0, 1e10}}).value();
+  EXPECT_FALSE(AsTimes(*pattern, 0, 1e-300).ok());
+  EXPECT_FALSE(AsTimes(*pattern, 1e300, 1).ok());
 }
 
 }  // namespace

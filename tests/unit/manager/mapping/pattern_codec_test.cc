@@ -20,6 +20,14 @@ std::shared_ptr<const Pattern> Make(uint32_t ranks, std::vector<Pattern::Entry> 
 
 void ExpectEqual(const Pattern& a, const Pattern& b) {
   ASSERT_EQ(a.rank_count(), b.rank_count());
+  ASSERT_EQ(a.empty_messages().size(), b.empty_messages().size());
+  for (size_t i = 0; i < a.empty_messages().size(); ++i) {
+    const Pattern::Entry &one = a.empty_messages()[i], &other = b.empty_messages()[i];
+    ASSERT_EQ(one.from, other.from);
+    ASSERT_EQ(one.to, other.to);
+    ASSERT_EQ(one.messages, other.messages);
+  }
+  ASSERT_EQ(a.total_messages(), b.total_messages());
   for (uint32_t rank = 0; rank < a.rank_count(); ++rank) {
     ASSERT_EQ(a.self_bytes(rank), b.self_bytes(rank));
     ASSERT_EQ(a.exchanges(rank).size(), b.exchanges(rank).size());
@@ -37,7 +45,9 @@ TEST(PatternCodec, GivesBackWhatItWasGiven) {
        {std::vector<Pattern::Entry>{},
         {{0, 1, 5, 0}, {2, 1, 1e15, 0}},
         {{0, 1, 0.25, 3}, {1, 0, 7, 0.5}, {2, 2, 9, 0}, {2, 0, 1, 1}},
-        {{0, 0, 3, 0}, {1, 1, 1e300, 0}}}) {
+        {{0, 0, 3, 0}, {1, 1, 1e300, 0}},
+        {{0, 0, 3, 7}, {1, 1, 0, 2.5}, {1, 2, 0, 3}, {1, 0, 0, 4}, {2, 0, 8, 0}},
+        {{2, 0, 0, 1}}}) {
     const auto pattern = Make(3, entries);
     const auto back = DecodePattern(EncodePattern(*pattern));
     ASSERT_TRUE(back.ok()) << back.status();
