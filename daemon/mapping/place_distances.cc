@@ -57,6 +57,91 @@ absl::Status CheckPlaces(const Places& places) {
       "places without endpoints have no hops between them; give a distance matrix");
 }
 
+absl::Status CheckTable(size_t rows, size_t columns) {
+  if (rows * columns <= PlaceDistances::kMaxTableBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the distances of %d leaf switches to %d places or switches take %d MiB, of which there are "
+      "%d: map over fewer hosts, or over hosts of fewer leaf switches",
+      rows, columns, rows * columns >> 20, PlaceDistances::kMaxTableBytes >> 20));
+}
+
+// Links from switches to one place after another: the routes to a place form a tree, whose switches
+// are asked once.
+class RouteTree {
+ public:
+  explicit RouteTree(const Routes& routes)
+      : routes_(routes),
+        fabric_(routes.fabric()),
+        links_(fabric_.switch_count(), 0),
+        place_of_(fabric_.switch_count(), 0xffffffff) {}
+
+  // Links from `leaf` to the endpoint `to` of place `p`. Errors as Routes::Length.
+  absl::StatusOr<uint32_t> Length(SwitchIndex leaf, EndpointIndex to, uint32_t p) {
+    const VertexIndex end = fabric_.Vertex(to);
+    const std::optional<SwitchIndex> attached = fabric_.attached_switch(to);
+    if (!attached.has_value()) return routes_.Length(fabric_.Vertex(leaf), end);
+    walked_.clear();
+    uint32_t links = 1;  // the last one
+    for (SwitchIndex here = leaf; here != *attached;) {
+      if (place_of_[here.value()] == p) {
+        links = links_[here.value()];
+        break;
+      }
+      walked_.push_back(here);
+      const ChannelIndex c = routes_.NextChannel(here, end);
+      if (c == kNoChannel || !fabric_.IsSwitch(fabric_.channel_to(c)) ||
+          walked_.size() > fabric_.switch_count()) {
+        return routes_.Length(fabric_.Vertex(leaf), end);
+      }
+      here = fabric_.AsSwitch(fabric_.channel_to(c));
+    }
+    for (; !walked_.empty(); walked_.pop_back()) {
+      place_of_[walked_.back().value()] = p;
+      links_[walked_.back().value()] = ++links;
+    }
+    return links;
+  }
+
+ private:
+  const Routes& routes_;
+  const Fabric& fabric_;
+  std::vector<uint32_t> links_;     // [switch] to the place place_of_
+  std::vector<uint32_t> place_of_;  // [switch]
+  std::vector<SwitchIndex> walked_;
+};
+
+// Whether a column for each leaf switch says what a column for each place does.
+bool EqualWithinLeaves(const ClassDistances& d, const std::vector<PlaceIndex>& seats) {
+  const size_t places = d.hosts.size();
+  for (size_t row = 0; row < seats.size(); ++row) {
+    const uint8_t* const links = &d.links[row * places];
+    for (size_t p = 0; p < places; ++p) {
+      if (links[p] != links[seats[d.from_classes[p]].value()]) return false;
+    }
+  }
+  return true;
+}
+
+// Keeps the columns of the seats alone. Whether the rest is symmetric.
+bool KeepLeafColumns(ClassDistances& d, const std::vector<PlaceIndex>& seats) {
+  const size_t places = d.hosts.size(), leaves = seats.size();
+  for (size_t row = 0; row < leaves; ++row) {
+    for (size_t column = 0; column < leaves; ++column) {
+      d.links[row * leaves + column] = d.links[row * places + seats[column].value()];
+    }
+  }
+  d.links.resize(leaves * leaves);
+  d.links.shrink_to_fit();
+  d.to_classes = d.from_classes;
+  d.columns = static_cast<uint32_t>(leaves);
+  for (size_t a = 0; a < leaves; ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      if (d.links[a * leaves + b] != d.links[b * leaves + a]) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Uniform(
@@ -116,6 +201,7 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Hops(
   ClassDistances classes = ByLeafSwitch(fabric, places, leaves);
   classes.to_classes = classes.from_classes;
   const std::vector<PlaceIndex>& seats = leaves.representatives();
+  RETURN_IF_ERROR(CheckTable(seats.size(), seats.size()));
   classes.columns = static_cast<uint32_t>(seats.size());
   classes.links.resize(seats.size() * seats.size());
   double greatest = 0;
@@ -151,26 +237,32 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::RouteLengt
   ClassDistances classes = ByLeafSwitch(fabric, places, leaves);
   for (uint32_t p = 0; p < places.count(); ++p) classes.to_classes.push_back(p);
   classes.columns = places.count();
-  classes.links.resize(leaves.representatives().size() * places.count());
+  const std::vector<PlaceIndex>& seats = leaves.representatives();
+  RETURN_IF_ERROR(CheckTable(seats.size(), places.count()));
+  classes.links.resize(seats.size() * places.count());
   double greatest = 0;
-  for (size_t row = 0; row < leaves.representatives().size(); ++row) {
-    const EndpointIndex from = places.endpoint(leaves.representatives()[row]);
-    const std::optional<SwitchIndex> leaf = fabric.attached_switch(from);
-    for (uint32_t p = 0; p < places.count(); ++p) {
-      const EndpointIndex to = places.endpoint(PlaceIndex(p));
+  RouteTree tree(routes);
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const EndpointIndex to = places.endpoint(PlaceIndex(p));
+    for (size_t row = 0; row < seats.size(); ++row) {
+      const EndpointIndex from = places.endpoint(seats[row]);
+      const std::optional<SwitchIndex> leaf = fabric.attached_switch(from);
+      uint32_t length = 0;
       // From the leaf switch, so that the row holds for all of its endpoints.
-      const VertexIndex begin = leaf.has_value() ? fabric.Vertex(*leaf) : fabric.Vertex(from);
-      ASSIGN_OR_RETURN(uint32_t length, routes.Length(begin, fabric.Vertex(to)));
-      if (leaf.has_value()) ++length;
+      if (leaf.has_value()) {
+        ASSIGN_OR_RETURN(length, tree.Length(*leaf, to, p));
+        ++length;
+      } else {
+        ASSIGN_OR_RETURN(length, routes.Length(fabric.Vertex(from), fabric.Vertex(to)));
+      }
       if (length > 255) return NoPath(fabric, from, to);
       classes.links[row * places.count() + p] = static_cast<uint8_t>(length);
       greatest = std::max<double>(greatest, length);
     }
   }
-  bool symmetric = true;
-  for (uint32_t a = 0; a < places.count() && symmetric; ++a) {
-    for (uint32_t b = 0; b < a && symmetric; ++b) symmetric = classes(a, b) == classes(b, a);
-  }
+  // Were D symmetric, all places of a leaf switch were equally far from another leaf switch.
+  const bool by_leaves = EqualWithinLeaves(classes, seats);
+  const bool symmetric = by_leaves && KeepLeafColumns(classes, seats);
   std::shared_ptr<PlaceDistances> made(new PlaceDistances(std::move(classes), places.count()));
   made->symmetric_ = symmetric;
   made->greatest_ = greatest;

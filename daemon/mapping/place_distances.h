@@ -63,6 +63,7 @@ class PlaceDistances final {
  public:
   using Form = std::variant<LevelDistances, ClassDistances, MatrixDistances>;
   static constexpr uint32_t kMaxMatrixPlaces = 1 << 14;  // 2 GiB of doubles
+  static constexpr size_t kMaxTableBytes = size_t{1} << 30;
 
   // A uniform hierarchy, from the innermost level: extents {4, 8, 6} and distances {1, 10, 100} are
   // 4 places a node 1 apart, 8 nodes a switch 10 apart, 6 switches 100 apart; 0 within a place.
@@ -72,12 +73,14 @@ class PlaceDistances final {
       absl::Span<const uint32_t> extents, absl::Span<const double> distances);
 
   // Links on a shortest path between the places' endpoints; 0 within a host.
-  // FAILED_PRECONDITION, naming two endpoints: no path. Memory: leaf switches squared bytes.
+  // FAILED_PRECONDITION, naming two endpoints: no path. RESOURCE_EXHAUSTED: more than
+  // kMaxTableBytes. Memory: leaf switches squared bytes.
   static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Hops(
       const Places& places, const SwitchDistances& distances);
 
   // Links on the route between the places' endpoints; may be asymmetric. Errors as Hops and
-  // Routes::Length. Memory: leaf switches times places bytes; time: that times the length.
+  // Routes::Length. Memory: leaf switches times places bytes, or squared where the routes to all
+  // places of a leaf switch are equally long; time: places times switches.
   static absl::StatusOr<std::shared_ptr<const PlaceDistances>> RouteLengths(const Places& places,
                                                                             const Routes& routes);
 
