@@ -50,17 +50,25 @@ std::vector<uint32_t> SizesOfParts(const MappingProblem& problem) {
   return sizes;
 }
 
+std::vector<uint32_t> InOrder(const std::vector<uint32_t>& sizes) {
+  std::vector<uint32_t> parts;
+  for (uint32_t i = 0; i < sizes.size(); ++i) parts.insert(parts.end(), sizes[i], i);
+  return parts;
+}
+
 absl::StatusOr<std::vector<uint32_t>> PartsOfRanks(const WeightedGraph& graph,
                                                    const std::vector<uint32_t>& sizes,
-                                                   uint64_t seed) {
+                                                   uint64_t seed, const SearchControl& control) {
   std::vector<uint32_t> parts(graph.vertex_count());
   if (sizes.size() == parts.size()) {
     std::iota(parts.begin(), parts.end(), 0);
     return parts;
   }
-  ASSIGN_OR_RETURN(parts, Partition(graph, sizes, {.seed = seed}));
-  BalanceParts(graph, sizes, parts);
-  return parts;
+  absl::StatusOr<std::vector<uint32_t>> cut = Partition(graph, sizes, {.seed = seed}, control);
+  if (absl::IsCancelled(cut.status())) return InOrder(sizes);  // without the time for it
+  RETURN_IF_ERROR(cut.status());
+  BalanceParts(graph, sizes, *cut, control);
+  return cut;
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOfParts(const Pattern& pattern,
@@ -119,7 +127,8 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
   }
   const WeightedGraph graph = GraphOf(*problem.pattern);
   const std::vector<uint32_t> sizes = SizesOfParts(problem);
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> parts, PartsOfRanks(graph, sizes, options.seed));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> parts,
+                   PartsOfRanks(graph, sizes, options.seed, control));
   ASSIGN_OR_RETURN(const MappingProblem quotient,
                    ProblemOfParts(problem, parts, static_cast<uint32_t>(sizes.size())));
   const std::array<const MappingAlgorithm*, 3> methods = {&GreedyAlgorithm(), &RecursiveAlgorithm(),
@@ -134,7 +143,7 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
   for (uint32_t r = 0; r < place_of.size(); ++r) {
     place_of[r] = of_parts.mapping[parts[r]].value();
   }
-  BalanceParts(graph, SizesThatFit(*problem.places, place_of), place_of);
+  BalanceParts(graph, SizesThatFit(*problem.places, place_of), place_of, control);
   Mapped mapped;
   for (const uint32_t p : place_of) mapped.mapping.emplace_back(p);
   mapped.note = absl::StrFormat("%d parts, mapped by %s", sizes.size(), methods[then]->name);

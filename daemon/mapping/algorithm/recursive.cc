@@ -100,7 +100,13 @@ class RecursiveMapper {
       Fill(fabric, places, ranks);
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const std::vector<uint32_t> side_of_vertex, Halve(fabric));
+    const absl::StatusOr<std::vector<uint32_t>> halved = Halve(fabric);
+    if (absl::IsCancelled(halved.status())) {
+      Fill(fabric, places, ranks);
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(halved.status());
+    const std::vector<uint32_t>& side_of_vertex = *halved;
     std::vector<uint32_t> kept[2];
     WeightedGraph halves[2];
     std::vector<uint32_t> sizes;
@@ -109,8 +115,12 @@ class RecursiveMapper {
       sizes.push_back(SizeOf(halves[side]));
       for (uint32_t& v : kept[side]) v = places[v];
     }
-    ASSIGN_OR_RETURN(std::vector<uint32_t> side_of_rank, Cut(pattern, sizes));
-    BalanceParts(pattern, sizes, side_of_rank);
+    absl::StatusOr<std::vector<uint32_t>> cut = Cut(pattern, sizes);
+    // Without the time for it, in the order of their numbers.
+    if (absl::IsCancelled(cut.status())) cut = InOrder(pattern, sizes);
+    RETURN_IF_ERROR(cut.status());
+    std::vector<uint32_t>& side_of_rank = *cut;
+    BalanceParts(pattern, sizes, side_of_rank, control_);
     for (uint32_t side = 0; side < 2; ++side) {
       std::vector<uint32_t> mine;
       const WeightedGraph part = Subgraph(pattern, side_of_rank, side, mine);
@@ -123,15 +133,19 @@ class RecursiveMapper {
  private:
   absl::StatusOr<std::vector<uint32_t>> Cut(const WeightedGraph& graph,
                                             const std::vector<uint32_t>& sizes) {
-    if (graph.neighbours.empty()) {  // nothing to cut along
-      std::vector<uint32_t> sides(graph.vertex_count(), 0);
-      for (uint32_t v = 0, filled = 0; v < sides.size(); ++v) {
-        sides[v] = filled >= sizes[0] ? 1 : 0;
-        filled += graph.vertex_sizes[v];
-      }
-      return sides;
+    if (graph.neighbours.empty()) return InOrder(graph, sizes);  // nothing to cut along
+    return Partition(graph, sizes, {.seed = seed_, .method = PartitionMethod::kRecursiveBisection},
+                     control_);
+  }
+
+  static std::vector<uint32_t> InOrder(const WeightedGraph& graph,
+                                       const std::vector<uint32_t>& sizes) {
+    std::vector<uint32_t> sides(graph.vertex_count(), 0);
+    for (uint32_t v = 0, filled = 0; v < sides.size(); ++v) {
+      sides[v] = filled >= sizes[0] ? 1 : 0;
+      filled += graph.vertex_sizes[v];
     }
-    return Partition(graph, sizes, {.seed = seed_, .method = PartitionMethod::kRecursiveBisection});
+    return sides;
   }
 
   // Near equal halves of the slots, a place at least in each.
@@ -139,7 +153,7 @@ class RecursiveMapper {
     const uint32_t size = SizeOf(fabric);
     const std::vector<uint32_t> sizes = {size - size / 2, size / 2};
     ASSIGN_OR_RETURN(std::vector<uint32_t> sides, Cut(fabric, sizes));
-    BalanceParts(fabric, sizes, sides);
+    BalanceParts(fabric, sizes, sides, control_);
     uint32_t on_side[2] = {0, 0};
     for (uint32_t v = 0; v < sides.size(); ++v) on_side[sides[v]] += fabric.vertex_sizes[v];
     const uint32_t empty = on_side[0] == 0 ? 0 : 1;

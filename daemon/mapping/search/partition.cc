@@ -110,7 +110,11 @@ class Multisection final {
     cut.tries = options_.tries == 1 ? 1 : std::max(2U, Scaled(options_.tries, care));
     cut.cycles = options_.cycles;
     cut.combinations = Scaled(options_.combinations, care);
-    return CutGraph(piece.graph, targets, most, cut, control_);
+    absl::StatusOr<std::vector<uint32_t>> parts =
+        CutGraph(piece.graph, targets, most, cut, control_);
+    // There may be time for the smaller graphs below.
+    if (absl::IsCancelled(parts.status())) return InOrder(count, capacities);
+    return parts;
   }
 
   static uint32_t Scaled(uint32_t count, double factor) {

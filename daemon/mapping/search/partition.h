@@ -29,7 +29,7 @@ struct MultisectionOptions {
 // e is the room that is left, evenly over the levels (Schulz and Woydt, "Shared-memory hierarchical
 // process mapping", 2025, section 4):
 //     e = (free ratio) ^ (1 / levels left) - 1
-// Stopped early, the rest is cut in the order of its numbers. O(edges * levels), about.
+// What there is no time for is cut in the order of its numbers. O(edges * levels), about.
 absl::StatusOr<std::vector<uint32_t>> Multisect(const WeightedGraph& graph,
                                                 const PlaceGroups& groups,
                                                 const MultisectionOptions& options,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 #include <queue>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
@@ -34,13 +36,17 @@ class Fitting final {
         room_(capacities.begin(), capacities.end()),
         links_(capacities.size(), 0) {
     for (uint32_t v = 0; v < parts.size(); ++v) room_[parts[v]] -= graph.vertex_sizes[v];
+    for (uint32_t p = 0; p < room_.size(); ++p) {
+      if (room_[p] > 0) by_room_.insert({-room_[p], p});
+    }
   }
 
-  void Run() {
+  void Run(const SearchControl& control) {
     for (uint32_t v = 0; v < parts_.size(); ++v) {
       if (room_[parts_[v]] < 0) Push(v);
     }
     while (!queue_.empty()) {
+      if (control.stopped()) return MoveAny();
       const Entry entry = queue_.top();
       queue_.pop();
       const uint32_t v = entry.vertex;
@@ -51,9 +57,7 @@ class Fitting final {
         queue_.push({cost, v});
         continue;
       }
-      room_[parts_[v]] += graph_.vertex_sizes[v];
-      room_[to] -= graph_.vertex_sizes[v];
-      parts_[v] = to;
+      Move(v, to);
       for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
         const uint32_t u = graph_.neighbours[e];
         if (room_[parts_[u]] < 0) Push(u);
@@ -75,22 +79,51 @@ class Fitting final {
     if (to != parts_[v]) queue_.push({cost, v});
   }
 
-  // The part with room for `v` that it is best connected to, and the cut that it costs per size;
-  // its own part if none has room.
+  void AddRoom(uint32_t part, int64_t size) {
+    if (room_[part] > 0) by_room_.erase({-room_[part], part});
+    room_[part] += size;
+    if (room_[part] > 0) by_room_.insert({-room_[part], part});
+  }
+
+  void Move(uint32_t v, uint32_t to) {
+    AddRoom(parts_[v], graph_.vertex_sizes[v]);
+    AddRoom(to, -int64_t{graph_.vertex_sizes[v]});
+    parts_[v] = to;
+  }
+
+  // In the order of their numbers, to the part with the most room.
+  void MoveAny() {
+    for (uint32_t v = 0; v < parts_.size() && !by_room_.empty(); ++v) {
+      if (room_[parts_[v]] >= 0 || -by_room_.begin()->first < graph_.vertex_sizes[v]) continue;
+      Move(v, by_room_.begin()->second);
+    }
+  }
+
+  // The part with room for `v` that it is best connected to, of equals the one with the most room,
+  // and the cut that it costs per size; its own part if none has room.
   std::pair<uint32_t, double> BestTarget(uint32_t v) {
+    const uint32_t from = parts_[v];
     for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
       links_[parts_[graph_.neighbours[e]]] += graph_.weights[e];
     }
-    uint32_t best = parts_[v];
-    for (uint32_t p = 0; p < room_.size(); ++p) {
-      if (p == parts_[v] || room_[p] < graph_.vertex_sizes[v]) continue;
-      if (best == parts_[v] || links_[p] > links_[best] ||
-          (links_[p] == links_[best] && room_[p] > room_[best])) {
+    uint32_t best = from;
+    const auto look = [&](uint32_t p) {
+      if (p == from || room_[p] < graph_.vertex_sizes[v]) return;
+      if (best == from ||
+          std::tuple(-links_[p], -room_[p], p) < std::tuple(-links_[best], -room_[best], best)) {
         best = p;
       }
+    };
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      look(parts_[graph_.neighbours[e]]);
+    }
+    for (auto it = by_room_.begin(); it != by_room_.end(); ++it) {
+      if (it->second == from) continue;
+      look(it->second);  // the first that is not its own has the most room
+      break;
     }
     const double cost =
-        (links_[parts_[v]] - links_[best]) / std::max<uint32_t>(1, graph_.vertex_sizes[v]);
+        (links_[from] - links_[best]) / std::max<uint32_t>(1, graph_.vertex_sizes[v]);
     for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
       links_[parts_[graph_.neighbours[e]]] = 0;
     }
@@ -99,15 +132,15 @@ class Fitting final {
 
   const WeightedGraph& graph_;
   std::vector<uint32_t>& parts_;
-  std::vector<int64_t> room_;  // [part], below 0: too full
-  std::vector<double> links_;  // [part] scratch, all 0 between calls
+  std::vector<int64_t> room_;                       // [part], below 0: too full
+  std::set<std::pair<int64_t, uint32_t>> by_room_;  // (-room, part) of those that have any
+  std::vector<double> links_;                       // [part] scratch, all 0 between calls
   std::priority_queue<Entry> queue_;
 };
 
 // Parts of a few vertices each, filled one after the other: whoever exchanges most with the part
 // comes next; a part begins with the free vertex that exchanges most with those before.
-// O(vertices^2
-// + edges): for small graphs, where METIS spends its time on getting ready.
+// O(vertices^2 + edges): for small graphs, where METIS spends its time on getting ready.
 std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uint64_t> most) {
   const uint32_t count = graph.vertex_count();
   const auto none = static_cast<uint32_t>(most.size());
@@ -157,7 +190,9 @@ class Cutting final {
       RETURN_IF_ERROR(PrepareRefinement());
       Refine(found_.back(), nullptr);
       while (found_.size() < options_.tries && !control_.stopped()) {
-        RETURN_IF_ERROR(Try());
+        const absl::Status status = Try();
+        if (absl::IsCancelled(status)) break;
+        RETURN_IF_ERROR(status);
         Refine(found_.back(), nullptr);
       }
       for (uint32_t i = 0; found_.size() > 1 && i < options_.combinations; ++i) {
@@ -191,8 +226,8 @@ class Cutting final {
     partition.imbalance = partition.method == PartitionMethod::kWays
                               ? std::max(options_.imbalance, kRoomOfWays)
                               : options_.imbalance;
-    ASSIGN_OR_RETURN(std::vector<uint32_t> parts, Partition(graph_, targets_, partition));
-    FitParts(graph_, most_, parts);
+    ASSIGN_OR_RETURN(std::vector<uint32_t> parts, Partition(graph_, targets_, partition, control_));
+    FitParts(graph_, most_, parts, control_);
     found_.push_back({0, std::move(parts)});
     found_.back().cut = CutOf(found_.back().parts);
     return absl::OkStatus();
@@ -226,7 +261,7 @@ class Cutting final {
     for (uint32_t i = 0; i < std::max(1U, options_.cycles) && !control_.stopped(); ++i) {
       RefineOnAllLevels(problem_, random_(), i == 0 ? other : nullptr, control_, parts);
     }
-    FitParts(graph_, most_, parts);
+    FitParts(graph_, most_, parts, control_);
     const double cut = CutOf(parts);
     if (cut < found.cut) found = {cut, std::move(parts)};
   }
@@ -258,8 +293,8 @@ class Cutting final {
 }  // namespace
 
 void FitParts(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
-              std::vector<uint32_t>& parts) {
-  Fitting(graph, capacities, parts).Run();
+              std::vector<uint32_t>& parts, const SearchControl& control) {
+  Fitting(graph, capacities, parts).Run(control);
 }
 
 absl::StatusOr<std::vector<uint32_t>> CutGraph(const WeightedGraph& graph,

@@ -14,10 +14,10 @@
 namespace coppice {
 
 // Moves vertices, those first that cost the least cut for their size, until no part is larger than
-// its capacity; where vertices are too large for the room that is left, as near as it gets.
-// O(edges + moved * parts).
+// its capacity; where vertices are too large for the room that is left, as near as it gets. Once
+// stopped, it moves whoever comes first. O(edges + moved * degree * log(parts)).
 void FitParts(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
-              std::vector<uint32_t>& parts);
+              std::vector<uint32_t>& parts, const SearchControl& control);
 
 struct CutOptions {
   uint64_t seed = 1;
@@ -26,7 +26,7 @@ struct CutOptions {
 };
 
 // [vertex] part, about `targets` large and none larger than `most`; vertices are of size 1.
-// Errors as Partition. Once stopped, it refines no more.
+// Errors as Partition, CANCELLED only for the first cut. Once stopped, it refines no more.
 absl::StatusOr<std::vector<uint32_t>> CutGraph(const WeightedGraph& graph,
                                                absl::Span<const uint32_t> targets,
                                                absl::Span<const uint64_t> most,
