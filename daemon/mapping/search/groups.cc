@@ -89,11 +89,12 @@ PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const Labels> labels
 }
 
 PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distances,
-                            const Hierarchy* hierarchy) {
+                            const Hierarchy* hierarchy, const Fabric* fabric,
+                            const SearchControl& control) {
   if (const auto* levels = std::get_if<LevelDistances>(&distances.form())) {
     return OfLevels(places, *levels);
   }
-  return LinkPlaces(places, distances, hierarchy);
+  return LinkPlaces(places, distances, hierarchy, fabric, control);
 }
 
 }  // namespace coppice

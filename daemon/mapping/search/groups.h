@@ -20,6 +20,7 @@
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/places.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 
@@ -44,10 +45,14 @@ struct PlaceGroups {
 };
 
 // From the distances; where these are no nested groups, with the help of `hierarchy` (may be null)
-// and of bisections of who is nearest to whom. Deterministic. O(places log places) for levels,
-// O(classes^2 * values) for classes and O(places^2) for a matrix.
+// and of bisections of who is nearest to whom, found along the cables of `fabric` (may be null)
+// where there are many. Deterministic as long as it is not stopped; then coarser. O(places log
+// places) for levels; for classes and a matrix O(n^2) up to kAllPairs of them, and beyond O(n log
+// n), or O(n * groups) where distances are those of nested groups.
+inline constexpr uint32_t kAllPairs = 2048;
 PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distances,
-                            const Hierarchy* hierarchy);
+                            const Hierarchy* hierarchy, const Fabric* fabric = nullptr,
+                            const SearchControl& control = SearchControl());
 
 // A tree of these levels: [level][place] a label, the widest groups first; nested.
 PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const std::vector<uint32_t>> labels);

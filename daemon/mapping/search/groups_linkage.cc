@@ -8,16 +8,25 @@
 // say. If not (a torus is one group of places that are one link from somebody), the groups that
 // the fabric's hierarchy knows come between, and what still has unlike distances is bisected by
 // METIS, again and again, in the graph of who is nearest to whom.
+//
+// A spanning tree of n units asks for n^2 distances. Beyond kAllPairs units, some triples tell
+// whether distances are those of nested groups at all:
+//
+//     d(a,c) <= max(d(a,b), d(b,c))     then everybody within t of one unit is its group at level t
+//
+// and if not, nobody asks for what is not found by walking a few cables (leaf_rings.h).
 #include "daemon/mapping/search/groups_linkage.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "daemon/mapping/search/leaf_rings.h"
 #include "daemon/mapping/search/metis_partition.h"
 #include "daemon/mapping/search/random.h"
 
@@ -30,6 +39,7 @@ constexpr double kAlike = 1.1;        // distances up to this factor apart are o
 constexpr uint32_t kNearest = 48;     // edges of a unit in the graph that is bisected
 constexpr size_t kHalvedByEnds = 32;  // units for which METIS is not worth its start
 constexpr uint32_t kSamples = 4096;   // pairs looked at where there are more
+constexpr uint32_t kNearRing = 24;    // units that are looked at along the cables
 
 struct Units {
   std::vector<uint32_t> seats;     // [unit] a place of it
@@ -83,6 +93,49 @@ std::vector<Edge> SpanningTree(uint32_t count, const Distance& distance) {
   std::stable_sort(tree.begin(), tree.end(),
                    [](const Edge& x, const Edge& y) { return x.length < y.length; });
   return tree;
+}
+
+// Whether distances may be those of nested groups.
+template <class Distance>
+bool MayNest(uint32_t count, const Distance& distance) {
+  Xoshiro random(count);
+  for (uint32_t i = 0; i < kSamples; ++i) {
+    const uint32_t a = random.Below(count), b = random.Below(count), c = random.Below(count);
+    if (a == b || b == c || a == c) continue;
+    if (distance(a, c) > kAlike * std::max(distance(a, b), distance(b, c))) return false;
+  }
+  return true;
+}
+
+// As Join() of a spanning tree, where MayNest().
+template <class Distance>
+std::vector<Labels> NestedLevels(uint32_t count, const Distance& distance) {
+  std::vector<double> lengths;
+  for (uint32_t u = 1; u < count; ++u) lengths.push_back(distance(0, u));
+  std::sort(lengths.begin(), lengths.end());
+  std::vector<Labels> levels;
+  for (size_t i = 0; i < lengths.size();) {
+    const double most = lengths[i] * kAlike;
+    while (i < lengths.size() && lengths[i] <= most) ++i;
+    if (i == lengths.size()) break;
+    Labels& labels = levels.emplace_back(count);
+    std::vector<uint32_t> left(count), others;
+    std::iota(left.begin(), left.end(), 0);
+    while (!left.empty()) {
+      const uint32_t first = left[0];
+      others.clear();
+      for (const uint32_t u : left) {
+        if (u == first || distance(first, u) <= most) {
+          labels[u] = first;
+        } else {
+          others.push_back(u);
+        }
+      }
+      left.swap(others);
+    }
+  }
+  std::reverse(levels.begin(), levels.end());
+  return levels;
 }
 
 // [level][unit], the widest first; without the level at which all are one.
@@ -140,12 +193,31 @@ bool Alike(const std::vector<uint32_t>& members, const Distance& distance, const
   return true;
 }
 
+// [member] others and weights; those of a pair are in both rows.
+using Rows = std::vector<std::vector<std::pair<uint32_t, double>>>;
+
+WeightedGraph GraphOfRows(Rows& rows, const std::vector<uint32_t>& members, const Units& units) {
+  WeightedGraph graph;
+  graph.begin.push_back(0);
+  for (uint32_t a = 0; a < rows.size(); ++a) {
+    std::sort(rows[a].begin(), rows[a].end());
+    for (size_t i = 0; i < rows[a].size(); ++i) {
+      if (i > 0 && rows[a][i].first == rows[a][i - 1].first) continue;
+      graph.neighbours.push_back(rows[a][i].first);
+      graph.weights.push_back(rows[a][i].second);
+    }
+    graph.begin.push_back(graph.neighbours.size());
+    graph.vertex_sizes.push_back(units.capacity[members[a]]);
+  }
+  return graph;
+}
+
 // Who is nearest to whom among `members`, weighted by how near.
 template <class Distance>
 WeightedGraph NearestGraph(const std::vector<uint32_t>& members, const Units& units,
                            const Distance& distance) {
   const auto n = static_cast<uint32_t>(members.size());
-  std::vector<std::vector<std::pair<uint32_t, double>>> rows(n);
+  Rows rows(n);
   for (uint32_t a = 0; a < n; ++a) {
     double least = std::numeric_limits<double>::infinity();
     for (uint32_t b = 0; b < n; ++b) {
@@ -161,30 +233,56 @@ WeightedGraph NearestGraph(const std::vector<uint32_t>& members, const Units& un
       rows[b].emplace_back(a, rows[a].back().second);
     }
   }
-  WeightedGraph graph;
-  graph.begin.push_back(0);
-  for (uint32_t a = 0; a < n; ++a) {
-    std::sort(rows[a].begin(), rows[a].end());
-    for (size_t i = 0; i < rows[a].size(); ++i) {
-      if (i > 0 && rows[a][i].first == rows[a][i - 1].first) continue;
-      graph.neighbours.push_back(rows[a][i].first);
-      graph.weights.push_back(rows[a][i].second);
-    }
-    graph.begin.push_back(graph.neighbours.size());
-    graph.vertex_sizes.push_back(units.capacity[members[a]]);
-  }
-  return graph;
+  return GraphOfRows(rows, members, units);
 }
+
+// The same from what is near along the cables.
+template <class Distance>
+WeightedGraph RingGraph(const std::vector<uint32_t>& members, const Units& units,
+                        const Distance& distance, LeafRings& rings) {
+  const auto n = static_cast<uint32_t>(members.size());
+  std::vector<uint32_t> number(units.seats.size(), n), weights(units.seats.size(), 0);
+  for (uint32_t a = 0; a < n; ++a) {
+    number[members[a]] = a;
+    weights[members[a]] = 1;
+  }
+  Rows rows(n);
+  for (uint32_t a = 0; a < n; ++a) {
+    const std::vector<uint32_t>& around = rings.Around(members[a], weights, kNearRing);
+    double least = std::numeric_limits<double>::infinity();
+    for (const uint32_t u : around) {
+      if (u != members[a] && number[u] < n) least = std::min(least, distance(members[a], u));
+    }
+    for (const uint32_t u : around) {
+      if (u == members[a] || number[u] == n || rows[a].size() >= 2 * kNearest) continue;
+      const double d = distance(members[a], u);
+      if (d > least * 1.5) continue;
+      rows[a].emplace_back(number[u], d > 0 ? 1 + 99 * least / d : 100);
+      rows[number[u]].emplace_back(a, rows[a].back().second);
+    }
+  }
+  return GraphOfRows(rows, members, units);
+}
+
+// What all bisections need.
+struct Bisection {
+  const Units& units;
+  LeafRings* rings;  // null: all pairs are asked for
+  const SearchControl& control;
+};
 
 // [member] 0 or 1: METIS's halves of the graph of who is nearest to whom; empty if METIS declines.
 template <class Distance>
-std::vector<uint32_t> HalveByCut(const std::vector<uint32_t>& members, const Units& units,
+std::vector<uint32_t> HalveByCut(const std::vector<uint32_t>& members, const Bisection& bisection,
                                  const Distance& distance) {
-  const WeightedGraph graph = NearestGraph(members, units, distance);
+  const WeightedGraph graph = bisection.rings != nullptr
+                                  ? RingGraph(members, bisection.units, distance, *bisection.rings)
+                                  : NearestGraph(members, bisection.units, distance);
   const uint32_t total =
       std::accumulate(graph.vertex_sizes.begin(), graph.vertex_sizes.end(), uint32_t{0});
   const uint32_t halves[] = {(total + 1) / 2, std::max(1U, total / 2)};
-  return Partition(graph, halves, {1, PartitionMethod::kRecursiveBisection, 0.001})
+  return Partition(graph, halves, {1, PartitionMethod::kRecursiveBisection, 0.001},
+                   bisection.control)
       .value_or(std::vector<uint32_t>());
 }
 
@@ -209,23 +307,30 @@ std::vector<uint32_t> HalveByEnds(const std::vector<uint32_t>& members, const Di
 
 // Halves `members` until what is left is alike; [depth] is labelled for every unit.
 template <class Distance>
-void Bisect(const std::vector<uint32_t>& members, size_t depth, const Units& units,
+void Bisect(const std::vector<uint32_t>& members, size_t depth, const Bisection& bisection,
             const Distance& distance, std::vector<Labels>& levels) {
   const auto every_pair = [](uint32_t, uint32_t) { return true; };
-  if (members.size() < 4 || Alike(members, distance, every_pair)) return;
-  const std::vector<uint32_t> parts = members.size() <= kHalvedByEnds
-                                          ? HalveByEnds(members, distance)
-                                          : HalveByCut(members, units, distance);
-  if (parts.empty()) return;
-  std::vector<uint32_t> sides[2];
-  if (levels.size() <= depth) levels.resize(depth + 1, Labels(units.seats.size(), 0));
-  for (size_t i = 0; i < members.size(); ++i) {
-    levels[depth][members[i]] = parts[i];
-    sides[parts[i]].push_back(members[i]);
+  if (bisection.control.stopped() || members.size() < 4 || Alike(members, distance, every_pair)) {
+    return;
   }
-  if (sides[0].empty() || sides[1].empty()) return;
+  const bool all_pairs = bisection.rings == nullptr && members.size() > kAllPairs;
+  std::vector<uint32_t> parts;
+  if (members.size() > kHalvedByEnds && !all_pairs) {
+    parts = HalveByCut(members, bisection, distance);
+  }
+  std::vector<uint32_t> sides[2];
+  for (size_t i = 0; i < parts.size(); ++i) sides[parts[i]].push_back(members[i]);
+  if (sides[0].empty() || sides[1].empty()) {
+    parts = HalveByEnds(members, distance);
+    for (std::vector<uint32_t>& side : sides) side.clear();
+    for (size_t i = 0; i < parts.size(); ++i) sides[parts[i]].push_back(members[i]);
+  }
+  if (levels.size() <= depth) {
+    levels.resize(depth + 1, Labels(bisection.units.seats.size(), 0));
+  }
+  for (size_t i = 0; i < members.size(); ++i) levels[depth][members[i]] = parts[i];
   for (const std::vector<uint32_t>& side : sides) {
-    Bisect(side, depth + 1, units, distance, levels);
+    Bisect(side, depth + 1, bisection, distance, levels);
   }
 }
 
@@ -310,25 +415,27 @@ bool SaysAll(const std::vector<Labels>& levels, uint32_t units, const Distance& 
 
 // The levels with bisections between them, where the children of a group are not alike.
 template <class Distance>
-std::vector<Labels> WithBisections(const std::vector<Labels>& levels, const Units& units,
+std::vector<Labels> WithBisections(const std::vector<Labels>& levels, const Bisection& bisection,
                                    const Distance& distance) {
-  const auto count = static_cast<uint32_t>(units.seats.size());
+  const auto count = static_cast<uint32_t>(bisection.units.seats.size());
+  std::vector<uint32_t> first(count, count);
   std::vector<std::vector<Labels>> between(levels.size() + 1);
   ForEachGroup(levels, count,
                [&](size_t level, const std::vector<uint32_t>& group, const Labels& here) {
-                 std::vector<uint32_t> first(count, count), children;
+                 std::vector<uint32_t> children;
                  for (const uint32_t u : group) {
                    if (first[here[u]] != count) continue;
                    first[here[u]] = u;
                    children.push_back(u);
                  }
                  std::vector<Labels> halves;
-                 Bisect(children, 0, units, distance, halves);
+                 Bisect(children, 0, bisection, distance, halves);
                  std::vector<Labels>& into = between[level];
                  if (into.size() < halves.size()) into.resize(halves.size(), Labels(count, 0));
                  for (size_t depth = 0; depth < halves.size(); ++depth) {
                    for (const uint32_t u : group) into[depth][u] = halves[depth][first[here[u]]];
                  }
+                 for (const uint32_t u : group) first[here[u]] = count;
                });
   std::vector<Labels> all;
   for (size_t level = 0; level <= levels.size(); ++level) {
@@ -341,9 +448,17 @@ std::vector<Labels> WithBisections(const std::vector<Labels>& levels, const Unit
 }  // namespace
 
 PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
-                       const Hierarchy* hierarchy) {
+                       const Hierarchy* hierarchy, const Fabric* fabric,
+                       const SearchControl& control) {
   const Units units = MakeUnits(places, distances);
   const auto count = static_cast<uint32_t>(units.seats.size());
+  const bool many = count > kAllPairs;
+  std::optional<LeafRings> rings;
+  if (many && fabric != nullptr && places.has_endpoints() &&
+      std::holds_alternative<ClassDistances>(distances.form())) {
+    rings.emplace(*fabric, places, units.seats);
+    if (!rings->complete()) rings.reset();
+  }
   std::vector<Labels> levels;
   bool exact = true;
   std::visit(
@@ -352,13 +467,18 @@ PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
           const uint32_t from = units.seats[a], to = units.seats[b];
           return 0.5 * (d(from, to) + d(to, from));
         };
-        levels = Join(count, SpanningTree(count, distance));
+        if (!many) {
+          levels = Join(count, SpanningTree(count, distance));
+        } else if (MayNest(count, distance)) {
+          levels = NestedLevels(count, distance);
+        }
         exact = SaysAll(levels, count, distance);
         if (exact) return;
         if (hierarchy != nullptr && places.has_endpoints()) {
           AddHierarchy(places, units, *hierarchy, levels);
         }
-        levels = WithBisections(levels, units, distance);
+        const Bisection bisection{units, rings ? &*rings : nullptr, control};
+        levels = WithBisections(levels, bisection, distance);
       },
       distances.form());
   PlaceGroups groups = GroupsOfLabels(places, OfPlaces(levels, units, distances));

@@ -8,7 +8,8 @@ namespace coppice {
 
 // See MakePlaceGroups; `distances` are classes or a matrix.
 PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
-                       const Hierarchy* hierarchy);
+                       const Hierarchy* hierarchy, const Fabric* fabric,
+                       const SearchControl& control);
 
 }  // namespace coppice
 

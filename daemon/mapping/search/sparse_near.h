@@ -22,8 +22,11 @@ class NearPlaces final {
   static constexpr uint32_t kListed = 64;
 
   NearPlaces() = default;
-  // `groups` must outlive it. O(places), or with lists O(places^2).
-  NearPlaces(const PlaceGroups& groups, const PlaceDistances& distances);
+  // `groups` must outlive it. Lists are exact up to kAllPairs places, O(places^2); beyond, from
+  // what is near along the cables of `fabric`, or in the groups where that is null: O(places).
+  // Stopped, it makes do without lists.
+  NearPlaces(const PlaceGroups& groups, const PlaceDistances& distances, const Places& places,
+             const Fabric* fabric, const SearchControl& control = SearchControl());
 
   // Calls visit(place) for up to about `limit` places near `place`, itself first.
   template <class Visit>

@@ -66,23 +66,29 @@ SparseGraph GraphWith(const Pattern& pattern, bool directed, bool with_self) {
 
 }  // namespace
 
+bool HasSelfDistances(const PlaceDistances& distances) {
+  for (uint32_t p = 0; p < distances.count(); ++p) {
+    if (distances(PlaceIndex(p), PlaceIndex(p)) != 0) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<std::shared_ptr<const SparseProblem>> MakeSparseProblem(
-    const MappingProblem& problem) {
+    const MappingProblem& problem, const SearchControl& control) {
   auto made = std::make_shared<SparseProblem>();
   ASSIGN_OR_RETURN(made->distances, ObjectiveDistances(problem));
-  for (uint32_t p = 0; p < problem.places->count(); ++p) {
-    made->has_self_distances =
-        made->has_self_distances || (*made->distances)(PlaceIndex(p), PlaceIndex(p)) != 0;
-  }
+  made->has_self_distances = HasSelfDistances(*made->distances);
   made->graph =
       GraphWith(*problem.pattern, !made->distances->symmetric(), made->has_self_distances);
   for (uint32_t p = 0; p < problem.places->count(); ++p) {
     made->capacities.push_back(problem.places->capacity(PlaceIndex(p)));
   }
+  const bool on_fabric = problem.snapshot != nullptr && problem.places->has_endpoints();
+  const Fabric* const fabric = on_fabric ? problem.snapshot->fabric.get() : nullptr;
   made->groups =
       MakePlaceGroups(*problem.places, *made->distances,
-                      problem.snapshot == nullptr ? nullptr : problem.snapshot->hierarchy.get());
-  made->near = NearPlaces(made->groups, *made->distances);
+                      on_fabric ? problem.snapshot->hierarchy.get() : nullptr, fabric, control);
+  made->near = NearPlaces(made->groups, *made->distances, *problem.places, fabric, control);
   made->is_objective = problem.objective.congestion == 0 &&
                        (problem.objective.hop_bytes == 0 || problem.objective.qap_cost == 0 ||
                         problem.places->count() <= kMaxMixedPlaces);

@@ -42,10 +42,13 @@ struct SparseProblem {
 // The distances are those of the QAP cost, the links of the routes, or both weighed as the
 // objective weighs them (for no more than kMaxMixedPlaces places; beyond, the QAP cost's). An
 // objective that is congestion alone gets the links. Errors as PlaceDistances::RouteLengths.
-// O(pairs), and MakePlaceGroups.
+// O(pairs), and MakePlaceGroups; stopped, its groups are coarser.
 inline constexpr uint32_t kMaxMixedPlaces = 4096;
 absl::StatusOr<std::shared_ptr<const SparseProblem>> MakeSparseProblem(
-    const MappingProblem& problem);
+    const MappingProblem& problem, const SearchControl& control = SearchControl());
+
+// Some D(a,a) is not 0, as in some QAP instances. O(places).
+bool HasSelfDistances(const PlaceDistances& distances);
 
 // [vertex] place as the searches keep it, and back.
 std::vector<uint32_t> PlacesOf(const Mapping& mapping);

@@ -160,7 +160,7 @@ std::optional<RivalAnswer> RunMetis(const MappingProblem& problem) {
   quotient.pattern = Pattern::Make(places, std::move(entries)).value();
   SparseProblem one_each = *MakeSparseProblem(quotient).value();
   one_each.capacities.assign(places, 1);
-  one_each.near = NearPlaces(one_each.groups, *one_each.distances);
+  one_each.near = NearPlaces(one_each.groups, *one_each.distances, *quotient.places, nullptr);
   Seats seats(places);
   std::iota(seats.begin(), seats.end(), 0);
   SwapOptions options;
