@@ -1,56 +1,167 @@
 #include "daemon/mapping/algorithm/auto.h"
 
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/auto_exhaustive.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/auto_rounds.h"
+#include "daemon/mapping/search/congestion_bound.h"
+#include "daemon/mapping/search/cost_bound.h"
 
 namespace coppice {
 namespace {
 
-// Why the present order is the answer without any search; "" if it may not be.
-std::string NothingToOrder(const MappingProblem& problem) {
-  if (problem.rank_count() == 1) {
-    return "the pattern has one rank, which talks to nobody: the present order";
-  }
-  if (problem.pattern->pair_count() == 0) {
-    return "no two ranks exchange anything: the present order";
-  }
-  return "";
+constexpr uint32_t kRoundsWithoutDeadline = 12;
+constexpr uint32_t kCostBoundRound = 4;  // of the cost: after what takes milliseconds
+constexpr double kScoresOfBound =
+    20;  // a bound is not looked for if so many measures take too long
+constexpr double kShareOfExhaustive = 0.3;  // of the time that is left
+
+// Ranks that talk to themselves alone: the heaviest belongs where that costs least (the least sum
+// of products of two sequences has them in opposite orders).
+Mapping HeaviestWhereLeast(const MappingProblem& problem) {
+  const PlaceDistances& d = *problem.distances;
+  std::vector<uint32_t> ranks(problem.rank_count()), slots(problem.places->slot_count());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::iota(slots.begin(), slots.end(), 0);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
+    return problem.pattern->self_bytes(a) > problem.pattern->self_bytes(b);
+  });
+  const auto cost = [&](uint32_t slot) {
+    const PlaceIndex p = problem.places->place_of_slot(slot);
+    return d(p, p);
+  };
+  std::stable_sort(slots.begin(), slots.end(),
+                   [&](uint32_t a, uint32_t b) { return cost(a) < cost(b); });
+  Mapping mapping(ranks.size());
+  for (size_t i = 0; i < ranks.size(); ++i)
+    mapping[ranks[i]] = problem.places->place_of_slot(slots[i]);
+  return mapping;
 }
+
+// The answer where no search is needed.
+std::optional<Mapped> WithoutSearch(const MappingProblem& problem) {
+  if (problem.pattern->pair_count() > 0) return std::nullopt;
+  bool speaks = false;
+  for (uint32_t r = 0; r < problem.rank_count(); ++r) {
+    speaks = speaks || problem.pattern->self_bytes(r) > 0;
+  }
+  if (speaks && problem.objective.qap_cost > 0 && HasSelfDistances(*problem.distances)) {
+    return Mapped{
+        HeaviestWhereLeast(problem),
+        "ranks talk to themselves alone: it is the optimum, the heaviest where that costs "
+        "least"};
+  }
+  if (problem.rank_count() == 1) {
+    return Mapped{problem.present(),
+                  "the pattern has one rank, which talks to nobody: the present order"};
+  }
+  return Mapped{problem.present(), "no two ranks exchange anything: the present order"};
+}
+
+class Portfolio final {
+ public:
+  Portfolio(const MappingProblem& problem, const SparseProblem& sparse,
+            const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent)
+      : problem_(problem),
+        sparse_(sparse),
+        options_(options),
+        control_(control),
+        incumbent_(incumbent),
+        rounds_(problem, sparse, options, control, incumbent) {}
+
+  // Why it ended.
+  absl::StatusOr<std::string> Run() {
+    RETURN_IF_ERROR(rounds_.Begin());
+    if (problem_.rank_count() <= kFewRanks) {
+      ASSIGN_OR_RETURN(const bool complete, TryAll());
+      if (complete) return "it is the optimum: all mappings have been looked at";
+    }
+    BoundCongestion();
+    const auto given = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options_, "rounds"));
+    const uint32_t limit = given > 0                 ? given
+                           : control_.has_deadline() ? std::numeric_limits<uint32_t>::max()
+                                                     : kRoundsWithoutDeadline;
+    for (uint32_t round = 0; round < limit; ++round) {
+      if (round == kCostBoundRound) BoundCost();
+      if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
+      if (control_.stopped()) return "stopped by its budget or its caller";
+      RETURN_IF_ERROR(rounds_.Round(round));
+    }
+    if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
+    return "all rounds are done";
+  }
+
+ private:
+  absl::StatusOr<bool> TryAll() {
+    const double least = (1 - kShareOfExhaustive) * control_.remaining();
+    const SearchControl share(
+        [&] {
+          return control_.stopped() || (control_.has_deadline() && control_.remaining() < least);
+        },
+        nullptr);
+    return TryAllMappings(problem_, sparse_, share, incumbent_);
+  }
+
+  // Shares by the approximation depend on each other: nobody knows a bound.
+  void BoundCongestion() {
+    const Objective& objective = problem_.objective;
+    if (objective.congestion == 0 || objective.hop_bytes > 0 || objective.qap_cost > 0) return;
+    if (problem_.traffic == TrafficModel::kApproximate) return;
+    const double present = *incumbent_.present().max_congestion;
+    if (present <= 0 || !incumbent_.TimeForScores(kScoresOfBound)) return;
+    const CongestionBound bound = FindCongestionBound(problem_);
+    incumbent_.SetBound(bound.value / present,
+                        absl::StrFormat("proven: no order's greatest congestion is below %g, %s",
+                                        bound.value, bound.reason));
+  }
+
+  void BoundCost() {
+    if (!sparse_.is_objective) return;
+    const double least = LeastCost(sparse_);
+    if (least <= 0) return;
+    incumbent_.SetBound(incumbent_.AsScore(least),
+                        absl::StrFormat("proven: no order's cost is below %g, with the heaviest "
+                                        "partners of every rank in the nearest slots",
+                                        least));
+  }
+
+  const MappingProblem& problem_;
+  const SparseProblem& sparse_;
+  const AlgorithmOptions& options_;
+  const SearchControl& control_;
+  Incumbent& incumbent_;
+  Rounds rounds_;
+};
 
 absl::StatusOr<Mapped> Auto(const MappingProblem& problem, const Mapping& start,
                             const AlgorithmOptions& options, const SearchControl& control) {
-  if (std::string why = NothingToOrder(problem); !why.empty()) {
-    return Mapped{problem.present(), std::move(why)};
-  }
-  if (control.stopped()) {
-    return Mapped{start, "no time to search: the order that it was to start from"};
-  }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  if (std::optional<Mapped> known = WithoutSearch(problem)) return *std::move(known);
+  const Mapped hurried{start, "no time to search: the order that it was to start from"};
+  if (control.stopped()) return hurried;
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
+  if (control.stopped()) return hurried;
   ASSIGN_OR_RETURN(const std::unique_ptr<Incumbent> incumbent,
                    Incumbent::Make(problem, *sparse, control));
-  const auto finish = [&](absl::string_view why) {
-    return Mapped{incumbent->best(), absl::StrCat(incumbent->Summary(), "; ", why)};
-  };
-  if (start != incumbent->best()) RETURN_IF_ERROR(incumbent->Merge("the given start", start));
-  if (incumbent->perfect()) return finish("nothing costs anything");
-  if (problem.rank_count() <= kFewRanks) {
-    ASSIGN_OR_RETURN(const bool complete, TryAllMappings(problem, *sparse, control, *incumbent));
-    if (complete) return finish("it is the optimum: all mappings have been looked at");
+  if (start != incumbent->best()) {
+    ASSIGN_OR_RETURN(const double score, incumbent->ScoreOf(start));
+    incumbent->Merge("the given start", {score, start});
   }
-  Rounds rounds(problem, *sparse, options, control, *incumbent);
-  RETURN_IF_ERROR(rounds.Begin());
-  const auto limit = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options, "rounds"));
-  for (uint32_t round = 0; round < limit; ++round) {
-    if (incumbent->perfect()) return finish("nothing costs anything any more");
-    if (control.stopped()) return finish("stopped by its budget or its caller");
-    RETURN_IF_ERROR(rounds.Round(round));
+  std::string why = "nothing costs anything";
+  if (!incumbent->Proven(incumbent->score())) {
+    ASSIGN_OR_RETURN(why, Portfolio(problem, *sparse, options, control, *incumbent).Run());
   }
-  return finish("all rounds are done");
+  return Mapped{incumbent->best(), absl::StrCat(incumbent->Summary(), "; ", why)};
 }
 
 }  // namespace
@@ -60,7 +171,8 @@ const MappingAlgorithm& AutoAlgorithm() {
       "auto",
       "a portfolio of all of them",
       true,
-      {{"rounds", 12, 0, 30, "each with about twice the work of the one before"}},
+      {{"rounds", 0, 0, 1e6,
+        "each with about twice the work of the one before; 0: until the deadline, or 12 without"}},
       Auto};
   return *entry;
 }

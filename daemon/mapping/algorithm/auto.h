@@ -12,11 +12,18 @@
 //
 //   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_anneal.h)
 //   many ranks on each place  multisections with more and more care, and combinations of the best
-//   congestion                "congestion" on the real routes, from the best by links
-//   small and dense           "robust-tabu" and "memetic"
+//   congestion                the quick methods once, and "congestion" on the real routes from them
+//   dense                     beside annealing "memetic" and "robust-tabu"; whichever found the
+//   last
+//                             improvement gets most of the time
+//   up to 8 ranks             branch and bound, for a part of the time
+//
+// With a deadline it goes on until then; else it ends after some rounds. It ends before where
+// nothing is left to gain: the optimum is proven, or a bound that no order is below is reached.
 //
 // Algorithms of other files are found by name in the table; one that is missing or declines is
-// passed over.
+// passed over. What cannot be stopped is only begun if there is time for it, as far as that can be
+// told: METIS (search/metis_partition.h), measures (auto_incumbent.h).
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_H_
 

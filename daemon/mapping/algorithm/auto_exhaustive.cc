@@ -11,9 +11,11 @@
 namespace coppice {
 namespace {
 
-// Branches looked at: a cost is some tens of nanoseconds, measures of a fabric are microseconds.
+// Branches looked at: a cost is some tens of nanoseconds, measures of a fabric are microseconds and
+// more, by its channels.
 constexpr uint64_t kCostBranches = 20'000'000;
-constexpr uint64_t kMeasuredBranches = 200'000;
+constexpr uint64_t kMeasuredBranches = 1'000'000;
+constexpr uint64_t kMeasuredChannels = 400'000'000;
 
 std::vector<uint32_t> HeaviestFirst(const WeightedGraph& links) {
   std::vector<double> weight(links.vertex_count(), 0);
@@ -137,7 +139,10 @@ class MeasuredBound final {
     return made;
   }
   absl::StatusOr<double> Add(size_t depth, const Seats& seats) {
-    ASSIGN_OR_RETURN(const MappingMeasures measures, Measure(prefixes_[depth], MappingOf(seats)));
+    ASSIGN_OR_RETURN(MappingMeasures measures, Measure(prefixes_[depth], MappingOf(seats)));
+    if (prefixes_[depth].traffic == TrafficModel::kApproximate && depth + 1 < prefixes_.size()) {
+      measures.max_congestion = 0;
+    }
     return Score(prefixes_[depth].objective, measures, present_);
   }
 
@@ -152,7 +157,10 @@ absl::StatusOr<bool> Search(const SparseProblem& sparse, const std::vector<uint3
                             Bound& bound, Incumbent& incumbent) {
   Walk<Bound> walk(sparse, order, branches, control, bound);
   ASSIGN_OR_RETURN(const Seats best, walk.Run(least));
-  if (!best.empty()) RETURN_IF_ERROR(incumbent.Merge("all mappings", MappingOf(best)));
+  if (!best.empty()) {
+    ASSIGN_OR_RETURN(const double score, incumbent.ScoreOf(MappingOf(best)));
+    incumbent.Merge("all mappings", {score, MappingOf(best)});
+  }
   return walk.complete();
 }
 
@@ -163,7 +171,11 @@ absl::StatusOr<bool> TryAllMappings(const MappingProblem& problem, const SparseP
   const std::vector<uint32_t> order = HeaviestFirst(sparse.graph.links);
   if (!sparse.is_objective) {
     ASSIGN_OR_RETURN(MeasuredBound bound, MeasuredBound::Make(problem, order));
-    return Search(sparse, order, kMeasuredBranches, incumbent.score(), control, bound, incumbent);
+    const uint64_t channels = 1 + (problem.places->has_endpoints() && problem.snapshot != nullptr
+                                       ? problem.snapshot->fabric->channel_count()
+                                       : 0);
+    return Search(sparse, order, std::min(kMeasuredBranches, kMeasuredChannels / channels),
+                  incumbent.score(), control, bound, incumbent);
   }
   return VisitCost(*sparse.distances, sparse.graph, [&](const auto& cost) -> absl::StatusOr<bool> {
     CostBound bound(cost, order);

@@ -4,6 +4,9 @@
 //        /   |   (b3)
 //      b1    b2   x      then the next: what is placed so far never costs less with more ranks,
 //     /  |               so that a branch that costs as much as the best mapping ends (x)
+//
+// By the approximation of congestion more ranks may cost less, as all of them find other ways: it
+// counts for whole mappings only.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_EXHAUSTIVE_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_EXHAUSTIVE_H_
 

@@ -1,6 +1,7 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
@@ -11,6 +12,11 @@ namespace {
 
 // Scores closer than this are equal: sums of doubles in another order.
 constexpr double kRounding = 1e-12;
+// Scores of what a search offers on the way may take one part in so many of the time that is left.
+constexpr double kScoresInTime = 20;
+// A score that comes after the deadline may take this long, in seconds, or this part of the budget.
+constexpr double kLate = 0.01, kLateShare = 0.1;
+constexpr size_t kCheapPairs = size_t{1} << 20;  // whose score nobody minds, where nobody knows
 
 }  // namespace
 
@@ -28,42 +34,59 @@ absl::StatusOr<std::unique_ptr<Incumbent>> Incumbent::Make(const MappingProblem&
     ASSIGN_OR_RETURN(made->present_, Measure(problem, made->best_));
     made->score_ = Score(problem.objective, made->present_, made->present_);
   }
+  if (control.has_deadline()) made->scoring_ = made->budget_ - control.remaining();
   made->streamed_ = made->score_;
   return made;
 }
 
 absl::StatusOr<double> Incumbent::ScoreOf(const Mapping& mapping) const {
   if (!sparse_.is_objective) {
+    const double before = control_.remaining();
     ASSIGN_OR_RETURN(const MappingMeasures measures, Measure(problem_, mapping));
+    const double took = before - control_.remaining();
+    if (took > scoring_) scoring_ = took;
     return Score(problem_.objective, measures, present_);
   }
   const double cost = VisitCost(*sparse_.distances, sparse_.graph,
                                 [&](const auto& c) { return CostOf(c, PlacesOf(mapping)); });
-  return present_cost_ > 0 ? cost / present_cost_ : cost;
+  return AsScore(cost);
 }
 
-void Incumbent::Stream(const Mapping& mapping) {
-  const absl::StatusOr<double> score = ScoreOf(mapping);
-  if (!score.ok()) return;
+bool Incumbent::WorthScoring(bool last) const {
+  if (!last) return !control_.stopped() && TimeForScores(kScoresInTime);
+  if (!control_.has_deadline()) {
+    return !control_.stopped() || problem_.pattern->pair_count() <= kCheapPairs;
+  }
+  return scoring_ <= std::max(kLate, kLateShare * budget_) || control_.remaining() > scoring_;
+}
+
+bool Incumbent::TimeForScores(double count) const {
+  return !control_.has_deadline() || control_.remaining() > count * scoring_;
+}
+
+void Incumbent::Stream(double score, const Mapping& mapping) {
   const std::lock_guard<std::mutex> lock(stream_mutex_);
-  if (*score >= streamed_ - kRounding) return;
-  streamed_ = *score;
+  if (score >= streamed_ - kRounding) return;
+  streamed_ = score;
   control_.Offer(mapping);
 }
 
-absl::Status Incumbent::Merge(const std::string& name, const Mapping& mapping) {
-  ASSIGN_OR_RETURN(const double score, ScoreOf(mapping));
+void Incumbent::Merge(const std::string& name, const ScoredMapping& found) {
   auto runner = std::find_if(runners_.begin(), runners_.end(),
                              [&](const Runner& r) { return r.name == name; });
-  if (runner == runners_.end()) runner = runners_.insert(runner, {name, score, 0});
-  runner->best = std::min(runner->best, score);
+  if (runner == runners_.end()) runner = runners_.insert(runner, {name, found.score, 0});
+  runner->best = std::min(runner->best, found.score);
   ++runner->times;
-  if (score >= score_ - kRounding) return absl::OkStatus();
-  score_ = score;
-  best_ = mapping;
+  if (found.score >= score_ - kRounding) return;
+  score_ = found.score;
+  best_ = found.mapping;
   winner_ = name;
-  Stream(mapping);
-  return absl::OkStatus();
+  Stream(score_, best_);
+}
+
+void Incumbent::SetBound(double least, std::string reason) {
+  least_ = least;
+  bound_reason_ = std::move(reason);
 }
 
 std::string Incumbent::Summary() const {
@@ -74,6 +97,23 @@ std::string Incumbent::Summary() const {
   }
   if (runners_.empty()) text += " nothing";
   return text;
+}
+
+void Attempt::Offer(const Mapping& mapping) {
+  if (!incumbent_.WorthScoring(false)) return;
+  const absl::StatusOr<double> score = incumbent_.ScoreOf(mapping);
+  if (!score.ok()) return;
+  incumbent_.Stream(*score, mapping);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (keeps_ && *score < best_.score) best_ = {*score, mapping};
+}
+
+absl::Status Attempt::Finish(Mapping mapping) {
+  if (mapping == best_.mapping || !incumbent_.WorthScoring(true)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const double score, incumbent_.ScoreOf(mapping));
+  incumbent_.Stream(score, mapping);
+  if (score <= best_.score + kRounding) best_ = {score, std::move(mapping)};
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

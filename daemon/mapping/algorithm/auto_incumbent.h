@@ -1,12 +1,19 @@
-// The best mapping so far of a portfolio, whose it is, and what everybody else reached.
+// The best mapping so far of a portfolio, whose it is, and what everybody else reached. A mapping
+// is scored once, whoever made it: on large problems that alone takes as long as some budgets.
+//
+//     task --Offer--> Attempt --score--> best of the task --Merge, in order--> Incumbent
+//                        \--if better than all before--> caller
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_INCUMBENT_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_INCUMBENT_H_
 
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
@@ -14,6 +21,11 @@
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
+
+struct ScoredMapping {
+  double score = std::numeric_limits<double>::infinity();  // infinite: there is none
+  Mapping mapping;
+};
 
 class Incumbent final {
  public:
@@ -26,16 +38,31 @@ class Incumbent final {
   // By the cost alone where that is the objective. Thread-safe.
   absl::StatusOr<double> ScoreOf(const Mapping& mapping) const;
 
+  // A cost as a score, where the cost is the objective.
+  double AsScore(double cost) const { return present_cost_ > 0 ? cost / present_cost_ : cost; }
+
+  // Whether a score can be had in time: many of them while a search goes on, or the `last` one of a
+  // task, which may come a little late. Thread-safe.
+  bool WorthScoring(bool last) const;
+  // Whether there is time for what takes so many times as long as a score. Thread-safe.
+  bool TimeForScores(double count) const;
+
   // Tells the caller of `mapping` if it is better than all it was told of. Thread-safe.
-  void Stream(const Mapping& mapping);
+  void Stream(double score, const Mapping& mapping);
 
   // What `name` has come to; taken if it is better. By one thread.
-  absl::Status Merge(const std::string& name, const Mapping& mapping);
+  void Merge(const std::string& name, const ScoredMapping& found);
+
+  // No mapping has a lower score than this, for the reason that Summary() gives. By one thread.
+  void SetBound(double least, std::string reason);
+  // So good that nothing is better. Thread-safe.
+  bool Proven(double score) const { return score <= least_ * (1 + 1e-12); }
 
   const Mapping& best() const { return best_; }
   double score() const { return score_; }
-  // Nothing can be better: nothing costs anything.
-  bool perfect() const { return score_ == 0; }
+  const std::string& winner() const { return winner_; }
+  const MappingMeasures& present() const { return present_; }  // unless the cost is the objective
+  const std::string& bound_reason() const { return bound_reason_; }
   // "annealing at 0.71 of the present order; ran block 0.93, multisection 0.80 (3 times), ...".
   std::string Summary() const;
 
@@ -47,19 +74,44 @@ class Incumbent final {
   };
   Incumbent(const MappingProblem& problem, const SparseProblem& sparse,
             const SearchControl& control)
-      : problem_(problem), sparse_(sparse), control_(control) {}
+      : problem_(problem), sparse_(sparse), control_(control), budget_(control.remaining()) {}
 
   const MappingProblem& problem_;
   const SparseProblem& sparse_;
   const SearchControl& control_;
+  const double budget_;  // seconds, infinite without a deadline
   MappingMeasures present_;
   double present_cost_ = 0;
+  mutable std::atomic<double> scoring_ = 0;  // seconds, the most so far; 0 without a deadline
   Mapping best_;
   double score_ = 1;
+  double least_ = 0;
+  std::string bound_reason_ = "nothing costs anything any more";
   std::string winner_ = "the present order";
   std::vector<Runner> runners_;
   std::mutex stream_mutex_;
   double streamed_ = 1;  // guarded by stream_mutex_
+};
+
+// What one task has come to.
+class Attempt final {
+ public:
+  // `keeps`: what is offered on the way may be the task's result. Only for tasks that offer the
+  // same whatever the number of threads.
+  Attempt(Incumbent& incumbent, bool keeps) : incumbent_(incumbent), keeps_(keeps) {}
+
+  // Thread-safe.
+  void Offer(const Mapping& mapping);
+  // The task's own answer, which is taken if it is as good as anything offered.
+  absl::Status Finish(Mapping mapping);
+
+  const ScoredMapping& best() const { return best_; }
+
+ private:
+  Incumbent& incumbent_;
+  const bool keeps_;
+  std::mutex mutex_;
+  ScoredMapping best_;
 };
 
 }  // namespace coppice

@@ -3,312 +3,243 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <numeric>
-#include <thread>
+#include <limits>
+#include <memory>
 #include <utility>
 #include <variant>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/partition.h"
+#include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse_anneal.h"
-#include "daemon/mapping/search/sparse_arrange.h"
-#include "daemon/mapping/search/sparse_multilevel.h"
-#include "daemon/mapping/search/sparse_swaps.h"
 
 namespace coppice {
 namespace {
 
 constexpr double kFirstProposals = 30;  // of a rank in the first round of annealing
-constexpr double kHot = 0.3;
+constexpr uint32_t kMostDoublings = 16;
 constexpr size_t kPopulation = 8;
-constexpr double kWorthAParent = 1.1;  // times the best score: who is worse is forgotten
-constexpr uint32_t kSettlingCycles = 8;
-constexpr double kWorthACycle = 0.25;   // of what the best cycle has gained
+constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
 constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
-// A pattern of which more than this part of all pairs communicates is dense, up to so many ranks.
-constexpr double kDense = 0.25;
-constexpr uint32_t kDenseRanks = 1024;
-constexpr uint32_t kFirstDenseRound = 4;  // after what takes milliseconds
+// A pattern of which more than one in so many of all pairs communicates is dense, up to so many
+// slots: there the price of a swap as a dense method counts it, some 0.05 ns for each slot, is less
+// than that of two ranks' exchanges.
+constexpr double kDensePart = 12;
+constexpr uint32_t kDenseSlots = 1024;
+constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
+constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
+// A search over channels is made ready in some so many times of a measure.
+constexpr double kScoresOfCongestion = 40;
+constexpr uint32_t kFirstHeats = 3;  // annealings of the bytes on channels in the first round
+
+// Of the memetic search, turn after turn: about four times the work of the one before, until it is
+// as large as its presets make it.
+struct MemeticTurn {
+  double population, sweeps, epochs;
+};
+MemeticTurn MemeticOf(uint32_t turn) {
+  constexpr std::array<MemeticTurn, 4> kFirst = {
+      MemeticTurn{4, 30, 1}, {8, 60, 1}, {16, 120, 1}, {32, 300, 1}};
+  if (turn < kFirst.size()) return kFirst[turn];
+  return {0, 300, std::ldexp(1, static_cast<int>(std::min(turn - 4, kMostDoublings)))};
+}
+
+// Steps that take about as long.
+double TabuStepsOf(uint32_t turn) {
+  const uint32_t doublings = turn < 4 ? 2 * turn : turn + 4;
+  return std::ldexp(1000, static_cast<int>(std::min(doublings, 2 * kMostDoublings)));
+}
 
 }  // namespace
 
 Rounds::Rounds(const MappingProblem& problem, const SparseProblem& sparse,
                const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent)
     : problem_(problem),
-      sparse_(sparse),
       options_(options),
       control_(control),
       incumbent_(incumbent),
-      streaming_([this] { return control_.stopped(); },
-                 [this](const Mapping& mapping) { incumbent_.Stream(mapping); }) {}
+      make_(problem, sparse),
+      large_places_(sparse.HasLargePlaces()),
+      exact_groups_(sparse.groups.exact),
+      dense_(IsDense()),
+      ways_{Way{{"annealing", "annealing of a multisection"}}, Way{{"memetic"}},
+            Way{{"robust-tabu"}}} {}
 
-bool Rounds::IsDense() const {
-  const double ranks = problem_.rank_count();
-  if (ranks > kDenseRanks || sparse_.HasLargePlaces()) return false;
-  if (std::holds_alternative<MatrixDistances>(problem_.distances->form())) return true;
-  return static_cast<double>(problem_.pattern->pair_count()) > kDense * ranks * (ranks - 1) / 2;
+bool Rounds::CostMatters() const {
+  return problem_.objective.hop_bytes > 0 || problem_.objective.qap_cost > 0;
 }
 
-absl::Status Rounds::RunAll(const std::vector<Task>& tasks) {
-  std::vector<absl::StatusOr<Mapping>> results(tasks.size(), absl::CancelledError(""));
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < tasks.size(); i = next++) {
-      if (control_.stopped()) return;
-      results[i] = tasks[i].run();
-      if (results[i].ok()) incumbent_.Stream(*results[i]);
+bool Rounds::IsDense() const {
+  const double slots = problem_.places->slot_count();
+  if (slots > kDenseSlots || large_places_ || !CostMatters()) return false;
+  const auto pairs = static_cast<double>(problem_.pattern->pair_count());
+  return kDensePart * pairs > slots * (slots - 1) / 2;
+}
+
+absl::Status Rounds::RunAll(const Tasks& tasks) {
+  const auto count = static_cast<uint32_t>(tasks.size());
+  if (count == 0) return absl::OkStatus();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (const PortfolioTask& task : tasks) {
+    attempts.push_back(std::make_unique<Attempt>(incumbent_, task.keeps_offers));
+  }
+  std::vector<absl::Status> statuses(count);
+  std::atomic<uint32_t> proven = count;  // the first task that has come to the best there is
+  const uint32_t threads = std::max(1U, options_.threads);
+  RunLogicalWorkers(threads, count, [&](uint32_t i) {
+    const auto stopped = [&, i] { return proven < i || control_.stopped(); };
+    if (stopped()) return;
+    Attempt& attempt = *attempts[i];
+    const auto offered = [&](const Mapping& mapping) { attempt.Offer(mapping); };
+    SearchControl::Remaining remaining;
+    if (control_.has_deadline()) remaining = [this] { return control_.remaining(); };
+    absl::StatusOr<Mapping> mapping = tasks[i].run(std::max(1U, threads / std::min(threads, count)),
+                                                   SearchControl(stopped, offered, remaining));
+    if (mapping.ok()) statuses[i] = attempt.Finish(*std::move(mapping));
+    if (!incumbent_.Proven(attempt.best().score)) return;
+    for (uint32_t first = proven; i < first && !proven.compare_exchange_weak(first, i);) {
     }
-  };
-  std::vector<std::thread> workers;
-  const size_t wanted = std::min<size_t>(std::max(1U, options_.threads), tasks.size());
-  for (size_t t = 1; t < wanted; ++t) workers.emplace_back(work);
-  work();
-  for (std::thread& worker : workers) worker.join();
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    if (!results[i].ok()) continue;
-    RETURN_IF_ERROR(incumbent_.Merge(tasks[i].name, *results[i]));
-    Remember(*results[i]);
+  });
+  for (uint32_t i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(statuses[i]);
+    if (attempts[i]->best().mapping.empty()) continue;
+    incumbent_.Merge(tasks[i].name, attempts[i]->best());
+    Remember(attempts[i]->best());
+    if (proven == i) break;
   }
   return absl::OkStatus();
 }
 
-void Rounds::Remember(const Mapping& mapping) {
-  const absl::StatusOr<double> score = incumbent_.ScoreOf(mapping);
-  if (!score.ok()) return;
-  const auto at = std::lower_bound(population_.begin(), population_.end(), *score,
-                                   [](const Member& m, double s) { return m.score < s; });
-  if (at != population_.end() && at->score == *score) return;  // most likely the same
-  population_.insert(at, {*score, mapping});
+void Rounds::Remember(const ScoredMapping& found) {
+  const auto at =
+      std::lower_bound(population_.begin(), population_.end(), found.score,
+                       [](const ScoredMapping& m, double score) { return m.score < score; });
+  if (at != population_.end() && at->score == found.score) return;  // most likely the same
+  population_.insert(at, found);
   while (population_.size() > kPopulation ||
          population_.back().score > kWorthAParent * population_[0].score) {
     population_.pop_back();
   }
 }
 
-Rounds::Task Rounds::Named(const std::string& name, const Mapping& start, uint64_t seed,
-                           uint32_t effort) const {
-  return {name, [this, name, start, seed, effort]() -> absl::StatusOr<Mapping> {
-            ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm, FindMappingAlgorithm(name));
-            AlgorithmOptions options;
-            options.seed = seed;
-            options.threads = options_.threads;
-            for (const AlgorithmParameter& parameter : algorithm->parameters) {
-              const double value = parameter.name == "rounds" ? effort
-                                   : parameter.name == "epochs" || parameter.name == "steps"
-                                       ? std::ldexp(parameter.preset, static_cast<int>(effort) - 1)
-                                       : parameter.preset;
-              options.parameters.emplace_back(
-                  parameter.name, std::clamp(value, parameter.least, parameter.greatest));
-            }
-            ASSIGN_OR_RETURN(Mapped mapped, algorithm->run(problem_, start, options, streaming_));
-            return std::move(mapped.mapping);
-          }};
-}
-
-// Ranks in the order of their numbers on the places of `order`.
-Rounds::Task Rounds::Numbering(const std::string& name, std::vector<uint32_t> order) const {
-  return {name, [this, order = std::move(order)]() -> absl::StatusOr<Mapping> {
-            Mapping mapping;
-            for (const uint32_t place : order) {
-              const size_t room = problem_.rank_count() - mapping.size();
-              mapping.insert(mapping.end(), std::min<size_t>(room, sparse_.capacities[place]),
-                             PlaceIndex(place));
-            }
-            return mapping;
-          }};
-}
-
-// The given numbering, on the places as they come, along the groups, and in the order of the
-// fabric's endpoints, which on a grid is that of its coordinates.
-std::vector<Rounds::Task> Rounds::Numberings() const {
-  std::vector<uint32_t> by_endpoint(sparse_.capacities.size());
-  std::iota(by_endpoint.begin(), by_endpoint.end(), 0);
-  std::vector<Task> tasks = {Numbering("block", by_endpoint),
-                             Numbering("numbers along the groups", sparse_.groups.order)};
-  if (problem_.places->has_endpoints()) {
-    std::sort(by_endpoint.begin(), by_endpoint.end(), [&](uint32_t a, uint32_t b) {
-      return problem_.places->endpoint(PlaceIndex(a)) < problem_.places->endpoint(PlaceIndex(b));
-    });
-    tasks.push_back(Numbering("numbers along the fabric", std::move(by_endpoint)));
-  }
-  return tasks;
-}
-
-Rounds::Task Rounds::Polish(const Mapping& start, uint64_t seed) const {
-  return {"local-search", [this, start, seed]() -> absl::StatusOr<Mapping> {
-            Seats seats = PlacesOf(start);
-            if (sparse_.HasLargePlaces()) {
-              RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
-            }
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
-            return MappingOf(seats);
-          }};
-}
-
-Rounds::Task Rounds::QuickMultisection(uint64_t seed, bool pack) const {
-  return {"multisection", [this, seed, pack]() -> absl::StatusOr<Mapping> {
-            MultisectionOptions options;
-            options.seed = seed;
-            options.pack = pack;
-            // Few levels are cut with some care; many, as bisections have, are cut first.
-            options.cycles = sparse_.HasLargePlaces() && sparse_.groups.exact ? 1 : 0;
-            ASSIGN_OR_RETURN(Seats seats,
-                             Multisect(sparse_.graph.links, sparse_.groups, options, control_));
-            incumbent_.Stream(MappingOf(seats));
-            if (sparse_.HasLargePlaces()) {
-              ArrangeParts(sparse_, seed, control_, seats);
-              RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
-            }
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
-            return MappingOf(seats);
-          }};
-}
-
-// All places at once, and then the parts among them: where groups only approach the distances, the
-// cut of many levels is no better for its trouble.
-Rounds::Task Rounds::FlatPartition(uint64_t seed) const {
-  return {"k-way partition", [this, seed]() -> absl::StatusOr<Mapping> {
-            const PlaceGroups flat = GroupsOfLabels(*problem_.places, {});
-            MultisectionOptions options;
-            options.seed = seed;
-            ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, flat, options, control_));
-            ArrangeParts(sparse_, seed, control_, seats);
-            incumbent_.Stream(MappingOf(seats));
-            RefineOnAllLevels(sparse_, seed, nullptr, control_, seats);
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
-            return MappingOf(seats);
-          }};
-}
-
-Rounds::Task Rounds::AnnealFrom(const Mapping& start, uint64_t seed, double proposals) const {
-  return {"annealing", [this, start, seed, proposals]() -> absl::StatusOr<Mapping> {
-            Seats seats = PlacesOf(start);
-            Anneal(sparse_, {seed, kHot, proposals}, control_, seats);
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
-            return MappingOf(seats);
-          }};
-}
-
-Rounds::Task Rounds::AnnealMultisection(uint64_t seed, double proposals) const {
-  return {"annealing of a multisection", [this, seed, proposals]() -> absl::StatusOr<Mapping> {
-            MultisectionOptions options;
-            options.seed = seed;
-            options.pack = seed % 2 == 0;
-            ASSIGN_OR_RETURN(Seats seats,
-                             Multisect(sparse_.graph.links, sparse_.groups, options, control_));
-            Anneal(sparse_, {seed, kHot, proposals}, control_, seats);
-            SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
-            return MappingOf(seats);
-          }};
-}
-
-Rounds::Task Rounds::CarefulMultisection(uint64_t seed, uint32_t care) const {
-  return {"careful multisection", [this, seed, care]() -> absl::StatusOr<Mapping> {
-            MultisectionOptions options;
-            options.seed = seed;
-            options.tries = 2 + care;
-            options.cycles = 1;
-            options.combinations = 2 + 4 * care;
-            ASSIGN_OR_RETURN(Seats seats,
-                             Multisect(sparse_.graph.links, sparse_.groups, options, control_));
-            ArrangeParts(sparse_, seed, control_, seats);
-            Settle(seed, seats);
-            return MappingOf(seats);
-          }};
-}
-
-// Cycles over all levels for as long as they are worth it, then swaps.
-void Rounds::Settle(uint64_t seed, Seats& seats) const {
-  double first = 0;
-  for (uint32_t cycle = 0; cycle < kSettlingCycles && !control_.stopped(); ++cycle) {
-    const double gained = RefineOnAllLevels(sparse_, seed + cycle, nullptr, control_, seats);
-    incumbent_.Stream(MappingOf(seats));
-    first = std::max(first, gained);
-    if (gained < kWorthACycle * first) break;
-  }
-  SwapUntilLocalOptimum(sparse_, {seed}, control_, seats);
-}
-
-Rounds::Task Rounds::Settling(const Mapping& start, uint64_t seed) const {
-  return {"refinement", [this, start, seed]() -> absl::StatusOr<Mapping> {
-            Seats seats = PlacesOf(start);
-            Settle(seed, seats);
-            return MappingOf(seats);
-          }};
-}
-
-// Two of the population, the better one first, joined only where both agree.
-Rounds::Task Rounds::Combination(uint64_t seed) const {
-  Xoshiro random(seed);
-  const auto count = static_cast<uint32_t>(population_.size());
-  const uint32_t a = random.Below(count - 1), b = a + 1 + random.Below(count - 1 - a);
-  return {"combination",
-          [this, seed, seats = PlacesOf(population_[a].mapping),
-           other = PlacesOf(population_[b].mapping)]() mutable -> absl::StatusOr<Mapping> {
-            RefineOnAllLevels(sparse_, seed, &other, control_, seats);
-            Settle(seed + 1, seats);
-            return MappingOf(seats);
-          }};
-}
-
-// What other files of the table know and take their start from nothing.
-void Rounds::AddOthers(std::vector<Task>& tasks) const {
-  if (problem_.rank_count() > kManyRanks) return;
-  for (const char* name : {"rcm", "greedy", "recursive", "multicore", "cp-nsc"}) {
-    tasks.push_back(Named(name, incumbent_.best(), options_.seed, 1));
-  }
-}
-
 absl::Status Rounds::Begin() {
   const Mapping present = incumbent_.best();
-  RETURN_IF_ERROR(RunAll(Numberings()));
-  if (sparse_.HasLargePlaces() && !sparse_.groups.exact) {
-    RETURN_IF_ERROR(RunAll({FlatPartition(options_.seed)}));
+  RETURN_IF_ERROR(RunAll(make_.Numberings()));
+  Tasks quick;
+  if (large_places_ && !exact_groups_) quick.push_back(make_.FlatPartition(options_.seed));
+  quick.push_back(make_.QuickMultisection(options_.seed, true));
+  RETURN_IF_ERROR(RunAll(quick));
+  if (problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks) {
+    quick.clear();
+    for (const char* name : {"recursive", "multicore", "greedy", "rcm"}) {
+      quick.push_back(make_.Named(name, present, options_.seed, {}));
+    }
+    RETURN_IF_ERROR(RunAll(quick));
   }
-  RETURN_IF_ERROR(RunAll({QuickMultisection(options_.seed, true)}));
   // The numbering of a program that was written with care is worth as much as a cut of its pattern.
-  if (control_.stopped() || population_.empty()) return absl::OkStatus();
+  if (control_.stopped() || incumbent_.Proven(incumbent_.score())) return absl::OkStatus();
   const double best = incumbent_.score();
-  std::vector<Task> polish;
-  if (1.0 < 1.25 * best) polish.push_back(Polish(present, options_.seed));
-  for (const Member& member : population_) {
+  Tasks polish;
+  if (1.0 < 1.25 * best) polish.push_back(make_.Polish(present, options_.seed));
+  for (const ScoredMapping& member : population_) {
     if (member.score > best && member.score < 1.25 * best && member.mapping != present) {
-      polish.push_back(Polish(member.mapping, options_.seed));
+      polish.push_back(make_.Polish(member.mapping, options_.seed));
     }
   }
   return RunAll(polish);
 }
 
-absl::Status Rounds::Round(uint32_t round) {
-  const uint64_t seed = options_.seed * 1000003 + 2 * round + 2;
-  std::vector<Task> tasks;
-  if (round == 2) AddOthers(tasks);
-  if (problem_.objective.congestion > 0) {
-    tasks.push_back(Named("congestion", incumbent_.best(), seed, round + 1));
-    const size_t other = population_.empty() ? 0 : round % population_.size();
-    if (!population_.empty() && population_[other].mapping != incumbent_.best()) {
-      tasks.push_back(Named("congestion", population_[other].mapping, seed + 1, round + 1));
-    }
+// From the best, and from another of the best: what helps the one is a dead end for the other.
+void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const {
+  if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
+  const double heats = std::ldexp(kFirstHeats, static_cast<int>(std::min(round, kMostDoublings)));
+  const PortfolioTasks::Parameters parameters = {{"rounds", heats}, {"starts", 0}};
+  tasks.push_back(make_.Named("congestion", incumbent_.best(), seed, parameters));
+  if (population_.empty()) return;
+  const Mapping& other = population_[round % population_.size()].mapping;
+  if (other != incumbent_.best()) {
+    tasks.push_back(make_.Named("congestion", other, seed + 1, parameters));
   }
-  if (sparse_.HasLargePlaces()) {
-    if (round == 0) {
-      tasks.push_back(Settling(incumbent_.best(), seed));
-    } else {
-      if (!sparse_.groups.exact) tasks.push_back(FlatPartition(seed));
-      tasks.push_back(CarefulMultisection(seed + 1, 1 + round / 4));
-    }
-    for (uint32_t i = 0; population_.size() > 1 && i < 2 * round; ++i) {
-      tasks.push_back(Combination(seed * 64 + i));
-    }
+}
+
+void Rounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) const {
+  if (round == 0) {
+    tasks.push_back(make_.Settling(incumbent_.best(), seed));
   } else {
-    const double proposals = std::ldexp(kFirstProposals, static_cast<int>(std::min(round, 16U)));
-    tasks.push_back(AnnealFrom(incumbent_.best(), seed, proposals));
-    tasks.push_back(AnnealMultisection(seed + 1, proposals));
+    if (!exact_groups_) tasks.push_back(make_.FlatPartition(seed));
+    tasks.push_back(make_.CarefulMultisection(seed + 1, 1 + round / 4));
   }
-  if (IsDense() && round >= kFirstDenseRound) {
-    tasks.push_back(Named(round % 2 == 0 ? "memetic" : "robust-tabu", incumbent_.best(), seed,
-                          1 + (round - kFirstDenseRound) / 2));
+  const auto count = static_cast<uint32_t>(population_.size());
+  for (uint32_t i = 0; count > 1 && i < 2 * std::min(round, kMostDoublings); ++i) {
+    Xoshiro random(seed * 64 + i);
+    const uint32_t a = random.Below(count - 1), b = a + 1 + random.Below(count - 1 - a);
+    tasks.push_back(
+        make_.Combination(population_[a].mapping, population_[b].mapping, seed * 64 + i));
+  }
+}
+
+void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
+  const double proposals =
+      std::ldexp(kFirstProposals, static_cast<int>(std::min(round, kMostDoublings)));
+  tasks.push_back(make_.AnnealFrom(incumbent_.best(), seed, proposals));
+  tasks.push_back(make_.AnnealMultisection(seed + 1, proposals));
+}
+
+// What other files of the table know, once: they end by themselves, and soon.
+void Rounds::AddOthers(Tasks& tasks) const {
+  if (problem_.rank_count() > kManyRanks) return;
+  for (const char* name : {"cp-nsc", "hierarchical-clustering", "pair-exchange"}) {
+    tasks.push_back(make_.Named(name, incumbent_.best(), options_.seed, {}));
+  }
+  if (problem_.objective.congestion > 0) {
+    tasks.push_back(make_.Named("threshold-accepting", incumbent_.best(), options_.seed, {}));
+    return;  // the others have been there from the beginning
+  }
+  for (const char* name : {"rcm", "greedy", "recursive", "multicore"}) {
+    tasks.push_back(make_.Named(name, incumbent_.best(), options_.seed, {}));
+  }
+}
+
+bool Rounds::Turn(uint32_t way, uint32_t round) {
+  const auto leads = [&](const Way& w) {
+    return std::find(w.names.begin(), w.names.end(), incumbent_.winner()) != w.names.end();
+  };
+  const bool known = std::any_of(ways_.begin(), ways_.end(), leads);
+  if (ways_[way].turns >= kEqualTurns && known && !leads(ways_[way]) && round % 3 != 0) {
+    return false;
+  }
+  ++ways_[way].turns;
+  return true;
+}
+
+void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
+  if (Turn(0, round)) AddAnnealing(ways_[0].turns - 1, seed, tasks);
+  if (round < kFirstDenseRound) return;
+  if (Turn(1, round)) {
+    const MemeticTurn turn = MemeticOf(ways_[1].turns - 1);
+    tasks.push_back(make_.Named(
+        "memetic", incumbent_.best(), seed + 2,
+        {{"population", turn.population}, {"sweeps", turn.sweeps}, {"epochs", turn.epochs}}));
+  }
+  if (Turn(2, round)) {
+    tasks.push_back(make_.Named("robust-tabu", incumbent_.best(), seed + 3,
+                                {{"steps", TabuStepsOf(ways_[2].turns - 1)}}));
+  }
+}
+
+absl::Status Rounds::Round(uint32_t round) {
+  const uint64_t seed = options_.seed * 1000003 + 2 * uint64_t{round} + 2;
+  Tasks tasks;
+  if (problem_.objective.congestion > 0) AddCongestion(round, seed, tasks);
+  if (round == 2) AddOthers(tasks);
+  // Where congestion is all that counts, hop-bytes lead to a start now and then.
+  if (CostMatters() || round % 3 == 0 || tasks.empty()) {
+    if (large_places_) {
+      AddForLargePlaces(round, seed, tasks);
+    } else if (dense_) {
+      AddDense(round, seed, tasks);
+    } else {
+      AddAnnealing(round, seed, tasks);
+    }
   }
   return RunAll(tasks);
 }

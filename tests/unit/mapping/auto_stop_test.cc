@@ -1,0 +1,163 @@
+// The portfolio and time: it uses what it has, ends by itself where nothing is left to gain, and
+// does not begin what cannot end in time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/algorithm/auto_incumbent.h"
+#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/search/partition_cut.h"
+#include "daemon/mapping/search/random.h"
+#include "tests/support/tier.h"
+#include "tests/unit/mapping/mapping_oracle.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::HasSubstr;
+
+const MappingAlgorithm& Auto() { return **FindMappingAlgorithm("auto"); }
+
+// Time that passes with every question whether to stop, or is set by hand.
+class CountedTime {
+ public:
+  explicit CountedTime(double seconds, double each = 1) : left_(seconds), each_(each) {}
+  SearchControl Control() {
+    return SearchControl(
+        [this] {
+          left_ = left_ - each_;
+          return left_ <= 0;
+        },
+        nullptr, [this] { return left_.load(); });
+  }
+  void Set(double left) { left_ = left; }
+
+ private:
+  std::atomic<double> left_;
+  const double each_;
+};
+
+TEST(AutoTime, IsUsedToTheDeadline) {
+  const MappingProblem problem =
+      ProblemOnModel("torus(dims=3x4)", 12, 1, RandomPattern(12, 0.4, TestSeed()));
+  CountedTime time(4'000'000);
+  const SearchControl control = time.Control();
+  const Mapped mapped = RunAlgorithm(Auto(), problem, {}, {}, control).value();
+  EXPECT_THAT(mapped.note, HasSubstr("stopped by its budget"));
+  EXPECT_THAT(RunAlgorithm(Auto(), problem, {}, {}, {})->note, HasSubstr("all rounds are done"));
+}
+
+TEST(AutoTime, EndsAtAProvenBoundOfCongestion) {
+  MappingProblem problem =
+      ProblemOnModel("fat-tree(leaves=4,spines=4,hosts-per-leaf=4)", 16, 1, RingPattern(16, 10));
+  problem.objective = {.congestion = 1};
+  const Mapping shuffled =
+      RunAlgorithm(**FindMappingAlgorithm("random"), problem, {}, {}, {})->mapping;
+  std::vector<EndpointIndex> slots;
+  for (const PlaceIndex p : shuffled) slots.push_back(problem.places->endpoint(p));
+  problem.places = Places::OfEndpoints(*problem.snapshot->fabric, slots, 1).value();
+  CountedTime time(1e9, 0);
+  const SearchControl control = time.Control();
+  const Mapped mapped = RunAlgorithm(Auto(), problem, {}, {}, control).value();
+  EXPECT_THAT(mapped.note, HasSubstr("proven: no order's greatest congestion is below"));
+}
+
+TEST(AutoTime, EndsAtAProvenBoundOfTheCost) {
+  MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, 1, RingPattern(16, 10));
+  CountedTime time(1e9, 0);
+  const SearchControl control = time.Control();
+  const Mapped mapped = RunAlgorithm(Auto(), problem, {}, {}, control).value();
+  EXPECT_THAT(mapped.note, HasSubstr("proven: no order's cost is below"));
+  EXPECT_EQ(MeasureOf(problem, mapped.mapping).hop_bytes, 16 * 2 * 10 * 3);
+}
+
+TEST(AutoTime, IsNotSpentOnScoresThatComeTooLate) {
+  MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, 1, RingPattern(16, 10));
+  problem.objective = {.congestion = 1};
+  std::vector<double> left = {100, 60};  // a measure takes 40 of 100 seconds
+  size_t asked = 0;
+  const SearchControl control([] { return false; }, nullptr,
+                              [&] { return left[std::min(asked++, left.size() - 1)]; });
+  const auto sparse = MakeSparseProblem(problem).value();
+  const auto incumbent = Incumbent::Make(problem, *sparse, control).value();
+  EXPECT_TRUE(incumbent->WorthScoring(true));
+  EXPECT_FALSE(incumbent->WorthScoring(false));
+  left.assign(1, 30);
+  EXPECT_FALSE(incumbent->WorthScoring(true));
+  EXPECT_FALSE(incumbent->TimeForScores(1));
+}
+
+TEST(AutoTime, ScoresWhatATaskOffersAndComesToOnce) {
+  MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, 1, RingPattern(16, 10));
+  problem.objective = {.congestion = 1};
+  double seconds = 1e6;
+  uint32_t asked = 0;  // twice for each measure
+  const SearchControl control([] { return false; }, nullptr,
+                              [&] {
+                                ++asked;
+                                return seconds;
+                              });
+  const auto sparse = MakeSparseProblem(problem).value();
+  const auto incumbent = Incumbent::Make(problem, *sparse, control).value();
+  Attempt attempt(*incumbent, true);
+  attempt.Offer(problem.present());
+  const uint32_t once = asked;
+  ASSERT_TRUE(attempt.Finish(problem.present()).ok());
+  incumbent->Merge("task", attempt.best());
+  EXPECT_EQ(asked, once);
+  EXPECT_EQ(attempt.best().score, 1);
+}
+
+TEST(AutoTime, StoppedCutsAreExactAllTheSame) {
+  const uint64_t seed = TestSeed();
+  const auto pattern = RandomPattern(200, 0.1, seed);
+  const WeightedGraph graph = GraphOf(*pattern);
+  const SearchControl stopped([] { return true; }, nullptr);
+  std::vector<uint32_t> parts(200, 3);
+  const std::vector<uint64_t> capacities = {70, 70, 50, 10};
+  FitParts(graph, capacities, parts, stopped);
+  std::vector<uint64_t> sizes(4, 0);
+  for (const uint32_t p : parts) ++sizes[p];
+  for (size_t p = 0; p < 4; ++p) EXPECT_LE(sizes[p], capacities[p]);
+  parts.assign(200, 0);
+  BalanceParts(graph, {20, 80, 99, 1}, parts, stopped);
+  sizes.assign(4, 0);
+  for (const uint32_t p : parts) ++sizes[p];
+  EXPECT_EQ(sizes, (std::vector<uint64_t>{20, 80, 99, 1}));
+}
+
+TEST(AutoTime, IsNotGivenToACutThatCannotEndInIt) {
+  const WeightedGraph graph = GraphOf(*GridPattern(200, 200, 3));
+  CountedTime time(1e-4, 0);
+  EXPECT_EQ(Partition(graph, {20000, 20000}, {}, time.Control()).status().code(),
+            absl::StatusCode::kCancelled);
+  time.Set(1e4);
+  EXPECT_TRUE(Partition(graph, {20000, 20000}, {}, time.Control()).ok());
+}
+
+// Every method hands back an order that can be had, whenever it is stopped.
+TEST(AutoTime, LeavesAnAdmissibleOrderWheneverItEnds) {
+  Xoshiro random(TestSeed());
+  for (uint32_t round = 0; round < (FullTier() ? 40u : 8u); ++round) {
+    const uint32_t per_host = 1 + 5 * (round % 2);
+    MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, per_host,
+                                            RandomPattern(15 * per_host, 0.2, random()));
+    problem.objective = {.congestion = 1, .hop_bytes = round % 3 == 0 ? 1.0 : 0.0};
+    for (const char* name : {"auto", "recursive", "multicore", "multisection", "congestion"}) {
+      CountedTime time(random.Below(1 << (round % 8 + 2)), 1);
+      const SearchControl control = time.Control();
+      const auto mapped = RunAlgorithm(**FindMappingAlgorithm(name), problem, {}, {}, control);
+      ASSERT_TRUE(mapped.ok()) << name << ": " << mapped.status();
+      EXPECT_TRUE(CheckMapping(*problem.places, problem.rank_count(), mapped->mapping).ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coppice
