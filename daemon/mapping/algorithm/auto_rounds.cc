@@ -29,6 +29,7 @@ constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
 constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
 // A search over channels is made ready in some so many times of a measure.
 constexpr double kScoresOfCongestion = 40;
+constexpr uint32_t kCapacityCuts = 4;
 constexpr uint32_t kFirstHeats = 3;  // annealings of the bytes on channels in the first round
 
 // Of the memetic search, turn after turn: about four times the work of the one before, until it is
@@ -133,6 +134,10 @@ absl::Status Rounds::Begin() {
     for (const char* name : {"recursive", "multicore", "greedy", "rcm"}) {
       quick.push_back(make_.Named(name, present, options_.seed, {}));
     }
+    for (uint32_t cut = 0; cut < kCapacityCuts; ++cut) {
+      quick.push_back(make_.Named("congestion", present, options_.seed + cut,
+                                  {{"rounds", 0}, {"starts", 0}, {"cuts", 1}}));
+    }
     RETURN_IF_ERROR(RunAll(quick));
   }
   // The numbering of a program that was written with care is worth as much as a cut of its pattern.
@@ -152,7 +157,7 @@ absl::Status Rounds::Begin() {
 void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const {
   if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
   const double heats = std::ldexp(kFirstHeats, static_cast<int>(std::min(round, kMostDoublings)));
-  const PortfolioTasks::Parameters parameters = {{"rounds", heats}, {"starts", 0}};
+  const PortfolioTasks::Parameters parameters = {{"rounds", heats}, {"starts", 0}, {"cuts", 0}};
   tasks.push_back(make_.Named("congestion", incumbent_.best(), seed, parameters));
   if (population_.empty()) return;
   const Mapping& other = population_[round % population_.size()].mapping;

@@ -2,7 +2,8 @@
 // Snir's refinement (ICS 2011, section 3.5), with exchanges that are evaluated from two ranks'
 // peers alone and chosen where the worst channel says (search/congestion_search.h).
 //
-//     start, quick methods                     the best of them is where the search begins
+//     start, quick methods, cuts along         the best of them is where the search begins
+//     what the cables carry
 //                   |
 //     anneal with heat 0.001, 1, 0.1, ...      each from the best so far, again while it gains;
 //                   |                          first with the hop-bytes beside the congestion,
@@ -35,8 +36,10 @@
 #include "daemon/mapping/algorithm/multisection.h"
 #include "daemon/mapping/algorithm/recursive.h"
 #include "daemon/mapping/mapping_metrics.h"
+#include "daemon/mapping/search/capacity_groups.h"
 #include "daemon/mapping/search/congestion_bound.h"
 #include "daemon/mapping/search/congestion_search.h"
+#include "daemon/mapping/search/partition.h"
 
 namespace coppice {
 namespace {
@@ -46,6 +49,25 @@ constexpr std::array<double, 6> kHeats = {0.001, 1, 0.1, 0.03, 0.3, 3};
 // of the worst one; on small ones they lead away from the best.
 constexpr std::array<double, 2> kSlopes = {1, 0.001};
 constexpr double kGain = 0.01;  // of the objective: less is not worth the same heat again
+
+// Cuts along what the cables carry, by several seeds.
+void VisitCuts(const MappingProblem& problem, uint64_t seed, uint32_t cuts,
+               const SearchControl& control, CongestionSearch& search) {
+  if (cuts == 0) return;
+  const PlaceGroups groups = GroupByCapacity(problem);
+  const WeightedGraph graph = GraphOf(*problem.pattern);
+  for (uint32_t cut = 0; cut < cuts && !control.stopped(); ++cut) {
+    MultisectionOptions options;
+    options.seed = seed + cut;
+    options.pack = options.seed % 2 == 1;
+    options.cycles = 1;
+    const absl::StatusOr<std::vector<uint32_t>> seats = Multisect(graph, groups, options, control);
+    if (!seats.ok()) return;
+    Mapping mapping;
+    for (const uint32_t place : *seats) mapping.push_back(PlaceIndex(place));
+    search.Visit(mapping);
+  }
+}
 
 // Begins where the quick methods end, as far as there is time.
 void VisitStarts(const MappingProblem& problem, const Mapping& start,
@@ -95,6 +117,9 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
   if (ParameterOf(CongestionAlgorithm(), options, "starts") != 0) {
     VisitStarts(problem, start, options, control, search);
   }
+  VisitCuts(problem, options.seed,
+            static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "cuts")), control,
+            search);
   const auto rounds = static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "rounds"));
   uint64_t steps = std::max<uint64_t>(256, 64 * uint64_t{problem.rank_count()});
   size_t heat = 0, slope = 0;
@@ -122,7 +147,8 @@ const MappingAlgorithm& CongestionAlgorithm() {
       "annealing of the bytes on every channel; the objective",
       true,
       {{"rounds", 48, 0, 1e6, "annealings at most"},
-       {"starts", 1, 0, 1, "1: begins with the best of start and quick methods"}},
+       {"starts", 1, 0, 1, "1: begins with the best of start and quick methods"},
+       {"cuts", 4, 0, 1000, "cuts of the pattern along the cables' capacities to begin with"}},
       Run};
   return *entry;
 }

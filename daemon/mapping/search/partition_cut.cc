@@ -21,7 +21,7 @@ constexpr size_t kManyParts = 16;
 // Graphs of at most so many vertices, and so many for each part, are cut without METIS.
 constexpr uint32_t kTinyGraph = 256;
 constexpr size_t kTinyParts = 4;
-constexpr size_t kFewParts = 8;  // which METIS cuts quickly, and better
+constexpr size_t kFewParts = 8;  // which METIS cuts quickly, and better, unless some stay empty
 // What parts may exceed their capacity by while they are refined: moves need room.
 constexpr double kRoomToMove = 0.005;
 constexpr double kRoomOfWays = 0.01;
@@ -212,7 +212,8 @@ class Cutting final {
 
   absl::Status Try() {
     if (graph_.vertex_count() <= kTinyParts * targets_.size() &&
-        graph_.vertex_count() <= kTinyGraph && targets_.size() > kFewParts) {
+        graph_.vertex_count() <= kTinyGraph &&
+        (targets_.size() > kFewParts || graph_.vertex_count() <= targets_.size())) {
       found_.push_back({0, GrowParts(graph_, most_)});
       found_.back().cut = CutOf(found_.back().parts);
       return absl::OkStatus();
