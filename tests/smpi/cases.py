@@ -17,10 +17,10 @@ class Stencil(NamedTuple):
     def name(self):
         return f"{self.points}-point stencil {times(self.grid)}"
 
-    def command(self, programs, _):
+    def command(self, programs, _, rounds):
         """Faces of 128 KiB."""
         cells = 16384 if len(self.grid) == 2 else 128
-        return [programs / "stencil", times(self.grid), self.points, cells, ROUNDS]
+        return [programs / "stencil", times(self.grid), self.points, cells, rounds]
 
 
 class Exchange(NamedTuple):
@@ -28,8 +28,8 @@ class Exchange(NamedTuple):
     weights: dict
     is_stencil = False
 
-    def command(self, programs, pattern_file):
-        return [programs / "neighbours", pattern_file, ROUNDS]
+    def command(self, programs, pattern_file, rounds):
+        return [programs / "neighbours", pattern_file, rounds]
 
 
 class Case(NamedTuple):
@@ -46,9 +46,6 @@ class Case(NamedTuple):
     def name(self):
         per_host = f" x {self.ranks_per_host}" if self.ranks_per_host > 1 else ""
         return f"{self.platform.name}{per_host}, {self.traffic.name}"
-
-
-ROUNDS = 3
 
 
 def geometric(ranks):
@@ -91,7 +88,7 @@ def full():
         Case(large, 1, Stencil((16, 8, 8), 7)), Case(large, 1, mdual),
         Case(torus, 1, wide), Case(torus, 1, cube), Case(torus, 1, around),
         Case(torus, 1, geometric512),
-        Case(long, 1, Stencil((32, 32), 5)), Case(long, 1, mdual),
+        Case(long, 1, Stencil((32, 32), 5)), Case(long, 1, Stencil((16, 8, 8), 7)),
         Case(FatTree([8, 16], [1, 4]), 4, cube), Case(FatTree([8, 16], [1, 4]), 4, geometric512),
         Case(Torus([8, 8, 4]), 4, Stencil((32, 32), 5)), Case(Torus([8, 8, 4]), 4, mdual),
     ]

@@ -11,10 +11,10 @@ struct Message {
   int bytes;
 };
 
-// Sends `sent` and receives `received` in each of `rounds` rounds; a round ends on a rank when its
-// own messages are through, so that ranks wait for their neighbours only. Prints from rank 0 the
-// seconds of a round, the slowest rank's, as "seconds 1.25e-05". Collective; the peers' lists must
-// agree.
+// Sends `sent` and receives `received` in each of `rounds` rounds, the first of which all ranks
+// begin at once; a round ends on a rank when its own messages are through, so that ranks wait for
+// their neighbours only. Prints from rank 0 the seconds of a round, the slowest rank's, as
+// "seconds 1.25e-05". Collective; the peers' lists must agree.
 void TimeRounds(const std::vector<Message>& sent, const std::vector<Message>& received, int rounds);
 
 // Writes what all ranks send in a round, bytes by sender and receiver, as a Matrix Market file.

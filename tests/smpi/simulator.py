@@ -18,7 +18,7 @@ CONFIGURATION = (
     # The programs have no global variables that ranks could share.
     "smpi/privatization:no",
 )
-LONGEST_RUN_S = 600
+LONGEST_RUN_S = 1200
 
 
 def run(cluster, hosts, folder, command):
