@@ -67,8 +67,9 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
     grpc::CallbackServerContext*, const v1::MapRanksRequest* request) {
   const std::shared_ptr<MapStream> stream =
       MapStream::Open("mapping", TaskObject(request->task()), map_ranks_);
-  // `request` lives until the stream has ended, which may be before a worker takes it up.
-  const bool is_queued = search_workers_->SubmitUnlessFull(
+  // `request` lives until the stream has ended, which may be while a worker reads it.
+  const bool is_queued = stream->RunOn(
+      search_workers_,
       [this, stream, request = *request] {
         if (stream->is_cancelled()) return;
         absl::StatusOr<MapRanksArgs> args = FromProto(request);

@@ -114,7 +114,8 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
     stream->End(status);
     return stream.get();
   }
-  const bool is_queued = batch_workers_->SubmitUnlessFull(
+  const bool is_queued = stream->RunOn(
+      batch_workers_,
       [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
         BatchWatch watch;
         watch.progress = [stream](BatchWatch::Phase phase, uint32_t done, uint32_t communicators) {

@@ -61,7 +61,7 @@ inline constexpr size_t kMostWaitingCalls = 256;
 // Has a worker run `task`, which ends `call`. UNAVAILABLE at once: too many others wait already.
 inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
                                           absl::string_view object, WorkerPool::Task task) {
-  if (workers->SubmitUnlessFull(std::move(task), kMostWaitingCalls)) return call;
+  if (workers->SubmitUnlessFull(std::move(task), kMostWaitingCalls).has_value()) return call;
   return Finish(call,
                 absl::UnavailableError(
                     absl::StrCat(kMostWaitingCalls, " calls wait for a thread; try again")),

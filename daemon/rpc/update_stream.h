@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/rpc/error_details.h"
 #include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
@@ -75,6 +76,21 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
     if (!more) End(absl::OkStatus());
   }
 
+  // Has a worker of `pool`, which outlives the call, run `task`; if the client goes before one has
+  // taken it up, it is dropped with all that it holds. False: `most` others wait already.
+  bool RunOn(WorkerPool* pool, WorkerPool::Task task, size_t most) {
+    const std::optional<WorkerPool::Ticket> ticket = pool->SubmitUnlessFull(std::move(task), most);
+    if (!ticket.has_value()) return false;
+    bool is_late = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      queued_ = {pool, *ticket};
+      is_late = is_cancelled_;
+    }
+    if (is_late) pool->Withdraw(*ticket);
+    return true;
+  }
+
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_; }
 
@@ -86,12 +102,18 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
       if (ended_) return;
       if (ok) more = WriteNext();
     }
-    // Not ok: the client has gone, and the status reaches nobody.
-    if (!more) End(absl::OkStatus());
+    // Not ok: the client has gone, and only the statistics hear of it.
+    if (!more) End(ok ? absl::OkStatus() : Gone());
   }
   void OnCancel() override {
-    is_cancelled_ = true;
-    End(absl::CancelledError(absl::StrCat(what_, ": the client went away")));
+    Queued queued;
+    {
+      absl::MutexLock lock(&mutex_);
+      is_cancelled_ = true;
+      queued = queued_;
+    }
+    if (queued.pool != nullptr) queued.pool->Withdraw(queued.ticket);
+    End(Gone());
   }
   void OnDone() override {
     // The last share may be this one: then the stream goes with it.
@@ -101,6 +123,15 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
  private:
   UpdateStream(std::string what, std::string object, MethodStatistics::Method* method)
       : what_(std::move(what)), object_(std::move(object)), method_(method) {}
+
+  struct Queued {
+    WorkerPool* pool = nullptr;
+    WorkerPool::Ticket ticket = 0;
+  };
+
+  absl::Status Gone() const {
+    return absl::CancelledError(absl::StrCat(what_, ": the client went away"));
+  }
 
   // Writes what is next, if nothing is being written; false: everything has been written.
   bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -129,6 +160,7 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
   std::optional<Update> progress_ ABSL_GUARDED_BY(mutex_);  // not written yet
   Answers answers_ ABSL_GUARDED_BY(mutex_);                 // null until it is answered
   Update update_ ABSL_GUARDED_BY(mutex_);                   // gRPC's while writing_
+  Queued queued_ ABSL_GUARDED_BY(mutex_);                   // null until RunOn
 };
 
 }  // namespace coppice

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace coppice {
@@ -21,13 +22,24 @@ WorkerPool::~WorkerPool() {
 
 void WorkerPool::Submit(Task task) {
   absl::MutexLock lock(&mutex_);
-  tasks_.push_back(std::move(task));
+  tasks_.push_back({++last_ticket_, std::move(task)});
 }
 
-bool WorkerPool::SubmitUnlessFull(Task task, size_t most) {
+std::optional<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most) {
   absl::MutexLock lock(&mutex_);
-  if (tasks_.size() >= most) return false;
-  tasks_.push_back(std::move(task));
+  if (tasks_.size() >= most) return std::nullopt;
+  tasks_.push_back({++last_ticket_, std::move(task)});
+  return last_ticket_;
+}
+
+bool WorkerPool::Withdraw(Ticket ticket) {
+  Task task;  // goes without the lock: what it holds may be large, or ask us something
+  absl::MutexLock lock(&mutex_);
+  const auto found = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [&](const Waiting& w) { return w.ticket == ticket; });
+  if (found == tasks_.end()) return false;
+  task = std::move(found->task);
+  tasks_.erase(found);
   return true;
 }
 
@@ -46,7 +58,7 @@ void WorkerPool::Work(int nice) {
       mutex_.Await(absl::Condition(
           +[](WorkerPool* pool) { return pool->stopping_ || !pool->tasks_.empty(); }, this));
       if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
+      task = std::move(tasks_.front().task);
       tasks_.pop_front();
     }
     task();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -73,6 +74,34 @@ TEST(WorkerPoolTest, NoMoreWaitThanMay) {
     go_on.Notify();
   }
   EXPECT_EQ(done, 3);
+}
+
+TEST(WorkerPoolTest, WhatIsWithdrawnIsDroppedAtOnceAndMakesRoom) {
+  absl::Notification started, go_on;
+  int done = 0;
+  const auto held = std::make_shared<int>(7);
+  {
+    WorkerPool pool(1);
+    const auto running = pool.SubmitUnlessFull(
+        [&] {
+          started.Notify();
+          go_on.WaitForNotification();
+        },
+        1);
+    started.WaitForNotification();
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
+    const auto waiting = pool.SubmitUnlessFull([&done, held] { done += 10 * *held; }, 2);
+    ASSERT_TRUE(waiting.has_value());
+    EXPECT_EQ(held.use_count(), 2);
+    EXPECT_TRUE(pool.Withdraw(*waiting));
+    EXPECT_EQ(held.use_count(), 1);
+    EXPECT_EQ(pool.waiting(), 1u);
+    EXPECT_FALSE(pool.Withdraw(*waiting));
+    EXPECT_FALSE(pool.Withdraw(*running));
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
+    go_on.Notify();
+  }
+  EXPECT_EQ(done, 2);
 }
 
 }  // namespace

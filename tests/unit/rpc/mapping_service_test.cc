@@ -219,6 +219,36 @@ TEST_F(MappingServiceTest, RefusesPolitelyWhenTooManyWait) {
   for (const auto& reader : readers) reader->Finish();
 }
 
+// What waits for the one thread that searches goes with its client, and not when its turn comes.
+TEST_F(MappingServiceTest, ASearchThatWaitsGoesWithItsClient) {
+  const v1::MapRanksRequest request = LongRequest();
+  grpc::ClientContext under_way;
+  const auto first = stub_->MapRanks(&under_way, request);
+  WaitForSearch();
+  const auto await_waiting = [&](uint32_t searches) {
+    while (loopback_.server().Numbers().rpc.waiting_searches != searches) {
+      std::this_thread::yield();
+    }
+  };
+  await_waiting(0);  // a worker has taken up the first
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+    std::vector<std::unique_ptr<grpc::ClientReader<v1::MapRanksUpdate>>> readers;
+    for (uint32_t i = 0; i < 16; ++i) {
+      contexts.push_back(std::make_unique<grpc::ClientContext>());
+      readers.push_back(stub_->MapRanks(contexts.back().get(), request));
+    }
+    await_waiting(16);
+    for (const auto& context : contexts) context->TryCancel();
+    for (const auto& reader : readers) {
+      EXPECT_EQ(Loopback::ToAbsl(reader->Finish()).code(), StatusCode::kCancelled);
+    }
+    await_waiting(0);
+  }
+  under_way.TryCancel();
+  EXPECT_EQ(Loopback::ToAbsl(first->Finish()).code(), StatusCode::kCancelled);
+}
+
 TEST_F(MappingServiceTest, AShutdownEndsSearches) {
   const v1::MapRanksRequest request = LongRequest();
   grpc::ClientContext context;
