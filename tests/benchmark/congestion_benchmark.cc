@@ -9,20 +9,22 @@
 // An allocation N is a random choice of hosts in random order, by N as seed; 0 is all hosts. A case
 // whose ranks do not fit is left out, as is one whose ranks have a host.
 //
-// --clock=processor counts processor time over --threads instead of the wall's, so that a machine
-// shared with other work gives much the same; methods of one thread then have more than they would
-// on an idle one.
+// --clock=processor counts processor time instead of the wall's, so that a machine shared with
+// other work gives much the same.
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -108,8 +110,26 @@ struct Budget {
   double seconds = 1;
   uint32_t threads = 2;
   bool by_processor = false;
-  double Now() const { return by_processor ? ProcessorSeconds() / threads : WallSeconds(); }
 };
+
+double ThreadSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Whether it is spent, from now on. By the processor: what this thread has had alone, or all
+// together, as on a machine that has a processor for each.
+SearchControl::Stopped Spent(const Budget& budget) {
+  if (!budget.by_processor) {
+    return [end = WallSeconds() + budget.seconds] { return WallSeconds() > end; };
+  }
+  return [main = std::this_thread::get_id(), own_end = ThreadSeconds() + budget.seconds,
+          end = ProcessorSeconds() + budget.seconds * budget.threads] {
+    return (std::this_thread::get_id() == main && ThreadSeconds() > own_end) ||
+           ProcessorSeconds() > end;
+  };
+}
 
 // What a method makes of a case; nullopt: it declines.
 std::optional<Answer> Solve(const MappingAlgorithm& method, const MappingProblem& problem,
@@ -122,11 +142,11 @@ std::optional<Answer> Solve(const MappingAlgorithm& method, const MappingProblem
       if (parameter.name == name) options.parameters.emplace_back(name, parameter.greatest);
     }
   }
-  const double begin = budget.Now(), wall = WallSeconds();
-  const SearchControl control([&] { return budget.Now() - begin > budget.seconds; }, nullptr);
+  const double begin = WallSeconds();
+  const SearchControl control(Spent(budget), nullptr);
   const absl::StatusOr<Mapped> mapped = RunAlgorithm(method, problem, {}, options, control);
   if (!mapped.ok()) return std::nullopt;
-  return Answer{*Measure(problem, mapped->mapping)->max_congestion, WallSeconds() - wall,
+  return Answer{*Measure(problem, mapped->mapping)->max_congestion, WallSeconds() - begin,
                 mapped->note};
 }
 

@@ -156,6 +156,13 @@ absl::Status Rounds::Begin() {
 // From the best, and from another of the best: what helps the one is a dead end for the other.
 void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const {
   if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
+  if (round == 0 && !CostMatters()) {
+    // As it would search alone, so that what it reaches so is reached here; and from the best.
+    tasks.push_back(make_.Named("congestion", problem_.present(), options_.seed, {}));
+    tasks.push_back(
+        make_.Named("congestion", incumbent_.best(), seed, {{"starts", 0}, {"cuts", 0}}));
+    return;
+  }
   const double heats = std::ldexp(kFirstHeats, static_cast<int>(std::min(round, kMostDoublings)));
   const PortfolioTasks::Parameters parameters = {{"rounds", heats}, {"starts", 0}, {"cuts", 0}};
   tasks.push_back(make_.Named("congestion", incumbent_.best(), seed, parameters));
