@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -77,12 +78,15 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
         if (status.ok()) status = FillPattern(request.task().pattern_name(), args->task);
         if (!status.ok()) return stream->End(status);
         MapWatch watch;
-        watch.progress = [stream](absl::Duration elapsed, double score) {
+        watch.orders = request.stream_orders();
+        watch.progress = [stream](absl::Duration elapsed, double score,
+                                  std::vector<uint32_t> positions) {
           v1::MapRanksUpdate update;
           v1::MapRanksProgress& progress = *update.mutable_progress();
           *progress.mutable_elapsed() = google::protobuf::util::TimeUtil::NanosecondsToDuration(
               absl::ToInt64Nanoseconds(elapsed));
           progress.set_score(score);
+          progress.mutable_permutation()->Add(positions.begin(), positions.end());
           stream->Tell(std::move(update));
         };
         watch.is_cancelled = [this, stream] { return stream->is_cancelled() || closing_; };

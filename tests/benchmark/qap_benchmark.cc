@@ -134,7 +134,8 @@ Trial RunTrial(const MappingAlgorithm& algorithm, const Instance& instance,
         if (cost > target) return;
         trial.target_at = elapsed();
         over = true;
-      });
+      },
+      [&] { return seconds - elapsed(); });
   const absl::StatusOr<Mapped> mapped =
       RunAlgorithm(algorithm, instance.problem, {}, options, control);
   if (!mapped.ok()) {

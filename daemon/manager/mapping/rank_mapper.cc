@@ -13,6 +13,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/search_bytes.h"
 
 namespace coppice {
 namespace {
@@ -21,16 +22,35 @@ constexpr absl::Duration kShortestBudget = absl::Milliseconds(1);
 constexpr absl::Duration kProgressEvery = absl::Milliseconds(100);
 constexpr int kProgressShare = 10;  // of a search's time, one part in so many goes into progress
 constexpr size_t kBusiestLinks = 16;
+// A given matrix may take more than a table that is made.
+constexpr size_t kMostDistances = size_t{2} << 30;
 
-// An estimate from above of what a search holds beside the published fabric: three copies of the
-// pattern, a few vectors over slots and channels, and the distances.
-size_t BytesNeeded(const MappingTask& task, const Fabric& fabric, size_t slots) {
-  const size_t leaves = std::min<size_t>(fabric.switch_count(), slots);
-  size_t distances = leaves * leaves;
-  if (task.distance == PlaceDistanceKind::kRoutes) distances = leaves * slots;
+Objective ObjectiveOf(const MappingTask& task) {
+  return task.objective == Objective{} ? Objective{.congestion = 1, .hop_bytes = 1}
+                                       : task.objective;
+}
+
+// An estimate from above of what a search holds beside the published fabric.
+size_t BytesNeeded(const MappingTask& task, const Snapshot& snapshot, absl::string_view algorithm,
+                   uint32_t threads) {
+  const Fabric& fabric = *snapshot.fabric;
+  SearchExtent extent;
+  extent.ranks = task.pattern->rank_count();
+  extent.pairs = task.pattern->pair_count();
+  extent.slots = std::max<size_t>(task.hosts.size() * task.ranks_per_host, extent.ranks);
+  extent.places = task.hosts.empty() ? extent.slots : task.hosts.size();
+  extent.leaves = std::min<size_t>(fabric.switch_count(), extent.places);
+  extent.channels = fabric.channel_count();
+  extent.switches = fabric.switch_count();
+  extent.tables = snapshot.routes->kind() == RouteKind::kForwardingTables;
+  size_t distances = extent.leaves * extent.leaves;
+  if (task.distance == PlaceDistanceKind::kRoutes) distances = extent.leaves * extent.places;
   if (task.distance == PlaceDistanceKind::kMatrix) distances = task.matrix->MemoryBytes();
-  return 3 * task.pattern->MemoryBytes() + 256 * slots + 64 * size_t{fabric.channel_count()} +
-         distances;
+  const size_t problem = 2 * task.pattern->MemoryBytes() + 256 * extent.slots +
+                         64 * extent.channels + std::min(distances, kMostDistances);
+  if (algorithm.empty()) return problem;
+  SetMethod(algorithm, ObjectiveOf(task), extent);
+  return problem + SearchBytes(extent, threads);
 }
 
 // While a search goes on: when it must stop, and who hears of its best.
@@ -54,25 +74,42 @@ class Pace {
   absl::Duration took() const { return clock_.Monotonic() - begun_; }
 
  private:
-  bool Stopped() {
+  bool Stopped() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (watch_.is_cancelled && watch_.is_cancelled()) cancelled_ = true;
-    return cancelled_ || clock_.Monotonic() >= end_;
+    const absl::Duration now = clock_.Monotonic();
+    if (waits_ && mutex_.TryLock()) {
+      TellInTime(now);
+      mutex_.Unlock();
+    }
+    return cancelled_ || now >= end_;
   }
 
-  // Whoever comes while another tells, or soon after, leaves it.
+  // Whoever comes while another tells leaves it.
   void Tell(const Mapping& mapping) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!watch_.progress || !mutex_.TryLock()) return;
-    const absl::Duration begin = clock_.Monotonic();
-    if (begin >= next_) {
-      const absl::StatusOr<MappingMeasures> measures = Measure(problem_, mapping);
-      if (measures.ok()) {
-        best_ = std::min(best_, Score(problem_.objective, *measures, before_));
-        watch_.progress(begin - begun_, best_);
-      }
-      const absl::Duration now = clock_.Monotonic();
-      next_ = now + std::max(kProgressEvery, kProgressShare * (now - begin));
-    }
+    waiting_ = mapping;
+    waits_ = true;
+    TellInTime(clock_.Monotonic());
     mutex_.Unlock();
+  }
+
+  // The newest order, unless another was told of a moment ago: then it waits.
+  void TellInTime(absl::Duration begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!waits_ || begin < next_) return;
+    waits_ = false;
+    const absl::StatusOr<MappingMeasures> measures = Measure(problem_, waiting_);
+    if (measures.ok()) TellScore(waiting_, Score(problem_.objective, *measures, before_), begin);
+    const absl::Duration now = clock_.Monotonic();
+    next_ = now + std::max(kProgressEvery, kProgressShare * (now - begin));
+  }
+
+  // The order goes with the score that is the best so far.
+  void TellScore(const Mapping& mapping, double score, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<uint32_t> positions;
+    if (watch_.orders && score <= best_) positions = AssignSlots(*problem_.places, mapping);
+    best_ = std::min(best_, score);
+    watch_.progress(now - begun_, best_, std::move(positions));
   }
 
   const Clock& clock_;
@@ -81,7 +118,9 @@ class Pace {
   const MappingMeasures& before_;
   const MapWatch& watch_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> waits_{false};  // waiting_ has not been told of
   absl::Mutex mutex_;
+  Mapping waiting_ ABSL_GUARDED_BY(mutex_);
   absl::Duration next_ ABSL_GUARDED_BY(mutex_);
   double best_ ABSL_GUARDED_BY(mutex_) = 1;
 };
@@ -203,8 +242,7 @@ absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
   problem.pattern = task.pattern;
   problem.traffic = task.traffic;
   problem.use_load = !task.ignore_load;
-  problem.objective =
-      task.objective == Objective{} ? Objective{.congestion = 1, .hop_bytes = 1} : task.objective;
+  problem.objective = ObjectiveOf(task);
   ASSIGN_OR_RETURN(const std::vector<EndpointIndex> endpoints,
                    EndpointsOf(task, *snapshot->fabric));
   ASSIGN_OR_RETURN(problem.places,
@@ -240,12 +278,12 @@ absl::Status RankMapper::CheckMoved(const Question& question) const {
                                          " to ", now, " during the search; call again"));
 }
 
-absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(const MappingTask& task) {
+absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(const MappingTask& task,
+                                                           absl::string_view algorithm) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) return MemoryBudget::Share();  // Ask refuses
-  const size_t slots =
-      std::max<size_t>(task.hosts.size() * task.ranks_per_host, task.pattern->rank_count());
-  return memory_.Take(BytesNeeded(task, *view->snapshot->fabric, slots), "this search");
+  return memory_.Take(BytesNeeded(task, *view->snapshot, algorithm, options_.threads),
+                      "this search");
 }
 
 absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {
@@ -258,7 +296,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(args.task));
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(args.task, algorithm->name));
   ASSIGN_OR_RETURN(Question question, Ask(args.task));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
@@ -297,7 +335,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
 
 absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
                                                     const std::vector<uint32_t>& positions) {
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task));
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, ""));
   ASSIGN_OR_RETURN(const Question question, Ask(task));
   const MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(const Mapping mapping,

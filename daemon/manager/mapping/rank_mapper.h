@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/manager.h"
@@ -64,8 +65,11 @@ struct MapRanksArgs {
 
 // How a caller follows a search. Both may be called by several threads at once; either may be null.
 struct MapWatch {
-  std::function<void(absl::Duration elapsed, double score)> progress;
+  // `positions`: the order whose score it is, if `orders` are asked for, else empty.
+  std::function<void(absl::Duration elapsed, double score, std::vector<uint32_t> positions)>
+      progress;
   std::function<bool()> is_cancelled;  // true: whoever asked has gone
+  bool orders = false;
 };
 
 struct MappingView {
@@ -115,7 +119,9 @@ class RankMapper final {
   static absl::Status GoOverLinks(const MappingTask& task, Question& question);
   absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
                                                          const Fabric& fabric);
-  absl::StatusOr<MemoryBudget::Share> TakeMemory(const MappingTask& task);
+  // For a search by `algorithm`; empty: for measures alone.
+  absl::StatusOr<MemoryBudget::Share> TakeMemory(const MappingTask& task,
+                                                 absl::string_view algorithm);
   absl::Status CheckMoved(const Question& question) const;
 
   Manager* const manager_;

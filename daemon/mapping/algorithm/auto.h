@@ -27,9 +27,14 @@
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_H_
 
+#include <cstdint>
+
 #include "daemon/mapping/algorithm.h"
 
 namespace coppice {
+
+// It searches as a dense problem, with matrices of all slots, no more slots than these.
+inline constexpr uint32_t kPortfolioDenseSlots = 1024;
 
 // The note says what ran, what won and why it ended.
 const MappingAlgorithm& AutoAlgorithm();

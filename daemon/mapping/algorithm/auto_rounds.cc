@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/algorithm/auto.h"
 #include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/random.h"
 
@@ -20,11 +21,9 @@ constexpr uint32_t kMostDoublings = 16;
 constexpr size_t kPopulation = 8;
 constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
 constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
-// A pattern of which more than one in so many of all pairs communicates is dense, up to so many
-// slots: there the price of a swap as a dense method counts it, some 0.05 ns for each slot, is less
-// than that of two ranks' exchanges.
+// A pattern of which more than one in so many of all pairs communicates is dense: the price of a swap
+// as a dense method counts it, some 0.05 ns for each slot, is less than that of two ranks' exchanges.
 constexpr double kDensePart = 12;
-constexpr uint32_t kDenseSlots = 1024;
 constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
 constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
 // A search over channels is made ready in some so many times of a measure.
@@ -71,7 +70,7 @@ bool Rounds::CostMatters() const {
 
 bool Rounds::IsDense() const {
   const double slots = problem_.places->slot_count();
-  if (slots > kDenseSlots || large_places_ || !CostMatters()) return false;
+  if (slots > kPortfolioDenseSlots || large_places_ || !CostMatters()) return false;
   const auto pairs = static_cast<double>(problem_.pattern->pair_count());
   return kDensePart * pairs > slots * (slots - 1) / 2;
 }

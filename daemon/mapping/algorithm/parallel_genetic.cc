@@ -54,12 +54,11 @@ absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapp
 }  // namespace
 
 absl::Status CheckPopulationMemory(uint32_t size, uint64_t individuals) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  if (individuals * size * sizeof(uint32_t) <= kMaxBytes) return absl::OkStatus();
+  if (individuals * size * sizeof(uint32_t) <= kMaxPopulationBytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%d individuals of %d slots take more than %d bytes; choose fewer workers, or "
       "an algorithm without populations",
-      individuals, size, kMaxBytes));
+      individuals, size, kMaxPopulationBytes));
 }
 
 const MappingAlgorithm& ParallelGeneticAlgorithm() {

@@ -26,7 +26,8 @@ namespace coppice {
 // Minimises the QAP cost; never returns worse than the start by it.
 const MappingAlgorithm& ParallelGeneticAlgorithm();
 
-// RESOURCE_EXHAUSTED, naming both, if so many individuals of `size` slots take more than a GiB.
+// RESOURCE_EXHAUSTED, naming both, if so many individuals of `size` slots take more than that.
+inline constexpr uint64_t kMaxPopulationBytes = uint64_t{1} << 30;
 absl::Status CheckPopulationMemory(uint32_t size, uint64_t individuals);
 
 }  // namespace coppice

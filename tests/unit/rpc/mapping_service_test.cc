@@ -107,6 +107,29 @@ TEST_F(MappingServiceTest, EndsWithAResultThatEvaluatesAlike) {
   EXPECT_GT(measured->busiest_size(), 0);
 }
 
+TEST_F(MappingServiceTest, StreamsOrdersWhenAsked) {
+  v1::MapRanksRequest request = LongRequest();
+  for (const bool asked : {true, false}) {
+    request.set_stream_orders(asked);
+    grpc::ClientContext context;
+    const auto reader = stub_->MapRanks(&context, request);
+    v1::MapRanksUpdate update;
+    ASSERT_TRUE(reader->Read(&update));
+    ASSERT_TRUE(update.has_progress());
+    EXPECT_EQ(update.progress().permutation_size(), asked ? 16 : 0);
+    if (asked) {
+      v1::EvaluateMappingRequest evaluate;
+      *evaluate.mutable_task() = request.task();
+      *evaluate.mutable_permutation() = update.progress().permutation();
+      const auto measured = loopback_.Call(*stub_, &MappingStub::EvaluateMapping, evaluate);
+      ASSERT_TRUE(measured.ok()) << measured.status();
+      EXPECT_EQ(measured->score(), update.progress().score());
+    }
+    context.TryCancel();
+    reader->Finish();
+  }
+}
+
 TEST_F(MappingServiceTest, MapsByAStoredPattern) {
   const auto stored = Put("lammps");
   ASSERT_TRUE(stored.ok()) << stored.status();

@@ -1,0 +1,98 @@
+#include "daemon/mapping/search_bytes.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "absl/container/flat_hash_set.h"
+#include "daemon/mapping/algorithm/auto.h"
+#include "daemon/mapping/algorithm/parallel_genetic.h"
+#include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/mapping/place_distances.h"
+#include "daemon/mapping/search/dense_qap.h"
+#include "daemon/mapping/search/sparse_near.h"
+#include "daemon/mapping/search/sparse_problem.h"
+#include "daemon/mapping/search/traffic_routes.h"
+
+namespace coppice {
+namespace {
+
+// Bytes for each of them, counted from the structures and found to be enough
+// (tests/unit/mapping/search_bytes_test.cc, tests/benchmark/README.md).
+constexpr size_t kOfPair = 2 * (4 + 8 + 8 + 8);  // a graph: neighbour, weight, both directions
+constexpr size_t kGraphs = 5;    // of the ranks: one kept, the others while a task cuts or joins
+constexpr size_t kOfRank = 400;  // seats, queues, stamps, mappings of a task
+constexpr size_t kOfPopulation = 4 * 24;  // mappings that the portfolio keeps and tells of
+constexpr size_t kOfPlace = 300;          // groups, occupants, tallies
+constexpr size_t kOfChannel = 150;        // bytes, changes, the tournament, capacities
+constexpr size_t kOfSwitch = 100;
+constexpr size_t kOfEvenShares = 1032;  // a list of up to 64 channels with their shares
+constexpr size_t kOfAll = size_t{8} << 20;
+
+// Matrices of a dense search, and what each thread has of them.
+size_t DenseBytes(size_t slots, size_t threads) {
+  slots = std::min<size_t>(slots, DenseQap::kMaxSlots);
+  const size_t matrix = slots * (slots + 64) * 8;
+  // Two read, four kept; for each thread distances by slot, prices, times, and a population of
+  // at most 60 or 10,000 / slots.
+  return matrix * (6 + 4 * std::max<size_t>(2, threads)) + 2 * 60 * slots * 16;
+}
+
+}  // namespace
+
+void SetMethod(absl::string_view algorithm, const Objective& objective, SearchExtent& extent) {
+  const auto is_any_of = [&](std::initializer_list<absl::string_view> names) {
+    return std::find(names.begin(), names.end(), algorithm) != names.end();
+  };
+  const bool portfolio = algorithm == kAutoAlgorithm;
+  extent.populations = is_any_of({"parallel-genetic", "combined"});
+  extent.dense =
+      portfolio ? extent.slots <= kPortfolioDenseSlots
+                : extent.populations || is_any_of({"memetic", "robust-tabu", "parallel-annealing"});
+  extent.counts_links =
+      portfolio ? objective.congestion > 0
+                : is_any_of({"congestion", "threshold-accepting", "greedy", "multicore"});
+}
+
+size_t SearchBytes(const SearchExtent& e, uint32_t threads) {
+  const size_t at_once = std::max(1U, threads);
+  size_t bytes = kOfAll + kOfRank * e.ranks + kOfPair * e.pairs + kOfPopulation * e.ranks;
+  bytes += at_once * (kOfRank * e.ranks + kGraphs * kOfPair * e.pairs);
+  bytes += (1 + at_once) * kOfPlace * e.places + NearPlaces::kListed * 4 * e.places;
+  bytes += (1 + at_once) * (kOfChannel * e.channels + kOfSwitch * e.switches);
+  // Distances between links, while those of all places are still there.
+  const size_t columns = e.tables ? e.places : e.leaves;
+  if (e.channels > 0) bytes += std::min(e.leaves * columns, PlaceDistances::kMaxTableBytes);
+  if (e.places <= kMaxMixedPlaces) bytes += 16 * e.places * e.places;
+  if (e.counts_links) {
+    const size_t table = std::max(4 * e.places * e.switches, kOfEvenShares * e.leaves * e.leaves) +
+                         kOfChannel * e.channels;
+    bytes += at_once * std::min(table, TrafficRoutes::kMaxTableBytes);
+  }
+  if (e.populations) bytes += kMaxPopulationBytes;
+  return e.dense ? bytes + DenseBytes(e.slots, at_once) : bytes;
+}
+
+size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, uint32_t threads) {
+  const Places& places = *problem.places;
+  SearchExtent extent;
+  extent.ranks = problem.rank_count();
+  extent.pairs = problem.pattern->pair_count();
+  extent.slots = places.slot_count();
+  extent.places = extent.leaves = places.count();
+  SetMethod(algorithm, problem.objective, extent);
+  if (problem.snapshot != nullptr && places.has_endpoints()) {
+    const Fabric& fabric = *problem.snapshot->fabric;
+    extent.channels = fabric.channel_count();
+    extent.switches = fabric.switch_count();
+    extent.tables = problem.snapshot->routes->kind() == RouteKind::kForwardingTables;
+    absl::flat_hash_set<uint32_t> leaves;
+    for (uint32_t p = 0; p < places.count(); ++p) {
+      const auto leaf = fabric.attached_switch(places.endpoint(PlaceIndex(p)));
+      leaves.insert(leaf.has_value() ? leaf->value() : fabric.switch_count() + p);
+    }
+    extent.leaves = leaves.size();
+  }
+  return SearchBytes(extent, threads);
+}
+
+}  // namespace coppice

@@ -1,0 +1,37 @@
+// How much memory a search may take, told before it begins, so that whoever runs several can refuse
+// one more politely.
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "daemon/mapping/mapping_problem.h"
+
+namespace coppice {
+
+// Numbers of a problem that is not there yet, and of the method that is to solve it.
+struct SearchExtent {
+  size_t ranks = 0, pairs = 0;   // of the pattern
+  size_t slots = 0, places = 0;  // of the places
+  size_t leaves = 0;             // leaf switches of the places; places where there is no fabric
+  size_t channels = 0, switches = 0;  // of the fabric
+  bool tables = false;                // routes are forwarding tables
+  bool counts_links = false;          // bytes on channels are kept
+  bool dense = false;                 // matrices of all slots
+  bool populations = false;           // beside them as many as CheckPopulationMemory() allows
+};
+
+// Fills in what `algorithm` does by its presets, with slots and `objective` known.
+void SetMethod(absl::string_view algorithm, const Objective& objective, SearchExtent& extent);
+
+// From above, on `threads` threads, beside pattern, places, distances and snapshot. Grows with
+// ranks, pairs, slots, channels and with places times leaf switches, the last up to
+// PlaceDistances::kMaxTableBytes; tables of routes and dense problems are bounded by constants.
+size_t SearchBytes(const SearchExtent& extent, uint32_t threads);
+size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, uint32_t threads);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_

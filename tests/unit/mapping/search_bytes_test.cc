@@ -1,0 +1,92 @@
+// What a search is said to take is more than what it takes, for every method of the portfolio's
+// kinds of problems: all that is allocated is counted here, by a binary of its own.
+#include "daemon/mapping/search_bytes.h"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "daemon/mapping/algorithm.h"
+#include "tests/unit/mapping/mapping_oracle.h"
+
+namespace {
+
+std::atomic<size_t> held = 0, most_held = 0;
+
+void* Counted(void* at) {
+  if (at == nullptr) std::abort();
+  const size_t now = held += malloc_usable_size(at);
+  for (size_t most = most_held; most < now && !most_held.compare_exchange_weak(most, now);) {
+  }
+  return at;
+}
+
+void Free(void* at) {
+  if (at != nullptr) held -= malloc_usable_size(at);
+  std::free(at);
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return Counted(std::malloc(size)); }
+void* operator new(size_t size, std::align_val_t align) {
+  const auto unit = static_cast<size_t>(align);
+  return Counted(std::aligned_alloc(unit, (size + unit - 1) / unit * unit));
+}
+void operator delete(void* at) noexcept { Free(at); }
+void operator delete(void* at, size_t) noexcept { Free(at); }
+void operator delete(void* at, std::align_val_t) noexcept { Free(at); }
+void operator delete(void* at, size_t, std::align_val_t) noexcept { Free(at); }
+
+namespace coppice {
+namespace {
+
+void ExpectEnough(const char* name, MappingProblem problem, uint32_t threads, double rounds) {
+  AlgorithmOptions options;
+  options.threads = threads;
+  if (rounds > 0) options.parameters = {{"rounds", rounds}};
+  uint64_t asked = 0;  // some methods' presets take minutes
+  const SearchControl control(
+      [&] { return __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > 60'000; }, nullptr);
+  const size_t estimate = SearchBytes(name, problem, threads), before = held;
+  most_held = before;
+  const auto mapped = RunAlgorithm(**FindMappingAlgorithm(name), problem, {}, options, control);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  EXPECT_LE(most_held - before, estimate)
+      << name << ", " << problem.rank_count() << " ranks, " << threads << " threads";
+}
+
+TEST(SearchBytes, AreEnoughForSparsePatterns) {
+  for (const char* model : {"fat-tree(leaves=16,spines=8,hosts-per-leaf=16)", "torus(dims=16x16x8)",
+                            "dragonfly-plus(p=8,leaves=8,spines=8,h=8)"}) {
+    for (const uint32_t per_host : {1u, 8u}) {
+      MappingProblem problem =
+          ProblemOnModel(model, 256, per_host, GridPattern(16, 16 * per_host, 7));
+      for (const Objective& objective : {Objective{.hop_bytes = 1}, Objective{.congestion = 1}}) {
+        problem.objective = objective;
+        ExpectEnough("auto", problem, 1, 1);
+        ExpectEnough("auto", problem, 4, 1);
+      }
+    }
+  }
+}
+
+TEST(SearchBytes, AreEnoughForDensePatterns) {
+  MappingProblem problem = ProblemOnModel("torus(dims=7x7)", 49, 1, RandomPattern(49, 0.5, 1));
+  for (const uint32_t threads : {1u, 4u}) {
+    ExpectEnough("auto", problem, threads, 5);
+    for (const char* name : {"memetic", "robust-tabu", "parallel-annealing", "parallel-genetic"}) {
+      ExpectEnough(name, problem, threads, 0);
+    }
+    problem.traffic = TrafficModel::kEvenShortestPaths;
+    for (const char* name : {"congestion", "greedy", "recursive", "multicore", "multisection"}) {
+      ExpectEnough(name, problem, threads, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coppice
