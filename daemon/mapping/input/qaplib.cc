@@ -48,6 +48,11 @@ absl::Status ReadMatrix(LineScanner& lines, absl::string_view matrix, uint64_t n
 absl::StatusOr<QapInstance> ReadQaplib(absl::string_view text, absl::string_view origin) {
   LineScanner lines(text, origin);
   const absl::string_view word = NextWordOfAll(lines);
+  if (word.empty()) {
+    return lines.ErrorOfAll(absl::StrCat("is empty; give the size first, 1 to ",
+                                         PlaceDistances::kMaxMatrixPlaces,
+                                         ", then distances, then flows"));
+  }
   uint64_t n = 0;
   if (!ParseCount(word, n) || n == 0 || n > PlaceDistances::kMaxMatrixPlaces) {
     return lines.Error(absl::StrCat("begins with ", Quoted(word), "; give the size first, 1 to ",

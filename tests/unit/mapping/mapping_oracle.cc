@@ -72,6 +72,17 @@ std::shared_ptr<const Pattern> GridPattern(uint32_t rows, uint32_t columns, doub
   return Pattern::Make(rows * columns, std::move(entries)).value();
 }
 
+std::shared_ptr<const Pattern> Scaled(const Pattern& pattern, double unit) {
+  std::vector<Pattern::Entry> entries;
+  for (uint32_t u = 0; u < pattern.rank_count(); ++u) {
+    entries.push_back({u, u, unit * pattern.self_bytes(u), 0});
+    for (const Exchange& e : pattern.exchanges(u)) {
+      if (e.out_bytes > 0) entries.push_back({u, e.peer, unit * e.out_bytes, 1});
+    }
+  }
+  return Pattern::Make(pattern.rank_count(), std::move(entries)).value();
+}
+
 void ForEachMapping(const MappingProblem& problem,
                     const std::function<void(const Mapping&)>& visit) {
   const uint32_t places = problem.places->count();

@@ -30,6 +30,9 @@ std::shared_ptr<const Pattern> RandomPattern(uint32_t ranks, double density, uin
 std::shared_ptr<const Pattern> RingPattern(uint32_t ranks, double bytes);
 std::shared_ptr<const Pattern> GridPattern(uint32_t rows, uint32_t columns, double bytes);
 
+// All bytes times `unit`, a power of two.
+std::shared_ptr<const Pattern> Scaled(const Pattern& pattern, double unit);
+
 // Calls `visit` for every mapping that the capacities allow. At most 8 ranks.
 void ForEachMapping(const MappingProblem& problem,
                     const std::function<void(const Mapping&)>& visit);

@@ -45,7 +45,8 @@ TEST(Qaplib, NamesWhatIsWrong) {
   const struct {
     const char *text, *message;
   } kCases[] = {
-      {"", "begins with \"\"; give the size first, 1 to 16384"},
+      {"", "is empty; give the size first, 1 to 16384"},
+      {" \n\n", "is empty; give the size first, 1 to 16384"},
       {"x", "line 1: begins with \"x\""},
       {"\n-2 1", "line 2: begins with \"-2\""},
       {"0", "begins with \"0\""},

@@ -17,6 +17,7 @@
 #include "daemon/mapping/search/sparse_swaps.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
+#include "tests/unit/mapping/routed_problems.h"
 
 namespace coppice {
 namespace {
@@ -54,6 +55,13 @@ MappingProblem OnMatrix(uint64_t seed) {
     entries.push_back({random.Below(13), random.Below(13), 1.0 + random.Below(9), 1});
   }
   return ProblemOnMatrix(std::move(distances), Pattern::Make(13, std::move(entries)).value());
+}
+
+// Over tables that lead one way round, so that directions count in the classes of switches, too.
+MappingProblem OnOneWayRing(uint64_t seed) {
+  MappingProblem problem = ProblemOnOneWayRing(6, RandomPattern(20, 0.2, seed));
+  problem.objective = {.qap_cost = 1};
+  return problem;
 }
 
 class SparseSearch : public ::testing::TestWithParam<Case> {
@@ -189,9 +197,49 @@ TEST_P(SparseSearch, CostsTheSameOnEveryLevel) {
   });
 }
 
+// Level after level until nothing is left to join: costs and costs of moves, in both directions.
+TEST_P(SparseSearch, CountsMovesOfClustersAsFullEvaluationDoes) {
+  const MappingProblem problem = GetParam().make(TestSeed());
+  const auto sparse = MakeSparseProblem(problem).value();
+  const uint32_t places = problem.places->count();
+  Xoshiro random(TestSeed());
+  Seats seats;  // capacities do not matter to costs
+  for (uint32_t u = 0; u < problem.rank_count(); ++u) seats.push_back(random.Below(2));
+  SparseGraph graph = sparse->graph;
+  std::vector<uint32_t> vertex_of(problem.rank_count());
+  for (uint32_t u = 0; u < problem.rank_count(); ++u) vertex_of[u] = u;
+  uint32_t levels = 0;
+  for (;; ++levels) {
+    Seats coarse(graph.vertex_count());
+    for (uint32_t u = 0; u < seats.size(); ++u) coarse[vertex_of[u]] = seats[u];
+    EXPECT_EQ(graph.out.empty(), sparse->distances->symmetric());
+    for (int i = 0; i < 50; ++i) {
+      const uint32_t c = random.Below(graph.vertex_count()), to = random.Below(places);
+      Seats moved = seats;
+      for (uint32_t u = 0; u < seats.size(); ++u) {
+        if (vertex_of[u] == c) moved[u] = to;
+      }
+      VisitCost(*sparse->distances, graph, [&](const auto& cost) {
+        EXPECT_NEAR(CostOf(cost, coarse), Full(problem, seats), 1e-6);
+        EXPECT_NEAR(MoveDelta(cost, coarse, c, to), Full(problem, moved) - Full(problem, seats),
+                    1e-6)
+            << "level " << levels;
+      });
+    }
+    const std::vector<uint64_t> keys(coarse.begin(), coarse.end());
+    const std::vector<uint32_t> coarse_of = MatchNeighbours(graph, keys, 64, random);
+    SparseGraph next = Contract(graph, coarse_of, sparse->has_self_distances);
+    if (next.vertex_count() == graph.vertex_count()) break;
+    for (uint32_t& vertex : vertex_of) vertex = coarse_of[vertex];
+    graph = std::move(next);
+  }
+  EXPECT_GE(levels, 2u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Forms, SparseSearch,
                          ::testing::Values(Case{"levels", OnLevels}, Case{"torus", OnTorus},
-                                           Case{"fat_tree", OnFatTree}, Case{"matrix", OnMatrix}),
+                                           Case{"fat_tree", OnFatTree}, Case{"matrix", OnMatrix},
+                                           Case{"one_way_ring", OnOneWayRing}),
                          [](const auto& entry) { return std::string(entry.param.name); });
 
 TEST(PlaceGroups, AreTheLevelsOfAUniformHierarchyAndOfAFatTree) {
