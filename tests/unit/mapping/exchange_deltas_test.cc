@@ -85,7 +85,8 @@ TEST(RoutedProblems, AreWhatTheyAreFor) {
   EXPECT_FALSE(OneWayRing(1).distances->symmetric());
   EXPECT_FALSE(OneWayRing(1).pattern->symmetric());
   EXPECT_EQ(Tables(1).snapshot->routes->kind(), RouteKind::kForwardingTables);
-  const Fabric& percs = *UnequalLinks(1).snapshot->fabric;
+  const MappingProblem unequal = UnequalLinks(1);
+  const Fabric& percs = *unequal.snapshot->fabric;
   bool are_unequal = false;
   for (uint32_t c = 1; c < percs.channel_count(); ++c) {
     are_unequal |= percs.capacity_gbps(ChannelIndex(c)) != percs.capacity_gbps(ChannelIndex(0));
