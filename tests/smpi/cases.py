@@ -79,16 +79,16 @@ def full():
     torus, long = Torus([8, 8, 8]), Torus([16, 8, 8])
     geometric512 = geometric(512)
     copter2 = graph("copter2 in 256 parts", "comm_copter2_k256.graph")
-    mdual = graph("mdual in 1,024 parts", "comm_mdual_k1024.graph")
     return [
         Case(two, 1, wide), Case(two, 1, around), Case(two, 1, geometric512),
         Case(small, 1, Stencil((8, 8, 4), 7)), Case(small, 1, copter2),
         Case(thin, 1, wide), Case(thin, 1, cube), Case(thin, 1, around),
         Case(thin, 1, geometric512),
-        Case(large, 1, Stencil((16, 8, 8), 7)), Case(large, 1, mdual),
+        Case(large, 1, Stencil((16, 8, 8), 7)),
         Case(torus, 1, wide), Case(torus, 1, cube), Case(torus, 1, around),
         Case(torus, 1, geometric512),
         Case(long, 1, Stencil((32, 32), 5)), Case(long, 1, Stencil((16, 8, 8), 7)),
         Case(FatTree([8, 16], [1, 4]), 4, cube), Case(FatTree([8, 16], [1, 4]), 4, geometric512),
-        Case(Torus([8, 8, 4]), 4, Stencil((32, 32), 5)), Case(Torus([8, 8, 4]), 4, mdual),
+        Case(FatTree([8, 8], [1, 4]), 4, copter2),
+        Case(Torus([8, 8, 4]), 1, copter2), Case(Torus([8, 8, 4]), 4, Stencil((32, 32), 5)),
     ]

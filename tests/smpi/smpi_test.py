@@ -4,9 +4,9 @@ simulated networks, in block order, in shuffled ones and in that of `coppice-pla
 smpi_test.py PROGRAM PROGRAMS     coppice-plan; the folder of stencil, neighbours and routes
 
 The search minimises congestion in every case, over the forwarding tables of the network, from block
-order as the present one, and once more from a shuffled one; so many rounds end it, and no clock.
-Simulated times are exact: they repeat in every run. COPPICE_TEST_TIER=full runs the large cases
-(cases.py). A table is printed.
+order as the present one, and once more from a shuffled one. Simulated times are exact: what is
+asserted of them are results, of the order that a search ends with. COPPICE_TEST_TIER=full runs the
+large cases (cases.py). A table is printed.
 """
 import os
 import pathlib
@@ -25,7 +25,7 @@ IS_FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
 CASES = cases.full() if IS_FULL else cases.short()
 SEEDS = (1, 2, 3)
 EXCHANGE_ROUNDS = 1 if IS_FULL else 3
-SEARCH_ROUNDS = 3
+BUDGET = "10s" if IS_FULL else "1s"
 
 
 def shuffled(hosts, seed):
@@ -62,9 +62,9 @@ class Smpi(ScratchFiles):
         hosts = self.file("hosts", "".join(f"n{host:04}\n" for host in present))
         done = subprocess.run(
             [PLAN, "map", "--fabric", f"file:{network.net}", "--routes", network.tables_file,
-             "--hosts", hosts, "--pattern", pattern, "--objective", "congestion", "--option",
-             f"rounds={SEARCH_ROUNDS}", "--budget", "10m", "--emit", "hostfile"],
-            capture_output=True, text=True, timeout=900, check=False)
+             "--hosts", hosts, "--pattern", pattern, "--objective", "congestion", "--budget",
+             BUDGET, "--emit", "hostfile"],
+            capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return [int(host[1:]) for host in done.stdout.split()]
 
