@@ -1,9 +1,12 @@
 // coppice-plan map: the order of ranks that puts heavy communication on short, idle links, from
 // files alone.
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/output/busy_links.h"
 #include "daemon/mapping/output/launch_file.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_inputs.h"
@@ -42,8 +45,12 @@ absl::Status RunMap(const MapOptions& options) {
     if (options.out.empty()) return PrintText(text);
     RETURN_IF_ERROR(WriteTextFile(options.out, text));
   }
-  return PrintText(options.json ? MapToJson(question.problem, result.answer, result.took)
-                                : MapToText(question.problem, result.answer, result.took));
+  MapReport report = {question.problem, result.answer, result.took, std::nullopt};
+  if (options.links) {
+    const size_t most = *options.links > 0 ? *options.links : std::numeric_limits<size_t>::max();
+    ASSIGN_OR_RETURN(report.links, FindBusyLinks(question.problem, result.answer.mapping, most));
+  }
+  return PrintText(options.json ? MapToJson(report) : MapToText(report));
 }
 
 }  // namespace

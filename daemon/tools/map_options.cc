@@ -89,6 +89,8 @@ void AddSearchOptions(CLI::App& command, MapOptions& options) {
 
 void AddOutputOptions(CLI::App& command, MapOptions& options) {
   command.add_flag("--json", options.json, "print JSON");
+  AddCount(command, "--links", options.links,
+           "list so many links by what they carry over their capacity; 0: all that carry anything");
   command.add_flag("--list", options.list, "list the algorithms, their sources and parameters");
   CLI::Option* const emit =
       command.add_option("--emit", options.emit, "the order as a file for a launcher");
@@ -112,6 +114,7 @@ void CheckNoFabric(const MapOptions& o) {
   Exclude(without, {{"--routes", !o.routes.empty()},
                     {"--traffic", !o.traffic.empty()},
                     {"--load", !o.load.empty()},
+                    {"--links", o.links.has_value()},
                     {"--distance hops", o.distance == "hops"},
                     {"--distance routes", o.distance == "routes"}});
   const Named distance = {"--distance", !o.distance.empty()}, hosts = {"--hosts", !o.hosts.empty()},

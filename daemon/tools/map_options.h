@@ -25,6 +25,7 @@ struct MapOptions {
   std::string emit, out;
   std::vector<std::string> parameters;  // NAME=VALUE
   std::optional<uint32_t> ranks_per_place, seed, threads;
+  std::optional<uint32_t> links;  // to list; 0: all
   std::optional<double> bytes_per_message;
   bool json = false, list = false;
 };

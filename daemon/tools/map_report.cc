@@ -55,32 +55,56 @@ void AddRow(absl::string_view name, std::optional<double> before, std::optional<
   absl::StrAppendFormat(&text, "  %-42s %14.8g %14.8g %10s\n", name, *before, *after, change);
 }
 
+Json LinksJson(absl::Span<const BusyLink> links) {
+  Json json = Json::array();
+  for (const BusyLink& link : links) {
+    json.push_back({{"from", link.from},
+                    {"to", link.to},
+                    {"bytes", link.bytes},
+                    {"capacity_gbps", link.capacity_gbps},
+                    {"congestion", link.congestion},
+                    {"share", link.share}});
+  }
+  return json;
+}
+
+void AddLinks(absl::Span<const BusyLink> links, std::string& text) {
+  absl::StrAppendFormat(&text, "\n  %14s %8s %14s %10s  %s\n", "bytes / (Gb/s)", "of most", "bytes",
+                        "Gb/s", "link");
+  for (const BusyLink& link : links) {
+    absl::StrAppendFormat(&text, "  %14.8g %6.1f %% %14.8g %10.5g  %s -> %s\n", link.congestion,
+                          100 * link.share, link.bytes, link.capacity_gbps, link.from, link.to);
+  }
+}
+
 }  // namespace
 
-std::string MapToJson(const MappingProblem& problem, const MappingAnswer& answer,
-                      absl::Duration took) {
+std::string MapToJson(const MapReport& report) {
+  const MappingAnswer& answer = report.answer;
   Json json;
   json["algorithm"] = answer.algorithm;
   json["objective"] = MeasuresJson(answer.after);
   json["before"] = MeasuresJson(answer.before);
-  json["seconds"] = absl::ToDoubleSeconds(took);
+  json["seconds"] = absl::ToDoubleSeconds(report.took);
   json["score"] = answer.score;
   json["reason"] = answer.reason;
-  const std::string traffic = TrafficName(problem);
+  const std::string traffic = TrafficName(report.problem);
   json["traffic"] = traffic.empty() ? Json() : Json(traffic);
+  if (report.links) json["links"] = LinksJson(*report.links);
   json["permutation"] = answer.slots;
   return Printed(json);
 }
 
-std::string MapToText(const MappingProblem& problem, const MappingAnswer& answer,
-                      absl::Duration took) {
+std::string MapToText(const MapReport& report) {
+  const MappingAnswer& answer = report.answer;
   uint32_t moved = 0;
   for (uint32_t rank = 0; rank < answer.slots.size(); ++rank) moved += answer.slots[rank] != rank;
-  const std::string traffic = TrafficName(problem);
+  const std::string traffic = TrafficName(report.problem);
   std::string text = absl::StrFormat(
       "%s\n  %d of %d ranks move, %d places, %s of search%s%s\n\n  %-42s %14s %14s %10s\n",
       absl::StrReplaceAll(answer.reason, {{"; ", "\n  "}}), moved, answer.slots.size(),
-      problem.places->count(), absl::FormatDuration(absl::Trunc(took, absl::Microseconds(1))),
+      report.problem.places->count(),
+      absl::FormatDuration(absl::Trunc(report.took, absl::Microseconds(1))),
       traffic.empty() ? "" : ", traffic over ", traffic, "", "present", "new", "change");
   const MappingMeasures &before = answer.before, &after = answer.after;
   AddRow("max congestion (bytes per Gb/s of a link)", before.max_congestion, after.max_congestion,
@@ -91,6 +115,7 @@ std::string MapToText(const MappingProblem& problem, const MappingAnswer& answer
   AddRow("QAP cost (bytes x distance)", before.qap_cost, after.qap_cost, text);
   AddRow("bytes between nodes", before.inter_node_bytes, after.inter_node_bytes, text);
   AddRow("bytes between leaf switches", before.inter_switch_bytes, after.inter_switch_bytes, text);
+  if (report.links) AddLinks(*report.links, text);
   return text;
 }
 

@@ -304,6 +304,31 @@ class MapGolden(ScratchFiles):
         self.assertAlmostEqual(loaded["before"]["max_congestion"],
                                2 * plain["before"]["max_congestion"])
 
+    def test_links_are_listed_by_what_they_carry(self):
+        fabric, net = self.net()
+        busy = self.file("busy.txt", "".join(f"0x{vertex[1]} {port} 0.5\n"
+                                             for vertex, port in sorted(fabric.cables)[:9]))
+        arguments = ("--fabric", net, "--pattern",
+                     self.file("p.mat", matrix(16, random_weights(16, 15))))
+        for more in ((), ("--routes", "shortest"), ("--load", busy)):
+            answer = self.map(*arguments, *more, "--links", "0")
+            links, measures = answer["links"], answer["objective"]
+            self.assertAlmostEqual(sum(link["bytes"] for link in links), measures["hop_bytes"], 6)
+            self.assertAlmostEqual(links[0]["congestion"], measures["max_congestion"])
+            self.assertEqual(links[0]["share"], 1)
+            self.assertEqual([link["congestion"] for link in links],
+                             sorted((link["congestion"] for link in links), reverse=True))
+            for link in links:
+                self.assertAlmostEqual(link["bytes"] / link["capacity_gbps"], link["congestion"])
+                self.assertAlmostEqual(link["congestion"] / links[0]["congestion"], link["share"])
+                self.assertRegex(link["from"] + link["to"], "endpoint h|switch ")
+            few = self.map(*arguments, *more, "--algorithm", "identity", "--links", "3")
+            self.assertEqual(len(few["links"]), 3)
+        self.assertNotIn("links", self.map(*arguments))
+        text = self.run_map(*arguments, "--links", "2").stdout.splitlines()
+        self.assertRegex(text[-2], r"^ +[\d.e+]+ +100\.0 % +\d\S* +\d+  .+ -> .+$")
+        self.assertRegex(text[-3], "bytes / \\(Gb/s\\)")
+
     def test_objectives(self):
         weights = random_weights(6, 11, 0.7)
         fabric, net = self.net(2, 1, 3)
@@ -406,6 +431,7 @@ class MapGolden(ScratchFiles):
                 ((*here, "--bytes-per-message", "-1"), "is not a number of bytes from 0 up"),
                 ((*here, "--routes", "shortest"), "no --fabric excludes --routes"),
                 ((*here, "--load", "x"), "no --fabric excludes --load"),
+                ((*here, "--links", "3"), "no --fabric excludes --links"),
                 (("--pattern", pattern, "--distance", "hops"), "excludes --distance hops"),
                 ((*here, "--distance", "x"), "--hierarchy excludes --distance"),
                 ((*here, "--budget", "0"), '"0" is not a duration above 0'),
