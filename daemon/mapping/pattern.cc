@@ -43,16 +43,22 @@ void Merge(std::vector<Entry>& entries) {
   entries.resize(kept);
 }
 
-absl::Status CheckRankCount(uint32_t rank_count, size_t entries) {
-  if (rank_count == 0 || rank_count > Pattern::kMaxRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a pattern has 1 to %d ranks, not %d", Pattern::kMaxRanks, rank_count));
-  }
-  if (rank_count <= Pattern::kMaxIdleRanks || entries >= rank_count / 16) return absl::OkStatus();
+absl::Status CheckRankCount(uint32_t rank_count) {
+  if (rank_count > 0 && rank_count <= Pattern::kMaxRanks) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("a pattern has 1 to %d ranks, not %d", Pattern::kMaxRanks, rank_count));
+}
+
+// Of merged entries, so that a pattern that was made can be made again from what it holds.
+absl::Status CheckIdleRanks(uint32_t rank_count, const std::vector<Entry>& merged) {
+  if (rank_count <= Pattern::kMaxIdleRanks) return absl::OkStatus();
+  const auto talking = std::count_if(merged.begin(), merged.end(),
+                                     [](const Entry& e) { return e.bytes > 0 || e.messages > 0; });
+  if (talking >= rank_count / 16) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "the pattern is of %d ranks, but only %d pairs of them talk; beyond %d ranks give at least "
       "one pair for 16 of them, or leave out the ranks that say nothing",
-      rank_count, entries, Pattern::kMaxIdleRanks));
+      rank_count, talking, Pattern::kMaxIdleRanks));
 }
 
 bool IsWhole(double weight) { return weight == std::floor(weight); }
@@ -63,11 +69,12 @@ constexpr double kExactBelow = 9007199254740992.0;  // 2^53: doubles hold every 
 
 absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count,
                                                              std::vector<Entry> entries) {
-  if (absl::Status status = CheckRankCount(rank_count, entries.size()); !status.ok()) return status;
+  if (absl::Status status = CheckRankCount(rank_count); !status.ok()) return status;
   for (const Entry& e : entries) {
     if (absl::Status status = CheckEntry(e, rank_count); !status.ok()) return status;
   }
   Merge(entries);
+  if (absl::Status status = CheckIdleRanks(rank_count, entries); !status.ok()) return status;
   std::shared_ptr<Pattern> made(new Pattern);
   bool counts_messages = false;
   double everything = 0, all_messages = 0;  // what ranks say to themselves, too

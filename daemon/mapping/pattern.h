@@ -37,8 +37,8 @@ class Pattern final {
   // without bytes (empty_messages) are kept apart; pairs with neither are dropped.
   // INVALID_ARGUMENT, naming the pair: a rank that is not below `rank_count`, a weight that is
   // negative, NaN or infinite, a sum that overflows; naming the limit: no ranks, more than
-  // kMaxRanks, or more than kMaxIdleRanks with less than an entry for 16 of them, so that few
-  // bytes of a file never take much memory. O(entries log(entries per rank)).
+  // kMaxRanks, or more than kMaxIdleRanks with less than a pair that talks for 16 of them, so that
+  // few bytes of a file never take much memory. O(entries log(entries per rank)).
   static absl::StatusOr<std::shared_ptr<const Pattern>> Make(uint32_t rank_count,
                                                              std::vector<Entry> entries);
 

@@ -79,7 +79,9 @@ class RouteTree {
   absl::StatusOr<uint32_t> Length(SwitchIndex leaf, EndpointIndex to, uint32_t p) {
     const VertexIndex end = fabric_.Vertex(to);
     const std::optional<SwitchIndex> attached = fabric_.attached_switch(to);
-    if (!attached.has_value()) return routes_.Length(fabric_.Vertex(leaf), end);
+    if (!attached.has_value() || !Delivers(*attached, end, p)) {
+      return routes_.Length(fabric_.Vertex(leaf), end);
+    }
     walked_.clear();
     uint32_t links = 1;  // the last one
     for (SwitchIndex here = leaf; here != *attached;) {
@@ -103,11 +105,23 @@ class RouteTree {
   }
 
  private:
+  // Whether the last switch knows the last link: asked once for each place.
+  bool Delivers(SwitchIndex last, VertexIndex end, uint32_t p) {
+    if (asked_ != p) {
+      const ChannelIndex c = routes_.NextChannel(last, end);
+      delivers_ = c != kNoChannel && fabric_.channel_to(c) == end;
+      asked_ = p;
+    }
+    return delivers_;
+  }
+
   const Routes& routes_;
   const Fabric& fabric_;
   std::vector<uint32_t> links_;     // [switch] to the place place_of_
   std::vector<uint32_t> place_of_;  // [switch]
   std::vector<SwitchIndex> walked_;
+  uint32_t asked_ = 0xffffffff;  // place
+  bool delivers_ = false;        // to asked_
 };
 
 // Whether a column for each leaf switch says what a column for each place does.

@@ -67,6 +67,12 @@ double LeastLeaving::Look(Node& node) {
                     saved_.end(), std::greater<>());
   node.bound = leaving;
   for (size_t i = 0; i < most; ++i) node.bound -= saved_[i].first;
+  // What rounding may have left of a difference that is less, or none.
+  if (most > 0 && !pattern_.whole()) {
+    const double terms = static_cast<double>(met_.size() + most);
+    const double error = terms * std::numeric_limits<double>::epsilon() * leaving;
+    node.bound = std::max(0.0, node.bound - error);
+  }
   node.complete = most == 0;
   if (most > 0) node.next = saved_[0].second;
   for (const uint32_t v : met_) from_inside_[v] = 0;

@@ -74,9 +74,16 @@ TEST(Pattern, IsOfManyRanksOnlyIfTheyTalk) {
   EXPECT_THAT(Refusal(Pattern::kMaxIdleRanks + 16, {{0, 1, 1, 1}}), HasSubstr("only 1 pairs"));
   EXPECT_EQ(Pattern::Make(Pattern::kMaxIdleRanks, {}).value()->rank_count(),
             Pattern::kMaxIdleRanks);
-  std::vector<Pattern::Entry> entries(Pattern::kMaxIdleRanks / 8, {5, 6, 1, 1});
-  EXPECT_EQ(Pattern::Make(2 * Pattern::kMaxIdleRanks, std::move(entries)).value()->rank_count(),
-            2 * Pattern::kMaxIdleRanks);
+  constexpr uint32_t kTwice = 2 * Pattern::kMaxIdleRanks;
+  EXPECT_THAT(Refusal(kTwice, std::vector<Pattern::Entry>(kTwice / 16, {5, 6, 1, 1})),
+              HasSubstr("only 1 pairs"));  // one pair, named again and again
+  std::vector<Pattern::Entry> entries;
+  for (uint32_t to = 0; to < kTwice / 16; ++to) entries.push_back({kTwice - 1, to, 0, 1});
+  EXPECT_THAT(Refusal(kTwice, {entries.begin() + 1, entries.end()}),
+              HasSubstr("only 131071 pairs"));
+  const auto pattern = Pattern::Make(kTwice, std::move(entries)).value();
+  EXPECT_EQ(pattern->rank_count(), kTwice);
+  EXPECT_EQ(AsTimes(*pattern, 1, 1).value()->pair_count(), kTwice / 16);  // taken once, taken again
 }
 
 TEST(Pattern, KnowsWhetherSumsAreExact) {

@@ -3,7 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "daemon/fabric/forwarding_tables.h"
 #include "tests/unit/mapping/mapping_oracle.h"
+#include "tests/unit/mapping/routed_problems.h"
 
 namespace coppice {
 namespace {
@@ -59,6 +65,21 @@ TEST(HopDistances, AreTheFabricsHopsBetweenAllPairs) {
       }
     }
   }
+}
+
+TEST(RouteLengths, AskTheLastSwitchToo) {
+  const MappingProblem problem = ProblemOnOneWayRing(4, RingPattern(8, 1));
+  const Fabric& fabric = *problem.snapshot->fabric;
+  const EndpointIndex lost = problem.places->endpoint(P(5));
+  const SwitchIndex last = *fabric.attached_switch(lost);
+  auto tables = std::make_shared<ForwardingTables>(*problem.snapshot->routes->tables());
+  std::vector<uint8_t> row(tables->row(last).begin(), tables->row(last).end());
+  row[fabric.lid(fabric.Vertex(lost)).value()] = ForwardingTables::kNoRoute;
+  tables->SetRow(last, std::move(row));
+  const auto snapshot = MakeSnapshot(problem.snapshot->fabric, std::move(tables)).value();
+  const absl::Status status =
+      PlaceDistances::RouteLengths(*problem.places, *snapshot->routes).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
 }
 
 TEST(MatrixDistances, SayWhatTheyAre) {
