@@ -21,15 +21,15 @@ constexpr uint32_t kMostDoublings = 16;
 constexpr size_t kPopulation = 8;
 constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
 constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
-// A pattern of which more than one in so many of all pairs communicates is dense: the price of a swap
-// as a dense method counts it, some 0.05 ns for each slot, is less than that of two ranks' exchanges.
+// A pattern of which more than one in so many of all pairs communicates is dense: the price of a
+// swap as a dense method counts it, some 0.05 ns for each slot, is less than that of two ranks'
+// exchanges.
 constexpr double kDensePart = 12;
 constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
 constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
 // A search over channels is made ready in some so many times of a measure.
 constexpr double kScoresOfCongestion = 40;
 constexpr uint32_t kCapacityCuts = 4;
-constexpr uint32_t kFirstHeats = 3;  // annealings of the bytes on channels in the first round
 
 // Of the memetic search, turn after turn: about four times the work of the one before, until it is
 // as large as its presets make it.
@@ -48,6 +48,9 @@ double TabuStepsOf(uint32_t turn) {
   const uint32_t doublings = turn < 4 ? 2 * turn : turn + 4;
   return std::ldexp(1000, static_cast<int>(std::min(doublings, 2 * kMostDoublings)));
 }
+
+// Annealings of the bytes on channels: after twelve without gain each is twice as long.
+double HeatsOf(uint32_t round) { return round < 2 ? 3 * (round + 1) : 12 * (round - 1); }
 
 }  // namespace
 
@@ -162,8 +165,8 @@ void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const {
         make_.Named("congestion", incumbent_.best(), seed, {{"starts", 0}, {"cuts", 0}}));
     return;
   }
-  const double heats = std::ldexp(kFirstHeats, static_cast<int>(std::min(round, kMostDoublings)));
-  const PortfolioTasks::Parameters parameters = {{"rounds", heats}, {"starts", 0}, {"cuts", 0}};
+  const PortfolioTasks::Parameters parameters = {
+      {"rounds", HeatsOf(round)}, {"starts", 0}, {"cuts", 0}};
   tasks.push_back(make_.Named("congestion", incumbent_.best(), seed, parameters));
   if (population_.empty()) return;
   const Mapping& other = population_[round % population_.size()].mapping;

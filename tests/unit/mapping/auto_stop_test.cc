@@ -45,7 +45,7 @@ class CountedTime {
 
 TEST(AutoTime, IsUsedToTheDeadline) {
   const MappingProblem problem =
-      ProblemOnModel("torus(dims=3x4)", 12, 1, RandomPattern(12, 0.4, TestSeed()));
+      ProblemOnModel("torus(dims=3x3)", 9, 1, RandomPattern(9, 0.4, TestSeed()));
   CountedTime time(4'000'000);
   const SearchControl control = time.Control();
   const Mapped mapped = RunAlgorithm(Auto(), problem, {}, {}, control).value();

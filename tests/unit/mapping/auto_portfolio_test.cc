@@ -1,0 +1,78 @@
+// The portfolio is never above any other method of the table: at random, on small and medium
+// problems of every kind, by rounds and not by time.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/search/random.h"
+#include "tests/support/tier.h"
+#include "tests/unit/mapping/mapping_oracle.h"
+
+namespace coppice {
+namespace {
+
+// Presets, but for those that would take minutes here.
+AlgorithmOptions OptionsFor(const MappingAlgorithm& algorithm) {
+  AlgorithmOptions options;
+  for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    if (parameter.name == "iterations") options.parameters.emplace_back("iterations", 50);
+    if (parameter.name == "generations") options.parameters.emplace_back("generations", 20);
+  }
+  return options;
+}
+
+void ExpectNeverAbove(const MappingProblem& problem) {
+  AlgorithmOptions rounds;
+  rounds.parameters = {{"rounds", 6}};
+  const MappingAlgorithm& portfolio = **FindMappingAlgorithm("auto");
+  const Mapped mapped = RunAlgorithm(portfolio, problem, {}, rounds, {}).value();
+  const double score = ScoreOf(problem, mapped.mapping);
+  for (const MappingAlgorithm* other : MappingAlgorithms()) {
+    if (other == &portfolio) continue;
+    const auto theirs = RunAlgorithm(*other, problem, {}, OptionsFor(*other), {});
+    if (!theirs.ok()) continue;  // it declines this kind of problem
+    EXPECT_LE(score, ScoreOf(problem, theirs->mapping) * (1 + 1e-9))
+        << other->name << " is better on " << problem.rank_count() << " ranks; " << mapped.note;
+  }
+}
+
+TEST(AutoPortfolio, IsNeverAboveOthersOnFabrics) {
+  Xoshiro random(TestSeed());
+  const char* const models[] = {"fat-tree(leaves=4,spines=2,hosts-per-leaf=4)", "torus(dims=4x4)",
+                                "dragonfly-plus", "torus(dims=2x3x3)"};
+  const Objective objectives[] = {{1, 0, 0}, {0, 1, 0}, {1, 1, 0}, {0, 0, 1}};
+  for (uint32_t round = 0; round < (FullTier() ? 48u : 3u); ++round) {
+    const uint32_t per_host = FullTier() && round % 3 == 2 ? 5 : 1,
+                   ranks = (10 + random.Below(7)) * per_host;
+    const auto pattern = round % 2 == 0
+                             ? RandomPattern(ranks, 0.05 + 0.5 * random.Unit() / per_host, random())
+                             : GridPattern(4 * per_host, ranks / (4 * per_host), 9);
+    MappingProblem problem = ProblemOnModel(models[round % 4], 16, per_host, pattern);
+    problem.objective = objectives[(round / 4 + round) % 4];
+    SCOPED_TRACE(models[round % 4]);
+    SCOPED_TRACE(round);
+    ExpectNeverAbove(problem);
+  }
+}
+
+TEST(AutoPortfolio, IsNeverAboveOthersOnMatrices) {
+  Xoshiro random(TestSeed());
+  for (uint32_t round = 0; round < (FullTier() ? 24u : 1u); ++round) {
+    const uint32_t places = 10 + random.Below(8);
+    std::vector<double> distances(places * places);
+    for (uint32_t a = 0; a < places; ++a) {
+      for (uint32_t b = 0; b < places; ++b) {
+        const uint32_t mirror = round % 2 == 0 && b < a ? b * places + a : a * places + b;
+        distances[a * places + b] = a == b                     ? 0
+                                    : mirror == a * places + b ? 1.0 + random.Below(50)
+                                                               : distances[mirror];
+      }
+    }
+    ExpectNeverAbove(ProblemOnMatrix(
+        distances, RandomPattern(places - round % 3, 0.1 + 0.8 * random.Unit(), random())));
+  }
+}
+
+}  // namespace
+}  // namespace coppice
