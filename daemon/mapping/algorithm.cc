@@ -10,11 +10,14 @@
 #include "daemon/mapping/algorithm/baselines.h"
 #include "daemon/mapping/algorithm/combined.h"
 #include "daemon/mapping/algorithm/congestion.h"
+#include "daemon/mapping/algorithm/cp_nsc.h"
 #include "daemon/mapping/algorithm/greedy.h"
+#include "daemon/mapping/algorithm/hierarchical_clustering.h"
 #include "daemon/mapping/algorithm/local_search.h"
 #include "daemon/mapping/algorithm/memetic.h"
 #include "daemon/mapping/algorithm/multicore.h"
 #include "daemon/mapping/algorithm/multisection.h"
+#include "daemon/mapping/algorithm/pair_exchange.h"
 #include "daemon/mapping/algorithm/parallel_annealing.h"
 #include "daemon/mapping/algorithm/parallel_genetic.h"
 #include "daemon/mapping/algorithm/rcm.h"
@@ -67,6 +70,9 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
       &RcmAlgorithm(),
       &MulticoreAlgorithm(),
       &ThresholdAcceptingAlgorithm(),
+      &CpNscAlgorithm(),
+      &HierarchicalClusteringAlgorithm(),
+      &PairExchangeAlgorithm(),
       &CongestionAlgorithm(),
       &MultisectionAlgorithm(),
       &LocalSearchAlgorithm(),

@@ -86,6 +86,23 @@ double QapCost(const Pattern& pattern, const PlaceDistances& distances,
       distances.form());
 }
 
+double AggregatedQapCost(const Pattern& pattern, const PlaceDistances& distances,
+                         absl::Span<const PlaceIndex> mapping,
+                         absl::Span<const uint32_t> cluster_of_rank) {
+  return std::visit(
+      [&](const auto& d) {
+        double cost = 0;
+        for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+          for (const Exchange& exchange : pattern.exchanges(rank)) {
+            if (cluster_of_rank[exchange.peer] == cluster_of_rank[rank]) continue;
+            cost += exchange.out_bytes * d(mapping[rank].value(), mapping[exchange.peer].value());
+          }
+        }
+        return cost;
+      },
+      distances.form());
+}
+
 double Score(const Objective& objective, const MappingMeasures& measures,
              const MappingMeasures& present) {
   double score = 0;

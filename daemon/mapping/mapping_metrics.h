@@ -1,4 +1,5 @@
-// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2 and eq. 1-5; Wang 2015, eq. 1).
+// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2 and eq. 1-5; Wang 2015, eq.
+// 1-3).
 // Independent of every optimiser: counted from the pattern, the distances and the routes alone.
 #ifndef COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
 #define COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
@@ -37,6 +38,13 @@ absl::StatusOr<MappingMeasures> Measure(const MappingProblem& problem,
 // The QAP cost alone. O(pairs).
 double QapCost(const Pattern& pattern, const PlaceDistances& distances,
                absl::Span<const PlaceIndex> mapping);
+
+// What of the QAP cost is between different clusters of ranks: the aggregated QAP cost (Wang 2015,
+// eq. 2-3, summed over unordered pairs of different clusters, so that every pair of ranks counts
+// once, as in eq. 1). cluster_of_rank: [rank], any labels. O(pairs).
+double AggregatedQapCost(const Pattern& pattern, const PlaceDistances& distances,
+                         absl::Span<const PlaceIndex> mapping,
+                         absl::Span<const uint32_t> cluster_of_rank);
 
 // The objective's value: 1 for the present order, whose measures `present` are; lower is better.
 double Score(const Objective& objective, const MappingMeasures& measures,
