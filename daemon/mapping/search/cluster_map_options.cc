@@ -20,7 +20,7 @@ std::vector<AlgorithmParameter> ClusterMapParameters() {
       {"noise-threshold", 0, 0, 1e9,
        "NOISE_THRESHOLD: clusters of fewer ranks are exchanged; 0: those that fit into a node"},
       {"iterations", 500000, 0, 1e12, "pairs of clusters that are tried"},
-      {"tries", 8, 1, 1000, "runs of k-means; the one whose mapping costs least is taken"},
+      {"tries", 12, 1, 1000, "runs of k-means; the one whose mapping costs least is taken"},
       {"vary", 1, 0, 1,
        "1: tries make clusters equal, one for each node, or by halving; 0: as published"},
       {"exchange-ranks", 1, 0, 1, "1: pair exchange of single ranks in the end; 0: as published"},
