@@ -315,7 +315,8 @@ void AddMapCommand(CLI::App& app, Session& session) {
   command->add_option("--algorithm", *request.mutable_algorithm(), "As --list names it; auto");
   command->add_option("--budget", options->budget, "How long to search: 500ms, 10s; default 1s");
   command->add_option("--objective", options->objective,
-                      "congestion, dilation, qap, or weights: congestion=2,dilation=1");
+                      "congestion, dilation, qap, or weights: congestion=2,dilation=1; default "
+                      "congestion");
   command->add_option_function<uint64_t>(
       "--seed", [&request](uint64_t seed) { request.set_seed(seed); }, "Of random numbers");
   command->add_option("--option", options->options, "NAME=NUMBER of the algorithm");

@@ -1,5 +1,4 @@
-// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2 and eq. 1-5; Wang 2015, eq.
-// 1-3).
+// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2, eq. 1-5; Wang 2015, eq. 1-3).
 // Independent of every optimiser: counted from the pattern, the distances and the routes alone.
 #ifndef COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
 #define COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_

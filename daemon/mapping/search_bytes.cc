@@ -8,9 +8,11 @@
 #include "daemon/mapping/algorithm/parallel_genetic.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/place_distances.h"
+#include "daemon/mapping/search/cluster_map_options.h"
 #include "daemon/mapping/search/dense_qap.h"
 #include "daemon/mapping/search/sparse_near.h"
 #include "daemon/mapping/search/sparse_problem.h"
+#include "daemon/mapping/search/spectral.h"
 #include "daemon/mapping/search/traffic_routes.h"
 
 namespace coppice {
@@ -37,9 +39,21 @@ size_t DenseBytes(size_t slots, size_t threads) {
   return matrix * (6 + 4 * std::max<size_t>(2, threads)) + 2 * 60 * slots * 16;
 }
 
+// Of methods that find eigenvectors: the basis and the vectors in three forms (search/spectral.h),
+// and for each thread its rows.
+size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
+  const size_t full = std::min<size_t>(e.clustered, kMostDenseVertices);
+  return (7 + 2 * threads) * sizeof(double) * e.coordinates + 4 * sizeof(double) * full * full;
+}
+
+// The portfolio does without them beyond so many ranks.
+constexpr size_t kMostClustered = 20000;
+
 }  // namespace
 
-void SetMethod(absl::string_view algorithm, const Objective& objective, SearchExtent& extent) {
+void SetMethod(absl::string_view algorithm,
+               absl::Span<const std::pair<std::string, double>> parameters,
+               const Objective& objective, SearchExtent& extent) {
   const auto is_any_of = [&](std::initializer_list<absl::string_view> names) {
     return std::find(names.begin(), names.end(), algorithm) != names.end();
   };
@@ -51,6 +65,14 @@ void SetMethod(absl::string_view algorithm, const Objective& objective, SearchEx
   extent.counts_links =
       portfolio ? objective.congestion > 0
                 : is_any_of({"congestion", "threshold-accepting", "greedy", "multicore"});
+  if (!portfolio && !is_any_of({"cp-nsc", "hierarchical-clustering"})) return;
+  extent.clustered = portfolio && extent.ranks > kMostClustered ? 0 : extent.ranks;
+  size_t vectors = kPresetEigenvectors;
+  for (const auto& [name, value] : parameters) {
+    if (name == "eigenvectors") vectors = static_cast<size_t>(value);
+  }
+  if (vectors == 0) vectors = extent.clustered;  // one for each cluster
+  extent.coordinates = std::min(extent.clustered * vectors, kMostCoordinates);
 }
 
 size_t SearchBytes(const SearchExtent& e, uint32_t threads) {
@@ -69,6 +91,7 @@ size_t SearchBytes(const SearchExtent& e, uint32_t threads) {
     bytes += at_once * std::min(table, TrafficRoutes::kMaxTableBytes);
   }
   if (e.populations) bytes += kMaxPopulationBytes;
+  bytes += EmbeddingBytes(e, at_once);
   return e.dense ? bytes + DenseBytes(e.slots, at_once) : bytes;
 }
 
@@ -79,7 +102,7 @@ size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, u
   extent.pairs = problem.pattern->pair_count();
   extent.slots = places.slot_count();
   extent.places = extent.leaves = places.count();
-  SetMethod(algorithm, problem.objective, extent);
+  SetMethod(algorithm, {}, problem.objective, extent);
   if (problem.snapshot != nullptr && places.has_endpoints()) {
     const Fabric& fabric = *problem.snapshot->fabric;
     extent.channels = fabric.channel_count();

@@ -5,8 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "daemon/mapping/mapping_problem.h"
 
 namespace coppice {
@@ -21,15 +24,21 @@ struct SearchExtent {
   bool counts_links = false;          // bytes on channels are kept
   bool dense = false;                 // matrices of all slots
   bool populations = false;           // beside them as many as CheckPopulationMemory() allows
+  size_t coordinates = 0;             // numbers in eigenvectors of the ranks, and of how many ranks
+  size_t clustered = 0;               // they may be found as those of a full matrix
 };
 
-// Fills in what `algorithm` does by its presets, with slots and `objective` known.
-void SetMethod(absl::string_view algorithm, const Objective& objective, SearchExtent& extent);
+// Fills in what `algorithm` does with `parameters`, by name, and presets elsewhere; ranks, slots
+// and `objective` are known.
+void SetMethod(absl::string_view algorithm,
+               absl::Span<const std::pair<std::string, double>> parameters,
+               const Objective& objective, SearchExtent& extent);
 
 // From above, on `threads` threads, beside pattern, places, distances and snapshot. Grows with
 // ranks, pairs, slots, channels and with places times leaf switches, the last up to
 // PlaceDistances::kMaxTableBytes; tables of routes and dense problems are bounded by constants.
 size_t SearchBytes(const SearchExtent& extent, uint32_t threads);
+// Of `algorithm` with its presets.
 size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, uint32_t threads);
 
 }  // namespace coppice

@@ -169,7 +169,7 @@ absl::StatusOr<MapQuestion> LoadMapQuestion(const MapOptions& options) {
   if (!options.objective.empty()) {
     problem.objective = *ParseObjective(options.objective);
   } else if (problem.snapshot != nullptr) {
-    problem.objective = {.congestion = 1, .hop_bytes = 1};
+    problem.objective = {.congestion = 1};
   } else {
     problem.objective = {.qap_cost = 1};
   }

@@ -70,8 +70,8 @@ void AddSearchOptions(CLI::App& command, MapOptions& options) {
           "the algorithm whose result --algorithm starts from; default the present order");
   command
       .add_option("--objective", options.objective,
-                  "congestion, dilation, qap, or weights as congestion=1,dilation=0.5; default the "
-                  "first two alike, without a fabric qap")
+                  "congestion, dilation, qap, or weights as congestion=1,dilation=0.5; default "
+                  "congestion, without a fabric qap")
       ->check(Understood(ParseObjective,
                          "congestion, dilation, qap or weights such as congestion=1,dilation=0.5"));
   command.add_option("--budget", options.budget, "time for the search; default 1s")

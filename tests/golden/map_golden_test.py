@@ -341,7 +341,7 @@ class MapGolden(ScratchFiles):
         for objective, parts in (("congestion", {"max_congestion": 1}),
                                  ("dilation", {"hop_bytes": 1}), ("qap", {"qap_cost": 1}),
                                  ("congestion=1,dilation=3", {"max_congestion": 1, "hop_bytes": 3}),
-                                 (None, {"max_congestion": 1, "hop_bytes": 1})):
+                                 (None, {"max_congestion": 1})):
             def score(measures):
                 return (sum(w * measures[name] / before[name] for name, w in parts.items()) /
                         sum(parts.values()))

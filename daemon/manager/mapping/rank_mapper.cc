@@ -26,13 +26,12 @@ constexpr size_t kBusiestLinks = 16;
 constexpr size_t kMostDistances = size_t{2} << 30;
 
 Objective ObjectiveOf(const MappingTask& task) {
-  return task.objective == Objective{} ? Objective{.congestion = 1, .hop_bytes = 1}
-                                       : task.objective;
+  return task.objective == Objective{} ? Objective{.congestion = 1} : task.objective;
 }
 
 // An estimate from above of what a search holds beside the published fabric.
 size_t BytesNeeded(const MappingTask& task, const Snapshot& snapshot, absl::string_view algorithm,
-                   uint32_t threads) {
+                   absl::Span<const std::pair<std::string, double>> parameters, uint32_t threads) {
   const Fabric& fabric = *snapshot.fabric;
   SearchExtent extent;
   extent.ranks = task.pattern->rank_count();
@@ -49,7 +48,7 @@ size_t BytesNeeded(const MappingTask& task, const Snapshot& snapshot, absl::stri
   const size_t problem = 2 * task.pattern->MemoryBytes() + 256 * extent.slots +
                          64 * extent.channels + std::min(distances, kMostDistances);
   if (algorithm.empty()) return problem;
-  SetMethod(algorithm, ObjectiveOf(task), extent);
+  SetMethod(algorithm, parameters, ObjectiveOf(task), extent);
   return problem + SearchBytes(extent, threads);
 }
 
@@ -69,6 +68,12 @@ class Pace {
   SearchControl Control() {
     return SearchControl([this] { return Stopped(); }, [this](const Mapping& m) { Tell(m); },
                          [this] { return absl::ToDoubleSeconds(end_ - clock_.Monotonic()); });
+  }
+  // For another search in what is left of the budget, whose scores mean something else.
+  void BeginAgain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    waits_ = false;
+    best_ = 1;
   }
   bool cancelled() const { return cancelled_; }
   absl::Duration took() const { return clock_.Monotonic() - begun_; }
@@ -278,11 +283,12 @@ absl::Status RankMapper::CheckMoved(const Question& question) const {
                                          " to ", now, " during the search; call again"));
 }
 
-absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(const MappingTask& task,
-                                                           absl::string_view algorithm) {
+absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(
+    const MappingTask& task, absl::string_view algorithm,
+    absl::Span<const std::pair<std::string, double>> parameters) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) return MemoryBudget::Share();  // Ask refuses
-  return memory_.Take(BytesNeeded(task, *view->snapshot, algorithm, options_.threads),
+  return memory_.Take(BytesNeeded(task, *view->snapshot, algorithm, parameters, options_.threads),
                       "this search");
 }
 
@@ -296,7 +302,8 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(args.task, algorithm->name));
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share,
+                   TakeMemory(args.task, algorithm->name, args.parameters));
   ASSIGN_OR_RETURN(Question question, Ask(args.task));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
@@ -312,6 +319,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   if (absl::IsNotFound(found.status()) && !question.over_links) {
     // Between two places that the present order does not join.
     RETURN_IF_ERROR(GoOverLinks(args.task, question));
+    pace.BeginAgain();
     found = search();
   }
   RETURN_IF_ERROR(found.status());
@@ -335,7 +343,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
 
 absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
                                                     const std::vector<uint32_t>& positions) {
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, ""));
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, "", {}));
   ASSIGN_OR_RETURN(const Question question, Ask(task));
   const MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(const Mapping mapping,

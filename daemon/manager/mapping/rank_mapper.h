@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
@@ -120,8 +121,9 @@ class RankMapper final {
   absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
                                                          const Fabric& fabric);
   // For a search by `algorithm`; empty: for measures alone.
-  absl::StatusOr<MemoryBudget::Share> TakeMemory(const MappingTask& task,
-                                                 absl::string_view algorithm);
+  absl::StatusOr<MemoryBudget::Share> TakeMemory(
+      const MappingTask& task, absl::string_view algorithm,
+      absl::Span<const std::pair<std::string, double>> parameters);
   absl::Status CheckMoved(const Question& question) const;
 
   Manager* const manager_;

@@ -20,7 +20,8 @@ double Cost(const SparseProblem& sparse, const Seats& seats) {
 absl::StatusOr<Mapped> Annealing(const MappingProblem& problem, const Mapping& start,
                                  const AlgorithmOptions& options, const SearchControl& control) {
   const MappingAlgorithm& self = AnnealingAlgorithm();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
   const double at_start = Cost(*sparse, PlacesOf(start));
   Seats best = PlacesOf(start);
   double least = at_start;

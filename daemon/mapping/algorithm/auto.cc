@@ -126,7 +126,7 @@ class Portfolio final {
   }
 
   void BoundCost() {
-    if (!sparse_.is_objective) return;
+    if (!sparse_.is_objective || control_.stopped()) return;
     const double least = LeastCost(sparse_);
     if (least <= 0) return;
     incumbent_.SetBound(incumbent_.AsScore(least),

@@ -13,9 +13,8 @@
 //   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_anneal.h)
 //   many ranks on each place  multisections with more and more care, and combinations of the best
 //   congestion                the quick methods once, and "congestion" on the real routes from them
-//   dense                     beside annealing "memetic" and "robust-tabu"; whichever found the
-//   last
-//                             improvement gets most of the time
+//   dense                     beside annealing "memetic" and "robust-tabu"; most of the time goes
+//                             to whichever improved last
 //   up to 8 ranks             branch and bound, for a part of the time
 //
 // With a deadline it goes on until then; else it ends after some rounds. It ends before where

@@ -95,7 +95,10 @@ absl::StatusOr<std::pair<double, double>> Measured(const MappingProblem& problem
 absl::StatusOr<Mapped> BetterOf(const MappingProblem& problem, const Mapping& start,
                                 const CongestionSearch& search, const CongestionBound& bound) {
   ASSIGN_OR_RETURN(const MappingMeasures present, Measure(problem, problem.present()));
-  ASSIGN_OR_RETURN(const auto before, Measured(problem, start, present));
+  std::pair before(Score(problem.objective, present, present), *present.hop_bytes);
+  if (start != problem.present()) {
+    ASSIGN_OR_RETURN(before, Measured(problem, start, present));
+  }
   ASSIGN_OR_RETURN(const auto after, Measured(problem, search.best(), present));
   if (after > before) return Mapped{start, "nothing better than the start was found"};
   Mapped mapped{search.best(), ""};
@@ -113,14 +116,15 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
         "takes distances");
   }
   ASSIGN_OR_RETURN(CongestionSearch search, CongestionSearch::Make(problem, start, options.seed));
-  const CongestionBound bound = FindCongestionBound(problem);
+  const auto rounds = static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "rounds"));
+  // Nothing that could stop early needs it.
+  const CongestionBound bound = rounds > 0 ? FindCongestionBound(problem) : CongestionBound();
   if (ParameterOf(CongestionAlgorithm(), options, "starts") != 0) {
     VisitStarts(problem, start, options, control, search);
   }
   VisitCuts(problem, options.seed,
             static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "cuts")), control,
             search);
-  const auto rounds = static_cast<uint32_t>(ParameterOf(CongestionAlgorithm(), options, "rounds"));
   uint64_t steps = std::max<uint64_t>(256, 64 * uint64_t{problem.rank_count()});
   size_t heat = 0, slope = 0;
   for (uint32_t r = 0; r < rounds && !control.stopped() && !search.Reached(bound.value); ++r) {

@@ -21,13 +21,11 @@
 //
 // Departures, each an option. Without them (tries 1, vary 0, exchange-ranks 0, eigenvectors 0) the
 // method is behind METIS and pair exchange on small stencils, for the reasons given:
-//   - `exchange-ranks`: pair exchange of single ranks near their partners in the end. Clusters are
-//   of
-//     any size, nodes are not: a cluster that is split over two nodes is repaired by nothing else.
+//   - `exchange-ranks`: pair exchange of single ranks near their partners in the end. Clusters have
+//     any size, nodes have not: a cluster that is split over two nodes is repaired by nothing else.
 //   - `tries` runs of k-means, judged by the cost of their mappings; the paper takes one.
-//   - `vary`: some of them with equal clusters, two for each node and one, which no node splits;
-//   the
-//     aggregated exchange then has all pairs to try. And some by halving again and again
+//   - `vary`: some of them with equal clusters, two for each node and one, which no node splits:
+//     the aggregated exchange then has all pairs to try. And some by halving again and again
 //     (search/rank_bisection): where eigenvalues coincide, as those of CG's sums over rows longer
 //     than a node, k clusters at once are cut across in any direction, and halves are not.
 //     Block order, if it costs no more, is the answer: on CG the paper finds just that.
@@ -35,7 +33,8 @@
 //     dimensions are told apart by few; all k of them would be most of the time from 1,000 ranks
 //     on.
 //   - NOISE_THRESHOLD is above a node's cores: whole nodes are exchanged as well.
-// And: connected components are clustered apart (search/rank_clusters); k is at most half of the
+// And: connected components are clustered apart, each scaled by its own heaviest pair
+// (search/rank_clusters); k is at most half of the
 // ranks; where places take one rank each, nodes are the least groups of four places or more.
 //
 // O(restarts * P * e * (e + degree)) for e eigenvectors, O(P * k * e) for an iteration of k-means.
@@ -66,7 +65,8 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
                            const AlgorithmOptions& options, const SearchControl& control) {
   const ClusterMapOptions map_options = ClusterMapOptionsOf(CpNscAlgorithm(), options);
   const uint32_t ranks = problem.rank_count();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
   const NodeCores nodes = NodesOf(*sparse);
   RETURN_IF_ERROR(CheckEmbedding(CpNscAlgorithm(), map_options, ranks,
                                  ClusterCount(map_options, nodes, ranks)));

@@ -180,7 +180,8 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
                            const AlgorithmOptions& options, const SearchControl& control) {
   const MappingAlgorithm& self = HierarchicalClusteringAlgorithm();
   const ClusterMapOptions map_options = ClusterMapOptionsOf(self, options);
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
   uint32_t widest = 0;
   for (const PlaceGroups::Node& node : sparse->groups.nodes) {
     widest = std::max(widest, node.child_count);

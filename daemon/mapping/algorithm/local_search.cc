@@ -13,7 +13,8 @@ namespace {
 absl::StatusOr<Mapped> LocalSearch(const MappingProblem& problem, const Mapping& start,
                                    const AlgorithmOptions& options, const SearchControl& control) {
   const MappingAlgorithm& self = LocalSearchAlgorithm();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
   Seats seats = PlacesOf(start);
   double gained = 0;
   if (sparse->HasLargePlaces()) {

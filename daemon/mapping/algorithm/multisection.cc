@@ -17,7 +17,8 @@ absl::StatusOr<Mapped> Multisection(const MappingProblem& problem, const Mapping
   const auto count = [&](absl::string_view name) {
     return static_cast<uint32_t>(ParameterOf(self, options, name));
   };
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
   MultisectionOptions multisection;
   multisection.seed = options.seed;
   multisection.pack = count("pack") != 0;

@@ -16,7 +16,7 @@
 // moves ranks as well. Pairs in order go round until a whole round gains nothing: more iterations
 // would do nothing. Random pairs, as in Wang's figures, cannot know that and go on to the end.
 //
-// O(iterations * degree). It stalls where no exchange of two gains: the paper's reason for
+// O(iterations * degree). It stalls where no exchange of two gains, the paper's reason for
 // clusters.
 #include "daemon/mapping/algorithm/pair_exchange.h"
 
@@ -102,7 +102,8 @@ class PairExchange final {
 absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
                            const AlgorithmOptions& options, const SearchControl& control) {
   const MappingAlgorithm& self = PairExchangeAlgorithm();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse, MakeSparseProblem(problem));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
+                   MakeSparseProblem(problem, control));
   const auto iterations = static_cast<uint64_t>(ParameterOf(self, options, "iterations"));
   const bool in_order = ParameterOf(self, options, "in-order") != 0;
   return VisitCost(*sparse->distances, sparse->graph, [&](const auto& cost) {

@@ -1,6 +1,7 @@
 #include "daemon/mapping/search/cluster_map.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -74,7 +75,7 @@ class OneTry final {
       map.clusters = embedding.Cluster(clusters, seed, control_);
     }
     if (manner == Manner::kEqual || manner == Manner::kEqualNodes) {
-      map.clusters = Balanced(graph_.links, nodes_, map.clusters);
+      map.clusters = Balanced(graph_.links, nodes_, map.clusters, control_);
       map.manner = " made equal";
     }
     map.deviation = SizeDeviation(map.clusters);
@@ -161,7 +162,8 @@ uint32_t ClusterCount(const ClusterMapOptions& options, const NodeCores& nodes, 
   return std::clamp(2 * NodesFilledBy(nodes, count), 1U, std::max(1U, count / 2));
 }
 
-Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clusters& clusters) {
+Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clusters& clusters,
+                  const SearchControl& control) {
   const uint32_t ranks = graph.vertex_count(), filled = NodesFilledBy(nodes, ranks);
   if (clusters.size() % filled != 0) return clusters;
   const auto each = static_cast<uint32_t>(clusters.size() / filled);
@@ -180,7 +182,7 @@ Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clus
   for (uint32_t part = 0; part < order.size(); ++part) {
     for (const uint32_t rank : clusters[order[part]]) part_of[rank] = part;
   }
-  BalanceParts(graph, sizes, part_of);
+  BalanceParts(graph, sizes, part_of, control);
   Clusters balanced(clusters.size());
   for (uint32_t rank = 0; rank < ranks; ++rank) balanced[part_of[rank]].push_back(rank);
   std::erase_if(balanced, [](const auto& cluster) { return cluster.empty(); });
@@ -198,19 +200,23 @@ ClusterMap MapClusters(const SparseGraph& graph, const PlaceDistances& distances
   clustering.seed = options.seed;
   const RankEmbedding embedding(graph.links, clustering, control);
   const OneTry one_try(graph, distances, nodes, options, whole, control);
-  std::vector<ClusterMap> maps(options.tries);
-  std::vector<Seats> seated(options.tries);
+  std::mutex mutex;
+  ClusterMap best;
+  uint32_t best_try = options.tries;
   RunLogicalWorkers(options.threads, options.tries, [&](uint32_t i) {
     if (i > 0 && control.stopped()) return;
-    maps[i] = one_try.Run(embedding, clustering.clusters, MannerOf(options, i),
-                          WorkerSeed(options.seed, 0, i), seated[i]);
+    Seats tried;
+    ClusterMap map = one_try.Run(embedding, clustering.clusters, MannerOf(options, i),
+                                 WorkerSeed(options.seed, 0, i), tried);
+    const std::lock_guard<std::mutex> lock(mutex);
+    // Of equals the first, whichever thread ends first.
+    if (best_try < options.tries && std::pair(map.cost, i) >= std::pair(best.cost, best_try))
+      return;
+    best = std::move(map);
+    best_try = i;
+    seats = std::move(tried);
   });
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < options.tries; ++i) {
-    if (!seated[i].empty() && maps[i].cost < maps[best].cost) best = i;
-  }
-  seats = std::move(seated[best]);
-  return std::move(maps[best]);
+  return best;
 }
 
 bool TakeBlockIfNoWorse(const SparseProblem& problem, Seats& seats) {

@@ -59,7 +59,8 @@ uint32_t ClusterCount(const ClusterMapOptions& options, const NodeCores& nodes, 
 // Clusters with ranks moved from large ones to small ones, those that lose least by it, until
 // they fill nodes without being split: an equal number of clusters to each of the first nodes,
 // which hold all ranks. As they are where their number is no multiple of these nodes'.
-Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clusters& clusters);
+Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clusters& clusters,
+                  const SearchControl& control);
 
 // Of four tries the first is as published; the second and the third make the clusters equal
 // (Balanced), of which the third has one for each node; the fourth halves nodes and ranks again and

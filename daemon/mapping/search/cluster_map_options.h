@@ -3,6 +3,7 @@
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_MAP_OPTIONS_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_MAP_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ ClusterMapOptions ClusterMapOptionsOf(const MappingAlgorithm& algorithm,
 
 // RESOURCE_EXHAUSTED, naming the algorithm and both numbers: `ranks` ranks in so many clusters have
 // more than kMostCoordinates numbers in their eigenvectors (1 GiB with what Lanczos needs).
-inline constexpr uint64_t kMostCoordinates = 1 << 25;
+inline constexpr size_t kMostCoordinates = 1 << 24;
+inline constexpr uint32_t kPresetEigenvectors = 64;
 absl::Status CheckEmbedding(const MappingAlgorithm& algorithm, const ClusterMapOptions& options,
                             uint32_t ranks, uint32_t clusters);
 

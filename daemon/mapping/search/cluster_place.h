@@ -7,8 +7,7 @@
 //                                                is split over what is idle
 //     clusters a a, b b b b b b
 //     first-fit          [b b b b][b b a a][. . . .]
-//     most-reservation   [a a b b][b b b b][. . . .]    by first rank, where it fits first, but
-//     back
+//     most-reservation   [a a b b][b b b b][. . . .]    by first rank, where it fits first, or back
 //                                                into idle cores right before, if that leaves more
 //                                                nodes wholly idle
 //

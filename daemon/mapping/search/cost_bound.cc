@@ -17,15 +17,16 @@ std::vector<std::vector<double>> NearestSlots(const Distances& d,
                                               const std::vector<uint32_t>& capacities,
                                               size_t count) {
   std::vector<std::vector<double>> nearest(capacities.size());
+  std::vector<double> row;
   for (uint32_t p = 0; p < capacities.size(); ++p) {
-    std::vector<double>& row = nearest[p];
+    row.clear();
     for (uint32_t q = 0; q < capacities.size(); ++q) {
       const uint32_t slots = capacities[q] - (p == q ? 1 : 0);
       row.insert(row.end(), std::min<size_t>(slots, count), std::min(d(p, q), d(q, p)));
     }
     const size_t kept = std::min(count, row.size());
     std::partial_sort(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept), row.end());
-    row.resize(kept);
+    nearest[p].assign(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept));
   }
   return nearest;
 }
@@ -35,11 +36,12 @@ std::vector<std::vector<double>> NearestSlots(const Distances& d,
 double LeastCost(const SparseProblem& problem) {
   const WeightedGraph& links = problem.graph.links;
   const size_t places = problem.capacities.size();
-  if (places * (places + links.neighbours.size()) > kWorth) return 0;
-  size_t degree = 0;
+  size_t degree = 0, slots = 0;
   for (uint32_t u = 0; u < links.vertex_count(); ++u) {
     degree = std::max(degree, links.begin[u + 1] - links.begin[u]);
   }
+  for (const uint32_t capacity : problem.capacities) slots += std::min<size_t>(capacity, degree);
+  if (places * (slots + links.neighbours.size()) > kWorth) return 0;
   const auto nearest =
       std::visit([&](const auto& d) { return NearestSlots(d, problem.capacities, degree); },
                  problem.distances->form());

@@ -9,9 +9,8 @@ namespace coppice {
 // The row minima of P. C. Gilmore, "Optimal and suboptimal algorithms for the quadratic assignment
 // problem", 1962, without the assignment of rows that follows there:
 //
-//     rank u:  9 7 2          the partners of u sit in other slots; at best the heaviest sits in
-//     the place p: 2 2 4 4 4      nearest:  9*2 + 7*2 + 2*4;   the least over all places p, half of
-//     it
+//     rank u:   9 7 2         the partners of u sit in other slots, at best the heaviest in the
+//     place p:  2 2 4 4 4     nearest:  9*2 + 7*2 + 2*4;  the least over all places p, half of it
 //                             for u and half for its partners, summed over u
 //
 // Reached by grids on grids, rings on rings; far below the optimum of most others. 0 if there are

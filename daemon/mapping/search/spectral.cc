@@ -16,7 +16,6 @@ namespace {
 constexpr uint32_t kFewVertices = 64;     // O(n^3) is below a millisecond
 constexpr uint32_t kDenseVertices = 200;  // ... milliseconds: for many vectors
 constexpr uint32_t kFewVectors = 8;
-constexpr uint32_t kMostDenseVertices = 1500;  // where Lanczos fails: seconds
 constexpr double kTolerance = 1e-6;
 constexpr int kRestarts = 60;
 constexpr uint32_t kLeastBasis = 40;
@@ -144,7 +143,9 @@ std::optional<Eigenvectors> FirstEigenvectors(const WeightedGraph& graph,
     const uint32_t basis = std::min(n, std::max(kLeastBasis, factor * count + 1));
     std::optional<Eigenvectors> found = Lanczos(matrix, count, basis, seed, control);
     if (control.stopped()) return std::nullopt;
-    if (found.has_value() && (!best.has_value() || found->count > best->count)) best = found;
+    if (found.has_value() && (!best.has_value() || found->count > best->count)) {
+      best = std::move(found);
+    }
     if (best.has_value() && best->count == count) return best;
   }
   if (n <= kMostDenseVertices) return Dense(matrix, count);

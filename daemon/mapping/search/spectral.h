@@ -34,12 +34,16 @@ struct Eigenvectors {
   bool dense = false;           // by the dense solver
 };
 
+// Beyond, where Lanczos fails, a full matrix takes more than seconds.
+inline constexpr uint32_t kMostDenseVertices = 1500;
+
 // The eigenvectors of the `count` least eigenvalues, or fewer where that many vertices do not exist
 // or Lanczos does not get them all. Small graphs and nearly all vectors of one: Eigen's dense
 // solver, O(n^3); others: Lanczos with restarts on the sparse matrix (Spectra),
 // O(restarts * n * count * (count + degree)), from a start drawn from `seed`. nullopt: stopped, or
 // nothing found. Of eigenvalues that coincide Lanczos may return one vector where there are more:
-// give it connected graphs. count >= 1. Memory: about 3 * count + 40 numbers a vertex.
+// give it connected graphs. count >= 1. Memory: 7 * count + 40 numbers a vertex at
+// most, the basis and the vectors in three forms.
 std::optional<Eigenvectors> FirstEigenvectors(const WeightedGraph& graph,
                                               const SimilarityOptions& similarity, uint32_t count,
                                               uint64_t seed, const SearchControl& control);

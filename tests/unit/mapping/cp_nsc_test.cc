@@ -197,9 +197,11 @@ TEST(CpNsc, MakesClustersThatNoNodeSplits) {
                            {13, 14, 15}, {16, 17, 18},    {19, 20, 21, 22, 23, 24, 25, 26, 27, 28},
                            {29, 30, 31}, {32, 33, 34, 35}};
   std::vector<size_t> sizes;
-  for (const auto& cluster : Balanced(graph, nodes, uneven)) sizes.push_back(cluster.size());
+  for (const auto& cluster : Balanced(graph, nodes, uneven, SearchControl()))
+    sizes.push_back(cluster.size());
   EXPECT_THAT(sizes, ::testing::UnorderedElementsAre(5, 5, 5, 5, 6, 6, 2, 2));
-  EXPECT_EQ(Balanced(graph, nodes, {uneven[0], uneven[1]}).size(), 2u);  // no multiple of 4
+  EXPECT_EQ(Balanced(graph, nodes, {uneven[0], uneven[1]}, SearchControl()).size(),
+            2u);  // no multiple of 4
 }
 
 TEST(CpNsc, TakesWhatIsNoPattern) {

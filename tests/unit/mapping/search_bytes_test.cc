@@ -88,5 +88,15 @@ TEST(SearchBytes, AreEnoughForDensePatterns) {
   }
 }
 
+TEST(SearchBytes, AreEnoughForEigenvectors) {
+  for (const uint32_t ranks : {1024u, 4096u}) {
+    const MappingProblem problem = ProblemOnModel("fat-tree(leaves=16,spines=8,hosts-per-leaf=16)",
+                                                  256, ranks / 256, GridPattern(32, ranks / 32, 7));
+    for (const char* name : {"cp-nsc", "hierarchical-clustering", "pair-exchange"}) {
+      ExpectEnough(name, problem, 2, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace coppice

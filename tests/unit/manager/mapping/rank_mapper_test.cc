@@ -179,6 +179,7 @@ class StaleTablesTest : public RoutedManagerTest {
     ASSERT_TRUE(manager_->Sweep().ok());
     mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
     for (int host = 0; host < 16; ++host) args_.task.hosts.push_back("n" + std::to_string(host));
+    args_.task.objective = {.congestion = 1, .hop_bytes = 1};
     args_.budget = absl::Milliseconds(50);
     args_.parameters = {{"rounds", 2}};
   }
