@@ -1,5 +1,6 @@
 #include "daemon/mapping/mapping_metrics.h"
 
+#include <cmath>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,13 @@ absl::Status MeasureLinks(const MappingProblem& problem, absl::Span<const PlaceI
     congestion = here;
     measures.most_congested = ChannelIndex(c);
   }
+  double powers = 0;  // of congestion over the greatest, which is at most 1
+  for (uint32_t c = 0; congestion > 0 && c < traffic.bytes.size(); ++c) {
+    const double share = traffic.bytes[c] / capacities[c] / congestion;
+    const double square = share * share, fourth = square * square, eighth = fourth * fourth;
+    powers += eighth * eighth;
+  }
+  measures.smooth_congestion = congestion * std::pow(powers, 1.0 / 16);
   const double total = problem.pattern->total_bytes();
   measures.max_congestion = congestion;
   measures.hop_bytes = hop_bytes;

@@ -18,6 +18,9 @@ struct MappingMeasures {
   // channels; channels of endpoints included.
   std::optional<double> max_congestion;
   ChannelIndex most_congested = kNoChannel;
+  // (sum over channels of congestion^16)^(1/16): tells orders apart whose fullest channels are
+  // alike.
+  std::optional<double> smooth_congestion;
   std::optional<double> average_dilation;    // hop_bytes / bytes between different ranks; 0 without
   std::optional<uint32_t> max_dilation;      // links of the longest route that is used
   std::optional<double> hop_bytes;           // sum of bytes * links

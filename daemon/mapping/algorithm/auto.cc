@@ -154,8 +154,8 @@ absl::StatusOr<Mapped> Auto(const MappingProblem& problem, const Mapping& start,
   ASSIGN_OR_RETURN(const std::unique_ptr<Incumbent> incumbent,
                    Incumbent::Make(problem, *sparse, control));
   if (start != incumbent->best()) {
-    ASSIGN_OR_RETURN(const double score, incumbent->ScoreOf(start));
-    incumbent->Merge("the given start", {score, start});
+    ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent->ScoreOf(start));
+    incumbent->Merge("the given start", scored);
   }
   std::string why = "nothing costs anything";
   if (!incumbent->Proven(incumbent->score())) {

@@ -158,8 +158,8 @@ absl::StatusOr<bool> Search(const SparseProblem& sparse, const std::vector<uint3
   Walk<Bound> walk(sparse, order, branches, control, bound);
   ASSIGN_OR_RETURN(const Seats best, walk.Run(least));
   if (!best.empty()) {
-    ASSIGN_OR_RETURN(const double score, incumbent.ScoreOf(MappingOf(best)));
-    incumbent.Merge("all mappings", {score, MappingOf(best)});
+    ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent.ScoreOf(MappingOf(best)));
+    incumbent.Merge("all mappings", scored);
   }
   return walk.complete();
 }

@@ -1,6 +1,7 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,6 +13,7 @@ namespace {
 
 // Scores closer than this are equal: sums of doubles in another order.
 constexpr double kRounding = 1e-12;
+constexpr double kSmoother = 1e-6;  // of the smooth congestion: less is no reason to prefer
 // Scores of what a search offers on the way may take one part in so many of the time that is left.
 constexpr double kScoresInTime = 20;
 // A score that comes after the deadline may take this long, in seconds, or this part of the budget.
@@ -19,6 +21,11 @@ constexpr double kLate = 0.01, kLateShare = 0.1;
 constexpr size_t kCheapPairs = size_t{1} << 20;  // whose score nobody minds, where nobody knows
 
 }  // namespace
+
+bool ScoredMapping::IsBetterThan(double other_score, double other_smooth) const {
+  if (std::abs(score - other_score) > kRounding) return score < other_score;
+  return smooth < other_smooth * (1 - kSmoother);
+}
 
 absl::StatusOr<std::unique_ptr<Incumbent>> Incumbent::Make(const MappingProblem& problem,
                                                            const SparseProblem& sparse,
@@ -33,23 +40,25 @@ absl::StatusOr<std::unique_ptr<Incumbent>> Incumbent::Make(const MappingProblem&
   } else {
     ASSIGN_OR_RETURN(made->present_, Measure(problem, made->best_));
     made->score_ = Score(problem.objective, made->present_, made->present_);
+    if (problem.objective.congestion > 0) made->smooth_ = *made->present_.smooth_congestion;
   }
   if (control.has_deadline()) made->scoring_ = made->budget_ - control.remaining();
   made->streamed_ = made->score_;
   return made;
 }
 
-absl::StatusOr<double> Incumbent::ScoreOf(const Mapping& mapping) const {
+absl::StatusOr<ScoredMapping> Incumbent::ScoreOf(Mapping mapping) const {
   if (!sparse_.is_objective) {
     const double before = control_.remaining();
     ASSIGN_OR_RETURN(const MappingMeasures measures, Measure(problem_, mapping));
     const double took = before - control_.remaining();
     if (took > scoring_) scoring_ = took;
-    return Score(problem_.objective, measures, present_);
+    const double smooth = problem_.objective.congestion > 0 ? *measures.smooth_congestion : 0.0;
+    return ScoredMapping{Score(problem_.objective, measures, present_), smooth, std::move(mapping)};
   }
   const double cost = VisitCost(*sparse_.distances, sparse_.graph,
                                 [&](const auto& c) { return CostOf(c, PlacesOf(mapping)); });
-  return AsScore(cost);
+  return ScoredMapping{AsScore(cost), 0, std::move(mapping)};
 }
 
 bool Incumbent::WorthScoring(bool last) const {
@@ -77,8 +86,9 @@ void Incumbent::Merge(const std::string& name, const ScoredMapping& found) {
   if (runner == runners_.end()) runner = runners_.insert(runner, {name, found.score, 0});
   runner->best = std::min(runner->best, found.score);
   ++runner->times;
-  if (found.score >= score_ - kRounding) return;
+  if (!found.IsBetterThan(score_, smooth_)) return;
   score_ = found.score;
+  smooth_ = found.smooth;
   best_ = found.mapping;
   winner_ = name;
   Stream(score_, best_);
@@ -101,18 +111,18 @@ std::string Incumbent::Summary() const {
 
 void Attempt::Offer(const Mapping& mapping) {
   if (!incumbent_.WorthScoring(false)) return;
-  const absl::StatusOr<double> score = incumbent_.ScoreOf(mapping);
-  if (!score.ok()) return;
-  incumbent_.Stream(*score, mapping);
+  absl::StatusOr<ScoredMapping> found = incumbent_.ScoreOf(mapping);
+  if (!found.ok()) return;
+  incumbent_.Stream(found->score, mapping);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (keeps_ && *score < best_.score) best_ = {*score, mapping};
+  if (keeps_ && found->score < best_.score) best_ = *std::move(found);
 }
 
 absl::Status Attempt::Finish(Mapping mapping) {
   if (mapping == best_.mapping || !incumbent_.WorthScoring(true)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const double score, incumbent_.ScoreOf(mapping));
-  incumbent_.Stream(score, mapping);
-  if (score <= best_.score + kRounding) best_ = {score, std::move(mapping)};
+  ASSIGN_OR_RETURN(ScoredMapping found, incumbent_.ScoreOf(std::move(mapping)));
+  incumbent_.Stream(found.score, found.mapping);
+  if (found.score <= best_.score + kRounding) best_ = std::move(found);
   return absl::OkStatus();
 }
 

@@ -24,7 +24,11 @@ namespace coppice {
 
 struct ScoredMapping {
   double score = std::numeric_limits<double>::infinity();  // infinite: there is none
+  double smooth = 0;  // the smooth congestion, where congestion is in the objective
   Mapping mapping;
+
+  // By the score; of equals, by what is nearly as full as the fullest channel.
+  bool IsBetterThan(double other_score, double other_smooth) const;
 };
 
 class Incumbent final {
@@ -36,7 +40,7 @@ class Incumbent final {
 
   // The objective against the present order, whose value is 1, or 0 where nothing can be better.
   // By the cost alone where that is the objective. Thread-safe.
-  absl::StatusOr<double> ScoreOf(const Mapping& mapping) const;
+  absl::StatusOr<ScoredMapping> ScoreOf(Mapping mapping) const;
 
   // A cost as a score, where the cost is the objective.
   double AsScore(double cost) const { return present_cost_ > 0 ? cost / present_cost_ : cost; }
@@ -84,7 +88,7 @@ class Incumbent final {
   double present_cost_ = 0;
   mutable std::atomic<double> scoring_ = 0;  // seconds, the most so far; 0 without a deadline
   Mapping best_;
-  double score_ = 1;
+  double score_ = 1, smooth_ = 0;
   double least_ = 0;
   std::string bound_reason_ = "nothing costs anything any more";
   std::string winner_ = "the present order";

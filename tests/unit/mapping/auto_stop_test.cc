@@ -114,6 +114,23 @@ TEST(AutoTime, ScoresWhatATaskOffersAndComesToOnce) {
   EXPECT_EQ(attempt.best().score, 1);
 }
 
+TEST(AutoIncumbent, OfEqualsHasFewerFullChannels) {
+  MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, 1, RingPattern(16, 10));
+  problem.objective = {.congestion = 1};
+  const SearchControl control;
+  const auto sparse = MakeSparseProblem(problem).value();
+  const auto incumbent = Incumbent::Make(problem, *sparse, control).value();
+  const Mapping present = problem.present(), other(present.rbegin(), present.rend());
+  const double smooth = *Measure(problem, present)->smooth_congestion;
+  EXPECT_GE(smooth, *Measure(problem, present)->max_congestion);
+  incumbent->Merge("fuller", {1, 1.1 * smooth, other});
+  EXPECT_EQ(incumbent->best(), present);
+  incumbent->Merge("emptier", {1, 0.9 * smooth, other});
+  EXPECT_EQ(incumbent->best(), other);
+  incumbent->Merge("worse", {1.1, 0.1 * smooth, present});
+  EXPECT_EQ(incumbent->best(), other);
+}
+
 TEST(AutoTime, StoppedCutsAreExactAllTheSame) {
   const uint64_t seed = TestSeed();
   const auto pattern = RandomPattern(200, 0.1, seed);
