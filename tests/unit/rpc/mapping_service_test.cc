@@ -49,11 +49,12 @@ class MappingServiceTest : public ::testing::Test {
     while (reader->Read(&update)) updates.push_back(update);
     return Loopback::ToAbsl(reader->Finish());
   }
-  // That goes on until it is ended.
+  // That goes on until it is ended: nobody can prove that nothing is left to gain.
   v1::MapRanksRequest LongRequest() {
     v1::MapRanksRequest request = Request();
     request.mutable_budget()->set_seconds(300);
-    (*request.mutable_options())["rounds"] = 30;
+    request.mutable_task()->mutable_objective()->set_congestion(1);
+    request.mutable_task()->mutable_objective()->set_dilation(1);
     return request;
   }
   // Until the server has taken up a search.
