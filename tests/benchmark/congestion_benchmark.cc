@@ -131,19 +131,30 @@ SearchControl::Stopped Spent(const Budget& budget) {
   };
 }
 
+// Seconds until then, for methods that plan their time.
+SearchControl::Remaining Left(const Budget& budget) {
+  if (!budget.by_processor) {
+    return [end = WallSeconds() + budget.seconds] { return end - WallSeconds(); };
+  }
+  return [end = ProcessorSeconds() + budget.seconds * budget.threads, threads = budget.threads] {
+    return (end - ProcessorSeconds()) / threads;
+  };
+}
+
 // What a method makes of a case; nullopt: it declines.
 std::optional<Answer> Solve(const MappingAlgorithm& method, const MappingProblem& problem,
                             const Budget& budget) {
   AlgorithmOptions options;
   options.threads = budget.threads;
   for (const AlgorithmParameter& parameter : method.parameters) {
+    if (method.name == "auto") break;  // goes on until the deadline
     // What only ends a search sooner than its budget.
     for (const char* name : {"outer-iterations", "rounds", "epochs", "steps"}) {
       if (parameter.name == name) options.parameters.emplace_back(name, parameter.greatest);
     }
   }
   const double begin = WallSeconds();
-  const SearchControl control(Spent(budget), nullptr);
+  const SearchControl control(Spent(budget), nullptr, Left(budget));
   const absl::StatusOr<Mapped> mapped = RunAlgorithm(method, problem, {}, options, control);
   if (!mapped.ok()) return std::nullopt;
   return Answer{*Measure(problem, mapped->mapping)->max_congestion, WallSeconds() - begin,
