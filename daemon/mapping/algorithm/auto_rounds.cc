@@ -124,24 +124,34 @@ void Rounds::Remember(const ScoredMapping& found) {
   }
 }
 
+bool Rounds::SearchesAsAlone() const {
+  return !CostMatters() && incumbent_.TimeForScores(kScoresOfCongestion);
+}
+
 absl::Status Rounds::Begin() {
   const Mapping present = incumbent_.best();
   RETURN_IF_ERROR(RunAll(make_.Numberings()));
+  const bool congestion = problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks;
   Tasks quick;
+  const bool alone = congestion && SearchesAsAlone();
+  // As it would search alone and from the beginning, so that what it reaches is reached here. It
+  // begins with the quick methods and cuts itself.
+  if (alone) quick.push_back(make_.Named("congestion", present, options_.seed, {}));
   if (large_places_ && !exact_groups_) quick.push_back(make_.FlatPartition(options_.seed));
   quick.push_back(make_.QuickMultisection(options_.seed, true));
-  RETURN_IF_ERROR(RunAll(quick));
-  if (problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks) {
-    quick.clear();
-    for (const char* name : {"recursive", "multicore", "greedy", "rcm"}) {
+  if (congestion) quick.push_back(make_.Named("rcm", present, options_.seed, {}));
+  if (alone) {
+    quick.push_back(make_.Named("congestion", present, options_.seed + 1, {{"cuts", 2}}));
+  } else if (congestion) {
+    for (const char* name : {"recursive", "multicore", "greedy"}) {
       quick.push_back(make_.Named(name, present, options_.seed, {}));
     }
     for (uint32_t cut = 0; cut < kCapacityCuts; ++cut) {
       quick.push_back(make_.Named("congestion", present, options_.seed + cut,
                                   {{"rounds", 0}, {"starts", 0}, {"cuts", 1}}));
     }
-    RETURN_IF_ERROR(RunAll(quick));
   }
+  RETURN_IF_ERROR(RunAll(quick));
   // The numbering of a program that was written with care is worth as much as a cut of its pattern.
   if (control_.stopped() || incumbent_.Proven(incumbent_.score())) return absl::OkStatus();
   const double best = incumbent_.score();
@@ -159,8 +169,6 @@ absl::Status Rounds::Begin() {
 void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const {
   if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
   if (round == 0 && !CostMatters()) {
-    // As it would search alone, so that what it reaches so is reached here; and from the best.
-    tasks.push_back(make_.Named("congestion", problem_.present(), options_.seed, {}));
     tasks.push_back(
         make_.Named("congestion", incumbent_.best(), seed, {{"starts", 0}, {"cuts", 0}}));
     return;

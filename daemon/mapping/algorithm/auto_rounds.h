@@ -41,6 +41,8 @@ class Rounds final {
   bool IsDense() const;
   // A search for the QAP cost says something of the objective.
   bool CostMatters() const;
+  // One task may be "congestion" by itself, and there is time to make it ready.
+  bool SearchesAsAlone() const;
 
   // The ways of a dense problem. Whichever found the last improvement gets all rounds, the others
   // every third; what each does grows with its own turns.

@@ -93,8 +93,7 @@ PortfolioTask PortfolioTasks::QuickMultisection(uint64_t seed, bool pack) const 
     MultisectionOptions options;
     options.seed = seed;
     options.pack = pack;
-    // Few levels are cut with some care; many, as bisections have, are cut first.
-    options.cycles = sparse_.HasLargePlaces() && sparse_.groups.exact ? 1 : 0;
+    options.cycles = 0;  // all levels are cut first: half a tree is no order yet
     ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
     control.Offer(MappingOf(seats));
     if (sparse_.HasLargePlaces()) {

@@ -209,7 +209,7 @@ class GraphForMetis final {
 double SecondsOfMetis(const WeightedGraph& graph, size_t parts, double copying) {
   const auto edges = static_cast<double>(graph.neighbours.size() + graph.vertex_count());
   double seconds = edges * kLeastSecondsPerEdge;
-  if (copying > 0) seconds = std::max(seconds, std::min(copying * kCutsPerCopy, 10 * seconds));
+  if (copying > 0) seconds = std::max(seconds, std::min(copying * kCutsPerCopy, 3 * seconds));
   seconds *= std::log2(static_cast<double>(parts));
   return seconds < kAlwaysInTime ? 0 : seconds;
 }

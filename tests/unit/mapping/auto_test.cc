@@ -72,13 +72,19 @@ TEST(AutoMapping, OffersOnlyWhatIsBetterAndAdmissible) {
 TEST(AutoMapping, RunsQuickStartsOnce) {
   MappingProblem problem =
       ProblemOnModel("torus(dims=4x4)", 16, 2, RandomPattern(32, 0.2, TestSeed()));
-  problem.objective = {.congestion = 1};
-  const std::string note = RunAlgorithm(Auto(), problem, {}, Options(1, 5), {})->note;
-  for (const char* name : {"recursive", "multicore", "greedy"}) {
-    EXPECT_THAT(note, HasSubstr(std::string(" ") + name + " "));
-    EXPECT_THAT(note, Not(ContainsRegex(std::string(name) + " [0-9.]+ .[0-9]+ times"))) << name;
+  // Congestion alone: "congestion" begins with them itself.
+  for (const Objective& objective :
+       {Objective{.congestion = 1}, Objective{.congestion = 1, .hop_bytes = 1}}) {
+    problem.objective = objective;
+    const std::string note = RunAlgorithm(Auto(), problem, {}, Options(1, 5), {})->note;
+    for (const char* name : {"recursive", "multicore", "greedy"}) {
+      EXPECT_EQ(note.find(std::string(" ") + name + " ") != std::string::npos,
+                objective.hop_bytes > 0)
+          << name << ": " << note;
+      EXPECT_THAT(note, Not(ContainsRegex(std::string(name) + " [0-9.]+ .[0-9]+ times"))) << name;
+    }
+    EXPECT_THAT(note, ContainsRegex("congestion [0-9.]+ .[0-9]+ times"));
   }
-  EXPECT_THAT(note, ContainsRegex("congestion [0-9.]+ .[0-9]+ times"));
 }
 
 // Threads that have asked and not ended.
