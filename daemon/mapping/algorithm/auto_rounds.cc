@@ -27,6 +27,7 @@ constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of o
 constexpr double kDensePart = 12;
 constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
 constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
+constexpr uint32_t kStaleRounds = 2;      // without gain: then all are equal again
 // A search over channels is made ready in some so many times of a measure.
 constexpr double kScoresOfCongestion = 40;
 constexpr uint32_t kCapacityCuts = 4;
@@ -46,7 +47,7 @@ MemeticTurn MemeticOf(uint32_t turn) {
 // Steps that take about as long.
 double TabuStepsOf(uint32_t turn) {
   const uint32_t doublings = turn < 4 ? 2 * turn : turn + 4;
-  return std::ldexp(1000, static_cast<int>(std::min(doublings, 2 * kMostDoublings)));
+  return std::ldexp(8000, static_cast<int>(std::min(doublings, 2 * kMostDoublings)));
 }
 
 // Annealings of the bytes on channels: after twelve without gain each is twice as long.
@@ -226,14 +227,15 @@ bool Rounds::Turn(uint32_t way, uint32_t round) {
     return std::find(w.names.begin(), w.names.end(), incumbent_.winner()) != w.names.end();
   };
   const bool known = std::any_of(ways_.begin(), ways_.end(), leads);
-  if (ways_[way].turns >= kEqualTurns && known && !leads(ways_[way]) && round % 3 != 0) {
-    return false;
-  }
+  const bool waits = known && !leads(ways_[way]) && stale_rounds_ < kStaleRounds && round % 3 != 0;
+  if (ways_[way].turns >= kEqualTurns && waits) return false;
   ++ways_[way].turns;
   return true;
 }
 
 void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
+  stale_rounds_ = incumbent_.score() < dense_score_ ? 0 : stale_rounds_ + 1;
+  dense_score_ = incumbent_.score();
   if (Turn(0, round)) AddAnnealing(ways_[0].turns - 1, seed, tasks);
   if (round < kFirstDenseRound) return;
   if (Turn(1, round)) {

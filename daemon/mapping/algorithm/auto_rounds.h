@@ -45,7 +45,7 @@ class Rounds final {
   bool SearchesAsAlone() const;
 
   // The ways of a dense problem. Whichever found the last improvement gets all rounds, the others
-  // every third; what each does grows with its own turns.
+  // every third, as long as there are improvements; what each does grows with its own turns.
   struct Way {
     std::vector<const char*> names;  // of its tasks
     uint32_t turns = 0;
@@ -59,6 +59,8 @@ class Rounds final {
   const PortfolioTasks make_;
   const bool large_places_, exact_groups_, dense_;
   std::array<Way, 3> ways_;
+  double dense_score_ = std::numeric_limits<double>::infinity();
+  uint32_t stale_rounds_ = 0;              // of a dense problem, in which dense_score_ stayed
   std::vector<ScoredMapping> population_;  // by score; what combinations are made of
 };
 
