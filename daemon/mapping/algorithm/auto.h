@@ -12,7 +12,8 @@
 //
 //   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_anneal.h)
 //   many ranks on each place  multisections with more and more care, and combinations of the best
-//   congestion                the quick methods once, and "congestion" on the real routes from them
+//   congestion                "congestion" on the real routes, by itself and from the beginning;
+//                             then from the best and from others
 //   dense                     beside annealing "memetic" and "robust-tabu"; most of the time goes
 //                             to whichever improved last
 //   up to 8 ranks             branch and bound, for a part of the time

@@ -12,8 +12,8 @@
 //
 // The greatest congestion alone leads nowhere: most exchanges leave it as it is. Its smooth version
 //
-//      soft = ( sum over channels of congestion^16 ) ^ (1/16),   max <= soft <= max *
-//      channels^(1/16)
+//      soft = ( sum over channels of congestion^16 ) ^ (1/16)
+//      max <= soft <= max * channels^(1/16)
 //
 // falls with every channel near the top that is relieved. The greatest itself is kept in a
 // tournament tree over the channels.
