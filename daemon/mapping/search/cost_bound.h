@@ -2,7 +2,7 @@
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_COST_BOUND_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_COST_BOUND_H_
 
-#include "daemon/mapping/search/sparse_problem.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {
 

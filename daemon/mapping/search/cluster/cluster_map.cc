@@ -1,0 +1,236 @@
+#include "daemon/mapping/search/cluster/cluster_map.h"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "daemon/mapping/search/logical_workers.h"
+#include "daemon/mapping/search/partition/rank_bisection.h"
+#include "daemon/mapping/search/sparse/sparse_swaps.h"
+
+namespace coppice {
+namespace {
+
+constexpr double kRounding = 1e-12;  // of a cost
+
+// Appends a node of the places that `groups` has from `begin` to `end`.
+void AddNode(const SparseProblem& problem, uint32_t begin, uint32_t end, NodeCores& nodes) {
+  const size_t before = nodes.places.size();
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint32_t place = problem.groups.order[i];
+    nodes.places.insert(nodes.places.end(), problem.capacities[place], place);
+  }
+  nodes.sizes.push_back(static_cast<uint32_t>(nodes.places.size() - before));
+}
+
+// The nodes, from the first, that `ranks` ranks fill.
+uint32_t NodesFilledBy(const NodeCores& nodes, uint32_t ranks) {
+  uint64_t room = 0;
+  for (uint32_t n = 0; n < nodes.sizes.size(); ++n) {
+    room += nodes.sizes[n];
+    if (room >= ranks) return n + 1;
+  }
+  return static_cast<uint32_t>(nodes.sizes.size());
+}
+
+enum class Manner : uint8_t { kPublished, kEqual, kEqualNodes, kHalves };
+
+Manner MannerOf(const ClusterMapOptions& options, uint32_t number) {
+  if (!options.vary) return Manner::kPublished;
+  if (options.clusters > 0) return number % 2 == 0 ? Manner::kPublished : Manner::kEqual;
+  return static_cast<Manner>(number % 4);
+}
+
+// How many ranks each of the filled nodes takes.
+std::vector<uint32_t> Filling(const NodeCores& nodes, uint32_t ranks) {
+  std::vector<uint32_t> sizes;
+  for (uint32_t n = 0; ranks > 0; ++n) {
+    sizes.push_back(std::min(ranks, nodes.sizes[n]));
+    ranks -= sizes.back();
+  }
+  return sizes;
+}
+
+class OneTry final {
+ public:
+  OneTry(const SparseGraph& graph, const PlaceDistances& distances, const NodeCores& nodes,
+         const ClusterMapOptions& options, const SparseProblem* whole, const SearchControl& control)
+      : graph_(graph),
+        distances_(distances),
+        nodes_(nodes),
+        options_(options),
+        whole_(whole),
+        control_(control) {}
+
+  // `embedding`: of as many clusters as the first try has.
+  ClusterMap Run(const RankEmbedding& embedding, uint32_t clusters, Manner manner, uint64_t seed,
+                 Seats& seats) const {
+    ClusterMap map;
+    if (manner == Manner::kEqualNodes) clusters = NodesFilledBy(nodes_, graph_.vertex_count());
+    map.eigenvectors = std::min(embedding.eigenvectors(), clusters);
+    if (manner == Manner::kHalves) {
+      Halve(seed, map);
+    } else {
+      map.clusters = embedding.Cluster(clusters, seed, control_);
+    }
+    if (manner == Manner::kEqual || manner == Manner::kEqualNodes) {
+      map.clusters = Balanced(graph_.links, nodes_, map.clusters, control_);
+      map.manner = " made equal";
+    }
+    map.deviation = SizeDeviation(map.clusters);
+    const auto count = static_cast<uint32_t>(map.clusters.size());
+    map.scheme = options_.scheme > 0 ? static_cast<PlacementScheme>(options_.scheme - 1)
+                                     : ChooseScheme(map.deviation, count, options_.rule);
+    Place(map, seats);
+    map.exchanges =
+        ExchangeClusters(graph_, distances_, map.clusters, Exchanges(seed), control_, seats);
+    if (whole_ != nullptr) {
+      SwapOptions swaps;
+      swaps.seed = seed;
+      map.ranks_gained = SwapUntilLocalOptimum(*whole_, swaps, control_, seats);
+    }
+    map.cost = VisitCost(distances_, graph_, [&](const auto& cost) { return CostOf(cost, seats); });
+    return map;
+  }
+
+ private:
+  void Halve(uint64_t seed, ClusterMap& map) const {
+    BisectionOptions halves;
+    halves.similarity = options_.similarity;
+    halves.seed = seed;
+    map.clusters =
+        BisectRanks(graph_.links, Filling(nodes_, graph_.vertex_count()), halves, control_);
+    map.manner = " by halving";
+  }
+
+  void Place(const ClusterMap& map, Seats& seats) const {
+    const auto cores = PlaceClusters(map.clusters, map.scheme, nodes_.sizes);
+    seats.resize(graph_.vertex_count());
+    for (size_t c = 0; c < cores.size(); ++c) {
+      for (size_t i = 0; i < cores[c].size(); ++i) {
+        seats[map.clusters[c][i]] = nodes_.places[cores[c][i]];
+      }
+    }
+  }
+
+  ClusterExchangeOptions Exchanges(uint64_t seed) const {
+    ClusterExchangeOptions exchanges;
+    exchanges.noise_threshold = options_.noise_threshold;
+    if (exchanges.noise_threshold == 0) {
+      exchanges.noise_threshold = *std::max_element(nodes_.sizes.begin(), nodes_.sizes.end()) + 1;
+    }
+    exchanges.iterations = options_.iterations;
+    exchanges.seed = seed;
+    return exchanges;
+  }
+
+  const SparseGraph& graph_;
+  const PlaceDistances& distances_;
+  const NodeCores& nodes_;
+  const ClusterMapOptions& options_;
+  const SparseProblem* const whole_;
+  const SearchControl& control_;
+};
+
+}  // namespace
+
+NodeCores NodesOf(const SparseProblem& problem) {
+  NodeCores nodes;
+  const PlaceGroups& groups = problem.groups;
+  const bool places_are_nodes = std::any_of(problem.capacities.begin(), problem.capacities.end(),
+                                            [](uint32_t capacity) { return capacity > 1; });
+  std::vector<uint32_t> open = {0};
+  while (!open.empty()) {
+    const PlaceGroups::Node& group = groups.nodes[open.back()];
+    open.pop_back();
+    bool divides = places_are_nodes && group.child_count > 0;
+    for (uint32_t i = 0; i < group.child_count; ++i) {
+      divides = divides || groups.nodes[group.first_child + i].capacity >= kLeastCores;
+    }
+    if (!divides) {
+      AddNode(problem, group.begin, group.end, nodes);
+      continue;
+    }
+    for (uint32_t i = group.child_count; i-- > 0;) open.push_back(group.first_child + i);
+  }
+  return nodes;
+}
+
+uint32_t ClusterCount(const ClusterMapOptions& options, const NodeCores& nodes, uint32_t count) {
+  if (options.clusters > 0) return std::min(options.clusters, count);
+  return std::clamp(2 * NodesFilledBy(nodes, count), 1U, std::max(1U, count / 2));
+}
+
+Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clusters& clusters,
+                  const SearchControl& control) {
+  const uint32_t ranks = graph.vertex_count(), filled = NodesFilledBy(nodes, ranks);
+  if (clusters.size() % filled != 0) return clusters;
+  const auto each = static_cast<uint32_t>(clusters.size() / filled);
+  std::vector<uint32_t> sizes;
+  for (const uint32_t here : Filling(nodes, ranks)) {
+    for (uint64_t i = 0; i < each; ++i) {
+      sizes.push_back(static_cast<uint32_t>(here * (i + 1) / each - here * i / each));
+    }
+  }
+  // The largest clusters become the largest parts.
+  std::sort(sizes.rbegin(), sizes.rend());
+  std::vector<uint32_t> order(clusters.size()), part_of(ranks);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return clusters[a].size() > clusters[b].size(); });
+  for (uint32_t part = 0; part < order.size(); ++part) {
+    for (const uint32_t rank : clusters[order[part]]) part_of[rank] = part;
+  }
+  BalanceParts(graph, sizes, part_of, control);
+  Clusters balanced(clusters.size());
+  for (uint32_t rank = 0; rank < ranks; ++rank) balanced[part_of[rank]].push_back(rank);
+  std::erase_if(balanced, [](const auto& cluster) { return cluster.empty(); });
+  std::sort(balanced.begin(), balanced.end());
+  return balanced;
+}
+
+ClusterMap MapClusters(const SparseGraph& graph, const PlaceDistances& distances,
+                       const NodeCores& nodes, const ClusterMapOptions& options,
+                       const SparseProblem* whole, const SearchControl& control, Seats& seats) {
+  ClusteringOptions clustering;
+  clustering.clusters = ClusterCount(options, nodes, graph.vertex_count());
+  clustering.eigenvectors = options.most_eigenvectors;
+  clustering.similarity = options.similarity;
+  clustering.seed = options.seed;
+  const RankEmbedding embedding(graph.links, clustering, control);
+  const OneTry one_try(graph, distances, nodes, options, whole, control);
+  std::mutex mutex;
+  ClusterMap best;
+  uint32_t best_try = options.tries;
+  RunLogicalWorkers(options.threads, options.tries, [&](uint32_t i) {
+    if (i > 0 && control.stopped()) return;
+    Seats tried;
+    ClusterMap map = one_try.Run(embedding, clustering.clusters, MannerOf(options, i),
+                                 WorkerSeed(options.seed, 0, i), tried);
+    const std::lock_guard<std::mutex> lock(mutex);
+    // Of equals the first, whichever thread ends first.
+    if (best_try < options.tries && std::pair(map.cost, i) >= std::pair(best.cost, best_try))
+      return;
+    best = std::move(map);
+    best_try = i;
+    seats = std::move(tried);
+  });
+  return best;
+}
+
+bool TakeBlockIfNoWorse(const SparseProblem& problem, Seats& seats) {
+  Seats block;
+  for (uint32_t p = 0; p < problem.capacities.size() && block.size() < seats.size(); ++p) {
+    block.insert(block.end(), std::min<size_t>(problem.capacities[p], seats.size() - block.size()),
+                 p);
+  }
+  const auto [now, then] = VisitCost(*problem.distances, problem.graph, [&](const auto& cost) {
+    return std::pair(CostOf(cost, seats), CostOf(cost, block));
+  });
+  if (then > now * (1 + kRounding)) return false;
+  seats = std::move(block);
+  return true;
+}
+
+}  // namespace coppice

@@ -1,0 +1,86 @@
+// One level of Wang's mapping (2015, 4.3 and 4.4): ranks into clusters, clusters onto nodes by the
+// scheme that suits their sizes, noise exchanged. cp-nsc takes one such step, from the ranks to the
+// nodes; hierarchical clustering one for each group of switches.
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_CLUSTER_MAP_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_CLUSTER_MAP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/mapping/search/cluster/cluster_exchange.h"
+#include "daemon/mapping/search/cluster/cluster_place.h"
+#include "daemon/mapping/search/cluster/rank_clusters.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/search_control.h"
+
+namespace coppice {
+
+// What the paper calls nodes: nodes with their cores, or groups of them that count as one.
+struct NodeCores {
+  std::vector<uint32_t> sizes;   // [node] cores
+  std::vector<uint32_t> places;  // [core] its place; a node's cores in a row
+};
+
+// Wang's nodes among the places, near ones in a row: places that take several ranks, or where each
+// takes one, the least groups of them that take kLeastCores together.
+inline constexpr uint32_t kLeastCores = 4;
+NodeCores NodesOf(const SparseProblem& problem);
+
+struct ClusterMapOptions {
+  uint32_t clusters = 0;  // 0: twice the nodes that the ranks fill, at most half of the ranks
+  uint32_t most_eigenvectors = 0;
+  SimilarityOptions similarity;
+  PlacementRule rule;
+  uint32_t scheme = 0;           // 0: by the rule; else 1 + a PlacementScheme
+  uint32_t noise_threshold = 0;  // 0: the cores of the largest node, and one
+  uint64_t iterations = 0;       // of exchanges of noise
+  uint32_t tries = 1;            // of k-means, each judged by what its mapping costs
+  bool vary = true;              // tries after the first: otherwise than published, see below
+  bool exchange_ranks = true;    // in the end
+  uint64_t seed = 1;
+  uint32_t threads = 1;
+};
+
+struct ClusterMap {
+  Clusters clusters;
+  const char* manner = "";  // how clusters were made, if not by k-means alone
+  double deviation = 0;     // of their sizes
+  PlacementScheme scheme = PlacementScheme::kPlain;
+  ClusterExchanges exchanges;
+  double ranks_gained = 0;  // by exchanges of single ranks
+  uint32_t eigenvectors = 0;
+  double cost = 0;
+};
+
+// The clusters that `count` ranks are to be divided into, in the first try.
+uint32_t ClusterCount(const ClusterMapOptions& options, const NodeCores& nodes, uint32_t count);
+
+// Clusters with ranks moved from large ones to small ones, those that lose least by it, until
+// they fill nodes without being split: an equal number of clusters to each of the first nodes,
+// which hold all ranks. As they are where their number is no multiple of these nodes'.
+Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clusters& clusters,
+                  const SearchControl& control);
+
+// Of four tries the first is as published; the second and the third make the clusters equal
+// (Balanced), of which the third has one for each node; the fourth halves nodes and ranks again and
+// again (rank_bisection.h). Where a number of clusters is given, all have it: as published and
+// equal in turn.
+//
+// Seats all ranks of `graph` on the cores of `nodes`, which hold them. The cheapest of the tries,
+// the first of equals; where `whole` is given, which `graph` then is the graph of, single ranks are
+// exchanged at the end of each, over all of its places. Equal seeds give equal results for any
+// number of threads. Stopped early, ranks are clustered in their order.
+// O(eigenvectors + tries * (k-means + exchanges)), see each.
+ClusterMap MapClusters(const SparseGraph& graph, const PlaceDistances& distances,
+                       const NodeCores& nodes, const ClusterMapOptions& options,
+                       const SparseProblem* whole, const SearchControl& control, Seats& seats);
+
+// Replaces `seats` by block order, places filled by the ranks in their order, if that costs no
+// more: where clusters are clear and ranks are numbered along them, as in CG, there is nothing to
+// gain (Wang 2015, 5.2.1). Says whether it did.
+bool TakeBlockIfNoWorse(const SparseProblem& problem, Seats& seats);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_CLUSTER_MAP_H_

@@ -1,0 +1,68 @@
+// Ranks in clusters that talk much within and little between them: CP-NSC (Wang 2015, algorithm 1),
+// normalised spectral clustering of the pattern.
+//
+//     pattern --> similarity --> Laplacian --> first eigenvectors     a row for each rank,
+//                                              v1  v2  v3             made 1 long:
+//                                       rank 0  .   .   .              \ | /
+//                                       rank 1  .   .   .               \|/   k-means of the ends
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_RANK_CLUSTERS_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_RANK_CLUSTERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/mapping/search/cluster/k_means.h"
+#include "daemon/mapping/search/cluster/spectral.h"
+#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search_control.h"
+
+namespace coppice {
+
+// Each rank once, each cluster's ranks ascending, clusters by their first rank.
+using Clusters = std::vector<std::vector<uint32_t>>;
+
+struct ClusteringOptions {
+  uint32_t clusters = 1;
+  uint32_t eigenvectors = 0;  // 0: as many as clusters
+  SimilarityOptions similarity;
+  uint64_t seed = 1;
+};
+
+// The eigenvectors, from whose rows k-means makes clusters, differently for each seed.
+// Departures from the paper: connected components are clustered by themselves, each into its share
+// of the clusters by its ranks, so that there are never fewer clusters than components. (Their
+// indicators span the eigenvectors of eigenvalue 0: k-means on all at once would not mix them
+// either, but Lanczos is blind for most of them.) A rank's bytes to itself have no part in max A'.
+class RankEmbedding final {
+ public:
+  // For options.clusters clusters or fewer. Stopped on the way, components are left without
+  // vectors. O(FirstEigenvectors), see there.
+  RankEmbedding(const WeightedGraph& graph, const ClusteringOptions& options,
+                const SearchControl& control);
+
+  // So many, at least one for each component, and no more than both together. Where there are no
+  // vectors, or k-means is stopped too early: runs of ranks in their order.
+  Clusters Cluster(uint32_t clusters, uint64_t seed, const SearchControl& control) const;
+
+  uint32_t eigenvectors() const { return eigenvectors_; }  // of the largest component
+  uint32_t components() const { return static_cast<uint32_t>(components_.size()); }
+
+ private:
+  struct Component {
+    std::vector<uint32_t> ranks;  // ascending
+    Eigenvectors vectors;         // count 0: none
+  };
+  std::vector<uint32_t> ShareOut(uint32_t clusters) const;
+
+  std::vector<Component> components_;
+  uint32_t ranks_ = 0;
+  uint32_t most_vectors_ = 0;
+  uint32_t eigenvectors_ = 0;
+};
+
+// The standard deviation of the clusters' sizes, in ranks (Wang 2015, 4.4.2: stdev(clusters)).
+double SizeDeviation(const Clusters& clusters);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_CLUSTER_RANK_CLUSTERS_H_

@@ -1,0 +1,120 @@
+// A mapping problem as a dense quadratic assignment problem: n slots, n ranks (those beyond the
+// pattern's are dummies that talk to nobody), a matrix of flows, one of distances, and a
+// permutation. What all dense searches work on; knows no search.
+//
+//     flows F[rank][rank]       distances D[slot][slot]       cost = sum F[u][v] * D[p(u)][p(v)]
+//                                                                    over u, v, loops included
+//
+// The numbers are kept as narrow as they fit: divided by their greatest common divisor, 8 or 16
+// bits where differences and sums fit, then 32; doubles for the rest and for broken numbers. Where
+// one matrix is symmetric the other is made so, F + F^T, which keeps all costs (times 2).
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_QAP_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_QAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/search/dense/dense_kernels.h"
+#include "daemon/mapping/search/dense/dense_solution.h"
+
+namespace coppice {
+
+enum class DenseElement : uint8_t { kInt8, kInt16, kInt32, kDouble };
+
+// A square matrix whose rows begin at multiples of kDenseRowBytes and are padded with zeros.
+class DenseMatrix final {
+ public:
+  DenseMatrix() = default;
+  DenseMatrix(uint32_t rows, size_t element_bytes);
+  DenseMatrix(const DenseMatrix& other);
+  DenseMatrix& operator=(const DenseMatrix& other);
+  DenseMatrix(DenseMatrix&&) = default;
+  DenseMatrix& operator=(DenseMatrix&&) = default;
+
+  bool empty() const { return bytes_ == nullptr; }
+  template <typename T>
+  size_t row_elements() const {
+    return row_bytes_ / sizeof(T);
+  }
+  template <typename T>
+  T* row(uint32_t r) {
+    return reinterpret_cast<T*>(bytes_.get() + r * row_bytes_);
+  }
+  template <typename T>
+  const T* row(uint32_t r) const {
+    return reinterpret_cast<const T*>(bytes_.get() + r * row_bytes_);
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  size_t row_bytes_ = 0, total_bytes_ = 0;
+  std::unique_ptr<std::byte[], Free> bytes_;
+};
+
+// Immutable; thread-safe.
+class DenseQap final {
+ public:
+  static constexpr uint32_t kMaxSlots =
+      4096;  // 2 matrices of doubles take 256 MiB, 4 if asymmetric
+
+  // RESOURCE_EXHAUSTED, naming both numbers: more than kMaxSlots slots. O(slots^2).
+  static absl::StatusOr<DenseQap> Of(const MappingProblem& problem);
+  // The same from two matrices, row by row, of values >= 0. For problems that are born dense.
+  static DenseQap OfMatrices(uint32_t size, std::vector<double> flows,
+                             std::vector<double> distances);
+
+  uint32_t size() const { return size_; }
+  DenseElement element() const { return element_; }
+  // One pass over rows is enough: F and D are symmetric.
+  bool symmetric() const { return symmetric_; }
+  // No loop counts: F's or D's diagonal is zero.
+  bool hollow() const { return hollow_; }
+  // Costs in this unit are the sums of the kept numbers.
+  double unit() const { return unit_; }
+  const DenseMatrix& flows() const { return flows_; }
+  const DenseMatrix& distances() const { return distances_; }
+  // F^T and D^T; empty if symmetric().
+  const DenseMatrix& flows_transposed() const { return flows_transposed_; }
+  const DenseMatrix& distances_transposed() const { return distances_transposed_; }
+
+  // The whole sum, without unit(): what swap costs are differences of. O(n^2).
+  double Cost(absl::Span<const uint32_t> order) const;
+
+  DenseOrder OrderOf(const MappingProblem& problem, const Mapping& mapping) const;
+  static Mapping MappingOf(const MappingProblem& problem, absl::Span<const uint32_t> order);
+
+ private:
+  DenseQap() = default;
+
+  uint32_t size_ = 0;
+  DenseElement element_ = DenseElement::kDouble;
+  bool symmetric_ = true, hollow_ = true;
+  double unit_ = 1;
+  DenseMatrix flows_, distances_, flows_transposed_, distances_transposed_;
+};
+
+// Calls `visit` with a value of the type that `element` names.
+template <typename Visit>
+decltype(auto) VisitElement(DenseElement element, const Visit& visit) {
+  switch (element) {
+    case DenseElement::kInt8:
+      return visit(int8_t{});
+    case DenseElement::kInt16:
+      return visit(int16_t{});
+    case DenseElement::kInt32:
+      return visit(int32_t{});
+    default:
+      return visit(double{});
+  }
+}
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_QAP_H_

@@ -1,0 +1,265 @@
+#include "daemon/mapping/search/links/congestion_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_map.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kNobody = TrafficState::kNobody;
+constexpr uint32_t kEnoughNear = 8;  // slots: then switches farther off are not looked at
+constexpr uint32_t kMostNear = 64;   // slots kept for a place
+constexpr uint32_t kRankTries = 32;  // random ranks asked whether they cross the worst channel
+constexpr uint32_t kStepsPerWorst = 128;
+constexpr uint32_t kStepsPerPlaces = 64;
+
+double Share(double weight, double present) { return present > 0 ? weight / present : weight; }
+
+}  // namespace
+
+LinkObjective::LinkObjective(const Objective& objective, const TrafficState::Values& present) {
+  const double sum = objective.congestion + objective.hop_bytes + objective.qap_cost;
+  congestion_ = Share(objective.congestion / sum, present.congestion);
+  hop_bytes_ = Share(objective.hop_bytes / sum, present.hop_bytes);
+  qap_cost_ = Share(objective.qap_cost / sum, present.qap_cost);
+  slope_ = objective.hop_bytes > 0 || objective.congestion == 0 ? 0.0 : Share(1, present.hop_bytes);
+}
+
+CongestionSearch::CongestionSearch(const MappingProblem& problem, TrafficState state,
+                                   LinkObjective objective, uint64_t seed)
+    : problem_(problem), state_(std::move(state)), objective_(objective), random_(seed) {
+  place_of_channel_.assign(problem.snapshot->fabric->channel_count(), kNobody);
+  for (uint32_t p = 0; p < problem.places->count(); ++p) {
+    if (state_.routes().leaf(p) == TrafficRoutes::kNoSwitch) continue;
+    place_of_channel_[state_.routes().uplink(p)] = p;
+    place_of_channel_[state_.routes().uplink(p) ^ 1] = p;
+  }
+  shared_places_ = problem.places->slot_count() > problem.places->count();
+  FindNear();
+  best_ = state_.mapping();
+  const TrafficState::Values now = state_.Now();
+  best_value_ = objective_.Of(now);
+  best_congestion_ = now.congestion;
+  best_smooth_ = objective_.Smooth(now, slope_);
+}
+
+absl::StatusOr<CongestionSearch> CongestionSearch::Make(const MappingProblem& problem,
+                                                        const Mapping& start, uint64_t seed) {
+  const bool with_qap_cost = problem.objective.qap_cost > 0;
+  ASSIGN_OR_RETURN(TrafficState state,
+                   TrafficState::Make(problem, problem.present(), with_qap_cost));
+  const LinkObjective objective(problem.objective, state.Now());
+  if (start != state.mapping()) state.Assign(start);
+  return CongestionSearch(problem, std::move(state), objective, seed);
+}
+
+// The slots of the place's leaf switch, then those of the switches around it, ring by ring.
+void CongestionSearch::FindNear() {
+  const Fabric& fabric = *problem_.snapshot->fabric;
+  const Places& places = *problem_.places;
+  std::vector<std::vector<uint32_t>> slots_of_switch(fabric.switch_count());
+  for (uint32_t s = 0; s < places.slot_count(); ++s) {
+    const uint32_t leaf = state_.routes().leaf(places.place_of_slot(s).value());
+    if (leaf != TrafficRoutes::kNoSwitch) slots_of_switch[leaf].push_back(s);
+  }
+  std::vector<uint32_t> seen(fabric.switch_count(), kNobody), ring, next;
+  absl::flat_hash_map<uint32_t, std::pair<uint32_t, uint32_t>> of_leaf;
+  for (uint32_t leaf = 0; leaf < fabric.switch_count(); ++leaf) {
+    if (slots_of_switch[leaf].empty()) continue;
+    const auto begin = static_cast<uint32_t>(near_.size());
+    ring.assign(1, leaf);
+    seen[leaf] = leaf;
+    while (!ring.empty() && near_.size() - begin < kEnoughNear) {
+      next.clear();
+      for (const uint32_t s : ring) {
+        near_.insert(near_.end(), slots_of_switch[s].begin(), slots_of_switch[s].end());
+        for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
+          uint32_t& mark = seen[channel.to.value()];
+          if (mark == leaf) continue;
+          mark = leaf;
+          next.push_back(channel.to.value());
+        }
+      }
+      ring.swap(next);
+    }
+    near_.resize(std::min<size_t>(near_.size(), begin + kMostNear));
+    of_leaf[leaf] = {begin, static_cast<uint32_t>(near_.size())};
+  }
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const auto found = of_leaf.find(state_.routes().leaf(p));
+    near_begin_.push_back(found == of_leaf.end() ? 0 : found->second.first);
+    near_begin_.push_back(found == of_leaf.end() ? 0 : found->second.second);
+  }
+}
+
+void CongestionSearch::Visit(const Mapping& mapping) {
+  state_.Assign(mapping);
+  const TrafficState::Values now = state_.Now();
+  if (objective_.Of(now) >= best_value_) return;
+  best_ = mapping;
+  best_value_ = objective_.Of(now);
+  best_congestion_ = now.congestion;
+  best_smooth_ = objective_.Smooth(now, slope_);
+  offered_ = false;
+}
+
+bool CongestionSearch::Crosses(uint32_t rank, uint32_t channel) {
+  bool crosses = false;
+  const uint32_t here = state_.mapping()[rank].value();
+  for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
+    const auto look = [&](uint32_t c, double) { crosses |= c == channel; };
+    const uint32_t peer = state_.mapping()[exchange.peer].value();
+    if (exchange.out_bytes > 0) state_.routes().ForEachChannel(here, peer, look);
+    if (exchange.in_bytes > 0) state_.routes().ForEachChannel(peer, here, look);
+    if (crosses) return true;
+  }
+  return false;
+}
+
+// The worst channel, and the ranks whose bytes cross it: those of its place, or of a sample.
+void CongestionSearch::FindWorst() {
+  worst_ = state_.MostCongested();
+  over_worst_.clear();
+  if (worst_ == kNoChannel) return;
+  const uint32_t place = place_of_channel_[worst_.value()];
+  if (place != kNobody) {
+    for (const uint32_t slot : problem_.places->slots(PlaceIndex(place))) {
+      if (state_.rank_in(slot) != kNobody) over_worst_.push_back(state_.rank_in(slot));
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < kRankTries; ++i) {
+    const uint32_t rank = random_.Below(problem_.rank_count());
+    if (Crosses(rank, worst_.value())) over_worst_.push_back(rank);
+  }
+}
+
+// Any rank, if none is known.
+uint32_t CongestionSearch::RankOverWorst() {
+  if (over_worst_.empty()) return random_.Below(problem_.rank_count());
+  return over_worst_[random_.Below(static_cast<uint32_t>(over_worst_.size()))];
+}
+
+bool CongestionSearch::Propose(uint32_t& rank, uint32_t& slot) {
+  const uint64_t bits = random_();
+  rank = (bits & 1) != 0 ? RankOverWorst() : random_.Below(problem_.rank_count());
+  const absl::Span<const Exchange> peers = problem_.pattern->exchanges(rank);
+  slot = random_.Below(problem_.places->slot_count());
+  if ((bits & 6) != 0 && !peers.empty()) {
+    const uint32_t peer = peers[random_.Below(static_cast<uint32_t>(peers.size()))].peer;
+    const PlaceIndex place = state_.mapping()[peer];
+    const absl::Span<const uint32_t> same = problem_.places->slots(place);
+    const uint32_t begin = near_begin_[2 * place.value()];
+    const uint32_t size = near_begin_[2 * place.value() + 1] - begin;
+    if ((bits & 8) != 0 && same.size() > 1) {
+      slot = same[random_.Below(static_cast<uint32_t>(same.size()))];
+    } else if (size > 0) {
+      slot = near_[begin + random_.Below(size)];
+    }
+  }
+  return problem_.places->place_of_slot(slot) != state_.mapping()[rank];
+}
+
+double CongestionSearch::MeanChange() {
+  const double now = objective_.Smooth(state_.Now(), slope_);
+  double sum = 0;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t rank, slot;
+    if (!Propose(rank, slot)) continue;
+    const double change = std::abs(objective_.Smooth(state_.Try(rank, slot), slope_) - now);
+    if (!std::isfinite(change)) continue;
+    sum += change;
+    ++count;
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+// Takes a better mapping down. `smooth` is that of the mapping as it is.
+void CongestionSearch::Look(double smooth) {
+  if (smooth > best_smooth_ * 1.02) return;  // far from the best: not worth a look at the greatest
+  const TrafficState::Values now = state_.Now();
+  const LinkObjective::Value value = objective_.Of(now);
+  if (value >= best_value_) return;
+  best_value_ = value;
+  best_congestion_ = now.congestion;
+  best_smooth_ = smooth;
+  for (const uint32_t r : moved_) best_[r] = state_.mapping()[r];
+  moved_.clear();
+  offered_ = false;
+}
+
+bool CongestionSearch::Accepts(double smooth, double next, double temperature) {
+  return next <= smooth || next - smooth < -temperature * std::log(1 - random_.Unit());
+}
+
+// What was tried becomes true.
+void CongestionSearch::Take(uint32_t rank, uint32_t slot) {
+  moved_.push_back(rank);
+  if (state_.rank_in(slot) != kNobody) moved_.push_back(state_.rank_in(slot));
+  state_.Commit();
+}
+
+// All ranks of a random rank's place against those of another place of as many slots, one after
+// the other, and back if it is not accepted. What it comes to.
+double CongestionSearch::ExchangePlaces(double smooth, double temperature) {
+  const Places& places = *problem_.places;
+  const PlaceIndex a = state_.mapping()[RankOverWorst()];
+  const PlaceIndex b = places.place_of_slot(random_.Below(places.slot_count()));
+  if (a == b || places.capacity(a) != places.capacity(b)) return smooth;
+  double next = smooth;
+  for (const bool back : {false, true}) {
+    for (uint32_t i = 0; i < places.capacity(a); ++i) {
+      const uint32_t slots[2] = {places.slots(a)[i], places.slots(b)[i]};
+      const uint32_t first = state_.rank_in(slots[0]), second = state_.rank_in(slots[1]);
+      if (first == kNobody && second == kNobody) continue;
+      next = objective_.Smooth(
+          first != kNobody ? state_.Try(first, slots[1]) : state_.Try(second, slots[0]), slope_);
+      Take(first != kNobody ? first : second, slots[first != kNobody ? 1 : 0]);
+    }
+    if (back || Accepts(smooth, next, temperature)) break;
+  }
+  return next;
+}
+
+void CongestionSearch::Anneal(const AnnealOptions& options, double enough,
+                              const SearchControl& control) {
+  if (state_.mapping() != best_) state_.Assign(best_);
+  moved_.clear();
+  slope_ = options.slope;
+  best_smooth_ = objective_.Smooth(state_.Now(), slope_);
+  FindWorst();
+  if (worst_ == kNoChannel || problem_.places->count() < 2 || Reached(enough)) return;
+  const double mean = MeanChange();
+  double temperature = mean * options.first;
+  const double cooling =
+      std::pow(options.last / options.first, static_cast<double>(kStepsPerWorst) / options.steps);
+  double smooth = objective_.Smooth(state_.Now(), slope_);
+  for (uint64_t step = 0; step < options.steps; ++step) {
+    if (step % 16 == 0 && (control.stopped() || Reached(enough))) break;
+    if (step % kStepsPerWorst == 0) {
+      FindWorst();
+      smooth = objective_.Smooth(state_.Now(), slope_);
+      temperature *= cooling;
+    }
+    if (shared_places_ && step % kStepsPerPlaces == 0) {
+      smooth = ExchangePlaces(smooth, temperature);
+      Look(smooth);
+      continue;
+    }
+    uint32_t rank, slot;
+    if (!Propose(rank, slot)) continue;
+    const double next = objective_.Smooth(state_.Try(rank, slot), slope_);
+    if (!Accepts(smooth, next, temperature)) continue;
+    Take(rank, slot);
+    smooth = next;
+    Look(smooth);
+  }
+  if (!offered_) control.Offer(best_);
+  offered_ = true;
+}
+
+}  // namespace coppice

@@ -1,0 +1,112 @@
+// Better mappings by exchanging slots, over the bytes of every channel: annealing of the smooth
+// congestion, with the exchanges that matter tried first.
+//
+//      worst channel  ==x==>     u: a rank whose bytes cross it, every other time any rank
+//         u --> ... q            slot: near one of u's peers q, or anywhere
+//
+// Now and then two whole places change their ranks: what belongs together moves together.
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_LINKS_CONGESTION_SEARCH_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_LINKS_CONGESTION_SEARCH_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/mapping/search/links/traffic_state.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search_control.h"
+
+namespace coppice {
+
+// The objective as Score() counts it, from a state's values.
+class LinkObjective final {
+ public:
+  // `present` are the values of the present order.
+  LinkObjective(const Objective& objective, const TrafficState::Values& present);
+
+  // Lower is better; of two mappings with one objective, the one with fewer hop-bytes is.
+  using Value = std::pair<double, double>;
+  Value Of(const TrafficState::Values& values) const {
+    return {congestion_ * values.congestion + Sums(values), values.hop_bytes};
+  }
+  // What a search goes down: the smooth congestion, and beside it `slope` times the hop-bytes over
+  // those of the present order, where the objective has none.
+  double Smooth(const TrafficState::Values& values, double slope) const {
+    return congestion_ * values.soft + Sums(values) + slope * slope_ * values.hop_bytes;
+  }
+  bool congestion_only() const { return hop_bytes_ == 0 && qap_cost_ == 0; }
+  bool with_qap_cost() const { return qap_cost_ > 0; }
+
+ private:
+  double Sums(const TrafficState::Values& values) const {
+    return hop_bytes_ * values.hop_bytes + qap_cost_ * values.qap_cost;
+  }
+  double congestion_, hop_bytes_, qap_cost_;  // weights of the values as they are
+  double slope_;
+};
+
+struct AnnealOptions {
+  uint64_t steps = 0;
+  // Temperatures from first to last, as parts of the mean change of an exchange at the start.
+  double first = 0.5, last = 0.001;
+  double slope = 0.001;  // LinkObjective::Smooth
+};
+
+// For one thread.
+class CongestionSearch final {
+ public:
+  // Errors as TrafficState::Make. The problem must outlive the search.
+  static absl::StatusOr<CongestionSearch> Make(const MappingProblem& problem, const Mapping& start,
+                                               uint64_t seed);
+
+  // Tries options.steps exchanges from the best so far, and stops early when told to, or when the
+  // best congestion is down at `enough` and nothing else counts.
+  void Anneal(const AnnealOptions& options, double enough, const SearchControl& control);
+
+  // Goes on from `mapping`, which becomes the best if it is.
+  void Visit(const Mapping& mapping);
+
+  const Mapping& best() const { return best_; }
+  LinkObjective::Value best_value() const { return best_value_; }
+  double best_congestion() const { return best_congestion_; }
+  bool Reached(double enough) const {
+    return objective_.congestion_only() && best_congestion_ <= enough * (1 + 1e-12);
+  }
+
+ private:
+  CongestionSearch(const MappingProblem& problem, TrafficState state, LinkObjective objective,
+                   uint64_t seed);
+  void FindNear();
+  double MeanChange();
+  bool Propose(uint32_t& rank, uint32_t& slot);
+  uint32_t RankOverWorst();
+  void FindWorst();
+  bool Crosses(uint32_t rank, uint32_t channel);
+  bool Accepts(double smooth, double next, double temperature);
+  double ExchangePlaces(double smooth, double temperature);
+  void Take(uint32_t rank, uint32_t slot);
+  void Look(double smooth);
+
+  const MappingProblem& problem_;
+  TrafficState state_;
+  LinkObjective objective_;
+  Xoshiro random_;
+  std::vector<uint32_t> near_begin_, near_;  // [place] slots near it
+  std::vector<uint32_t> place_of_channel_;   // [channel] whose port it is; kNobody: a switch's
+  ChannelIndex worst_ = kNoChannel;
+  std::vector<uint32_t> over_worst_;  // some ranks whose bytes crossed it when it was found
+
+  Mapping best_;
+  LinkObjective::Value best_value_;
+  double best_congestion_ = 0;
+  double best_smooth_ = 0;
+  double slope_ = 0;             // of the annealing at hand
+  std::vector<uint32_t> moved_;  // ranks moved since the best
+  bool offered_ = true;
+  bool shared_places_ = false;  // some place takes several ranks
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_LINKS_CONGESTION_SEARCH_H_
