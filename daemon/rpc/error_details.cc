@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/base/log.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/placement/placement_view.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 
@@ -34,6 +35,21 @@ void AddQuotaFailure(absl::Status& status) {
     violation.set_subject(absl::StrCat("switch:", parts[0]));
     violation.set_description(absl::StrCat(parts.size() > 3 ? parts[3] : parts[0], ": ", parts[2],
                                            " of ", parts[1], " entries are taken"));
+  }
+  SetDetail(status, quota);
+}
+
+// Lines "SUBJECT DESCRIPTION".
+void AddHolders(absl::Status& status) {
+  const auto payload = status.GetPayload(kHoldersPayload);
+  if (!payload) return;
+  google::rpc::QuotaFailure quota;
+  const std::string lines(*payload);
+  for (absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    google::rpc::QuotaFailure::Violation& violation = *quota.add_violations();
+    violation.set_subject(std::string(parts[0]));
+    if (parts.size() > 1) violation.set_description(std::string(parts[1]));
   }
   SetDetail(status, quota);
 }
@@ -71,6 +87,7 @@ grpc::Status ToWire(absl::Status status, absl::string_view object) {
       break;
     case absl::StatusCode::kResourceExhausted:
       if (!Has<google::rpc::QuotaFailure>(status)) AddQuotaFailure(status);
+      if (!Has<google::rpc::QuotaFailure>(status)) AddHolders(status);
       break;
     case absl::StatusCode::kFailedPrecondition:
       if (!Has<google::rpc::PreconditionFailure>(status)) AddPreconditionFailure(status, object);

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/slurm_topology.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
 #include "daemon/rpc/trees_conversion.h"
@@ -138,6 +139,15 @@ void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1
     hop.set_capacity_gbps(fabric.capacity_gbps(channel));
     hop.set_utilisation(snapshot.utilisation(channel));
   }
+}
+
+void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message) {
+  message.set_text(WriteSlurmTopology(tree, snapshot.hierarchy->shape));
+  message.set_fabric_version(snapshot.fabric->version());
+  message.set_host_count(tree.host_count);
+  message.set_switch_count(static_cast<uint32_t>(tree.nodes.size()));
+  message.set_root_count(static_cast<uint32_t>(tree.roots.size()));
+  for (const std::string& host : tree.left_out) message.add_left_out(host);
 }
 
 absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name) {

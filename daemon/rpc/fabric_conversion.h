@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "coppice/v1/fabric.pb.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/manager.h"
 
@@ -25,6 +26,9 @@ void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message);
 
 // `path` as Routes::Append gives it.
 void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message);
+
+// As Slurm's file. `tree` is of the snapshot's fabric.
+void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message);
 
 // The end of a route as users name it: an endpoint (ResolveEndpoint) or "switch:GUID". NOT_FOUND
 // names it; INVALID_ARGUMENT: empty, or not a GUID.

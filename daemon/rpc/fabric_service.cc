@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/group_tree.h"
 #include "daemon/rpc/calibration_conversion.h"
 #include "daemon/rpc/events_conversion.h"
 #include "daemon/rpc/fabric_conversion.h"
@@ -221,6 +222,26 @@ absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
                                             "measured: list the switches for those that are"));
   }
   ToProto(query.resolution, points, response);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* FabricService::ExportTopology(grpc::CallbackServerContext*,
+                                                        const v1::ExportTopologyRequest* request,
+                                                        v1::ExportTopologyResponse* response) {
+  return AnswerLater(workers_, export_topology_, "fabric",
+                     [this, request, response] { return Export(*request, *response); });
+}
+
+absl::Status FabricService::Export(const v1::ExportTopologyRequest& request,
+                                   v1::ExportTopologyResponse& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  if (request.format() != v1::TOPOLOGY_FORMAT_UNSPECIFIED &&
+      request.format() != v1::TOPOLOGY_FORMAT_SLURM) {
+    return absl::InvalidArgumentError(absl::StrCat("format ", static_cast<int>(request.format()),
+                                                   ": not known to this daemon; ask for Slurm's"));
+  }
+  const Snapshot& snapshot = *view->snapshot;
+  ToProto(MakeGroupTree(*snapshot.fabric, *snapshot.hierarchy), snapshot, response);
   return absl::OkStatus();
 }
 

@@ -34,7 +34,8 @@ class FabricService final : public v1::Fabric::CallbackService {
         reset_calibration_(statistics->AddUnary("Fabric.ResetCalibration")),
         list_events_(statistics->AddUnary("Fabric.ListEvents")),
         list_port_counters_(statistics->AddUnary("Fabric.ListPortCounters")),
-        get_port_history_(statistics->AddUnary("Fabric.GetPortHistory")) {}
+        get_port_history_(statistics->AddUnary("Fabric.GetPortHistory")),
+        export_topology_(statistics->AddUnary("Fabric.ExportTopology")) {}
 
   grpc::ServerUnaryReactor* GetFabric(grpc::CallbackServerContext* context,
                                       const v1::GetFabricRequest* request,
@@ -72,6 +73,9 @@ class FabricService final : public v1::Fabric::CallbackService {
   grpc::ServerUnaryReactor* GetPortHistory(grpc::CallbackServerContext* context,
                                            const v1::GetPortHistoryRequest* request,
                                            v1::PortHistory* response) override;
+  grpc::ServerUnaryReactor* ExportTopology(grpc::CallbackServerContext* context,
+                                           const v1::ExportTopologyRequest* request,
+                                           v1::ExportTopologyResponse* response) override;
   grpc::ServerWriteReactor<v1::Event>* WatchEvents(grpc::CallbackServerContext* context,
                                                    const v1::WatchEventsRequest* request) override;
 
@@ -91,6 +95,8 @@ class FabricService final : public v1::Fabric::CallbackService {
   absl::Status PortCounts(const v1::ListPortCountersRequest& request,
                           v1::ListPortCountersResponse& response);
   absl::Status History(const v1::GetPortHistoryRequest& request, v1::PortHistory& response);
+  absl::Status Export(const v1::ExportTopologyRequest& request,
+                      v1::ExportTopologyResponse& response);
 
   Manager* const manager_;
   WorkerPool* const workers_;
@@ -109,6 +115,7 @@ class FabricService final : public v1::Fabric::CallbackService {
   MethodStatistics::Method* const list_events_;
   MethodStatistics::Method* const list_port_counters_;
   MethodStatistics::Method* const get_port_history_;
+  MethodStatistics::Method* const export_topology_;
 };
 
 }  // namespace coppice

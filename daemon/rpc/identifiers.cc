@@ -45,6 +45,11 @@ absl::StatusOr<JobId> ParseJobId(absl::string_view text) {
   return JobId(id);
 }
 
+absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text) {
+  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "placement"));
+  return PlacementId(id);
+}
+
 absl::StatusOr<TreeId> ParseTreeId(absl::string_view text) {
   ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "tree"));
   return TreeId(id);

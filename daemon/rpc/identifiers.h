@@ -15,6 +15,7 @@ namespace coppice {
 // Decimal, at least 1. INVALID_ARGUMENT names the text.
 absl::StatusOr<JobId> ParseJobId(absl::string_view text);
 absl::StatusOr<TreeId> ParseTreeId(absl::string_view text);
+absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text);
 // 16 hex digits, with or without 0x.
 absl::StatusOr<Guid> ParseGuid(absl::string_view text);
 

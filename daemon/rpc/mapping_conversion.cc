@@ -9,6 +9,7 @@
 #include "daemon/mapping/input/distance_matrix.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/rpc/identifiers.h"
+#include "google/protobuf/util/time_util.h"
 
 namespace coppice {
 namespace {
@@ -53,6 +54,9 @@ absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
       return absl::OkStatus();
     case v1::PLACE_DISTANCE_ROUTES:
       task.distance = PlaceDistanceKind::kRoutes;
+      return absl::OkStatus();
+    case v1::PLACE_DISTANCE_MEASURED:
+      task.distance = PlaceDistanceKind::kMeasured;
       return absl::OkStatus();
     default:
       return Bad("task.distance", absl::StrCat("there is no kind ", message.distance()));
@@ -130,6 +134,18 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternReq
   return PatternIn(request);
 }
 
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::CommunicationPattern& pattern) {
+  return FromProto(pattern);
+}
+
+absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit) {
+  if (emit.empty()) return std::nullopt;
+  const std::optional<LaunchFormat> format = ParseLaunchFormat(emit);
+  if (format.has_value()) return format;
+  return Bad("emit", absl::StrCat("there is no format \"", emit, "\"; choose one of ",
+                                  absl::StrJoin(LaunchFormatNames(), ", ")));
+}
+
 absl::StatusOr<MappingTask> FromProto(const v1::MappingTask& message) {
   MappingTask task;
   if (message.job_id().empty() == message.hosts().empty()) {
@@ -167,13 +183,7 @@ absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request) {
     ASSIGN_OR_RETURN(args.budget, FromProto(request.budget()));
   }
   if (request.seed() != 0) args.seed = request.seed();
-  if (!request.emit().empty()) {
-    args.emit = ParseLaunchFormat(request.emit());
-    if (!args.emit.has_value()) {
-      return Bad("emit", absl::StrCat("there is no format \"", request.emit(), "\"; choose one of ",
-                                      absl::StrJoin(LaunchFormatNames(), ", ")));
-    }
-  }
+  ASSIGN_OR_RETURN(args.emit, EmitOf(request.emit()));
   for (const auto& [name, value] : request.options()) args.parameters.emplace_back(name, value);
   return args;
 }
@@ -195,14 +205,39 @@ void ToProto(const EvaluationView& view, v1::MappingEvaluation& message) {
   ToProto(view.before, *message.mutable_before());
   ToProto(view.after, *message.mutable_after());
   message.set_score(view.score);
-  for (const BusyChannel& channel : view.busiest) {
+  for (const BusyLink& busy : view.busiest) {
     v1::BusyLink& link = *message.add_busiest();
-    link.set_from(channel.from);
-    link.set_to(channel.to);
-    link.set_bytes(channel.bytes);
-    link.set_capacity_gbps(channel.capacity_gbps);
+    link.set_from(busy.from);
+    link.set_to(busy.to);
+    link.set_bytes(busy.bytes);
+    link.set_capacity_gbps(busy.capacity_gbps);
   }
   message.set_fabric_version(view.fabric_version);
+}
+
+void ToProto(const ProblemView& view, v1::MappingProblem& message) {
+  const PlainProblem& problem = view.problem;
+  v1::CommunicationPattern& pattern = *message.mutable_pattern();
+  pattern.set_rank_count(problem.rank_count);
+  for (const Pattern::Entry& entry : problem.entries) {
+    pattern.add_from(entry.from);
+    pattern.add_to(entry.to);
+    pattern.add_bytes(entry.bytes);
+    pattern.add_messages(entry.messages);
+  }
+  message.mutable_place_of_position()->Add(problem.place_of_slot.begin(),
+                                           problem.place_of_slot.end());
+  message.mutable_distances()->Add(problem.distances.begin(), problem.distances.end());
+  for (const std::string& host : view.host_of_place) message.add_host_of_place(host);
+  message.set_fabric_version(view.fabric_version);
+}
+
+void ToProto(const JobOrder& order, v1::StoredOrder& message) {
+  message.set_job_id(absl::StrCat(order.job.value()));
+  message.mutable_permutation()->Add(order.positions.begin(), order.positions.end());
+  message.set_note(order.note);
+  *message.mutable_create_time() =
+      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(order.created));
 }
 
 void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message) {

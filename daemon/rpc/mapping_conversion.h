@@ -3,6 +3,7 @@
 #define COPPICE_DAEMON_RPC_MAPPING_CONVERSION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ namespace coppice {
 // lists of different lengths, or as Pattern::Make; as ReadPattern.
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task);
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternRequest& request);
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::CommunicationPattern& pattern);
+
+// INVALID_ARGUMENT: there is no such format (lists them). Empty: none is asked for.
+absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit);
 
 // Without the pattern if it is a stored one. INVALID_ARGUMENT, naming the field: neither a job nor
 // hosts, or both; not exactly one pattern; more than one kind of distance; a value that is unknown
@@ -27,6 +32,8 @@ absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request);
 
 void ToProto(const MappingView& view, v1::MappingResult& message);
 void ToProto(const EvaluationView& view, v1::MappingEvaluation& message);
+void ToProto(const ProblemView& view, v1::MappingProblem& message);
+void ToProto(const JobOrder& order, v1::StoredOrder& message);
 void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message);
 
 }  // namespace coppice

@@ -123,6 +123,61 @@ grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerCo
                   });
 }
 
+absl::Status MappingService::Answer(const v1::GetMappingProblemRequest& request,
+                                    v1::MappingProblem& response) {
+  ASSIGN_OR_RETURN(MappingTask task, FromProto(request.task()));
+  RETURN_IF_ERROR(FillPattern(request.task().pattern_name(), task));
+  ASSIGN_OR_RETURN(const ProblemView view, mapper_->Problem(task));
+  ToProto(view, response);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* MappingService::GetMappingProblem(
+    grpc::CallbackServerContext*, const v1::GetMappingProblemRequest* request,
+    v1::MappingProblem* response) {
+  return AnswerLater(workers_, get_mapping_problem_, TaskObject(request->task()),
+                     [this, request, response] { return Answer(*request, *response); });
+}
+
+absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Peer& peer,
+                                    v1::StoredOrder& response) {
+  ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
+  ASSIGN_OR_RETURN(
+      const JobOrder order,
+      mapper_->orders().Put(
+          job, {request.permutation().begin(), request.permutation().end()}, request.note(),
+          [&](const JobRecord& record) { return peers_->MayChange(peer, record); }));
+  ToProto(order, response);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* context,
+                                                   const v1::PutOrderRequest* request,
+                                                   v1::StoredOrder* response) {
+  return AnswerLater(workers_, put_order_, absl::StrCat("job:", request->job_id()),
+                     [this, request, response, peer = peers_->Identify(*context)] {
+                       return Answer(*request, peer, *response);
+                     });
+}
+
+absl::Status MappingService::Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response) {
+  ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
+  ASSIGN_OR_RETURN(const std::optional<LaunchFormat> emit, EmitOf(request.emit()));
+  ASSIGN_OR_RETURN(const JobOrder order, mapper_->orders().Get(job));
+  if (emit.has_value()) {
+    ASSIGN_OR_RETURN(*response.mutable_launch_text(), mapper_->orders().LaunchTextOf(order, *emit));
+  }
+  ToProto(order, response);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* MappingService::GetOrder(grpc::CallbackServerContext*,
+                                                   const v1::GetOrderRequest* request,
+                                                   v1::StoredOrder* response) {
+  return AnswerLater(workers_, get_order_, absl::StrCat("job:", request->job_id()),
+                     [this, request, response] { return Answer(*request, *response); });
+}
+
 grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext* context,
                                                      const v1::PutPatternRequest* request,
                                                      v1::StoredPattern* response) {

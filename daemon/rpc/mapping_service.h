@@ -30,6 +30,9 @@ class MappingService final : public v1::Mapping::CallbackService {
         peers_(peers),
         map_ranks_(statistics->AddStream("Mapping.MapRanks")),
         evaluate_mapping_(statistics->AddUnary("Mapping.EvaluateMapping")),
+        get_mapping_problem_(statistics->AddUnary("Mapping.GetMappingProblem")),
+        put_order_(statistics->AddUnary("Mapping.PutOrder")),
+        get_order_(statistics->AddUnary("Mapping.GetOrder")),
         put_pattern_(statistics->AddUnary("Mapping.PutPattern")),
         get_pattern_(statistics->AddUnary("Mapping.GetPattern")),
         list_patterns_(statistics->AddUnary("Mapping.ListPatterns")),
@@ -44,6 +47,15 @@ class MappingService final : public v1::Mapping::CallbackService {
   grpc::ServerUnaryReactor* EvaluateMapping(grpc::CallbackServerContext* context,
                                             const v1::EvaluateMappingRequest* request,
                                             v1::MappingEvaluation* response) override;
+  grpc::ServerUnaryReactor* GetMappingProblem(grpc::CallbackServerContext* context,
+                                              const v1::GetMappingProblemRequest* request,
+                                              v1::MappingProblem* response) override;
+  grpc::ServerUnaryReactor* PutOrder(grpc::CallbackServerContext* context,
+                                     const v1::PutOrderRequest* request,
+                                     v1::StoredOrder* response) override;
+  grpc::ServerUnaryReactor* GetOrder(grpc::CallbackServerContext* context,
+                                     const v1::GetOrderRequest* request,
+                                     v1::StoredOrder* response) override;
   grpc::ServerUnaryReactor* PutPattern(grpc::CallbackServerContext* context,
                                        const v1::PutPatternRequest* request,
                                        v1::StoredPattern* response) override;
@@ -64,6 +76,10 @@ class MappingService final : public v1::Mapping::CallbackService {
   // Fetches the stored pattern that a task names, if it names one.
   absl::Status FillPattern(const std::string& name, MappingTask& task);
   absl::StatusOr<EvaluationView> Evaluate(const v1::EvaluateMappingRequest& request);
+  absl::Status Answer(const v1::GetMappingProblemRequest& request, v1::MappingProblem& response);
+  absl::Status Answer(const v1::PutOrderRequest& request, const Peer& peer,
+                      v1::StoredOrder& response);
+  absl::Status Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response);
 
   RankMapper* const mapper_;
   PatternShelf* const patterns_;
@@ -74,6 +90,9 @@ class MappingService final : public v1::Mapping::CallbackService {
   // What counts the calls.
   MethodStatistics::Method* const map_ranks_;
   MethodStatistics::Method* const evaluate_mapping_;
+  MethodStatistics::Method* const get_mapping_problem_;
+  MethodStatistics::Method* const put_order_;
+  MethodStatistics::Method* const get_order_;
   MethodStatistics::Method* const put_pattern_;
   MethodStatistics::Method* const get_pattern_;
   MethodStatistics::Method* const list_patterns_;

@@ -3,8 +3,11 @@
 #include <grpc/grpc_security_constants.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <optional>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -14,8 +17,10 @@ namespace coppice {
 namespace {
 
 constexpr char kDescriptorPrefix[] = "fd:";
+constexpr size_t kMostShown = 100;  // characters of a name that is none
 
-absl::Status ReadOnly() {
+absl::Status ReadOnly(const Peer& peer) {
+  if (!peer.why_not.empty()) return absl::PermissionDeniedError(peer.why_not);
   return absl::PermissionDeniedError(
       "callers without a name may only read: connect to the daemon's Unix socket, or with a "
       "client's certificate (coppicectl --tls-cert FILE --tls-key FILE)");
@@ -42,6 +47,32 @@ void Peers::NoteConnection(int fd, uid_t uid) {
 }
 
 Peer Peers::Identify(const grpc::CallbackServerContext& context) {
+  return InTheNameOf(Caller(context), context);
+}
+
+Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto [first, last] = metadata.equal_range(kUserMetadata);
+  if (first == last) return caller;
+  const std::string named(first->second.data(), first->second.size());
+  const std::string shown = absl::CHexEscape(named.substr(0, kMostShown));
+  if (!caller.is_administrator) {
+    return {caller.user, false, false,
+            absl::StrCat("only administrators call in the name of others (", kUserMetadata, ": ",
+                         shown, "), and you are ", caller.user, ": leave that out, or ask one (",
+                         WhoAdministers(), ")")};
+  }
+  std::optional<UnixUser> user;
+  if (std::next(first) == last) user = users_.FindNamed(named);
+  if (!user.has_value()) {
+    return {caller.user, false, false,
+            absl::StrCat(kUserMetadata, ": ", shown,
+                         " cannot be the name of a user; give one login name or uid")};
+  }
+  return {std::move(user->name), true, user->is_administrator};
+}
+
+Peer Peers::Caller(const grpc::CallbackServerContext& context) {
   const std::string connection = context.peer();
   absl::string_view number = connection;
   return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
@@ -79,7 +110,7 @@ bool Peers::IsTlsAdministrator(const std::string& name) const {
 
 absl::StatusOr<Peer> Peers::MayRegister(const grpc::CallbackServerContext& context) {
   Peer peer = Identify(context);
-  if (!peer.may_change) return ReadOnly();
+  if (!peer.may_change) return ReadOnly(peer);
   return peer;
 }
 
@@ -87,23 +118,38 @@ absl::Status Peers::MayAdminister(const grpc::CallbackServerContext& context,
                                   absl::string_view what) {
   const Peer peer = Identify(context);
   if (peer.is_administrator) return absl::OkStatus();
+  if (!peer.why_not.empty()) return ReadOnly(peer);
+  return NotAdministrator(peer, what);
+}
+
+absl::Status Peers::MayBeAgent(const grpc::CallbackServerContext& context) {
+  const Peer peer = Caller(context);
+  return peer.is_administrator ? absl::OkStatus() : NotAdministrator(peer, "to be a node's agent");
+}
+
+absl::Status Peers::NotAdministrator(const Peer& peer, absl::string_view what) const {
   return absl::PermissionDeniedError(absl::StrCat(what, " is for administrators, and you are ",
                                                   peer.user, ": ask one (", WhoAdministers(), ")"));
 }
 
 absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
-  if (peer.is_administrator) return absl::OkStatus();
-  if (!peer.may_change) return ReadOnly();
-  if (job.owner == peer.user && job.owner != kUnknownOwner) return absl::OkStatus();
   const std::string id = absl::StrCat("job ", job.id.value());
-  if (job.owner == kUnknownOwner) {
+  if (!peer.is_administrator && peer.may_change && job.owner == kUnknownOwner) {
     return absl::PermissionDeniedError(
         absl::StrCat(id, " was registered when owners were not noted yet: ask an administrator (",
                      WhoAdministers(), ")"));
   }
+  return MayChange(peer, id, job.owner, "register a job of your own");
+}
+
+absl::Status Peers::MayChange(const Peer& peer, const std::string& object, const std::string& owner,
+                              absl::string_view otherwise) const {
+  if (peer.is_administrator) return absl::OkStatus();
+  if (!peer.may_change) return ReadOnly(peer);
+  if (owner == peer.user) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat(id, " belongs to ", job.owner, ", and you are ", peer.user, ": ask ", job.owner,
-                   " or an administrator (", WhoAdministers(), "), or register a job of your own"));
+      absl::StrCat(object, " belongs to ", owner, ", and you are ", peer.user, ": ask ", owner,
+                   " or an administrator (", WhoAdministers(), "), or ", otherwise));
 }
 
 std::string Peers::WhoAdministers() const {

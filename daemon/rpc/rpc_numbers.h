@@ -12,6 +12,8 @@ namespace coppice {
 struct RpcNumbers {
   std::vector<MethodNumbers> methods;
   uint32_t tree_watchers = 0, event_watchers = 0, keepalives = 0;  // open streams
+  uint32_t agents = 0;                                             // that are connected
+  uint64_t measured_distances = 0;                                 // pairs of hosts
   uint32_t waiting_calls = 0;                                      // for a worker
   uint32_t waiting_batches = 0, waiting_searches = 0;              // for one of theirs
 };

@@ -11,12 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/admin_service.h"
+#include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/listen_address.h"
 #include "daemon/rpc/mapping_service.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
+#include "daemon/rpc/placements_service.h"
 #include "daemon/rpc/readiness.h"
 #include "daemon/rpc/tls_credentials.h"
 #include "daemon/rpc/trees_service.h"
@@ -35,6 +37,8 @@ constexpr int kServerPingTimeoutMs = 20'000;
 // Batches that are planned at once. More would plan with the same free entries, and all but one of
 // them again.
 constexpr int kBatchWorkers = 2;
+// Placements that are planned at once: more would want the same nodes, and be planned again.
+constexpr int kPlacementWorkers = 2;
 // Searches take what processor time others leave: trees come first.
 constexpr int kSearchNice = 10;
 
@@ -77,6 +81,7 @@ class RpcServer::Parts {
         batch_workers_(std::in_place, kBatchWorkers),
         search_workers_(std::in_place, options.search_threads, kSearchNice),
         pattern_workers_(std::in_place, 1, kSearchNice),
+        placement_workers_(std::in_place, kPlacementWorkers, kSearchNice),
         version_(options.version),
         peers_(PeersOf(options)),
         jobs_(parts.manager, &*workers_, &peers_, &statistics_),
@@ -85,13 +90,17 @@ class RpcServer::Parts {
         fabric_(parts.manager, &*workers_, &peers_, &statistics_),
         mapping_(parts.mapper, parts.patterns, &*pattern_workers_, &*search_workers_, &peers_,
                  &statistics_),
+        placements_(parts.manager, parts.patterns, &*workers_, &*placement_workers_, &peers_,
+                    &statistics_),
+        agents_(parts.manager, parts.meter, parts.distances, &*workers_, &peers_, &statistics_,
+                options.version),
         admin_(&*workers_, &peers_, &statistics_, options.reload, [this] { return Numbers(); }),
         manager_(parts.manager) {}
 
   // What still runs on a worker may look at its service until it is done.
   ~Parts() {
     for (std::optional<WorkerPool>* pool :
-         {&pattern_workers_, &search_workers_, &batch_workers_, &workers_}) {
+         {&placement_workers_, &pattern_workers_, &search_workers_, &batch_workers_, &workers_}) {
       pool->reset();
     }
   }
@@ -110,13 +119,16 @@ class RpcServer::Parts {
   void SetServing(bool serving);
 
   MethodStatistics statistics_;
-  std::optional<WorkerPool> workers_, batch_workers_, search_workers_, pattern_workers_;
+  std::optional<WorkerPool> workers_, batch_workers_, search_workers_, pattern_workers_,
+      placement_workers_;
   const std::string version_;
   Peers peers_;
   JobsService jobs_;
   TreesService trees_;
   FabricService fabric_;
   MappingService mapping_;
+  PlacementsService placements_;
+  AgentsService agents_;
   AdminService admin_;
   Manager* const manager_;
   std::vector<std::string> addresses_;
@@ -168,8 +180,8 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
     builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
     credentials_.push_back(std::move(credentials));
   }
-  for (grpc::Service* service :
-       std::initializer_list<grpc::Service*>{&jobs_, &trees_, &fabric_, &mapping_, &admin_}) {
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+           &jobs_, &trees_, &fabric_, &mapping_, &placements_, &agents_, &admin_}) {
     builder.RegisterService(service);
   }
   for (grpc::Service* service : extra) builder.RegisterService(service);
@@ -201,6 +213,7 @@ void RpcServer::Parts::SetServing(bool serving) {
   health->SetServingStatus(serving);  // those it knows: "" and what was named before
   for (const char* service : {v1::Jobs::service_full_name(), v1::Trees::service_full_name(),
                               v1::Fabric::service_full_name(), v1::Mapping::service_full_name(),
+                              v1::Placements::service_full_name(), v1::Agents::service_full_name(),
                               v1::Admin::service_full_name()}) {
     health->SetServingStatus(service, serving);
   }
@@ -212,10 +225,12 @@ DaemonNumbers RpcServer::Parts::Numbers() const {
   numbers.keepalives = static_cast<uint32_t>(jobs_.keepalives());
   numbers.tree_watchers = static_cast<uint32_t>(trees_.watchers());
   numbers.event_watchers = static_cast<uint32_t>(fabric_.event_watchers());
+  numbers.agents = static_cast<uint32_t>(agents_.agents());
+  numbers.measured_distances = agents_.distances();
   numbers.waiting_calls = static_cast<uint32_t>(workers_->waiting());
   numbers.waiting_batches = static_cast<uint32_t>(batch_workers_->waiting());
-  numbers.waiting_searches =
-      static_cast<uint32_t>(search_workers_->waiting() + pattern_workers_->waiting());
+  numbers.waiting_searches = static_cast<uint32_t>(
+      search_workers_->waiting() + pattern_workers_->waiting() + placement_workers_->waiting());
   return GatherNumbers(*manager_, std::move(numbers), version_);
 }
 
@@ -228,6 +243,7 @@ void RpcServer::Parts::Shutdown(absl::Duration grace) {
   trees_.CloseStreams();
   fabric_.CloseStreams();
   mapping_.CloseStreams();
+  agents_.CloseStreams();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
   server_.reset();

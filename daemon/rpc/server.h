@@ -15,6 +15,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "daemon/manager/distances/distance_meter.h"
+#include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
@@ -48,6 +50,8 @@ struct ServedParts {
   Manager* manager = nullptr;
   RankMapper* mapper = nullptr;
   PatternShelf* patterns = nullptr;
+  DistanceMeter* meter = nullptr;
+  DistanceShelf* distances = nullptr;
 };
 
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
@@ -76,8 +80,8 @@ class RpcServer final {
   // How the daemon fares. Waits for no sweep and not for the database.
   DaemonNumbers Numbers() const;
 
-  // Accepts no more calls, ends KeepAlive, WatchTrees and WatchEvents streams, lets other calls
-  // finish for up to `grace`, then cancels them; returns when none is left. Idempotent.
+  // Accepts no more calls, ends KeepAlive, WatchTrees, WatchEvents and Connect streams, lets other
+  // calls finish for up to `grace`, then cancels them; returns when none is left. Idempotent.
   void Shutdown(absl::Duration grace);
 
  private:

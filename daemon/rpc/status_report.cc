@@ -48,6 +48,8 @@ void AddFabric(const DaemonNumbers& numbers, v1::DaemonStatus& status) {
 void AddHoldings(const DaemonCounts& counts, v1::DaemonStatus& status) {
   status.set_active_jobs(counts.active_jobs);
   status.set_granted_trees(counts.granted_trees);
+  status.set_held_placements(counts.held_placements);
+  status.set_placed_nodes(counts.placed_nodes);
   status.set_entries_total(counts.entries_total);
   status.set_entries_taken(counts.entries_taken);
   status.set_trees_created(counts.trees.granted);
@@ -97,6 +99,8 @@ void AddMethod(const MethodNumbers& method, v1::DaemonStatus& status) {
 void AddCalls(const RpcNumbers& rpc, v1::DaemonStatus& status) {
   status.set_tree_watchers(rpc.tree_watchers);
   status.set_event_watchers(rpc.event_watchers);
+  status.set_agents(rpc.agents);
+  status.set_measured_distances(rpc.measured_distances);
   status.set_queued_calls(rpc.waiting_calls + rpc.waiting_batches + rpc.waiting_searches);
   std::vector<const MethodNumbers*> methods;
   for (const MethodNumbers& method : rpc.methods) methods.push_back(&method);

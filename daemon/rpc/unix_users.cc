@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "daemon/rpc/peer_names.h"
@@ -20,6 +21,8 @@ namespace coppice {
 namespace {
 
 constexpr absl::Duration kKept = absl::Minutes(1);
+constexpr size_t kMostNames = 65'536;  // whose answers are kept
+constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
 constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
 constexpr int kMostGroups = 65'536;         // NGROUPS_MAX
@@ -52,6 +55,17 @@ std::optional<Account> FindAccount(uid_t uid) {
   return Account{found->pw_name, found->pw_gid};
 }
 
+std::optional<uid_t> FindUid(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer;
+  WithBuffer(buffer, [&](char* space, size_t size) {
+    return getpwnam_r(name.c_str(), &entry, space, size, &found);
+  });
+  if (found == nullptr) return std::nullopt;
+  return found->pw_uid;
+}
+
 std::optional<gid_t> FindGroup(const std::string& name) {
   group entry{};
   group* found = nullptr;
@@ -77,10 +91,14 @@ bool IsMember(const Account& account, gid_t group) {
 
 // A name that says something else as an owner is not taken for one: digits are the uid of a user
 // without a name.
+bool IsNumber(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 bool IsPlain(const std::string& name) {
-  const bool is_number =
-      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  return !is_number && name != kAnonymous && name != kUnknownOwner && !absl::StrContains(name, ":");
+  return !IsNumber(name) && name != kAnonymous && name != kUnknownOwner &&
+         !absl::StrContains(name, ":");
 }
 
 UnixUser LookUp(uid_t uid, const std::string& admin_group) {
@@ -113,6 +131,38 @@ UnixUser UnixUsers::Find(uid_t uid) {
   absl::MutexLock lock(&mutex_);
   if (group == admin_group_) answers_[uid] = {user, now + kKept};
   return user;
+}
+
+std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user) {
+  const bool is_word =
+      user.size() <= kLongestName &&
+      std::all_of(user.begin(), user.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
+  if (user.empty() || !is_word) return std::nullopt;
+  if (IsNumber(user)) {
+    uid_t uid = 0;
+    if (!absl::SimpleAtoi(user, &uid) || uid == static_cast<uid_t>(-1)) return std::nullopt;
+    return Find(uid);
+  }
+  if (!IsPlain(user)) return std::nullopt;
+  const std::optional<uid_t> uid = UidOf(user);
+  return uid.has_value() ? Find(*uid) : UnixUser{user, false};
+}
+
+std::optional<uid_t> UnixUsers::UidOf(const std::string& name) {
+  const absl::Time now = absl::Now();
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const auto found = named_answers_.find(name);
+    if (found != named_answers_.end() && now < found->second.until &&
+        found->second.until - now <= kKept) {
+      return found->second.uid;
+    }
+  }
+  const std::optional<uid_t> uid = FindUid(name);
+  absl::MutexLock lock(&mutex_);
+  if (named_answers_.size() >= kMostNames) named_answers_.clear();
+  named_answers_[name] = {uid, now + kKept};
+  return uid;
 }
 
 void UnixUsers::SetAdminGroup(std::string group) {

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -29,6 +30,9 @@ class UnixUsers final {
   explicit UnixUsers(std::string admin_group) : admin_group_(std::move(admin_group)) {}
 
   UnixUser Find(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
+  // By login name, or by uid in digits. A name that this system does not know, as of a node with
+  // users of its own, is an ordinary user of that name. None: it cannot be the name of a user.
+  std::optional<UnixUser> FindNamed(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From the next look-up on; forgets all answers.
   void SetAdminGroup(std::string group) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -43,9 +47,17 @@ class UnixUsers final {
     absl::Time until;
   };
 
+  struct NamedAnswer {
+    std::optional<uid_t> uid;
+    absl::Time until;
+  };
+
+  std::optional<uid_t> UidOf(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
   mutable absl::Mutex mutex_;
   std::string admin_group_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uid_t, Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, NamedAnswer> named_answers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace coppice

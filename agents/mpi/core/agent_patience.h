@@ -1,0 +1,52 @@
+// How long a program waits for Coppice, all in all: so many seconds, and then a twentieth of its
+// time, however often it asks and whether the agent is away, slow, or back and away again.
+//
+//   budget = kQuestions questions, full at first; + 1/20 of the time that passes; - what is waited
+//   a question is asked only if it may take its whole time
+//
+// An agent that did not answer is left alone for a while besides, twice as long each time, until it
+// has answered. Knows no agent and no clock: whoever asks says when it is and how long it took.
+// Not for several threads at once.
+#ifndef COPPICE_AGENTS_MPI_CORE_AGENT_PATIENCE_H_
+#define COPPICE_AGENTS_MPI_CORE_AGENT_PATIENCE_H_
+
+#include <chrono>
+
+namespace coppice::mpi {
+
+class AgentPatience final {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Duration = std::chrono::steady_clock::duration;
+
+  static constexpr int kQuestions = 5;
+  static constexpr int kShare = 20;  // one of so many parts of the time may be waited
+  // About as long as an agent takes to come back under a service manager.
+  static constexpr Duration kAwhile = std::chrono::seconds(10);
+  static constexpr Duration kLongest = std::chrono::minutes(10);
+
+  // `question`: how long one may take, which is more than nothing.
+  AgentPatience(Duration question, Time now);
+
+  // Whether a question may be asked.
+  bool MayAsk(Time now) const;
+  // One was asked, and this process waited for `waited`. `is_answered`: whatever the answer was.
+  void Asked(bool is_answered, Duration waited, Time now);
+  // This process waited for another one's question, which nobody answered. What answers here may be
+  // another agent, but hardly another daemon.
+  void WaitedForOthers(Duration waited, Time now);
+
+ private:
+  Duration BudgetAt(Time now) const;
+  void Spend(Duration waited, Time now);
+
+  Duration question_;
+  Duration budget_;  // as it was at `since_`
+  Time since_;
+  Duration pause_ = kAwhile;  // after the next question that nobody answers
+  Time away_until_;
+};
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_CORE_AGENT_PATIENCE_H_

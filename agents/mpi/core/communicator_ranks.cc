@@ -1,0 +1,116 @@
+#include "agents/mpi/core/communicator_ranks.h"
+
+#include <numeric>
+
+#include "agents/mpi/core/returned_errors.h"
+
+namespace coppice::mpi {
+
+std::atomic<uint64_t> communicators_gone = 0;
+
+namespace {
+
+int key = MPI_KEYVAL_INVALID;
+
+struct Last {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const CommunicatorRanks* ranks = nullptr;
+  uint64_t gone = 0;
+};
+thread_local Last last;
+
+int Forget(MPI_Comm, int, void* value, void*) {
+  communicators_gone.fetch_add(1, std::memory_order_release);
+  delete static_cast<CommunicatorRanks*>(value);
+  return MPI_SUCCESS;
+}
+
+CommunicatorRanks* Find(MPI_Comm comm) {
+  auto* const ranks = new CommunicatorRanks;
+  int is_inter = 0;
+  PMPI_Comm_test_inter(comm, &is_inter);
+  ranks->is_inter = is_inter != 0;
+  PMPI_Comm_rank(comm, &ranks->rank);
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  ranks->local = GroupRanks(group);
+  PMPI_Group_free(&group);
+  if (ranks->is_inter) {
+    PMPI_Comm_remote_group(comm, &group);
+    ranks->remote = GroupRanks(group);
+    PMPI_Group_free(&group);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+GroupRanks::GroupRanks(MPI_Group group) {
+  PMPI_Group_size(group, &size_);
+  MPI_Group world = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  int same = MPI_UNEQUAL;
+  PMPI_Group_compare(group, world, &same);
+  if (same != MPI_IDENT) {
+    std::vector<int> own(size_);
+    std::iota(own.begin(), own.end(), 0);
+    world_.resize(size_);
+    PMPI_Group_translate_ranks(group, size_, own.data(), world, world_.data());
+  }
+  PMPI_Group_free(&world);
+}
+
+const CommunicatorRanks* RanksOf(MPI_Comm comm) {
+  const uint64_t gone_before = communicators_gone.load(std::memory_order_acquire);
+  if (comm == last.comm && gone_before == last.gone) return last.ranks;
+  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
+  void* value = nullptr;
+  int is_there = 0;
+  PMPI_Comm_get_attr(comm, key, &value, &is_there);
+  auto* ranks = static_cast<CommunicatorRanks*>(value);
+  if (!is_there) {
+    ranks = Find(comm);
+    PMPI_Comm_set_attr(comm, key, ranks);
+  }
+  last = {comm, ranks, gone_before};
+  return ranks;
+}
+
+void StartCommunicatorRanks() {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &key, nullptr);
+}
+
+void EndCommunicatorRanks() {
+  if (key == MPI_KEYVAL_INVALID) return;
+  for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    void* value = nullptr;
+    int is_there = 0;
+    PMPI_Comm_get_attr(comm, key, &value, &is_there);
+    if (is_there) PMPI_Comm_delete_attr(comm, key);
+  }
+  PMPI_Comm_free_keyval(&key);
+}
+
+std::vector<int> WorldRanks(MPI_Comm group_of) {
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(group_of, &group);
+  const GroupRanks ranks(group);
+  PMPI_Group_free(&group);
+  std::vector<int> world(ranks.size());
+  for (int rank = 0; rank < ranks.size(); ++rank) world[rank] = ranks.World(rank);
+  return world;
+}
+
+MPI_Comm OwnCommunicator(MPI_Comm comm) {
+  const ReturnedErrors returned(comm);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  const int error = PMPI_Comm_create(comm, group, &own);
+  PMPI_Group_free(&group);
+  if (error != MPI_SUCCESS || own == MPI_COMM_NULL) return MPI_COMM_NULL;
+  PMPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  return own;
+}
+
+}  // namespace coppice::mpi

@@ -1,0 +1,67 @@
+// Which process of MPI_COMM_WORLD each rank of a communicator is. Made once for each communicator
+// and kept as its attribute, so that it goes when the communicator goes and is never found for
+// another one that got the same handle.
+#ifndef COPPICE_AGENTS_MPI_CORE_COMMUNICATOR_RANKS_H_
+#define COPPICE_AGENTS_MPI_CORE_COMMUNICATOR_RANKS_H_
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace coppice::mpi {
+
+// Grows whenever a communicator goes, in whichever thread: what was found before of any is void.
+extern __attribute__((visibility("hidden"))) std::atomic<uint64_t> communicators_gone;
+
+// One group's ranks of the world. Groups that are the world in its order, as those of duplicates,
+// take no memory.
+class GroupRanks final {
+ public:
+  GroupRanks() = default;
+  explicit GroupRanks(MPI_Group group);
+
+  int size() const { return size_; }
+  // MPI_UNDEFINED: a process of another world, or no rank of the group.
+  int World(int rank) const {
+    if (rank < 0 || rank >= size_) return MPI_UNDEFINED;
+    return world_.empty() ? rank : world_[rank];
+  }
+
+ private:
+  int size_ = 0;
+  std::vector<int> world_;  // empty: rank r is r
+};
+
+struct CommunicatorRanks {
+  int rank = 0;  // of this process, in the local group
+  bool is_inter = false;
+  GroupRanks local;
+  GroupRanks remote;  // of an intercommunicator
+  // Whom a rank given to a send names.
+  const GroupRanks& peers() const { return is_inter ? remote : local; }
+};
+
+// Lives as long as the communicator; null: `comm` is none. The caller may not hold on to it across
+// calls of MPI. From the second call for a communicator on O(1); from the second in a row without
+// a call of MPI. Not for several threads at once, but others may free other communicators
+// meanwhile.
+const CommunicatorRanks* RanksOf(MPI_Comm comm);
+
+// Ranks of MPI_COMM_WORLD of the members of `group_of`'s local group, in its order; MPI_UNDEFINED
+// for processes of other worlds.
+std::vector<int> WorldRanks(MPI_Comm group_of);
+
+// Collective: a communicator of the same processes that no attribute or topology comes along with,
+// so that no function of the program's is called, and that returns errors. Null, on all of them, if
+// the MPI library has no more communicators to give, which is no error of the program's.
+MPI_Comm OwnCommunicator(MPI_Comm comm);
+
+// By the session: make and free the attribute's key.
+void StartCommunicatorRanks();
+void EndCommunicatorRanks();
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_CORE_COMMUNICATOR_RANKS_H_

@@ -1,0 +1,129 @@
+#include "agents/mpi/core/presence.h"
+
+#include <mpi.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "agents/mpi/core/returned_errors.h"
+
+namespace coppice::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kChildren = 16;
+constexpr long kFirstPauseNs = 200'000, kLongestPauseNs = 20'000'000;
+
+// Names are of a world: what was spawned asks the same launcher.
+std::string NameOf(const std::string& what) {
+  const char* const job = std::getenv("PMIX_NAMESPACE");  // Open MPI's
+  return "coppice-" + std::string(job == nullptr ? "world" : job) + "-" + what;
+}
+
+bool Publish(const std::string& name, const char* value) {
+  return PMPI_Publish_name(name.c_str(), MPI_INFO_NULL, value) == MPI_SUCCESS;
+}
+
+// What was published; nothing if nothing was.
+std::string LookUp(const std::string& name) {
+  char value[MPI_MAX_PORT_NAME + 1] = {};
+  return PMPI_Lookup_name(name.c_str(), MPI_INFO_NULL, value) == MPI_SUCCESS ? value : "";
+}
+
+// Looks every now and then until a name is there or the time is over.
+class Watch final {
+ public:
+  explicit Watch(Clock::time_point deadline) : deadline_(deadline) {}
+
+  // What is published by one of the names; nothing if none of them was in time.
+  std::string For(const std::vector<std::string>& names) {
+    long pause_ns = kFirstPauseNs;
+    for (;;) {
+      for (const std::string& name : names) {
+        const std::string value = LookUp(name);
+        if (!value.empty()) return value;
+      }
+      if (Clock::now() >= deadline_) return "";
+      const timespec pause = {0, pause_ns};
+      nanosleep(&pause, nullptr);
+      pause_ns = std::min(2 * pause_ns, kLongestPauseNs);
+    }
+  }
+
+ private:
+  const Clock::time_point deadline_;
+};
+
+constexpr char kHere[] = "here", kYes[] = "yes", kNo[] = "no", kGivenUp[] = "away";
+
+struct Names {
+  std::string complete = NameOf("complete"), verdict = NameOf("verdict"),
+              given_up = NameOf("given-up");
+};
+
+// True when the whole subtree of `rank`, but itself, is there; else *told is what was there of
+// `instead`, if anything was.
+bool AreChildrenHere(int rank, int size, Watch& watch, const std::vector<std::string>& instead,
+                     std::string* told) {
+  const int last = std::min(kChildren * rank + kChildren, size - 1);
+  for (int child = kChildren * rank + 1; child <= last; ++child) {
+    std::vector<std::string> names = {NameOf(std::to_string(child))};
+    names.insert(names.end(), instead.begin(), instead.end());
+    *told = watch.For(names);
+    if (*told != kHere) return false;
+  }
+  told->clear();
+  return true;
+}
+
+Presence Lead(int size, const Names& names, std::chrono::milliseconds patience) {
+  Watch watch(Clock::now() + patience);
+  std::string told;
+  const bool are_here = AreChildrenHere(0, size, watch, {names.given_up}, &told);
+  if (are_here) Publish(names.complete, kHere);
+  if (!are_here || !LookUp(names.given_up).empty()) {
+    Publish(names.verdict, kNo);
+    return are_here || !told.empty() ? Presence::kSome : Presence::kTimedOut;
+  }
+  Publish(names.verdict, kYes);
+  return Presence::kAll;
+}
+
+Presence Follow(int rank, int size, const Names& names, std::chrono::milliseconds patience) {
+  // Rank 0 is the first to lose it, and of the others one before the next.
+  const auto stagger = patience / 64 * std::min(rank, 32);
+  Watch watch(Clock::now() + patience + patience / 4 + stagger);
+  const std::vector<std::string> ends = {names.verdict, names.given_up};
+  std::string told;
+  if (AreChildrenHere(rank, size, watch, ends, &told)) {
+    Publish(NameOf(std::to_string(rank)), kHere);
+    told = watch.For(ends);
+  }
+  const bool is_first = told.empty();
+  if (is_first) Publish(names.given_up, kGivenUp);
+  if (told != kYes && told != kNo && !LookUp(names.complete).empty()) {
+    told = Watch(Clock::now() + patience).For({names.verdict});
+  }
+  if (told == kYes) return Presence::kAll;
+  return is_first ? Presence::kTimedOut : Presence::kSome;
+}
+
+}  // namespace
+
+Presence FindPresence(std::chrono::milliseconds patience) {
+  const ReturnedErrors of_world, of_self(MPI_COMM_SELF);
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) return Presence::kAll;
+  // Whether anything is published at all is seen at once, and by all alike.
+  const std::string tried = NameOf("tried-" + std::to_string(rank));
+  if (!Publish(tried, kHere) || LookUp(tried) != kHere) return Presence::kUnknown;
+  return rank == 0 ? Lead(size, Names(), patience) : Follow(rank, size, Names(), patience);
+}
+
+}  // namespace coppice::mpi

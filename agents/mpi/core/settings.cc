@@ -1,0 +1,81 @@
+#include "agents/mpi/core/settings.h"
+
+#include <errno.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace coppice::mpi {
+namespace {
+
+class Environment {
+ public:
+  explicit Environment(std::string* problems) : problems_(problems) {}
+
+  std::string Text(const char* name) const {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+  }
+
+  bool Switch(const char* name) {
+    const std::string value = Text(name);
+    if (value == "1") return true;
+    if (!value.empty() && value != "0") Complain(name, value, "0 or 1", "0");
+    return false;
+  }
+
+  int Milliseconds(const char* name, int preset) {
+    const std::string value = Text(name);
+    if (value.empty()) return preset;
+    char* end = nullptr;
+    errno = 0;
+    const long number = std::strtol(value.c_str(), &end, 10);
+    constexpr long kMost = 24L * 3600 * 1000;
+    if (errno == 0 && *end == '\0' && number >= 1 && number <= kMost) {
+      return static_cast<int>(number);
+    }
+    Complain(name, value, "milliseconds from 1 to 86400000", std::to_string(preset));
+    return preset;
+  }
+
+  TreesWhen Trees(const char* name) {
+    const std::string value = Text(name);
+    if (value == "first-use") return TreesWhen::kFirstUse;
+    if (value == "creation") return TreesWhen::kCreation;
+    if (!value.empty() && value != "never") {
+      Complain(name, value, "never, first-use or creation", "never");
+    }
+    return TreesWhen::kNever;
+  }
+
+ private:
+  void Complain(const char* name, const std::string& value, const char* wanted,
+                const std::string& preset) {
+    *problems_ +=
+        std::string(name) + "=" + value + " is none of: " + wanted + "; " + preset + " is taken\n";
+  }
+
+  std::string* problems_;
+};
+
+}  // namespace
+
+Settings ReadSettings(std::string* problems) {
+  Environment environment(problems);
+  Settings settings;
+  settings.agent = environment.Text("COPPICE_AGENT");
+  settings.host = environment.Text("COPPICE_HOST");
+  settings.application = environment.Text("COPPICE_APPLICATION");
+  settings.trace_file = environment.Text("COPPICE_TRACE");
+  settings.put_pattern = environment.Switch("COPPICE_TRACE_PUT");
+  settings.reorder = environment.Switch("COPPICE_REORDER");
+  settings.reorder_budget_ms = environment.Milliseconds("COPPICE_REORDER_BUDGET_MS", 0);
+  settings.trees = environment.Trees("COPPICE_TREES");
+  settings.timeout_ms = environment.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);
+  settings.start_timeout_ms =
+      environment.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);
+  settings.verbose = environment.Switch("COPPICE_VERBOSE");
+  return settings;
+}
+
+}  // namespace coppice::mpi

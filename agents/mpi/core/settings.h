@@ -1,0 +1,44 @@
+// What the environment asks of the preloaded library. Everything is off unless it is named, so that
+// a program that is started with the library alone runs as without it: not one message is sent.
+#ifndef COPPICE_AGENTS_MPI_CORE_SETTINGS_H_
+#define COPPICE_AGENTS_MPI_CORE_SETTINGS_H_
+
+#include <string>
+
+namespace coppice::mpi {
+
+// When a communicator's tree is asked for.
+enum class TreesWhen { kNever, kFirstUse, kCreation };
+
+struct Settings {
+  std::string agent;          // COPPICE_AGENT: socket of the node's agent; empty: the usual one
+  std::string host;           // COPPICE_HOST: name of this node in the fabric; empty: the agent's
+  std::string application;    // COPPICE_APPLICATION: name of stored patterns; empty: the program's
+  std::string trace_file;     // COPPICE_TRACE: where rank 0 writes the pattern; empty: no file
+  bool put_pattern = false;   // COPPICE_TRACE_PUT=1: and to the daemon
+  bool reorder = false;       // COPPICE_REORDER=1
+  int reorder_budget_ms = 0;  // COPPICE_REORDER_BUDGET_MS; 0: the daemon's
+  TreesWhen trees = TreesWhen::kNever;  // COPPICE_TREES=first-use|creation
+  int timeout_ms = 2000;                // COPPICE_TIMEOUT_MS: of each question to the agent
+  int start_timeout_ms = 20000;  // COPPICE_START_TIMEOUT_MS: for all ranks to say they are here
+  bool verbose = false;  // COPPICE_VERBOSE=1: rank 0 says on stderr what was done and why not
+
+  // Whether there is anything to do. Where there is, all ranks of the world speak to each other,
+  // once each one's own environment has said so (presence.h).
+  bool AskForAnything() const {
+    return !trace_file.empty() || put_pattern || reorder || trees != TreesWhen::kNever;
+  }
+  void AskForNothing() {
+    trace_file.clear();
+    put_pattern = reorder = false;
+    trees = TreesWhen::kNever;
+  }
+};
+
+// From the environment. A value that is none is said on stderr once, by whoever calls, and taken as
+// its preset: `problems`, one line each.
+Settings ReadSettings(std::string* problems);
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_CORE_SETTINGS_H_

@@ -1,0 +1,156 @@
+#include "agents/mpi/reorder/order.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "agents/mpi/core/communicator_ranks.h"
+#include "agents/mpi/core/session.h"
+#include "agents/mpi/reorder/edge_sums.h"
+
+namespace coppice::mpi {
+namespace {
+
+constexpr int kLeader = 0;
+
+// What each member says first.
+struct Hello {
+  int32_t valid, edges;
+  char host[sizeof(coppice_capabilities::host)];
+};
+
+Hello HelloOf(const Session& session, bool valid, size_t edges) {
+  Hello hello = {};
+  hello.valid = valid && edges <= kMostEdges && !session.host().empty();
+  hello.edges = hello.valid ? static_cast<int32_t>(3 * edges) : 0;  // numbers
+  std::memcpy(hello.host, session.host().data(), session.host().size());
+  return hello;
+}
+
+// Collective: whether all members are valid; at the leader their hosts, how much each sends, and
+// room for it.
+bool AllAgree(MPI_Comm comm, int size, const Hello& own, bool is_leader, std::vector<Hello>* all,
+              std::vector<Edge>* room) {
+  all->resize(is_leader ? size : 0);
+  PMPI_Gather(&own, sizeof(own), MPI_BYTE, all->data(), sizeof(own), MPI_BYTE, kLeader, comm);
+  int agree = 1;
+  int64_t numbers = 0;
+  for (const Hello& hello : *all) {
+    if (!hello.valid) agree = 0;
+    numbers += hello.edges;
+  }
+  if (numbers > 3 * static_cast<int64_t>(kMostEdges)) agree = 0;
+  try {
+    if (agree != 0) room->resize(numbers / 3);
+  } catch (const std::exception&) {  // no memory
+    agree = 0;
+  }
+  PMPI_Bcast(&agree, 1, MPI_INT, kLeader, comm);
+  return agree != 0;
+}
+
+// Collective: all edges at the leader.
+void GatherEdges(MPI_Comm comm, const std::vector<Edge>& own, const std::vector<Hello>& all,
+                 std::vector<Edge>* edges) {
+  std::vector<int> counts, offsets;
+  int numbers = 0;
+  for (const Hello& hello : all) {
+    counts.push_back(hello.edges);
+    offsets.push_back(numbers);
+    numbers += hello.edges;
+  }
+  PMPI_Gatherv(own.data(), static_cast<int>(3 * own.size()), MPI_INT32_T, edges->data(),
+               counts.data(), offsets.data(), MPI_INT32_T, kLeader, comm);
+}
+
+// At the leader. False, with a word to the user: no order. *wasted_ms: what it waited in vain.
+bool Ask(Session& session, int nodes, const std::vector<Hello>& all, std::vector<Edge> edges,
+         std::vector<int>* process_of_node, int* wasted_ms) {
+  const EdgeSums sums = AddUp(std::move(edges));
+  if (sums.from.empty()) return false;  // nobody talks: any order is as good
+  std::vector<const char*> hosts;
+  for (const Hello& hello : all) hosts.push_back(hello.host);
+  coppice_map_request request = {};
+  request.size = sizeof(request);
+  request.hosts = hosts.data();
+  request.host_count = static_cast<uint32_t>(hosts.size());
+  request.ranks_per_host = 1;
+  request.rank_count = static_cast<uint32_t>(nodes);
+  request.pair_count = sums.from.size();
+  request.from = sums.from.data();
+  request.to = sums.to.data();
+  request.bytes = sums.weights.data();
+  request.budget_ms = static_cast<uint32_t>(session.settings().reorder_budget_ms);
+  coppice_order* order = nullptr;
+  const Session::Answer answer =
+      session.Ask([&](coppice_client* client) { return coppice_map(client, &request, &order); });
+  *wasted_ms = answer.wasted_ms;
+  if (answer.status != COPPICE_OK) {
+    session.Say("ranks stay as they are: " + answer.why_not);
+    return false;
+  }
+  const uint32_t* const positions = coppice_order_positions(order);
+  const bool fits = coppice_order_ranks(order) >= static_cast<uint32_t>(nodes);
+  if (fits) process_of_node->assign(positions, positions + nodes);
+  session.Say("order of " + std::to_string(nodes) + " nodes on " + std::to_string(hosts.size()) +
+              " processes: " + std::to_string(coppice_order_score(order)) +
+              " of the present one. " + coppice_order_reason(order));
+  coppice_order_free(order);
+  return fits && !NodeOfProcess(*process_of_node, static_cast<int>(all.size())).empty();
+}
+
+}  // namespace
+
+bool MayReorder(MPI_Comm comm) {
+  const Session& session = Session::Get();
+  if (!session.IsUp() || !session.settings().reorder || session.Job() == 0) return false;
+  int is_inter = 1;
+  if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS || is_inter) {
+    return false;
+  }
+  const std::vector<int> ranks = WorldRanks(comm);
+  return std::count(ranks.begin(), ranks.end(), MPI_UNDEFINED) == 0;
+}
+
+bool FindOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& edges,
+               std::vector<int>* process_of_node) {
+  Session& session = Session::Get();
+  int rank = 0, size = 0;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  std::vector<Hello> all;
+  const Hello own = HelloOf(session, valid, edges.size());
+  std::vector<Edge> gathered;
+  process_of_node->resize(valid ? nodes : 0);
+  if (!AllAgree(comm, size, own, rank == kLeader, &all, &gathered)) return false;
+  GatherEdges(comm, edges, all, &gathered);
+  struct {
+    int is_found = 0, wasted_ms = 0;
+  } told;
+  try {
+    if (rank == kLeader) {
+      told.is_found =
+          Ask(session, nodes, all, std::move(gathered), process_of_node, &told.wasted_ms);
+    }
+  } catch (const std::exception& error) {  // no memory
+    session.Say(std::string("ranks stay as they are: ") + error.what());
+  }
+  PMPI_Bcast(&told, 2, MPI_INT, kLeader, comm);
+  if (rank != kLeader) session.WaitedForOthers(told.wasted_ms);
+  if (!told.is_found) return false;
+  PMPI_Bcast(process_of_node->data(), nodes, MPI_INT, kLeader, comm);
+  return true;
+}
+
+std::vector<int> NodeOfProcess(const std::vector<int>& process_of_node, int processes) {
+  std::vector<int> nodes(processes, -1);
+  for (size_t node = 0; node < process_of_node.size(); ++node) {
+    const int process = process_of_node[node];
+    if (process < 0 || process >= processes || nodes[process] >= 0) return {};  // no order
+    nodes[process] = static_cast<int>(node);
+  }
+  return nodes;
+}
+
+}  // namespace coppice::mpi

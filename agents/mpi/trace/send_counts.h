@@ -1,0 +1,66 @@
+// What one thread has sent. A message like one of the thread's last few costs a few comparisons and
+// two additions: no lock, no call of the MPI library, nothing to search.
+//
+//   rank `to` of `comm` ---> way of (to modulo kWays): the sum of that process
+//                            valid while no communicator was freed since
+//
+// Sizes of predefined types are kept, too: their handles never name another type.
+#ifndef COPPICE_AGENTS_MPI_TRACE_SEND_COUNTS_H_
+#define COPPICE_AGENTS_MPI_TRACE_SEND_COUNTS_H_
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "agents/mpi/core/communicator_ranks.h"
+#include "agents/mpi/trace/pair_table.h"
+
+namespace coppice::mpi {
+
+class SendCounts final {
+ public:
+  // False: nothing was counted, because it is not like those before.
+  bool CountAgain(int count, MPI_Datatype type, int to, MPI_Comm comm) {
+    const Way& way = ways_[static_cast<size_t>(to) % kWays];
+    if (way.to != to || way.comm != comm || type_ != type || count < 0 ||
+        way.gone != communicators_gone.load(std::memory_order_acquire)) {
+      return false;
+    }
+    ++way.sum->messages;
+    way.sum->bytes += static_cast<uint64_t>(count) * type_size_;
+    return true;
+  }
+
+  // From now on: messages to rank `to` of `comm` are of the process `world`. `gone` is
+  // communicators_gone as it was before `world` was found.
+  void Remember(int to, MPI_Comm comm, int world, uint64_t gone) {
+    ways_[static_cast<size_t>(to) % kWays] = {comm, to, gone, pairs_.At(world)};
+  }
+  // A predefined type.
+  void Remember(MPI_Datatype type, uint64_t size) {
+    type_ = type;
+    type_size_ = size;
+  }
+
+  PairTable& pairs() { return pairs_; }
+
+ private:
+  static constexpr size_t kWays = 16;  // neighbours of a stencil in space and some more
+
+  struct Way {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int to = -1;
+    uint64_t gone = 0;
+    PairSum* sum = nullptr;
+  };
+
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  uint64_t type_size_ = 0;
+  Way ways_[kWays];
+  PairTable pairs_;
+};
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TRACE_SEND_COUNTS_H_

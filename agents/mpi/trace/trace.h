@@ -1,0 +1,112 @@
+// What this process sends, counted at the sender's side by ranks of the world, from MPI_Init to
+// MPI_Finalize; then gathered at rank 0, written to a file, kept at the daemon, or both.
+//
+// Everything here does nothing, at the price of one look at a flag, unless a trace is asked for.
+// Each thread counts for itself (send_counts.h); what a thread has counted is added up when it
+// ends, or at the end.
+#ifndef COPPICE_AGENTS_MPI_TRACE_TRACE_H_
+#define COPPICE_AGENTS_MPI_TRACE_TRACE_H_
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "agents/mpi/core/communicator_ranks.h"
+#include "agents/mpi/trace/collective_messages.h"
+#include "agents/mpi/trace/pair_table.h"
+#include "agents/mpi/trace/send_counts.h"
+
+namespace coppice::mpi {
+
+// Set by StartTrace alone, before any message.
+extern __attribute__((visibility("hidden"))) bool is_tracing;
+inline bool IsTracing() { return is_tracing; }
+
+// By MPI_Init and MPI_Finalize, beside Session's. EndTrace is collective over the world if a trace
+// is asked for.
+void StartTrace();
+void EndTrace();
+
+// One look at the trace: holds the lock, if the program has threads, for as long as it lives,
+// because of the ranks of `comm` that it knows. False if there is nothing to do.
+class Recording final {
+ public:
+  explicit Recording(MPI_Comm comm) {
+    if (IsTracing()) Open(comm);
+  }
+  explicit operator bool() const { return ranks_ != nullptr; }
+
+  const CommunicatorRanks& ranks() const { return *ranks_; }
+  // Messages to ranks of the local group, and to those that a send names: the same, but on
+  // intercommunicators. Processes of other worlds and MPI_PROC_NULL receive nothing.
+  MessageSink& local() { return local_; }
+  MessageSink& peers() { return peers_; }
+
+  // Messages like this one need no recording, as long as communicators_gone is `gone`.
+  void Remember(int to, MPI_Comm comm, MPI_Datatype type, uint64_t gone);
+
+ private:
+  class Sink final : public MessageSink {
+   public:
+    Sink() = default;
+    Sink(const GroupRanks* ranks, SendCounts* counts) : ranks_(ranks), counts_(counts) {}
+    void Send(int to, uint64_t bytes, uint64_t messages) override;
+
+   private:
+    const GroupRanks* ranks_ = nullptr;
+    SendCounts* counts_ = nullptr;
+  };
+  void Open(MPI_Comm comm);
+
+  SendCounts* counts_ = nullptr;
+  const CommunicatorRanks* ranks_ = nullptr;
+  Sink local_, peers_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// Bytes of `count` elements.
+inline uint64_t BytesOf(int count, MPI_Datatype type) {
+  int size = 0;
+  if (count <= 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) return 0;
+  return static_cast<uint64_t>(count) * static_cast<uint64_t>(size);
+}
+
+// What this thread has sent; null before its first message, and while it makes a persistent
+// request. At a fixed place of each thread, as a library that is there from the start may have it.
+extern constinit __attribute__((visibility("hidden"),
+                                tls_model("initial-exec"))) thread_local SendCounts* own_counts;
+
+// A message to rank `to` of `comm`, whatever was sent before.
+void TraceAnySend(int count, MPI_Datatype type, int to, MPI_Comm comm);
+// The same, quickly.
+inline void TraceSend(int count, MPI_Datatype type, int to, MPI_Comm comm) {
+  if (!IsTracing()) return;
+  SendCounts* const own = own_counts;
+  if (own == nullptr || !own->CountAgain(count, type, to, comm)) {
+    TraceAnySend(count, type, to, comm);
+  }
+}
+// All partitions of a partitioned send as one.
+void TracePartitionedSend(int partitions, MPI_Count count, MPI_Datatype type, int to,
+                          MPI_Comm comm);
+
+// Requests that send each time they are started. What is traced between its begin and its end goes
+// to the request instead of the trace, and to the trace whenever the request starts.
+class PersistentRecording final {
+ public:
+  PersistentRecording();
+  ~PersistentRecording();
+  void Attach(MPI_Request request);
+
+ private:
+  SendCounts* const own_;  // that the thread goes on with
+  std::vector<PairSum> sent_;
+};
+void TraceStart(MPI_Request request);
+void TraceRequestFreed(MPI_Request request);
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TRACE_TRACE_H_

@@ -1,0 +1,260 @@
+#include "agents/mpi/tree/communicator_tree.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/agreement.h"
+#include "agents/mpi/tree/pipeline.h"
+#include "agents/mpi/tree/tree_counts.h"
+#include "agents/mpi/tree/tree_source.h"
+
+namespace coppice::mpi {
+namespace {
+
+int key = MPI_KEYVAL_INVALID;
+
+// What is broadcast before the parents.
+enum Header { kId, kIdHigh, kRevision, kKeep, kTags, kWasted, kHeaderLength };
+using Message = std::vector<int32_t>;
+
+// `message` has room for the parents.
+void Pack(const GrantedTree& tree, Message* message) {
+  (*message)[kId] = static_cast<int32_t>(tree.id);
+  (*message)[kIdHigh] = static_cast<int32_t>(tree.id >> 32U);
+  (*message)[kRevision] = static_cast<int32_t>(tree.revision);
+  (*message)[kWasted] = tree.wasted_ms;
+  std::copy(tree.parents.begin(), tree.parents.end(), message->begin() + kHeaderLength);
+}
+
+uint64_t IdOf(const Message& message) {
+  return static_cast<uint32_t>(message[kId]) |
+         static_cast<uint64_t>(static_cast<uint32_t>(message[kIdHigh])) << 32U;
+}
+
+int RankIn(MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+void Tell(Message* message, int from, MPI_Comm comm) {
+  PMPI_Bcast(message->data(), static_cast<int>(message->size()), MPI_INT32_T, from, comm);
+  if (RankIn(comm) != from) Session::Get().WaitedForOthers((*message)[kWasted]);
+}
+
+// This member's part: its place, its memory, and whom it follows, which may take *wasted_ms. May
+// throw for want of memory.
+bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
+  const Message& message = tree->message;
+  const std::vector<int32_t> parents(message.begin() + kHeaderLength, message.end());
+  if (!MakeTreeShape(parents, rank, &tree->shape)) return false;
+  if (!tree->memory.Start(Pipeline::Pieces(tree->shape))) return false;
+  tree->revision = static_cast<uint32_t>(message[kRevision]);
+  if (!tree->IsRoot()) return true;
+  Session& session = Session::Get();
+  TreeFollower& follower = TreeFollower::Get();
+  const auto follow = [&](coppice_client* client) {
+    coppice_status asked = COPPICE_OK;
+    tree->news = follower.Follow(client, session.Job(), IdOf(message), tree->revision, &asked);
+    return asked;
+  };
+  *wasted_ms = session.Ask(follow).wasted_ms;
+  if (tree->news == nullptr) follow(nullptr);
+  return true;
+}
+
+void GiveUp(uint64_t id) {
+  GiveBack(id);
+  CountTree(kCountGone);
+}
+
+// The tree that there was is no more.
+void Uninstall(bool is_replaced, CommunicatorTree* tree) {
+  const uint64_t id = std::exchange(tree->id, 0);
+  if (id == 0 || !tree->IsRoot()) return;
+  TreeFollower::Get().Unfollow(id);
+  tree->news.reset();
+  if (is_replaced) {
+    CountTree(kCountRevised);
+  } else {
+    // It may be there still: one that nobody could ask about, or that is none for ranks any more.
+    GiveUp(id);
+  }
+}
+
+// Collective: all members take the tree that `from` has told of, or none of them does.
+void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
+  const int rank = RankIn(comm);
+  const uint64_t id = IdOf(tree->message);
+  int wasted_ms = 0;
+  const bool is_ready = HasMemoryFor([&] { return Install(rank, tree, &wasted_ms); });
+  const bool are_all_ready = AllSay(comm, is_ready, &wasted_ms);
+  if (tree->news == nullptr) Session::Get().WaitedForOthers(wasted_ms);
+  if (are_all_ready) {
+    tree->id = id;
+    return;
+  }
+  if (tree->news != nullptr) TreeFollower::Get().Unfollow(id);
+  tree->news.reset();
+  if (rank == from) GiveUp(id);
+}
+
+// Whether it is worth asking, which every member can tell without the others.
+bool MayHaveTree(MPI_Comm comm) {
+  int is_inter = 0;
+  int size = 0;
+  PMPI_Comm_test_inter(comm, &is_inter);
+  PMPI_Comm_size(comm, &size);
+  return is_inter == 0 && size >= 2 && Session::Get().Job() != 0;
+}
+
+// By rank 0. None: the others are told so, and there are no tags.
+GrantedTree AskAsLeader(MPI_Comm comm, coppice_operation operation, uint64_t bytes, int* tags) {
+  std::string why_not = "all tags of trees are in use";
+  GrantedTree granted;
+  const std::vector<int> members = WorldRanks(comm);
+  if (std::count(members.begin(), members.end(), MPI_UNDEFINED) > 0) return granted;  // strangers
+  CountTree(kCountAsked);
+  *tags = TakeTags();
+  if (*tags >= 0) granted = AskForTree(members, operation, bytes, &why_not);
+  if (granted.id != 0) {
+    CountTree(kCountGranted);
+    return granted;
+  }
+  if (*tags >= 0) LeaveTags(*tags, Session::Get().world_rank(), 1);
+  Session::Get().Say("no tree for a communicator of " + std::to_string(members.size()) +
+                     " ranks: " + why_not);
+  return granted;
+}
+
+// This member's part before anybody is asked. May throw for want of memory.
+void MakeRoom(MPI_Comm comm, CommunicatorTree* tree) {
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  tree->lines.members = GroupRanks(group);
+  PMPI_Group_free(&group);
+  tree->message.assign(kHeaderLength + tree->lines.members.size(), 0);
+}
+
+// `tree` is null where there is no memory for it.
+void Ask(MPI_Comm comm, coppice_operation operation, uint64_t bytes, CommunicatorTree* tree) {
+  if (!MayHaveTree(comm)) return;
+  const bool is_ready = tree != nullptr && HasMemoryFor([&] {
+                          MakeRoom(comm, tree);
+                          return true;
+                        });
+  if (!AllSay(comm, is_ready)) return;
+  SettleFreedTrees();
+  if (RankIn(comm) == 0) {
+    HasMemoryFor([&] {
+      int tags = 0;
+      Pack(AskAsLeader(comm, operation, bytes, &tags), &tree->message);
+      tree->message[kTags] = tags;
+      return true;
+    });
+  }
+  Tell(&tree->message, 0, comm);
+  if (IdOf(tree->message) == 0) return;
+  tree->lines.comm = TreeLinesComm();
+  tree->lines.tags = tree->message[kTags];
+  Take(comm, 0, tree);
+}
+
+// All members take the root's word for what the tree is now.
+void Renew(MPI_Comm comm, CommunicatorTree* tree) {
+  const int root = tree->shape.root;
+  GrantedTree present;
+  const bool is_changed = tree->IsRoot() && tree->IsChanged();
+  if (is_changed && !tree->news->is_gone) {
+    HasMemoryFor([&] {
+      present = AskAgain(tree->id, tree->message.size() - kHeaderLength);
+      return true;
+    });
+  }
+  Pack(present, &tree->message);
+  tree->message[kKeep] = is_changed ? 0 : 1;
+  Tell(&tree->message, root, comm);
+  tree->is_change_told = false;
+  tree->untold = 0;
+  if (tree->message[kKeep] != 0) return;
+  const bool is_replaced = IdOf(tree->message) != 0;
+  Uninstall(is_replaced, tree);
+  if (is_replaced) Take(comm, root, tree);
+}
+
+// When the communicator's last reference goes. With requests of the program's under way that is
+// later than MPI_Comm_free, from within MPI and on some member alone: the rest is left to others.
+int Forget(MPI_Comm, int, void* value, void*) {
+  auto* const tree = static_cast<CommunicatorTree*>(value);
+  if (tree != nullptr && Session::Get().IsUp()) {
+    if (tree->id != 0 && tree->IsRoot()) {
+      TreeFollower::Get().Unfollow(tree->id);
+      GiveBack(tree->id);
+      CountTree(kCountReleased);
+    }
+    const TreeLines& lines = tree->lines;
+    if (lines.comm != MPI_COMM_NULL && !lines.is_spoilt) {
+      LeaveTags(lines.tags, lines.members.World(0), lines.members.size());
+    }
+  }
+  delete tree;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool CommunicatorTree::IsChanged() const {
+  return news->is_gone.load(std::memory_order_relaxed) ||
+         news->revision.load(std::memory_order_relaxed) > revision;
+}
+
+CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes) {
+  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
+  void* value = nullptr;
+  int is_there = 0;
+  if (PMPI_Comm_get_attr(comm, key, &value, &is_there) != MPI_SUCCESS) return nullptr;
+  auto* tree = static_cast<CommunicatorTree*>(value);
+  if (is_there == 0) {
+    tree = new (std::nothrow) CommunicatorTree;
+    Ask(comm, operation, bytes, tree);
+    PMPI_Comm_set_attr(comm, key, tree);
+  }
+  if (tree == nullptr) return nullptr;
+  if (tree->id != 0 && (tree->is_change_told || tree->untold >= CommunicatorTree::kMostUntold)) {
+    Renew(comm, tree);
+  }
+  return tree->id != 0 ? tree : nullptr;
+}
+
+void SettleFreedTrees() {
+  if (TreeLinesComm() == MPI_COMM_NULL) return;
+  GiveBackAll();
+  SettleTags();
+}
+
+void StartCommunicatorTrees() {
+  if (Session::Get().settings().trees == TreesWhen::kNever || Session::Get().Job() == 0) return;
+  if (!OpenTreeLines()) {
+    Session::Get().Say("no trees: the MPI library has no communicator or no tags for them");
+    return;
+  }
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &key, nullptr);
+}
+
+void EndCommunicatorTrees() {
+  if (key == MPI_KEYVAL_INVALID) return;
+  void* value = nullptr;
+  int is_there = 0;
+  PMPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &is_there);
+  if (is_there != 0) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+  PMPI_Comm_free_keyval(&key);
+  SettleFreedTrees();
+  CloseTreeLines();
+}
+
+}  // namespace coppice::mpi

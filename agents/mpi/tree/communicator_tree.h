@@ -1,0 +1,73 @@
+// The tree of a communicator: asked for once, kept as an attribute, given back when the
+// communicator is freed. All members agree at all times whether there is one and which.
+//
+// Making it: rank 0 asks, and tells the others by a native broadcast, within a call that is
+// collective over the communicator: its first collective, or its creation. It also hands out the
+// tags of the tree's messages, which meet nobody else's (tree_lines.h). A tree that some member has
+// no memory for is given back at once: members say so to each other (agreement.h) before the first
+// message goes along it.
+//
+// Following it: only the tree's root watches what becomes of it. When the tree was planned anew or
+// is gone, the root says so along the tree with the next collective whose message goes from the
+// root to all (Barrier, Allreduce, Bcast from the root), in how that message is cut, at no cost
+// (pipeline.h). The members take the new tree at the beginning of the collective after that one:
+//
+//     collective n              collective n + 1
+//     ... down, "changed" ...   [native broadcast: new parents, or none] ... along the new tree ...
+//
+// A program that only reduces has no such message: after kMostUntold collectives in which the root
+// could not say anything, all members hold that native broadcast unasked. Both conditions are
+// functions of the calls that all members make alike and of a word that all got in the same
+// collective, so they agree; and as every message of collectives up to n is received within its
+// collective, none of the old tree is left when the first of the new one is sent.
+#ifndef COPPICE_AGENTS_MPI_TREE_COMMUNICATOR_TREE_H_
+#define COPPICE_AGENTS_MPI_TREE_COMMUNICATOR_TREE_H_
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tree_memory.h"
+#include "agents/mpi/tree/tree_news.h"
+#include "agents/mpi/tree/tree_shape.h"
+#include "client/library/coppice.h"
+
+namespace coppice::mpi {
+
+struct CommunicatorTree {
+  static constexpr int kMostUntold = 64;
+
+  TreeLines lines;  // for the tree's messages, once there was a tree
+  uint64_t id = 0;  // 0: there is no tree
+  uint32_t revision = 0;
+  TreeShape shape;
+  TreeMemory memory;
+  std::vector<int32_t> message;  // room for what is told of a tree
+  bool is_change_told = false;
+  int untold = 0;  // collectives since the root could last say something
+
+  bool IsRoot() const { return shape.parent < 0; }
+  // The root's: whether there is something to say.
+  bool IsChanged() const;
+
+  std::shared_ptr<const TreeNews> news;  // of the root only
+};
+
+// Collective over `comm`; null on all ranks if there is no tree. What it is asked for is what the
+// communicator is used for first. The caller may keep it until the collective is over.
+CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
+
+// After a communicator was freed, by whoever may call MPI: what the attribute's function, which may
+// be called from within MPI, leaves to do. Does nothing if there is nothing.
+void SettleFreedTrees();
+
+// By the world, in MPI_Init and MPI_Finalize.
+void StartCommunicatorTrees();
+void EndCommunicatorTrees();
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TREE_COMMUNICATOR_TREE_H_

@@ -1,0 +1,62 @@
+// Where the elements of a message lie: extents of a datatype as MPI counts them, room for elements
+// whatever their bounds (negative ones too), and a message cut into segments.
+#ifndef COPPICE_AGENTS_MPI_TREE_ELEMENTS_H_
+#define COPPICE_AGENTS_MPI_TREE_ELEMENTS_H_
+
+#include <mpi.h>
+
+#include <cstddef>
+
+namespace coppice::mpi {
+
+struct TypeLayout {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Count size = 0;        // bytes that are sent
+  MPI_Aint extent = 0;       // from one element to the next
+  MPI_Aint true_lb = 0;      // of the bytes in use, from an element's origin
+  MPI_Aint true_extent = 0;  // of the bytes in use
+  bool is_in_order = false;  // sent in the order in which it lies in memory, as far as is known
+
+  // No gaps: bytes of neighbouring elements touch.
+  bool IsDense() const { return true_lb == 0 && true_extent == size && extent == size; }
+  // No gaps, and sent in the order in which it lies in memory.
+  bool IsPlainBytes() const { return is_in_order && IsDense(); }
+};
+
+// False: MPI cannot say, or it is MPI_DATATYPE_NULL.
+bool LayoutOf(MPI_Datatype type, TypeLayout* layout);
+
+inline void* ElementAt(void* origin, const TypeLayout& layout, int index) {
+  return static_cast<char*>(origin) + static_cast<MPI_Aint>(index) * layout.extent;
+}
+inline const void* ElementAt(const void* origin, const TypeLayout& layout, int index) {
+  return static_cast<const char*>(origin) + static_cast<MPI_Aint>(index) * layout.extent;
+}
+
+// Bytes of memory that hold `count` elements, wherever in it they begin.
+size_t RoomFor(const TypeLayout& layout, int count);
+// What MPI calls the address of a buffer of `count` elements that lie in `room`: aligned as `room`,
+// which is as malloc's.
+void* OriginIn(void* room, const TypeLayout& layout, int count);
+
+// `count` elements in segments of equal length, the last one perhaps shorter. A message without
+// elements is one empty segment.
+class Segments final {
+ public:
+  // The same on all ranks that agree on the number of bytes, count * element_bytes.
+  Segments(int count, MPI_Count element_bytes);
+
+  int count() const { return segments_; }
+  int first(int segment) const { return segment * length_; }
+  int length(int segment) const;
+  int longest() const { return length_; }
+
+ private:
+  int elements_;
+  int length_;
+  int segments_;
+};
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TREE_ELEMENTS_H_

@@ -1,0 +1,318 @@
+#include "agents/mpi/tree/pipeline.h"
+
+#include <cstring>
+
+namespace coppice::mpi {
+
+size_t Pipeline::Pieces(const TreeShape& shape) {
+  return shape.children.empty() ? 0 : kSlots + shape.chain_from_end.size();
+}
+
+size_t Pipeline::PieceBytes(const TypeLayout& layout, int count) {
+  return RoomFor(layout, Segments(count, layout.size).longest());
+}
+
+Pipeline::Pipeline(const TreeLines& lines, const TreeShape& shape, const TreeMemory& memory,
+                   const Flow& flow)
+    : lines_(lines),
+      shape_(shape),
+      memory_(memory),
+      flow_(flow),
+      segments_(flow.count, flow.layout.size),
+      word_(flow.word) {}
+
+void Pipeline::Begin() {
+  const size_t segments = segments_.count();
+  if (flow_.down_from != Flow::kNobody) down_receives_.assign(segments, MPI_REQUEST_NULL);
+  down_sends_.reserve(flow_.down_to.size() * (segments + 1));  // and the rest of the first
+  if (!flow_.goes_up) return;
+  if (IsLeaf()) {
+    leaf_sends_.assign(segments, MPI_REQUEST_NULL);
+    return;
+  }
+  slot_sends_.assign(kSlots, MPI_REQUEST_NULL);
+  up_receives_.assign(shape_.chain_from_end.size(), MPI_REQUEST_NULL);
+  arrivals_.resize(shape_.chain_from_end.size());
+  size_t piece = 0;
+  const auto next = [&] {
+    return OriginIn(memory_.piece(piece++), flow_.layout, segments_.longest());
+  };
+  for (void*& slot : slots_) slot = next();
+  for (void*& arrival : arrivals_) arrival = next();
+}
+
+int Pipeline::Run() {
+  Begin();
+  if (flow_.goes_up && !IsLeaf()) {
+    for (size_t place = 1; place < arrivals_.size(); ++place) PostNext(place, 0);
+  }
+  if (!flow_.goes_up && flow_.down_from == Flow::kNobody) {
+    for (int segment = 0; segment < segments_.count(); ++segment) {
+      SendDown(Result(segment), segment);
+    }
+  }
+  while (error_ == MPI_SUCCESS) {
+    MPI_Request* const up = MoveUp();
+    MPI_Request* const down = MoveDown();
+    if (error_ != MPI_SUCCESS) break;
+    MPI_Request* waiting[2];
+    MPI_Request requests[2];
+    int count = 0;
+    for (MPI_Request* request : {up, down}) {
+      if (request == nullptr) continue;
+      requests[count] = *request;
+      waiting[count++] = request;
+    }
+    if (count == 0) break;
+    int ready = MPI_UNDEFINED;
+    MPI_Status status = {};
+    if (!Check(PMPI_Waitany(count, requests, &ready, &status))) break;
+    if (ready == MPI_UNDEFINED) continue;
+    *waiting[ready] = requests[ready];
+    // The status of a send says nothing.
+    if (flow_.down_from != Flow::kNobody && waiting[ready] == &down_receives_[0]) Look(status);
+  }
+  for (std::vector<MPI_Request>* sends : {&slot_sends_, &leaf_sends_, &down_sends_}) {
+    if (error_ != MPI_SUCCESS) break;
+    Check(PMPI_Waitall(static_cast<int>(sends->size()), sends->data(), MPI_STATUSES_IGNORE));
+  }
+  if (error_ != MPI_SUCCESS) Abandon();
+  return error_;
+}
+
+// ---- up ----------------------------------------------------------------------------------------
+
+MPI_Request* Pipeline::MoveUp() {
+  if (!flow_.goes_up) up_ = segments_.count();
+  while (error_ == MPI_SUCCESS && !IsUpDone()) {
+    if (IsLeaf()) {
+      Send(Input(up_), up_, shape_.parent, kUpTag, &leaf_sends_[up_]);
+      ++up_;
+      continue;
+    }
+    MPI_Request* const awaited = Combine();
+    if (awaited != nullptr) return awaited;
+    Finish(up_);
+    place_ = 0;
+    ++up_;
+  }
+  return nullptr;
+}
+
+MPI_Request* Pipeline::Combine() {
+  for (; place_ < shape_.chain_from_end.size(); ++place_) {
+    MPI_Request* const awaited = place_ == 0 ? TakeFirst() : TakeNext(place_);
+    if (awaited != nullptr || error_ != MPI_SUCCESS) return awaited;
+  }
+  return nullptr;
+}
+
+// The end of the chain becomes the accumulator as it is.
+MPI_Request* Pipeline::TakeFirst() {
+  MPI_Request* const slot = &slot_sends_[up_ % kSlots];
+  if (shape_.chain_from_end[0] == TreeShape::kOwn) {
+    if (!IsComplete(slot)) return slot;
+    Copy(Input(up_), Accumulator(up_), up_);
+    return nullptr;
+  }
+  if (first_posted_ == up_) {
+    if (!IsComplete(slot)) return slot;
+    PostFirst(up_);
+  }
+  if (!IsComplete(&up_receives_[0])) return &up_receives_[0];
+  const int next = up_ + 1;
+  if (next < segments_.count() && IsComplete(&slot_sends_[next % kSlots])) PostFirst(next);
+  return nullptr;
+}
+
+void Pipeline::PostFirst(int segment) {
+  Receive(Accumulator(segment), segment, shape_.chain_from_end[0], kUpTag, &up_receives_[0]);
+  first_posted_ = segment + 1;
+}
+
+MPI_Request* Pipeline::TakeNext(size_t place) {
+  const bool is_own = shape_.chain_from_end[place] == TreeShape::kOwn;
+  if (!is_own && !IsComplete(&up_receives_[place])) return &up_receives_[place];
+  if (flow_.op != MPI_OP_NULL) {
+    const void* const earlier = is_own ? Input(up_) : arrivals_[place];
+    Check(PMPI_Reduce_local(const_cast<void*>(earlier), Accumulator(up_), segments_.length(up_),
+                            flow_.layout.type, flow_.op));
+  }
+  if (up_ + 1 < segments_.count()) PostNext(place, up_ + 1);
+  return nullptr;
+}
+
+void Pipeline::PostNext(size_t place, int segment) {
+  const int child = shape_.chain_from_end[place];
+  if (child == TreeShape::kOwn) return;
+  Receive(arrivals_[place], segment, child, kUpTag, &up_receives_[place]);
+}
+
+// The chain of `segment` is whole.
+void Pipeline::Finish(int segment) {
+  if (error_ != MPI_SUCCESS) return;
+  MPI_Request* const slot = &slot_sends_[segment % kSlots];
+  if (shape_.parent >= 0) {
+    Send(Accumulator(segment), segment, shape_.parent, kUpTag, slot);
+  } else if (flow_.has_result) {
+    if (!IsResultAccumulator()) Copy(Accumulator(segment), Result(segment), segment);
+    SendDown(Result(segment), segment);
+  } else {
+    // Reduced for another rank, which is the only target: the slot is sent once.
+    Send(Accumulator(segment), segment, flow_.down_to.front(), kDownTag, slot);
+  }
+}
+
+// ---- down --------------------------------------------------------------------------------------
+
+MPI_Request* Pipeline::MoveDown() {
+  const bool is_input_sent_from_result = flow_.goes_up && IsLeaf() && flow_.input == flow_.result;
+  while (error_ == MPI_SUCCESS && !IsDownDone()) {
+    // A segment may be received as soon as what lies in its place has gone up.
+    for (; down_posted_ < up_; ++down_posted_) {
+      if (is_input_sent_from_result && !IsComplete(&leaf_sends_[down_posted_])) break;
+      Receive(Result(down_posted_), down_posted_, flow_.down_from, kDownTag,
+              &down_receives_[down_posted_]);
+    }
+    if (down_ == down_posted_) {
+      return is_input_sent_from_result && down_ < up_ ? &leaf_sends_[down_] : nullptr;
+    }
+    MPI_Request* awaited = nullptr;
+    if (!HasCome(&awaited)) return awaited;
+    SendDown(Result(down_), down_);
+    ++down_;
+  }
+  return nullptr;
+}
+
+// The first segment came; if it came short, its last element is still to come.
+void Pipeline::Look(const MPI_Status& status) {
+  int count = 0;
+  if (!Check(PMPI_Get_count(&status, flow_.layout.type, &count))) return;
+  if (count == segments_.length(0)) return;
+  word_ = true;
+  is_rest_awaited_ = true;
+  if (error_ != MPI_SUCCESS) return;
+  Check(PMPI_Irecv(LastOf(Result(0)), 1, flow_.layout.type, lines_.members.World(flow_.down_from),
+                   lines_.tags + kDownRestTag, lines_.comm, &rest_receive_));
+}
+
+bool Pipeline::HasCome(MPI_Request** awaited) {
+  MPI_Request* const receive = &down_receives_[down_];
+  *awaited = receive;
+  if (*receive != MPI_REQUEST_NULL) {
+    MPI_Status status = {};
+    if (!IsComplete(receive, &status)) return false;
+    if (down_ == 0 && error_ == MPI_SUCCESS) Look(status);
+  }
+  *awaited = &rest_receive_;
+  return !is_rest_awaited_ || down_ > 0 || IsComplete(&rest_receive_);
+}
+
+void Pipeline::SendDown(const void* data, int segment) {
+  const bool is_short = word_ && segment == 0;
+  for (const int to : flow_.down_to) {
+    down_sends_.push_back(MPI_REQUEST_NULL);
+    if (!is_short) {
+      Send(data, segment, to, kDownTag, &down_sends_.back());
+      continue;
+    }
+    SendElements(data, segments_.length(0) - 1, to, kDownTag, &down_sends_.back());
+    down_sends_.push_back(MPI_REQUEST_NULL);
+    SendElements(LastOf(data), 1, to, kDownRestTag, &down_sends_.back());
+  }
+}
+
+const void* Pipeline::LastOf(const void* first_segment) const {
+  return ElementAt(first_segment, flow_.layout, segments_.length(0) - 1);
+}
+
+void* Pipeline::LastOf(void* first_segment) const {
+  return ElementAt(first_segment, flow_.layout, segments_.length(0) - 1);
+}
+
+// ---- memory and messages -----------------------------------------------------------------------
+
+// The result is where the root combines, unless its own data lies there.
+bool Pipeline::IsResultAccumulator() const {
+  return shape_.parent < 0 && flow_.has_result && flow_.result != flow_.input;
+}
+
+void* Pipeline::Accumulator(int segment) {
+  return IsResultAccumulator() ? Result(segment) : slots_[segment % kSlots];
+}
+
+const void* Pipeline::Input(int segment) const {
+  return ElementAt(flow_.input, flow_.layout, segments_.first(segment));
+}
+
+void* Pipeline::Result(int segment) const {
+  return ElementAt(flow_.result, flow_.layout, segments_.first(segment));
+}
+
+// By a message to itself if there are gaps, which must stay as they are.
+void Pipeline::Copy(const void* from, void* to, int segment) {
+  const int length = segments_.length(segment);
+  if (error_ != MPI_SUCCESS || length == 0) return;
+  if (flow_.layout.IsDense()) {
+    std::memcpy(to, from, static_cast<size_t>(length) * static_cast<size_t>(flow_.layout.size));
+    return;
+  }
+  const int own = lines_.members.World(shape_.rank);
+  const int tag = lines_.tags + kCopyTag;
+  Check(PMPI_Sendrecv(from, length, flow_.layout.type, own, tag, to, length, flow_.layout.type, own,
+                      tag, lines_.comm, MPI_STATUS_IGNORE));
+}
+
+void Pipeline::Send(const void* data, int segment, int to, TreeTag tag, MPI_Request* request) {
+  SendElements(data, segments_.length(segment), to, tag, request);
+}
+
+void Pipeline::SendElements(const void* data, int count, int to, TreeTag tag,
+                            MPI_Request* request) {
+  if (error_ != MPI_SUCCESS) return;
+  Check(PMPI_Isend(data, count, flow_.layout.type, lines_.members.World(to), lines_.tags + tag,
+                   lines_.comm, request));
+}
+
+void Pipeline::Receive(void* data, int segment, int from, TreeTag tag, MPI_Request* request) {
+  if (error_ != MPI_SUCCESS) return;
+  Check(PMPI_Irecv(data, segments_.length(segment), flow_.layout.type, lines_.members.World(from),
+                   lines_.tags + tag, lines_.comm, request));
+}
+
+bool Pipeline::IsComplete(MPI_Request* request, MPI_Status* status) {
+  int is_complete = 0;
+  return !Check(PMPI_Test(request, &is_complete, status)) || is_complete != 0;
+}
+
+bool Pipeline::Check(int error) {
+  if (error != MPI_SUCCESS && error_ == MPI_SUCCESS) error_ = error;
+  return error == MPI_SUCCESS;
+}
+
+// After an error nothing may arrive in memory that is not ours any more, nor be sent from there.
+void Pipeline::Abandon() {
+  std::vector<MPI_Request> rest = {rest_receive_};
+  for (std::vector<MPI_Request>* receives : {&up_receives_, &down_receives_, &rest}) {
+    for (MPI_Request& request : *receives) {
+      if (request == MPI_REQUEST_NULL) continue;
+      PMPI_Cancel(&request);
+      PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+  }
+  bool is_sending = false;
+  for (std::vector<MPI_Request>* sends : {&slot_sends_, &leaf_sends_, &down_sends_}) {
+    for (MPI_Request& request : *sends) {
+      if (request == MPI_REQUEST_NULL) continue;
+      int is_complete = 0;
+      if (PMPI_Test(&request, &is_complete, MPI_STATUS_IGNORE) != MPI_SUCCESS || !is_complete) {
+        is_sending = true;
+        if (request != MPI_REQUEST_NULL) PMPI_Request_free(&request);
+      }
+    }
+  }
+  is_memory_lost_ = is_sending;
+}
+
+}  // namespace coppice::mpi

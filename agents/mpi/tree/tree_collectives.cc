@@ -1,0 +1,260 @@
+#include "agents/mpi/tree/tree_collectives.h"
+
+#include <algorithm>
+#include <climits>
+#include <string>
+
+#include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/agreement.h"
+#include "agents/mpi/tree/communicator_tree.h"
+#include "agents/mpi/tree/elements.h"
+#include "agents/mpi/tree/pipeline.h"
+#include "agents/mpi/tree/reduction_types.h"
+#include "agents/mpi/tree/tree_counts.h"
+
+namespace coppice::mpi {
+namespace {
+
+// True if the word of the tree's root reaches all ranks.
+enum class Reach { kAll, kSome };
+
+bool Native() {
+  CountTree(kCountNative);
+  return false;
+}
+
+// Carries it out; errors go where the program wants those of `comm`.
+bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCount what,
+         int* error) {
+  flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
+  Pipeline pipeline(tree->lines, tree->shape, tree->memory, *flow);
+  *error = pipeline.Run();
+  if (reach == Reach::kAll) {
+    tree->is_change_told = pipeline.word();
+    tree->untold = 0;
+  } else {
+    ++tree->untold;
+  }
+  CountTree(what);
+  if (pipeline.is_memory_lost()) tree->memory.Leak();
+  if (*error != MPI_SUCCESS) {
+    tree->lines.is_spoilt = true;
+    PMPI_Comm_call_errhandler(comm, *error);
+  }
+  return true;
+}
+
+void GoDown(const TreeShape& shape, Flow* flow) {
+  flow->down_from = shape.parent;
+  flow->down_to = shape.children;
+}
+
+bool IsMember(int rank, MPI_Comm comm) {
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  return rank >= 0 && rank < size;
+}
+
+// From the root of the call to the tree's root, unless they are one, and down from both: the call's
+// root serves its own subtree, and is left out by its parent.
+void BcastWays(const TreeShape& shape, int root, Flow* flow) {
+  flow->down_to = shape.children;
+  std::erase(flow->down_to, root);
+  if (shape.rank == root) {
+    if (shape.root != root) flow->down_to.insert(flow->down_to.begin(), shape.root);
+  } else {
+    flow->down_from = shape.rank == shape.root ? root : shape.parent;
+  }
+}
+
+// A longer broadcast is left to the MPI library unless it is plain bytes at all members: packed, it
+// would be in memory twice.
+constexpr MPI_Count kMostPacked = MPI_Count{4} << 20U;
+
+// The bytes of a broadcast in the order in which they are sent. Ranks may name the same data by
+// different types and counts: segments of bytes are all that they have in common.
+class BcastBytes final {
+ public:
+  BcastBytes(void* buffer, int count, const TypeLayout& layout, const CommunicatorTree& tree)
+      : buffer_(buffer),
+        count_(count),
+        layout_(layout),
+        packed_(tree.memory.packed()),
+        rank_(tree.shape.rank),
+        lines_(tree.lines) {}
+
+  int size() const { return static_cast<int>(count_ * layout_.size); }
+  void* data() const { return layout_.IsPlainBytes() ? buffer_ : packed_; }
+
+  int Pack(bool is_sender) {
+    if (layout_.IsPlainBytes() || !is_sender) return MPI_SUCCESS;
+    int position = 0;
+    if (buffer_ != MPI_BOTTOM) {
+      return PMPI_Pack(buffer_, count_, layout_.type, data(), size(), &position, lines_.comm);
+    }
+    return SendToItself(buffer_, count_, layout_.type, data(), size(), MPI_PACKED);
+  }
+
+  int Unpack(bool is_sender) {
+    if (layout_.IsPlainBytes() || is_sender) return MPI_SUCCESS;
+    int position = 0;
+    if (buffer_ != MPI_BOTTOM) {
+      return PMPI_Unpack(data(), size(), &position, buffer_, count_, layout_.type, lines_.comm);
+    }
+    return SendToItself(data(), size(), MPI_PACKED, buffer_, count_, layout_.type);
+  }
+
+ private:
+  // Instead of MPI_Pack and MPI_Unpack, which MPICH refuses for a buffer at MPI_BOTTOM.
+  int SendToItself(const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count,
+                   MPI_Datatype to_type) const {
+    const int own = lines_.members.World(rank_);
+    const int tag = lines_.tags + kCopyTag;
+    return PMPI_Sendrecv(from, from_count, from_type, own, tag, to, to_count, to_type, own, tag,
+                         lines_.comm, MPI_STATUS_IGNORE);
+  }
+
+  void* buffer_;
+  int count_;
+  const TypeLayout& layout_;
+  void* packed_;
+  int rank_;
+  const TreeLines& lines_;
+};
+
+// What Reduce and Allreduce have in common; null if the native one has to do it.
+CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_Datatype type,
+                                   MPI_Op op, MPI_Comm comm, Flow* flow) {
+  if (count <= 0 || !LayoutOf(type, &flow->layout) || flow->layout.size == 0) return nullptr;
+  const Reduction reduction = ReductionOf(op, type);
+  if (reduction == Reduction::kNotOurs) return nullptr;
+  const auto bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(flow->layout.size);
+  CommunicatorTree* const tree = TreeOf(comm, operation, bytes);
+  if (tree == nullptr) return nullptr;
+  if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
+  if (!tree->memory.ReservePieces(comm, Pipeline::PieceBytes(flow->layout, count))) return nullptr;
+  flow->count = count;
+  flow->goes_up = true;
+  flow->op = op;
+  return tree;
+}
+
+void SayCounts() {
+  uint64_t own[kTreeCounts];
+  uint64_t all[kTreeCounts];
+  coppice_mpi_tree_counts(own, kTreeCounts);
+  PMPI_Reduce(own, all, kTreeCounts, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (Session::Get().world_rank() != 0) return;
+  constexpr const char* kNames[kTreeCounts] = {"asked",  "granted",   "barrier", "bcast",
+                                               "reduce", "allreduce", "native",  "revised",
+                                               "gone",   "released"};
+  std::string line = "trees:";
+  for (int i = 0; i < kTreeCounts; ++i) {
+    line += " " + std::string(kNames[i]) + "=" + std::to_string(all[i]);
+  }
+  Session::Get().Say(line);
+}
+
+}  // namespace
+
+bool TreeBarrier(MPI_Comm comm, int* error) {
+  CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0);
+  if (tree == nullptr) return Native();
+  Flow flow;
+  LayoutOf(MPI_BYTE, &flow.layout);
+  const char nothing = 0;
+  char nothing_else = 0;
+  flow.count = 1;
+  flow.goes_up = true;
+  flow.input = &nothing;
+  flow.has_result = true;
+  flow.result = &nothing_else;
+  GoDown(tree->shape, &flow);
+  return Run(comm, tree, Reach::kAll, &flow, kCountBarrier, error);
+}
+
+bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, int* error) {
+  TypeLayout layout;
+  if (count < 0 || !LayoutOf(type, &layout)) return Native();
+  const MPI_Count bytes = count * layout.size;
+  if (bytes == 0 || bytes > INT_MAX) return Native();
+  CommunicatorTree* const tree =
+      TreeOf(comm, COPPICE_OPERATION_BCAST, static_cast<uint64_t>(bytes));
+  if (tree == nullptr || !IsMember(root, comm)) return Native();
+  // What members ask each other depends on the bytes alone, which are the same at all of them.
+  const bool has_room = bytes > kMostPacked
+                            ? AllSay(comm, layout.IsPlainBytes())
+                            : tree->memory.ReservePacked(comm, static_cast<size_t>(bytes));
+  if (!has_room) return Native();
+  const bool is_sender = tree->shape.rank == root;
+  BcastBytes data(buffer, count, layout, *tree);
+  const int packed = data.Pack(is_sender);
+  Flow flow;
+  LayoutOf(MPI_BYTE, &flow.layout);
+  flow.count = data.size();
+  flow.has_result = true;
+  flow.result = data.data();
+  BcastWays(tree->shape, root, &flow);
+  const Reach reach = tree->shape.root == root ? Reach::kAll : Reach::kSome;
+  if (packed != MPI_SUCCESS) {
+    *error = packed;
+    PMPI_Comm_call_errhandler(comm, packed);
+    return true;
+  }
+  Run(comm, tree, reach, &flow, kCountBcast, error);
+  if (*error != MPI_SUCCESS) return true;
+  *error = data.Unpack(is_sender);
+  if (*error != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, *error);
+  return true;
+}
+
+bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
+                MPI_Comm comm, int* error) {
+  Flow flow;
+  CommunicatorTree* const tree =
+      TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, &flow);
+  if (tree == nullptr || !IsMember(root, comm)) return Native();
+  const TreeShape& shape = tree->shape;
+  flow.input = send == MPI_IN_PLACE ? receive : send;
+  flow.has_result = shape.rank == root;
+  flow.result = receive;
+  // The tree's root has the result; it goes to the call's root in one more message.
+  if (shape.root != root) {
+    if (shape.rank == root) flow.down_from = shape.root;
+    if (shape.rank == shape.root) flow.down_to = {root};
+  }
+  return Run(comm, tree, Reach::kSome, &flow, kCountReduce, error);
+}
+
+bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, int* error) {
+  Flow flow;
+  CommunicatorTree* const tree =
+      TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, &flow);
+  if (tree == nullptr) return Native();
+  flow.input = send == MPI_IN_PLACE ? receive : send;
+  flow.has_result = true;
+  flow.result = receive;
+  GoDown(tree->shape, &flow);
+  return Run(comm, tree, Reach::kAll, &flow, kCountAllreduce, error);
+}
+
+void CommunicatorMade(MPI_Comm comm) {
+  const Session& session = Session::Get();
+  if (!session.IsUp() || session.settings().trees != TreesWhen::kCreation) return;
+  TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, 0);
+}
+
+void StartTrees() {
+  StartCommunicatorTrees();
+  CommunicatorMade(MPI_COMM_WORLD);
+}
+
+void EndTrees() {
+  const Session& session = Session::Get();
+  if (!session.IsUp() || session.settings().trees == TreesWhen::kNever) return;
+  EndCommunicatorTrees();
+  SayCounts();
+}
+
+}  // namespace coppice::mpi

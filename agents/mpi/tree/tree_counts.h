@@ -1,0 +1,33 @@
+// What this process did with trees, counted for tests and for who asks for words (COPPICE_VERBOSE).
+// Counters are atomic; they never go back.
+#ifndef COPPICE_AGENTS_MPI_TREE_TREE_COUNTS_H_
+#define COPPICE_AGENTS_MPI_TREE_TREE_COUNTS_H_
+
+#include <cstdint>
+
+namespace coppice::mpi {
+
+enum TreeCount {
+  kCountAsked,    // communicators whose tree this process asked for
+  kCountGranted,  // of these
+  kCountBarrier,  // collectives that went along a tree
+  kCountBcast,
+  kCountReduce,
+  kCountAllreduce,
+  kCountNative,    // collectives that found no tree, or one that could not carry them
+  kCountRevised,   // trees that were replaced, at their root
+  kCountGone,      // trees that were given up, at their root
+  kCountReleased,  // trees that were given back
+  kTreeCounts
+};
+
+void CountTree(TreeCount what);
+
+}  // namespace coppice::mpi
+
+// For programs that look it up by name: writes the kTreeCounts counters of this process, at most
+// `size` of them, and returns how many there are.
+extern "C" __attribute__((visibility("default"))) int coppice_mpi_tree_counts(uint64_t* counts,
+                                                                              int size);
+
+#endif  // COPPICE_AGENTS_MPI_TREE_TREE_COUNTS_H_

@@ -1,0 +1,51 @@
+// Where the messages of all trees of a program go: one communicator of the world's processes, for
+// whatever number of trees, because MPICH has context ids for some 2,000 communicators only and the
+// program may want all of them. Each tree has tags of its own on it.
+//
+// Tags: rank 0 of a communicator, its leader, hands them out of the share that is its own, so that
+// two trees at once never have the same ones, without a message. A member says to the leader when
+// its communicator is freed (kLeft); when all have, no message with these tags is under way nor
+// awaited, and they are handed out again. Threads may do all of this at once.
+//
+//     tag = kTagsOfTree * (leader * share + number) + kind
+#ifndef COPPICE_AGENTS_MPI_TREE_TREE_LINES_H_
+#define COPPICE_AGENTS_MPI_TREE_TREE_LINES_H_
+
+#include <mpi.h>
+
+#include "agents/mpi/core/communicator_ranks.h"
+
+namespace coppice::mpi {
+
+// Kinds of messages of one tree.
+enum TreeTag { kUpTag, kDownTag, kDownRestTag, kCopyTag, kLeftTag, kTagsOfTree = 8 };
+
+// A tree's own way over them.
+struct TreeLines {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int tags = 0;            // the first of kTagsOfTree
+  bool is_spoilt = false;  // after an error: messages may be under way for good
+  GroupRanks members;      // where on `comm` each rank of the tree's communicator is
+};
+
+// Collective over the world. True on all ranks or on none, if the MPI library has no communicator
+// to give, which is no error of the program's.
+bool OpenTreeLines();
+// Collective over the world; does nothing if they are not open.
+void CloseTreeLines();
+MPI_Comm TreeLinesComm();
+
+// The first of a new tree's tags; negative if this process's are all in use. By the leader.
+int TakeTags();
+
+// This process has freed the communicator of `members` processes whose leader that rank of the
+// world is. Calls nothing of MPI's, so that the functions of attributes may call it.
+void LeaveTags(int tags, int leader, int members);
+
+// Tells leaders what was left, and takes note of what members have left. Not for functions of
+// attributes.
+void SettleTags();
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TREE_TREE_LINES_H_

@@ -1,0 +1,69 @@
+// The agent's one thread: sockets that are ready, timers, and work that other threads hand in.
+// Whatever belongs to the loop needs no lock; gRPC's threads reach it by Post alone.
+#ifndef COPPICE_AGENTS_NODE_EVENT_LOOP_H_
+#define COPPICE_AGENTS_NODE_EVENT_LOOP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace coppice {
+
+class EventLoop final {
+ public:
+  using Duration = std::chrono::milliseconds;
+  using Timer = std::pair<std::chrono::steady_clock::time_point, uint64_t>;
+  using OnReady = std::function<void(uint32_t events)>;
+
+  // RESOURCE_EXHAUSTED: no descriptor is left.
+  static absl::StatusOr<std::unique_ptr<EventLoop>> Create();
+  ~EventLoop();
+
+  // The three below: `fd` is the caller's; Forget it before it is closed. `events` as epoll(7) has
+  // them; errors and hang-ups are always told.
+  void Watch(int fd, uint32_t events, OnReady on_ready);
+  void Change(int fd, uint32_t events);
+  void Forget(int fd);
+
+  // Once, after `wait`.
+  Timer After(Duration wait, std::function<void()> work);
+  void Cancel(const Timer& timer) { timers_.erase(timer); }
+
+  // Thread-safe: runs `work` on the loop, in the order of the calls.
+  void Post(std::function<void()> work);
+
+  // Until Stop.
+  void Run();
+  void Stop() { is_stopped_ = true; }
+  // Until `is_done`, which is asked whenever something has run, or for so long.
+  void RunUntil(const std::function<bool()>& is_done, Duration most);
+
+ private:
+  EventLoop(int epoll, int wake) : epoll_(epoll), wake_(wake) {}
+
+  void RunOnce();
+  int UntilNextTimer() const;
+  void RunTimers();
+  void RunPosted();
+
+  const int epoll_;
+  const int wake_;  // eventfd
+  bool is_stopped_ = false;
+  std::unordered_map<int, std::shared_ptr<OnReady>> watched_;
+  uint64_t last_timer_ = 0;
+  std::map<Timer, std::function<void()>> timers_;
+  std::mutex mu_;
+  std::vector<std::function<void()>> posted_;  // guarded by mu_
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_AGENTS_NODE_EVENT_LOOP_H_

@@ -1,0 +1,322 @@
+#include "agents/node/job_keeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agents/node/hold_request.h"
+#include "agents/node/renewal_times.h"
+#include "proto/status_conversion.h"
+
+namespace coppice {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
+constexpr char kEndJob[] = "/coppice.v1.Jobs/EndJob";
+
+// How soon the end of the last process is noticed.
+constexpr Milliseconds kLookEvery{1'000};
+constexpr Milliseconds kFirstPause{200};
+// Who is denied for longer, and for longer than the lease, is denied for good.
+constexpr Milliseconds kShortestDenial{60'000};
+constexpr size_t kMostJobs = 4096, kMostJobsOfUser = 1024;
+// Of one user at a time: looking at a process takes the loop some 50 us.
+constexpr size_t kMostAskedRequests = 4096, kMostAskedProcesses = 4096;
+
+Milliseconds LeaseOf(const v1::KeepAliveResponse& response) {
+  return Milliseconds(response.lease().seconds() * 1000 + response.lease().nanos() / 1'000'000);
+}
+
+}  // namespace
+
+JobKeeper::JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file,
+                     const std::vector<HeldJob>& jobs)
+    : loop_(loop), link_(link), file_(std::move(file)) {
+  for (const HeldJob& job : jobs) {
+    spdlog::info("job {} of {} is held again", job.id, job.user);
+    Add(job, Milliseconds(0));
+  }
+  if (!jobs_.empty()) LookAtProcesses();
+}
+
+JobKeeper::~JobKeeper() {
+  for (auto& [id, kept] : jobs_) Stop(kept);
+  for (auto& [number, check] : checks_) check->Abandon();
+  if (is_looking_) loop_->Cancel(look_);
+  if (is_save_due_) (void)Save();
+}
+
+void JobKeeper::Stop(Kept& kept) {
+  if (kept.is_timed) loop_->Cancel(kept.timer);
+  kept.is_timed = false;
+  if (kept.call != nullptr) kept.call->Abandon();
+  kept.call.reset();
+}
+
+void JobKeeper::Add(const HeldJob& job, Milliseconds first_renewal) {
+  const uint64_t seed = std::hash<std::string>()(job.id) ^ std::hash<std::string>()(BootId());
+  Kept kept{
+      job, false, false, {}, nullptr, Milliseconds(0), {kFirstPause, kLongestRenewalPause, seed},
+      {}};
+  Kept& placed = jobs_.emplace(job.id, std::move(kept)).first->second;
+  Schedule(placed, first_renewal);
+}
+
+absl::Status JobKeeper::Admit(const LocalCaller& caller, const v1::HoldJobRequest& request) {
+  if (absl::Status status = CheckHoldRequest(request); !status.ok()) return status;
+  const auto processes = static_cast<size_t>(request.processes_size());
+  const auto asked = asked_.find(caller.user);
+  if (asked != asked_.end() && (asked->second.requests >= kMostAskedRequests ||
+                                asked->second.processes + processes > kMostAskedProcesses)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("job ", request.job_id(), ": user ", caller.user,
+                     " has too many requests to hold jobs under way; wait for some to end"));
+  }
+  if (jobs_.count(request.job_id()) > 0) return absl::OkStatus();
+  const auto is_callers = [&](const auto& entry) { return entry.second.job.user == caller.user; };
+  const auto own = static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_callers));
+  if (jobs_.size() < kMostJobs && own < kMostJobsOfUser) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "job ", request.job_id(), ": the agent holds ", jobs_.size(), " jobs already, ", own,
+      " of user ", caller.user, "; the most are ", kMostJobs, ", ", kMostJobsOfUser, " of a user"));
+}
+
+// Whether it is the caller's to renew, and still lives: by renewing it.
+void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& request, Done done) {
+  if (absl::Status status = Admit(caller, request); !status.ok()) return done(status);
+  Asked& asked = asked_[caller.user];
+  ++asked.requests;
+  asked.processes += static_cast<size_t>(request.processes_size());
+  v1::KeepAliveRequest renewal;
+  renewal.set_id(request.job_id());
+  const uint64_t number = ++last_check_;
+  checks_[number] = Ask(kKeepAlive, caller.user, renewal.SerializeAsString(), kLongestTry,
+                        [this, number, caller, request, done = std::move(done)](
+                            const grpc::Status& status, const std::string& message) {
+                          checks_.erase(number);
+                          OnChecked(caller, request, status, message, done);
+                        });
+}
+
+void JobKeeper::OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
+                          const grpc::Status& status, const std::string& message,
+                          const Done& done) {
+  Asked& asked = asked_[caller.user];
+  asked.processes -= static_cast<size_t>(request.processes_size());
+  if (--asked.requests == 0) asked_.erase(caller.user);
+  v1::KeepAliveResponse response;
+  if (message.empty() || !response.ParseFromString(message)) {
+    const absl::Status failed = FromGrpcStatus(status);
+    return done(failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again")
+                            : failed);
+  }
+  if (response.state() != v1::JOB_STATE_ACTIVE) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("job ", request.job_id(), ": it is over, or never was; register another")));
+  }
+  const absl::StatusOr<HeldJob> job = MakeHeldJob(caller, request);
+  if (!job.ok()) return done(job.status());
+  Keep(*job, LeaseOf(response), done);
+}
+
+void JobKeeper::Keep(const HeldJob& job, Milliseconds lease, const Done& done) {
+  const auto found = jobs_.find(job.id);
+  Unsaved change{job.id, std::nullopt, done};
+  if (found == jobs_.end()) {
+    Add(job, RenewalWait(lease));
+  } else {
+    Kept& kept = found->second;
+    change.before = kept.job;
+    std::vector<ProcessIdentity> processes = kept.job.processes;
+    processes.insert(processes.end(), job.processes.begin(), job.processes.end());
+    std::sort(processes.begin(), processes.end());
+    processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
+    if (processes.size() > kMostHeldProcesses) {
+      processes.erase(std::remove_if(processes.begin(), processes.end(), IsGone), processes.end());
+    }
+    if (processes.size() > kMostHeldProcesses) {
+      return done(absl::ResourceExhaustedError(absl::StrCat(
+          "job ", job.id, ": has more than ", kMostHeldProcesses, " processes on this node")));
+    }
+    kept.job = {job.id, job.user, std::move(processes), job.end_job};
+    kept.is_ending = false;
+  }
+  jobs_.find(job.id)->second.lease = lease;
+  unsaved_.push_back(std::move(change));
+  SaveSoon();
+  if (!is_looking_) LookAtProcesses();
+}
+
+// One request, and the last of the answers.
+std::shared_ptr<ForwardedCall> JobKeeper::Ask(const char* method, const std::string& user,
+                                              const std::string& request, Milliseconds timeout,
+                                              Answer answer) {
+  ForwardedCall::Request call;
+  call.method = method;
+  call.user = user;
+  call.message = request;
+  call.timeout = timeout;
+  const auto message = std::make_shared<std::string>();
+  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
+  ForwardedCall::Events events;
+  events.on_message = [message, handle](const std::string& text) {
+    *message = text;
+    if (const auto open = handle->lock()) open->ReadMore();
+  };
+  events.on_end = [message, answer = std::move(answer),
+                   alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
+    if (!alive.expired()) answer(status, *message);
+  };
+  std::shared_ptr<ForwardedCall> started = link_->Call(call, std::move(events));
+  *handle = started;
+  return started;
+}
+
+void JobKeeper::Schedule(Kept& kept, Milliseconds wait) {
+  if (kept.is_timed) loop_->Cancel(kept.timer);
+  kept.is_timed = true;
+  kept.timer = loop_->After(wait, [this, id = kept.job.id] { Act(id); });
+}
+
+void JobKeeper::Act(const std::string& id) {
+  Kept& kept = jobs_.at(id);
+  kept.is_timed = false;
+  if (kept.call != nullptr) return;  // its answer comes first
+  link_->Hurry();
+  if (kept.is_ending) {
+    v1::EndJobRequest request;
+    request.set_id(id);
+    kept.call =
+        Ask(kEndJob, kept.job.user, request.SerializeAsString(), kLongestTry,
+            [this, id](const grpc::Status& status, const std::string&) { OnEnded(id, status); });
+    return;
+  }
+  v1::KeepAliveRequest request;
+  request.set_id(id);
+  kept.call = Ask(kKeepAlive, kept.job.user, request.SerializeAsString(), MostOfTry(kept.lease),
+                  [this, id](const grpc::Status& status, const std::string& message) {
+                    OnRenewed(id, status, message);
+                  });
+}
+
+// Denied is also who speaks through an agent that is no administrator just now: a configuration of
+// the daemon that is soon mended. Once the lease has run out meanwhile there is nothing to hold.
+bool JobKeeper::IsForGood(Kept& kept, const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::PERMISSION_DENIED) {
+    kept.denied_since.reset();
+    return status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
+           status.error_code() == grpc::StatusCode::NOT_FOUND;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!kept.denied_since) kept.denied_since = now;
+  return now - *kept.denied_since > std::max(kept.lease, kShortestDenial);
+}
+
+void JobKeeper::OnRenewed(const std::string& id, const grpc::Status& status,
+                          const std::string& message) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  Kept& kept = found->second;
+  kept.call.reset();
+  if (kept.is_ending) return Schedule(kept, Milliseconds(0));
+  v1::KeepAliveResponse response;
+  if (!message.empty() && response.ParseFromString(message)) {
+    if (response.state() != v1::JOB_STATE_ACTIVE) {
+      spdlog::info("job {}: it is over; no longer held", id);
+      return LetGo(id);
+    }
+    kept.pause.Reset();
+    kept.denied_since.reset();
+    kept.lease = LeaseOf(response);
+    return Schedule(kept, RenewalWait(kept.lease));
+  }
+  if (IsForGood(kept, status)) {
+    spdlog::warn("job {}: its lease cannot be renewed: {}", id, status.error_message());
+    return LetGo(id);
+  }
+  Schedule(kept, std::min(kept.pause.Next(), MostOfPause(kept.lease)));
+}
+
+void JobKeeper::OnEnded(const std::string& id, const grpc::Status& status) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  Kept& kept = found->second;
+  kept.call.reset();
+  if (!kept.is_ending) return Schedule(kept, Milliseconds(0));  // held again meanwhile
+  if (!status.ok() && !IsForGood(kept, status)) return Schedule(kept, kept.pause.Next());
+  spdlog::info("job {}: its processes are gone; {}", id,
+               status.ok() ? std::string("ended") : status.error_message());
+  LetGo(id);
+}
+
+void JobKeeper::LookAtProcesses() {
+  is_looking_ = false;
+  std::vector<std::string> gone;
+  for (auto& [id, kept] : jobs_) {
+    auto& processes = kept.job.processes;
+    processes.erase(std::remove_if(processes.begin(), processes.end(), IsGone), processes.end());
+    if (!kept.is_ending && processes.empty()) gone.push_back(id);
+  }
+  for (const std::string& id : gone) {
+    Kept& kept = jobs_.at(id);
+    if (!kept.job.end_job) {
+      spdlog::info("job {}: its processes are gone; its lease runs out", id);
+      LetGo(id);
+      continue;
+    }
+    kept.is_ending = true;
+    kept.pause.Reset();
+    if (kept.call == nullptr) Schedule(kept, Milliseconds(0));
+  }
+  if (jobs_.empty()) return;
+  is_looking_ = true;
+  look_ = loop_->After(kLookEvery, [this] { LookAtProcesses(); });
+}
+
+void JobKeeper::LetGo(const std::string& id) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  Stop(found->second);
+  jobs_.erase(found);
+  SaveSoon();
+}
+
+void JobKeeper::SaveSoon() {
+  if (std::exchange(is_save_due_, true)) return;
+  loop_->Post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) SaveNow();
+  });
+}
+
+// What cannot be noted is not held; what cannot be struck off is let go after the next start.
+void JobKeeper::SaveNow() {
+  is_save_due_ = false;
+  const absl::Status saved = Save();
+  const std::vector<Unsaved> changes = std::exchange(unsaved_, {});
+  if (!saved.ok()) {
+    spdlog::error("{}", std::string(saved.message()));
+    for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+      const auto found = jobs_.find(change->id);
+      if (found == jobs_.end()) continue;
+      if (change->before) {
+        found->second.job = *change->before;
+      } else {
+        Stop(found->second);
+        jobs_.erase(found);
+      }
+    }
+  }
+  for (const Unsaved& change : changes) change.done(saved);
+}
+
+absl::Status JobKeeper::Save() const {
+  std::vector<HeldJob> jobs;
+  for (const auto& [id, kept] : jobs_) jobs.push_back(kept.job);
+  return file_.Save(jobs);
+}
+
+}  // namespace coppice

@@ -1,0 +1,116 @@
+// The jobs that the agent keeps alive: their leases are renewed for as long as one of the job's
+// processes on this node lives, whatever becomes of connections, of the agent, or of the daemon.
+//
+//              renewed                 processes gone
+//   Hold --> KEPT <--+ each third ---------------------+--> ENDING --> EndJob until it is answered
+//             |      |  of the lease                   |
+//             +------+                                 +--> let go, if nobody asked for an end
+//             |
+//             +--> let go: the daemon says that the job is over, or is another's for longer than
+//                  the lease is (an agent that may not speak for users just now is told so, too)
+//
+// Everything is done in the name of the user who asked, so nobody holds or ends another's job. What
+// is held is in the hold file before Hold is answered.
+#ifndef COPPICE_AGENTS_NODE_JOB_KEEPER_H_
+#define COPPICE_AGENTS_NODE_JOB_KEEPER_H_
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agents/node/daemon_link.h"
+#include "agents/node/event_loop.h"
+#include "agents/node/hold_file.h"
+#include "agents/node/local_caller.h"
+#include "client/library/retry_pause.h"
+#include "coppice/v1/jobs.pb.h"
+#include "coppice/v1/local.pb.h"
+
+namespace coppice {
+
+// Belongs to the loop.
+class JobKeeper final {
+ public:
+  using Done = std::function<void(const absl::Status&)>;
+
+  // Goes on with `jobs`, which the file holds. Loop and link outlive it.
+  JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file, const std::vector<HeldJob>& jobs);
+  ~JobKeeper();
+
+  // Holds a job, or adds processes to one that is held. `done` is called once, on the loop, unless
+  // the keeper goes first. INVALID_ARGUMENT: no job, or no such process of the caller's.
+  // RESOURCE_EXHAUSTED: too many. UNAVAILABLE: it cannot be noted. FAILED_PRECONDITION: the job is
+  // over. Else as Jobs.KeepAlive.
+  void Hold(const LocalCaller& caller, const v1::HoldJobRequest& request, Done done);
+
+  size_t size() const { return jobs_.size(); }
+
+ private:
+  struct Kept {
+    HeldJob job;
+    bool is_ending = false;
+    bool is_timed = false;
+    EventLoop::Timer timer;  // of the next renewal or try to end it, if is_timed
+    std::shared_ptr<ForwardedCall> call;
+    std::chrono::milliseconds lease{0};  // as last answered; 0: not yet
+    RetryPause pause;
+    std::optional<std::chrono::steady_clock::time_point> denied_since;
+  };
+  using Answer = std::function<void(const grpc::Status&, const std::string& message)>;
+
+  // A change of jobs_ that is not in the file, and who waits for it to be.
+  struct Unsaved {
+    std::string id;
+    std::optional<HeldJob> before;  // null: it was not held
+    Done done;
+  };
+  // Of one user that are being asked for.
+  struct Asked {
+    size_t requests = 0, processes = 0;
+  };
+
+  absl::Status Admit(const LocalCaller& caller, const v1::HoldJobRequest& request);
+  void OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
+                 const grpc::Status& status, const std::string& message, const Done& done);
+  void Keep(const HeldJob& job, std::chrono::milliseconds lease, const Done& done);
+  std::shared_ptr<ForwardedCall> Ask(const char* method, const std::string& user,
+                                     const std::string& request, std::chrono::milliseconds timeout,
+                                     Answer answer);
+  void Schedule(Kept& kept, std::chrono::milliseconds wait);
+  // Renews, or ends.
+  void Act(const std::string& id);
+  void OnRenewed(const std::string& id, const grpc::Status& status, const std::string& message);
+  void OnEnded(const std::string& id, const grpc::Status& status);
+  void LookAtProcesses();
+  void LetGo(const std::string& id);
+  void Add(const HeldJob& job, std::chrono::milliseconds first_renewal);
+  void Stop(Kept& kept);
+  // Asking again cannot help.
+  static bool IsForGood(Kept& kept, const grpc::Status& status);
+  // Once for all changes of a pass of the loop.
+  void SaveSoon();
+  void SaveNow();
+  absl::Status Save() const;
+
+  EventLoop* const loop_;
+  DaemonLink* const link_;
+  const HoldFile file_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  bool is_looking_ = false;  // the timer of LookAtProcesses runs
+  EventLoop::Timer look_;
+  std::map<std::string, Kept> jobs_;  // by id
+  uint64_t last_check_ = 0;
+  std::map<uint64_t, std::shared_ptr<ForwardedCall>> checks_;
+  std::map<std::string, Asked> asked_;  // by user
+  bool is_save_due_ = false;
+  std::vector<Unsaved> unsaved_;  // in order
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_AGENTS_NODE_JOB_KEEPER_H_

@@ -1,0 +1,46 @@
+#include "agents/node/local_limits.h"
+
+#include <sys/resource.h>
+
+namespace coppice {
+namespace {
+
+// For the daemon, the hold file, the processes of /proc, and measuring.
+constexpr size_t kKept = 64;
+
+}  // namespace
+
+LocalBounds WithinDescriptors(LocalBounds bounds, size_t descriptors) {
+  const size_t most = descriptors - std::min(kKept, descriptors / 2);
+  bounds.connections = std::min(bounds.connections, most);
+  bounds.connections_of_user = std::min(bounds.connections_of_user, most - most / 4);
+  return bounds;
+}
+
+size_t MostDescriptors() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+bool LocalLimits::Connect(uid_t user) {
+  const auto found = users_.find(user);
+  const size_t own = found == users_.end() ? 0 : found->second.connections;
+  if (whole_.connections >= bounds_.connections || own >= bounds_.connections_of_user) return false;
+  ++whole_.connections;
+  ++users_[user].connections;
+  return true;
+}
+
+void LocalLimits::Disconnect(uid_t user) {
+  --whole_.connections;
+  if (--users_.at(user).connections == 0) users_.erase(user);
+}
+
+bool LocalLimits::Change(uid_t user, size_t before, size_t now) {
+  Share& own = users_.at(user);
+  for (Share* share : {&whole_, &own}) share->bytes += now - before;
+  return now <= before || (whole_.bytes <= bounds_.bytes && own.bytes <= bounds_.bytes_of_user);
+}
+
+}  // namespace coppice

@@ -1,0 +1,50 @@
+// What the agent spends on its processes, by user: connections, and bytes that it holds for them.
+// One user's processes can use up their own share, never another's.
+#ifndef COPPICE_AGENTS_NODE_LOCAL_LIMITS_H_
+#define COPPICE_AGENTS_NODE_LOCAL_LIMITS_H_
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+
+namespace coppice {
+
+struct LocalBounds {
+  size_t connections = 16'384;
+  size_t connections_of_user = 8'192;
+  size_t bytes = size_t{1} << 30;
+  size_t bytes_of_user = size_t{512} << 20;
+};
+
+// Less connections where the process may have fewer descriptors: some are kept for the agent.
+LocalBounds WithinDescriptors(LocalBounds bounds, size_t descriptors);
+// That this process may have (RLIMIT_NOFILE).
+size_t MostDescriptors();
+
+// Belongs to the loop.
+class LocalLimits final {
+ public:
+  explicit LocalLimits(const LocalBounds& bounds) : bounds_(bounds) {}
+
+  // False: there are too many, and it does not count.
+  bool Connect(uid_t user);
+  void Disconnect(uid_t user);
+  // So many bytes are held for a connection in the place of `before`. False: that is too much; it
+  // counts all the same.
+  bool Change(uid_t user, size_t before, size_t now);
+
+ private:
+  struct Share {
+    size_t connections = 0, bytes = 0;
+  };
+
+  const LocalBounds bounds_;
+  Share whole_;
+  std::unordered_map<uid_t, Share> users_;  // that are connected
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_AGENTS_NODE_LOCAL_LIMITS_H_

@@ -1,0 +1,202 @@
+// coppice-agent: reads flags and configuration, starts the agent, and waits for the signal to stop.
+//
+// Exit status: 0 stopped by SIGTERM or SIGINT (or nothing was to be done), 1 it cannot start, with
+// the reason on stderr, 2 wrong usage.
+//
+// A daemon that does not answer does not end the agent: it serves the node's processes, who are
+// told so, and goes on trying.
+#include <pthread.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agents/node/event_loop.h"
+#include "agents/node/node_agent.h"
+#include "agents/node/settings.h"
+
+namespace coppice {
+namespace {
+
+constexpr int kCannotStart = 1;
+constexpr int kWrongUsage = 2;
+// How often systemd hears how the agent is; WatchdogSec of the unit is several times that.
+constexpr std::chrono::milliseconds kPulse{5'000};
+
+struct Flags {
+  std::string config, server, tls_ca, tls_cert, tls_key, socket, state_dir, host, measure_listen,
+      measure_address, log_level;
+  std::vector<std::string> port_guids;
+  bool check_config = false;
+};
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", "coppice-agent " COPPICE_VERSION);
+  app.add_option("--config", flags.config, "Configuration file; deploy/agent.toml shows all keys");
+  app.add_option("--server", flags.server,
+                 "The daemon: unix:PATH or HOST:PORT; else the file's, else $COPPICE_SERVER");
+  app.add_option("--tls-ca", flags.tls_ca, "Who signed the daemon's certificate (PEM)");
+  app.add_option("--tls-cert", flags.tls_cert, "The agent's certificate (PEM)");
+  app.add_option("--tls-key", flags.tls_key, "Its key (PEM)");
+  app.add_option("--socket", flags.socket, "Where the node's processes connect");
+  app.add_option("--state-dir", flags.state_dir, "Folder for what must outlive the agent");
+  app.add_option("--host", flags.host, "The node's name in the fabric");
+  app.add_option("--port-guid", flags.port_guids,
+                 "GUID of a port, 16 hex digits, may be repeated; instead of the node's devices");
+  app.add_option("--measure-listen", flags.measure_listen,
+                 "HOST:PORT where other agents measure the way to this node");
+  app.add_option("--measure-address", flags.measure_address, "HOST:PORT as other agents reach it");
+  app.add_option("--log-level", flags.log_level,
+                 "trace, debug, info, warning, error, critical or off");
+  app.add_flag("--check-config", flags.check_config, "Check flags and file, start nothing");
+}
+
+void Override(const std::string& flag, std::string& setting) {
+  if (!flag.empty()) setting = flag;
+}
+
+// Presets, over them the environment, the file, and the flags.
+absl::StatusOr<Settings> Configure(const Flags& flags) {
+  Settings settings;
+  settings.server = DefaultServer();
+  settings.tls = DefaultTls();
+  if (!flags.config.empty()) {
+    const absl::Status status = ReadSettingsFile(flags.config, settings);
+    if (!status.ok()) return status;
+  }
+  Override(flags.server, settings.server);
+  Override(flags.tls_ca, settings.tls.ca);
+  Override(flags.tls_cert, settings.tls.cert);
+  Override(flags.tls_key, settings.tls.key);
+  Override(flags.socket, settings.socket);
+  Override(flags.state_dir, settings.state_dir);
+  Override(flags.host, settings.host);
+  Override(flags.measure_listen, settings.measure_listen);
+  Override(flags.measure_address, settings.measure_address);
+  Override(flags.log_level, settings.log_level);
+  if (!flags.port_guids.empty()) settings.port_guids = flags.port_guids;
+  if (absl::Status status = CheckSettings(settings); !status.ok()) return status;
+  if (absl::Status status = CredentialsFor(settings.server, settings.tls).status(); !status.ok()) {
+    return status;
+  }
+  return settings;
+}
+
+bool StderrIsJournal() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat info {};
+  return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
+         absl::StrCat(info.st_dev, ":", info.st_ino) == stream;
+}
+
+absl::Status SetUpLog(const std::string& name) {
+  const spdlog::level::level_enum level = spdlog::level::from_str(name);
+  if (level == spdlog::level::off && name != "off") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "log level \"", name, "\": give trace, debug, info, warning, error, critical or off"));
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("coppice-agent"));
+  spdlog::set_pattern(StderrIsJournal() ? "%v" : "%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::set_level(level);
+  return absl::OkStatus();
+}
+
+// SIGTERM and SIGINT, blocked in this thread and in all that it starts later.
+int BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Tells systemd how the agent is, for as long as it lives.
+class PulseTimer final {
+ public:
+  PulseTimer(EventLoop* loop, const NodeAgent* agent) : loop_(loop), agent_(agent) { Beat(); }
+  ~PulseTimer() { loop_->Cancel(next_); }
+  PulseTimer(const PulseTimer&) = delete;
+
+ private:
+  void Beat() {
+    sd_notify(0, absl::StrCat("WATCHDOG=1\nSTATUS=", agent_->Describe()).c_str());
+    next_ = loop_->After(kPulse, [this] { Beat(); });
+  }
+
+  EventLoop* const loop_;
+  const NodeAgent* const agent_;
+  EventLoop::Timer next_;
+};
+
+// Each process of the node takes one, and a shell's soft limit is 1024.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+absl::Status Serve(const Settings& settings, int signals) {
+  const absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
+  if (!loop.ok()) return loop.status();
+  auto agent = NodeAgent::Start(settings, ReadNodeFacts(), COPPICE_VERSION, loop->get());
+  if (!agent.ok()) return agent.status();
+  (*loop)->Watch(signals, EPOLLIN, [&loop](uint32_t) { (*loop)->Stop(); });
+  sd_notify(0, "READY=1");
+  {
+    const PulseTimer pulse(loop->get(), agent->get());
+    (*loop)->Run();
+  }
+  (*loop)->Forget(signals);  // nobody reads it: it would stay ready
+  sd_notify(0, "STOPPING=1");
+  spdlog::info("stopping");
+  // gRPC's threads would post to a loop that is gone.
+  if (!(*agent)->Stop()) _exit(0);
+  return absl::OkStatus();
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "coppice-agent: %s\n", std::string(status.message()).c_str());
+  return kCannotStart;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
+  Flags flags;
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  const absl::StatusOr<Settings> settings = Configure(flags);
+  if (!settings.ok()) return Fail(settings.status());
+  if (const absl::Status logs = SetUpLog(settings->log_level); !logs.ok()) return Fail(logs);
+  if (flags.check_config) {
+    std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
+    return 0;
+  }
+  RaiseDescriptorLimit();
+  const absl::Status status = Serve(*settings, BlockSignals());
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+}  // namespace coppice
+
+int main(int argc, char** argv) { return coppice::Main(argc, argv); }

@@ -1,0 +1,153 @@
+#include "agents/node/node_agent.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "agents/node/process_identity.h"
+
+namespace coppice {
+namespace {
+
+// That of the init process, which lives as long as the node.
+constexpr int64_t kProcessOfRoot = 1;
+// gRPC answers a cancel at once; longer than this something is wrong with it.
+constexpr std::chrono::milliseconds kPatience{5'000};
+constexpr char kHoldFile[] = "held_jobs.json";
+
+// How others name what the agent listens on: one address by itself, every address by the node's
+// name, which they have to resolve.
+std::string ReachedBy(const Settings& settings, const NodeFacts& facts, uint16_t port) {
+  if (!settings.measure_address.empty()) return settings.measure_address;
+  const absl::string_view listen = settings.measure_listen;
+  const absl::string_view address = listen.substr(0, listen.rfind(':'));
+  const bool is_any = address.empty() || address == "0.0.0.0" || address == "[::]";
+  return absl::StrCat(is_any ? absl::string_view(facts.host) : address, ":", port);
+}
+
+v1::AgentHello HelloOf(const Settings& settings, const NodeFacts& facts, const std::string& version,
+                       const std::optional<PingPongListener>& peers) {
+  v1::AgentHello hello;
+  hello.set_host(settings.host.empty() ? facts.host : settings.host);
+  const auto& guids = settings.port_guids.empty() ? facts.port_guids : settings.port_guids;
+  hello.mutable_port_guids()->Add(guids.begin(), guids.end());
+  hello.set_cores(facts.cores);
+  hello.set_packages(facts.packages);
+  hello.set_numa_nodes(facts.numa_nodes);
+  hello.set_version(version);
+  if (peers) hello.set_measure_address(ReachedBy(settings, facts, peers->port()));
+  return hello;
+}
+
+void WarnIfOthersAreHidden() {
+  const absl::Status status = FindProcess(kProcessOfRoot).status();
+  if (status.ok()) return;
+  spdlog::warn(
+      "jobs of other users cannot be held, as their processes cannot be looked at ({}); mount "
+      "/proc "
+      "with gid= of a group of this agent's, or without hidepid",
+      std::string(status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<PingPongListener>> NodeAgent::ListenForPeers(
+    const Settings& settings) {
+  std::optional<PingPongListener> listener;
+  if (settings.measure_listen.empty()) return listener;
+  absl::StatusOr<PingPongListener> opened = PingPongListener::Listen(settings.measure_listen);
+  if (!opened.ok()) {
+    return absl::Status(opened.status().code(),
+                        absl::StrCat("measure_listen: ", opened.status().message()));
+  }
+  listener.emplace(*std::move(opened));
+  return listener;
+}
+
+// A file that cannot be read now is not replaced by one without its jobs: the agent does not start.
+absl::Status NodeAgent::KeepJobs(const Settings& settings) {
+  absl::StatusOr<StateLock> lock = StateLock::Take(settings.state_dir);
+  if (!lock.ok()) return lock.status();
+  state_lock_.emplace(*std::move(lock));
+  const HoldFile file(absl::StrCat(settings.state_dir, "/", kHoldFile));
+  absl::StatusOr<std::vector<HeldJob>> jobs = file.Load();
+  if (absl::IsDataLoss(jobs.status())) {
+    spdlog::error("{}", std::string(jobs.status().message()));
+    jobs = std::vector<HeldJob>();
+  }
+  if (!jobs.ok()) return jobs.status();
+  keeper_ = std::make_unique<JobKeeper>(loop_, link_.get(), file, *jobs);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& settings,
+                                                            const NodeFacts& facts,
+                                                            const std::string& version,
+                                                            EventLoop* loop) {
+  std::unique_ptr<NodeAgent> agent(new NodeAgent(loop));
+  const auto credentials = CredentialsFor(settings.server, settings.tls);
+  if (!credentials.ok()) return credentials.status();
+  auto peers = agent->ListenForPeers(settings);
+  if (!peers.ok()) return peers.status();
+  const v1::AgentHello hello = HelloOf(settings, facts, version, *peers);
+  agent->link_ = std::make_unique<DaemonLink>(loop, settings.server, *credentials);
+  NodeAgent* const raw = agent.get();
+  agent->limits_.emplace(WithinDescriptors(settings.bounds, MostDescriptors()));
+  agent->parts_ = {loop, agent->link_.get(), nullptr, [raw, hello] { return raw->Describe(hello); },
+                   &*agent->limits_};
+  auto server = LocalServer::Listen(settings.socket, settings.socket_mode, &agent->parts_);
+  if (!server.ok()) return server.status();
+  agent->server_ = *std::move(server);
+  if (absl::Status status = agent->KeepJobs(settings); !status.ok()) return status;
+  agent->parts_.keeper = agent->keeper_.get();
+  agent->measurer_ =
+      std::make_unique<Measurer>(*std::move(peers), [raw, loop](const v1::PingPongResult& result) {
+        loop->Post([raw, result] {
+          if (raw->announcement_ != nullptr) raw->announcement_->Send(result);
+        });
+      });
+  agent->announcement_ = std::make_unique<Announcement>(
+      agent->link_.get(), hello, [raw](const v1::PingPongTask& task) {
+        raw->measurer_->Take(task, raw->announcement_->streams());
+      });
+  WarnIfOthersAreHidden();
+  agent->announcement_->Begin();
+  spdlog::info(
+      "{} with {} cores and {} at {}; daemon at {}", hello.host(), hello.cores(),
+      hello.port_guids().empty() ? "no InfiniBand port" : absl::StrJoin(hello.port_guids(), ", "),
+      settings.socket, settings.server);
+  return agent;
+}
+
+NodeAgent::~NodeAgent() { Stop(); }
+
+bool NodeAgent::Stop() {
+  server_.reset();
+  announcement_.reset();
+  measurer_.reset();
+  keeper_.reset();
+  if (link_ == nullptr || link_->IsIdle()) return true;
+  loop_->RunUntil([this] { return link_->IsIdle(); }, kPatience);
+  return link_->IsIdle();
+}
+
+std::string NodeAgent::Describe() const {
+  return absl::StrCat(link_->IsConnected() ? "connected to " : "not connected to ", link_->server(),
+                      announcement_->is_welcome() ? ", announced" : "", "; ",
+                      server_->connections(), " local connections, ", keeper_->size(),
+                      " held jobs");
+}
+
+v1::GetAgentResponse NodeAgent::Describe(const v1::AgentHello& hello) {
+  v1::GetAgentResponse response;
+  response.set_host(hello.host());
+  response.set_version(hello.version());
+  response.set_server(link_->server());
+  response.set_connected(link_->IsConnected());
+  response.set_cores(hello.cores());
+  return response;
+}
+
+}  // namespace coppice

@@ -1,0 +1,15 @@
+// Which methods of the daemon a process of the node may call through the agent.
+#ifndef COPPICE_AGENTS_NODE_PASSED_METHODS_H_
+#define COPPICE_AGENTS_NODE_PASSED_METHODS_H_
+
+#include "absl/strings/string_view.h"
+
+namespace coppice {
+
+// "/coppice.v1.Trees/CreateTree". What jobs need and what everybody may read; nothing that
+// administers the daemon, and no stream of many requests.
+bool IsPassedOn(absl::string_view method);
+
+}  // namespace coppice
+
+#endif  // COPPICE_AGENTS_NODE_PASSED_METHODS_H_

@@ -1,0 +1,261 @@
+/* libcoppice: what Coppice offers to a process on a node: jobs, aggregation trees, rank orders, and
+ * what becomes of granted trees. C99, for MPI libraries.
+ *
+ * A client speaks to the node's coppice-agent over its Unix socket, never to the daemon. Every call
+ * that can wait has a deadline. Nothing here prints, exits, installs signal handlers, or lets a C++
+ * exception out. All functions are safe to call from several threads; handles returned by one call
+ * are read-only and belong to the caller until they are freed. The library has no threads but one
+ * for each watch.
+ *
+ * fork(): a client belongs to the process that opened it. A child has none of its connections:
+ * calls fail there with FAILED_PRECONDITION and coppice_close() does nothing; the child opens its
+ * own. A fork() while another thread is in a call is allowed. pthread_cancel() waits for the end of
+ * a call.
+ *
+ * Errors: each function that can fail returns a coppice_status, with the numbers of gRPC's codes;
+ * coppice_last_error() gives its text, which names the object and what to do. UNAVAILABLE also
+ * means that there is no agent, and that a program should go on without.
+ *
+ * Stability: the symbols and the numbers of this file keep their meaning within one
+ * COPPICE_ABI_VERSION. Structures that a caller fills begin with their size; set it with
+ * COPPICE_INIT. New fields come last, or in the place of `reserved`, which is 0; 0 always means "as
+ * before".
+ */
+#ifndef COPPICE_CLIENT_LIBRARY_COPPICE_H_
+#define COPPICE_CLIENT_LIBRARY_COPPICE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define COPPICE_API __attribute__((visibility("default")))
+#else
+#define COPPICE_API
+#endif
+
+#define COPPICE_ABI_VERSION 1
+
+/* Zeroes a structure and says its size: coppice_tree_request request = COPPICE_INIT(request); */
+#ifdef __cplusplus
+struct coppice_sized {
+  size_t size;
+  template <class Structure>
+  operator Structure() const {
+    Structure structure = Structure();
+    structure.size = size;
+    return structure;
+  }
+};
+#define COPPICE_INIT(variable) \
+  coppice_sized { sizeof(variable) }
+extern "C" {
+#else
+#define COPPICE_INIT(variable) \
+  { .size = sizeof(variable) }
+#endif
+
+typedef enum coppice_status {
+  COPPICE_OK = 0,
+  COPPICE_CANCELLED = 1,
+  COPPICE_UNKNOWN = 2,
+  COPPICE_INVALID_ARGUMENT = 3,
+  COPPICE_DEADLINE_EXCEEDED = 4,
+  COPPICE_NOT_FOUND = 5,
+  COPPICE_ALREADY_EXISTS = 6,
+  COPPICE_PERMISSION_DENIED = 7,
+  COPPICE_RESOURCE_EXHAUSTED = 8,
+  COPPICE_FAILED_PRECONDITION = 9,
+  COPPICE_ABORTED = 10,
+  COPPICE_OUT_OF_RANGE = 11,
+  COPPICE_UNIMPLEMENTED = 12,
+  COPPICE_INTERNAL = 13,
+  COPPICE_UNAVAILABLE = 14
+} coppice_status;
+
+/* COPPICE_ABI_VERSION of the library that is loaded, and its release ("0.1.0"). */
+COPPICE_API uint32_t coppice_abi_version(void);
+COPPICE_API const char* coppice_version(void);
+
+/* "NOT_FOUND"; "UNKNOWN" for a number that is none. */
+COPPICE_API const char* coppice_status_name(coppice_status status);
+
+/* Why the last call of this thread failed; "" if it did not. Valid until the thread's next call. */
+COPPICE_API const char* coppice_last_error(void);
+
+/* ---- client -------------------------------------------------------------------------------- */
+
+typedef struct coppice_client coppice_client;
+
+/* `agent`: path of the agent's socket; NULL: $COPPICE_AGENT, else /run/coppice/agent.sock. Connects
+ * at the first call, and again when the agent was restarted. `timeout_ms` bounds each call; 0: 30
+ * s.
+ */
+COPPICE_API coppice_status coppice_open(const char* agent, uint32_t timeout_ms,
+                                        coppice_client** client);
+/* Ends open watches, whose functions are not called again after this returns. NULL is allowed. */
+COPPICE_API void coppice_close(coppice_client* client);
+
+/* What a program asks first. */
+typedef struct coppice_capabilities {
+  size_t size;
+  int connected;  /* the agent to the daemon, now */
+  uint32_t cores; /* of this node */
+  char host[256]; /* as the fabric names it */
+  char agent_version[64];
+} coppice_capabilities;
+COPPICE_API coppice_status coppice_query(coppice_client* client, coppice_capabilities* answer);
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+typedef struct coppice_job_request {
+  size_t size;
+  const char* request_id;       /* a retry with the same is carried out once; NULL: none */
+  const char* display_name;     /* NULL: none */
+  const char* const* endpoints; /* of each rank: "host", "host/port", or a port GUID */
+  uint32_t endpoint_count;
+  uint32_t lease_ms; /* 0: the daemon's */
+  int hold;          /* the agent renews the lease while this process lives, then ends it */
+  uint32_t reserved; /* 0 */
+} coppice_job_request;
+
+/* Registers a job; its number is written to `job`, if that is OK. A job that cannot be held is
+ * ended again, unless it was given a request_id: then others may have it, and the error names it.
+ */
+COPPICE_API coppice_status coppice_job_register(coppice_client* client,
+                                                const coppice_job_request* request, uint64_t* job);
+/* Ends it and releases its trees. Ending an ended job is OK. */
+COPPICE_API coppice_status coppice_job_end(coppice_client* client, uint64_t job);
+
+/* ---- trees --------------------------------------------------------------------------------- */
+
+typedef enum coppice_operation {
+  COPPICE_OPERATION_ALLREDUCE = 0,
+  COPPICE_OPERATION_BARRIER = 1,
+  COPPICE_OPERATION_BCAST = 2,
+  COPPICE_OPERATION_REDUCE = 3
+} coppice_operation;
+
+typedef enum coppice_tree_type {
+  COPPICE_TREE_AUTO = 0,
+  COPPICE_TREE_TYPE_I = 1, /* the NICs, or the ranks themselves, aggregate */
+  COPPICE_TREE_TYPE_II = 2 /* switches aggregate */
+} coppice_tree_type;
+
+typedef struct coppice_tree_request {
+  size_t size;
+  uint64_t job;
+  const char* request_id; /* NULL: none */
+  const uint32_t* ranks;  /* of the job, in the communicator's order; NULL: all of them */
+  uint32_t rank_count;
+  coppice_operation operation;
+  uint64_t bytes; /* of a typical call; 0: 8 */
+  coppice_tree_type type;
+  uint32_t width;    /* 0: chosen */
+  int advise;        /* plan and take nothing; such a tree has id 0 */
+  uint32_t reserved; /* 0 */
+} coppice_tree_request;
+
+typedef struct coppice_tree coppice_tree;
+
+COPPICE_API coppice_status coppice_tree_create(coppice_client* client,
+                                               const coppice_tree_request* request,
+                                               coppice_tree** tree);
+COPPICE_API coppice_status coppice_tree_get(coppice_client* client, uint64_t id,
+                                            coppice_tree** tree);
+/* Gives its entries back at the daemon; the handle is freed apart. */
+COPPICE_API coppice_status coppice_tree_release(coppice_client* client, uint64_t id);
+COPPICE_API void coppice_tree_free(coppice_tree* tree); /* NULL is allowed */
+
+COPPICE_API uint64_t coppice_tree_id(const coppice_tree* tree);
+COPPICE_API uint32_t coppice_tree_revision(const coppice_tree* tree);
+COPPICE_API coppice_tree_type coppice_tree_kind(const coppice_tree* tree);
+COPPICE_API uint32_t coppice_tree_width(const coppice_tree* tree);
+COPPICE_API double coppice_tree_predicted_us(const coppice_tree* tree);
+COPPICE_API const char* coppice_tree_reason(const coppice_tree* tree);
+/* Nodes 0..ranks-1 are the communicator's ranks, ranks..nodes-1 the serving switches. */
+COPPICE_API uint32_t coppice_tree_ranks(const coppice_tree* tree);
+COPPICE_API uint32_t coppice_tree_nodes(const coppice_tree* tree);
+COPPICE_API uint32_t coppice_tree_root(const coppice_tree* tree);
+/* [nodes] number of each node's parent, -1 of the root; lives as long as the handle. */
+COPPICE_API const int32_t* coppice_tree_parents(const coppice_tree* tree);
+
+/* ---- what becomes of trees ------------------------------------------------------------------ */
+
+typedef enum coppice_change {
+  COPPICE_CHANGE_PRESENT = 1, /* was there when the watch began */
+  COPPICE_CHANGE_GRANTED = 3,
+  COPPICE_CHANGE_REVISED = 4, /* planned anew: get it, and stop using the revision before */
+  COPPICE_CHANGE_REVOKED = 5, /* gone: use something else */
+  COPPICE_CHANGE_RELEASED = 6,
+  COPPICE_CHANGE_LOST = 7, /* the watch broke for good; `reason` says why; comes last */
+  COPPICE_CHANGE_OVER = 8  /* the job is over, and so is the watch; comes last */
+} coppice_change;
+
+/* Called on a thread of the library, one change at a time; may call anything but coppice_close().
+ */
+typedef void (*coppice_watch_function)(void* context, coppice_change change, uint64_t tree,
+                                       uint32_t revision, const char* reason);
+
+/* Watches the trees of a job until the client is closed or the job is over. Returns once those that
+ * are there have been told (PRESENT): every later change is told, too. Goes on by itself after a
+ * restart of agent or daemon; what changed while neither could be asked is told afterwards, as a
+ * difference: a tree that went meanwhile is REVOKED. NOT_FOUND: no such job. UNAVAILABLE: there is
+ * no agent, or no daemon, now. */
+COPPICE_API coppice_status coppice_watch_trees(coppice_client* client, uint64_t job,
+                                               coppice_watch_function function, void* context);
+
+/* ---- rank orders ---------------------------------------------------------------------------- */
+
+typedef struct coppice_map_request {
+  size_t size;
+  uint64_t job;             /* its ranks are the positions, unless `hosts` is given */
+  const char* const* hosts; /* NULL: the job's */
+  uint32_t host_count;
+  uint32_t ranks_per_host; /* 0: 1 */
+  uint32_t budget_ms;      /* 0: 1 s */
+  /* The pattern: rank from[i] sends bytes[i] to rank to[i]; or the name of a stored one. */
+  uint32_t rank_count;
+  size_t pair_count;
+  const uint32_t* from;
+  const uint32_t* to;
+  const double* bytes;
+  const double* messages;   /* NULL: none */
+  const char* pattern_name; /* NULL: the pairs */
+  const char* algorithm;    /* NULL: auto */
+  uint64_t seed;
+} coppice_map_request;
+
+typedef struct coppice_order coppice_order;
+
+/* `order`: the best found; coppice_order_free() it. */
+COPPICE_API coppice_status coppice_map(coppice_client* client, const coppice_map_request* request,
+                                       coppice_order** order);
+COPPICE_API void coppice_order_free(coppice_order* order); /* NULL is allowed */
+COPPICE_API uint32_t coppice_order_ranks(const coppice_order* order);
+/* [ranks] new position of each rank; lives as long as the handle. */
+COPPICE_API const uint32_t* coppice_order_positions(const coppice_order* order);
+/* Objective of the order; the present one has 1, lower is better. */
+COPPICE_API double coppice_order_score(const coppice_order* order);
+COPPICE_API const char* coppice_order_reason(const coppice_order* order);
+
+typedef struct coppice_pattern {
+  size_t size;
+  const char* name; /* of the application */
+  uint32_t rank_count;
+  uint32_t reserved; /* 0 */
+  size_t pair_count;
+  const uint32_t* from;
+  const uint32_t* to;
+  const double* bytes;
+  const double* messages; /* NULL: none */
+} coppice_pattern;
+
+/* Keeps a pattern at the daemon, for mappings of later runs. */
+COPPICE_API coppice_status coppice_pattern_put(coppice_client* client,
+                                               const coppice_pattern* pattern);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* COPPICE_CLIENT_LIBRARY_COPPICE_H_ */

@@ -1,0 +1,94 @@
+// What libcoppice says to the agent and the daemon and what it understands of their answers: the
+// messages of proto/coppice/v1 as plain structs, encoded by wire.h. The numbers of fields are in
+// messages.cc alone. Decoders take whatever arrives: false means that it is no such message.
+#ifndef COPPICE_CLIENT_LIBRARY_MESSAGES_H_
+#define COPPICE_CLIENT_LIBRARY_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/library/coppice.h"
+#include "client/library/outcome.h"
+
+namespace coppice {
+
+// ---- frames (local.proto) ----------------------------------------------------------------------
+
+std::string EncodeCall(uint64_t call, std::string_view method, std::string_view message,
+                       uint32_t timeout_ms);
+
+struct AgentReply {
+  uint64_t call = 0;
+  std::string_view message;  // of the frame that it was decoded from
+  bool is_end = false;
+  Outcome end;
+};
+bool DecodeReply(std::string_view frame, AgentReply& reply);
+
+struct AgentFacts {
+  std::string host, version;
+  bool is_connected = false;
+  uint32_t cores = 0;
+};
+bool DecodeAgent(std::string_view message, AgentFacts& facts);
+
+std::string EncodeHold(uint64_t job);  // the caller's process; ends the job with it
+
+// ---- jobs --------------------------------------------------------------------------------------
+
+std::string EncodeRegister(const coppice_job_request& request, std::string_view request_id);
+bool DecodeJobId(std::string_view message, uint64_t& job);
+// A message whose one field is an id: GetTree, ReleaseTree, EndJob.
+std::string EncodeId(uint64_t id);
+
+// ---- trees -------------------------------------------------------------------------------------
+
+std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_view request_id);
+
+struct TreeAnswer {
+  uint64_t id = 0;  // 0: advice
+  uint32_t type = 0, width = 0, ranks = 0, revision = 0, root = 0;
+  double predicted_us = 0;
+  std::string reason;
+  std::vector<int32_t> parents;  // empty: the answer had no nodes
+};
+bool DecodeTree(std::string_view message, TreeAnswer& tree);
+// Its nodes are those of a tree: lists fit each other, and from each node one comes to the root.
+bool IsWhole(const TreeAnswer& tree);
+
+std::string EncodeWatch(uint64_t job, std::string_view resume_token);
+
+// TreeChangeKind of trees.proto.
+enum class ChangeKind : uint32_t {
+  kPresent = 1,
+  kSynced = 2,
+  kGranted = 3,
+  kRevised = 4,
+  kRevoked = 5,
+  kReleased = 6,
+};
+struct ChangeAnswer {
+  uint32_t kind = 0;  // perhaps one that is not in ChangeKind
+  std::string resume_token, reason;
+  uint64_t tree = 0;
+  uint32_t revision = 0;
+};
+bool DecodeChange(std::string_view message, ChangeAnswer& change);
+
+// ---- rank orders -------------------------------------------------------------------------------
+
+std::string EncodeMap(const coppice_map_request& request);
+std::string EncodePattern(const coppice_pattern& pattern);
+
+struct OrderAnswer {
+  std::vector<uint32_t> positions;  // empty: no result, only progress
+  double score = 1;
+  std::string reason;
+};
+bool DecodeOrder(std::string_view message, OrderAnswer& order);
+
+}  // namespace coppice
+
+#endif  // COPPICE_CLIENT_LIBRARY_MESSAGES_H_

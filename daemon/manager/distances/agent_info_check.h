@@ -1,0 +1,28 @@
+// Whether what an agent says of its node can be true, and of which of the fabric's hosts it speaks.
+#ifndef COPPICE_DAEMON_MANAGER_DISTANCES_AGENT_INFO_CHECK_H_
+#define COPPICE_DAEMON_MANAGER_DISTANCES_AGENT_INFO_CHECK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/manager/distances/agent.h"
+
+namespace coppice {
+
+// INVALID_ARGUMENT, naming the field: no host name, or one that is too long or has control
+// characters or spaces; too many ports; a measure_address that is not HOST:PORT; a version that is
+// too long.
+absl::Status CheckAgentInfo(const AgentInfo& info);
+
+// The host that has one of the ports, the one of that name before others; else the one of that
+// name; else, for "node1.site.org", the one of the name up to the first dot. NOT_FOUND names both.
+absl::StatusOr<std::string> HostOfAgent(const Fabric& fabric, const AgentInfo& info);
+
+// INVALID_ARGUMENT, naming the number: not a measurement and not an error either.
+absl::Status CheckOutcome(const PingPongOutcome& outcome);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_DISTANCES_AGENT_INFO_CHECK_H_

@@ -1,0 +1,157 @@
+#include "daemon/manager/distances/distance_listing.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/distances/node_levels.h"
+
+namespace coppice {
+namespace {
+
+// Of an even number the mean of the two in the middle. Not empty.
+double Median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+struct LevelValues {
+  std::vector<double> latency, latency_spread, bandwidth, bandwidth_spread;
+};
+
+std::optional<EndpointIndex> FirstEndpoint(const Fabric& fabric, absl::string_view name) {
+  const std::optional<HostIndex> host = fabric.FindHost(name);
+  if (!host.has_value()) return std::nullopt;
+  return fabric.endpoints_of_host(*host).front();
+}
+
+absl::Status CheckHosts(const DistanceShelf& shelf, const Snapshot* snapshot,
+                        const std::vector<std::string>& hosts) {
+  absl::flat_hash_set<absl::string_view> unknown;
+  for (const std::string& host : hosts) {
+    if (snapshot == nullptr || !snapshot->fabric->FindHost(host).has_value()) unknown.insert(host);
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  shelf.ForEach([&](const DistanceRecord& record) {
+    unknown.erase(record.host_a);
+    unknown.erase(record.host_b);
+  });
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("hosts: there is no host ",
+                                          absl::CHexEscape(*unknown.begin()),
+                                          "; coppicectl fabric nodes lists them"));
+}
+
+std::vector<DistanceRecord> ListMeasured(const DistanceShelf& shelf, const DistanceQuery& query) {
+  if (query.hosts.empty()) return shelf.List(query.after, query.limit);
+  const absl::flat_hash_set<std::string> wanted(query.hosts.begin(), query.hosts.end());
+  std::vector<DistanceRecord> page;
+  if (query.limit == 0) return page;
+  shelf.ForEachAfter(query.after, [&](const DistanceRecord& record) {
+    if (wanted.contains(record.host_a) && wanted.contains(record.host_b)) page.push_back(record);
+    return page.size() < query.limit;
+  });
+  return page;
+}
+
+absl::StatusOr<DistanceRecord> Estimate(const Snapshot& snapshot,
+                                        const std::map<uint32_t, LevelMedian>& medians,
+                                        const std::string& a, const std::string& b) {
+  const std::optional<EndpointIndex> from = FirstEndpoint(*snapshot.fabric, a);
+  const std::optional<EndpointIndex> to = FirstEndpoint(*snapshot.fabric, b);
+  const uint32_t level = from.has_value() && to.has_value()
+                             ? LevelOf(snapshot.routes->distances(), *from, *to)
+                             : kApart;
+  const auto median = medians.find(level);
+  if (median == medians.end()) return NotMeasured(a, b, level);
+  const LevelMedian& m = median->second;
+  return DistanceRecord{a,
+                        b,
+                        m.latency_us,
+                        m.latency_spread_us,
+                        m.bandwidth_gbps,
+                        m.bandwidth_spread_gbps,
+                        /*samples=*/0,
+                        absl::UnixEpoch()};
+}
+
+absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& shelf,
+                                                          const Snapshot* snapshot,
+                                                          const DistanceQuery& query) {
+  std::vector<std::string> hosts = query.hosts;
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  if (hosts.empty() || hosts.size() > DistanceQuery::kMostEstimated) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "estimate: of ", hosts.size(), " hosts; name 1 to ", DistanceQuery::kMostEstimated));
+  }
+  if (snapshot == nullptr) {
+    return absl::UnavailableError(
+        "no fabric is known yet: the first sweep has not ended; try again");
+  }
+  // In order, as the page is: it needs no more of them than it has places.
+  const std::vector<DistanceRecord> measured = ListMeasured(shelf, query);
+  const std::map<uint32_t, LevelMedian> medians = LevelMedians(shelf, *snapshot);
+  std::vector<DistanceRecord> page;
+  auto next = measured.begin();
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    for (size_t j = i + 1; j < hosts.size(); ++j) {
+      if (HostPair(hosts[i], hosts[j]) <= query.after) continue;
+      if (page.size() == query.limit) return page;
+      if (next != measured.end() && next->host_a == hosts[i] && next->host_b == hosts[j]) {
+        page.push_back(*next++);
+        continue;
+      }
+      ASSIGN_OR_RETURN(DistanceRecord record, Estimate(*snapshot, medians, hosts[i], hosts[j]));
+      page.push_back(std::move(record));
+    }
+  }
+  return page;
+}
+
+}  // namespace
+
+absl::Status NotMeasured(absl::string_view a, absl::string_view b, uint32_t level) {
+  const std::string apart =
+      level == kApart ? "that no links join" : absl::StrCat(level, " links apart");
+  return absl::FailedPreconditionError(absl::StrCat("the distance between ", a, " and ", b,
+                                                    " was not measured, nor that of any hosts ",
+                                                    apart, "; coppicectl distance measure does"));
+}
+
+std::map<uint32_t, LevelMedian> LevelMedians(const DistanceShelf& shelf, const Snapshot& snapshot) {
+  const Fabric& fabric = *snapshot.fabric;
+  std::map<uint32_t, LevelValues> values;
+  shelf.ForEach([&](const DistanceRecord& record) {
+    const std::optional<EndpointIndex> a = FirstEndpoint(fabric, record.host_a);
+    const std::optional<EndpointIndex> b = FirstEndpoint(fabric, record.host_b);
+    if (!a.has_value() || !b.has_value()) return;
+    LevelValues& level = values[LevelOf(snapshot.routes->distances(), *a, *b)];
+    level.latency.push_back(record.latency_us);
+    level.latency_spread.push_back(record.latency_spread_us);
+    level.bandwidth.push_back(record.bandwidth_gbps);
+    level.bandwidth_spread.push_back(record.bandwidth_spread_gbps);
+  });
+  std::map<uint32_t, LevelMedian> medians;
+  for (auto& [level, v] : values) {
+    medians[level] = {Median(v.latency), Median(v.latency_spread), Median(v.bandwidth),
+                      Median(v.bandwidth_spread), v.latency.size()};
+  }
+  return medians;
+}
+
+absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& shelf,
+                                                          const Snapshot* snapshot,
+                                                          const DistanceQuery& query) {
+  RETURN_IF_ERROR(CheckHosts(shelf, snapshot, query.hosts));
+  return query.estimate ? ListEstimated(shelf, snapshot, query) : ListMeasured(shelf, query);
+}
+
+}  // namespace coppice

@@ -1,0 +1,76 @@
+// Measured distances as they are kept: by pairs of hosts, in memory and in the store, the newest so
+// many. Knows neither agents nor the fabric.
+#ifndef COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_
+#define COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/manager/store_calls.h"
+#include "db/store.h"
+
+namespace coppice {
+
+using HostPair = std::pair<std::string, std::string>;  // in order, as bytes
+
+// Thread-safe.
+class DistanceShelf final {
+ public:
+  static constexpr size_t kMostPairs = 1'000'000;  // about 250 MB
+
+  // Reads what there is. The store outlives it. Errors: as Store::Distances.
+  static absl::StatusOr<std::unique_ptr<DistanceShelf>> Create(Store* store,
+                                                               size_t most_pairs = kMostPairs);
+  // Waits for the store to answer what was put.
+  ~DistanceShelf() = default;
+  DistanceShelf(const DistanceShelf&) = delete;
+  DistanceShelf& operator=(const DistanceShelf&) = delete;
+
+  // In place of what was measured of the same pairs; of too many the oldest go. Counts at once; a
+  // failure to write is logged, and the next start does without. The records are well-formed
+  // (distance_records.h).
+  void Put(std::vector<DistanceRecord> records);
+
+  size_t size() const;
+  // In order of the pairs, those after `after`; at most `limit`.
+  std::vector<DistanceRecord> List(const HostPair& after, size_t limit) const;
+  // Calls `each` with every record, which lives for that call, in order; others wait meanwhile.
+  template <class Each>
+  void ForEach(const Each& each) const {
+    std::lock_guard lock(mutex_);
+    for (const auto& [pair, record] : records_) each(record);
+  }
+  // The same of the pairs after `after`, for as long as `each` answers true.
+  template <class Each>
+  void ForEachAfter(const HostPair& after, const Each& each) const {
+    std::lock_guard lock(mutex_);
+    for (auto at = records_.upper_bound(after); at != records_.end() && each(at->second);) ++at;
+  }
+
+ private:
+  DistanceShelf(Store* store, size_t most_pairs) : most_pairs_(most_pairs), calls_(store) {}
+  void Enter(DistanceRecord record);
+  // The pairs that are too many.
+  std::vector<HostPair> DropOldest();
+
+  const size_t most_pairs_;
+  std::mutex writing_;  // so that the store applies what was put in the order of memory
+  // std, not absl: ThreadSanitizer does not see through Debian's Abseil.
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<HostPair, DistanceRecord> records_;
+  std::set<std::pair<absl::Time, HostPair>> by_age_;
+  StoreCalls calls_;  // last: waits for the answers
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_

@@ -1,0 +1,99 @@
+#include "daemon/manager/distances/measured_places.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/distances/distance_listing.h"
+#include "daemon/manager/distances/node_levels.h"
+
+namespace coppice {
+namespace {
+
+constexpr double kUnknown = -1;
+
+// Seconds.
+double TimeOfByte(double latency_us, double bandwidth_gbps, double message_bytes) {
+  const double gap = 8 / (bandwidth_gbps * 1e9);
+  return message_bytes > 0 ? gap + latency_us * 1e-6 / message_bytes : gap;
+}
+
+// [from][to], as far as it was measured; 0 within a host.
+std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
+                                  const DistanceShelf& shelf, double message_bytes) {
+  const size_t n = places.count();
+  std::vector<double> times(n * n, kUnknown);
+  absl::flat_hash_map<absl::string_view, std::vector<size_t>> places_of;  // by host
+  for (size_t p = 0; p < n; ++p) {
+    const EndpointIndex endpoint = places.endpoint(PlaceIndex(static_cast<uint32_t>(p)));
+    places_of[fabric.host_name(fabric.host(endpoint))].push_back(p);
+  }
+  for (const auto& [host, ports] : places_of) {
+    for (const size_t a : ports) {
+      for (const size_t b : ports) times[a * n + b] = 0;
+    }
+  }
+  shelf.ForEach([&](const DistanceRecord& record) {
+    const auto from = places_of.find(record.host_a), to = places_of.find(record.host_b);
+    if (from == places_of.end() || to == places_of.end()) return;
+    const double time = TimeOfByte(record.latency_us, record.bandwidth_gbps, message_bytes);
+    for (const size_t a : from->second) {
+      for (const size_t b : to->second) times[a * n + b] = times[b * n + a] = time;
+    }
+  });
+  return times;
+}
+
+absl::Status Estimate(const Places& places, const Snapshot& snapshot, const DistanceShelf& shelf,
+                      double message_bytes, std::vector<double>& times) {
+  if (std::find(times.begin(), times.end(), kUnknown) == times.end()) return absl::OkStatus();
+  const Fabric& fabric = *snapshot.fabric;
+  const std::map<uint32_t, LevelMedian> medians = LevelMedians(shelf, snapshot);
+  const uint32_t n = places.count();
+  for (uint32_t a = 0; a < n; ++a) {
+    for (uint32_t b = 0; b < n; ++b) {
+      double& time = times[size_t{a} * n + b];
+      if (time != kUnknown) continue;
+      const EndpointIndex from = places.endpoint(PlaceIndex(a)),
+                          to = places.endpoint(PlaceIndex(b));
+      const uint32_t level = LevelOf(snapshot.routes->distances(), from, to);
+      const auto median = medians.find(level);
+      if (median == medians.end()) {
+        return NotMeasured(fabric.host_name(fabric.host(from)), fabric.host_name(fabric.host(to)),
+                           level);
+      }
+      time = TimeOfByte(median->second.latency_us, median->second.bandwidth_gbps, message_bytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(const Places& places,
+                                                                        const Snapshot& snapshot,
+                                                                        const DistanceShelf& shelf,
+                                                                        double message_bytes) {
+  if (places.count() > PlaceDistances::kMaxMatrixPlaces) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("measured distances between ", places.count(), " ports; map onto at most ",
+                     PlaceDistances::kMaxMatrixPlaces, ", or by hops"));
+  }
+  std::vector<double> times = MeasuredTimes(places, *snapshot.fabric, shelf, message_bytes);
+  RETURN_IF_ERROR(Estimate(places, snapshot, shelf, message_bytes, times));
+  double least = std::numeric_limits<double>::infinity();
+  for (const double time : times) {
+    if (time > 0) least = std::min(least, time);
+  }
+  for (double& time : times) {
+    if (time > 0) time /= least;
+  }
+  return PlaceDistances::Matrix(places.count(), std::move(times));
+}
+
+}  // namespace coppice

@@ -1,0 +1,35 @@
+// Measured distances as the D of a mapping (Wang 2015, 3.3 and 4.2): how long a byte takes from
+// place to place.
+//
+//   D(a, b) = 1/S + L/m    in units of the least between two hosts;  0 within a host
+//
+// S bandwidth, L latency. Wang's D is the gap, 1/S alone, as bytes times gap is time. Where the
+// pattern counts messages, m is the mean message: then the sum of D_ij * (1/S + L/m) is
+// GraphHunter's sum of L * N_ij + D_ij / S (Baranov 2022), exactly if all pairs have messages of
+// one size. A pattern without counts has m without bound, and Wang's D. Wang measures within a
+// node, too (1 : 3.7 : 4.1); agents measure between nodes, and within one nothing is in the way, as
+// for hops.
+#ifndef COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_
+#define COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/mapping/place_distances.h"
+#include "daemon/mapping/places.h"
+
+namespace coppice {
+
+// A matrix. `message_bytes`: m; 0: the pattern counts no messages. A pair that was not measured has
+// the median of those as many links apart (distance_listing.h). FAILED_PRECONDITION, naming two
+// hosts: no such pair was either. INVALID_ARGUMENT: as PlaceDistances::Matrix. O(places^2 + kept).
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(const Places& places,
+                                                                        const Snapshot& snapshot,
+                                                                        const DistanceShelf& shelf,
+                                                                        double message_bytes);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_

@@ -1,0 +1,249 @@
+#include "daemon/rpc/placements_service.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/jobs_conversion.h"
+#include "daemon/rpc/placements_conversion.h"
+
+namespace coppice {
+namespace {
+
+// Calls that may wait to be planned; each holds its request, with up to all nodes as candidates.
+constexpr size_t kMostWaiting = 1024;
+
+constexpr char kObject[] = "placement";
+
+std::string ObjectOf(absl::string_view id) { return absl::StrCat("placement:", id); }
+
+PlacementCancelled CancelledBy(const grpc::CallbackServerContext* context) {
+  return [context] { return context->IsCancelled(); };
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* PlacementsService::Plan(UnaryCall* call, const char* object,
+                                                  WorkerPool::Task task) {
+  if (planners_->SubmitUnlessFull(std::move(task), kMostWaiting).has_value()) return call;
+  return Finish(call,
+                absl::UnavailableError(absl::StrCat("placement: ", kMostWaiting,
+                                                    " requests wait to be planned; try again")),
+                object);
+}
+
+absl::Status PlacementsService::FillPattern(PlacementTask& task) {
+  if (task.pattern_name.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(task.pattern_name));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CreatePlacementArgs> PlacementsService::ArgsOf(
+    const v1::CreatePlacementRequest& request, const Peer& peer) {
+  ASSIGN_OR_RETURN(CreatePlacementArgs args, FromProto(request));
+  RETURN_IF_ERROR(FillPattern(args.task));
+  args.owner = peer.user;
+  return args;
+}
+
+grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
+    grpc::CallbackServerContext* context, const v1::CreatePlacementRequest* request,
+    v1::Placement* response) {
+  auto* const call = new UnaryCall(create_);
+  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  if (!peer.ok()) return Finish(call, peer.status(), kObject);
+  return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
+    absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer);
+    if (!args.ok()) {
+      Finish(call, args.status(), kObject);
+      return;
+    }
+    std::vector<CreatePlacementArgs> one;
+    one.push_back(*std::move(args));
+    placements_->Create(std::move(one), CancelledBy(context),
+                        [call, response](absl::StatusOr<Placements::Views> views) {
+                          if (views.ok()) ToProto(views->front(), /*in_full=*/true, *response);
+                          Finish(call, views.status(), kObject);
+                        });
+  });
+}
+
+grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
+    grpc::CallbackServerContext* context, const v1::BatchCreatePlacementsRequest* request,
+    v1::BatchCreatePlacementsResponse* response) {
+  auto* const call = new UnaryCall(batch_create_);
+  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  if (!peer.ok()) return Finish(call, peer.status(), kObject);
+  return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
+    std::vector<CreatePlacementArgs> requests;
+    for (int i = 0; i < request->requests_size(); ++i) {
+      absl::StatusOr<CreatePlacementArgs> args = ArgsOf(request->requests(i), peer);
+      if (!args.ok()) {
+        Finish(call, Annotate(args.status(), absl::StrCat("requests[", i, "]")), kObject);
+        return;
+      }
+      requests.push_back(*std::move(args));
+    }
+    placements_->Create(std::move(requests), CancelledBy(context),
+                        [call, response](absl::StatusOr<Placements::Views> views) {
+                          if (views.ok()) {
+                            for (const PlacementView& view : *views) {
+                              ToProto(view, /*in_full=*/true, *response->add_placements());
+                            }
+                          }
+                          Finish(call, views.status(), kObject);
+                        });
+  });
+}
+
+absl::Status PlacementsService::Advise(const v1::AdvisePlacementRequest& request,
+                                       const PlacementCancelled& cancelled,
+                                       v1::AdvisePlacementResponse& response) {
+  std::vector<PlacementTask> tasks;
+  for (int i = 0; i < request.requests_size(); ++i) {
+    absl::StatusOr<PlacementTask> task = FromProto(request.requests(i));
+    absl::Status status = task.status();
+    if (status.ok()) status = FillPattern(*task);
+    if (!status.ok()) return Annotate(status, absl::StrCat("requests[", i, "]"));
+    tasks.push_back(*std::move(task));
+  }
+  ASSIGN_OR_RETURN(const Placements::Views views, placements_->Advise(tasks, cancelled));
+  for (const PlacementView& view : views) {
+    ToProto(view, /*in_full=*/true, *response.add_placements());
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* PlacementsService::AdvisePlacement(
+    grpc::CallbackServerContext* context, const v1::AdvisePlacementRequest* request,
+    v1::AdvisePlacementResponse* response) {
+  auto* const call = new UnaryCall(advise_);
+  return Plan(call, kObject, [this, call, context, request, response] {
+    Finish(call, Advise(*request, CancelledBy(context), *response), kObject);
+  });
+}
+
+grpc::ServerUnaryReactor* PlacementsService::GetPlacement(grpc::CallbackServerContext*,
+                                                          const v1::GetPlacementRequest* request,
+                                                          v1::Placement* response) {
+  return AnswerNow(get_, ObjectOf(request->id()), [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request->id()));
+    ASSIGN_OR_RETURN(const PlacementView view, placements_->Get(id));
+    ToProto(view, /*in_full=*/true, *response);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status PlacementsService::List(const v1::ListPlacementsRequest& request,
+                                     v1::ListPlacementsResponse& response) {
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
+  // One more than a page tells whether another follows.
+  Placements::Views views = placements_->List(PlacementId(after), size + 1);
+  const bool has_more = views.size() > size;
+  if (has_more) views.resize(size);
+  for (const PlacementView& view : views) {
+    ToProto(view, /*in_full=*/false, *response.add_placements());
+  }
+  if (has_more) response.set_next_page_token(absl::StrCat(views.back().record->id.value()));
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* PlacementsService::ListPlacements(
+    grpc::CallbackServerContext*, const v1::ListPlacementsRequest* request,
+    v1::ListPlacementsResponse* response) {
+  return AnswerNow(list_, "placements", [&] { return List(*request, *response); });
+}
+
+absl::Status PlacementsService::MayChange(const grpc::CallbackServerContext& context,
+                                          PlacementId id) {
+  const Peer peer = peers_->Identify(context);
+  if (peer.is_administrator) return absl::OkStatus();
+  const absl::StatusOr<PlacementView> view = placements_->Get(id);
+  if (!view.ok()) return view.status();
+  return peers_->MayChange(peer, absl::StrCat("placement ", id.value()), view->record->owner,
+                           "make a placement of your own");
+}
+
+grpc::ServerUnaryReactor* PlacementsService::RenewPlacement(
+    grpc::CallbackServerContext* context, const v1::RenewPlacementRequest* request,
+    v1::Placement* response) {
+  return AnswerNow(renew_, ObjectOf(request->id()), [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request->id()));
+    RETURN_IF_ERROR(MayChange(*context, id));
+    ASSIGN_OR_RETURN(const PlacementView view, placements_->Renew(id));
+    ToProto(view, /*in_full=*/true, *response);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
+    grpc::CallbackServerContext* context, const v1::StartPlacementRequest* request,
+    v1::Job* response) {
+  auto* const call = new UnaryCall(start_);
+  const std::string object = ObjectOf(request->id());
+  absl::StatusOr<StartPlacementArgs> args = FromProto(*request);
+  if (!args.ok()) return Finish(call, args.status(), object);
+  const absl::Status allowed = MayChange(*context, args->id);
+  if (!allowed.ok()) return Finish(call, allowed, object);
+  return RunLater(workers_, call, object, [this, call, object, response, args = *args] {
+    placements_->Start(args, [this, call, object, response](absl::StatusOr<JobView> job) {
+      if (job.ok()) {
+        ToProto(*job, *response);
+        const std::shared_ptr<const FabricView> view = manager_->fabric();
+        AddEndpoints(*job->record, view == nullptr ? nullptr : view->snapshot->fabric.get(),
+                     *response);
+      }
+      Finish(call, job.status(), object);
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* PlacementsService::ReleasePlacement(
+    grpc::CallbackServerContext* context, const v1::ReleasePlacementRequest* request,
+    v1::ReleasePlacementResponse*) {
+  auto* const call = new UnaryCall(release_);
+  const std::string object = ObjectOf(request->id());
+  const absl::StatusOr<PlacementId> id = ParsePlacementId(request->id());
+  if (!id.ok()) return Finish(call, id.status(), object);
+  const absl::Status allowed = MayChange(*context, *id);
+  if (!allowed.ok()) return Finish(call, allowed, object);
+  placements_->Release(*id, [call, object](absl::StatusOr<PlacementId> released) {
+    Finish(call, released.status(), object);
+  });
+  return call;
+}
+
+absl::StatusOr<NodeDistancesView> PlacementsService::Distances(
+    const v1::GetNodeDistancesRequest& request) {
+  const int given =
+      (request.nodes_size() > 0) + !request.job_id().empty() + !request.placement_id().empty();
+  if (given != 1) {
+    return absl::InvalidArgumentError("distances: give one of nodes, job_id and placement_id");
+  }
+  if (request.nodes_size() > 0) {
+    return placements_->Distances({request.nodes().begin(), request.nodes().end()});
+  }
+  if (!request.job_id().empty()) {
+    ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
+    return placements_->DistancesOfJob(job);
+  }
+  ASSIGN_OR_RETURN(const PlacementId placement, ParsePlacementId(request.placement_id()));
+  return placements_->DistancesOfPlacement(placement);
+}
+
+grpc::ServerUnaryReactor* PlacementsService::GetNodeDistances(
+    grpc::CallbackServerContext*, const v1::GetNodeDistancesRequest* request,
+    v1::NodeDistances* response) {
+  return AnswerLater(planners_, distances_, "distances",
+                     [this, request, response]() -> absl::Status {
+                       ASSIGN_OR_RETURN(const NodeDistancesView view, Distances(*request));
+                       ToProto(view, *response);
+                       return absl::OkStatus();
+                     });
+}
+
+}  // namespace coppice

@@ -1,0 +1,101 @@
+// The Placements service: coppice/v1/placements.proto over the manager. Status codes are stated
+// there.
+#ifndef COPPICE_DAEMON_RPC_PLACEMENTS_SERVICE_H_
+#define COPPICE_DAEMON_RPC_PLACEMENTS_SERVICE_H_
+
+#include "absl/status/status.h"
+#include "coppice/v1/placements.grpc.pb.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/placement/placements.h"
+#include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/peer.h"
+#include "daemon/rpc/unary.h"
+#include "daemon/rpc/worker_pool.h"
+
+namespace coppice {
+
+// Thread-safe. The pointers outlive it and every call. What plans runs on `planners`, which are few
+// and of low priority: trees never wait for placements.
+class PlacementsService final : public v1::Placements::CallbackService {
+ public:
+  PlacementsService(Manager* manager, PatternShelf* patterns, WorkerPool* workers,
+                    WorkerPool* planners, Peers* peers, MethodStatistics* statistics)
+      : manager_(manager),
+        placements_(&manager->placements()),
+        patterns_(patterns),
+        workers_(workers),
+        planners_(planners),
+        peers_(peers),
+        create_(statistics->AddUnary("Placements.CreatePlacement")),
+        batch_create_(statistics->AddUnary("Placements.BatchCreatePlacements")),
+        advise_(statistics->AddUnary("Placements.AdvisePlacement")),
+        get_(statistics->AddUnary("Placements.GetPlacement")),
+        list_(statistics->AddUnary("Placements.ListPlacements")),
+        renew_(statistics->AddUnary("Placements.RenewPlacement")),
+        start_(statistics->AddUnary("Placements.StartPlacement")),
+        release_(statistics->AddUnary("Placements.ReleasePlacement")),
+        distances_(statistics->AddUnary("Placements.GetNodeDistances")) {}
+
+  grpc::ServerUnaryReactor* CreatePlacement(grpc::CallbackServerContext* context,
+                                            const v1::CreatePlacementRequest* request,
+                                            v1::Placement* response) override;
+  grpc::ServerUnaryReactor* BatchCreatePlacements(
+      grpc::CallbackServerContext* context, const v1::BatchCreatePlacementsRequest* request,
+      v1::BatchCreatePlacementsResponse* response) override;
+  grpc::ServerUnaryReactor* AdvisePlacement(grpc::CallbackServerContext* context,
+                                            const v1::AdvisePlacementRequest* request,
+                                            v1::AdvisePlacementResponse* response) override;
+  grpc::ServerUnaryReactor* GetPlacement(grpc::CallbackServerContext* context,
+                                         const v1::GetPlacementRequest* request,
+                                         v1::Placement* response) override;
+  grpc::ServerUnaryReactor* ListPlacements(grpc::CallbackServerContext* context,
+                                           const v1::ListPlacementsRequest* request,
+                                           v1::ListPlacementsResponse* response) override;
+  grpc::ServerUnaryReactor* RenewPlacement(grpc::CallbackServerContext* context,
+                                           const v1::RenewPlacementRequest* request,
+                                           v1::Placement* response) override;
+  grpc::ServerUnaryReactor* StartPlacement(grpc::CallbackServerContext* context,
+                                           const v1::StartPlacementRequest* request,
+                                           v1::Job* response) override;
+  grpc::ServerUnaryReactor* ReleasePlacement(grpc::CallbackServerContext* context,
+                                             const v1::ReleasePlacementRequest* request,
+                                             v1::ReleasePlacementResponse* response) override;
+  grpc::ServerUnaryReactor* GetNodeDistances(grpc::CallbackServerContext* context,
+                                             const v1::GetNodeDistancesRequest* request,
+                                             v1::NodeDistances* response) override;
+
+ private:
+  // On a planner. UNAVAILABLE at once: too many others wait already.
+  grpc::ServerUnaryReactor* Plan(UnaryCall* call, const char* object, WorkerPool::Task task);
+  absl::StatusOr<CreatePlacementArgs> ArgsOf(const v1::CreatePlacementRequest& request,
+                                             const Peer& peer);
+  absl::Status FillPattern(PlacementTask& task);
+  absl::Status Advise(const v1::AdvisePlacementRequest& request,
+                      const PlacementCancelled& cancelled, v1::AdvisePlacementResponse& response);
+  absl::Status List(const v1::ListPlacementsRequest& request, v1::ListPlacementsResponse& response);
+  absl::StatusOr<NodeDistancesView> Distances(const v1::GetNodeDistancesRequest& request);
+  // PERMISSION_DENIED: another's. NOT_FOUND also for one on its way, whose owner nobody knows yet.
+  absl::Status MayChange(const grpc::CallbackServerContext& context, PlacementId id);
+
+  Manager* const manager_;
+  Placements* const placements_;
+  PatternShelf* const patterns_;
+  WorkerPool* const workers_;
+  WorkerPool* const planners_;
+  Peers* const peers_;
+  // What counts the calls.
+  MethodStatistics::Method* const create_;
+  MethodStatistics::Method* const batch_create_;
+  MethodStatistics::Method* const advise_;
+  MethodStatistics::Method* const get_;
+  MethodStatistics::Method* const list_;
+  MethodStatistics::Method* const renew_;
+  MethodStatistics::Method* const start_;
+  MethodStatistics::Method* const release_;
+  MethodStatistics::Method* const distances_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_PLACEMENTS_SERVICE_H_

@@ -1,0 +1,44 @@
+// A question that a running coppiced knows the parts of: a job's places, how far they are from each
+// other, a stored pattern; and the way of the answer back to it.
+#ifndef COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_
+#define COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection.h"
+#include "coppice/v1/mapping.pb.h"
+#include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/search/search_options.h"
+
+namespace coppice {
+
+// One for each run.
+class JobQuestion final {
+ public:
+  // Asks the daemon for the problem. Errors are the daemon's, those of the readers of --pattern and
+  // --distance, and INVALID_ARGUMENT for a bad --server.
+  static absl::StatusOr<std::unique_ptr<JobQuestion>> Ask(const SearchOptions& options);
+
+  const v1::MappingProblem& problem() const { return problem_; }
+
+  // Has the daemon measure the answer's order, on the fabric that the question was asked on, and
+  // puts its measures into `answer`. ABORTED: the fabric has moved since.
+  absl::Status Measure(MappingAnswer& answer);
+  // Leaves the order with the daemon, for the launcher.
+  absl::Status Put(const MappingAnswer& answer);
+
+ private:
+  JobQuestion(const SearchOptions& options,
+              const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+  Connection connection_;
+  v1::MappingTask task_;
+  v1::MappingProblem problem_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_

@@ -1,0 +1,115 @@
+// coppice-search: a search for an order of ranks on many nodes at once, an MPI program. Rank 0
+// reads the command line and the input and prints; the others hear from it what to do.
+// Exit status: 0 done, 1 the request failed (reason on stderr), 2 wrong usage.
+#include <mpi.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "daemon/base/clock.h"
+#include "daemon/search/mpi_team.h"
+#include "daemon/search/search_options.h"
+#include "daemon/search/search_run.h"
+#include "daemon/tools/command.h"
+#include "daemon/tools/map_report.h"
+
+namespace coppice {
+namespace {
+
+constexpr char kFooter[] =
+    "Start it on the nodes of the job, one rank a node:\n"
+    "  mpirun --hostfile nodes --map-by node coppice-search --job 7 --application cfd\n"
+    "Workers are counted for each rank: more ranks search more in the same time. Equal seeds and\n"
+    "equally many workers in all give equal results, unless the budget ends the search.";
+
+// A rank that fails alone gives rank 0 so long to say what is wrong with all of them.
+constexpr absl::Duration kRankZeroFirst = absl::Seconds(2);
+
+void Say(uint32_t rank, const absl::Status& status) {
+  const std::string text =
+      Printable(absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
+  if (rank == 0) {
+    std::fprintf(stderr, "coppice-search: %s\n", text.c_str());
+  } else {
+    std::fprintf(stderr, "coppice-search: rank %u: %s\n", rank, text.c_str());
+  }
+  std::fflush(stderr);
+}
+
+// The others may be in the middle of the search: all end.
+int EndAll(uint32_t rank, const absl::Status& status) {
+  if (rank != 0) absl::SleepFor(kRankZeroFirst);
+  Say(rank, status);
+  MPI_Abort(MPI_COMM_WORLD, kRequestFailed);
+  return kRequestFailed;
+}
+
+int Follow(MpiTeam& team) {
+  const auto assignment = ShareAssignment(nullptr, team);
+  if (!assignment.ok()) return EndAll(team.process(), assignment.status());
+  if (*assignment == nullptr) return kDone;
+  const absl::StatusOr<MapResult> result = SearchTogether(**assignment, nullptr, team);
+  return result.ok() ? kDone : EndAll(team.process(), result.status());
+}
+
+// There is no search: the others end well.
+int Dismiss(MpiTeam& team, int exit_status) {
+  const auto told = ShareAssignment(nullptr, team);
+  return told.ok() ? exit_status : EndAll(0, told.status());
+}
+
+int Lead(int argc, char** argv, MpiTeam& team) {
+  CLI::App app(
+      "Searches for an order of ranks that puts heavy communication on short ways, on all ranks of "
+      "an MPI job",
+      "coppice-search");
+  app.footer(kFooter);
+  SearchOptions options;
+  AddSearchOptions(app, options);
+  try {
+    app.parse(argc, argv);
+    if (!options.map.list) CheckUsage(options);
+  } catch (const CLI::ParseError& error) {
+    return Dismiss(team, app.exit(error) == 0 ? kDone : kWrongUsage);
+  }
+  if (options.map.list) {
+    const absl::Status printed =
+        PrintText(options.map.json ? AlgorithmsToJson() : AlgorithmsToText());
+    return Dismiss(team, printed.ok() ? kDone : kRequestFailed);
+  }
+  const absl::StatusOr<LeadersQuestion> question = MakeQuestion(options);
+  if (!question.ok()) {
+    Say(0, question.status());
+    return Dismiss(team, kRequestFailed);
+  }
+  const auto told = ShareAssignment(&question->assignment, team);
+  if (!told.ok()) return EndAll(0, told.status());
+  absl::StatusOr<MapResult> result = SearchTogether(**told, &*question, team);
+  if (!result.ok()) return EndAll(0, result.status());
+  const absl::Status reported = Report(options, *question, *result);
+  if (reported.ok()) return kDone;
+  Say(0, reported);
+  return kRequestFailed;
+}
+
+int Main(int argc, char** argv) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  MpiTeam team(MPI_COMM_WORLD, &SystemClock());
+  if (level < MPI_THREAD_SERIALIZED) {
+    return EndAll(team.process(),
+                  absl::FailedPreconditionError("this MPI allows no calls from a second thread; "
+                                                "build it with support for threads"));
+  }
+  const int exit_status = team.process() == 0 ? Lead(argc, argv, team) : Follow(team);
+  MPI_Finalize();
+  return exit_status;
+}
+
+}  // namespace
+}  // namespace coppice
+
+int main(int argc, char** argv) { return coppice::Main(argc, argv); }

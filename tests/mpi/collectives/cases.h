@@ -1,0 +1,42 @@
+// The cases of the conformance program: each calls MPI_Xxx, which the preloaded library carries
+// out, and PMPI_Xxx, which is the MPI library's own, with the same arguments, and compares. All are
+// collective over the shape's communicator.
+#ifndef COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_
+#define COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_
+
+#include "tests/mpi/collectives/report.h"
+#include "tests/mpi/collectives/shapes.h"
+
+namespace coppice::conformance {
+
+// Every predefined operation on every type that it is defined for.
+void ComparePredefined(const Shape& shape, Report* report);
+// Sums whose rounding depends on the order: near the native result, and always the same.
+void CompareRounding(const Shape& shape, Report* report);
+// Operations of the user's, commutative and not, on types of the user's.
+void CompareUserOperations(const Shape& shape, Report* report);
+// The same at MPI_BOTTOM.
+void CompareReductionsAtAddresses(const Shape& shape, Report* report);
+// Named and derived types; other types at the root than elsewhere.
+void CompareBroadcasts(const Shape& shape, Report* report);
+// No rank leaves before the last has come.
+void CompareBarriers(const Shape& shape, Report* report);
+// What MPI says about arguments that are none.
+void CompareErrors(const Shape& shape, Report* report);
+// Messages and nonblocking collectives of the program's that are under way meanwhile.
+void CompareAmongOthers(const Shape& shape, Report* report);
+// Threads that use communicators of their own at once, and make and free more.
+void CompareThreads(Report* report);
+// Intercommunicators have no tree.
+void CompareIntercommunicator(Report* report);
+
+// Roots to try: the last and another one; all in the full run.
+std::vector<int> Roots(const Shape& shape, const Report& report);
+
+// MPICH 4.0's own Reduce ends the process if a long message is reduced in place to another rank
+// than 0: only where it certainly goes along a tree.
+bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report);
+
+}  // namespace coppice::conformance
+
+#endif  // COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Collectives along trees come out as the MPI library's own: along type I trees of a real daemon, and
+along trees of every shape that are planned anew and revoked all the time.
+
+Usage: collectives_test.py openmpi|mpich LIBRARY SCRIPTED_LIBRARY CONFORMANCE
+                           LASTING_COMMUNICATORS PLAYED_SWITCHES COPPICED COPPICE_AGENT
+"""
+import os
+import sys
+import tempfile
+import unittest
+
+import mpi_run
+from coppice_nodes import CoppiceNodes, counts
+
+MPI, LIBRARY, SCRIPTED, CONFORMANCE, LASTING, SWITCHES, COPPICED, AGENT = sys.argv[1:9]
+FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
+# Idle ranks of MPICH spin, and there may be few cores.
+RANKS = 12 if FULL else 4 if MPI == "openmpi" else 3
+TIMEOUT_S = 7200 if FULL else 900
+
+
+class AlongGrantedTrees(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.nodes = CoppiceNodes(COPPICED, AGENT, 4,
+                                 "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.nodes.stop()
+
+    def run_program(self, *words, ranks=RANKS, when="first-use"):
+        environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 20000}
+        return mpi_run.run(MPI, ranks, self.nodes.on_hosts(ranks, [CONFORMANCE, *words]), LIBRARY,
+                           environment, timeout=TIMEOUT_S)
+
+    def test_every_collective(self):
+        before = self.nodes.requests("CreateTree")
+        done = self.run_program("--expect-trees", *(["--full"] if FULL else []))
+        said = counts(done.stderr)
+        self.assertIn("differ 0,", done.stdout)
+        self.assertEqual(said["asked"], said["granted"])
+        self.assertEqual(said["asked"], self.nodes.requests("CreateTree") - before)
+        self.assertEqual(said["released"], said["granted"])
+
+    def test_threads(self):
+        done = self.run_program("--expect-trees", "--threads", when="creation")
+        self.assertIn("differ 0,", done.stdout)
+
+    def test_switches_that_processes_play(self):
+        hosts = [f"n{number:04d}" for number in (0, 1, 4, 5, 8, 12)]
+        agent = os.path.join(self.nodes.daemon.directory, "0.sock")
+        done = mpi_run.run(MPI, len(hosts) + 5, [SWITCHES, agent, *hosts], timeout=TIMEOUT_S)
+        self.assertRegex(done.stdout, r"members 6 switches [1-5] wrong 0")
+
+
+class AlongChangingTrees(unittest.TestCase):
+    def run_program(self, changes, *words, seed=1, shapes="kncsr", **more):
+        done = self.run_scripted(RANKS, [CONFORMANCE, *words], changes, seed, shapes, **more)
+        self.assertIn("differ 0,", done.stdout)
+        return counts(done.stderr)
+
+    def run_scripted(self, ranks, program, changes, seed=1, shapes="kncsr", **more):
+        """What it wrote; all trees were given back, those that it had given up, too."""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
+                           "COPPICE_SCRIPT": os.path.join(folder, "script"),
+                           "COPPICE_SCRIPT_SHAPES": shapes,
+                           "COPPICE_SCRIPT_CHANGES": changes, "COPPICE_SCRIPT_SEED": seed, **more}
+            done = mpi_run.run(MPI, ranks, program, SCRIPTED, environment, timeout=TIMEOUT_S)
+        self.assertRegex(done.stderr, r"script: granted [1-9]\d* left 0\n")
+        return done
+
+    def test_every_shape(self):
+        for seed in range(1, 9 if FULL else 2):
+            said = self.run_program("", "--expect-trees", seed=seed, shapes="kcsr")
+            self.assertEqual((said["revised"], said["gone"]), (0, 0))
+
+    def test_trees_in_rank_order(self):
+        """They carry operations that do not commute."""
+        self.run_program("", "--expect-trees", "--ordered-trees", shapes="n")
+        if FULL:
+            for shapes in "cs":
+                self.run_program("", "--expect-trees", "--ordered-trees", shapes=shapes)
+
+    def test_more_communicators_than_a_second_one_of_each_leaves(self):
+        """MPICH has 2,046 for a process."""
+        count = 1500
+        done = self.run_scripted(2, [LASTING, count], "", shapes="c")
+        self.assertEqual(done.stdout, "wrong 0\n")
+        said = counts(done.stderr)
+        self.assertEqual((said["asked"], said["granted"]), (2 * count, 2 * count))
+        self.assertEqual((said["released"], said["native"]), (2 * count, 0))
+
+    def test_some_members_have_no_memory(self):
+        """All go the native way, for as long as the message that needs it."""
+        said = self.run_program("revise", "--rounds", "2", COPPICE_SCRIPT_MEMORY=10**9)
+        self.assertGreater(said["native"], 0)
+        self.assertGreater(said["allreduce"], 0)
+        self.assertGreater(said["bcast"], 0)
+        self.assertEqual(said["gone"], 0)
+
+    def test_some_members_have_no_memory_for_the_tree(self):
+        done = self.run_scripted(3, [LASTING, 100], "", COPPICE_SCRIPT_MEMORY=64)
+        self.assertEqual(done.stdout, "wrong 0\n")
+        said = counts(done.stderr)
+        self.assertGreater(said["gone"], 0)
+        self.assertGreater(said["released"], 0)
+        self.assertEqual(said["gone"] + said["released"], said["granted"])
+
+    def test_trees_that_nobody_can_ask_about(self):
+        said = self.run_program("forget", "--threads", "--rounds", "3")
+        self.assertGreater(said["gone"], 0)
+        self.assertEqual(said["revised"], 0)
+
+    def test_planned_anew_all_the_time(self):
+        for seed in range(1, 9 if FULL else 2):
+            said = self.run_program("revise", "--threads", "--rounds", "3", seed=seed)
+            self.assertGreater(said["revised"], 10)
+
+    def test_revoked(self):
+        for seed in range(1, 9 if FULL else 2):
+            said = self.run_program("revoke", "--threads", "--rounds", "3", seed=seed)
+            self.assertGreater(said["gone"], 0)
+            self.assertGreater(said["native"], 0)
+            self.assertEqual(said["gone"] + said["released"], said["granted"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[9:]])

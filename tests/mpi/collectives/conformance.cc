@@ -1,0 +1,69 @@
+// Compares Barrier, Bcast, Reduce and Allreduce as the preloaded library carries them out with the
+// MPI library's own, bit by bit: conformance [--full] [--expect-trees] [--ordered-trees]
+// [--threads] [--rounds N].
+//
+// --expect-trees: a collective that should have gone along a tree and did not is a failure.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/mpi/collectives/cases.h"
+
+namespace coppice::conformance {
+namespace {
+
+void CompareOn(const Shape& shape, Report* report) {
+  CompareBarriers(shape, report);
+  ComparePredefined(shape, report);
+  CompareBroadcasts(shape, report);
+  // The short run has these on two shapes only.
+  const bool is_chief = shape.name == "shuffled" || shape.name == "row";
+  if (!report->options().is_full && !is_chief) return;
+  CompareErrors(shape, report);
+  CompareRounding(shape, report);
+  CompareUserOperations(shape, report);
+  CompareReductionsAtAddresses(shape, report);
+  CompareAmongOthers(shape, report);
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  bool has_threads = false;
+  int rounds = 1;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--full") == 0) options.is_full = true;
+    if (std::strcmp(argv[i], "--expect-trees") == 0) options.expects_trees = true;
+    if (std::strcmp(argv[i], "--ordered-trees") == 0) options.has_ordered_trees = true;
+    if (std::strcmp(argv[i], "--threads") == 0) has_threads = true;
+    if (std::strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) rounds = std::atoi(argv[++i]);
+  }
+  int provided = MPI_THREAD_SINGLE;
+  if (has_threads) {
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  } else {
+    MPI_Init(&argc, &argv);
+  }
+  Report report(options);
+  for (int round = 0; round < rounds; ++round) {
+    if (has_threads) {
+      report.Expect(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
+      CompareThreads(&report);
+      continue;
+    }
+    std::vector<Shape> shapes = MakeShapes();
+    for (const Shape& shape : shapes) {
+      if (shape.comm != MPI_COMM_NULL) CompareOn(shape, &report);
+      PMPI_Barrier(MPI_COMM_WORLD);
+    }
+    FreeShapes(&shapes);
+    CompareIntercommunicator(&report);
+  }
+  const int status = report.Finish();
+  MPI_Finalize();
+  return status;
+}
+
+}  // namespace
+}  // namespace coppice::conformance
+
+int main(int argc, char** argv) { return coppice::conformance::Main(argc, argv); }

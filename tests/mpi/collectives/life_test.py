@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""Programs end with the same result with and without Coppice, and when it goes away in the middle.
+
+Usage: life_test.py openmpi|mpich LIBRARY STEADY COPPICED COPPICE_AGENT COPPICECTL COPPICE_PLAN
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import mpi_run
+from coppice_nodes import CoppiceNodes, counts, wait_until
+
+MPI, LIBRARY, STEADY, COPPICED, AGENT, COPPICECTL, COPPICE_PLAN = sys.argv[1:8]
+HERE = os.path.dirname(os.path.abspath(__file__))
+FABRIC = "model:fat-tree(leaves=2,spines=2,hosts-per-leaf=1)"
+RANKS, ROUNDS = 4, 60
+TIMEOUT_S = 900
+
+
+def environment(**more):
+    return {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 5000, **more}
+
+
+def result(text):
+    return re.search(r"result \w+", text).group(0)
+
+
+class Life(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="coppice-life-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def nodes(self, fabric=FABRIC):
+        made = CoppiceNodes(COPPICED, AGENT, 2, fabric)
+        self.addCleanup(made.stop)
+        return made
+
+    def natively(self, program, **options):
+        return mpi_run.run(MPI, RANKS, program, timeout=TIMEOUT_S, **options)
+
+    def in_the_middle(self, nodes, what, *words):
+        """Runs the steady program, and does `what` when it is half through; what it wrote."""
+        gate = os.path.join(self.folder, "gate")
+        line = mpi_run.command(MPI, RANKS, nodes.on_hosts(
+            RANKS, [STEADY, str(ROUNDS), gate, *words]), LIBRARY, environment())
+        with open(os.path.join(self.folder, "errors"), "w+", encoding="utf-8") as errors:
+            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as program:
+                try:
+                    said = program.stdout.readline()
+                    self.assertEqual(said.strip(), "half")
+                    what()
+                    with open(gate, "w", encoding="utf-8"):
+                        pass
+                    out = program.communicate(timeout=TIMEOUT_S)[0]
+                finally:
+                    program.kill()
+            errors.seek(0)
+            text = errors.read()
+        self.assertEqual(program.returncode, 0, text)
+        self.assertEqual(result(out), result(self.natively([STEADY, str(ROUNDS)]).stdout))
+        return counts(text)
+
+    def test_nothing_happens(self):
+        said = self.in_the_middle(self.nodes(), lambda: None)
+        self.assertEqual((said["native"], said["gone"]), (0, 0))
+        self.assertGreater(said["allreduce"], 0)
+
+    def test_the_daemon_is_killed(self):
+        nodes = self.nodes()
+        said = self.in_the_middle(nodes, lambda: nodes.daemon.end(signal.SIGKILL))
+        self.assertGreater(said["granted"], 0)
+        self.assertGreater(said["native"], 0)  # communicators that were made afterwards
+
+    def test_the_agents_are_killed(self):
+        nodes = self.nodes()
+
+        def kill():
+            for number in range(nodes.hosts):
+                nodes.kill_agent(number)
+        said = self.in_the_middle(nodes, kill)
+        self.assertGreater(said["granted"], 0)
+        self.assertGreater(said["native"], 0)
+
+    def test_the_agents_say_nothing_any_more(self):
+        """Stopped, they take requests and never answer: nobody waits for them more than once."""
+        nodes = self.nodes()
+
+        def stop():
+            for agent in nodes.agents.values():
+                agent.send_signal(signal.SIGSTOP)
+        said = self.in_the_middle(nodes, stop)
+        self.assertGreater(said["granted"], 0)
+        self.assertGreater(said["native"], 0)
+
+    def test_agents_and_daemon_come_back(self):
+        nodes = self.nodes()
+
+        def restart():
+            nodes.daemon.end(signal.SIGKILL)
+            nodes.start_daemon()
+            for number in range(nodes.hosts):
+                nodes.kill_agent(number)
+                nodes.start_agent(number)
+            wait_until(lambda: nodes.connections() == nodes.hosts, "agents at the new daemon")
+        said = self.in_the_middle(nodes, restart)
+        # The world, and two halves at each of three times, the last of them after the restart.
+        self.assertEqual((said["asked"], said["granted"]), (7, 7))
+        self.assertEqual((said["native"], said["gone"]), (0, 0))
+
+    def control(self, nodes, *words):
+        return subprocess.run([COPPICECTL, "--server", nodes.daemon.address, *words], check=True,
+                              capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+
+    def test_an_administrator_releases_the_trees(self):
+        nodes = self.nodes()
+
+        def release():
+            ids = re.findall(r'"id":\s*"(\d+)"', self.control(nodes, "tree", "list", "--json"))
+            self.assertGreater(len(ids), 0)
+            for number in ids:
+                self.control(nodes, "tree", "release", number)
+        said = self.in_the_middle(nodes, release, "news")
+        self.assertGreater(said["gone"], 0)
+        self.assertGreater(said["native"], 0)
+
+    def test_cables_are_cut(self):
+        """A switch goes away, and the trees go another way; then a host, and they are revoked."""
+        file = os.path.join(self.folder, "fabric")
+        subprocess.run([COPPICE_PLAN, "fabric", "--fabric", FABRIC, "--out", file], check=True,
+                       capture_output=True, timeout=TIMEOUT_S)
+        with open(file, encoding="utf-8") as whole:
+            text = whole.read()
+
+        def without(guid):
+            blocks = [block for block in text.split("\n\n") if f'"{guid}"\t\t#' not in block]
+            left = "\n\n".join(blocks) if len(blocks) < text.count("\n\n") + 1 else text
+            return "\n".join(line for line in left.split("\n") if guid not in line)
+
+        def lose(nodes, *guids):
+            for guid in guids:
+                with open(file, "w", encoding="utf-8") as cut:
+                    cut.write(without(guid))
+                self.control(nodes, "fabric", "sweep")
+        nodes = self.nodes("file:" + file)
+        # One of the two switches at the top carries the trees.
+        said = self.in_the_middle(
+            nodes, lambda: lose(nodes, "S-0010000000000002", "S-0010000000000003"), "news")
+        self.assertEqual(said["gone"], 0)
+        self.assertGreater(said["revised"], 0)
+        self.assertEqual(said["native"], 0)
+        lose(nodes, "none")
+        os.unlink(os.path.join(self.folder, "gate"))
+        said = self.in_the_middle(nodes, lambda: lose(nodes, "H-0020000000000100"), "news")
+        self.assertGreater(said["gone"], 0)
+        self.assertGreater(said["native"], 0)
+
+    def test_no_agent(self):
+        done = mpi_run.run(MPI, RANKS, [STEADY, str(ROUNDS)], LIBRARY,
+                           environment(COPPICE_AGENT=os.path.join(self.folder, "none.sock")),
+                           timeout=TIMEOUT_S)
+        self.assertEqual(result(done.stdout), result(self.natively([STEADY, str(ROUNDS)]).stdout))
+
+    def test_the_library_alone(self):
+        done = mpi_run.run(MPI, RANKS, [STEADY, str(ROUNDS)], LIBRARY, timeout=TIMEOUT_S)
+        self.assertEqual(result(done.stdout), result(self.natively([STEADY, str(ROUNDS)]).stdout))
+        self.assertEqual(done.stderr, "")
+
+
+@unittest.skipIf(MPI != "openmpi", "Debian builds these programs with Open MPI")
+class PackagedPrograms(unittest.TestCase):
+    def both(self, program, files):
+        """What it wrote natively and along trees, each in a folder of its own, and the counts."""
+        nodes = CoppiceNodes(COPPICED, AGENT, 2, FABRIC)
+        self.addCleanup(nodes.stop)
+        folders = []
+        for _ in range(2):
+            folders.append(tempfile.mkdtemp(prefix="coppice-life-"))
+            self.addCleanup(shutil.rmtree, folders[-1], ignore_errors=True)
+            for name, text in files.items():
+                with open(os.path.join(folders[-1], name), "w", encoding="utf-8") as file:
+                    file.write(text)
+        natively = mpi_run.run(MPI, RANKS, program, timeout=TIMEOUT_S, cwd=folders[0])
+        done = mpi_run.run(MPI, RANKS, nodes.on_hosts(RANKS, program), LIBRARY, environment(),
+                           timeout=TIMEOUT_S, cwd=folders[1])
+        return (natively, folders[0]), (done, folders[1]), counts(done.stderr)
+
+    def test_lammps(self):
+        with open(os.path.join(HERE, "lammps.in"), encoding="utf-8") as file:
+            text = file.read()
+        (natively, _), (done, _), said = self.both(["lmp", "-in", "in", "-log", "none"],
+                                                   {"in": text})
+
+        def thermodynamics(out):
+            table = out[out.index("Step"):out.index("Loop time")]
+            self.assertGreater(len(table.splitlines()), 10)
+            return table
+        self.assertEqual(thermodynamics(natively.stdout), thermodynamics(done.stdout))
+        self.assertGreater(said["allreduce"], 0)
+        self.assertGreater(said["bcast"], 0)
+
+    def test_hpcc(self):
+        with open(os.path.join(HERE, "hpccinf.txt"), encoding="utf-8") as file:
+            text = file.read()
+        (_, natively), (_, with_trees), said = self.both(["hpcc"], {"hpccinf.txt": text})
+
+        def verdicts(folder):
+            with open(os.path.join(folder, "hpccoutf.txt"), encoding="utf-8") as file:
+                lines = file.read().splitlines()
+            # What was computed, and not how long that took, as behind "PASSED" of PTRANS, which leaves
+            # out its line of processor time where that is 0.
+            kept = [re.sub(r"^(WALL.*) \S+ (PASSED|FAILED).*", r"\1 \2", line)
+                    for line in lines
+                    if re.search(r"PASSED|FAILED|Found \d+ errors|Success=", line)
+                    and not line.startswith("CPU")]
+            self.assertIn("Success=1", kept)
+            return kept
+        self.assertEqual(verdicts(natively), verdicts(with_trees))
+        self.assertGreater(said["allreduce"] + said["reduce"] + said["bcast"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

@@ -1,0 +1,143 @@
+// Reduce and Allreduce with predefined operations.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "tests/mpi/collectives/cases.h"
+#include "tests/mpi/collectives/typed_data.h"
+
+namespace coppice::conformance {
+namespace {
+
+constexpr char kUntouched = 0x5a;
+
+struct Case {
+  const Shape& shape;
+  const NamedType& type;
+  MPI_Op op;
+  int count;
+
+  std::string Text(const std::string& call) const {
+    return call + " " + NameOf(op) + " " + type.name + " x" + std::to_string(count) + " on " +
+           shape.name;
+  }
+  bool NeedsTree() const { return count > 0 && shape.size > 1; }
+  std::vector<char> Empty() const {
+    return std::vector<char>(static_cast<size_t>(count) * type.extent, kUntouched);
+  }
+};
+
+void CompareAllreduce(const Case& c, bool in_place, Report* report) {
+  const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count);
+  std::vector<char> native = c.Empty();
+  std::vector<char> ours = in_place ? own : c.Empty();
+  PMPI_Allreduce(own.data(), native.data(), c.count, c.type.type, c.op, c.shape.comm);
+  const std::string what = c.Text(in_place ? "Allreduce in place" : "Allreduce");
+  const uint64_t before = report->AlongTrees();
+  const int error = MPI_Allreduce(in_place ? MPI_IN_PLACE : own.data(), ours.data(), c.count,
+                                  c.type.type, c.op, c.shape.comm);
+  report->ExpectTree(before, c.NeedsTree(), what);
+  report->Expect(error == MPI_SUCCESS && AreEqual(c.type, native, ours), what);
+}
+
+void CompareReduce(const Case& c, int root, bool in_place, Report* report) {
+  const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count + 1);
+  const bool is_root = c.shape.rank == root;
+  std::vector<char> native = c.Empty();
+  std::vector<char> ours = in_place && is_root ? own : c.Empty();
+  PMPI_Reduce(own.data(), native.data(), c.count, c.type.type, c.op, root, c.shape.comm);
+  const std::string what =
+      c.Text((in_place ? "Reduce in place to " : "Reduce to ") + std::to_string(root));
+  const void* const send = in_place && is_root ? MPI_IN_PLACE : own.data();
+  // MPICH 4.0 touches it where it is not significant.
+  const bool may_be_null = !is_root && c.NeedsTree() && report->options().expects_trees;
+  const uint64_t before = report->AlongTrees();
+  const int error = MPI_Reduce(send, may_be_null ? nullptr : ours.data(), c.count, c.type.type,
+                               c.op, root, c.shape.comm);
+  report->ExpectTree(before, c.NeedsTree(), what);
+  report->Expect(error == MPI_SUCCESS, what);
+  if (is_root) report->Expect(AreEqual(c.type, native, ours), what);
+}
+
+void CompareAll(const Case& c, Report* report) {
+  CompareAllreduce(c, false, report);
+  CompareAllreduce(c, true, report);
+  for (const int root : Roots(c.shape, *report)) {
+    CompareReduce(c, root, false, report);
+    if (MayReduceInPlace(c.count, root, true, *report)) CompareReduce(c, root, true, report);
+  }
+}
+
+// The result of Reduce to every root and of Allreduce, bit by bit, and how far the native one is.
+void CompareSums(const Shape& shape, int count, Report* report) {
+  std::vector<double> own(count);
+  std::vector<double> native(count);
+  std::vector<double> greatest(count);
+  std::vector<double> first(count);
+  for (int i = 0; i < count; ++i) {
+    own[i] = std::sin(1.0 + i * 0.7 + shape.rank * 13.0) * std::exp2((shape.rank * 5 + i) % 40);
+    greatest[i] = std::fabs(own[i]);
+  }
+  PMPI_Allreduce(own.data(), native.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
+  PMPI_Allreduce(MPI_IN_PLACE, greatest.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
+  MPI_Allreduce(own.data(), first.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
+  const std::string what = "rounding of " + std::to_string(count) + " sums on " + shape.name;
+  for (int i = 0; i < count; ++i) {
+    // Each of size - 1 additions rounds by half a unit in the last place of at most this sum.
+    const double bound = 2 * shape.size * std::numeric_limits<double>::epsilon() / 2 * greatest[i];
+    report->Expect(std::fabs(first[i] - native[i]) <= bound, what);
+  }
+  const size_t bytes = sizeof(double) * own.size();
+  for (const int root : Roots(shape, *report)) {
+    std::vector<double> again(count);
+    MPI_Reduce(own.data(), again.data(), count, MPI_DOUBLE, MPI_SUM, root, shape.comm);
+    if (shape.rank == root && report->options().expects_trees) {
+      report->Expect(std::memcmp(again.data(), first.data(), bytes) == 0, "equal " + what);
+    }
+    MPI_Allreduce(own.data(), again.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
+    if (report->options().expects_trees) {
+      report->Expect(std::memcmp(again.data(), first.data(), bytes) == 0, "again equal " + what);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int> Roots(const Shape& shape, const Report& report) {
+  std::set<int> roots = {shape.size / 3, shape.size - 1};
+  if (report.options().is_full) {
+    for (int root = 0; root < shape.size; ++root) roots.insert(root);
+  }
+  return {roots.begin(), roots.end()};
+}
+
+bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report) {
+  constexpr int kShort = 100;
+  return root == 0 || count <= kShort || (needs_tree && report.options().expects_trees);
+}
+
+void ComparePredefined(const Shape& shape, Report* report) {
+  // More than one segment of the longest types.
+  constexpr int kLong = 30011;
+  const bool is_full = report->options().is_full;
+  for (const NamedType& type : NamedTypes()) {
+    const bool is_sample =
+        type.type == MPI_INT || type.type == MPI_DOUBLE || type.type == MPI_LONG_DOUBLE_INT;
+    // The short run has all of them on one shape only.
+    if (!is_full && !is_sample && shape.name != "shuffled") continue;
+    for (const MPI_Op op : type.ops) {
+      for (const int count : {0, 5}) CompareAll({shape, type, op, count}, report);
+      if (is_full) CompareAll({shape, type, op, 1}, report);
+      const bool is_one = op == type.ops.front() && is_sample;
+      if (is_one || is_full) CompareAll({shape, type, op, kLong}, report);
+    }
+  }
+}
+
+void CompareRounding(const Shape& shape, Report* report) {
+  for (const int count : {1, 100, 20000}) CompareSums(shape, count, report);
+}
+
+}  // namespace coppice::conformance

@@ -1,0 +1,271 @@
+// A libcoppice without an agent, for tests: trees of every shape, planned anew or revoked whenever
+// it likes. All processes of a program share what was granted by a file:
+//
+//   COPPICE_SCRIPT         the file, empty at first
+//   COPPICE_SCRIPT_SHAPES  letters of the shapes: k k-ary, n k-nomial, c chain, s star, r random
+//   COPPICE_SCRIPT_CHANGES "revise", "revoke" or "" for none: what happens to trees at random;
+//                          "forget": revised, and nobody can say what they are now
+//   COPPICE_SCRIPT_SEED    of all that is random
+//   COPPICE_SCRIPT_MAP     "silent": who asks for an order waits in vain; else there are none
+//   COPPICE_SCRIPT_TREES   "silent": who asks for a tree waits in vain, and says so
+//   COPPICE_SCRIPT_MEMORY  N: one of N pieces of the preloaded library's memory is refused, half of
+//                          those above 4 KiB; at each rank others
+//
+// At the end the job says on stderr how many trees were granted and how many were not given back,
+// and each process how often it had no memory.
+// What the preloaded library does not call is not here.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/library/coppice.h"
+
+namespace {
+
+constexpr uint32_t kMostTrees = 1U << 16U;
+
+// Begins with zeroes, as the file.
+struct Entry {
+  std::atomic<uint32_t> ranks;
+  std::atomic<uint32_t> revision;
+  std::atomic<uint32_t> is_gone;
+  std::atomic<uint32_t> is_released;
+};
+
+struct Script {
+  std::atomic<uint32_t> granted;
+  Entry trees[kMostTrees];  // [id]; there is none with number 0
+};
+
+std::string Variable(const char* name, const char* preset) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? preset : value;
+}
+
+Script* Shared() {
+  static Script* const shared = [] {
+    const int file = open(Variable("COPPICE_SCRIPT", "").c_str(), O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, sizeof(Script)) != 0) std::abort();
+    void* const memory = mmap(nullptr, sizeof(Script), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) std::abort();
+    close(file);
+    return static_cast<Script*>(memory);
+  }();
+  return shared;
+}
+
+uint64_t Seed() { return std::stoull(Variable("COPPICE_SCRIPT_SEED", "1")); }
+
+std::vector<int32_t> Parents(uint32_t id, uint32_t revision, uint32_t ranks) {
+  std::mt19937_64 random(Seed() * 1000003 + id * 257 + revision);
+  const std::string shapes = Variable("COPPICE_SCRIPT_SHAPES", "kncsr");
+  std::vector<int32_t> parents(ranks, -1);
+  const char shape = shapes[random() % shapes.size()];
+  const auto width = static_cast<int32_t>(2 + random() % 4);
+  for (int32_t rank = 1; rank < static_cast<int32_t>(ranks); ++rank) {
+    int32_t digit = 1;
+    while (rank / digit % width == 0) digit *= width;
+    switch (shape) {
+      case 'k':
+        parents[rank] = (rank - 1) / width;
+        break;
+      case 'n':
+        parents[rank] = rank - rank / digit % width * digit;
+        break;
+      case 'c':
+        parents[rank] = rank - 1;
+        break;
+      case 's':
+        parents[rank] = 0;
+        break;
+      default:
+        parents[rank] = static_cast<int32_t>(random() % rank);
+    }
+  }
+  if (shape != 'r') return parents;
+  std::vector<int32_t> place(ranks);  // and the root is anywhere
+  std::iota(place.begin(), place.end(), 0);
+  std::shuffle(place.begin(), place.end(), random);
+  std::vector<int32_t> moved(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    moved[place[rank]] = parents[rank] < 0 ? -1 : place[parents[rank]];
+  }
+  return moved;
+}
+
+// Pieces of memory that were refused.
+class Refusals final {
+ public:
+  ~Refusals() {
+    if (count_ > 0) std::fprintf(stderr, "script: no memory %d times\n", count_.load());
+  }
+  bool Next(size_t bytes) {
+    const bool is_refused = refused_ > 0 && random_() % (bytes > 4096 ? 2 : refused_) == 0;
+    if (is_refused) ++count_;
+    return is_refused;
+  }
+
+ private:
+  const uint64_t refused_ = std::stoull(Variable("COPPICE_SCRIPT_MEMORY", "0"));  // one of so many
+  std::mt19937_64 random_{Seed() * 1000003 + static_cast<uint64_t>(getpid())};
+  std::atomic<int> count_ = 0;
+};
+
+}  // namespace
+
+struct coppice_tree {
+  uint64_t id;
+  uint32_t revision;
+  std::vector<int32_t> parents;
+};
+
+struct coppice_client {
+  std::atomic<bool> is_closing = false;
+  std::thread watch;
+
+  // Looks every millisecond what others, or it itself, did to the trees.
+  void Watch(coppice_watch_function function, void* context) {
+    std::mt19937_64 random(Seed() + static_cast<uint64_t>(getpid()));
+    const std::string changes = Variable("COPPICE_SCRIPT_CHANGES", "");
+    std::vector<uint32_t> revisions(kMostTrees, 1);
+    std::vector<uint32_t> gone(kMostTrees, 0);
+    Script* const script = Shared();
+    while (!is_closing) {
+      const uint32_t granted = script->granted;
+      if (granted > 0 && !changes.empty()) {
+        Entry& entry = script->trees[1 + random() % granted];
+        if (changes == "revise" || changes == "forget") ++entry.revision;
+        if (changes == "revoke" && random() % 16 == 0) entry.is_gone = 1;
+      }
+      for (uint32_t id = 1; id <= granted; ++id) {
+        const Entry& entry = script->trees[id];
+        if (entry.revision > revisions[id]) {
+          revisions[id] = entry.revision;
+          function(context, COPPICE_CHANGE_REVISED, id, revisions[id], "as it likes");
+        }
+        if (entry.is_gone > gone[id]) {
+          gone[id] = 1;
+          function(context, COPPICE_CHANGE_REVOKED, id, entry.revision, "as it likes");
+        }
+      }
+      poll(nullptr, 0, 1);  // between two looks
+    }
+  }
+};
+
+extern "C" {
+
+// Of the preloaded library (its linker's --wrap=malloc), whose only pieces they are.
+void* __real_malloc(size_t bytes);
+void* __wrap_malloc(size_t bytes) {
+  static Refusals refusals;
+  return refusals.Next(bytes) ? nullptr : __real_malloc(bytes);
+}
+
+const char* coppice_last_error() { return "the script has no more to say"; }
+
+coppice_status coppice_open(const char*, uint32_t, coppice_client** client) {
+  *client = new coppice_client;
+  return COPPICE_OK;
+}
+
+void coppice_close(coppice_client* client) {
+  if (client == nullptr) return;
+  client->is_closing = true;
+  if (client->watch.joinable()) client->watch.join();
+  delete client;
+}
+
+coppice_status coppice_query(coppice_client*, coppice_capabilities* answer) {
+  std::fill(answer->host, answer->host + sizeof(answer->host), '\0');
+  answer->host[0] = 'n';
+  answer->connected = 1;
+  return COPPICE_OK;
+}
+
+coppice_status coppice_job_register(coppice_client*, const coppice_job_request*, uint64_t* job) {
+  *job = 1;
+  return COPPICE_OK;
+}
+
+coppice_status coppice_job_end(coppice_client*, uint64_t) {
+  const Script& script = *Shared();
+  uint32_t left = 0;
+  for (uint32_t id = 1; id <= script.granted; ++id) {
+    if (!script.trees[id].is_released) ++left;
+  }
+  std::fprintf(stderr, "script: granted %u left %u\n", script.granted.load(), left);
+  return COPPICE_OK;
+}
+
+coppice_status coppice_tree_get(coppice_client*, uint64_t id, coppice_tree** tree) {
+  const Entry& entry = Shared()->trees[id];
+  if (entry.is_gone) return COPPICE_NOT_FOUND;
+  if (entry.revision > 1 && Variable("COPPICE_SCRIPT_CHANGES", "") == "forget") {
+    return COPPICE_RESOURCE_EXHAUSTED;
+  }
+  const uint32_t revision = entry.revision;
+  *tree = new coppice_tree{id, revision, Parents(static_cast<uint32_t>(id), revision, entry.ranks)};
+  return COPPICE_OK;
+}
+
+coppice_status coppice_tree_create(coppice_client* client, const coppice_tree_request* request,
+                                   coppice_tree** tree) {
+  Script* const script = Shared();
+  if (Variable("COPPICE_SCRIPT_TREES", "") == "silent") {
+    std::fprintf(stderr, "script: somebody waits in vain\n");
+    poll(nullptr, 0, 200);
+    return COPPICE_DEADLINE_EXCEEDED;
+  }
+  const uint32_t id = ++script->granted;
+  if (id >= kMostTrees) return COPPICE_RESOURCE_EXHAUSTED;
+  script->trees[id].ranks = request->rank_count;
+  ++script->trees[id].revision;
+  return coppice_tree_get(client, id, tree);
+}
+
+coppice_status coppice_tree_release(coppice_client*, uint64_t id) {
+  Shared()->trees[id].is_released = 1;
+  return COPPICE_OK;
+}
+void coppice_tree_free(coppice_tree* tree) { delete tree; }
+uint64_t coppice_tree_id(const coppice_tree* tree) { return tree->id; }
+uint32_t coppice_tree_revision(const coppice_tree* tree) { return tree->revision; }
+uint32_t coppice_tree_ranks(const coppice_tree* tree) {
+  return static_cast<uint32_t>(tree->parents.size());
+}
+uint32_t coppice_tree_nodes(const coppice_tree* tree) { return coppice_tree_ranks(tree); }
+const int32_t* coppice_tree_parents(const coppice_tree* tree) { return tree->parents.data(); }
+
+coppice_status coppice_watch_trees(coppice_client* client, uint64_t,
+                                   coppice_watch_function function, void* context) {
+  client->watch = std::thread([=] { client->Watch(function, context); });
+  return COPPICE_OK;
+}
+
+coppice_status coppice_map(coppice_client*, const coppice_map_request*, coppice_order**) {
+  const bool is_silent = Variable("COPPICE_SCRIPT_MAP", "") == "silent";
+  return is_silent ? COPPICE_DEADLINE_EXCEEDED : COPPICE_UNIMPLEMENTED;
+}
+void coppice_order_free(coppice_order*) {}
+uint32_t coppice_order_ranks(const coppice_order*) { return 0; }
+const uint32_t* coppice_order_positions(const coppice_order*) { return nullptr; }
+double coppice_order_score(const coppice_order*) { return 0; }
+const char* coppice_order_reason(const coppice_order*) { return ""; }
+coppice_status coppice_pattern_put(coppice_client*, const coppice_pattern*) {
+  return COPPICE_UNIMPLEMENTED;
+}
+
+}  // extern "C"

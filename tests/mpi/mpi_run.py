@@ -1,0 +1,31 @@
+"""Starts MPI programs, with or without the preloaded library, oversubscribed on this machine."""
+import os
+import subprocess
+
+# Neither MPI may look for networks, devices or another scheduler than this machine's.
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+           "--mca", "btl", "self,vader,tcp", "--mca", "pml", "ob1"]
+MPICH = ["mpirun.mpich"]
+
+
+def command(mpi, ranks, program, preload=None, environment=None):
+    """The command line that starts `ranks` ranks of `program` (a list)."""
+    variables = dict(environment or {})
+    if preload:
+        variables["LD_PRELOAD"] = str(preload)
+    line = list(OPENMPI if mpi == "openmpi" else MPICH)
+    for name, value in variables.items():
+        line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
+    return line + ["-np", str(ranks)] + [str(word) for word in program]
+
+
+def run(mpi, ranks, program, preload=None, environment=None, timeout=120, check=True, **options):
+    """Its CompletedProcess; a program that fails raises with all it said."""
+    # Idle ranks of MPICH give the core away, so that more ranks than cores go on.
+    own = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1")
+    done = subprocess.run(command(mpi, ranks, program, preload, environment), env=own,
+                          capture_output=True, text=True, timeout=timeout, **options)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{program} on {mpi}: exit {done.returncode}\n{done.stdout[-2000:]}\n"
+                             f"{done.stderr[-4000:]}")
+    return done

@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""coppice-search for a job of a running coppiced: the question comes from there, the order goes back
+and is what the launcher gets.
+
+Usage: daemon_test.py openmpi|mpich COPPICE_SEARCH COPPICED COPPICECTL
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import coppiced_process
+import mpi_run
+
+MPI, SEARCH, COPPICED, COPPICECTL = sys.argv[1:5]
+RANKS = 16
+
+
+class Job(unittest.TestCase):
+    def setUp(self):
+        self.daemon = coppiced_process.Coppiced(COPPICED).start().wait_until_listening()
+        self.addCleanup(self.daemon.clean_up)
+        scratch = pathlib.Path(self.daemon.directory)
+        self.hosts = [f"n{i:04}" for i in range(RANKS)]
+        (scratch / "hosts").write_text("\n".join(self.hosts) + "\n")
+        # Rank r talks to the rank 8 further on, which sits on another leaf switch.
+        self.pattern = scratch / "far.mtx"
+        self.pattern.write_text("%%MatrixMarket matrix coordinate real general\n16 16 16\n" + "".join(
+            f"{r + 1} {(r + 8) % RANKS + 1} 1000\n" for r in range(RANKS)))
+        register = ["job", "register", "--endpoints", str(scratch / "hosts")]
+        registered = self.ask(*register, "--json")
+        while "no fabric is known yet" in registered.stderr:  # until the first sweep has ended
+            registered = self.ask(*register, "--json")
+        self.job = json.loads(registered.stdout)["id"]
+
+    def ask(self, *arguments):
+        return subprocess.run([COPPICECTL, "--server", self.daemon.address, *arguments],
+                              capture_output=True, text=True, timeout=60)
+
+    def control(self, *arguments, json_of=False, status=0):
+        done = self.ask(*arguments, *(["--json"] if json_of else []))
+        self.assertEqual(done.returncode, status, done.stderr)
+        return json.loads(done.stdout) if json_of else done.stdout + done.stderr
+
+    def search(self, *arguments, check=True):
+        return mpi_run.run(MPI, 2, [SEARCH, "--server", self.daemon.address, "--job", self.job,
+                                    "--json", *arguments], timeout=300, check=check)
+
+    def test_the_order_comes_back_to_the_launcher(self):
+        self.assertIn("no order is kept", self.control("map", "--job", self.job, "--stored", status=1))
+        found = json.loads(self.search("--pattern", str(self.pattern)).stdout)
+        self.assertEqual(sorted(found["permutation"]), list(range(RANKS)))
+        # The daemon's measures: all pairs sit on one leaf switch each.
+        self.assertEqual(found["before"]["inter_switch_bytes"], 16000)
+        self.assertEqual(found["objective"]["inter_switch_bytes"], 0)
+        self.assertGreater(found["before"]["max_congestion"], 0)
+        self.assertLessEqual(found["objective"]["max_congestion"],
+                             found["before"]["max_congestion"])
+        stored = self.control("map", "--job", self.job, "--stored", json_of=True)
+        self.assertEqual(stored["permutation"], found["permutation"])
+        self.assertEqual(stored["note"], found["reason"])
+        lines = self.control("map", "--job", self.job, "--stored", "--emit", "slurm").split()
+        self.assertEqual(lines, [self.hosts[slot] for slot in found["permutation"]])
+
+    def test_a_stored_pattern_and_routes(self):
+        self.control("pattern", "put", "far", str(self.pattern))
+        found = json.loads(self.search("--application", "far", "--distance", "routes").stdout)
+        self.assertEqual(found["objective"]["inter_switch_bytes"], 0)
+
+    def test_what_the_daemon_refuses_is_told_once(self):
+        done = self.search("--application", "nobodys", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("nobodys"), 1, done.stderr)
+        self.control("job", "end", self.job)
+        done = self.search("--pattern", str(self.pattern), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("has ended"), 1, done.stderr)
+        self.assertIn("has ended", self.control("map", "--job", self.job, "--stored", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

@@ -1,0 +1,134 @@
+// coppice.hpp: what it keeps for watches lives as long as they do.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/library/coppice.hpp"
+#include "coppice/v1/trees.pb.h"
+#include "tests/unit/client/library/scripted_agent.h"
+
+namespace coppice {
+namespace {
+
+using client::Change;
+using client::Client;
+
+constexpr std::chrono::seconds kPatience{30};
+
+std::string ChangeText(v1::TreeChangeKind kind) {
+  v1::TreeChange change;
+  change.set_kind(kind);
+  change.mutable_tree()->set_id("1");
+  return change.SerializeAsString();
+}
+
+// What happens to a listener, as seen by the last copy of what it holds.
+class Witness {
+ public:
+  void Call() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    ++calls_;
+    changed_.notify_all();
+  }
+  void EndStream() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    is_stream_over_ = true;
+    changed_.notify_all();
+  }
+  // While changes come without end: is the listener called yet, or has its watch been ended?
+  void Free() {
+    std::unique_lock<std::mutex> lock(mu_);
+    const int before = calls_;
+    EXPECT_TRUE(
+        changed_.wait_for(lock, kPatience, [&] { return is_stream_over_ || calls_ > before; }));
+    EXPECT_EQ(calls_, before) << "it is called after it was freed";
+    is_freed_ = true;
+  }
+  bool is_freed() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return is_freed_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  int calls_ = 0;
+  bool is_stream_over_ = false, is_freed_ = false;
+};
+
+struct Held {
+  explicit Held(Witness* one) : witness(one) {}
+  ~Held() { witness->Free(); }
+  Witness* const witness;
+};
+
+TEST(CoppiceHppTest, AssignmentEndsWatchesBeforeTheirListeners) {
+  Witness witness;
+  ScriptedAgent agent([&](ScriptedConnection& connection, int) {
+    const auto request = connection.Read();
+    if (!request) return;
+    connection.Message(request->call(), ChangeText(v1::TREE_CHANGE_KIND_SYNCED));
+    while (connection.Message(request->call(), ChangeText(v1::TREE_CHANGE_KIND_GRANTED))) {
+    }
+    witness.EndStream();
+  });
+  auto watching = Client::Open(agent.path());
+  auto other = Client::Open(agent.path());
+  ASSERT_TRUE(watching.ok() && other.ok());
+  auto held = std::make_shared<Held>(&witness);
+  ASSERT_TRUE(watching->WatchTrees(1, [held](const Change&) { held->witness->Call(); }).ok());
+  held.reset();
+  *watching = *std::move(other);
+  EXPECT_TRUE(witness.is_freed());
+}
+
+// Many threads begin watches of one client, which are over at once.
+TEST(CoppiceHppTest, ThreadsBeginWatchesTogether) {
+  constexpr int kThreads = 4, kWatches = 40;
+  ScriptedAgent agent([](ScriptedConnection& connection, int) {
+    if (const auto request = connection.Read()) connection.End(request->call());
+    connection.Read();
+  });
+  std::atomic<int> told{0}, failures{0};
+  auto one = Client::Open(agent.path());
+  ASSERT_TRUE(one.ok());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int watch = 0; watch < kWatches; ++watch) {
+        if (!one->WatchTrees(1, [&](const Change&) { ++told; }).ok()) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(told, kThreads * kWatches);
+}
+
+TEST(CoppiceHppTest, AListenerOfAWatchThatIsOverIsFreed) {
+  ScriptedAgent agent([](ScriptedConnection& connection, int) {
+    if (const auto request = connection.Read()) connection.End(request->call());
+    connection.Read();
+  });
+  auto one = Client::Open(agent.path());
+  ASSERT_TRUE(one.ok());
+  auto first = std::make_shared<int>(0);
+  const std::weak_ptr<int> seen = first;
+  ASSERT_TRUE(one->WatchTrees(1, [first](const Change&) {}).ok());
+  first.reset();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!seen.expired() && std::chrono::steady_clock::now() < end) {
+    ASSERT_TRUE(one->WatchTrees(1, [](const Change&) {}).ok());
+  }
+  EXPECT_TRUE(seen.expired());
+}
+
+}  // namespace
+}  // namespace coppice
