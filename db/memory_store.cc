@@ -15,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "db/group_writer.h"
+#include "db/memory_distances.h"
 #include "db/memory_measurements.h"
 #include "db/memory_patterns.h"
+#include "db/memory_placements.h"
 #include "db/record_check.h"
 #include "db/refusals.h"
 
@@ -46,6 +48,8 @@ class Contents {
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
   const MemoryMeasurements& measurements() const { return measurements_; }
   const MemoryPatterns& patterns() const { return patterns_; }
+  const MemoryDistances& distances() const { return distances_; }
+  const MemoryPlacements& placements() const { return placements_; }
 
  private:
   using LinkKey = std::tuple<Guid, uint8_t, Guid, uint8_t>;
@@ -93,6 +97,17 @@ class Contents {
   absl::Status Do(PutPattern& put) { return patterns_.Put(put); }
   absl::Status Do(DropPatternParts& drop) { return patterns_.Drop(drop); }
   absl::Status Do(DropPattern& drop) { return patterns_.Drop(drop); }
+  absl::Status Do(PutDistances& put) {
+    distances_.Put(put);
+    return absl::OkStatus();
+  }
+  absl::Status Do(PutPlacements& put) { return placements_.Put(put); }
+  absl::Status Do(EndPlacement& end) { return placements_.End(end.placement, end.state, end.time); }
+  absl::Status Do(StartPlacement& start);
+  absl::Status Do(PrunePlacements& prune) {
+    placements_.Prune(prune, [this](JobId job) { return IsActive(job); });
+    return absl::OkStatus();
+  }
 
   std::map<JobId, JobRecord> jobs_;
   std::set<std::pair<absl::Time, JobId>> ended_jobs_;
@@ -111,6 +126,8 @@ class Contents {
   std::string profile_toml_;
   MemoryMeasurements measurements_;
   MemoryPatterns patterns_;
+  MemoryDistances distances_;
+  MemoryPlacements placements_;
 };
 
 absl::Status Contents::Do(PutJob& put) {
@@ -141,6 +158,15 @@ absl::Status Contents::Do(EndJob& end) {
   tree_requests_.erase(tree_requests_.lower_bound({end.job, ""}),
                        tree_requests_.lower_bound({JobId(end.job.value() + 1), ""}));
   return absl::OkStatus();
+}
+
+absl::Status Contents::Do(StartPlacement& start) {
+  if (!placements_.IsHeld(start.placement)) return NoHeldPlacement(start.placement);
+  const JobId job = start.job.id;
+  const absl::Time time = start.job.created;
+  PutJob put{std::move(start.job)};
+  RETURN_IF_ERROR(Do(put));
+  return placements_.End(start.placement, PlacementState::kStarted, time, job);
 }
 
 absl::Status Contents::CheckGrant(const TreeRecord& tree) {
@@ -336,6 +362,8 @@ StoredState Contents::Load() const {
   }
   for (const auto& [id, tree] : trees_) state.trees.push_back(*tree);
   state.entries = Entries();
+  state.placements = placements_.Holding([this](JobId job) { return IsActive(job); });
+  state.last_placement = placements_.last();
   state.last_job = last_job_;
   state.last_tree = last_tree_;
   state.last_fabric_version = last_fabric_version_;
@@ -443,6 +471,14 @@ absl::StatusOr<int64_t> MemoryStore::EndedJobs(absl::Time before) {
   return impl_->Ask([&](const Contents& contents) { return contents.EndedJobs(before); });
 }
 
+absl::StatusOr<PlacementRecord> MemoryStore::GetPlacement(PlacementId id) {
+  return impl_->Ask([&](const Contents& contents) { return contents.placements().Get(id); });
+}
+
+absl::StatusOr<int64_t> MemoryStore::EndedPlacements(absl::Time before) {
+  return impl_->Ask([&](const Contents& contents) { return contents.placements().Ended(before); });
+}
+
 absl::StatusOr<std::vector<int64_t>> MemoryStore::LinkIds(const std::vector<LinkRecord>& links) {
   return impl_->Ask([&](const Contents& contents) { return contents.LinkIds(links); });
 }
@@ -467,6 +503,10 @@ absl::StatusOr<std::vector<PatternRecord>> MemoryStore::Patterns() {
 
 absl::StatusOr<std::string> MemoryStore::PatternData(int64_t id) {
   return impl_->Ask([&](const Contents& contents) { return contents.patterns().Data(id); });
+}
+
+absl::StatusOr<std::vector<DistanceRecord>> MemoryStore::Distances() {
+  return impl_->Ask([](const Contents& contents) { return contents.distances().List(); });
 }
 
 StoreStatistics MemoryStore::Statistics() { return impl_->Statistics(); }

@@ -216,6 +216,61 @@ absl::Status CheckShape(const PutPattern& put) {
 absl::Status CheckShape(const DropPatternParts&) { return absl::OkStatus(); }
 absl::Status CheckShape(const DropPattern&) { return absl::OkStatus(); }
 
+absl::Status CheckShape(const PutDistances& put) {
+  const auto is_measure = [](double x) { return std::isfinite(x) && x > 0; };
+  const auto is_spread = [](double x) { return std::isfinite(x) && x >= 0; };
+  for (const DistanceRecord& d : put.put) {
+    const std::string name = absl::StrCat("distance from ", d.host_a, " to ", d.host_b);
+    if (d.host_a.empty() || d.host_a >= d.host_b) {
+      return Malformed(name, "its hosts have no names, or are not in order");
+    }
+    if (!is_measure(d.latency_us) || !is_measure(d.bandwidth_gbps)) {
+      return Malformed(name, "latency and bandwidth must be above 0");
+    }
+    if (!is_spread(d.latency_spread_us) || !is_spread(d.bandwidth_spread_gbps)) {
+      return Malformed(name, "a spread is negative or not a number");
+    }
+    if (d.samples == 0) return Malformed(name, "it has no samples");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const PutPlacements& put) {
+  for (const PlacementRecord& placement : put.placements) {
+    const std::string name = absl::StrCat("placement ", placement.id.value());
+    if (placement.id.value() < 1) return Malformed(name, "ids start at 1");
+    if (placement.state != PlacementState::kHeld) return Malformed(name, "a new one must be held");
+    if (!Storable(placement.created)) return Malformed(name, "set the time of its creation");
+    if (placement.term <= absl::ZeroDuration()) return Malformed(name, "its term must be positive");
+    if (placement.nodes.empty()) return Malformed(name, "it has no nodes");
+    if (placement.ranks_per_node == 0) return Malformed(name, "its nodes have no ranks");
+    std::vector<absl::string_view> nodes(placement.nodes.begin(), placement.nodes.end());
+    std::sort(nodes.begin(), nodes.end());
+    const auto twice = std::adjacent_find(nodes.begin(), nodes.end());
+    if (twice != nodes.end())
+      return Malformed(name, absl::StrCat("it has node ", *twice, " twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const EndPlacement& end) {
+  const std::string name = absl::StrCat("placement ", end.placement.value());
+  if (end.state != PlacementState::kReleased && end.state != PlacementState::kExpired) {
+    return Malformed(name, "a placement ends as released or expired");
+  }
+  if (end.time == absl::InfiniteFuture() || !Storable(end.time)) {
+    return Malformed(name, "set the time of its end");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const StartPlacement& start) { return CheckShape(PutJob{start.job}); }
+
+absl::Status CheckShape(const PrunePlacements& prune) {
+  return prune.keep >= 0 ? absl::OkStatus()
+                         : Malformed("kept placements", "their number must not be negative");
+}
+
 int SeverityRank(std::string_view severity) {
   if (severity == "info") return 0;
   if (severity == "warning") return 1;

@@ -27,6 +27,11 @@ absl::Status CheckShape(const PutPatternPart& put);
 absl::Status CheckShape(const PutPattern& put);
 absl::Status CheckShape(const DropPatternParts& drop);
 absl::Status CheckShape(const DropPattern& drop);
+absl::Status CheckShape(const PutDistances& put);
+absl::Status CheckShape(const PutPlacements& put);
+absl::Status CheckShape(const EndPlacement& end);
+absl::Status CheckShape(const StartPlacement& start);
+absl::Status CheckShape(const PrunePlacements& prune);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);

@@ -134,6 +134,32 @@ absl::Status NoSuchPatternId(int64_t id) {
   return absl::NotFoundError(absl::StrCat("no pattern ", id, " is stored"));
 }
 
+absl::Status PlacementIdTaken(PlacementId id) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("placement ", id.value(), " exists: make it under the next unused id"));
+}
+
+absl::Status PlacementRequestTaken(const std::string& request_id, PlacementId holder) {
+  return absl::AlreadyExistsError(absl::StrCat("request id \"", request_id,
+                                               "\" belongs to placement ", holder.value(),
+                                               ": use a new request id"));
+}
+
+absl::Status NodeHeld(const std::string& node, PlacementId holder) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "node ", node, " is held by placement ", holder.value(), ": choose others or release that"));
+}
+
+absl::Status NoHeldPlacement(PlacementId id) {
+  return absl::NotFoundError(
+      absl::StrCat("no held placement ", id.value(), ": it was never made or is over"));
+}
+
+absl::Status NoSuchPlacement(PlacementId id) {
+  return absl::NotFoundError(absl::StrCat(
+      "placement ", id.value(), " was never made, or it ended so long ago that it is forgotten"));
+}
+
 absl::Status NodeNotInInventory(Guid guid, const std::string& user) {
   return absl::InvalidArgumentError(absl::StrCat(user, " names node ", ToString(guid),
                                                  ", which no inventory holds: list the node, too"));

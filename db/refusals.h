@@ -38,6 +38,11 @@ absl::Status PatternPartTaken(int64_t id, uint32_t part);
 absl::Status PatternPartsMissing(const PatternRecord& pattern, uint32_t wanted, uint64_t there);
 absl::Status NoSuchPattern(const std::string& name);
 absl::Status NoSuchPatternId(int64_t id);
+absl::Status PlacementIdTaken(PlacementId id);
+absl::Status PlacementRequestTaken(const std::string& request_id, PlacementId holder);
+absl::Status NodeHeld(const std::string& node, PlacementId holder);
+absl::Status NoHeldPlacement(PlacementId id);
+absl::Status NoSuchPlacement(PlacementId id);
 absl::Status NodeNotInInventory(Guid guid, const std::string& user);
 
 }  // namespace coppice

@@ -34,6 +34,8 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->events_.Prepare());
   RETURN_IF_ERROR(mutator->measurements_.Prepare());
   RETURN_IF_ERROR(mutator->patterns_.Prepare());
+  RETURN_IF_ERROR(mutator->distances_.Prepare());
+  RETURN_IF_ERROR(mutator->placements_.Prepare());
   return mutator;
 }
 
@@ -104,6 +106,11 @@ absl::Status SqliteMutator::Do(const EndJob& end) {
   RETURN_IF_ERROR(release_job_trees_.Bind(end.job.value()).Run());
   RETURN_IF_ERROR(end_job_.Bind(ToString(end.state)).Bind(end.time).Bind(end.job.value()).Run());
   return connection_.changes() == 0 ? NoActiveJob(end.job) : absl::OkStatus();
+}
+
+absl::Status SqliteMutator::Do(const StartPlacement& start) {
+  RETURN_IF_ERROR(placements_.Start(start.placement, start.job.id, start.job.created));
+  return Do(PutJob{start.job});
 }
 
 absl::Status SqliteMutator::Do(const PutProfile& put) {

@@ -11,9 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_distances.h"
 #include "db/sqlite_event_writer.h"
 #include "db/sqlite_measurements.h"
 #include "db/sqlite_patterns.h"
+#include "db/sqlite_placements.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -38,7 +40,9 @@ class SqliteMutator {
       : connection_(connection),
         events_(connection),
         measurements_(connection),
-        patterns_(connection) {}
+        patterns_(connection),
+        distances_(connection),
+        placements_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareTrees();
   absl::Status PrepareRevisions();
@@ -61,6 +65,11 @@ class SqliteMutator {
   absl::Status Do(const PutPattern& put) { return patterns_.Put(put); }
   absl::Status Do(const DropPatternParts& drop) { return patterns_.Drop(drop); }
   absl::Status Do(const DropPattern& drop) { return patterns_.Drop(drop); }
+  absl::Status Do(const PutDistances& put) { return distances_.Put(put); }
+  absl::Status Do(const PutPlacements& put) { return placements_.Put(put); }
+  absl::Status Do(const EndPlacement& end) { return placements_.End(end); }
+  absl::Status Do(const StartPlacement& start);
+  absl::Status Do(const PrunePlacements& prune) { return placements_.Prune(prune); }
 
   absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
@@ -85,6 +94,8 @@ class SqliteMutator {
   EventWriter events_;
   MeasurementWriter measurements_;
   PatternWriter patterns_;
+  DistanceWriter distances_;
+  PlacementWriter placements_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_;
   Statement count_ended_jobs_, list_ended_jobs_, delete_job_;

@@ -67,6 +67,8 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   RETURN_IF_ERROR(reader->events_.Prepare());
   RETURN_IF_ERROR(reader->measurements_.Prepare());
   RETURN_IF_ERROR(reader->patterns_.Prepare());
+  RETURN_IF_ERROR(reader->distances_.Prepare());
+  RETURN_IF_ERROR(reader->placements_.Prepare());
   return reader;
 }
 
@@ -91,6 +93,7 @@ absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
   }
   RETURN_IF_ERROR(LoadTrees(state));
   ASSIGN_OR_RETURN(state.entries, Entries());
+  ASSIGN_OR_RETURN(state.placements, placements_.Holding());
   RETURN_IF_ERROR(LoadCounters(state));
   ASSIGN_OR_RETURN(const bool has_profile, profile_.Step());
   if (has_profile) state.profile_toml = std::string(profile_.Text(0));
@@ -116,9 +119,11 @@ absl::Status SqliteReader::LoadCounters(StoredState& state) {
   };
   ASSIGN_OR_RETURN(const int64_t job, number(last_id_, "job"));
   ASSIGN_OR_RETURN(const int64_t tree, number(last_id_, "tree"));
+  ASSIGN_OR_RETURN(const int64_t placement, number(last_id_, "placement"));
   ASSIGN_OR_RETURN(const int64_t version, number(setting_, "fabric_version"));
   state.last_job = JobId(job);
   state.last_tree = TreeId(tree);
+  state.last_placement = PlacementId(placement);
   state.last_fabric_version = static_cast<uint64_t>(version);
   return absl::OkStatus();
 }

@@ -9,9 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_distances.h"
 #include "db/sqlite_event_queries.h"
 #include "db/sqlite_measurement_queries.h"
 #include "db/sqlite_patterns.h"
+#include "db/sqlite_placements.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -31,13 +33,17 @@ class SqliteReader {
   EventReader& events() { return events_; }
   MeasurementReader& measurements() { return measurements_; }
   PatternReader& patterns() { return patterns_; }
+  DistanceReader& distances() { return distances_; }
+  PlacementReader& placements() { return placements_; }
 
  private:
   explicit SqliteReader(Connection& connection)
       : connection_(connection),
         events_(connection),
         measurements_(connection),
-        patterns_(connection) {}
+        patterns_(connection),
+        distances_(connection),
+        placements_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
   absl::Status LoadTrees(StoredState& state);
   absl::Status LoadCounters(StoredState& state);
@@ -49,6 +55,8 @@ class SqliteReader {
   EventReader events_;
   MeasurementReader measurements_;
   PatternReader patterns_;
+  DistanceReader distances_;
+  PlacementReader placements_;
   Statement begin_, commit_;
   Statement active_jobs_, job_, ended_jobs_, trees_, tree_switches_, entries_, link_, last_id_,
       profile_, setting_;

@@ -212,6 +212,14 @@ absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.EndedJobs(before); });
 }
 
+absl::StatusOr<PlacementRecord> SqliteStore::GetPlacement(PlacementId id) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.placements().Get(id); });
+}
+
+absl::StatusOr<int64_t> SqliteStore::EndedPlacements(absl::Time before) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.placements().Ended(before); });
+}
+
 absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.LinkIds(links); });
 }
@@ -234,6 +242,10 @@ absl::StatusOr<std::vector<PatternRecord>> SqliteStore::Patterns() {
 
 absl::StatusOr<std::string> SqliteStore::PatternData(int64_t id) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.patterns().Data(id); });
+}
+
+absl::StatusOr<std::vector<DistanceRecord>> SqliteStore::Distances() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.distances().List(); });
 }
 
 StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }

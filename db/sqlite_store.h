@@ -50,12 +50,15 @@ class SqliteStore : public Store {
   absl::StatusOr<EventRange> KeptEvents() override;
   absl::StatusOr<JobRecord> GetJob(JobId id) override;
   absl::StatusOr<int64_t> EndedJobs(absl::Time before) override;
+  absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) override;
+  absl::StatusOr<int64_t> EndedPlacements(absl::Time before) override;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
   absl::StatusOr<StoredLoad> LoadMeasurements() override;
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override;
   absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override;
   absl::StatusOr<std::vector<PatternRecord>> Patterns() override;
   absl::StatusOr<std::string> PatternData(int64_t id) override;
+  absl::StatusOr<std::vector<DistanceRecord>> Distances() override;
   StoreStatistics Statistics() override;
 
  private:

@@ -1,6 +1,6 @@
-// What must survive: jobs, granted trees, switch entries, inventory, events. A Store applies each
-// mutation whole or not at all, answers only when it is durable, and refuses, whatever the caller
-// believes, to let the trees in a switch take more entries than the switch has.
+// What must survive: jobs, granted trees, switch entries, placements, inventory, events. A Store
+// applies each mutation whole or not at all, answers only when it is durable, and refuses, whatever
+// the caller believes, to let the trees in a switch take more entries than the switch has.
 //
 // Two implementations under one conformance suite: SqliteStore (sqlite_store.h) and MemoryStore
 // (memory_store.h). Plain structs only: no SQL, no protobuf, no planner types beyond ids.
@@ -20,13 +20,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
+#include "db/distance_records.h"
 #include "db/load_records.h"
 #include "db/pattern_records.h"
+#include "db/placement_records.h"
+#include "db/record_ids.h"
 
 namespace coppice {
-
-using JobId = StrongId<struct JobIdTag, int64_t>;    // from 1, never reused
-using TreeId = StrongId<struct TreeIdTag, int64_t>;  // from 1, never reused
 
 enum class JobState : uint8_t { kActive = 1, kEnded = 2, kExpired = 3 };
 
@@ -248,18 +248,29 @@ struct PruneJobs {
   uint32_t rows = 16;  // of up to 20 MB each
 };
 
+// The job takes the nodes of the placement, which is over then: at no time are they free.
+// NOT_FOUND: no such held placement. For the job as PutJob; checked in this order.
+struct StartPlacement {
+  PlacementId placement;
+  JobRecord job;
+};
+
 using Mutation =
     std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
                  PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
-                 PutPatternPart, PutPattern, DropPatternParts, DropPattern>;
+                 PutPatternPart, PutPattern, DropPatternParts, DropPattern, PutDistances,
+                 PutPlacements, EndPlacement, StartPlacement, PrunePlacements>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
   std::vector<JobRecord> jobs;    // active ones, by id
   std::vector<TreeRecord> trees;  // granted ones, by id
   std::vector<EntryUse> entries;  // by GUID
-  JobId last_job;                 // highest ids ever used; 0 if none
+  // By id: those that are held, and the exclusive ones whose jobs are active.
+  std::vector<PlacementRecord> placements;
+  JobId last_job;  // highest ids ever used; 0 if none
   TreeId last_tree;
+  PlacementId last_placement;
   uint64_t last_fabric_version = 0;
   std::string profile_toml;  // of the last PutProfile
   friend bool operator==(const StoredState&, const StoredState&) = default;
@@ -314,6 +325,9 @@ class Store {
   virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;
   // Number of jobs that are kept and ended before that time; of all for InfiniteFuture.
   virtual absl::StatusOr<int64_t> EndedJobs(absl::Time before) = 0;
+  // The same of placements.
+  virtual absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) = 0;
+  virtual absl::StatusOr<int64_t> EndedPlacements(absl::Time before) = 0;
   // Ids of links, in the order asked for; NOT_FOUND names a link that no inventory ever held.
   virtual absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) = 0;
 
@@ -327,6 +341,8 @@ class Store {
   virtual absl::StatusOr<std::vector<PatternRecord>> Patterns() = 0;
   // The parts of a pattern, one after the other. NOT_FOUND.
   virtual absl::StatusOr<std::string> PatternData(int64_t id) = 0;
+  // By host_a, then host_b.
+  virtual absl::StatusOr<std::vector<DistanceRecord>> Distances() = 0;
   virtual StoreStatistics Statistics() = 0;
 };
 

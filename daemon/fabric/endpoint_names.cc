@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/node_list.h"
 
 namespace coppice {
 namespace {
@@ -148,6 +150,30 @@ absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string
   }
   name = name.substr(0, kMaxNameTold);
   return absl::NotFoundError(absl::StrCat("no host is named \"", name, "\"; ", Hint(fabric, name)));
+}
+
+absl::StatusOr<std::vector<std::string>> ExpandEndpointNames(const Fabric& fabric,
+                                                             absl::Span<const std::string> names,
+                                                             size_t limit,
+                                                             absl::string_view field) {
+  std::vector<std::string> expanded;
+  expanded.reserve(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    const absl::string_view name = names[i];
+    const bool is_list = LooksLikeNodeList(name) && !fabric.FindHost(name) &&
+                         !fabric.FindHost(name.substr(0, name.rfind('/')));
+    if (is_list) {
+      absl::StatusOr<std::vector<std::string>> list = ParseNodeList(name);
+      if (!list.ok()) return Annotate(list.status(), absl::StrCat(field, "[", i, "]"));
+      std::move(list->begin(), list->end(), std::back_inserter(expanded));
+    } else {
+      expanded.emplace_back(name);
+    }
+    if (expanded.size() > limit) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ": more than ", limit, " names"));
+    }
+  }
+  return expanded;
 }
 
 }  // namespace coppice

@@ -3,8 +3,13 @@
 #ifndef COPPICE_DAEMON_FABRIC_ENDPOINT_NAMES_H_
 #define COPPICE_DAEMON_FABRIC_ENDPOINT_NAMES_H_
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 
 namespace coppice {
@@ -14,6 +19,14 @@ namespace coppice {
 // NOT_FOUND names it and suggests up to three hosts that are called similarly; INVALID_ARGUMENT:
 // empty, or host/port of two adapters.
 absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string_view name);
+
+// Names as requests hold them, of which each may be a list (node_list.h): "n[001-128,130]/1", a. A
+// name that a host or one of its ports has is that, whatever letters it is made of.
+// INVALID_ARGUMENT: a list that cannot be read, named as "FIELD[POSITION]", or more than `limit`
+// names in all. Whether the fabric has them is not looked at.
+absl::StatusOr<std::vector<std::string>> ExpandEndpointNames(const Fabric& fabric,
+                                                             absl::Span<const std::string> names,
+                                                             size_t limit, absl::string_view field);
 
 }  // namespace coppice
 

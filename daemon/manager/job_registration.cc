@@ -43,7 +43,10 @@ absl::StatusOr<std::vector<Guid>> AllEndpoints(const Fabric& fabric, uint32_t li
 }
 
 absl::StatusOr<std::vector<Guid>> NamedEndpoints(const Fabric& fabric,
-                                                 const std::vector<std::string>& names) {
+                                                 const std::vector<std::string>& entries,
+                                                 uint32_t limit) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                   ExpandEndpointNames(fabric, entries, limit, "endpoints"));
   std::vector<Guid> guids;
   guids.reserve(names.size());
   for (size_t rank = 0; rank < names.size(); ++rank) {
@@ -69,23 +72,25 @@ absl::Status Jobs::CheckArgs(const RegisterJobArgs& args) const {
   if (args.endpoints.size() > options_->max_job_ranks) {
     return TooManyRanks(args.endpoints.size(), options_->max_job_ranks);
   }
-  const absl::Duration lease = args.lease.value_or(options_->default_lease);
-  if (lease < options_->min_lease || lease > options_->max_lease) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("lease: ", absl::FormatDuration(lease), " must be between ",
-                     absl::FormatDuration(options_->min_lease), " and ",
-                     absl::FormatDuration(options_->max_lease)));
-  }
-  return absl::OkStatus();
+  return CheckLease(args.lease.value_or(options_->default_lease));
+}
+
+absl::Status Jobs::CheckLease(absl::Duration lease) const {
+  if (lease >= options_->min_lease && lease <= options_->max_lease) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("lease: ", absl::FormatDuration(lease),
+                                                 " must be between ",
+                                                 absl::FormatDuration(options_->min_lease), " and ",
+                                                 absl::FormatDuration(options_->max_lease)));
 }
 
 absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricView& view,
                                            uint64_t fingerprint) const {
   const Fabric& fabric = *view.snapshot->fabric;
   JobRecord record;
-  ASSIGN_OR_RETURN(record.endpoints, args.all_endpoints
-                                         ? AllEndpoints(fabric, options_->max_job_ranks)
-                                         : NamedEndpoints(fabric, args.endpoints));
+  ASSIGN_OR_RETURN(record.endpoints,
+                   args.all_endpoints
+                       ? AllEndpoints(fabric, options_->max_job_ranks)
+                       : NamedEndpoints(fabric, args.endpoints, options_->max_job_ranks));
   record.request_id = std::move(args.request_id);
   record.request_fingerprint = fingerprint;
   record.name = std::move(args.display_name);
@@ -96,46 +101,71 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
   return record;
 }
 
-void Jobs::Register(RegisterJobArgs args, Manager::Callback<JobView> done) {
-  if (absl::Status status = CheckArgs(args); !status.ok()) return done(std::move(status));
-  const uint64_t fingerprint = FingerprintOf(args);
-  const std::string request_id = args.request_id;
+bool Jobs::BeginRegistration(const std::string& request_id, uint64_t fingerprint,
+                             Manager::Callback<JobView>& done) {
   using Turn = NamedRequests<JobId, JobView>::Turn;
   std::unique_lock lock(tables_->mu);
   JobTable& jobs = tables_->jobs;
   switch (jobs.registrations.Peek(request_id, fingerprint)) {
     case Turn::kMisused:
       lock.unlock();
-      return done(jobs.registrations.MisusedError(request_id));
+      done(jobs.registrations.MisusedError(request_id));
+      return false;
     case Turn::kWait:
-      return jobs.registrations.Wait(request_id, std::move(done));
+      jobs.registrations.Wait(request_id, std::move(done));
+      return false;
     case Turn::kDone: {
       JobView view = ViewOf(*jobs.Find(jobs.registrations.IdOf(request_id)));
       lock.unlock();
-      return done(std::move(view));
+      done(std::move(view));
+      return false;
     }
     case Turn::kBegin:
       break;
   }
-  const std::shared_ptr<const FabricView> view = tables_->view;
-  if (view == nullptr) {
+  if (tables_->view == nullptr) {
     lock.unlock();
-    return done(NoFabricError());
+    done(NoFabricError());
+    return false;
   }
   jobs.registrations.Begin(request_id, fingerprint);
-  lock.unlock();
+  return true;
+}
 
-  absl::StatusOr<JobRecord> made = MakeRecord(args, *view, fingerprint);
-  if (!made.ok()) return FailRegistration(request_id, made.status(), std::move(done));
-  auto record = std::make_shared<JobRecord>(*std::move(made));
+void Jobs::SubmitRegistration(JobRecord made,
+                              const std::function<Mutation(const JobRecord&)>& mutation,
+                              Manager::Callback<JobView> done) {
+  auto record = std::make_shared<JobRecord>(std::move(made));
   {
-    std::lock_guard relock(tables_->mu);
-    record->id = jobs.TakeId();
+    std::lock_guard lock(tables_->mu);
+    record->id = tables_->jobs.TakeId();
   }
-  calls_->Submit(PutJob{*record},
+  calls_->Submit(mutation(*record),
                  [this, record, callback = std::move(done)](absl::Status status) mutable {
                    OnRegistered(std::move(record), std::move(status), std::move(callback));
                  });
+}
+
+void Jobs::RegisterBy(JobRecord record, std::function<Mutation(const JobRecord&)> mutation,
+                      Manager::Callback<JobView> done) {
+  if (!BeginRegistration(record.request_id, record.request_fingerprint, done)) return;
+  SubmitRegistration(std::move(record), mutation, std::move(done));
+}
+
+void Jobs::Register(RegisterJobArgs args, Manager::Callback<JobView> done) {
+  if (absl::Status status = CheckArgs(args); !status.ok()) return done(std::move(status));
+  const uint64_t fingerprint = FingerprintOf(args);
+  const std::string request_id = args.request_id;
+  if (!BeginRegistration(request_id, fingerprint, done)) return;
+  std::shared_ptr<const FabricView> view;  // there is one, and it does not go
+  {
+    std::lock_guard lock(tables_->mu);
+    view = tables_->view;
+  }
+  absl::StatusOr<JobRecord> made = MakeRecord(args, *view, fingerprint);
+  if (!made.ok()) return FailRegistration(request_id, made.status(), std::move(done));
+  SubmitRegistration(
+      *std::move(made), [](const JobRecord& record) { return PutJob{record}; }, std::move(done));
 }
 
 void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, absl::Status status,

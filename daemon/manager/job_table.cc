@@ -1,5 +1,7 @@
 #include "daemon/manager/job_table.h"
 
+#include <utility>
+
 namespace coppice {
 
 std::shared_ptr<Job> JobTable::Find(JobId id) const {
@@ -10,12 +12,16 @@ std::shared_ptr<Job> JobTable::Find(JobId id) const {
 void JobTable::Add(std::shared_ptr<Job> job) {
   job->queued_deadline = job->deadline;
   queue_.insert({job->queued_deadline, job->record->id});
+  if (is_followed_) changes_.added.push_back(job->record);
+  StopFollowingIfLong();
   jobs_.emplace(job->record->id, std::move(job));
 }
 
 void JobTable::Remove(Job& job) {
   Unqueue(job);
   registrations.Forget(job.record->request_id);
+  if (is_followed_) changes_.removed.push_back(job.record->id);
+  StopFollowingIfLong();
   jobs_.erase(job.record->id);
 }
 
@@ -48,6 +54,23 @@ void JobTable::Requeue(Job& job, absl::Duration deadline) {
   Unqueue(job);
   job.queued_deadline = deadline;
   queue_.insert({deadline, job.record->id});
+}
+
+void JobTable::StopFollowingIfLong() {
+  if (changes_.added.size() + changes_.removed.size() < kMostChanges) return;
+  is_followed_ = false;
+  changes_ = {};
+}
+
+JobTable::Changes JobTable::TakeChanges(bool all) {
+  Changes changes = std::exchange(changes_, {});
+  if (is_followed_ && !all) return changes;
+  is_followed_ = true;
+  changes = {};
+  changes.is_all = true;
+  changes.added.reserve(jobs_.size());
+  for (const auto& [id, job] : jobs_) changes.added.push_back(job->record);
+  return changes;
 }
 
 absl::Duration JobTable::NextDeadline() const {

@@ -74,6 +74,16 @@ class JobTable {
   // No deadline is earlier. Infinite: none queued.
   absl::Duration NextDeadline() const;
 
+  // What came and went since the last call, for who keeps something of every active job.
+  struct Changes {
+    bool is_all = false;  // `added` are all that there are; others went
+    std::vector<std::shared_ptr<const JobRecord>> added;  // by id, or as they came
+    std::vector<JobId> removed;                           // of `added`, too
+  };
+  // One caller. All, if that is asked for, at the first call, and after more changes than are kept.
+  // O(changes).
+  Changes TakeChanges(bool all);
+
   JobId last() const { return last_; }
   void set_last(JobId id) { last_ = id; }
   JobId TakeId() { return last_ = JobId(last_.value() + 1); }
@@ -82,12 +92,16 @@ class JobTable {
   NamedRequests<JobId, JobView> registrations;
 
  private:
+  void StopFollowingIfLong();
   void Unqueue(const Job& job) { queue_.erase({job.queued_deadline, job.record->id}); }
 
   absl::btree_map<JobId, std::shared_ptr<Job>> jobs_;
   // One place per job. A tree rather than a heap, so that jobs that end early leave nothing behind.
   absl::btree_set<std::pair<absl::Duration, JobId>> queue_;
   JobId last_;
+  static constexpr size_t kMostChanges = 16'384;
+  bool is_followed_ = false;  // `changes_` are what came and went since the last TakeChanges
+  Changes changes_;
 };
 
 }  // namespace coppice

@@ -38,18 +38,29 @@ class Jobs {
   void Restore(std::vector<JobRecord> jobs, JobId last);
 
   void Register(RegisterJobArgs args, Manager::Callback<JobView> done);
+  // Registers a job that comes with another mutation than PutJob, which `mutation` makes of the
+  // record once it has its id. The record is complete but for that.
+  void RegisterBy(JobRecord record, std::function<Mutation(const JobRecord&)> mutation,
+                  Manager::Callback<JobView> done);
   absl::StatusOr<JobView> Get(JobId id);
   std::vector<JobView> List(JobId after, size_t limit) const;
   absl::StatusOr<JobView> KeepAlive(JobId id);
   void End(JobId id, Manager::Callback<uint32_t> done);
   absl::Duration ExpireLeases();
 
+  // INVALID_ARGUMENT unless the daemon gives leases so long.
+  absl::Status CheckLease(absl::Duration lease) const;
   // Why a job is not in the table: NOT_FOUND, or FAILED_PRECONDITION with its state. Asks the
   // store; not with the lock held.
   absl::Status WhyNotActive(JobId id);
 
  private:
   absl::Status CheckArgs(const RegisterJobArgs& args) const;
+  // What is to be done for a registration of that name: false if `done` was answered or waits.
+  bool BeginRegistration(const std::string& request_id, uint64_t fingerprint,
+                         Manager::Callback<JobView>& done);
+  void SubmitRegistration(JobRecord made, const std::function<Mutation(const JobRecord&)>& mutation,
+                          Manager::Callback<JobView> done);
   JobView ViewOf(const Job& job) const;
   absl::StatusOr<JobRecord> FromStore(JobId id);
   absl::StatusOr<JobRecord> MakeRecord(RegisterJobArgs& args, const FabricView& view,

@@ -16,6 +16,7 @@
 #include "daemon/manager/live_options.h"
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/load/unread_watch.h"
+#include "daemon/manager/placement/placements.h"
 #include "daemon/manager/profiles.h"
 #include "daemon/manager/pruning.h"
 #include "daemon/manager/repair.h"
@@ -42,6 +43,7 @@ class Manager::Parts {
         topology(&calls, &events, port, clock, &tables, &load, options->capability_rules,
                  last_version),
         jobs(&calls, &events, clock, &tables, options, [this] { background.Wake(); }),
+        placements(&calls, &events, clock, &tables, options, &jobs, [this] { background.Wake(); }),
         profiles(&calls, &events, &tables, options->profile),
         grants(&calls, clock, &tables, options, &jobs),
         batches(&calls, clock, &tables, options, &jobs),
@@ -49,7 +51,7 @@ class Manager::Parts {
         members(&events, clock, &tables),
         rounds(port, &tables, &topology, &members, &repair, &events,
                [this](CounterSweep sweep) { return TakeCounters(sweep); }),
-        background({[this] { return jobs.ExpireLeases(); }, [this] { FlushActivity(); }}),
+        background({[this] { return Expire(); }, [this] { FlushActivity(); }}),
         sweeper(rounds.Duties(), clock, options->sweep_periods) {}
 
   ~Parts() {
@@ -98,6 +100,11 @@ class Manager::Parts {
     return status;
   }
 
+  absl::Duration Expire() {
+    const absl::Duration next_job = jobs.ExpireLeases();
+    return std::min(next_job, placements.Expire());
+  }
+
   void FlushActivity() {
     std::vector<EventRecord> happened;
     {
@@ -122,6 +129,7 @@ class Manager::Parts {
   LoadKeeper load;
   Topology topology;
   Jobs jobs;
+  Placements placements;
   Profiles profiles;
   Grants grants;
   BatchGrants batches;
@@ -151,6 +159,7 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   RETURN_IF_ERROR(parts->load.Restore(clock->Now()));
   parts->profiles.Restore(state.profile_toml);
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
+  parts->placements.Restore(std::move(state.placements), state.last_placement);
   RETURN_IF_ERROR(parts->grants.Restore(std::move(state.trees), state.last_tree));
   return std::unique_ptr<Manager>(new Manager(std::move(parts)));
 }
@@ -164,7 +173,7 @@ void Manager::Announce(absl::string_view severity, absl::string_view kind, std::
                        std::string message) {
   parts_->events.Append(severity, kind, std::move(object), std::move(message));
 }
-absl::Duration Manager::ExpireLeases() { return parts_->jobs.ExpireLeases(); }
+absl::Duration Manager::ExpireLeases() { return parts_->Expire(); }
 void Manager::FlushActivity() { parts_->FlushActivity(); }
 bool Manager::RepairTrees() { return parts_->repair.Run(/*swept=*/false); }
 
@@ -231,6 +240,9 @@ std::vector<TreeId> Manager::TreesOfSwitch(Guid guid) const {
 DaemonCounts Manager::Counts() const {
   DaemonCounts counts;
   counts.last_sweep_error = parts_->sweeper.standing().full.last_error;
+  const Placements::Numbers placed = parts_->placements.numbers();
+  counts.held_placements = placed.held;
+  counts.placed_nodes = placed.nodes;
   std::lock_guard lock(parts_->tables.mu);
   counts.active_jobs = static_cast<uint32_t>(parts_->tables.jobs.size());
   counts.granted_trees = static_cast<uint32_t>(parts_->tables.trees.size());
@@ -277,6 +289,8 @@ std::vector<JobView> Manager::ListJobs(JobId after, size_t limit) const {
 }
 absl::StatusOr<JobView> Manager::KeepAlive(JobId id) { return parts_->jobs.KeepAlive(id); }
 void Manager::EndJob(JobId id, Callback<uint32_t> done) { parts_->jobs.End(id, std::move(done)); }
+
+Placements& Manager::placements() { return parts_->placements; }
 
 void Manager::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
   parts_->grants.Create(std::move(args), std::move(done));

@@ -1,6 +1,6 @@
-// The use cases of the daemon: keep the fabric, register jobs, grant and release trees. One object
-// that the services call and that knows neither gRPC nor SQLite nor MADs: it is handed a Store, a
-// SubnetPort and a Clock.
+// The use cases of the daemon: keep the fabric, register jobs, grant and release trees, hold nodes
+// for jobs to come. One object that the services call and that knows neither gRPC nor SQLite nor
+// MADs: it is handed a Store, a SubnetPort and a Clock.
 //
 // Invariants
 // - A tree is answered as granted only after the store made it durable; entry counts in memory are
@@ -42,6 +42,7 @@
 #include "daemon/manager/activity.h"
 #include "daemon/manager/capability_rules.h"
 #include "daemon/manager/load/link_measure.h"
+#include "daemon/manager/placement/placement_options.h"
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/manager/sweep/unseen.h"
 #include "daemon/tree/batch/grid.h"
@@ -53,6 +54,7 @@
 namespace coppice {
 
 class EventWatch;  // daemon/manager/event_feed.h
+class Placements;  // daemon/manager/placement/placements.h
 class TreeWatch;   // daemon/manager/change_feed.h
 
 struct ManagerOptions {
@@ -75,6 +77,7 @@ struct ManagerOptions {
   uint32_t max_job_ranks = 1u << 20;
   uint32_t max_trees_per_job = 100'000;
   uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
+  PlacementOptions placement;
 };
 
 // The fabric as last published, immutable.
@@ -229,6 +232,8 @@ struct TreeChange {
 
 struct DaemonCounts {
   uint32_t active_jobs = 0, granted_trees = 0;
+  uint32_t held_placements = 0;
+  uint64_t placed_nodes = 0;  // that they hold
   uint64_t entries_total = 0, entries_reserved = 0, entries_taken = 0;
   TreeTotals trees;
   std::string last_sweep_error;  // empty: the last sweep went well
@@ -332,9 +337,12 @@ class Manager final {
   absl::StatusOr<std::unique_ptr<TreeWatch>> WatchTrees(JobId job, absl::string_view resume_token,
                                                         std::function<void()> wake);
 
+  // --- Placements --- As thread-safe as the manager; goes with it.
+  Placements& placements();
+
   // --- What the threads of Start do, for whoever turns the clock by hand ---
-  // Ends all jobs whose lease has run out, without waiting for the store; returns the time until
-  // the next lease ends at the earliest (infinite: no active job).
+  // Ends all jobs whose lease has run out and all placements whose term has, without waiting for
+  // the store; returns the time until the next ends at the earliest (infinite: there is none).
   absl::Duration ExpireLeases();
   // Plans anew, or revokes, the trees that do not stand on the published fabric; Sweep does so,
   // too. Blocks. False: some are left, because the store failed or others were always quicker.

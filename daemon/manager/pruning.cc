@@ -58,16 +58,26 @@ int Pruning::RoundsOfJobs(int64_t keep, absl::Time before) {
   return Rounds(std::max(*all - keep, *old), kJobs, kMostRoundsOfJobs);
 }
 
-void Pruning::Run(const Limits& events, const Limits& ended_jobs) {
+int Pruning::RoundsOfPlacements(int64_t keep, absl::Time before) {
+  const absl::StatusOr<int64_t> all = calls_->store().EndedPlacements(absl::InfiniteFuture());
+  const absl::StatusOr<int64_t> old = calls_->store().EndedPlacements(before);
+  if (!all.ok() || !old.ok()) return 1;
+  return Rounds(std::max(*all - keep, *old), kJobs, kMostRoundsOfJobs);
+}
+
+void Pruning::Run(const Limits& events, const Limits& ended) {
   const absl::Time wall = clock_->Now();
   PruneEvents prune_events{events.keep, absl::InfinitePast(), kEvents};
-  PruneJobs prune_jobs{ended_jobs.keep, absl::InfinitePast(), kJobs};
+  PruneJobs prune_jobs{ended.keep, absl::InfinitePast(), kJobs};
+  PrunePlacements prune_placements{ended.keep, absl::InfinitePast(), kJobs};
   if (IsEven(wall, clock_->Monotonic())) {
     prune_events.before = wall - events.age;
-    prune_jobs.before = wall - ended_jobs.age;
+    prune_placements.before = prune_jobs.before = wall - ended.age;
   }
   Prune(calls_, prune_events, "events", RoundsOfEvents(events.keep));
-  Prune(calls_, prune_jobs, "jobs", RoundsOfJobs(ended_jobs.keep, prune_jobs.before));
+  Prune(calls_, prune_jobs, "jobs", RoundsOfJobs(ended.keep, prune_jobs.before));
+  Prune(calls_, prune_placements, "placements",
+        RoundsOfPlacements(ended.keep, prune_placements.before));
 }
 
 }  // namespace coppice

@@ -1,5 +1,6 @@
-// Drops old events and jobs that ended long ago, a few in each mutation so that nobody waits for
-// long behind one, and as many mutations, one after the other, as there is to drop.
+// Drops old events, and jobs and placements that ended long ago, a few in each mutation so that
+// nobody waits for long behind one, and as many mutations, one after the other, as there is to
+// drop.
 //
 // Both are labelled by the wall clock, which may be set wrong: a step forward by a year must not
 // drop a year of them. So age counts only when that clock has gone along with the monotonic one for
@@ -32,7 +33,8 @@ class Pruning {
 
   // Drops what is beyond the limits; returns when the first mutations are on their way. To be
   // called every few seconds.
-  void Run(const Limits& events, const Limits& ended_jobs);
+  // `ended` holds for jobs and for placements, each.
+  void Run(const Limits& events, const Limits& ended);
 
  private:
   // Whether the wall clock has gone evenly for kEvenFor.
@@ -40,6 +42,7 @@ class Pruning {
   // Mutations that the number of events or of jobs calls for; at least 1.
   int RoundsOfEvents(int64_t keep);
   int RoundsOfJobs(int64_t keep, absl::Time before);
+  int RoundsOfPlacements(int64_t keep, absl::Time before);
 
   StoreCalls* const calls_;
   const Clock* const clock_;

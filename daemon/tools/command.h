@@ -27,6 +27,7 @@ void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTreeBatchCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterMapCommand(CLI::App& app, CommandOutcome& outcome);
+void RegisterPlaceCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome);

@@ -10,17 +10,19 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/ibnetdiscover_writer.h"
 #include "daemon/fabric/ibsim_net_writer.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/slurm_topology.h"
 #include "daemon/tools/command.h"
 
 namespace coppice {
 namespace {
 
 struct FabricOptions {
-  std::string spec, out, ibsim;
+  std::string spec, out, ibsim, slurm;
   bool json = false;
 };
 
@@ -117,6 +119,10 @@ absl::Status RunFabric(const FabricOptions& options) {
     RETURN_IF_ERROR(WriteTextFile(options.ibsim, WriteIbsimNet(*fabric)));
   }
   const std::shared_ptr<const Hierarchy> hierarchy = DeriveHierarchy(*fabric);
+  if (!options.slurm.empty()) {
+    RETURN_IF_ERROR(WriteTextFile(
+        options.slurm, WriteSlurmTopology(MakeGroupTree(*fabric, *hierarchy), hierarchy->shape)));
+  }
   const FabricSummary summary = Summarise(*fabric);
   if (!options.json) return PrintText(ToTable(options.spec, *fabric, *hierarchy, summary));
   const nlohmann::json json = ToJson(options.spec, *fabric, *hierarchy, summary);
@@ -140,6 +146,8 @@ void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome) {
       ->required();
   AddText(*command, "--out", options->out, "write the fabric as ibnetdiscover prints it");
   AddText(*command, "--ibsim", options->ibsim, "write the fabric as a net file for ibsim");
+  AddText(*command, "--slurm-topology", options->slurm,
+          "write the fabric as Slurm's topology.conf, for topology/tree");
   command->add_flag("--json", options->json, "print JSON");
   command->footer(ModelHelp());
   command->callback([options, &outcome] { outcome.status = RunFabric(*options); });

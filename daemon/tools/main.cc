@@ -6,8 +6,9 @@
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Plans aggregation trees and orders of ranks on a fabric from a file or a model, without a "
-      "daemon",
+      "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "
+      "a "
+      "model, without a daemon",
       "coppice-plan");
   app.require_subcommand(1);
   coppice::CommandOutcome outcome;
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
   coppice::RegisterTreeCommand(app, outcome);
   coppice::RegisterTreeBatchCommand(app, outcome);
   coppice::RegisterMapCommand(app, outcome);
+  coppice::RegisterPlaceCommand(app, outcome);
   coppice::RegisterSimulateCommand(app, outcome);
   coppice::RegisterTableCommand(app, outcome);
   coppice::RegisterCalibrateCommand(app, outcome);

@@ -20,8 +20,8 @@ namespace {
 constexpr char kHelp[] =
     "Files (- is standard input):\n"
     "  --pattern   Matrix Market (row r, column s: bytes that rank r - 1 sends to rank s - 1),\n"
-    "              METIS graph (an edge's weight: bytes of both directions together), or a dense\n"
-    "              matrix, one row a line, before it the number of ranks\n"
+    "              METIS graph (an edge's weight: bytes of both directions together), a dense\n"
+    "              matrix, one row a line, before it the number of ranks, or a trace of a run\n"
     "  --hosts     one endpoint a line in rank order: host, host/port or port GUID; repeated "
     "lines\n"
     "              are more ranks there\n"

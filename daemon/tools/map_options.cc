@@ -23,7 +23,8 @@ auto Understood(const Parser& parse, const std::string& meant) {
 
 void AddPatternOptions(CLI::App& command, MapOptions& options) {
   AddText(command, "--pattern", options.pattern,
-          "who sends how much to whom: a Matrix Market file, a METIS graph or a dense text matrix");
+          "who sends how much to whom: a Matrix Market file, a METIS graph, a dense text matrix or "
+          "a trace");
   AddText(command, "--messages", options.messages, "the same with counts of messages");
   command
       .add_option("--bytes-per-message", options.bytes_per_message,

@@ -77,25 +77,27 @@ class BestSoFar {
 
 // Tells standard error of a search that goes on for over a second until `done`.
 void TellProgress(const MappingProblem& problem, const MappingMeasures& before,
-                  const BestSoFar& best, absl::Duration begin, absl::Duration budget,
+                  const MapSearch& search, const BestSoFar& best, absl::Duration begin,
                   absl::Notification& done) {
+  if (search.program == nullptr) return;
   absl::Duration wait = kFirstProgress;
   while (!done.WaitForNotificationWithTimeout(wait)) {
     const absl::Duration now = SystemClock().Monotonic();
     const std::string order = best.Describe(problem, before);
-    std::fprintf(stderr, "coppice-plan: %.1f s of %s%s\n", absl::ToDoubleSeconds(now - begin),
-                 absl::FormatDuration(budget).c_str(), order.c_str());
+    std::fprintf(stderr, "%s: %.1f s of %s%s\n", search.program, absl::ToDoubleSeconds(now - begin),
+                 absl::FormatDuration(search.budget).c_str(), order.c_str());
     wait = std::max(kProgressEvery, kProgressShare * (SystemClock().Monotonic() - now));
   }
 }
 
 absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const MappingMeasures& before,
-                                     const MapSearch& search, const SearchControl& control) {
+                                     const MapSearch& search, const SearchControl& alone,
+                                     const SearchControl& control) {
   Mapping start;
   if (search.start != nullptr) {
     AlgorithmOptions options = search.options;
     options.parameters.clear();  // they are the other algorithm's
-    ASSIGN_OR_RETURN(Mapped mapped, RunAlgorithm(*search.start, problem, {}, options, control));
+    ASSIGN_OR_RETURN(Mapped mapped, RunAlgorithm(*search.start, problem, {}, options, alone));
     start = std::move(mapped.mapping);
   }
   return AnswerMapping(problem, before, *search.algorithm, start, search.options, control);
@@ -124,17 +126,19 @@ absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapS
   const Interruptible interruptible;
   const absl::Duration begin = SystemClock().Monotonic(), end = begin + search.budget;
   BestSoFar best;
-  const SearchControl control(
-      [end] { return interrupted || SystemClock().Monotonic() >= end; },
-      [&best](const Mapping& mapping) { best.Take(mapping); },
-      [end] { return absl::ToDoubleSeconds(end - SystemClock().Monotonic()); });
+  const auto control = [&](SearchTeam* team) {
+    return SearchControl([end] { return interrupted || SystemClock().Monotonic() >= end; },
+                         [&best](const Mapping& mapping) { best.Take(mapping); },
+                         [end] { return absl::ToDoubleSeconds(end - SystemClock().Monotonic()); },
+                         team);
+  };
   absl::StatusOr<MappingAnswer> answer = absl::UnknownError("the search has not begun");
   absl::Notification done;
   std::thread worker([&] {
-    answer = Answer(problem, before, search, control);
+    answer = Answer(problem, before, search, control(nullptr), control(search.team));
     done.Notify();
   });
-  TellProgress(problem, before, best, begin, search.budget, done);
+  TellProgress(problem, before, search, best, begin, done);
   worker.join();
   const absl::Duration took = SystemClock().Monotonic() - begin;
   RETURN_IF_ERROR(answer.status());

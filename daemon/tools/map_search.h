@@ -1,5 +1,6 @@
-// How coppice-plan map searches: within a budget of time, beside a thread that tells standard error
-// how a long search goes, and until SIGINT at the latest, which ends it with the best so far.
+// How coppice-plan map and coppice-search search: within a budget of time, beside a thread that
+// tells standard error how a long search goes, and until SIGINT at the latest, which ends it with
+// the best so far.
 #ifndef COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
 #define COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
 
@@ -17,6 +18,8 @@ struct MapSearch {
   const MappingAlgorithm* start = nullptr;  // null: the present order
   AlgorithmOptions options;
   absl::Duration budget;
+  SearchTeam* team = nullptr;            // of `algorithm`; null: it is alone
+  const char* program = "coppice-plan";  // whose name progress bears; null: nobody is told
 };
 
 // NOT_FOUND: no algorithm of that name.
@@ -27,8 +30,9 @@ struct MapResult {
   absl::Duration took;
 };
 
-// `problem` is checked. Errors as Measure and AnswerMapping. One call at a time: it takes SIGINT
-// over until it returns; a second SIGINT ends the process.
+// `problem` is checked. With a team, `algorithm` runs on a thread of its own and the caller's
+// waits. Errors as Measure and AnswerMapping. One call at a time: it takes SIGINT over until it
+// returns; a second SIGINT ends the process.
 absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapSearch& search);
 
 }  // namespace coppice

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
+#include "daemon/fabric/node_list.h"
 
 namespace coppice {
 namespace {
@@ -150,12 +151,22 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
 
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin) {
-  const auto resolve = [](const Fabric& f, absl::string_view line) {
-    const absl::StatusOr<EndpointIndex> whole = ResolveEndpoint(f, line);
-    return whole.ok() ? whole : ResolveEndpoint(f, WithoutComment(line));
-  };
-  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> members,
-                   ReadNames<EndpointIndex>(fabric, text, origin, resolve));
+  std::vector<EndpointIndex> members;
+  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) -> absl::Status {
+    if (const absl::StatusOr<EndpointIndex> whole = ResolveEndpoint(fabric, line); whole.ok()) {
+      members.push_back(*whole);
+      return absl::OkStatus();
+    }
+    std::vector<std::string> names = {std::string(WithoutComment(line))};
+    if (LooksLikeNodeList(names.front())) {
+      ASSIGN_OR_RETURN(names, ParseNodeList(names.front()));
+    }
+    for (const std::string& name : names) {
+      ASSIGN_OR_RETURN(const EndpointIndex member, ResolveEndpoint(fabric, name));
+      members.push_back(member);
+    }
+    return absl::OkStatus();
+  }));
   if (!members.empty()) return members;
   return absl::InvalidArgumentError(
       absl::StrCat(origin, ": no members; write one endpoint on each line"));
@@ -164,8 +175,9 @@ absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, abs
 absl::StatusOr<std::vector<std::string>> ReadHostNames(absl::string_view text,
                                                        absl::string_view origin) {
   std::vector<std::string> names;
-  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) {
-    names.emplace_back(WithoutComment(line));
+  RETURN_IF_ERROR(ForEachLine(text, origin, [&](absl::string_view line) -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<std::string> listed, ParseNodeList(WithoutComment(line)));
+    std::move(listed.begin(), listed.end(), std::back_inserter(names));
     return absl::OkStatus();
   }));
   if (!names.empty()) return names;

@@ -23,13 +23,15 @@ namespace coppice {
 // file.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
-// One endpoint a line in rank order, named as endpoint_names.h says; a host whose name holds a
-// blank and # is found by its whole name. INVALID_ARGUMENT: no member, or an ambiguous one;
-// NOT_FOUND: no such endpoint.
+// One endpoint a line in rank order, named as endpoint_names.h says, or a list of them as
+// node_list.h does; a host whose name holds a blank and # is found by its whole name.
+// INVALID_ARGUMENT: no member, an ambiguous one, or a list that cannot be read; NOT_FOUND: no such
+// endpoint.
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,
                                                        absl::string_view origin);
 
-// The same names in rank order where there is no fabric to find them in. INVALID_ARGUMENT: no host.
+// The same names in rank order where there is no fabric to find them in. INVALID_ARGUMENT: no host,
+// or a list that cannot be read.
 absl::StatusOr<std::vector<std::string>> ReadHostNames(absl::string_view text,
                                                        absl::string_view origin);
 

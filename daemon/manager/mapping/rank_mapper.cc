@@ -9,9 +9,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/endpoint_names.h"
+#include "daemon/fabric/node_list.h"
+#include "daemon/manager/distances/measured_places.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_check.h"
 #include "daemon/mapping/search_bytes.h"
 
@@ -45,6 +45,7 @@ size_t BytesNeeded(const MappingTask& task, const Snapshot& snapshot, absl::stri
   size_t distances = extent.leaves * extent.leaves;
   if (task.distance == PlaceDistanceKind::kRoutes) distances = extent.leaves * extent.places;
   if (task.distance == PlaceDistanceKind::kMatrix) distances = task.matrix->MemoryBytes();
+  if (task.distance == PlaceDistanceKind::kMeasured) distances = 8 * extent.places * extent.places;
   const size_t problem = 2 * task.pattern->MemoryBytes() + 256 * extent.slots +
                          64 * extent.channels + std::min(distances, kMostDistances);
   if (algorithm.empty()) return problem;
@@ -130,18 +131,9 @@ class Pace {
   double best_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> DistancesOf(const MappingTask& task,
-                                                                  const Places& places,
-                                                                  const Routes& routes) {
-  switch (task.distance) {
-    case PlaceDistanceKind::kHops:
-      return PlaceDistances::Hops(places, routes.distances());
-    case PlaceDistanceKind::kRoutes:
-      return PlaceDistances::RouteLengths(places, routes);
-    case PlaceDistanceKind::kMatrix:
-      return task.matrix;
-  }
-  return absl::InternalError("no such kind of distance");
+// 0: it counts none.
+double MeanMessage(const Pattern& pattern) {
+  return pattern.total_messages() > 0 ? pattern.total_bytes() / pattern.total_messages() : 0.0;
 }
 
 absl::StatusOr<Mapping> MappingOf(const Places& places, uint32_t rank_count,
@@ -158,31 +150,6 @@ absl::StatusOr<Mapping> MappingOf(const Places& places, uint32_t rank_count,
   Mapping mapping;
   for (const uint32_t position : positions) mapping.push_back(places.place_of_slot(position));
   return mapping;
-}
-
-absl::StatusOr<std::vector<BusyChannel>> Busiest(const MappingProblem& problem,
-                                                 const Mapping& mapping) {
-  ASSIGN_OR_RETURN(const LinkTraffic traffic, CountLinkTraffic(problem, mapping));
-  const std::vector<double> capacities = ChannelCapacities(problem);
-  std::vector<uint32_t> order;
-  for (uint32_t c = 0; c < traffic.bytes.size(); ++c) {
-    if (traffic.bytes[c] > 0) order.push_back(c);
-  }
-  const auto busier = [&](uint32_t a, uint32_t b) {
-    const double left = traffic.bytes[a] / capacities[a], right = traffic.bytes[b] / capacities[b];
-    return left != right ? left > right : a < b;
-  };
-  const size_t count = std::min(order.size(), kBusiestLinks);
-  std::partial_sort(order.begin(), order.begin() + count, order.end(), busier);
-  const Fabric& fabric = *problem.snapshot->fabric;
-  std::vector<BusyChannel> busiest;
-  for (size_t i = 0; i < count; ++i) {
-    const ChannelIndex c(order[i]);
-    busiest.push_back({Describe(fabric, fabric.channel_from(c)),
-                       Describe(fabric, fabric.channel_to(c)), traffic.bytes[c.value()],
-                       capacities[c.value()]});
-  }
-  return busiest;
 }
 
 std::vector<absl::string_view> HostsOfSlots(const MappingProblem& problem) {
@@ -227,6 +194,20 @@ absl::StatusOr<std::vector<EndpointIndex>> RankMapper::EndpointsOf(const Mapping
   return endpoints;
 }
 
+absl::StatusOr<const MappingTask*> RankMapper::WithoutLists(
+    const MappingTask& task, std::optional<MappingTask>& expanded) const {
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  const bool has_lists = std::any_of(task.hosts.begin(), task.hosts.end(),
+                                     [](const std::string& h) { return LooksLikeNodeList(h); });
+  if (!has_lists || view == nullptr) return &task;  // without a fabric Ask refuses
+  ASSIGN_OR_RETURN(
+      std::vector<std::string> hosts,
+      ExpandEndpointNames(*view->snapshot->fabric, task.hosts, kMaxListedNodes, "hosts"));
+  expanded = task;
+  expanded->hosts = std::move(hosts);
+  return &*expanded;
+}
+
 absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) {
@@ -258,16 +239,35 @@ absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
   return question;
 }
 
-absl::Status RankMapper::Measured(const MappingTask& task, Question& question) {
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> RankMapper::DistancesOf(
+    const MappingTask& task, const MappingProblem& problem) const {
+  const Places& places = *problem.places;
+  const Routes& routes = *problem.snapshot->routes;
+  switch (task.distance) {
+    case PlaceDistanceKind::kHops:
+      return PlaceDistances::Hops(places, routes.distances());
+    case PlaceDistanceKind::kRoutes:
+      return PlaceDistances::RouteLengths(places, routes);
+    case PlaceDistanceKind::kMatrix:
+      return task.matrix;
+    case PlaceDistanceKind::kMeasured:
+      break;
+  }
+  if (measured_ == nullptr) {
+    return absl::FailedPreconditionError("no distances are kept here; choose hops or routes");
+  }
+  return MeasuredDistances(places, *problem.snapshot, *measured_, MeanMessage(*task.pattern));
+}
+
+absl::Status RankMapper::Measured(const MappingTask& task, Question& question) const {
   MappingProblem& problem = question.problem;
-  ASSIGN_OR_RETURN(problem.distances,
-                   DistancesOf(task, *problem.places, *problem.snapshot->routes));
+  ASSIGN_OR_RETURN(problem.distances, DistancesOf(task, problem));
   RETURN_IF_ERROR(CheckProblem(problem));
   ASSIGN_OR_RETURN(question.before, Measure(problem, problem.present()));
   return absl::OkStatus();
 }
 
-absl::Status RankMapper::GoOverLinks(const MappingTask& task, Question& question) {
+absl::Status RankMapper::GoOverLinks(const MappingTask& task, Question& question) const {
   // A subnet manager takes seconds to route around a change; the links are there all the same.
   auto snapshot = std::make_shared<Snapshot>(*question.problem.snapshot);
   snapshot->routes = Routes::ShortestPaths(snapshot->fabric);
@@ -302,9 +302,11 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
+  std::optional<MappingTask> expanded;
+  ASSIGN_OR_RETURN(const MappingTask* const task, WithoutLists(args.task, expanded));
   ASSIGN_OR_RETURN(const MemoryBudget::Share share,
-                   TakeMemory(args.task, algorithm->name, args.parameters));
-  ASSIGN_OR_RETURN(Question question, Ask(args.task));
+                   TakeMemory(*task, algorithm->name, args.parameters));
+  ASSIGN_OR_RETURN(Question question, Ask(*task));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
   AlgorithmOptions options;
@@ -318,7 +320,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   absl::StatusOr<MappingAnswer> found = search();
   if (absl::IsNotFound(found.status()) && !question.over_links) {
     // Between two places that the present order does not join.
-    RETURN_IF_ERROR(GoOverLinks(args.task, question));
+    RETURN_IF_ERROR(GoOverLinks(*task, question));
     pace.BeginAgain();
     found = search();
   }
@@ -341,8 +343,11 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   return view;
 }
 
-absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
+absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& given,
                                                     const std::vector<uint32_t>& positions) {
+  std::optional<MappingTask> expanded;
+  ASSIGN_OR_RETURN(const MappingTask* const asked, WithoutLists(given, expanded));
+  const MappingTask& task = *asked;
   ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, "", {}));
   ASSIGN_OR_RETURN(const Question question, Ask(task));
   const MappingProblem& problem = question.problem;
@@ -353,8 +358,30 @@ absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
   result.fabric_version = question.fabric_version;
   ASSIGN_OR_RETURN(result.after, Measure(problem, mapping));
   result.score = Score(problem.objective, result.after, question.before);
-  ASSIGN_OR_RETURN(result.busiest, Busiest(problem, mapping));
+  ASSIGN_OR_RETURN(result.busiest, FindBusyLinks(problem, mapping, kBusiestLinks));
   return result;
+}
+
+absl::StatusOr<ProblemView> RankMapper::Problem(const MappingTask& given) {
+  std::optional<MappingTask> expanded;
+  ASSIGN_OR_RETURN(const MappingTask* const asked, WithoutLists(given, expanded));
+  const MappingTask& task = *asked;
+  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, "", {}));
+  ASSIGN_OR_RETURN(const Question question, Ask(task));
+  const MappingProblem& problem = question.problem;
+  const size_t places = std::min(problem.places->count(), PlainProblem::kMaxSlots);
+  ASSIGN_OR_RETURN(
+      const MemoryBudget::Share copies,  // one of ours, one on its way
+      memory_.Take(2 * sizeof(double) * places * places, "the distances of all places"));
+  ProblemView view;
+  ASSIGN_OR_RETURN(view.problem, Flatten(problem));
+  const Fabric& fabric = *problem.snapshot->fabric;
+  for (uint32_t p = 0; p < problem.places->count(); ++p) {
+    view.host_of_place.emplace_back(
+        fabric.host_name(fabric.host(problem.places->endpoint(PlaceIndex(p)))));
+  }
+  view.fabric_version = question.fabric_version;
+  return view;
 }
 
 }  // namespace coppice

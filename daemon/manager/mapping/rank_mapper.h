@@ -24,12 +24,16 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
+#include "daemon/manager/mapping/order_shelf.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/output/busy_links.h"
 #include "daemon/mapping/output/launch_file.h"
 #include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/mapping/plain_problem.h"
 
 namespace coppice {
 
@@ -40,11 +44,11 @@ struct MapperOptions {
   size_t memory_bytes = size_t{2} << 30;  // of all searches under way
 };
 
-enum class PlaceDistanceKind : uint8_t { kHops, kRoutes, kMatrix };
+enum class PlaceDistanceKind : uint8_t { kHops, kRoutes, kMatrix, kMeasured };
 
 struct MappingTask {
   JobId job;                       // 0: `hosts`
-  std::vector<std::string> hosts;  // as ResolveEndpoint takes them
+  std::vector<std::string> hosts;  // as ResolveEndpoint takes them, or lists (node_list.h)
   uint32_t ranks_per_host = 1;     // of `hosts`
   std::shared_ptr<const Pattern> pattern;
   Objective objective;  // weighs nothing: congestion and hop-bytes alike
@@ -80,30 +84,41 @@ struct MappingView {
   std::string launch_text;  // as asked for
 };
 
-struct BusyChannel {
-  std::string from, to;
-  double bytes = 0, capacity_gbps = 0;
+// A task for a search elsewhere.
+struct ProblemView {
+  PlainProblem problem;
+  std::vector<std::string> host_of_place;
+  uint64_t fabric_version = 0;
 };
 
 struct EvaluationView {
   MappingMeasures before, after;
   double score = 1;
-  std::vector<BusyChannel> busiest;  // of `after`, by bytes over capacity
+  std::vector<BusyLink> busiest;  // of `after`
   uint64_t fabric_version = 0;
 };
 
 // Thread-safe. Status codes: proto/coppice/v1/mapping.proto.
 class RankMapper final {
  public:
-  // Both outlive it.
-  RankMapper(Manager* manager, const Clock* clock, MapperOptions options)
-      : manager_(manager), clock_(clock), options_(options), memory_(options.memory_bytes) {}
+  // All outlive it. `measured` null: nothing was.
+  RankMapper(Manager* manager, const Clock* clock, MapperOptions options,
+             const DistanceShelf* measured = nullptr)
+      : manager_(manager),
+        clock_(clock),
+        options_(options),
+        measured_(measured),
+        memory_(options.memory_bytes),
+        orders_(manager, clock) {}
 
   // Searches on the caller's thread, and on as many more as the options say.
   absl::StatusOr<MappingView> MapRanks(const MapRanksArgs& args, const MapWatch& watch);
   // `positions` empty: the present order.
   absl::StatusOr<EvaluationView> Evaluate(const MappingTask& task,
                                           const std::vector<uint32_t>& positions);
+  absl::StatusOr<ProblemView> Problem(const MappingTask& task);
+  // What was found for jobs elsewhere.
+  OrderShelf& orders() { return orders_; }
 
  private:
   // What a task is on one view of the fabric.
@@ -113,11 +128,16 @@ class RankMapper final {
     MappingMeasures before;
     bool over_links = false;  // the tables do not lead there; shortest paths instead
   };
+  // The task, or `expanded`, where lists of hosts are the hosts that they stand for.
+  absl::StatusOr<const MappingTask*> WithoutLists(const MappingTask& task,
+                                                  std::optional<MappingTask>& expanded) const;
   absl::StatusOr<Question> Ask(const MappingTask& task);
   // From places and routes to distances and the present order's measures. NOT_FOUND: no route.
-  static absl::Status Measured(const MappingTask& task, Question& question);
+  absl::Status Measured(const MappingTask& task, Question& question) const;
   // The same over shortest paths of the links that are there, as long as tables lead elsewhere.
-  static absl::Status GoOverLinks(const MappingTask& task, Question& question);
+  absl::Status GoOverLinks(const MappingTask& task, Question& question) const;
+  absl::StatusOr<std::shared_ptr<const PlaceDistances>> DistancesOf(
+      const MappingTask& task, const MappingProblem& problem) const;
   absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
                                                          const Fabric& fabric);
   // For a search by `algorithm`; empty: for measures alone.
@@ -129,7 +149,9 @@ class RankMapper final {
   Manager* const manager_;
   const Clock* const clock_;
   const MapperOptions options_;
+  const DistanceShelf* const measured_;
   MemoryBudget memory_;
+  OrderShelf orders_;
 };
 
 }  // namespace coppice

@@ -1,0 +1,56 @@
+#include "daemon/manager/placement/node_holds.h"
+
+namespace coppice {
+
+bool NodeHolds::MayTake(const Wish& wish, uint64_t since) const {
+  for (const std::string& name : wish.nodes) {
+    const auto node = nodes_.find(name);
+    if (node != nodes_.end() && (node->second.is_held || node->second.taken > since)) return false;
+  }
+  for (const Guid guid : wish.leaves) {
+    const auto found = leaves_.find(guid);
+    if (found == leaves_.end()) continue;
+    const Leaf& leaf = found->second;
+    if (leaf.exclusive_users > 0 || leaf.used_alone > since) return false;
+    if (wish.is_exclusive && (leaf.users > 0 || leaf.used > since)) return false;
+  }
+  return true;
+}
+
+void NodeHolds::Enter(const Wish& wish) {
+  for (const std::string& name : wish.nodes) nodes_[name] = {true, generation_};
+  for (const Guid guid : wish.leaves) {
+    Leaf& leaf = leaves_[guid];
+    ++leaf.users;
+    leaf.used = generation_;
+    if (!wish.is_exclusive) continue;
+    ++leaf.exclusive_users;
+    leaf.used_alone = generation_;
+  }
+  count_ += wish.nodes.size();
+}
+
+bool NodeHolds::TakeAll(const std::vector<const Wish*>& wishes, uint64_t since) {
+  ++generation_;
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    if (MayTake(*wishes[i], since)) {
+      Enter(*wishes[i]);
+      continue;
+    }
+    while (i-- > 0) Free(*wishes[i]);
+    return false;
+  }
+  return true;
+}
+
+void NodeHolds::Free(const Wish& wish) {
+  for (const std::string& name : wish.nodes) nodes_[name].is_held = false;
+  for (const Guid guid : wish.leaves) {
+    Leaf& leaf = leaves_[guid];
+    --leaf.users;
+    if (wish.is_exclusive) --leaf.exclusive_users;
+  }
+  count_ -= wish.nodes.size();
+}
+
+}  // namespace coppice

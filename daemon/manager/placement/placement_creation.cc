@@ -1,0 +1,460 @@
+// Placements::Create and Advise: from requests to nodes that are held. Split from placements.cc for
+// length.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/base/log.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/node_list.h"
+#include "daemon/manager/placement/measures_json.h"
+#include "daemon/manager/placement/placements.h"
+#include "daemon/manager/tree_request.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kMostHoldersTold = 10;
+constexpr size_t kMostListTold = 200;  // letters of a node list in an event
+
+// Who has how many, most first, as lines of kHoldersPayload.
+void SetHolders(std::vector<std::pair<uint32_t, std::string>> lines, absl::Status& status) {
+  std::sort(lines.rbegin(), lines.rend());
+  if (lines.size() > kMostHoldersTold) lines.resize(kMostHoldersTold);
+  status.SetPayload(kHoldersPayload,
+                    absl::Cord(absl::StrJoin(lines, "\n", [](std::string* out, const auto& line) {
+                      absl::StrAppend(out, line.second);
+                    })));
+}
+
+// The holders of the nodes that the request wanted to choose from.
+void TellHolders(const PlacementGround& ground, const PlacementConstraints& constraints,
+                 absl::Status& status) {
+  std::map<uint32_t, uint32_t> count;
+  const auto look = [&](HostIndex host) {
+    const uint32_t holder = ground.occupancy.holder[host.value()];
+    if (holder != Occupancy::kFree) ++count[holder];
+  };
+  for (const HostIndex host : constraints.candidates) look(host);
+  for (uint32_t h = 0; constraints.candidates.empty() && h < ground.occupancy.holder.size(); ++h) {
+    look(HostIndex(h));
+  }
+  std::vector<std::pair<uint32_t, std::string>> lines;
+  for (const auto& [holder, nodes] : count) {
+    const auto label = ground.holders.find(holder);
+    if (label == ground.holders.end()) continue;
+    const size_t space = label->second.find(' ');
+    lines.emplace_back(nodes, absl::StrCat(label->second.substr(0, space), " ", nodes, " nodes",
+                                           label->second.substr(space)));
+  }
+  SetHolders(std::move(lines), status);
+}
+
+// A search with a pattern has memory for each position. More than a job may have no start takes.
+absl::Status CheckPositions(const PlacementTask& task, uint32_t most) {
+  const uint64_t positions = uint64_t{task.constraints.host_count} * task.ranks_per_node;
+  if (task.pattern == nullptr || positions <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("ranks_per_node: ", task.constraints.host_count, " nodes of ",
+                   task.ranks_per_node, " ranks are ", positions,
+                   " positions to order a pattern's ranks on, over the daemon's limits.job_ranks "
+                   "of ",
+                   most, "; ask for fewer, or without a pattern"));
+}
+
+// The store refused before it wrote; anything else may be durable all the same.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsInvalidArgument(status);
+}
+
+absl::Status At(bool is_batch, size_t i, const absl::Status& status) {
+  return is_batch ? Annotate(status, absl::StrCat("requests[", i, "]")) : status;
+}
+
+std::vector<std::string> NamesOf(const Fabric& fabric, absl::Span<const HostIndex> hosts) {
+  std::vector<std::string> names;
+  names.reserve(hosts.size());
+  for (const HostIndex host : hosts) names.emplace_back(fabric.host_name(host));
+  return names;
+}
+
+// What a plan makes of a record.
+void Fill(const PlacementGround& ground, const PlacementPlan& plan, const PlacementTask& task,
+          PlacementRecord& record) {
+  const Fabric& fabric = *ground.snapshot.fabric;
+  record.nodes = NamesOf(fabric, plan.hosts);
+  record.ranks_per_node = task.ranks_per_node;
+  record.permutation = plan.permutation;
+  record.is_exclusive = task.constraints.exclusive_switches;
+  record.fabric_version = fabric.version();
+  record.reason = plan.reason;
+  record.measures = MeasuresJson(plan.measures, plan.is_optimal);
+}
+
+PlacementView ViewOfPlan(std::shared_ptr<const PlacementRecord> record, const PlacementPlan& plan) {
+  PlacementView view;
+  view.record = std::move(record);
+  view.measures = plan.measures;
+  view.is_optimal = plan.is_optimal;
+  return view;
+}
+
+}  // namespace
+
+absl::Status Placements::CheckArgs(const Draft& draft) const {
+  if (draft.requests.empty() || draft.requests.size() > kMostAtOnce) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "requests: ", draft.requests.size(), " placements at once; ask for 1 to ", kMostAtOnce));
+  }
+  absl::flat_hash_set<absl::string_view> names;
+  for (size_t i = 0; i < draft.requests.size(); ++i) {
+    const CreatePlacementArgs& args = draft.requests[i];
+    absl::Status status = CheckLength("request_id", args.request_id, kMaxRequestIdBytes);
+    status.Update(CheckLength("display_name", args.display_name, kMaxNameBytes));
+    status.Update(CheckTask(args.task));
+    status.Update(CheckPositions(args.task, options_->max_job_ranks));
+    const absl::Duration term = args.term.value_or(kShortestTerm);
+    if (term < kShortestTerm || term > kLongestTerm) {
+      status.Update(absl::InvalidArgumentError(absl::StrCat(
+          "term: ", absl::FormatDuration(term), " must be between ",
+          absl::FormatDuration(kShortestTerm), " and ", absl::FormatDuration(kLongestTerm))));
+    }
+    if (!args.request_id.empty() && !names.insert(args.request_id).second) {
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("request_id ", args.request_id, " is given twice; each has its own")));
+    }
+    if (!status.ok()) return At(draft.is_batch, i, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placements::CheckRoom(const Draft& draft) const {
+  const std::shared_ptr<const ManagerOptions> options = options_.Get();
+  const size_t more = draft.requests.size();
+  const std::string& owner = draft.requests.front().owner;
+  const auto found = by_owner_.find(owner);
+  const uint32_t own = found == by_owner_.end() ? 0 : found->second;
+  absl::Status status;
+  if (own + more > options->placement.most_held_per_owner) {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        owner, " holds ", own, " placements of ", options->placement.most_held_per_owner,
+        " (placement.held_per_owner); start or release some, or wait for their terms to end"));
+  } else if (counted_ + more > options->placement.most_held) {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        counted_, " placements are held of ", options->placement.most_held,
+        " (placement.held); wait until some are started or released, or for their terms to end"));
+  }
+  if (status.ok()) return status;
+  std::vector<std::pair<uint32_t, std::string>> lines;
+  for (const auto& [user, count] : by_owner_) {
+    lines.emplace_back(count, absl::StrCat("user:", user, " ", count, " placements held"));
+  }
+  SetHolders(std::move(lines), status);
+  return status;
+}
+
+// False: `done` was answered, or waits for the same request.
+bool Placements::Admit(Draft& draft, Callback<Views>& done) {
+  using Turn = NamedRequests<PlacementId, PlacementView>::Turn;
+  std::unique_lock lock(mu_);
+  Views made;
+  absl::Status status;
+  for (size_t i = 0; i < draft.requests.size() && status.ok(); ++i) {
+    const std::string& name = draft.requests[i].request_id;
+    const Turn turn = requests_.Peek(name, draft.fingerprints[i]);
+    if (turn == Turn::kMisused) {
+      status = At(draft.is_batch, i, requests_.MisusedError(name));
+    } else if (turn == Turn::kWait && draft.requests.size() == 1) {
+      requests_.Wait(name,
+                     [callback = std::move(done)](absl::StatusOr<PlacementView> view) mutable {
+                       if (!view.ok()) return callback(view.status());
+                       callback(Views{*std::move(view)});
+                     });
+      return false;
+    } else if (turn == Turn::kWait) {
+      status = At(true, i,
+                  absl::AbortedError(
+                      absl::StrCat("request_id ", name, " is being carried out; call again")));
+    } else if (turn == Turn::kDone) {
+      made.push_back(ViewOf(*Find(requests_.IdOf(name))));
+    }
+  }
+  if (status.ok() && made.size() == draft.requests.size()) {
+    lock.unlock();
+    done(std::move(made));
+    return false;
+  }
+  if (status.ok() && !made.empty()) {
+    status = absl::AlreadyExistsError(absl::StrCat(
+        "request_id ", made.front().record->request_id, " is of placement ",
+        made.front().record->id.value(), ", others of this call are new; retry the same call"));
+  }
+  if (status.ok()) status = CheckRoom(draft);
+  if (!status.ok()) {
+    lock.unlock();
+    done(status);
+    return false;
+  }
+  for (size_t i = 0; i < draft.requests.size(); ++i) {
+    requests_.Begin(draft.requests[i].request_id, draft.fingerprints[i]);
+    CountOwner(draft.requests[i].owner, 1);
+  }
+  return true;
+}
+
+absl::StatusOr<PlacementGround> Placements::TakeGround() {
+  ASSIGN_OR_RETURN(PlacementGround ground, keeper_.Take([this] {
+    GroundKeeper::Holding holding;
+    std::lock_guard lock(mu_);
+    for (const auto& [id, held] : held_) holding.placements.push_back(held->record);
+    for (const auto& [id, record] : taking_) holding.placements.push_back(record);
+    holding.generation = holds_.generation();
+    return holding;
+  }));
+  // Leaf switches of placements from before the start: known once there is a fabric.
+  std::lock_guard lock(mu_);
+  for (const std::shared_ptr<Held>& held : without_leaves_) {
+    NodeHolds::Wish leaves;
+    leaves.leaves =
+        LeavesOf(*ground.index, HostsOfPlacement(*ground.snapshot.fabric, *held->record));
+    leaves.is_exclusive = held->wish.is_exclusive;
+    holds_.Restore(leaves);
+    held->wish.leaves = std::move(leaves.leaves);
+  }
+  without_leaves_.clear();
+  return ground;
+}
+
+absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementGround& ground,
+                                                  const PlacementTask& task, CallBudget& budget,
+                                                  const PlacementCancelled& is_cancelled) const {
+  ASSIGN_OR_RETURN(const PlacementRequest request,
+                   ReadTask(*ground.snapshot.fabric, task, options_->placement.weights));
+  const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
+  const auto stopped = [&, this] {
+    return (is_cancelled && is_cancelled()) || clock_->Monotonic() >= end;
+  };
+  const auto remaining = [&, this] { return absl::ToDoubleSeconds(end - clock_->Monotonic()); };
+  absl::StatusOr<PlacementPlan> plan = Place(ground.snapshot, *ground.index, ground.occupancy,
+                                             request, SearchControl(stopped, nullptr, remaining));
+  if (plan.ok() || !absl::IsResourceExhausted(plan.status())) return plan;
+  absl::Status status = plan.status();
+  TellHolders(ground, request.constraints, status);
+  return status;
+}
+
+absl::Status Placements::PlanAll(PlacementGround& ground, Draft& draft, CallBudget& budget,
+                                 const PlacementCancelled& is_cancelled) const {
+  const size_t count = draft.requests.size();
+  budget.BeginAttempt(
+      std::count_if(draft.requests.begin(), draft.requests.end(),
+                    [](const CreatePlacementArgs& a) { return a.task.pattern != nullptr; }));
+  draft.records.resize(count);
+  draft.wishes.resize(count);
+  draft.views.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
+    RETURN_IF_ERROR(budget.Check());
+    const CreatePlacementArgs& args = draft.requests[i];
+    const absl::StatusOr<PlacementPlan> plan = PlanOne(ground, args.task, budget, is_cancelled);
+    if (!plan.ok()) return At(draft.is_batch, i, plan.status());
+    auto record = std::make_shared<PlacementRecord>();
+    record->request_id = args.request_id;
+    record->request_fingerprint = draft.fingerprints[i];
+    record->name = args.display_name;
+    record->owner = args.owner;
+    record->term = args.term.value_or(options_->placement.default_term);
+    record->created = clock_->Now();
+    record->ended = absl::InfiniteFuture();
+    Fill(ground, *plan, args.task, *record);
+    draft.wishes[i] = {record->nodes, LeavesOf(*ground.index, plan->hosts), record->is_exclusive};
+    if (i + 1 < count) {
+      ground.Add(plan->hosts, record->is_exclusive, absl::StrCat("requests[", i, "] of this call"));
+    }
+    draft.views[i] = ViewOfPlan(record, *plan);
+    draft.views[i].term_left = record->term;
+    draft.records[i] = std::move(record);
+  }
+  return absl::OkStatus();
+}
+
+bool Placements::TryTake(const PlacementGround& ground, Draft& draft) {
+  std::vector<GroundKeeper::Chosen> plan;
+  for (size_t i = 0; i < draft.records.size(); ++i) {
+    const PlacementRecord& record = *draft.records[i];
+    plan.push_back({HostsOfPlacement(*ground.snapshot.fabric, record),
+                    !draft.requests[i].task.candidates.empty(), record.is_exclusive});
+  }
+  if (!keeper_.IsStillFree(ground, plan)) return false;
+  std::vector<const NodeHolds::Wish*> wishes;
+  for (const NodeHolds::Wish& wish : draft.wishes) wishes.push_back(&wish);
+  std::lock_guard lock(mu_);
+  if (!holds_.TakeAll(wishes, ground.generation)) return false;
+  for (const std::shared_ptr<PlacementRecord>& record : draft.records) {
+    record->id = last_ = PlacementId(last_.value() + 1);
+    taking_.emplace(record->id, record);
+  }
+  return true;
+}
+
+absl::Status Placements::PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled) {
+  CallBudget budget(clock_);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
+    RETURN_IF_ERROR(PlanAll(ground, draft, budget, is_cancelled));
+    if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
+    if (TryTake(ground, draft)) return absl::OkStatus();
+  }
+  return absl::AbortedError(
+      absl::StrCat("placement: others took the nodes, or the fabric moved, during each of ",
+                   kMaxAttempts, " attempts; call again"));
+}
+
+void Placements::Create(std::vector<CreatePlacementArgs> requests,
+                        const PlacementCancelled& is_cancelled, Callback<Views> done) {
+  auto draft = std::make_shared<Draft>();
+  draft->is_batch = requests.size() > 1;
+  draft->requests = std::move(requests);
+  if (absl::Status status = CheckArgs(*draft); !status.ok()) return done(std::move(status));
+  for (const CreatePlacementArgs& args : draft->requests) {
+    draft->fingerprints.push_back(FingerprintOf(args));
+  }
+  if (!Admit(*draft, done)) return;
+  if (const absl::Status status = PlanAndTake(*draft, is_cancelled); !status.ok()) {
+    return Fail(*draft, status, std::move(done));
+  }
+  PutPlacements put;
+  for (const std::shared_ptr<PlacementRecord>& record : draft->records) {
+    put.placements.push_back(*record);
+  }
+  calls_->Submit(std::move(put),
+                 [this, draft, callback = std::move(done)](absl::Status status) mutable {
+                   OnCreated(draft, std::move(status), std::move(callback));
+                 });
+}
+
+// The end of rows that may have been written. Handed over before the nodes are given back: whoever
+// takes them next comes after it.
+void Placements::UndoWritten(const Draft& draft) {
+  for (const std::shared_ptr<PlacementRecord>& record : draft.records) {
+    calls_->Submit(EndPlacement{record->id, PlacementState::kReleased, clock_->Now()},
+                   [id = record->id](absl::Status status) {
+                     if (status.ok() || absl::IsNotFound(status)) return;
+                     spdlog::warn(
+                         "placement {} was not made, but the database may hold its nodes until it "
+                         "is released or the daemon restarts: {}",
+                         id.value(), status.ToString());
+                   });
+  }
+}
+
+void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status status,
+                           Callback<Views> done) {
+  if (!status.ok()) {
+    if (!IsRefusal(status)) UndoWritten(*draft);
+    {
+      std::lock_guard lock(mu_);
+      for (size_t i = 0; i < draft->records.size(); ++i) {
+        taking_.erase(draft->records[i]->id);
+        holds_.Free(draft->wishes[i]);
+      }
+    }
+    if (absl::IsAlreadyExists(status)) {
+      status = Annotate(status, "the placement of that request_id is over; take a new request_id");
+    }
+    return Fail(*draft, status, std::move(done));
+  }
+  std::vector<std::vector<Callback<PlacementView>>> waiters;
+  const absl::Duration now = clock_->Monotonic();
+  {
+    std::lock_guard lock(mu_);
+    for (size_t i = 0; i < draft->records.size(); ++i) {
+      auto held = std::make_shared<Held>();
+      held->record = draft->records[i];
+      held->wish = std::move(draft->wishes[i]);
+      held->deadline = now + held->record->term;
+      taking_.erase(held->record->id);
+      waiters.push_back(requests_.Succeed(held->record->request_id, held->record->id));
+      Enter(std::move(held));
+    }
+  }
+  on_deadline_();
+  std::vector<EventRecord> events;
+  for (size_t i = 0; i < draft->records.size(); ++i) {
+    const PlacementRecord& record = *draft->records[i];
+    std::vector<std::string> nodes = record.nodes;
+    SortNodeNames(nodes);
+    events.push_back({0, clock_->Now(), "info", "placement.created",
+                      absl::StrCat("placement:", record.id.value()),
+                      absl::StrCat("\"", record.name, "\" of ", record.owner, ": ", nodes.size(),
+                                   " nodes, ", FormatNodeList(nodes).substr(0, kMostListTold))});
+    for (Callback<PlacementView>& waiter : waiters[i]) waiter(draft->views[i]);
+  }
+  events_->Append(std::move(events));
+  done(std::move(draft->views));
+}
+
+void Placements::Fail(const Draft& draft, const absl::Status& status, Callback<Views> done) {
+  std::vector<Callback<PlacementView>> waiters;
+  {
+    std::lock_guard lock(mu_);
+    for (const CreatePlacementArgs& args : draft.requests) {
+      CountOwner(args.owner, -1);
+      for (Callback<PlacementView>& waiter : requests_.Fail(args.request_id)) {
+        waiters.push_back(std::move(waiter));
+      }
+    }
+  }
+  // Whoever waits did not go away.
+  const absl::Status told =
+      absl::IsCancelled(status)
+          ? absl::AbortedError("who asked first for this request_id went away; call again")
+          : status;
+  for (Callback<PlacementView>& waiter : waiters) waiter(told);
+  done(status);
+}
+
+absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<PlacementTask>& tasks,
+                                                     const PlacementCancelled& is_cancelled) {
+  if (tasks.empty() || tasks.size() > kMostAtOnce) {
+    return absl::InvalidArgumentError(absl::StrCat("requests: advice on ", tasks.size(),
+                                                   " placements; ask for 1 to ", kMostAtOnce));
+  }
+  const bool is_batch = tasks.size() > 1;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    RETURN_IF_ERROR(At(is_batch, i, CheckTask(tasks[i])));
+    RETURN_IF_ERROR(At(is_batch, i, CheckPositions(tasks[i], options_->max_job_ranks)));
+  }
+  ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
+  CallBudget budget(clock_);
+  budget.BeginAttempt(std::count_if(tasks.begin(), tasks.end(),
+                                    [](const PlacementTask& t) { return t.pattern != nullptr; }));
+  Views views;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
+    RETURN_IF_ERROR(budget.Check());
+    auto record = std::make_shared<PlacementRecord>();
+    record->fabric_version = ground.snapshot.fabric->version();
+    const absl::StatusOr<PlacementPlan> plan = PlanOne(ground, tasks[i], budget, is_cancelled);
+    if (plan.ok()) {
+      Fill(ground, *plan, tasks[i], *record);
+      views.push_back(ViewOfPlan(record, *plan));
+      ground.Add(plan->hosts, record->is_exclusive, absl::StrCat("requests[", i, "] of this call"));
+      continue;
+    }
+    if (!absl::IsResourceExhausted(plan.status()) && !absl::IsFailedPrecondition(plan.status())) {
+      return At(is_batch, i, plan.status());
+    }
+    PlacementView view;
+    view.record = std::move(record);
+    view.why_not = std::string(plan.status().message());
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace coppice

@@ -1,0 +1,229 @@
+#include "daemon/manager/placement/placement_ground.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/placement/job_links.h"
+
+namespace coppice {
+namespace {
+
+template <class Name>
+std::vector<HostIndex> Distinct(const Fabric& fabric, size_t count, Name host_of) {
+  std::vector<HostIndex> hosts;
+  std::vector<bool> seen(fabric.host_count(), false);
+  for (size_t i = 0; i < count; ++i) {
+    const std::optional<HostIndex> host = host_of(i);
+    if (!host || seen[host->value()]) continue;
+    seen[host->value()] = true;
+    hosts.push_back(*host);
+  }
+  return hosts;
+}
+
+// Nobody else gets what is left on the leaf switches of these hosts.
+void Guard(const PlacementIndex& index, absl::Span<const HostIndex> hosts, Occupancy& occupancy) {
+  for (const HostIndex host : hosts) {
+    const uint32_t leaf = index.leaf_of(host);
+    if (leaf == PlacementIndex::kNone) continue;
+    for (const HostIndex beside : index.hosts(leaf)) occupancy.is_placed[beside.value()] = true;
+  }
+}
+
+}  // namespace
+
+std::vector<HostIndex> HostsOfJob(const Fabric& fabric, const JobRecord& job) {
+  return Distinct(fabric, job.endpoints.size(), [&](size_t i) -> std::optional<HostIndex> {
+    const std::optional<EndpointIndex> endpoint = fabric.FindEndpoint(job.endpoints[i]);
+    if (!endpoint) return std::nullopt;
+    return fabric.host(*endpoint);
+  });
+}
+
+std::vector<HostIndex> HostsOfPlacement(const Fabric& fabric, const PlacementRecord& placement) {
+  return Distinct(fabric, placement.nodes.size(),
+                  [&](size_t i) { return fabric.FindHost(placement.nodes[i]); });
+}
+
+std::vector<Guid> LeavesOf(const PlacementIndex& index, absl::Span<const HostIndex> hosts) {
+  absl::flat_hash_set<uint32_t> leaves;
+  for (const HostIndex host : hosts) leaves.insert(index.leaf_of(host));
+  std::vector<Guid> guids;
+  for (const uint32_t leaf : leaves) {
+    if (leaf == PlacementIndex::kNone) continue;
+    const std::optional<SwitchIndex> at = index.switch_of(leaf);
+    if (at) guids.push_back(index.fabric().switch_info(*at).guid);
+  }
+  return guids;
+}
+
+void PlacementGround::Add(absl::Span<const HostIndex> hosts, bool is_exclusive,
+                          std::string holder) {
+  const uint32_t number = holders.empty() ? 1 : holders.rbegin()->first + 1;
+  for (const HostIndex host : hosts) {
+    if (occupancy.holder[host.value()] == Occupancy::kFree) {
+      occupancy.holder[host.value()] = number;
+    }
+    occupancy.is_placed[host.value()] = true;
+  }
+  if (is_exclusive) Guard(*index, hosts, occupancy);
+  AddHolder(snapshot, *index, hosts, occupancy.channel_users);
+  holders.emplace(number, std::move(holder));
+}
+
+void GroundKeeper::MarkExclusive(JobId job) {
+  std::lock_guard lock(mu_);
+  exclusive_jobs_.insert(job);
+}
+
+void GroundKeeper::Begin(const FabricView& view) {
+  fabric_ = view.snapshot->fabric;
+  routes_ = view.snapshot->routes;
+  index_ = PlacementIndex::Make(*view.snapshot);
+  holders_.clear();
+  labels_.clear();
+  numbers_of_.assign(fabric_->host_count(), {});
+  channel_users_.assign(fabric_->channel_count(), 0);
+  last_number_ = 0;
+}
+
+void GroundKeeper::Add(Key key, Holder holder) {
+  if (holders_.contains(key)) return;
+  holder.number = ++last_number_;
+  Snapshot snapshot = *view_->snapshot;
+  holder.channels = JobChannels(snapshot, *index_, holder.hosts);
+  for (const ChannelIndex c : holder.channels) ++channel_users_[c.value()];
+  for (const HostIndex host : holder.hosts) numbers_of_[host.value()].push_back(holder.number);
+  labels_.emplace(holder.number, holder.label);
+  holders_.emplace(key, std::move(holder));
+}
+
+void GroundKeeper::Remove(Key key) {
+  const auto found = holders_.find(key);
+  if (found == holders_.end()) return;
+  const Holder& holder = found->second;
+  for (const ChannelIndex c : holder.channels) --channel_users_[c.value()];
+  for (const HostIndex host : holder.hosts) std::erase(numbers_of_[host.value()], holder.number);
+  labels_.erase(holder.number);
+  holders_.erase(found);
+}
+
+void GroundKeeper::AddJob(const JobRecord& job) {
+  Holder holder;
+  holder.label = absl::StrCat("job:", job.id.value(), " of ", job.owner);
+  holder.hosts = HostsOfJob(*fabric_, job);
+  holder.is_exclusive = exclusive_jobs_.contains(job.id);
+  Add({false, job.id.value()}, std::move(holder));
+}
+
+void GroundKeeper::AddPlacement(const PlacementRecord& placement) {
+  Holder holder;
+  holder.label = absl::StrCat("placement:", placement.id.value(), " of ", placement.owner);
+  holder.hosts = HostsOfPlacement(*fabric_, placement);
+  holder.is_exclusive = placement.is_exclusive;
+  Add({true, placement.id.value()}, std::move(holder));
+}
+
+// Takes the view, and follows the jobs since the last call, or lists them all.
+absl::Status GroundKeeper::Follow(PlacementGround& ground) {
+  JobTable::Changes changes;
+  bool begins = false;
+  {
+    std::lock_guard lock(tables_->mu);
+    if (tables_->view == nullptr) return NoFabricError();
+    ground.view = tables_->view;
+    ground.snapshot.load = tables_->load.Current();
+    for (const SwitchCapacity& capacity : tables_->entries.capacity()) {
+      ground.occupancy.entries_left.push_back(capacity.entries_free);
+    }
+    const Snapshot& snapshot = *ground.view->snapshot;
+    begins = snapshot.fabric != fabric_ || snapshot.routes != routes_;
+    changes = tables_->jobs.TakeChanges(begins);
+  }
+  view_ = ground.view;
+  if (begins) Begin(*view_);
+  const absl::flat_hash_set<JobId> removed(changes.removed.begin(), changes.removed.end());
+  for (const JobId job : removed) {
+    Remove({false, job.value()});
+    exclusive_jobs_.erase(job);
+  }
+  if (changes.is_all) {
+    absl::flat_hash_set<int64_t> active;
+    for (const auto& job : changes.added) active.insert(job->id.value());
+    std::vector<Key> gone;
+    for (const auto& [key, holder] : holders_) {
+      if (!key.first && !active.contains(key.second)) gone.push_back(key);
+    }
+    for (const Key& key : gone) Remove(key);
+  }
+  for (const auto& job : changes.added) {
+    if (!removed.contains(job->id)) AddJob(*job);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlacementGround> GroundKeeper::Compose(Holding holding) {
+  PlacementGround ground;
+  RETURN_IF_ERROR(Follow(ground));
+  std::shared_ptr<const LinkLoad> load = std::move(ground.snapshot.load);
+  ground.snapshot = *view_->snapshot;
+  ground.snapshot.load = std::move(load);
+  absl::flat_hash_set<int64_t> holds;
+  for (const auto& placement : holding.placements) holds.insert(placement->id.value());
+  std::vector<Key> gone;
+  for (const auto& [key, holder] : holders_) {
+    if (key.first && !holds.contains(key.second)) gone.push_back(key);
+  }
+  for (const Key& key : gone) Remove(key);
+  for (const auto& placement : holding.placements) {
+    if (!holders_.contains(Key(true, placement->id.value()))) AddPlacement(*placement);
+  }
+  ground.index = index_;
+  ground.generation = holding.generation;
+  ground.holders = labels_;
+  Occupancy& occupancy = ground.occupancy;
+  occupancy.holder.resize(fabric_->host_count(), Occupancy::kFree);
+  for (uint32_t h = 0; h < fabric_->host_count(); ++h) {
+    if (!numbers_of_[h].empty()) occupancy.holder[h] = numbers_of_[h].front();
+  }
+  occupancy.is_placed.resize(fabric_->host_count(), false);
+  occupancy.is_out.resize(fabric_->host_count(), false);
+  for (const auto& [key, holder] : holders_) {
+    if (key.first) {
+      for (const HostIndex host : holder.hosts) occupancy.is_placed[host.value()] = true;
+    }
+    if (holder.is_exclusive) Guard(*index_, holder.hosts, occupancy);
+  }
+  occupancy.channel_users = channel_users_;
+  return ground;
+}
+
+bool GroundKeeper::IsStillFree(const PlacementGround& ground, absl::Span<const Chosen> plan) {
+  std::lock_guard lock(mu_);
+  PlacementGround now;
+  if (!Follow(now).ok() || fabric_->version() != ground.snapshot.fabric->version()) return false;
+  for (const Chosen& chosen : plan) {
+    for (const HostIndex host : chosen.hosts) {
+      if (!chosen.is_named && !numbers_of_[host.value()].empty()) return false;
+      const uint32_t leaf = index_->leaf_of(host);
+      if (!chosen.is_exclusive || leaf == PlacementIndex::kNone) continue;
+      for (const HostIndex beside : index_->hosts(leaf)) {
+        const bool was_free = ground.occupancy.holder[beside.value()] == Occupancy::kFree;
+        if (was_free && !numbers_of_[beside.value()].empty()) return false;
+      }
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<std::pair<std::shared_ptr<const FabricView>, std::shared_ptr<const PlacementIndex>>>
+GroundKeeper::Index() {
+  std::lock_guard lock(mu_);
+  PlacementGround ground;
+  RETURN_IF_ERROR(Follow(ground));
+  return std::pair(view_, index_);
+}
+
+}  // namespace coppice

@@ -1,0 +1,270 @@
+#include "daemon/manager/placement/placements.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/log.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/node_list.h"
+#include "daemon/manager/placement/measures_json.h"
+
+namespace coppice {
+namespace {
+
+// How long a placement whose end could not be written waits for the next try.
+constexpr absl::Duration kEndRetry = absl::Seconds(1);
+
+std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
+
+const char* WordOf(PlacementState state) {
+  switch (state) {
+    case PlacementState::kHeld:
+      return "held";
+    case PlacementState::kStarted:
+      return "started";
+    case PlacementState::kReleased:
+      return "released";
+    case PlacementState::kExpired:
+      return "expired";
+  }
+  return "over";
+}
+
+PlacementView ViewOfRecord(std::shared_ptr<const PlacementRecord> record) {
+  const RecordedMeasures recorded = ParseMeasures(record->measures);
+  PlacementView view;
+  view.record = std::move(record);
+  view.measures = recorded.measures;
+  view.is_optimal = recorded.is_optimal;
+  return view;
+}
+
+}  // namespace
+
+Placements::Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
+                       LiveOptions options, Jobs* jobs, std::function<void()> on_deadline)
+    : calls_(calls),
+      events_(events),
+      clock_(clock),
+      tables_(tables),
+      options_(std::move(options)),
+      jobs_(jobs),
+      on_deadline_(std::move(on_deadline)),
+      keeper_(tables) {}
+
+void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId last) {
+  const absl::Duration now = clock_->Monotonic();
+  for (const PlacementRecord& record : placements) {
+    if (record.state == PlacementState::kStarted) keeper_.MarkExclusive(record.job);
+  }
+  std::lock_guard lock(mu_);
+  last_ = last;
+  for (PlacementRecord& record : placements) {
+    if (record.state != PlacementState::kHeld) continue;
+    auto held = std::make_shared<Held>();
+    held->wish.nodes = record.nodes;
+    held->wish.is_exclusive = record.is_exclusive;
+    held->deadline = now + record.term;
+    requests_.Restore(record.request_id, record.request_fingerprint, record.id);
+    held->record = std::make_shared<const PlacementRecord>(std::move(record));
+    holds_.Restore(held->wish);
+    CountOwner(held->record->owner, 1);
+    without_leaves_.push_back(held);
+    Enter(std::move(held));
+  }
+}
+
+std::shared_ptr<Placements::Held> Placements::Find(PlacementId id) const {
+  const auto found = held_.find(id);
+  return found == held_.end() ? nullptr : found->second;
+}
+
+void Placements::Enter(std::shared_ptr<Held> held) {
+  held->queued_deadline = held->deadline;
+  queue_.insert({held->queued_deadline, held->record->id});
+  const PlacementId id = held->record->id;
+  held_.emplace(id, std::move(held));
+}
+
+void Placements::TakeOut(Held& held) {
+  const PlacementRecord& record = *held.record;
+  queue_.erase({held.queued_deadline, record.id});
+  requests_.Forget(record.request_id);
+  holds_.Free(held.wish);
+  CountOwner(record.owner, -1);
+  std::erase_if(without_leaves_, [&](const auto& other) { return other.get() == &held; });
+  held_.erase(record.id);
+}
+
+void Placements::Requeue(Held& held, absl::Duration deadline) {
+  queue_.erase({held.queued_deadline, held.record->id});
+  held.queued_deadline = deadline;
+  queue_.insert({deadline, held.record->id});
+}
+
+void Placements::CountOwner(const std::string& owner, int change) {
+  const auto found = by_owner_.try_emplace(owner, 0).first;
+  found->second = static_cast<uint32_t>(static_cast<int>(found->second) + change);
+  if (found->second == 0) by_owner_.erase(found);
+  counted_ = static_cast<uint32_t>(static_cast<int>(counted_) + change);
+}
+
+PlacementView Placements::ViewOf(const Held& held) const {
+  PlacementView view = ViewOfRecord(held.record);
+  view.term_left = std::max(held.deadline - clock_->Monotonic(), absl::ZeroDuration());
+  return view;
+}
+
+absl::StatusOr<PlacementRecord> Placements::FromStore(PlacementId id) {
+  PlacementId last;
+  {
+    std::lock_guard lock(mu_);
+    last = last_;
+  }
+  if (id < PlacementId(1) || id > last) {
+    return absl::NotFoundError(absl::StrCat("placement ", id.value(), " was never made"));
+  }
+  absl::StatusOr<PlacementRecord> record = calls_->store().GetPlacement(id);
+  if (!absl::IsNotFound(record.status())) return record;
+  return absl::NotFoundError(
+      absl::StrCat("placement ", id.value(),
+                   " was not made, or ended so long ago that it is forgotten: the "
+                   "daemon keeps those that are over as it keeps jobs (limits.ended_jobs, "
+                   "limits.ended_job_age)"));
+}
+
+absl::StatusOr<PlacementView> Placements::Get(PlacementId id) {
+  {
+    std::lock_guard lock(mu_);
+    if (const std::shared_ptr<Held> held = Find(id)) return ViewOf(*held);
+  }
+  ASSIGN_OR_RETURN(PlacementRecord record, FromStore(id));
+  return ViewOfRecord(std::make_shared<const PlacementRecord>(std::move(record)));
+}
+
+Placements::Views Placements::List(PlacementId after, size_t limit) const {
+  Views views;
+  std::lock_guard lock(mu_);
+  for (auto it = held_.upper_bound(after); it != held_.end() && views.size() < limit; ++it) {
+    views.push_back(ViewOf(*it->second));
+  }
+  return views;
+}
+
+absl::StatusOr<PlacementView> Placements::Renew(PlacementId id) {
+  {
+    std::lock_guard lock(mu_);
+    if (const std::shared_ptr<Held> held = Find(id)) {
+      // Late, but before the end was begun, still counts.
+      if (held->phase == Phase::kEnding) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("placement ", id.value(), " is being released; make a new one"));
+      }
+      held->deadline = clock_->Monotonic() + held->record->term;
+      return ViewOf(*held);
+    }
+  }
+  ASSIGN_OR_RETURN(const PlacementRecord record, FromStore(id));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "placement ", id.value(), " is over: ", WordOf(record.state), "; make a new one"));
+}
+
+// Of one that is not in memory: it is over, or the store has what it reported as failed.
+void Placements::ReleaseStored(PlacementId id, Callback<PlacementId> done) {
+  const absl::StatusOr<PlacementRecord> record = FromStore(id);
+  if (!record.ok()) return done(record.status());
+  if (record->state != PlacementState::kHeld) return done(id);
+  calls_->Submit(EndPlacement{id, PlacementState::kReleased, clock_->Now()},
+                 [id, callback = std::move(done)](absl::Status status) mutable {
+                   if (status.ok() || absl::IsNotFound(status)) return callback(id);
+                   callback(std::move(status));
+                 });
+}
+
+void Placements::Release(PlacementId id, Callback<PlacementId> done) {
+  std::unique_lock lock(mu_);
+  const std::shared_ptr<Held> held = Find(id);
+  if (held == nullptr) {
+    const bool is_made = id <= last_ && !taking_.contains(id);
+    lock.unlock();
+    if (is_made) return ReleaseStored(id, std::move(done));
+    return done(absl::NotFoundError(absl::StrCat("placement ", id.value(), " is not made")));
+  }
+  held->end_waiters.push_back(std::move(done));
+  if (held->phase != Phase::kHeld) return;  // answered with what is under way
+  held->phase = Phase::kEnding;
+  lock.unlock();
+  SubmitEnd(id, PlacementState::kReleased);
+}
+
+absl::Duration Placements::Expire() {
+  std::vector<PlacementId> expired;
+  const absl::Duration now = clock_->Monotonic();
+  absl::Duration next = absl::InfiniteDuration();
+  {
+    std::lock_guard lock(mu_);
+    while (!queue_.empty() && queue_.begin()->first <= now) {
+      const std::shared_ptr<Held> held = held_.at(queue_.begin()->second);
+      queue_.erase(queue_.begin());
+      if (held->deadline > now) {  // renewed since it was queued
+        held->queued_deadline = held->deadline;
+        queue_.insert({held->queued_deadline, held->record->id});
+      } else if (held->phase == Phase::kHeld) {
+        held->phase = Phase::kEnding;
+        expired.push_back(held->record->id);
+      }
+      // One that is starting or ending is off the queue until Requeue.
+    }
+    if (!queue_.empty()) next = queue_.begin()->first;
+  }
+  for (const PlacementId id : expired) SubmitEnd(id, PlacementState::kExpired);
+  return next - now;
+}
+
+void Placements::SubmitEnd(PlacementId id, PlacementState state) {
+  calls_->Submit(EndPlacement{id, state, clock_->Now()},
+                 [this, id, state](absl::Status status) { OnEnded(id, state, status); });
+}
+
+void Placements::OnEnded(PlacementId id, PlacementState state, const absl::Status& status) {
+  // NOT_FOUND: the store has ended it before, by a write that it reported as failed.
+  const bool ended = status.ok() || absl::IsNotFound(status);
+  std::vector<Callback<PlacementId>> waiters;
+  std::shared_ptr<Held> held;
+  {
+    std::lock_guard lock(mu_);
+    held = Find(id);
+    waiters = std::exchange(held->end_waiters, {});
+    if (ended) {
+      TakeOut(*held);
+    } else {
+      held->phase = Phase::kHeld;
+      Requeue(*held, std::max(held->deadline, clock_->Monotonic() + kEndRetry));
+    }
+  }
+  if (ended) {
+    const bool expired = state == PlacementState::kExpired;
+    events_->Append(expired ? "warning" : "info",
+                    expired ? "placement.expired" : "placement.released", ObjectOf(id),
+                    absl::StrCat(expired ? "its term ran out; " : "", held->record->nodes.size(),
+                                 " nodes are free again"));
+  } else {
+    spdlog::warn("placement {} could not be ended: {}", id.value(), status.ToString());
+    on_deadline_();
+  }
+  for (Callback<PlacementId>& done : waiters) {
+    if (ended) {
+      done(id);
+    } else {
+      done(status);
+    }
+  }
+}
+
+Placements::Numbers Placements::numbers() const {
+  std::lock_guard lock(mu_);
+  return {static_cast<uint32_t>(held_.size()), holds_.count()};
+}
+
+}  // namespace coppice

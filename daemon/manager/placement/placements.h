@@ -1,0 +1,173 @@
+// The use cases of placements: choose nodes and hold them, advise, renew, start as a job, release,
+// expire.
+//
+//   Create:  check --> plan, unlocked --> take the nodes --> PutPlacements durable --> answer
+//              |         ^    |              |                |
+//            error       |  error      taken meanwhile,     failed: nodes given back, error
+//                        |              or a job has them, or another fabric
+//                        +---------------+  (kMaxAttempts, then ABORTED)
+//
+//                Create                   Start: StartPlacement durable
+//   (none) --PutPlacements durable--> held --------------------------> started, the job has the
+//   nodes
+//                                     ^ |  Release, or term over
+//                    store failed ----+ +--EndPlacement durable--> released | expired
+//
+// Nodes are taken in memory before the store hears of them and given back after it has answered, so
+// that two plans never reckon with the same node; the store refuses what would still be held twice.
+// A lock of its own: nothing of a tree waits for it. It is never held while the tables' lock or the
+// keeper's is taken.
+#ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENTS_H_
+#define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/clock.h"
+#include "daemon/manager/event_log.h"
+#include "daemon/manager/jobs.h"
+#include "daemon/manager/live_options.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/named_requests.h"
+#include "daemon/manager/placement/node_holds.h"
+#include "daemon/manager/placement/placement_ground.h"
+#include "daemon/manager/placement/placement_task.h"
+#include "daemon/manager/placement/placement_view.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/tables.h"
+
+namespace coppice {
+
+// Thread-safe. Status codes: proto/coppice/v1/placements.proto. Callbacks as Manager's.
+class Placements final {
+ public:
+  template <class T>
+  using Callback = Manager::Callback<T>;
+  using Views = std::vector<PlacementView>;
+
+  static constexpr int kMaxAttempts = 8;
+  static constexpr size_t kMostAtOnce = 1000;         // requests in one call
+  static constexpr size_t kMostDistanceNodes = 2048;  // of GetNodeDistances
+
+  // All pointers outlive this. `on_deadline` as Jobs has it.
+  Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
+             LiveOptions options, Jobs* jobs, std::function<void()> on_deadline);
+
+  // Enters the placements of an earlier run; their terms start now.
+  void Restore(std::vector<PlacementRecord> placements, PlacementId last);
+
+  // Plans on the caller's thread: milliseconds, and the budget with a pattern (CallBudget). All,
+  // each beside those before it, or none; of more than one, messages name the position. A cancelled
+  // one takes nothing.
+  void Create(std::vector<CreatePlacementArgs> requests, const PlacementCancelled& is_cancelled,
+              Callback<Views> done);
+  // Takes nothing.
+  absl::StatusOr<Views> Advise(const std::vector<PlacementTask>& tasks,
+                               const PlacementCancelled& is_cancelled);
+  absl::StatusOr<PlacementView> Get(PlacementId id);
+  // Up to `limit` held ones with higher ids than `after`, ascending.
+  Views List(PlacementId after, size_t limit) const;
+  absl::StatusOr<PlacementView> Renew(PlacementId id);
+  void Start(StartPlacementArgs args, Callback<JobView> done);
+  void Release(PlacementId id, Callback<PlacementId> done);
+  absl::StatusOr<NodeDistancesView> Distances(const std::vector<std::string>& nodes);
+  absl::StatusOr<NodeDistancesView> DistancesOfJob(JobId id);
+  absl::StatusOr<NodeDistancesView> DistancesOfPlacement(PlacementId id);
+
+  // Ends all whose term has run out; the time until the next does, as Manager::ExpireLeases.
+  absl::Duration Expire();
+  struct Numbers {
+    uint32_t held = 0;
+    uint64_t nodes = 0;
+  };
+  Numbers numbers() const;
+
+ private:
+  enum class Phase : uint8_t { kHeld, kStarting, kEnding };
+  struct Held {
+    std::shared_ptr<const PlacementRecord> record;
+    NodeHolds::Wish wish;
+    absl::Duration deadline, queued_deadline;  // by Clock::Monotonic
+    Phase phase = Phase::kHeld;
+    std::vector<Callback<JobView>> start_waiters;
+    std::vector<Callback<PlacementId>> end_waiters;
+  };
+  // Requests of one call on their way: named, counted, and planned.
+  struct Draft {
+    std::vector<CreatePlacementArgs> requests;
+    std::vector<uint64_t> fingerprints;
+    std::vector<std::shared_ptr<PlacementRecord>> records;
+    std::vector<NodeHolds::Wish> wishes;
+    Views views;
+    bool is_batch = false;
+  };
+
+  // placement_creation.cc
+  absl::Status CheckArgs(const Draft& draft) const;
+  bool Admit(Draft& draft, Callback<Views>& done);
+  absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
+  absl::StatusOr<PlacementPlan> PlanOne(const PlacementGround& ground, const PlacementTask& task,
+                                        CallBudget& budget,
+                                        const PlacementCancelled& is_cancelled) const;
+  absl::Status PlanAll(PlacementGround& ground, Draft& draft, CallBudget& budget,
+                       const PlacementCancelled& is_cancelled) const;
+  absl::Status PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled);
+  bool TryTake(const PlacementGround& ground, Draft& draft);
+  void OnCreated(const std::shared_ptr<Draft>& draft, absl::Status status, Callback<Views> done);
+  void UndoWritten(const Draft& draft);
+  void Fail(const Draft& draft, const absl::Status& status, Callback<Views> done);
+  absl::StatusOr<PlacementGround> TakeGround();
+
+  // placement_start.cc
+  absl::StatusOr<JobRecord> JobOf(const PlacementRecord& placement, const StartPlacementArgs& args);
+  void OnStarted(PlacementId id, absl::StatusOr<JobView> job);
+  void AnswerStarted(PlacementId id, Callback<JobView> done);
+
+  // placements.cc
+  PlacementView ViewOf(const Held& held) const;
+  absl::StatusOr<PlacementRecord> FromStore(PlacementId id);
+  void ReleaseStored(PlacementId id, Callback<PlacementId> done);
+  void SubmitEnd(PlacementId id, PlacementState state);
+  void OnEnded(PlacementId id, PlacementState state, const absl::Status& status);
+  std::shared_ptr<Held> Find(PlacementId id) const;  // all with mu_ held
+  void Enter(std::shared_ptr<Held> held);
+  void TakeOut(Held& held);
+  void Requeue(Held& held, absl::Duration deadline);
+  void CountOwner(const std::string& owner, int change);
+
+  StoreCalls* const calls_;
+  EventLog* const events_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const LiveOptions options_;
+  Jobs* const jobs_;
+  const std::function<void()> on_deadline_;
+  GroundKeeper keeper_;
+
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  absl::btree_map<PlacementId, std::shared_ptr<Held>> held_;
+  absl::btree_set<std::pair<absl::Duration, PlacementId>> queue_;
+  NamedRequests<PlacementId, PlacementView> requests_;  // of those held and those under way
+  NodeHolds holds_;
+  // Records of what has taken nodes and is not durable yet.
+  absl::btree_map<PlacementId, std::shared_ptr<const PlacementRecord>> taking_;
+  std::vector<std::shared_ptr<Held>> without_leaves_;  // of an earlier run, before the first fabric
+  absl::flat_hash_map<std::string, uint32_t> by_owner_;  // held and under way
+  uint32_t counted_ = 0;                                 // the sum of by_owner_
+  PlacementId last_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENTS_H_

@@ -1,0 +1,21 @@
+// Makes counts of hosts cheaper by moving hosts from leaf switch to leaf switch, and mends those
+// that break least numbers of leaf switches or pods.
+#ifndef COPPICE_DAEMON_PLACEMENT_COUNT_IMPROVEMENT_H_
+#define COPPICE_DAEMON_PLACEMENT_COUNT_IMPROVEMENT_H_
+
+#include "daemon/placement/count_state.h"
+
+namespace coppice {
+
+// Until no move makes `state`, which meets the constraints, cheaper, or `patience` moves have been
+// priced, which is counted down. Deterministic.
+void ImproveCounts(const LeafField& field, CountState& state, uint64_t& patience);
+
+// Spreads hosts over further leaf switches and pods until there are as many as asked for, at the
+// least rise of the cost. False: `state` cannot be made to meet the constraints so. Not for
+// hosts_per_leaf, whose counts must be right.
+bool MendCounts(const LeafField& field, CountState& state);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_COUNT_IMPROVEMENT_H_

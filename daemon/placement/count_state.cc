@@ -1,0 +1,182 @@
+#include "daemon/placement/count_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace coppice {
+
+LeafField::LeafField(const PlacementIndex& index, const OpenHosts& open_hosts,
+                     const PlacementRequest& request, absl::Span<const double> leaf_penalty,
+                     std::vector<uint32_t> open_positions, Distances distances)
+    : open(open_hosts),
+      constraints(request.constraints),
+      objective(request.objective),
+      positions(std::move(open_positions)) {
+  absl::flat_hash_map<uint32_t, uint32_t> classes, pods;
+  std::vector<uint32_t> members;  // [class] a leaf switch of it
+  for (const uint32_t position : positions) {
+    const uint32_t l = open.leaves[position].leaf;
+    const auto [at, is_new] = classes.try_emplace(index.class_of(l), class_count);
+    if (is_new) {
+      members.push_back(l);
+      ++class_count;
+    }
+    class_of.push_back(at->second);
+    pod_of.push_back(pods.try_emplace(index.pod_of(l), pods.size()).first->second);
+    pod_free.resize(pods.size(), 0);
+    pod_free[pod_of.back()] += open.leaves[position].free;
+    within.push_back(static_cast<float>(index.hops_within(l)));
+    penalty.push_back(leaf_penalty.empty() ? 0 : leaf_penalty[position]);
+  }
+  pod_count = static_cast<uint32_t>(pods.size());
+  const double n = constraints.host_count;
+  pair_weight = n > 1 ? objective.distance / (n * (n - 1) / 2) : 0;
+  if (distances == Distances::kNone) return;
+  tie_weight = kMostTie / (2 * n * std::max(1U, index.largest_leaf()));
+  matrix.resize(size_t{class_count} * class_count);
+  for (uint32_t a = 0; a < class_count; ++a) {
+    for (uint32_t b = 0; b < class_count; ++b) {
+      // Two leaf switches of one class have a neighbour in common.
+      matrix[size_t{a} * class_count + b] =
+          a == b ? 4.0F : static_cast<float>(index.Hops(members[a], members[b]));
+    }
+  }
+}
+
+int LeafField::Broken(uint32_t i, uint32_t count) const {
+  const OpenLeaf& l = leaf(i);
+  const int before = l.held > 0 && l.free > 0 ? 1 : 0;
+  if (count == 0) return 0;
+  return (l.free > count ? 1 : 0) - before;
+}
+
+CountState::CountState(const LeafField& field)
+    : field_(field),
+      count_(field.size(), 0),
+      used_at_(field.size(), 0),
+      pod_leaves_(field.pod_count, 0),
+      pod_hosts_(field.pod_count, 0),
+      to_class_(field.class_count, 0) {}
+
+void CountState::Assign(const LeafCounts& counts) {
+  while (!used_.empty()) Change(used_.back(), -static_cast<int32_t>(count_[used_.back()]));
+  for (const auto& [position, count] : counts) {
+    const auto at = std::lower_bound(field_.positions.begin(), field_.positions.end(), position);
+    Change(static_cast<uint32_t>(at - field_.positions.begin()), static_cast<int32_t>(count));
+  }
+}
+
+LeafCounts CountState::Counts() const {
+  LeafCounts counts;
+  for (const uint32_t i : used_) counts.emplace_back(field_.positions[i], count_[i]);
+  std::sort(counts.begin(), counts.end());
+  return counts;
+}
+
+double CountState::cost() const {
+  const PlacementObjective& o = field_.objective;
+  return o.leaf_switches * leaves_ + o.pods * pods_ + o.fragmentation * broken_ +
+         field_.pair_weight * distance_ + penalty_;
+}
+
+double CountState::tie() const {
+  double leaves = 0, pods = 0;
+  uint64_t most = 1;
+  for (const uint32_t i : used_) leaves += field_.Tie(i, count_[i]);
+  for (uint32_t p = 0; p < pod_hosts_.size(); ++p) {
+    pods += double{1} * pod_hosts_[p] * (2.0 * field_.pod_free[p] - pod_hosts_[p]);
+    most = std::max<uint64_t>(most, field_.pod_free[p]);
+  }
+  const double hosts = field_.constraints.host_count;
+  return leaves + LeafField::kMostTie * pods / (2 * hosts * static_cast<double>(most));
+}
+
+void CountState::Change(uint32_t i, int32_t q) {
+  if (q == 0) return;
+  const uint32_t before = count_[i], after = before + static_cast<uint32_t>(q);
+  const double w = field_.within[i];
+  if (q > 0) {
+    distance_ += q * Reach(i) + q * (q - 1.0) / 2 * w;
+  } else {
+    const double p = -q;
+    distance_ -= p * (Reach(i) - w) - p * (p - 1.0) / 2 * w;
+  }
+  broken_ += field_.Broken(i, after) - field_.Broken(i, before);
+  count_[i] = after;
+  const float* const row = &field_.matrix[size_t{field_.class_of[i]} * field_.class_count];
+  for (uint32_t c = 0; c < field_.class_count; ++c) to_class_[c] += q * double{row[c]};
+  pod_hosts_[field_.pod_of[i]] += static_cast<uint32_t>(q);
+  uint32_t& pod = pod_leaves_[field_.pod_of[i]];
+  if (before == 0) {
+    ++leaves_;
+    penalty_ += field_.penalty[i];
+    pods_ += pod++ == 0 ? 1 : 0;
+    used_at_[i] = static_cast<uint32_t>(used_.size());
+    used_.push_back(i);
+  } else if (after == 0) {
+    --leaves_;
+    penalty_ -= field_.penalty[i];
+    pods_ -= --pod == 0 ? 1 : 0;
+    used_[used_at_[i]] = used_.back();
+    used_at_[used_.back()] = used_at_[i];
+    used_.pop_back();
+  }
+}
+
+void CountState::Move(uint32_t a, uint32_t b, uint32_t q) {
+  Change(a, -static_cast<int32_t>(q));
+  Change(b, static_cast<int32_t>(q));
+}
+
+double CountState::MoveDelta(uint32_t a, uint32_t b, uint32_t q) const {
+  const PlacementObjective& o = field_.objective;
+  const double p = q, pairs = p * (p - 1) / 2;
+  double distance = -(p * (Reach(a) - field_.within[a]) - pairs * field_.within[a]);
+  distance += p * (Reach(b) - p * field_.hops(a, b)) + pairs * field_.within[b];
+  double delta = field_.pair_weight * distance;
+  delta += field_.Tie(a, count_[a] - q) - field_.Tie(a, count_[a]);
+  delta += field_.Tie(b, count_[b] + q) - field_.Tie(b, count_[b]);
+  const bool empties = count_[a] == q, opens = count_[b] == 0;
+  int broken = field_.Broken(a, count_[a] - q) - field_.Broken(a, count_[a]);
+  broken += field_.Broken(b, count_[b] + q) - field_.Broken(b, count_[b]);
+  delta += o.fragmentation * broken;
+  if (empties) delta -= o.leaf_switches + field_.penalty[a];
+  if (opens) delta += o.leaf_switches + field_.penalty[b];
+  const uint32_t pod_a = field_.pod_of[a], pod_b = field_.pod_of[b];
+  if (pod_a != pod_b) {
+    if (empties && pod_leaves_[pod_a] == 1) delta -= o.pods;
+    if (opens && pod_leaves_[pod_b] == 0) delta += o.pods;
+  }
+  return delta;
+}
+
+// A count of hosts that the leaf switch may give; 0 always is one.
+bool CountState::IsCount(uint32_t i, uint32_t count) const {
+  const OpenLeaf& leaf = field_.leaf(i);
+  if (count < leaf.required || count > leaf.most) return false;
+  const uint32_t each = field_.constraints.hosts_per_leaf;
+  return each == 0 || count == 0 || count == each || count == LastLeafHosts(field_.constraints);
+}
+
+bool CountState::MayMove(uint32_t a, uint32_t b, uint32_t q) const {
+  const PlacementConstraints& c = field_.constraints;
+  const uint32_t after_a = count_[a] - q, after_b = count_[b] + q;
+  if (!IsCount(a, after_a) || !IsCount(b, after_b)) return false;
+  const bool empties = after_a == 0, opens = count_[b] == 0;
+  if (c.hosts_per_leaf > 0 && empties != opens) return false;
+  const uint32_t leaves = leaves_ + (opens ? 1 : 0) - (empties ? 1 : 0);
+  if (leaves < c.min_leaf_switches) return false;
+  if (c.max_leaf_switches > 0 && leaves > c.max_leaf_switches) return false;
+  if (!c.same_pod && c.min_pods < 2) return true;
+  const uint32_t pod_a = field_.pod_of[a], pod_b = field_.pod_of[b];
+  uint32_t pods = pods_;
+  if (pod_a != pod_b) {
+    if (empties && pod_leaves_[pod_a] == 1) --pods;
+    if (opens && pod_leaves_[pod_b] == 0) ++pods;
+  }
+  return pods >= c.min_pods && (!c.same_pod || pods == 1);
+}
+
+}  // namespace coppice

@@ -1,0 +1,194 @@
+#include "daemon/placement/host_set.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace coppice {
+
+HostSet::HostSet(const PlacementQuestion& question, const LeafField& field)
+    : question_(question),
+      field_(field),
+      counts_(field),
+      leaf_of_(question.open.hosts.size(), kNone),
+      at_(question.open.hosts.size(), kNone) {
+  if (question.hosts_matter()) tally_.emplace(question, field.positions);
+  for (uint32_t i = 0; i < field.size(); ++i) {
+    const OpenLeaf& leaf = field.leaf(i);
+    std::fill_n(leaf_of_.begin() + leaf.begin, leaf.open, i);
+  }
+}
+
+void HostSet::Assign(const std::vector<uint32_t>& hosts) {
+  while (!hosts_.empty()) Erase(hosts_.back());
+  for (const uint32_t h : hosts) Insert(h);
+}
+
+void HostSet::Insert(uint32_t host) {
+  const uint32_t leaf = leaf_of_[host];
+  const bool opens = counts_.count(leaf) == 0;
+  counts_.Change(leaf, 1);
+  if (tally_) {
+    if (opens) {
+      for (const uint32_t h : hosts_) tally_->Add(h, leaf_of_[h], {leaf});
+    }
+    tally_->Add(host, leaf, counts_.used());
+  }
+  at_[host] = static_cast<uint32_t>(hosts_.size());
+  hosts_.push_back(host);
+  if (opens) without_entries_.reset();
+}
+
+void HostSet::Erase(uint32_t host) {
+  const uint32_t leaf = leaf_of_[host];
+  hosts_[at_[host]] = hosts_.back();
+  at_[hosts_.back()] = at_[host];
+  hosts_.pop_back();
+  at_[host] = kNone;
+  const bool empties = counts_.count(leaf) == 1;
+  if (tally_) {
+    tally_->Remove(host, leaf, counts_.used());
+    if (empties) {
+      for (const uint32_t h : hosts_) tally_->Remove(h, leaf_of_[h], {leaf});
+    }
+  }
+  counts_.Change(leaf, -1);
+  if (empties) without_entries_.reset();
+}
+
+double HostSet::cost() {
+  const PlacementObjective& o = field_.objective;
+  if (!without_entries_) {
+    std::vector<uint32_t> leaves;
+    for (const uint32_t i : counts_.used()) leaves.push_back(field_.leaf(i).leaf);
+    without_entries_ = SwitchesWithoutEntries(question_.snapshot, question_.index,
+                                              question_.occupancy, question_.request.trees, leaves);
+  }
+  double cost = counts_.cost() + o.entries * *without_entries_;
+  if (tally_) cost += o.shared_links * tally_->shared_links() + o.load * tally_->mean_load();
+  return cost;
+}
+
+namespace {
+
+constexpr double kWorthwhile = 1e-9;
+
+class HostImprovement {
+ public:
+  HostImprovement(const LeafField& field, HostSet& set, uint64_t& patience)
+      : field_(field), set_(set), patience_(patience), cost_(set.cost()) {}
+
+  void Run() {
+    while (patience_ > 0) {
+      const bool moved = MoveLeaves();
+      if (!SwapHosts() && !moved) return;
+    }
+  }
+
+ private:
+  bool IsRequired(uint32_t host) const {
+    const OpenLeaf& leaf = field_.leaf(set_.leaf_of(host));
+    return host < leaf.begin + leaf.required;
+  }
+  void Spend(size_t work) { patience_ -= std::min<uint64_t>(patience_, work); }
+
+  void Exchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
+    for (const uint32_t h : out) set_.Erase(h);
+    for (const uint32_t h : in) set_.Insert(h);
+    Spend(out.size() + in.size());
+  }
+  // Keeps the exchange if it is worth it.
+  bool TryExchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
+    Exchange(out, in);
+    const double cost = set_.cost();
+    if (cost < cost_ - kWorthwhile) {
+      cost_ = cost;
+      return true;
+    }
+    Exchange(in, out);
+    return false;
+  }
+
+  bool SwapHosts() {
+    bool improved = false;
+    const std::vector<uint32_t> chosen = set_.hosts();
+    for (const uint32_t out : chosen) {
+      if (IsRequired(out) || !set_.contains(out)) continue;
+      if (SwapFor(out)) improved = true;
+      if (patience_ == 0) break;
+    }
+    return improved;
+  }
+
+  bool SwapFor(uint32_t out) {
+    const uint32_t a = set_.leaf_of(out);
+    for (uint32_t b = 0; b < field_.size(); ++b) {
+      const OpenLeaf& leaf = field_.leaf(b);
+      if (a != b && !set_.counts().MayMove(a, b, 1)) continue;
+      for (uint32_t in = leaf.begin; in < leaf.begin + leaf.open; ++in) {
+        if (set_.contains(in)) continue;
+        if (TryExchange({out}, {in})) return true;
+        if (patience_ == 0) return false;
+      }
+    }
+    return false;
+  }
+
+  // All hosts of a leaf switch that need not be included, to another one.
+  bool MoveLeaves() {
+    bool improved = false;
+    for (uint32_t a = 0; a < field_.size(); ++a) {
+      for (uint32_t b = 0; b < field_.size() && patience_ > 0; ++b) {
+        std::vector<uint32_t> out, in;
+        if (a == b || !PlanLeafMove(a, b, out, in)) continue;
+        improved |= TryExchange(out, in);
+      }
+    }
+    return improved;
+  }
+
+  bool PlanLeafMove(uint32_t a, uint32_t b, std::vector<uint32_t>& out,
+                    std::vector<uint32_t>& in) const {
+    const OpenLeaf &from = field_.leaf(a), &to = field_.leaf(b);
+    const uint32_t q = set_.counts().count(a) - from.required;
+    if (set_.counts().count(a) == 0 || q == 0) return false;
+    if (set_.counts().count(b) + q > to.most || !set_.counts().MayMove(a, b, q)) return false;
+    for (uint32_t h = from.begin + from.required; h < from.begin + from.open; ++h) {
+      if (set_.contains(h)) out.push_back(h);
+    }
+    for (uint32_t h = to.begin; h < to.begin + to.open && in.size() < q; ++h) {
+      if (!set_.contains(h)) in.push_back(h);
+    }
+    return true;
+  }
+
+  const LeafField& field_;
+  HostSet& set_;
+  uint64_t& patience_;
+  double cost_;
+};
+
+}  // namespace
+
+void ShakeHosts(const LeafField& field, HostSet& set, uint32_t count, std::mt19937_64& rng) {
+  std::vector<uint32_t> open;
+  for (uint32_t i = 0; i < field.size(); ++i) {
+    for (uint32_t h = 0; h < field.leaf(i).open; ++h) open.push_back(field.leaf(i).begin + h);
+  }
+  for (uint32_t tries = 20 * count; tries > 0 && count > 0; --tries) {
+    const uint32_t out = set.hosts()[rng() % set.hosts().size()];
+    const uint32_t in = open[rng() % open.size()];
+    const uint32_t a = set.leaf_of(out), b = set.leaf_of(in);
+    const OpenLeaf& leaf = field.leaf(a);
+    if (set.contains(in) || out < leaf.begin + leaf.required) continue;
+    if (a != b && !set.counts().MayMove(a, b, 1)) continue;
+    set.Erase(out);
+    set.Insert(in);
+    --count;
+  }
+}
+
+void ImproveHosts(const LeafField& field, HostSet& set, uint64_t& patience) {
+  HostImprovement(field, set, patience).Run();
+}
+
+}  // namespace coppice

@@ -1,0 +1,56 @@
+// Which links between switches the routes of a job use: all of them for a small job, a fixed sample
+// for a big one. Whoever keeps Occupancy::channel_users adds the links of every holder when it gets
+// its hosts and takes them away when it loses them.
+//
+//     hosts A B C on leaf switches 0 0 1:  to A and to B from leaf 1, to C from leaf 0
+//
+// Forwarding is by destination, so that packets for one host take one way from all hosts of a leaf
+// switch: a route is one of leaf switch and destination. A job with hosts on L leaf switches has
+// (L - 1) routes to each of its n hosts; where that is more than kMostRoutes, each host is reached
+// from m = max(1, kMostRoutes / n) leaf switches only, spread evenly, and those to which hosts of
+// one leaf switch is reached from differ. The sample depends on nothing but hosts and fabric.
+#ifndef COPPICE_DAEMON_PLACEMENT_JOB_LINKS_H_
+#define COPPICE_DAEMON_PLACEMENT_JOB_LINKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/placement/placement_index.h"
+
+namespace coppice {
+
+inline constexpr uint32_t kMostRoutes = 4096;
+
+// The distinct channels between switches on the routes of a job with these hosts (in any order),
+// ascending. Routes that break off are left out. Thread-safe. O(min(n L, kMostRoutes + n) * length
+// * ports).
+std::vector<ChannelIndex> JobChannels(const Snapshot& snapshot, const PlacementIndex& index,
+                                      absl::Span<const HostIndex> hosts);
+
+// Adds a holder of these hosts to `users` ([channel_count]; resized if it is empty), or takes it
+// away: with the same hosts, routes and fabric, exactly what was added.
+void AddHolder(const Snapshot& snapshot, const PlacementIndex& index,
+               absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users);
+void RemoveHolder(const Snapshot& snapshot, const PlacementIndex& index,
+                  absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users);
+
+// From which of `leaf_count` leaf switches, numbered from 0, the host at `position` of the hosts of
+// leaf switch `leaf` is reached: calls visit(other). `total` hosts are in the job.
+template <class Visit>
+void ForEachSource(uint32_t leaf, uint32_t position, uint32_t leaf_count, uint32_t total,
+                   Visit visit) {
+  const uint32_t others = leaf_count - 1;
+  if (others == 0) return;
+  const uint32_t most = total > kMostRoutes ? 1 : kMostRoutes / total;
+  const uint32_t sources = others < most ? others : most;
+  for (uint32_t i = 0; i < sources; ++i) {
+    const auto step = static_cast<uint32_t>((uint64_t{i} * others / sources + position) % others);
+    visit((leaf + 1 + step) % leaf_count);
+  }
+}
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_JOB_LINKS_H_

@@ -1,0 +1,115 @@
+// What a fabric tells once for all placements on it: its hosts by leaf switch, leaf switches by pod
+// and by every wider group, and how far hosts of two leaf switches are from each other.
+//
+//     pod        0             1            leaf switches are numbered so that those of a pod, and
+//     leaf     0   1         2   3          hosts so that those of a leaf switch, are consecutive
+//     host    h h  h h      h h  h h
+//
+// A host counts where its first endpoint is; other rails are not looked at. Knows not who holds
+// hosts (occupancy.h).
+#ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_INDEX_H_
+#define COPPICE_DAEMON_PLACEMENT_PLACEMENT_INDEX_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/snapshot.h"
+
+namespace coppice {
+
+// The level of the hierarchy that pods are of: the one above the leaf switch. Lines, planes and
+// blocks of a grid are no pods, because hosts of two lines may be neighbours: there, and where
+// nothing is between leaf switch and component, it is the component.
+size_t PodLevel(const Hierarchy& hierarchy);
+
+// Immutable; thread-safe.
+class PlacementIndex final {
+ public:
+  static constexpr uint32_t kNone = 0xffffffff;
+  static constexpr uint32_t kUnreachable = 255;
+
+  // Groups of leaf switches: a level of the hierarchy above the leaf switch. Groups are runs of
+  // leaf switches: those from begin[g] to begin[g + 1], in each level.
+  struct Level {
+    std::string name;             // "pod", "group 2", "component"
+    std::vector<uint32_t> begin;  // [group + 1]
+    std::vector<uint32_t> group;  // [leaf]
+    uint32_t count() const { return static_cast<uint32_t>(begin.size() - 1); }
+  };
+
+  // Total. O(endpoints + leaf switches * levels + squared classes of leaf switches), the latter up
+  // to kMostClasses of them; beyond, distances are those that the snapshot's routes keep.
+  static std::shared_ptr<const PlacementIndex> Make(const Snapshot& snapshot);
+
+  uint32_t leaf_count() const { return static_cast<uint32_t>(switch_of_.size()); }
+  uint32_t host_count() const { return static_cast<uint32_t>(leaf_of_.size()); }
+  // kNone for a host without a cabled port, which is never placed.
+  uint32_t leaf_of(HostIndex h) const { return leaf_of_[h.value()]; }
+  // By index.
+  absl::Span<const HostIndex> hosts(uint32_t leaf) const {
+    return absl::MakeConstSpan(hosts_).subspan(host_begin_[leaf],
+                                               host_begin_[leaf + 1] - host_begin_[leaf]);
+  }
+  // All hosts, leaf switch by leaf switch: hosts(l) begins at host_begin(l).
+  absl::Span<const HostIndex> hosts_by_leaf() const { return hosts_; }
+  uint32_t host_begin(uint32_t leaf) const { return host_begin_[leaf]; }
+  // None where hosts are cabled back to back.
+  std::optional<SwitchIndex> switch_of(uint32_t leaf) const { return switch_of_[leaf]; }
+
+  // From the narrowest, the pods, to the components. At least one.
+  absl::Span<const Level> levels() const { return levels_; }
+  const Level& pods() const { return levels_.front(); }
+  uint32_t pod_of(uint32_t leaf) const { return levels_.front().group[leaf]; }
+  uint32_t pod_count() const { return levels_.front().count(); }
+  const Level& components() const { return levels_.back(); }
+
+  // Links on a shortest path between two hosts of a leaf switch.
+  uint32_t hops_within(uint32_t leaf) const { return switch_of_[leaf] ? 2 : 1; }
+  // The same between hosts of two leaf switches, or of one; kUnreachable if there is no path.
+  uint32_t Hops(uint32_t a, uint32_t b) const {
+    if (a == b) return hops_within(a);
+    if (!matrix_.empty()) return matrix_[size_t{class_of_[a]} * class_count_ + class_of_[b]];
+    return FarHops(a, b);
+  }
+  // No less than this between hosts of different leaf switches.
+  uint32_t least_hops() const { return least_hops_; }
+  // Leaf switches of one class are equally far from all others. Numbered by their first leaf.
+  uint32_t class_of(uint32_t leaf) const { return class_of_[leaf]; }
+  uint32_t class_count() const { return class_count_; }
+  // Most hosts on any leaf switch.
+  uint32_t largest_leaf() const { return largest_leaf_; }
+
+  // "leaf switch "L3"", as messages name it.
+  std::string Describe(uint32_t leaf) const;
+
+  const Fabric& fabric() const { return *fabric_; }
+
+ private:
+  static constexpr uint32_t kMostClasses = 2048;
+  PlacementIndex() = default;
+  void NumberLeaves(const Hierarchy& hierarchy);
+  void FindLevels(const Hierarchy& hierarchy, const std::vector<EndpointIndex>& first);
+  void MeasureDistances();
+  uint32_t FarHops(uint32_t a, uint32_t b) const;
+
+  std::shared_ptr<const Fabric> fabric_;
+  std::shared_ptr<const Routes> routes_;
+  std::vector<uint32_t> leaf_of_;                      // [host]
+  std::vector<HostIndex> hosts_;                       // by leaf
+  std::vector<uint32_t> host_begin_;                   // [leaf + 1] into hosts_
+  std::vector<std::optional<SwitchIndex>> switch_of_;  // [leaf]
+  std::vector<Level> levels_;
+  std::vector<uint32_t> class_of_;  // [leaf]
+  uint32_t class_count_ = 0;
+  std::vector<uint8_t> matrix_;  // [class][class], or empty: too many
+  uint32_t least_hops_ = 3;
+  uint32_t largest_leaf_ = 0;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_PLACEMENT_INDEX_H_

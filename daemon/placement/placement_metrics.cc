@@ -1,0 +1,157 @@
+#include "daemon/placement/placement_metrics.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "daemon/placement/job_links.h"
+#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_index.h"
+
+namespace coppice {
+namespace {
+
+// (leaf switch, hosts on it), by number.
+using Shares = std::vector<std::pair<uint32_t, uint32_t>>;
+
+Shares SharesOf(const PlacementIndex& index, absl::Span<const HostIndex> hosts) {
+  std::vector<uint32_t> leaves;
+  for (const HostIndex h : hosts) leaves.push_back(index.leaf_of(h));
+  std::sort(leaves.begin(), leaves.end());
+  Shares shares;
+  for (const uint32_t leaf : leaves) {
+    if (shares.empty() || shares.back().first != leaf) shares.emplace_back(leaf, 0);
+    ++shares.back().second;
+  }
+  return shares;
+}
+
+uint32_t CountPods(const PlacementIndex& index, const Shares& shares) {
+  uint32_t pods = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    pods += i == 0 || index.pod_of(shares[i].first) != index.pod_of(shares[i - 1].first) ? 1 : 0;
+  }
+  return pods;
+}
+
+double TotalDistance(const PlacementIndex& index, const Shares& shares) {
+  double total = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const auto [leaf, count] = shares[i];
+    total += 0.5 * count * (count - 1.0) * index.hops_within(leaf);
+    for (size_t j = i + 1; j < shares.size(); ++j) {
+      total += double{1} * count * shares[j].second * index.Hops(leaf, shares[j].first);
+    }
+  }
+  return total;
+}
+
+// How many more leaf switches have held and free hosts after the placement than before.
+int32_t Fragmentation(const PlacementIndex& index, const Occupancy& occupancy,
+                      const PlacementRequest& request, const Shares& shares) {
+  std::vector<bool> named;
+  if (!request.constraints.candidates.empty()) {
+    named.resize(index.host_count(), false);
+    for (const HostIndex h : request.constraints.candidates) named[h.value()] = true;
+  }
+  int32_t more = 0;
+  for (const auto& [leaf, count] : shares) {
+    uint32_t held = 0, free = 0;
+    for (const HostIndex h : index.hosts(leaf)) {
+      const uint32_t i = h.value();
+      if (!occupancy.is_out.empty() && occupancy.is_out[i]) continue;
+      const bool placed = !occupancy.is_placed.empty() && occupancy.is_placed[i];
+      const bool unheld = occupancy.holder[i] == Occupancy::kFree || (!named.empty() && named[i]);
+      ++(unheld && !placed ? free : held);
+    }
+    more += free > count ? 1 : 0;
+    more -= held > 0 && free > 0 ? 1 : 0;
+  }
+  return more;
+}
+
+void MeasureLinks(const Snapshot& snapshot, const PlacementIndex& index, const Occupancy& occupancy,
+                  absl::Span<const HostIndex> hosts, PlacementMeasures& m) {
+  const bool users_known = !occupancy.channel_users.empty();
+  if (!users_known && snapshot.load->empty()) return;
+  const std::vector<ChannelIndex> channels = JobChannels(snapshot, index, hosts);
+  LinkIndex last_shared(UINT32_MAX);
+  double load = 0;
+  for (const ChannelIndex c : channels) {  // both directions of a link follow each other
+    const double utilisation = snapshot.utilisation(c);
+    load += utilisation;
+    m.most_load = std::max(m.most_load, utilisation);
+    if (!users_known || occupancy.channel_users[c.value()] == 0) continue;
+    const LinkIndex link = Fabric::link_of(c);
+    m.shared_links += link == last_shared ? 0 : 1;
+    last_shared = link;
+  }
+  m.mean_load = channels.empty() ? 0 : load / static_cast<double>(channels.size());
+}
+
+// The switch nearest to all of `leaves`, by its greatest distance to any, that has most entries
+// left: how many these are. Rows are those of classes, among which a leaf switch itself is 0 and
+// another one of its class 2 away.
+uint32_t MostEntriesOfRoots(const Snapshot& snapshot, const PlacementIndex& index,
+                            const Occupancy& occupancy, absl::Span<const uint32_t> leaves) {
+  const SwitchDistances& distances = snapshot.routes->distances();
+  const TwinClasses& twins = distances.classes();
+  std::vector<uint32_t> members(twins.class_count(), 0);  // leaves of each class
+  std::vector<uint32_t> classes;
+  for (const uint32_t leaf : leaves) {
+    const auto s = index.switch_of(leaf);
+    if (s && members[twins.class_of(*s)]++ == 0) classes.push_back(twins.class_of(*s));
+  }
+  std::vector<uint8_t> farthest(twins.class_count(), 0);
+  for (const uint32_t c : classes) {
+    const absl::Span<const uint8_t> row = distances.ClassRowTo(c);
+    for (uint32_t i = 0; i < farthest.size(); ++i) farthest[i] = std::max(farthest[i], row[i]);
+    farthest[c] = std::max<uint8_t>(farthest[c], 2);  // from all members but itself
+  }
+  uint8_t least = SwitchDistances::kUnreachable;
+  uint32_t most = 0;
+  for (uint32_t s = 0; s < snapshot.fabric->switch_count(); ++s) {
+    const uint8_t far = farthest[twins.class_of(SwitchIndex(s))];
+    if (far > least) continue;
+    most = far < least ? occupancy.entries_left[s] : std::max(most, occupancy.entries_left[s]);
+    least = far;
+  }
+  return most;
+}
+
+}  // namespace
+
+uint32_t SwitchesWithoutEntries(const Snapshot& snapshot, const PlacementIndex& index,
+                                const Occupancy& occupancy, uint32_t trees,
+                                absl::Span<const uint32_t> leaves) {
+  if (trees == 0 || occupancy.entries_left.empty()) return 0;
+  uint32_t without = 0;
+  for (const uint32_t leaf : leaves) {
+    const auto s = index.switch_of(leaf);
+    without += s && occupancy.entries_left[s->value()] < trees ? 1 : 0;
+  }
+  if (leaves.size() < 2) return without;
+  return without + (MostEntriesOfRoots(snapshot, index, occupancy, leaves) < trees ? 1 : 0);
+}
+
+PlacementMeasures MeasurePlacement(const Snapshot& snapshot, const PlacementIndex& index,
+                                   const Occupancy& occupancy, const PlacementRequest& request,
+                                   absl::Span<const HostIndex> hosts) {
+  PlacementMeasures m;
+  const Shares shares = SharesOf(index, hosts);
+  m.leaf_switches = static_cast<uint32_t>(shares.size());
+  m.pods = CountPods(index, shares);
+  m.total_distance = TotalDistance(index, shares);
+  const double n = static_cast<double>(hosts.size());
+  m.mean_distance = n > 1 ? m.total_distance / (n * (n - 1) / 2) : 0;
+  MeasureLinks(snapshot, index, occupancy, hosts, m);
+  std::vector<uint32_t> leaves;
+  for (const auto& [leaf, count] : shares) leaves.push_back(leaf);
+  m.switches_without_entries =
+      SwitchesWithoutEntries(snapshot, index, occupancy, request.trees, leaves);
+  m.fragmentation = Fragmentation(index, occupancy, request, shares);
+  m.cost = Cost(request.objective, m, 0);
+  return m;
+}
+
+}  // namespace coppice

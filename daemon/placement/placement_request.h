@@ -1,0 +1,49 @@
+// What a scheduler asks of a placement: how many hosts, what must hold of them, and what is to be
+// made small. Knows neither Protocol Buffers nor who holds hosts (occupancy.h).
+#ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
+#define COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "daemon/fabric/fabric.h"
+#include "daemon/mapping/pattern.h"
+
+namespace coppice {
+
+// What must hold of the hosts; 0 or empty: no such demand. A host's leaf switch and pod are those
+// of its first endpoint (levels 1 and 2 of the hierarchy; without a level between leaf switch and
+// component, and on grids, whose lines are no pods, the component counts as the pod). Whatever is
+// asked for, the hosts have paths to each other.
+struct PlacementConstraints {
+  uint32_t host_count = 0;
+  std::vector<HostIndex> candidates;  // distinct; empty: all hosts that nobody holds
+  std::vector<HostIndex> include, avoid;
+  uint32_t hosts_per_leaf = 0;  // exactly so many on every leaf switch used, the last one excepted
+  uint32_t max_hosts_per_leaf = 0;
+  uint32_t max_leaf_switches = 0, min_leaf_switches = 0, min_pods = 0;
+  bool same_pod = false;
+  bool exclusive_switches = false;  // no leaf switch used has a host that is held
+};
+
+// Weights >= 0 of the terms of the cost, which placement_cost.h defines. All 0: the default ones.
+struct PlacementObjective {
+  double leaf_switches = 0, pods = 0, distance = 0, shared_links = 0, load = 0, entries = 0,
+         fragmentation = 0, traffic = 0;
+  friend bool operator==(const PlacementObjective&, const PlacementObjective&) = default;
+};
+
+struct PlacementRequest {
+  PlacementConstraints constraints;
+  PlacementObjective objective;
+  std::shared_ptr<const Pattern>
+      pattern;  // null: unknown; at most host_count * ranks_per_host ranks
+  uint32_t ranks_per_host = 1;
+  uint32_t trees = 0;  // of type II that the job will ask for
+  uint64_t seed = 1;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_

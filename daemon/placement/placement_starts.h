@@ -1,0 +1,36 @@
+// Where the search for counts of hosts begins: regions of the fabric in which an answer may lie,
+// and counts within them.
+#ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_STARTS_H_
+#define COPPICE_DAEMON_PLACEMENT_PLACEMENT_STARTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/placement/placement_question.h"
+
+namespace coppice {
+
+// Positions in OpenHosts::leaves, ascending; all within one scope, with room for all hosts.
+using Region = std::vector<uint32_t>;
+
+// Pods that are large enough, and the fullest unions of pods: the ones that promise the fewest leaf
+// switches first, the smallest of them first. At most `most` of each kind. O(leaf switches log).
+std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScope& scope,
+                               uint32_t most);
+
+// What is nearest to a leaf switch: rings of leaf switches around it, pod by pod, those with most
+// room first, until there is room for all hosts and half as many again.
+struct Ball {
+  Region region;
+  LeafCounts counts;   // nearest first until all hosts are placed; may break least numbers
+  double promise = 0;  // roughly its cost, for choosing among balls
+};
+
+// Around up to `most` leaf switches, spread evenly, or around the first to be included; the most
+// promising `kept` of them, best first. O(most * leaf switches).
+std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
+                        uint32_t kept);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_PLACEMENT_STARTS_H_

@@ -1,0 +1,52 @@
+// Chooses hosts for a job: the answer with the least cost that meets every constraint.
+//
+// Stage one takes the tightest set of hosts; with a pattern, stage two orders its ranks (Baranov et
+// al. 2022, GraphHunter: minimum cut, then mapping).
+#ifndef COPPICE_DAEMON_PLACEMENT_PLACER_H_
+#define COPPICE_DAEMON_PLACEMENT_PLACER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/mapping/search_control.h"
+#include "daemon/placement/occupancy.h"
+#include "daemon/placement/placement_request.h"
+
+namespace coppice {
+
+class PlacementIndex;  // placement_index.h: what a fabric tells once for all placements on it
+
+// Every measure of a set of hosts, as proto/coppice/v1/placements.proto defines them.
+struct PlacementMeasures {
+  uint32_t leaf_switches = 0, least_leaf_switches = 0, pods = 0;
+  double total_distance = 0, mean_distance = 0;
+  uint32_t shared_links = 0;
+  double mean_load = 0, most_load = 0;
+  uint32_t switches_without_entries = 0;
+  int32_t fragmentation = 0;
+  double max_congestion = 0;
+  double cost = 0;
+};
+
+struct PlacementPlan {
+  std::vector<HostIndex> hosts;       // in the order in which ranks should be given to them
+  std::vector<uint32_t> permutation;  // with a pattern: [rank] position in hosts * ranks_per_host
+  PlacementMeasures measures;
+  bool is_optimal = false;  // proven; false: heuristic
+  std::string reason;       // in words: what decided, what stood in the way
+};
+
+// INVALID_ARGUMENT: constraints that contradict each other whatever is free (names both).
+// RESOURCE_EXHAUSTED: too few hosts are free, or a constraint leaves too few (names it, and what it
+// leaves). FAILED_PRECONDITION: a host to include is held, out or not a candidate (names it).
+// Deterministic for equal arguments unless `control` stops a search with a pattern. Thread-safe.
+absl::StatusOr<PlacementPlan> Place(const Snapshot& snapshot, const PlacementIndex& index,
+                                    const Occupancy& occupancy, const PlacementRequest& request,
+                                    const SearchControl& control);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_PLACER_H_

@@ -1,0 +1,33 @@
+// Stage two: which of the sets of hosts suits a pattern best, and the order of its ranks there.
+#ifndef COPPICE_DAEMON_PLACEMENT_RANK_ORDER_H_
+#define COPPICE_DAEMON_PLACEMENT_RANK_ORDER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/mapping/search_control.h"
+#include "daemon/placement/placement_question.h"
+
+namespace coppice {
+
+struct RankOrder {
+  std::vector<HostIndex> hosts;
+  std::vector<uint32_t> permutation;  // [rank] position in hosts * ranks_per_host
+  double max_congestion = 0;
+  double traffic = 0;  // placement_cost.h
+  double cost = 0;     // of hosts and traffic
+  std::string reason;
+};
+
+// Judges each of `choices` (at least one, the best without traffic first) by a quick order of the
+// pattern's ranks, and searches the best one's for a better one until `control` ends it. Errors as
+// those of the mapping engine: NOT_FOUND: hosts that exchange bytes have no route between them.
+absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question,
+                                     const std::vector<Choice>& choices,
+                                     const SearchControl& control);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_PLACEMENT_RANK_ORDER_H_

@@ -1,0 +1,41 @@
+// The question behind a call of coppice-plan place: fabric, who holds what, and the request, from
+// the options and the files that they name.
+#ifndef COPPICE_DAEMON_TOOLS_PLACE_INPUTS_H_
+#define COPPICE_DAEMON_TOOLS_PLACE_INPUTS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "daemon/placement/placement_index.h"
+#include "daemon/placement/placer.h"
+#include "daemon/tools/place_options.h"
+
+namespace coppice {
+
+struct PlaceQuestion {
+  std::shared_ptr<const Snapshot> snapshot;
+  std::shared_ptr<const PlacementIndex> index;
+  Occupancy occupancy;
+  PlacementRequest request;
+};
+
+// Errors are those of the readers, of fabric_source.h and of routes.h, and name file or option.
+absl::StatusOr<PlaceQuestion> LoadPlaceQuestion(const PlaceOptions& options);
+
+// The hosts of a node list, in its order; lists on several lines are one after another, and lines
+// that begin with # are skipped. INVALID_ARGUMENT as ParseNodeList; NOT_FOUND: no such hosts (names
+// the first few); both name `origin`.
+absl::StatusOr<std::vector<HostIndex>> ReadHostList(const Fabric& fabric, absl::string_view text,
+                                                    absl::string_view origin);
+
+// "NODES HOLDER" a line: NODES is a list, HOLDER any word. [host] number of the holder, from 1 in
+// the order of the words; Occupancy::kFree for others. INVALID_ARGUMENT: another form, or a host
+// twice; NOT_FOUND as above; both name `origin` and line.
+absl::StatusOr<std::vector<uint32_t>> ReadHolders(const Fabric& fabric, absl::string_view text,
+                                                  absl::string_view origin);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TOOLS_PLACE_INPUTS_H_

@@ -1,0 +1,61 @@
+// Placements as SQL: the writer's part and the reader's.
+#ifndef COPPICE_DB_SQLITE_PLACEMENTS_H_
+#define COPPICE_DB_SQLITE_PLACEMENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/placement_records.h"
+#include "db/sqlite_connection.h"
+
+namespace coppice {
+
+// Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
+class PlacementWriter {
+ public:
+  explicit PlacementWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+
+  absl::Status Put(const PutPlacements& put);
+  absl::Status End(const EndPlacement& end);
+  // StartPlacement without its job.
+  absl::Status Start(PlacementId id, JobId job, absl::Time time);
+  absl::Status Prune(const PrunePlacements& prune);
+
+ private:
+  absl::Status Put(const PlacementRecord& placement);
+  // Words for a constraint that `failure` reports; a storage failure stays as it is.
+  absl::Status Explain(const PlacementRecord& placement, absl::Status failure);
+  absl::Status ExplainNode(const std::string& node, absl::Status failure);
+  absl::StatusOr<int64_t> Find(Statement& statement);
+
+  Connection& connection_;
+  Statement insert_, insert_node_, end_, find_, find_request_, find_node_, count_ended_,
+      list_ended_, delete_;
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class PlacementReader {
+ public:
+  explicit PlacementReader(Connection& connection) : connection_(connection) {}
+  absl::Status Prepare();
+
+  // As StoredState::placements.
+  absl::StatusOr<std::vector<PlacementRecord>> Holding();
+  absl::StatusOr<PlacementRecord> Get(PlacementId id);
+  absl::StatusOr<int64_t> Ended(absl::Time before);
+
+ private:
+  absl::StatusOr<PlacementRecord> RecordAt(const Statement& row) const;
+
+  Connection& connection_;
+  Statement holding_, find_, ended_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_SQLITE_PLACEMENTS_H_

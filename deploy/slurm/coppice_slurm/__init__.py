@@ -1,0 +1,1 @@
+"""Glue between slurmctld and coppiced. Speaks to both by their command lines only."""

@@ -1,0 +1,97 @@
+"""coppiced, asked through coppicectl: every question with a time by which it is answered or given up.
+
+Whoever finds the daemon away writes that into a file of the state directory. For some seconds nobody
+else asks then, so that a thousand jobs that start meanwhile do not wait one after another; and only
+who writes the file anew tells the administrator."""
+
+import json
+import os
+import subprocess
+import time
+
+from coppice_slurm.slurm import Failed
+
+AWAY_CODES = ("[UNAVAILABLE]", "[DEADLINE_EXCEEDED]", "[CANCELLED]")
+
+
+class Away(Exception):
+    """Nobody answers, or not in time."""
+
+
+class Refused(Exception):
+    """The daemon's answer is no; says why."""
+
+
+class Daemon:
+    def __init__(self, settings, journal):
+        self.settings = settings
+        self.journal = journal
+        self.note = os.path.join(settings.state_dir, "away")
+
+    def ask(self, *arguments, user=None, deadline=None, stdin="", insist=False):
+        """The answer to a command of coppicectl, from its JSON. `user`: in whose name, a uid.
+        `deadline`: of time.monotonic(), else the patience that was set. `insist`: also if the daemon was
+        away a moment ago. Away, Refused; Failed if coppicectl cannot be run."""
+        if not insist and self.is_noted_away():
+            raise Away("the daemon was away a moment ago")
+        left = self.settings.patience_s
+        if deadline is not None:
+            left = min(left, deadline - time.monotonic())
+        if left <= 0:
+            raise Away("no time left")
+        command = [self.settings.coppicectl, "--server", self.settings.server,
+                   "--timeout", f"{left:.3f}"]
+        if user is not None:
+            command += ["--as", str(user)]
+        try:
+            done = subprocess.run([*command, *arguments, "--json"], capture_output=True,
+                                  encoding="utf-8", errors="replace", timeout=left + 0.5,
+                                  check=False, input=stdin)
+        except OSError as error:  # which says nothing about the daemon
+            raise Failed(f"{self.settings.coppicectl}: {error.strerror}") from error
+        except subprocess.TimeoutExpired as error:
+            self.note_away(str(error))
+            raise Away(str(error)) from error
+        if done.returncode == 0:
+            self.note_back()
+            return json.loads(done.stdout) if done.stdout.strip() else {}
+        why = done.stderr.strip()
+        if why.endswith(AWAY_CODES):
+            self.note_away(why)
+            raise Away(why)
+        self.note_back()
+        raise Refused(why)
+
+    # --- the file ---
+
+    def is_noted_away(self):
+        try:
+            with open(self.note, encoding="utf-8") as file:
+                return time.time() < float(file.read() or 0)
+        except (OSError, ValueError):
+            return False
+
+    def note_away(self, why):
+        is_news = not os.path.exists(self.note)
+        write(self.note, str(time.time() + self.settings.retry_s))
+        if is_news:
+            self.journal.say(f"coppiced is away, Slurm places jobs by itself: {why}",
+                             is_warning=True)
+
+    def note_back(self):
+        try:
+            os.unlink(self.note)
+        except OSError:
+            return
+        self.journal.say("coppiced is back")
+
+
+def write(path, text):
+    """Replaces a file of the state directory; what cannot be written is not remembered."""
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(beside, path)
+    except OSError:
+        pass

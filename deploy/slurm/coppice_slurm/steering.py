@@ -1,0 +1,178 @@
+"""Chooses nodes for jobs that could start now, by priority, and has Slurm start them there.
+
+    pending, its start put off by job_submit.lua,
+    or simply waiting for nothing but nodes
+          |  placement of Coppice's on nodes that are idle now
+          v
+    "ReqNodeList=..., StartTime=now"  --- starts there -------> the prolog starts the placement
+          |
+          +--- not within `steer_s` ---> ReqNodeList is taken back: Slurm's own choice
+
+A job that does not fit now keeps its partition's turn: no later one is steered past it."""
+
+import time
+
+from coppice_slurm.allocation import PLACEMENT_MARK, name_of
+from coppice_slurm.daemon import Away, Refused
+from coppice_slurm.slurm import Failed
+
+WAITS_FOR_NODES = ("None", "BeginTime", "Resources", "Priority")
+PUT_OFF, LEFT = "coppice-steer", "coppice-left-to-slurm"
+HOSTS_KEPT_S = 60
+
+
+def wants_whole_nodes(job):
+    """Whether a list of nodes says all about where it runs; jobs that share nodes are Slurm's."""
+    return (job["state"] == "PD" and job["sharing"] == "NO" and job["nodes"].isdigit()
+            and not job["required"] and job["array_index"] == "N/A"
+            and job["dependency"] in ("", "(null)") and job["reservation"] in ("", "(null)")
+            and job["partition"].isprintable() and "," not in job["partition"]
+            and has_features("", job["features"]) is not None)
+
+
+def has_features(node_features, wanted):
+    """Of "a&b"; None: the expression is more than that, and Slurm's to judge."""
+    if wanted in ("", "(null)"):
+        return True
+    if not all(c.isalnum() or c in "_-.&" for c in wanted):
+        return None
+    return set(wanted.split("&")) <= set(node_features.split(","))
+
+
+class Steering:
+    def __init__(self, settings, slurm, daemon, journal, cluster):
+        self.settings = settings
+        self.slurm = slurm
+        self.daemon = daemon
+        self.journal = journal
+        self.cluster = cluster
+        self.steered = {}  # job -> (time by which it must have started, uid)
+        self.passed = set()  # jobs that had their turn
+        self.hosts, self.hosts_time = set(), 0.0
+
+    def known_hosts(self):
+        """Hosts of the fabric; Slurm may have nodes that it does not."""
+        if time.monotonic() - self.hosts_time > HOSTS_KEPT_S or not self.hosts:
+            nodes = self.daemon.ask("fabric", "nodes")["nodes"]
+            self.hosts = {node["host"] for node in nodes}
+            self.hosts_time = time.monotonic()
+        return self.hosts
+
+    def adopt(self, queue):
+        """After a restart: what an earlier steward chose and did not see start."""
+        for job in queue:
+            if job["state"] != "PD" or not job["required"]:
+                continue
+            if PLACEMENT_MARK.match(self.slurm.admin_comment(job["id"])):
+                self.steered[job["id"]] = (time.monotonic() + self.settings.steer_s, job["uid"])
+
+    def round(self, queue):
+        """One look at all jobs. Away, Failed."""
+        self.take_back(queue)
+        if self.settings.steer_s == 0:
+            return
+        pending = {job["id"] for job in queue if job["state"] == "PD"}
+        self.passed &= pending
+        free, closed = {}, set()
+        for job in sorted(queue, key=lambda job: -int(job["priority"])):
+            if job["state"] != "PD" or job["partition"] in closed:
+                continue
+            if job["id"] in self.steered or job["reason"] not in WAITS_FOR_NODES:
+                continue
+            if job["partition"] not in free:
+                free[job["partition"]] = self.slurm.idle_nodes(job["partition"])
+            if not self.give_turn(job, free):
+                closed.add(job["partition"])
+
+    def give_turn(self, job, free):
+        """False: nobody after it in its partition should be steered in this round."""
+        if job["id"] in self.passed or not wants_whole_nodes(job):
+            if job["id"] not in self.passed and job["reason"] == "BeginTime":
+                self.passed.add(job["id"])
+                self.let_begin(job, self.slurm.admin_comment(job["id"]) == PUT_OFF)
+            # It is Slurm's. One that waits for nodes is first in line for them.
+            return job["reason"] not in ("Resources", "Priority")
+        hosts = self.known_hosts()
+        candidates = [node for node, features in free[job["partition"]].items()
+                      if node in hosts and has_features(features, job["features"])]
+        is_put_off = self.slurm.admin_comment(job["id"]) == PUT_OFF
+        if job["reason"] == "BeginTime" and not is_put_off:
+            return True  # its user said when
+        if len(candidates) < int(job["nodes"]):
+            self.let_begin(job, is_put_off)
+            return False
+        self.passed.add(job["id"])
+        nodes = self.steer(job, candidates)
+        if not nodes:
+            self.let_begin(job, is_put_off)
+        for partition in free.values():
+            for node in nodes:
+                partition.pop(node, None)
+        return True
+
+    def steer(self, job, candidates):
+        """Nodes that the job was sent to; none if that failed."""
+        try:
+            placement = self.daemon.ask(
+                "placement", "create", "--nodes", job["nodes"], "--candidates",
+                "-", "--name", name_of(self.cluster, job["id"]), "--term",
+                f"{self.settings.steer_s + self.settings.retry_s:.0f}s", user=job["uid"],
+                stdin="".join(node + "\n" for node in candidates))
+        except Refused as error:
+            self.journal.say(f"job {job['id']} is left to Slurm: {error}")
+            return []
+        self.steered[job["id"]] = (time.monotonic() + self.settings.steer_s, job["uid"])
+        told = self.tell(job["id"], ReqNodeList=placement["node_list"], StartTime="now",
+                         AdminComment=f"coppice-placement={placement['id']}")
+        return placement["nodes"] if told else []
+
+    def tell(self, number, **values):
+        """False: the job has gone or changed meanwhile, which is nobody's fault."""
+        try:
+            self.slurm.update(number, **values)
+            return True
+        except Failed as error:
+            self.journal.say(str(error))
+            return False
+
+    def let_begin(self, job, is_put_off):
+        """Nothing can be chosen for it now: it waits in Slurm's order, not for us."""
+        if is_put_off:
+            self.tell(job["id"], StartTime="now", AdminComment="")
+
+    def give_up(self, queue):
+        """The daemon is away: whoever was put off for it begins, and nobody is bound to nodes that it
+        chose for longer than while it is there."""
+        self.take_back(queue)
+        for job in queue:
+            if job["state"] == "PD" and job["reason"] == "BeginTime":
+                self.let_begin(job, self.slurm.admin_comment(job["id"]) == PUT_OFF)
+
+    def take_back(self, queue):
+        """Whom Slurm did not start in time may run anywhere."""
+        pending = {job["id"] for job in queue if job["state"] == "PD"}
+        for number, (deadline, uid) in list(self.steered.items()):
+            if number not in pending:
+                del self.steered[number]
+            elif time.monotonic() >= deadline:
+                if self.let_go(number, uid):
+                    del self.steered[number]
+                else:  # a moment later once more: nobody else would take its nodes back
+                    self.steered[number] = (time.monotonic() + self.settings.retry_s, uid)
+
+    def let_go(self, number, uid):
+        """False: Slurm could not be told."""
+        try:
+            placement = PLACEMENT_MARK.match(self.slurm.admin_comment(number))
+        except Failed as error:
+            self.journal.say(str(error))
+            return False
+        if not self.tell(number, ReqNodeList="", AdminComment=LEFT):
+            return False
+        self.journal.say(f"job {number} did not start on the nodes chosen, Slurm chooses anew")
+        if placement is not None:
+            try:
+                self.daemon.ask("placement", "release", placement.group(1), user=uid)
+            except (Away, Refused, Failed):
+                pass  # it is over, or will be when its term is
+        return True
