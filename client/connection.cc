@@ -12,6 +12,8 @@
 namespace coppice {
 namespace {
 
+constexpr char kUserKey[] = "coppice-user";  // for whom a call is; the daemon's convention
+
 std::string FromEnvironment(const char* variable, const char* otherwise) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0' ? value : otherwise;
@@ -81,6 +83,8 @@ Connection::Connection(std::string server, absl::Duration deadline,
   trees_ = v1::Trees::NewStub(channel);
   fabric_ = v1::Fabric::NewStub(channel);
   mapping_ = v1::Mapping::NewStub(channel);
+  placements_ = v1::Placements::NewStub(channel);
+  agents_ = v1::Agents::NewStub(channel);
   admin_ = v1::Admin::NewStub(channel);
 }
 
@@ -92,6 +96,7 @@ std::chrono::system_clock::time_point Connection::Deadline() const {
 absl::StatusOr<v1::KeepAliveResponse> Connection::KeepAlive(const std::string& job_id) {
   grpc::ClientContext context;
   context.set_deadline(Deadline());
+  NameUser(context);
   if (on_wait_) on_wait_(true);
   const auto stream = jobs_->KeepAlive(&context);  // waits for the connection
   v1::KeepAliveRequest request;
@@ -104,6 +109,10 @@ absl::StatusOr<v1::KeepAliveResponse> Connection::KeepAlive(const std::string& j
   if (!status.ok()) return Explain(status);
   if (!answered) return absl::UnavailableError(absl::StrCat("no answer from ", server_));
   return response;
+}
+
+void Connection::NameUser(grpc::ClientContext& context) const {
+  if (!user_.empty()) context.AddMetadata(kUserKey, user_);
 }
 
 absl::Status Connection::Explain(const grpc::Status& status) const {

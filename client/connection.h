@@ -16,9 +16,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coppice/v1/admin.grpc.pb.h"
+#include "coppice/v1/agents.grpc.pb.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "coppice/v1/mapping.grpc.pb.h"
+#include "coppice/v1/placements.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "proto/status_conversion.h"
 
@@ -59,10 +61,16 @@ class Connection {
   // Calls `on_wait` with true before each call and with false after it. Set before the first call.
   void OnWait(std::function<void(bool)> on_wait) { on_wait_ = std::move(on_wait); }
 
+  // Every call is then that user's (a login name or a uid), which the daemon grants administrators.
+  // Set before the first call.
+  void CallAs(std::string user) { user_ = std::move(user); }
+
   v1::Jobs::StubInterface& jobs() { return *jobs_; }
   v1::Trees::StubInterface& trees() { return *trees_; }
   v1::Fabric::StubInterface& fabric() { return *fabric_; }
   v1::Mapping::StubInterface& mapping() { return *mapping_; }
+  v1::Placements::StubInterface& placements() { return *placements_; }
+  v1::Agents::StubInterface& agents() { return *agents_; }
   v1::Admin::StubInterface& admin() { return *admin_; }
   const std::string& server() const { return server_; }
 
@@ -75,6 +83,7 @@ class Connection {
                                 const Request& request) {
     grpc::ClientContext context;
     context.set_deadline(Deadline());
+    NameUser(context);
     Response response;
     if (on_wait_) on_wait_(true);
     const grpc::Status status = (stub.*method)(&context, request, &response);
@@ -92,6 +101,7 @@ class Connection {
                     const Request& request, const std::function<void(Message&)>& on_message) {
     grpc::ClientContext context;
     context.set_deadline(Deadline());
+    NameUser(context);
     if (on_wait_) on_wait_(true);
     const auto stream = (stub.*method)(&context, request);
     Message message;
@@ -113,6 +123,7 @@ class Connection {
                          grpc::ClientContext*, const Request&),
                      const Request& request, const std::function<bool(const Response&)>& each) {
     grpc::ClientContext context;
+    NameUser(context);
     const auto reader = (stub.*method)(&context, request);
     Response response;
     while (reader->Read(&response)) {
@@ -131,15 +142,19 @@ class Connection {
 
  private:
   std::chrono::system_clock::time_point Deadline() const;
+  void NameUser(grpc::ClientContext& context) const;
   absl::Status Explain(const grpc::Status& status) const;
 
   std::string server_;
   absl::Duration deadline_;
+  std::string user_;  // empty: whoever runs this
   std::function<void(bool)> on_wait_;
   std::unique_ptr<v1::Jobs::StubInterface> jobs_;
   std::unique_ptr<v1::Trees::StubInterface> trees_;
   std::unique_ptr<v1::Fabric::StubInterface> fabric_;
   std::unique_ptr<v1::Mapping::StubInterface> mapping_;
+  std::unique_ptr<v1::Placements::StubInterface> placements_;
+  std::unique_ptr<v1::Agents::StubInterface> agents_;
   std::unique_ptr<v1::Admin::StubInterface> admin_;
 };
 

@@ -28,6 +28,8 @@
 #include "daemon/config/config.h"
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/ib/umad_subnet_port.h"
+#include "daemon/manager/distances/distance_meter.h"
+#include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
@@ -197,15 +199,19 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
                    Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
   std::function<absl::StatusOr<Config>()> read_again;
   if (!flags.config.empty()) read_again = [&flags] { return Configure(flags); };
-  RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DistanceShelf> distances,
+                   DistanceShelf::Create(store.get()));
+  RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper, distances.get());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<PatternShelf> patterns,
       PatternShelf::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes));
+  DistanceMeter meter(manager.get(), distances.get(), &SystemClock());
   Reloader reloader(config, read_again, manager.get());
   RpcServerOptions options = ServerOptionsOf(config);
   options.reload = [&reloader] { return reloader.Reload(); };
-  ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                   RpcServer::Start({manager.get(), &mapper, patterns.get()}, options));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RpcServer> server,
+      RpcServer::Start({manager.get(), &mapper, patterns.get(), &meter, distances.get()}, options));
   spdlog::info("listening on {}; fabric from {}; database {}",
                absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
   std::unique_ptr<MetricsExporter> metrics;  // goes before what it asks
@@ -216,6 +222,7 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
   }
   reloader.Attach(server.get());
   manager->Start();
+  meter.Start();
   if (IsOffline(config)) RETURN_IF_ERROR(FirstSweep(*manager));
   const int signal = SignalLoop(signals, OwnAddress(config, server->addresses()), manager.get(),
                                 &reloader, &service)

@@ -28,9 +28,13 @@ void AddTypeTableCommand(CLI::App& app, Session& session);
 void AddWatchCommand(CLI::App& fabric, Session& session);     // below `fabric`
 void AddCounterCommands(CLI::App& fabric, Session& session);  // below `fabric`
 void AddEventsCommand(CLI::App& app, Session& session);
+void AddExportCommands(CLI::App& app, Session& session);
 void AddJobCommands(CLI::App& app, Session& session);
+void AddAgentCommands(CLI::App& app, Session& session);
+void AddDistanceCommands(CLI::App& app, Session& session);
 void AddMapCommand(CLI::App& app, Session& session);
 void AddPatternCommands(CLI::App& app, Session& session);
+void AddPlacementCommands(CLI::App& app, Session& session);
 void AddTreeCommands(CLI::App& app, Session& session);
 void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
 void AddCalibrateCommand(CLI::App& app, Session& session);

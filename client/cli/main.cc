@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
@@ -17,6 +19,14 @@ namespace coppice {
 namespace {
 
 constexpr int kWrongUsage = 2;
+
+// What may be sent as one; the daemon knows whether there is such a user. CLI11's check: empty if
+// good.
+std::string IsUserName(const std::string& name) {
+  const bool is_good =
+      !name.empty() && absl::c_all_of(name, [](unsigned char c) { return absl::ascii_isgraph(c); });
+  return is_good ? "" : "a user has a login name or a uid, without spaces";
+}
 
 int Main(int argc, char** argv) {
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
@@ -38,6 +48,12 @@ int Main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 
+  std::string user;
+  app.add_option("--as", user,
+                 "Administrators: ask in the name of this user (login name or uid), with no more "
+                 "than the user's rights")
+      ->check(IsUserName);
+
   Session session;
   AddStatusCommand(app, session);
   AddReloadCommand(app, session);
@@ -46,10 +62,14 @@ int Main(int argc, char** argv) {
   AddTypeTableCommand(app, session);
   AddCalibrateCommand(app, session);
   AddEventsCommand(app, session);
+  AddExportCommands(app, session);
   AddJobCommands(app, session);
   AddTreeCommands(app, session);
   AddMapCommand(app, session);
+  AddAgentCommands(app, session);
+  AddDistanceCommands(app, session);
   AddPatternCommands(app, session);
+  AddPlacementCommands(app, session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {
@@ -66,6 +86,7 @@ int Main(int argc, char** argv) {
   const auto credentials = CredentialsFor(server, tls);
   if (!credentials.ok()) return Fail(credentials.status()), kWrongUsage;
   Connection connection(server, absl::Seconds(timeout_s), *credentials);
+  if (!user.empty()) connection.CallAs(user);
   Waiting waiting(std::cerr, isatty(STDERR_FILENO) != 0, "waiting for " + server);
   if (!session.endless) {
     connection.OnWait([&](bool waits) { waits ? waiting.Begin() : waiting.End(); });

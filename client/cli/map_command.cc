@@ -33,7 +33,7 @@ struct MapOptions {
   std::string hosts, pattern, messages, distance = "hops", traffic = "routes";
   std::string budget, objective, evaluate;
   std::vector<std::string> options;
-  bool list = false;
+  bool list = false, stored = false;
 };
 
 absl::Status FillFile(const std::string& path, v1::InputFile& file) {
@@ -97,8 +97,13 @@ absl::Status FillOptions(const std::vector<std::string>& options, v1::MapRanksRe
 
 absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
   if (text == "hops") return absl::OkStatus();
-  if (text != "routes") return FillFile(text, *task.mutable_distance_file());
-  task.set_distance(v1::PLACE_DISTANCE_ROUTES);
+  if (text == "routes") {
+    task.set_distance(v1::PLACE_DISTANCE_ROUTES);
+  } else if (text == "measured") {
+    task.set_distance(v1::PLACE_DISTANCE_MEASURED);
+  } else {
+    return FillFile(text, *task.mutable_distance_file());
+  }
   return absl::OkStatus();
 }
 
@@ -255,8 +260,23 @@ int List(Session& session, Connection& connection) {
   return 0;
 }
 
+// What coppice-search left for the job.
+int ShowStored(Session& session, Connection& connection, const v1::MapRanksRequest& map) {
+  v1::GetOrderRequest request;
+  request.set_job_id(map.task().job_id());
+  request.set_emit(map.emit());
+  const auto order = connection.Call(connection.mapping(), &MappingStub::GetOrder, request);
+  if (!order.ok()) return Fail(order.status());
+  if (!map.emit().empty()) return std::cout << order->launch_text(), 0;
+  if (session.json) return PrintJson(std::cout, *order), 0;
+  if (!order->note().empty()) std::cout << order->note() << "\n";
+  std::cout << "permutation: " << absl::StrJoin(order->permutation(), " ") << "\n";
+  return 0;
+}
+
 int Map(Session& session, Connection& connection, MapOptions& options) {
   if (options.list) return List(session, connection);
+  if (options.stored) return ShowStored(session, connection, options.request);
   absl::Status status = FillTask(options, *options.request.mutable_task());
   if (status.ok() && !options.budget.empty()) {
     status = FillBudget(options.budget, *options.request.mutable_budget());
@@ -282,7 +302,7 @@ void AddTaskOptions(CLI::App& command, MapOptions& options) {
       ->check(CLI::Range(1u, 1u << 24));
   CLI::Option* const pattern = command.add_option(
       "--pattern", options.pattern,
-      "Who sends how much to whom: Matrix Market, METIS graph or dense matrix; - for stdin");
+      "Who sends how much to whom: Matrix Market, METIS graph, dense matrix or trace; - for stdin");
   command
       .add_option("--application", *task.mutable_pattern_name(),
                   "Or the pattern that is stored under this name")
@@ -290,8 +310,10 @@ void AddTaskOptions(CLI::App& command, MapOptions& options) {
   command.add_option("--messages", options.messages, "Matrix of message counts beside --pattern")
       ->needs(pattern);
   command
-      .add_option("--distance", options.distance,
-                  "hops, routes, or a file with a matrix of distances between the hosts")
+      .add_option(
+          "--distance", options.distance,
+          "hops, routes, measured (by distance measure), or a file with a matrix of distances "
+          "between the hosts")
       ->capture_default_str();
   command
       .add_option("--traffic", options.traffic,
@@ -326,13 +348,17 @@ void AddMapCommand(CLI::App& app, Session& session) {
   command->add_option(
       "--evaluate", options->evaluate,
       "Measure this permutation instead: a file with the new position of each rank");
+  command->add_flag("--stored", options->stored,
+                    "Search no more: the order that coppice-search left for --job");
   command->add_flag("--list", options->list, "Show the algorithms and their options");
   command->callback([&session, options] {
     const v1::MappingTask& task = options->request.task();
+    if (options->stored && task.job_id().empty()) throw CLI::RequiredError("--job");
     if (!options->list && task.job_id().empty() && options->hosts.empty()) {
       throw CLI::RequiredError("--job or --hosts");
     }
-    if (!options->list && options->pattern.empty() && task.pattern_name().empty()) {
+    const bool searches = !options->list && !options->stored;
+    if (searches && options->pattern.empty() && task.pattern_name().empty()) {
       throw CLI::RequiredError("--pattern or --application");
     }
     session.run = [&session, options](Connection& c) { return Map(session, c, *options); };

@@ -90,6 +90,8 @@ void PrintHoldings(const v1::DaemonStatus& status) {
             << "trees      " << status.granted_trees() << " granted; since the start "
             << status.trees_created() << " created, " << status.trees_refused() << " refused, "
             << status.trees_repaired() << " repaired, " << status.trees_revoked() << " revoked\n"
+            << "agents     " << status.agents() << " connected, "
+            << Counted(status.measured_distances(), "distance") << " measured\n"
             << "watchers   " << status.tree_watchers() << " of trees, " << status.event_watchers()
             << " of events\n"
             << "queues     " << Counted(status.queued_mutations(), "mutation") << ", "

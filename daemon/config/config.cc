@@ -38,6 +38,8 @@ constexpr absl::Duration kLongestAverage = absl::Hours(24);
 constexpr double kMostErrors = 1e9;
 constexpr absl::Duration kShortestSearch = absl::Milliseconds(1);
 constexpr absl::Duration kLongestSearch = absl::Hours(24);
+constexpr int64_t kMostPlacements = 1'000'000;
+constexpr double kMostWeight = 1e9;
 constexpr int64_t kLeastMappingBytes = 1 << 20;
 constexpr int64_t kMostMappingBytes = int64_t{1} << 40;
 
@@ -122,6 +124,28 @@ absl::Status ReadMapping(const toml::table& table, absl::string_view origin,
   return section.Finish();
 }
 
+absl::Status ReadPlacement(const toml::table& table, absl::string_view origin,
+                           PlacementOptions& options) {
+  TomlSection placement(table, "placement.", origin);
+  placement.Read("term", kShortestTerm, kLongestTerm, options.default_term);
+  placement.Read("held", 1, kMostPlacements, options.most_held);
+  placement.Read("held_per_owner", 1, kMostPlacements, options.most_held_per_owner);
+  if (const toml::table* const table_of_weights = placement.Table("weights")) {
+    TomlSection weights(*table_of_weights, "placement.weights.", origin);
+    PlacementObjective& o = options.weights;
+    weights.Read("leaf_switches", 0.0, kMostWeight, o.leaf_switches);
+    weights.Read("pods", 0.0, kMostWeight, o.pods);
+    weights.Read("distance", 0.0, kMostWeight, o.distance);
+    weights.Read("shared_links", 0.0, kMostWeight, o.shared_links);
+    weights.Read("load", 0.0, kMostWeight, o.load);
+    weights.Read("entries", 0.0, kMostWeight, o.entries);
+    weights.Read("fragmentation", 0.0, kMostWeight, o.fragmentation);
+    weights.Read("traffic", 0.0, kMostWeight, o.traffic);
+    placement.Absorb(weights.Finish());
+  }
+  return placement.Finish();
+}
+
 // An empty address is "none".
 absl::Status ReadMetrics(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection metrics(table, "metrics.", origin);
@@ -164,6 +188,9 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   }
   if (const toml::table* mapping = file.Table("mapping")) {
     file.Absorb(ReadMapping(*mapping, origin, config.mapping));
+  }
+  if (const toml::table* placement = file.Table("placement")) {
+    file.Absorb(ReadPlacement(*placement, origin, config.manager.placement));
   }
   if (const toml::table* limits = file.Table("limits")) {
     file.Absorb(ReadLimits(*limits, origin, config));

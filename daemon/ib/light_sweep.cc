@@ -12,7 +12,8 @@ namespace {
 // As in a full sweep: requests under way to one switch, and silences in a row to give it up.
 constexpr uint32_t kPerSwitch = 4;
 constexpr int kSilencesToGiveUp = 3;
-// For whom no answer is expected, or not soon; with the engine's defaults 0.4 s.
+// For the first look, and for whom no answer is expected, or not soon; with the engine's defaults
+// 0.4 s.
 constexpr int kLessAttempts = 2;
 // Answers that needed more attempts than kManyAttempts, until a switch counts as slow.
 constexpr int kManyAttempts = 3;
@@ -82,8 +83,8 @@ void LightSweeper::OnLocalPort(const MadOutcome& outcome) {
   }
 }
 
-// `is_doubtful`: whether the way there is open was not told.
 void LightSweeper::Begin(uint32_t index, bool is_doubtful) {
+  if (std::exchange(progress_[index].has_begun, true)) return;
   const SweptSwitch& then = swept_.switches[index];
   if (then.was_silent) {
     silent_switches_.push_back(index);
@@ -93,10 +94,50 @@ void LightSweeper::Begin(uint32_t index, bool is_doubtful) {
                                   [](const SweptPort& port) { return port.answered; });
   Progress& progress = progress_[index];
   progress.first_port = static_cast<uint32_t>(first - then.ports.begin());
-  progress.is_slow = is_doubtful;
-  MadRequest request{then.route, MadAttribute::kPortInfo, progress.first_port, index};
-  if (is_doubtful) request.max_attempts = kLessAttempts;
-  engine_.Submit(std::move(request));
+  progress.is_doubtful = progress.is_slow = is_doubtful;
+  engine_.Submit(
+      {then.route, MadAttribute::kPortInfo, progress.first_port, index, Lid(0), kLessAttempts});
+}
+
+// Two questions with the whole patience, and before others: enough to know that somebody is gone is
+// enough to end.
+void LightSweeper::LookAgain(uint32_t index) {
+  Progress& progress = progress_[index];
+  const DirectedRoute& route = swept_.switches[index].route;
+  progress.is_second_look = true;
+  progress.has_answered = progress.is_first_port_silent = progress.is_name_silent = false;
+  engine_.SubmitFirst({route, MadAttribute::kNodeInfo, 0, index});
+  engine_.SubmitFirst({route, MadAttribute::kPortInfo, progress.first_port, index});
+}
+
+// It lives: who it is, unless that is asked already, and what its ports are.
+void LightSweeper::OnSignOfLife(uint32_t index) {
+  Progress& progress = progress_[index];
+  if (std::exchange(progress.has_answered, true)) return;
+  const SweptSwitch& then = swept_.switches[index];
+  if (!progress.is_second_look) {
+    engine_.Submit({then.route, MadAttribute::kNodeInfo, 0, index, Lid(0), kLessAttempts});
+  }
+  for (uint32_t i = 2; i < kPerSwitch; ++i) AskNextPort(index);
+  if (!progress.is_first_port_silent) return;
+  AskNextPort(index);  // in its stead
+  NoteSilence(index, progress.first_port);
+  FollowCable(index, progress.first_port, MadOutcome());
+}
+
+// Silence of a switch of which nothing is heard, at the first look or at the second one.
+void LightSweeper::OnNoSign(const MadRequest& request) {
+  const uint32_t index = request.subject;
+  Progress& progress = progress_[index];
+  if (!progress.is_doubtful) {
+    if (!progress.is_second_look) return LookAgain(index);
+    const bool is_port = request.attribute == MadAttribute::kPortInfo;
+    (is_port ? progress.is_first_port_silent : progress.is_name_silent) = true;
+    if (!progress.is_first_port_silent || !progress.is_name_silent) return;
+  }
+  GiveUp(index, absl::StrCat("PortInfo of port ", progress.first_port));
+  if (progress.is_doubtful) return;
+  ChangeOfNode(absl::StrCat(swept_.switches[index].Name(), " does not answer any more"));
 }
 
 // Ports that did not answer then are asked, too, until some of them are silent again.
@@ -118,10 +159,16 @@ void LightSweeper::AskNextPort(uint32_t index) {
 }
 
 void LightSweeper::OnAnswer(const MadRequest& request, const MadOutcome& outcome) {
+  const uint32_t index = request.subject;
+  const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+  progress_[index].waited += outcome.waited;
+  const bool is_other_port = request.attribute == MadAttribute::kPortInfo &&
+                             request.modifier != progress_[index].first_port;
+  if (is_silent && !is_other_port && !progress_[index].has_answered) return OnNoSign(request);
+  if (!is_silent) OnSignOfLife(index);
   if (request.attribute == MadAttribute::kNodeInfo) {
-    progress_[request.subject].waited += outcome.waited;
-    AskNextPort(request.subject);
-    OnIdentity(request.subject, outcome);
+    AskNextPort(index);
+    OnIdentity(index, outcome);
   } else {
     OnPort(request, outcome);
   }
@@ -142,7 +189,6 @@ void LightSweeper::OnPort(const MadRequest& request, const MadOutcome& outcome) 
   const SweptSwitch& then = swept_.switches[index];
   Progress& progress = progress_[index];
   const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
-  progress.waited += outcome.waited;
   if (is_silent) {
     OnSilence(request);
   } else {
@@ -151,16 +197,9 @@ void LightSweeper::OnPort(const MadRequest& request, const MadOutcome& outcome) 
         ++progress.slow_answers >= kSlowAnswers) {
       progress.is_slow = true;
     }
-    const bool is_first = !std::exchange(progress.has_answered, true);
-    if (is_first) {
-      engine_.Submit({then.route, MadAttribute::kNodeInfo, 0, index, Lid(0), kLessAttempts});
-      for (uint32_t i = 2; i < kPerSwitch; ++i) AskNextPort(index);
-    }
   }
-  if (progress.has_answered && progress.waited > 2 * kPerSwitch * engine_.Patience()) {
-    GiveUp(index, "it answers too slowly");
-  }
-  if (progress.has_answered) AskNextPort(index);
+  if (progress.waited > 2 * kPerSwitch * engine_.Patience()) GiveUp(index, "it answers too slowly");
+  AskNextPort(index);
   FollowCable(index, port, outcome);
   if (outcome.kind == MadOutcome::Kind::kAnswered) {
     OnPortInfo(index, port, DecodePortInfo(outcome.data));
@@ -173,7 +212,7 @@ void LightSweeper::OnPort(const MadRequest& request, const MadOutcome& outcome) 
 // To the switch behind; a port that does not say how it is may still let packets pass.
 void LightSweeper::FollowCable(uint32_t index, uint32_t port, const MadOutcome& outcome) {
   const uint32_t next = swept_.switches[index].ports[port].leads_to;
-  if (next == SweptPort::kNowhere || !progress_[index].has_answered) return;
+  if (next == SweptPort::kNowhere) return;
   const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
   const bool is_up =
       outcome.kind == MadOutcome::Kind::kAnswered && DecodePortInfo(outcome.data).link_up;
@@ -210,23 +249,27 @@ void LightSweeper::CompareAddresses(const SweptSwitch& then, const PortInfoRecor
   }
 }
 
-// One port's silence is a packet lost too often; a switch's is a change, if it was waited for long
-// enough and had answered before.
+// Of a switch that has answered. One port's silence is a packet lost too often; that of several in
+// a row may be the switch's.
 void LightSweeper::OnSilence(const MadRequest& request) {
   const uint32_t index = request.subject, port = request.modifier;
   Progress& progress = progress_[index];
   const SweptSwitch& then = swept_.switches[index];
-  std::string what = absl::StrCat("PortInfo of port ", port);
   if (!then.ports[port].answered) {
     ++progress.expected_silences;
-  } else if (++progress.silences >= kSilencesToGiveUp || !progress.has_answered) {
-    GiveUp(index, std::move(what));
-    if (request.max_attempts == 0) {
-      ChangeOfNode(absl::StrCat(then.Name(), " does not answer any more"));
-    }
+  } else if (++progress.silences >= kSilencesToGiveUp) {
+    const bool is_first = !progress.is_given_up;
+    GiveUp(index, absl::StrCat("PortInfo of port ", port));
+    if (is_first && request.max_attempts == 0) LookAgain(index);
     return;
   }
-  result_.unanswered.push_back(then.Unanswered(absl::StrCat(then.Name(), ": ", what)));
+  NoteSilence(index, port);
+}
+
+void LightSweeper::NoteSilence(uint32_t index, uint32_t port) {
+  const SweptSwitch& then = swept_.switches[index];
+  result_.unanswered.push_back(
+      then.Unanswered(absl::StrCat(then.Name(), ": PortInfo of port ", port)));
 }
 
 // What the ports not yet asked lead to is asked in doubt: it is not this switch that is missed.

@@ -9,8 +9,17 @@
 //
 // A switch is asked once the port that leads to it has said that its link is up: a cable that was
 // cut and a switch that lost power are heard of from the switch before, and nobody waits for those
-// behind. Only of a switch that falls silent while its links stay up the whole patience for one
-// request is needed. The first change ends the sweep: whoever hears of it reads all anew.
+// behind. The first change ends the sweep: whoever hears of it reads all anew.
+//
+// A switch that falls silent while its links stay up is looked at twice, because packets get lost:
+//
+//    port 0? --2 attempts--> silent --> port 0? and who?, all attempts each --> both silent: a
+//    change
+//       |                                  +-- one answers --> as if nothing had been
+//       +-- answered --> ports 1, 2, 3, ...
+//
+// The first look is short, so that both together cost little more than the patience for one
+// request.
 //
 // That a switch says to be another one, by its GUID, is a change, too: it was exchanged, or the
 // cable of the way to it was moved. Where it says nothing, its ports are what counts.
@@ -18,8 +27,8 @@
 // What does not show here: other cables that were moved and are up again, a host that was
 // exchanged, other forwarding tables. The full sweep's period catches these.
 //
-// Only who answered at the full sweep is missed, and only after the whole patience; a switch that
-// is slow is asked with less of it, and for a bounded time. Silence that is expected or doubtful is
+// Only who answered at the full sweep is missed, and only after the second look; a switch that is
+// slow is asked with less patience, and for a bounded time. Silence that is expected or doubtful is
 // noted and is no change, or it would be one in each sweep.
 //
 // Who was silent then is asked again, with less patience, and his answer is a change.
@@ -55,6 +64,7 @@ class LightSweeper {
 
  private:
   struct Progress {
+    bool has_begun = false;
     uint32_t first_port = 0;  // asked alone, before all others
     uint32_t next_port = 0;
     int silences = 0;  // in a row, of ports that answered then
@@ -62,8 +72,11 @@ class LightSweeper {
     absl::Duration waited;  // sum over all requests
     bool has_answered = false;
     int slow_answers = 0;
+    bool is_doubtful = false;  // whether the way there is open was not told
     bool is_slow = false;
     bool is_given_up = false;
+    bool is_second_look = false;
+    bool is_first_port_silent = false, is_name_silent = false;  // at the second look
   };
 
   absl::Status AskLocalPort();
@@ -71,6 +84,9 @@ class LightSweeper {
   absl::Status Walk();
   void Begin(uint32_t index, bool is_doubtful);
   void AskNextPort(uint32_t index);
+  void LookAgain(uint32_t index);
+  void OnSignOfLife(uint32_t index);
+  void OnNoSign(const MadRequest& request);
   void OnAnswer(const MadRequest& request, const MadOutcome& outcome);
   void OnIdentity(uint32_t index, const MadOutcome& outcome);
   void OnPort(const MadRequest& request, const MadOutcome& outcome);
@@ -78,6 +94,7 @@ class LightSweeper {
   void OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecord& now);
   void CompareAddresses(const SweptSwitch& then, const PortInfoRecord& now);
   void OnSilence(const MadRequest& request);
+  void NoteSilence(uint32_t index, uint32_t port);
   void GiveUp(uint32_t index, std::string what);
   absl::Status AskSilent();
   void OnSilent(const MadRequest& request, const MadOutcome& outcome);

@@ -78,6 +78,8 @@ class MadEngine {
   MadEngine(MadTransport& transport, const Clock& clock, MadEngineOptions options = {});
 
   void Submit(MadRequest request) { queue_.push_back(std::move(request)); }
+  // Before all that was submitted and is not yet sent.
+  void SubmitFirst(MadRequest request) { queue_.push_front(std::move(request)); }
 
   // Works until every request, and every one that the handler adds, is completed. UNAVAILABLE: the
   // local port is gone or does not answer; what was submitted is dropped. Cost: the time of the

@@ -36,27 +36,6 @@ const AlgorithmParameter* FindParameter(const MappingAlgorithm& algorithm, absl:
   return nullptr;
 }
 
-absl::Status CheckParameters(const MappingAlgorithm& algorithm, const AlgorithmOptions& options) {
-  for (const auto& [name, value] : options.parameters) {
-    const AlgorithmParameter* const known = FindParameter(algorithm, name);
-    if (known == nullptr) {
-      std::string names;
-      for (const AlgorithmParameter& p : algorithm.parameters) {
-        absl::StrAppend(&names, names.empty() ? "" : ", ", p.name);
-      }
-      return absl::InvalidArgumentError(absl::StrFormat("algorithm %s has no option %s; it has %s",
-                                                        algorithm.name, name,
-                                                        names.empty() ? "none" : names));
-    }
-    if (!(value >= known->least && value <= known->greatest)) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("option %s of algorithm %s is %g; give %g to %g (%s)", name,
-                          algorithm.name, value, known->least, known->greatest, known->meaning));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
@@ -95,6 +74,27 @@ absl::StatusOr<const MappingAlgorithm*> FindMappingAlgorithm(absl::string_view n
   }
   return absl::NotFoundError(
       absl::StrFormat("no mapping algorithm %s; choose one of %s", name, names));
+}
+
+absl::Status CheckParameters(const MappingAlgorithm& algorithm, const AlgorithmOptions& options) {
+  for (const auto& [name, value] : options.parameters) {
+    const AlgorithmParameter* const known = FindParameter(algorithm, name);
+    if (known == nullptr) {
+      std::string names;
+      for (const AlgorithmParameter& p : algorithm.parameters) {
+        absl::StrAppend(&names, names.empty() ? "" : ", ", p.name);
+      }
+      return absl::InvalidArgumentError(absl::StrFormat("algorithm %s has no option %s; it has %s",
+                                                        algorithm.name, name,
+                                                        names.empty() ? "none" : names));
+    }
+    if (!(value >= known->least && value <= known->greatest)) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("option %s of algorithm %s is %g; give %g to %g (%s)", name,
+                          algorithm.name, value, known->least, known->greatest, known->meaning));
+    }
+  }
+  return absl::OkStatus();
 }
 
 double ParameterOf(const MappingAlgorithm& algorithm, const AlgorithmOptions& options,

@@ -3,7 +3,8 @@
 // A new algorithm is a file pair in algorithm/ with one function that returns its entry, and a line
 // in algorithm.cc. It is a function of values: problem, start, options with a seed; its only door
 // to the world is SearchControl. Equal seeds give equal results for any number of threads, as long
-// as it ends by itself and not by the clock.
+// as it ends by itself and not by the clock; for those that span processes, equal seeds and equally
+// many workers in all give equal results for any number of processes, too.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_H_
 
@@ -51,6 +52,9 @@ struct MappingAlgorithm {
   // the problem is beyond its memory, with the limit. Stopped early, it returns the best so far.
   absl::StatusOr<Mapped> (*run)(const MappingProblem& problem, const Mapping& start,
                                 const AlgorithmOptions& options, const SearchControl& control);
+  // Its workers may be spread over the processes of SearchControl::team(); every one of them then
+  // returns the same mapping. False: it searches alone, whatever the team.
+  bool spans_processes = false;
 };
 
 // All algorithms, in the order of the specification's table.
@@ -63,9 +67,12 @@ absl::StatusOr<const MappingAlgorithm*> FindMappingAlgorithm(absl::string_view n
 double ParameterOf(const MappingAlgorithm& algorithm, const AlgorithmOptions& options,
                    absl::string_view name);
 
-// Runs an algorithm whoever asks: checks problem and parameters first (INVALID_ARGUMENT naming the
-// parameter and its range), starts from the present order if `start` is empty, and verifies what
-// comes out (INTERNAL: mapping_check.h).
+// INVALID_ARGUMENT: a parameter that the algorithm does not have (lists those it has), or out of
+// range (names it).
+absl::Status CheckParameters(const MappingAlgorithm& algorithm, const AlgorithmOptions& options);
+
+// Runs an algorithm whoever asks: checks problem and parameters first, starts from the present
+// order if `start` is empty, and verifies what comes out (INTERNAL: mapping_check.h).
 absl::StatusOr<Mapped> RunAlgorithm(const MappingAlgorithm& algorithm,
                                     const MappingProblem& problem, const Mapping& start,
                                     const AlgorithmOptions& options, const SearchControl& control);

@@ -8,12 +8,12 @@
 #include "daemon/mapping/algorithm/parallel_genetic.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/place_distances.h"
-#include "daemon/mapping/search/cluster_map_options.h"
-#include "daemon/mapping/search/dense_qap.h"
-#include "daemon/mapping/search/sparse_near.h"
-#include "daemon/mapping/search/sparse_problem.h"
-#include "daemon/mapping/search/spectral.h"
-#include "daemon/mapping/search/traffic_routes.h"
+#include "daemon/mapping/search/cluster/cluster_map_options.h"
+#include "daemon/mapping/search/cluster/spectral.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/links/traffic_routes.h"
+#include "daemon/mapping/search/sparse/sparse_near.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {
 namespace {
@@ -48,6 +48,7 @@ size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
 
 // The portfolio does without them beyond so many ranks.
 constexpr size_t kMostClustered = 20000;
+constexpr uint32_t kLines = 2;  // of the portfolio (algorithm/auto_lines.h)
 
 }  // namespace
 
@@ -65,6 +66,7 @@ void SetMethod(absl::string_view algorithm,
   extent.counts_links =
       portfolio ? objective.congestion > 0
                 : is_any_of({"congestion", "threshold-accepting", "greedy", "multicore"});
+  extent.lines = portfolio && extent.counts_links ? kLines : 0;
   if (!portfolio && !is_any_of({"cp-nsc", "hierarchical-clustering"})) return;
   extent.clustered = portfolio && extent.ranks > kMostClustered ? 0 : extent.ranks;
   size_t vectors = kPresetEigenvectors;
@@ -88,7 +90,7 @@ size_t SearchBytes(const SearchExtent& e, uint32_t threads) {
   if (e.counts_links) {
     const size_t table = std::max(4 * e.places * e.switches, kOfEvenShares * e.leaves * e.leaves) +
                          kOfChannel * e.channels;
-    bytes += at_once * std::min(table, TrafficRoutes::kMaxTableBytes);
+    bytes += (at_once + e.lines) * std::min(table, TrafficRoutes::kMaxTableBytes);
   }
   if (e.populations) bytes += kMaxPopulationBytes;
   bytes += EmbeddingBytes(e, at_once);

@@ -22,6 +22,7 @@ struct SearchExtent {
   size_t channels = 0, switches = 0;  // of the fabric
   bool tables = false;                // routes are forwarding tables
   bool counts_links = false;          // bytes on channels are kept
+  uint32_t lines = 0;                 // searches over links that wait beside those at work
   bool dense = false;                 // matrices of all slots
   bool populations = false;           // beside them as many as CheckPopulationMemory() allows
   size_t coordinates = 0;             // numbers in eigenvectors of the ranks, and of how many ranks

@@ -1,8 +1,9 @@
-// How long a search may go on, and who wants to hear of it: the one door through which clocks and
-// callers reach an algorithm.
+// How long a search may go on, who wants to hear of it, and who else searches: the one door through
+// which clocks, callers and other processes reach an algorithm.
 //
 //     stopped()     asked again and again by whatever can end at once
 //     remaining()   asked before work that cannot: is there time for it?
+//     team()        the processes that search with this one, by algorithms that span processes
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_CONTROL_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_CONTROL_H_
 
@@ -11,10 +12,11 @@
 #include <utility>
 
 #include "daemon/mapping/places.h"
+#include "daemon/mapping/search_team.h"
 
 namespace coppice {
 
-// All functions may be called by several threads at once.
+// All functions but team() may be called by several threads at once.
 class SearchControl final {
  public:
   using Stopped = std::function<bool()>;
@@ -25,10 +27,13 @@ class SearchControl final {
   SearchControl() = default;
   // With `remaining`, the seconds until `stopped` becomes true by itself, the search has a deadline
   // and is expected to use its time.
-  SearchControl(Stopped stopped, Offered offered, Remaining remaining = nullptr)
+  // `team`, which outlives the search, is null for one that is alone.
+  SearchControl(Stopped stopped, Offered offered, Remaining remaining = nullptr,
+                SearchTeam* team = nullptr)
       : stopped_(std::move(stopped)),
         offered_(std::move(offered)),
-        remaining_(std::move(remaining)) {}
+        remaining_(std::move(remaining)),
+        team_(team != nullptr ? team : &SearchAlone()) {}
 
   // The budget is spent or the caller has cancelled: hand back the best so far, soon. Stays true
   // once it is. About 30 ns with a clock behind it: ask every few microseconds of work.
@@ -46,10 +51,14 @@ class SearchControl final {
     if (offered_) offered_(mapping);
   }
 
+  // By one thread at a time.
+  SearchTeam& team() const { return *team_; }
+
  private:
   Stopped stopped_;
   Offered offered_;
   Remaining remaining_;
+  SearchTeam* team_ = &SearchAlone();
 };
 
 }  // namespace coppice

@@ -60,6 +60,8 @@ void AddFabric(const DaemonNumbers& numbers, FamilyList& list) {
 void AddHoldings(const DaemonCounts& counts, FamilyList& list) {
   list.AddGauge("coppice_jobs_active", "Jobs with a lease.", counts.active_jobs);
   list.AddGauge("coppice_trees", "Trees that are granted.", counts.granted_trees);
+  list.AddGauge("coppice_placements_held", "Placements that hold nodes.", counts.held_placements);
+  list.AddGauge("coppice_placed_nodes", "Nodes that placements hold.", counts.placed_nodes);
   list.AddCounter("coppice_trees_created_total", "Trees granted since the start.",
                   Number(counts.trees.granted));
   list.AddCounter("coppice_trees_released_total", "Trees released since the start.",
@@ -102,6 +104,9 @@ void AddCalls(const RpcNumbers& rpc, FamilyList& list) {
   list.AddHistograms("coppice_rpc_latency_seconds", "From a unary call's arrival to its answer.",
                      latencies);
   list.AddGauges("coppice_rpc_streams", "Streams that are open.", streams);
+  list.AddGauge("coppice_agents_connected", "Node agents that are connected.", rpc.agents);
+  list.AddGauge("coppice_measured_distances", "Pairs of hosts whose distance was measured.",
+                Number(rpc.measured_distances));
   list.AddGauges("coppice_watchers", "Clients that follow what happens.",
                  {{{{"kind", "trees"}}, Number(rpc.tree_watchers)},
                   {{{"kind", "events"}}, Number(rpc.event_watchers)}});

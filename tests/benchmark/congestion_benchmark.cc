@@ -33,7 +33,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/congestion_bound.h"
+#include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/benchmark/mapping/cases.h"
 #include "tests/benchmark/mapping/rivals.h"
@@ -193,7 +193,8 @@ void Compare(const std::string& name, const MappingProblem& problem, const Argum
   ++tally.cases;
   const double value = ours ? ours->congestion : 0, other = best ? best->congestion : value;
   const bool proven = value <= bound.value * (1 + kEqual) ||
-                      (ours && ours->note.find("optimum") != std::string::npos);
+                      (ours && (ours->note.find("optimum") != std::string::npos ||
+                                ours->note.find("proven:") != std::string::npos));
   const char* verdict = proven ? "proven" : "";
   if (value > other * (1 + kEqual)) {
     verdict = "ABOVE";

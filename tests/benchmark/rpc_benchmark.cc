@@ -82,12 +82,17 @@ class Daemon {
     server.listen = {"unix:" + directory_ + "/s"};
     mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
     patterns_ = Must(PatternShelf::Create(store_.get(), &SystemClock(), 1 << 20));
-    server_ =
-        Must(RpcServer::Start({manager_.get(), mapper_.get(), patterns_.get()}, server, {&empty_}));
+    distances_ = Must(DistanceShelf::Create(store_.get()));
+    meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &SystemClock());
+    server_ = Must(RpcServer::Start(
+        {manager_.get(), mapper_.get(), patterns_.get(), meter_.get(), distances_.get()}, server,
+        {&empty_}));
   }
   ~Daemon() {
     server_->Shutdown(absl::Seconds(10));
     server_.reset();
+    meter_.reset();
+    distances_.reset();
     patterns_.reset();
     mapper_.reset();
     manager_.reset();
@@ -106,6 +111,8 @@ class Daemon {
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<RankMapper> mapper_;
   std::unique_ptr<PatternShelf> patterns_;
+  std::unique_ptr<DistanceShelf> distances_;
+  std::unique_ptr<DistanceMeter> meter_;
   std::unique_ptr<RpcServer> server_;
 };
 

@@ -1,5 +1,5 @@
-// What clients' requests about history and events, ids and page tokens are read as: within what the
-// manager may be asked, or refused with a reason. The first byte says which.
+// What clients' requests about history and events, agents' messages, ids and page tokens are read
+// as: within what the manager may be asked, or refused with a reason. The first byte says which.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,12 +11,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   std::string broken;
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0:
       broken = coppice::BrokenByHistoryRequest(rest);
       break;
     case 1:
       broken = coppice::BrokenByEventsRequest(rest);
+      break;
+    case 2:
+      broken = coppice::BrokenByAgentMessage(rest);
       break;
     default:
       broken = coppice::BrokenByIdentifier(rest);

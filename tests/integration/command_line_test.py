@@ -121,7 +121,8 @@ class CommandLine(unittest.TestCase):
         channel = grpc.insecure_channel(self.daemon.address)
         self.addCleanup(channel.close)
         pool = Reflection(channel).pool_of("coppice.v1.Jobs", "coppice.v1.Trees",
-                                           "coppice.v1.Fabric", "coppice.v1.Admin")
+                                           "coppice.v1.Fabric", "coppice.v1.Admin",
+                                           "coppice.v1.Agents")
         job = self.register("--name", "names")
         self.good("tree", "create", "--job", job)
         for message, command in (
@@ -132,6 +133,8 @@ class CommandLine(unittest.TestCase):
                 ("TypeTable", "table"), ("ListEventsResponse", "events"),
                 ("ListPortCountersResponse", "fabric counters S0"),
                 ("PortHistory", "fabric history S0 1"),
+                ("ListAgentsResponse", "agent list"),
+                ("ListDistancesResponse", "distance list"),
                 ("ListJobsResponse", "job list"), ("Job", "job show " + job),
                 ("KeepAliveResponse", "job keepalive " + job), ("ListTreesResponse", "tree list")):
             with self.subTest(command=command):

@@ -1,4 +1,5 @@
-"""The Debian package: what is in it, where, and with which dependencies and scripts."""
+"""The Debian packages: what is in them, where, and with which dependencies and scripts; and that what
+is in those of an MPI runs there."""
 
 import glob
 import os
@@ -7,7 +8,11 @@ import sys
 import tempfile
 import unittest
 
+import mpi_run
+
 BUILD = sys.argv.pop(1)
+MPIS = ("openmpi", "mpich")
+LIBRARIES = {"openmpi": "libopenmpi3", "mpich": "libmpich12"}
 
 
 def run(*command):
@@ -25,22 +30,87 @@ class Package(unittest.TestCase):
         cls.addClassCleanup(scratch.cleanup)
         run("cpack", "-G", "DEB", "-B", scratch.name)
         (cls.package,) = glob.glob(os.path.join(scratch.name, "coppice_*_*.deb"))
+        cls.of_mpi = {}
+        for mpi in MPIS:
+            (cls.of_mpi[mpi],) = glob.glob(os.path.join(scratch.name, f"coppice-{mpi}_*_*.deb"))
+        made = glob.glob(os.path.join(scratch.name, "*.deb"))
+        assert len(made) == 1 + len(MPIS), made
+
+    @staticmethod
+    def modes_of(package):
+        listed = run("dpkg-deb", "--contents", package).splitlines()
+        return {line.split(maxsplit=5)[5]: line.split()[0] for line in listed}
 
     def test_holds_what_a_host_needs(self):
-        listed = run("dpkg-deb", "--contents", self.package).splitlines()
-        modes = {line.split(maxsplit=5)[5]: line.split()[0] for line in listed}
-        for path in ("usr/bin/coppiced", "usr/bin/coppicectl", "usr/bin/coppice-plan"):
+        modes = self.modes_of(self.package)
+        for path in ("usr/bin/coppiced", "usr/bin/coppicectl", "usr/bin/coppice-agent",
+                     "usr/bin/coppice-plan", "usr/lib/coppice/slurm/coppice-slurm",
+                     "usr/lib/coppice/slurm/node-prolog", "usr/lib/coppice/slurm/node-epilog",
+                     "usr/lib/coppice/slurm/task-prolog"):
             self.assertEqual(modes["./" + path], "-rwxr-xr-x", path)
         for path in ("etc/coppice/coppiced.toml", "usr/lib/systemd/system/coppiced.service",
+                     "etc/coppice/agent.toml", "usr/lib/systemd/system/coppice-agent.service",
+                     "usr/include/coppice/coppice.h", "usr/include/coppice/coppice.hpp",
                      "usr/lib/sysusers.d/coppice.conf", "usr/lib/udev/rules.d/70-coppice.rules",
+                     "etc/coppice/slurm.toml", "usr/lib/systemd/system/coppice-slurm.service",
+                     "usr/lib/systemd/system/coppice-slurm-topology.service",
+                     "usr/lib/tmpfiles.d/coppice-slurm.conf",
+                     "usr/share/doc/coppice/slurm/README.md",
+                     "usr/share/doc/coppice/slurm/job_submit.lua",
                      "usr/share/doc/coppice/README.md", "usr/share/doc/coppice/copyright"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
+        for path in modes:
+            self.assertNotIn("mpi", os.path.basename(path))  # nor an MPI of theirs among the libraries
+        depends = run("dpkg-deb", "--field", self.package, "Depends")
+        for library in LIBRARIES.values():
+            self.assertNotIn(library, depends)
+
+    def test_what_is_for_an_mpi_needs_and_runs_on_that_one_alone(self):
+        for mpi, package in self.of_mpi.items():
+            modes = self.modes_of(package)
+            program = {"openmpi": "coppice-search", "mpich": "coppice-search-mpich"}[mpi]
+            self.assertEqual(modes["./usr/bin/" + program], "-rwxr-xr-x")
+            self.assertEqual(modes[f"./usr/share/doc/coppice-{mpi}/copyright"], "-rw-r--r--")
+            files = [path for path in modes if not path.endswith("/")]
+            self.assertEqual(len(files), 4, files)
+            depends = run("dpkg-deb", "--field", package, "Depends")
+            for other, library in LIBRARIES.items():
+                (self.assertIn if other == mpi else self.assertNotIn)(library, depends)
+            self.assertEqual(run("dpkg-deb", "--field", package, "Recommends").strip(), "coppice")
+            with tempfile.TemporaryDirectory() as root:
+                run("dpkg-deb", "--extract", package, root)
+                (library,) = glob.glob(f"{root}/usr/lib/**/coppice/libcoppice_mpi_{mpi}.so",
+                                       recursive=True)
+                trace = os.path.join(root, "trace")
+                search = os.path.join(root, "usr/bin", program)
+                # Preloaded into a program of that MPI, which is the other of the two files.
+                done = mpi_run.run(mpi, 2, [search, "--list"], preload=library,
+                                   environment={"COPPICE_TRACE": trace})
+                self.assertIn("memetic", done.stdout)
+                with open(trace, encoding="utf-8") as file:
+                    self.assertIn("ranks 2\n", file.read())
+
+    def test_the_scripts_for_slurm_are_whole(self):
+        # As they lie in the package, next to each other.
+        with tempfile.TemporaryDirectory(prefix="coppice-package-") as root:
+            run("dpkg-deb", "--extract", self.package, root)
+            scripts = os.path.join(root, "usr/lib/coppice/slurm")
+            said = run(os.path.join(scripts, "coppice-slurm"), "--help")
+            self.assertIn("PrologSlurmctld", said)
+            installed = sorted(os.listdir(os.path.join(scripts, "coppice_slurm")))
+            source = os.path.join(os.path.dirname(__file__), "../../deploy/slurm/coppice_slurm")
+            wanted = sorted(name for name in os.listdir(source) if name.endswith(".py"))
+            self.assertEqual([name for name in installed if name.endswith(".py")], wanted)
+            samples = os.path.join(root, "etc/coppice/slurm.toml")
+            self.assertIn("patience_s", open(samples, encoding="utf-8").read())
 
     def test_keeps_the_configuration_and_knows_its_libraries(self):
         self.assertEqual(run("dpkg-deb", "--info", self.package, "conffiles").split(),
-                         ["/etc/coppice/coppiced.toml"])
+                         ["/etc/coppice/coppiced.toml", "/etc/coppice/agent.toml",
+                          "/etc/coppice/slurm.toml"])
         depends = run("dpkg-deb", "--field", self.package, "Depends")
-        for library in ("libgrpc++", "libsqlite3-0", "libibumad3", "libsystemd0", "systemd |"):
+        for library in ("libgrpc++", "libsqlite3-0", "libibumad3", "libsystemd0", "libhwloc15",
+                        "systemd |"):
             self.assertIn(library, depends)
         for script in ("postinst", "prerm", "postrm"):
             self.assertTrue(run("dpkg-deb", "--info", self.package, script).startswith("#!/bin/sh"))

@@ -25,6 +25,7 @@ IS_FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
 CASES = cases.full() if IS_FULL else cases.short()
 SEEDS = (1, 2, 3)
 EXCHANGE_ROUNDS = 1 if IS_FULL else 3
+ROUNDING = 1.001  # of the simulator: two orders that fill their fullest links alike
 BUDGET = "10s" if IS_FULL else "1s"
 
 
@@ -93,10 +94,11 @@ class Smpi(ScratchFiles):
             with self.subTest(case.name):
                 times = self.times(case)
                 print(times.row(case.name), flush=True)
-                self.assertLessEqual(times.auto, times.block)
+                self.assertLessEqual(times.auto, ROUNDING * times.block)
                 if case.traffic.is_stencil:
                     self.assertLessEqual(times.auto, 0.9 * min(times.shuffled))
                     self.assertLessEqual(times.auto_from_shuffled, 0.9 * times.shuffled[0])
+                    self.assertLessEqual(times.auto_from_shuffled, ROUNDING * times.block)
 
     # What the comparison rests on.
 
@@ -141,16 +143,27 @@ class Smpi(ScratchFiles):
             f"{u + 1} {v + 1} {w}" for (u, v), w in weights.items()))
 
     def test_simulated_times_are_those_of_the_links_between_the_hosts_named(self):
-        """1 MiB at 25 GB/s over links of 100 ns, or at 50 GB/s within a host; the same again."""
+        """1 MiB at 25 GB/s over links, or at 50 GB/s within a host; the same again."""
         network, pattern = self.network(FatTree([4, 4], [1, 2])), self.dir / "p.mtx"
-        for receiver, expected in ((1, 4e-7 + 2**20 / 25e9),   # from host 2 to host 9, over 4 links
-                                   (2, 2e-7 + 2**20 / 25e9),   # to host 3, over 2
-                                   (3, 1e-7 + 2**20 / 50e9)):  # stays on host 2
+        for receiver, expected in ((1, 2**20 / 25e9),   # from host 2 to host 9, over 4 links
+                                   (2, 2**20 / 25e9),   # to host 3, over 2
+                                   (3, 2**20 / 50e9)):  # stays on host 2
             pattern.write_text(patterns.matrix_market(4, {(0, receiver): 1 << 20}))
             found = {simulator.seconds(network.cluster, (2, 9, 3, 2), self.dir,
                                        [PROGRAMS / "neighbours", pattern, 1]) for _ in range(2)}
             self.assertEqual(len(found), 1)
             self.assertAlmostEqual(found.pop(), expected, delta=5e-8)
+
+    def test_flows_share_a_link_equally_however_long_their_routes_are(self):
+        """Rank 3's port has the most to take, 4 MiB, and is never idle. If shares went by the
+        lengths of routes, near flows would end early and leave far ones behind: 196 us."""
+        network, pattern = self.network(FatTree([4, 4, 4], [1, 4, 4])), self.dir / "p.mtx"
+        mib = {(0, 1): 1, (1, 2): 1, (1, 3): 2, (2, 1): 1, (2, 3): 2, (3, 0): 1}
+        pattern.write_text(patterns.matrix_market(
+            4, {pair: size << 20 for pair, size in mib.items()}))
+        found = simulator.seconds(network.cluster, (17, 34, 33, 5), self.dir,
+                                  [PROGRAMS / "neighbours", pattern, 1])
+        self.assertAlmostEqual(found, 4 * 2**20 / 25e9, delta=5e-8)
 
     def test_programs_refuse_other_numbers_of_ranks(self):
         network, pattern = self.network(FatTree([4, 4], [1, 2])), self.dir / "p.mtx"

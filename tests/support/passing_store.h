@@ -28,6 +28,12 @@ class PassingStore : public Store {
   absl::StatusOr<int64_t> EndedJobs(absl::Time before) override {
     return store_->EndedJobs(before);
   }
+  absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) override {
+    return store_->GetPlacement(id);
+  }
+  absl::StatusOr<int64_t> EndedPlacements(absl::Time before) override {
+    return store_->EndedPlacements(before);
+  }
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
     return store_->LinkIds(links);
   }
@@ -40,6 +46,7 @@ class PassingStore : public Store {
   }
   absl::StatusOr<std::vector<PatternRecord>> Patterns() override { return store_->Patterns(); }
   absl::StatusOr<std::string> PatternData(int64_t id) override { return store_->PatternData(id); }
+  absl::StatusOr<std::vector<DistanceRecord>> Distances() override { return store_->Distances(); }
   StoreStatistics Statistics() override { return store_->Statistics(); }
 
  protected:

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/partition.h"
-#include "daemon/mapping/search/sparse_anneal.h"
-#include "daemon/mapping/search/sparse_swaps.h"
+#include "daemon/mapping/search/partition/partition.h"
+#include "daemon/mapping/search/sparse/sparse_anneal.h"
+#include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -14,8 +15,9 @@
 #include "daemon/mapping/algorithm/auto_exhaustive.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/auto_rounds.h"
-#include "daemon/mapping/search/congestion_bound.h"
 #include "daemon/mapping/search/cost_bound.h"
+#include "daemon/mapping/search/links/congestion_bound.h"
+#include "daemon/mapping/search/links/congestion_proof.h"
 
 namespace coppice {
 namespace {
@@ -25,6 +27,10 @@ constexpr uint32_t kCostBoundRound = 4;  // of the cost: after what takes millis
 constexpr double kScoresOfBound =
     20;  // a bound is not looked for if so many measures take too long
 constexpr double kShareOfExhaustive = 0.3;  // of the time that is left
+constexpr double kShareOfProof = 0.4;       // of the time that is left, each time
+constexpr double kShareOfProofAlone = 0.1;  // with one thread, which is the search's, too
+constexpr uint32_t kProofs = 3;             // tries at most for one score
+constexpr uint64_t kProofNodes = 1 << 12;   // of the first; then four times as many each time
 
 // Ranks that talk to themselves alone: the heaviest belongs where that costs least (the least sum
 // of products of two sequences has them in opposite orders).
@@ -81,12 +87,20 @@ class Portfolio final {
 
   // Why it ended.
   absl::StatusOr<std::string> Run() {
+    ASSIGN_OR_RETURN(std::string why, RunRounds());
+    rounds_.Finish();
+    if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
+    return why;
+  }
+
+ private:
+  absl::StatusOr<std::string> RunRounds() {
+    BoundCongestion();
     RETURN_IF_ERROR(rounds_.Begin());
     if (problem_.rank_count() <= kFewRanks) {
       ASSIGN_OR_RETURN(const bool complete, TryAll());
       if (complete) return "it is the optimum: all mappings have been looked at";
     }
-    BoundCongestion();
     const auto given = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options_, "rounds"));
     const uint32_t limit = given > 0                 ? given
                            : control_.has_deadline() ? std::numeric_limits<uint32_t>::max()
@@ -96,12 +110,11 @@ class Portfolio final {
       if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
       if (control_.stopped()) return "stopped by its budget or its caller";
       RETURN_IF_ERROR(rounds_.Round(round));
+      TryProof();
     }
-    if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
     return "all rounds are done";
   }
 
- private:
   absl::StatusOr<bool> TryAll() {
     const double least = (1 - kShareOfExhaustive) * control_.remaining();
     const SearchControl share(
@@ -113,16 +126,43 @@ class Portfolio final {
   }
 
   // Shares by the approximation depend on each other: nobody knows a bound.
-  void BoundCongestion() {
+  bool CanBoundCongestion() const {
     const Objective& objective = problem_.objective;
-    if (objective.congestion == 0 || objective.hop_bytes > 0 || objective.qap_cost > 0) return;
-    if (problem_.traffic == TrafficModel::kApproximate) return;
-    const double present = *incumbent_.present().max_congestion;
-    if (present <= 0 || !incumbent_.TimeForScores(kScoresOfBound)) return;
-    const CongestionBound bound = FindCongestionBound(problem_);
-    incumbent_.SetBound(bound.value / present,
+    if (objective.congestion == 0 || objective.hop_bytes > 0 || objective.qap_cost > 0)
+      return false;
+    return problem_.traffic != TrafficModel::kApproximate &&
+           *incumbent_.present().max_congestion > 0 && incumbent_.TimeForScores(kScoresOfBound);
+  }
+
+  void BoundCongestion() {
+    if (CanBoundCongestion()) SetBound(FindCongestionBound(problem_));
+  }
+
+  void SetBound(const CongestionBound& bound) {
+    incumbent_.SetBound(bound.value / *incumbent_.present().max_congestion,
                         absl::StrFormat("proven: no order's greatest congestion is below %g, %s",
                                         bound.value, bound.reason));
+  }
+
+  // Whether there is nothing better: soon for a moment, and for longer, a few times for each best
+  // order, once the search comes to nothing more.
+  void TryProof() {
+    if (!CanBoundCongestion()) return;
+    if (incumbent_.score() < tried_score_) proofs_tried_ = 0;
+    if (proofs_tried_ == (rounds_.converged() ? kProofs : 1)) return;
+    tried_score_ = incumbent_.score();
+    ++proofs_tried_;
+    if (proof_ == nullptr) proof_ = std::make_unique<CongestionProof>(problem_);
+    const double part = options_.threads > 1 ? kShareOfProof : kShareOfProofAlone;
+    const double least = (1 - part) * control_.remaining();
+    const SearchControl share(
+        [&] {
+          return control_.stopped() || (control_.has_deadline() && control_.remaining() < least);
+        },
+        nullptr);
+    const double congestion = incumbent_.score() * *incumbent_.present().max_congestion;
+    SetBound(
+        proof_->Prove(incumbent_.best(), congestion, kProofNodes << (2 * proofs_tried_), share));
   }
 
   void BoundCost() {
@@ -141,12 +181,15 @@ class Portfolio final {
   const SearchControl& control_;
   Incumbent& incumbent_;
   Rounds rounds_;
+  std::unique_ptr<CongestionProof> proof_;  // null until it is needed
+  double tried_score_ = std::numeric_limits<double>::infinity();
+  uint32_t proofs_tried_ = 0;  // of that score
 };
 
 absl::StatusOr<Mapped> Auto(const MappingProblem& problem, const Mapping& start,
                             const AlgorithmOptions& options, const SearchControl& control) {
   if (std::optional<Mapped> known = WithoutSearch(problem)) return *std::move(known);
-  const Mapped hurried{start, "no time to search: the order that it was to start from"};
+  const Mapped hurried{start, "no time to search: what it was to start from is as far as it came"};
   if (control.stopped()) return hurried;
   ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
                    MakeSparseProblem(problem, control));

@@ -12,8 +12,8 @@
 //
 //   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_anneal.h)
 //   many ranks on each place  multisections with more and more care, and combinations of the best
-//   congestion                "congestion" on the real routes, by itself and from the beginning;
-//                             then from the best and from others
+//   congestion                "congestion" on the real routes, which goes on through all rounds
+//                             (auto_lines.h); what it comes to is then to be proven
 //   dense                     beside annealing "memetic" and "robust-tabu"; most of the time goes
 //                             to whichever improved last
 //   up to 8 ranks             branch and bound, for a part of the time

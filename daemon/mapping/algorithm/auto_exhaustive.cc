@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
 
 namespace coppice {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
 
 namespace coppice {
 namespace {
@@ -95,6 +95,7 @@ void Incumbent::Merge(const std::string& name, const ScoredMapping& found) {
 }
 
 void Incumbent::SetBound(double least, std::string reason) {
+  if (least <= least_) return;
   least_ = least;
   bound_reason_ = std::move(reason);
 }
@@ -118,10 +119,16 @@ void Attempt::Offer(const Mapping& mapping) {
   if (keeps_ && found->score < best_.score) best_ = *std::move(found);
 }
 
+ScoredMapping Attempt::best_so_far() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return best_;
+}
+
 absl::Status Attempt::Finish(Mapping mapping) {
   if (mapping == best_.mapping || !incumbent_.WorthScoring(true)) return absl::OkStatus();
   ASSIGN_OR_RETURN(ScoredMapping found, incumbent_.ScoreOf(std::move(mapping)));
   incumbent_.Stream(found.score, found.mapping);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (found.score <= best_.score + kRounding) best_ = std::move(found);
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/search/sparse_problem.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
@@ -57,10 +57,13 @@ class Incumbent final {
   // What `name` has come to; taken if it is better. By one thread.
   void Merge(const std::string& name, const ScoredMapping& found);
 
-  // No mapping has a lower score than this, for the reason that Summary() gives. By one thread.
+  // No mapping has a lower score than this, for this reason. The greatest counts. By one thread.
   void SetBound(double least, std::string reason);
   // So good that nothing is better. Thread-safe.
   bool Proven(double score) const { return score <= least_ * (1 + 1e-12); }
+
+  // The bound as a congestion, where that alone is the objective. Thread-safe.
+  double least_congestion() const { return least_ * present_.max_congestion.value_or(0); }
 
   const Mapping& best() const { return best_; }
   double score() const { return score_; }
@@ -110,11 +113,13 @@ class Attempt final {
   absl::Status Finish(Mapping mapping);
 
   const ScoredMapping& best() const { return best_; }
+  // What it has kept so far, while it goes on. Thread-safe.
+  ScoredMapping best_so_far() const;
 
  private:
   Incumbent& incumbent_;
   const bool keeps_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   ScoredMapping best_;
 };
 

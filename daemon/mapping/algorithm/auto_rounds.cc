@@ -16,7 +16,12 @@
 namespace coppice {
 namespace {
 
-constexpr double kFirstProposals = 30;  // of a rank in the first round of annealing
+// Of a rank in the first round of annealing. Where groups only approach the distances, that round
+// already gains; where they say all, the first rounds cut again with more tries.
+constexpr double kFirstProposals = 30, kFirstProposalsInexact = 120;
+constexpr uint32_t kCuttingRounds = 2;
+// Times the best cost: whose first few swaps come down to it is worth the others.
+constexpr double kWorthSwapping = 1.03;
 constexpr uint32_t kMostDoublings = 16;
 constexpr size_t kPopulation = 8;
 constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
@@ -65,6 +70,7 @@ Rounds::Rounds(const MappingProblem& problem, const SparseProblem& sparse,
       large_places_(sparse.HasLargePlaces()),
       exact_groups_(sparse.groups.exact),
       dense_(IsDense()),
+      lines_(problem, options, control, incumbent),
       ways_{Way{{"annealing", "annealing of a multisection"}}, Way{{"memetic"}},
             Way{{"robust-tabu"}}} {}
 
@@ -88,9 +94,9 @@ absl::Status Rounds::RunAll(const Tasks& tasks) {
   }
   std::vector<absl::Status> statuses(count);
   std::atomic<uint32_t> proven = count;  // the first task that has come to the best there is
-  const uint32_t threads = std::max(1U, options_.threads);
+  const uint32_t threads = lines_.threads_left();
   RunLogicalWorkers(threads, count, [&](uint32_t i) {
-    const auto stopped = [&, i] { return proven < i || control_.stopped(); };
+    const auto stopped = [&, i] { return proven < i || lines_.proven() || control_.stopped(); };
     if (stopped()) return;
     Attempt& attempt = *attempts[i];
     const auto offered = [&](const Mapping& mapping) { attempt.Offer(mapping); };
@@ -110,6 +116,7 @@ absl::Status Rounds::RunAll(const Tasks& tasks) {
     Remember(attempts[i]->best());
     if (proven == i) break;
   }
+  lines_.Merge();
   return absl::OkStatus();
 }
 
@@ -125,24 +132,23 @@ void Rounds::Remember(const ScoredMapping& found) {
   }
 }
 
-bool Rounds::SearchesAsAlone() const {
-  return !CostMatters() && incumbent_.TimeForScores(kScoresOfCongestion);
+bool Rounds::SearchesLines() const {
+  return problem_.objective.congestion > 0 && !CostMatters() &&
+         problem_.rank_count() <= kManyRanks && incumbent_.TimeForScores(kScoresOfCongestion);
 }
 
 absl::Status Rounds::Begin() {
   const Mapping present = incumbent_.best();
   RETURN_IF_ERROR(RunAll(make_.Numberings()));
   const bool congestion = problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks;
+  const bool lines = SearchesLines();
   Tasks quick;
-  const bool alone = congestion && SearchesAsAlone();
-  // As it would search alone and from the beginning, so that what it reaches is reached here. It
-  // begins with the quick methods and cuts itself.
-  if (alone) quick.push_back(make_.Named("congestion", present, options_.seed, {}));
   if (large_places_ && !exact_groups_) quick.push_back(make_.FlatPartition(options_.seed));
   quick.push_back(make_.QuickMultisection(options_.seed, true));
   if (congestion) quick.push_back(make_.Named("rcm", present, options_.seed, {}));
-  if (alone) {
-    quick.push_back(make_.Named("congestion", present, options_.seed + 1, {{"cuts", 2}}));
+  if (lines) {
+    lines_.Start();
+    lines_.AddTo(quick, {});
   } else if (congestion) {
     for (const char* name : {"recursive", "multicore", "greedy"}) {
       quick.push_back(make_.Named(name, present, options_.seed, {}));
@@ -156,24 +162,23 @@ absl::Status Rounds::Begin() {
   // The numbering of a program that was written with care is worth as much as a cut of its pattern.
   if (control_.stopped() || incumbent_.Proven(incumbent_.score())) return absl::OkStatus();
   const double best = incumbent_.score();
+  const double worth = problem_.objective.congestion > 0
+                           ? std::numeric_limits<double>::infinity()
+                           : kWorthSwapping * make_.CostOf(incumbent_.best());
   Tasks polish;
-  if (1.0 < 1.25 * best) polish.push_back(make_.Polish(present, options_.seed));
+  if (1.0 < 1.25 * best) polish.push_back(make_.Polish(present, options_.seed, worth));
   for (const ScoredMapping& member : population_) {
     if (member.score > best && member.score < 1.25 * best && member.mapping != present) {
-      polish.push_back(make_.Polish(member.mapping, options_.seed));
+      polish.push_back(make_.Polish(member.mapping, options_.seed, worth));
     }
   }
   return RunAll(polish);
 }
 
 // From the best, and from another of the best: what helps the one is a dead end for the other.
-void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const {
+void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) {
+  if (SearchesLines()) return lines_.AddTo(tasks, population_);
   if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
-  if (round == 0 && !CostMatters()) {
-    tasks.push_back(
-        make_.Named("congestion", incumbent_.best(), seed, {{"starts", 0}, {"cuts", 0}}));
-    return;
-  }
   const PortfolioTasks::Parameters parameters = {
       {"rounds", HeatsOf(round)}, {"starts", 0}, {"cuts", 0}};
   tasks.push_back(make_.Named("congestion", incumbent_.best(), seed, parameters));
@@ -201,14 +206,20 @@ void Rounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) cons
 }
 
 void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
-  const double proposals =
-      std::ldexp(kFirstProposals, static_cast<int>(std::min(round, kMostDoublings)));
+  if (exact_groups_ && CostMatters() && round < kCuttingRounds) {
+    tasks.push_back(make_.SwappedMultisection(seed, 2 * (round + 1)));
+    tasks.push_back(make_.SwappedMultisection(seed + 1, 2 * (round + 1)));
+    return;
+  }
+  const double proposals = std::ldexp(exact_groups_ ? kFirstProposals : kFirstProposalsInexact,
+                                      static_cast<int>(std::min(round, kMostDoublings)));
   tasks.push_back(make_.AnnealFrom(incumbent_.best(), seed, proposals));
   tasks.push_back(make_.AnnealMultisection(seed + 1, proposals));
 }
 
 // What other files of the table know, once: they end by themselves, and soon.
-void Rounds::AddOthers(Tasks& tasks) const {
+void Rounds::AddOthers(Tasks& tasks) {
+  others_ran_ = true;
   if (problem_.rank_count() > kManyRanks) return;
   for (const char* name : {"cp-nsc", "hierarchical-clustering", "pair-exchange"}) {
     tasks.push_back(make_.Named(name, incumbent_.best(), options_.seed, {}));
@@ -254,9 +265,12 @@ absl::Status Rounds::Round(uint32_t round) {
   const uint64_t seed = options_.seed * 1000003 + 2 * uint64_t{round} + 2;
   Tasks tasks;
   if (problem_.objective.congestion > 0) AddCongestion(round, seed, tasks);
-  if (round == 2) AddOthers(tasks);
-  // Where congestion is all that counts, hop-bytes lead to a start now and then.
-  if (CostMatters() || round % 3 == 0 || tasks.empty()) {
+  // Where congestion is all that counts, hop-bytes lead to a start now and then: but while the
+  // search for it gains, the time is its own.
+  const bool gains =
+      !tasks.empty() && !CostMatters() && control_.has_deadline() && !lines_.converged();
+  if (round >= 2 && !others_ran_ && !gains) AddOthers(tasks);
+  if (CostMatters() || (round % 3 == 0 && !gains) || tasks.empty()) {
     if (large_places_) {
       AddForLargePlaces(round, seed, tasks);
     } else if (dense_) {

@@ -8,8 +8,9 @@
 #include "absl/status/status.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
+#include "daemon/mapping/algorithm/auto_lines.h"
 #include "daemon/mapping/algorithm/auto_tasks.h"
-#include "daemon/mapping/search/sparse_problem.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {
 
@@ -23,6 +24,10 @@ class Rounds final {
   absl::Status Begin();
   // A round of the kind that suits the problem, with about twice the work of round - 1.
   absl::Status Round(uint32_t round);
+  // The search for congestion, where that is all that counts, has not gained anything for long.
+  bool converged() const { return lines_.converged(); }
+  // After the last one.
+  void Finish() { lines_.Finish(); }
 
  private:
   using Tasks = std::vector<PortfolioTask>;
@@ -33,16 +38,16 @@ class Rounds final {
   absl::Status RunAll(const Tasks& tasks);
   void Remember(const ScoredMapping& found);
 
-  void AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) const;
+  void AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks);
   void AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) const;
   void AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const;
-  void AddOthers(Tasks& tasks) const;
+  void AddOthers(Tasks& tasks);
   void AddDense(uint32_t round, uint64_t seed, Tasks& tasks);
   bool IsDense() const;
   // A search for the QAP cost says something of the objective.
   bool CostMatters() const;
-  // One task may be "congestion" by itself, and there is time to make it ready.
-  bool SearchesAsAlone() const;
+  // Congestion is all that counts, and there is time to make searches for it ready.
+  bool SearchesLines() const;
 
   // The ways of a dense problem. Whichever found the last improvement gets all rounds, the others
   // every third, as long as there are improvements; what each does grows with its own turns.
@@ -58,6 +63,8 @@ class Rounds final {
   Incumbent& incumbent_;
   const PortfolioTasks make_;
   const bool large_places_, exact_groups_, dense_;
+  CongestionLines lines_;
+  bool others_ran_ = false;  // AddOthers
   std::array<Way, 3> ways_;
   double dense_score_ = std::numeric_limits<double>::infinity();
   uint32_t stale_rounds_ = 0;              // of a dense problem, in which dense_score_ stayed

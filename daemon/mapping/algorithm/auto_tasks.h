@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/search/sparse_cost.h"
-#include "daemon/mapping/search/sparse_problem.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
@@ -47,7 +47,11 @@ class PortfolioTasks final {
   PortfolioTask FlatPartition(uint64_t seed) const;
   // Multisections of more and more care.
   PortfolioTask CarefulMultisection(uint64_t seed, uint32_t care) const;
-  PortfolioTask Polish(const Mapping& start, uint64_t seed) const;
+  // A multisection and swaps, each cut the best of some.
+  PortfolioTask SwappedMultisection(uint64_t seed, uint32_t tries) const;
+  // Given up where the first few swaps do not come down to `worth`.
+  PortfolioTask Polish(const Mapping& start, uint64_t seed, double worth) const;
+  double CostOf(const Mapping& mapping) const;
   PortfolioTask AnnealFrom(const Mapping& start, uint64_t seed, double proposals) const;
   PortfolioTask AnnealMultisection(uint64_t seed, double proposals) const;
   PortfolioTask Settling(const Mapping& start, uint64_t seed) const;
@@ -56,6 +60,8 @@ class PortfolioTasks final {
 
  private:
   PortfolioTask Numbering(const std::string& name, std::vector<uint32_t> order) const;
+  // The swaps that gain most for their time, offered, and if they come down to `worth` the others.
+  void Swap(uint64_t seed, double worth, const SearchControl& control, Seats& seats) const;
   void Settle(uint64_t seed, const SearchControl& control, Seats& seats) const;
 
   const MappingProblem& problem_;

@@ -6,9 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/parallel_genetic.h"
-#include "daemon/mapping/search/dense_chain.h"
-#include "daemon/mapping/search/dense_genetic.h"
-#include "daemon/mapping/search/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_chain.h"
+#include "daemon/mapping/search/dense/dense_genetic.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/logical_workers.h"
 
 namespace coppice {
@@ -52,18 +52,21 @@ absl::StatusOr<Mapped> Combined(const MappingProblem& problem, const Mapping& st
   evolution.seed = options.seed;
 
   DenseBest reported(problem, control);
+  const uint32_t first = control.team().process() * workers;  // of this process
   std::vector<DenseGenetic> populations;
   for (uint32_t i = 0; i < workers; ++i) {
-    populations.emplace_back(qap, evolution.mutation, WorkerSeed(options.seed, 2, i));
+    populations.emplace_back(qap, evolution.mutation, WorkerSeed(options.seed, 2, first + i));
   }
-  populations[0].Add(qap.OrderOf(problem, start));
+  if (first == 0) populations[0].Add(qap.OrderOf(problem, start));
   RunLogicalWorkers(options.threads, workers, [&](uint32_t i) {
-    AnnealPopulation(qap, schedule, individuals, WorkerSeed(options.seed, 1, i), control, reported,
-                     populations[i]);
+    AnnealPopulation(qap, schedule, individuals, WorkerSeed(options.seed, 1, first + i), control,
+                     reported, populations[i]);
   });
-  const DenseSolution best = Evolve(populations, evolution, qap, control, reported);
+  ASSIGN_OR_RETURN(const DenseSolution best,
+                   Evolve(populations, evolution, qap, control, reported));
   return Mapped{DenseQap::MappingOf(problem, best.order),
-                absl::StrFormat("%d annealed populations of %d", workers, individuals)};
+                absl::StrFormat("%d annealed populations of %d",
+                                workers * control.team().process_count(), individuals)};
 }
 
 }  // namespace
@@ -73,14 +76,15 @@ const MappingAlgorithm& CombinedAlgorithm() {
       "combined",
       "Baranov 2022 (GraphHunter): annealed populations in a ring; minimises the QAP cost",
       true,
-      {{"workers", 8, 1, 1024, "populations"},
+      {{"workers", 8, 1, 1024, "populations of each process"},
        {"population", 0, 0, 1e5, "individuals of each, at least one for each slot"},
        {"iterations", 1000, 1, 1e12, "temperatures of each annealing, 50 candidates at each"},
        {"cauchy", 1, 0, 1, "1: Cauchy cooling, 0: proportional"},
        {"generations", 200, 1, 1e12, "of every population"},
        {"mutation", 0.3, 0, 0.95, "probability of a swap in a child, and of each further one"},
        {"master-slave", 0, 0, 1, "1: the master crosses the bests, 0: they go round the ring"}},
-      Combined};
+      Combined,
+      true};
   return *entry;
 }
 

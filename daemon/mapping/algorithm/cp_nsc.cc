@@ -47,7 +47,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/cluster_map_options.h"
+#include "daemon/mapping/search/cluster/cluster_map_options.h"
 
 namespace coppice {
 namespace {

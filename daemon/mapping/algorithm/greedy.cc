@@ -37,7 +37,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/traffic_routes.h"
+#include "daemon/mapping/search/links/traffic_routes.h"
 
 namespace coppice {
 namespace {

@@ -33,10 +33,10 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/cluster_map_options.h"
+#include "daemon/mapping/search/cluster/cluster_map_options.h"
 #include "daemon/mapping/search/logical_workers.h"
-#include "daemon/mapping/search/sparse_arrange.h"
-#include "daemon/mapping/search/sparse_swaps.h"
+#include "daemon/mapping/search/sparse/sparse_arrange.h"
+#include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/sparse_multilevel.h"
-#include "daemon/mapping/search/sparse_swaps.h"
+#include "daemon/mapping/search/sparse/sparse_multilevel.h"
+#include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
 namespace {

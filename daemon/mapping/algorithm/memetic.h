@@ -18,7 +18,8 @@
 // they share is right, and the rest, a small problem, can be frozen again and again.
 //
 // An epoch ends when no island has found anything better for three times its population. The next
-// begins anew; when it ends, the best of the epochs before join it.
+// begins anew; when it ends, the best of the epochs before join it. Islands may be spread over
+// processes (search_team.h): as many in all give the same result.
 //
 // Cost: an individual is 600 sweeps; a sweep O(n^3) at the start, a tenth and less below the middle
 // temperature (search/dense_anneal.h). Memory: n^2 for each island and for each thread.

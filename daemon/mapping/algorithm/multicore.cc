@@ -29,7 +29,8 @@
 #include "daemon/mapping/algorithm/greedy.h"
 #include "daemon/mapping/algorithm/rcm.h"
 #include "daemon/mapping/algorithm/recursive.h"
-#include "daemon/mapping/search/metis_partition.h"
+#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/partition/partition_cut.h"
 
 namespace coppice {
 namespace {
@@ -50,12 +51,6 @@ std::vector<uint32_t> SizesOfParts(const MappingProblem& problem) {
   return sizes;
 }
 
-std::vector<uint32_t> InOrder(const std::vector<uint32_t>& sizes) {
-  std::vector<uint32_t> parts;
-  for (uint32_t i = 0; i < sizes.size(); ++i) parts.insert(parts.end(), sizes[i], i);
-  return parts;
-}
-
 absl::StatusOr<std::vector<uint32_t>> PartsOfRanks(const WeightedGraph& graph,
                                                    const std::vector<uint32_t>& sizes,
                                                    uint64_t seed, const SearchControl& control) {
@@ -65,7 +60,9 @@ absl::StatusOr<std::vector<uint32_t>> PartsOfRanks(const WeightedGraph& graph,
     return parts;
   }
   absl::StatusOr<std::vector<uint32_t>> cut = Partition(graph, sizes, {.seed = seed}, control);
-  if (absl::IsCancelled(cut.status())) return InOrder(sizes);  // without the time for it
+  if (absl::IsCancelled(cut.status())) {  // without the time for it
+    return PartsInOrder(graph, std::vector<uint64_t>(sizes.begin(), sizes.end()));
+  }
   RETURN_IF_ERROR(cut.status());
   BalanceParts(graph, sizes, *cut, control);
   return cut;

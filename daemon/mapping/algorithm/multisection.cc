@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/partition.h"
-#include "daemon/mapping/search/sparse_arrange.h"
-#include "daemon/mapping/search/sparse_multilevel.h"
+#include "daemon/mapping/search/partition/partition.h"
+#include "daemon/mapping/search/sparse/sparse_arrange.h"
+#include "daemon/mapping/search/sparse/sparse_multilevel.h"
 
 namespace coppice {
 namespace {

@@ -25,8 +25,8 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse_cost.h"
-#include "daemon/mapping/search/sparse_occupants.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_occupants.h"
 
 namespace coppice {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/dense_chain.h"
-#include "daemon/mapping/search/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_chain.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/logical_workers.h"
 
 namespace coppice {
@@ -49,29 +49,35 @@ struct Outcome {
   uint64_t iterations = 0;
 };
 
-Outcome Anneal(const DenseQap& qap, const Plan& plan, const DenseOrder& start,
-               const SearchControl& control, DenseBest& reported) {
+absl::StatusOr<Outcome> Anneal(const DenseQap& qap, const Plan& plan, const DenseOrder& start,
+                               const SearchControl& control, DenseBest& reported) {
+  SearchTeam& team = control.team();
+  const uint32_t first = team.process() * plan.workers;  // of this process
   std::vector<Xoshiro> randoms;
-  for (uint32_t i = 0; i < plan.workers; ++i) randoms.emplace_back(WorkerSeed(plan.seed, 1, i));
+  for (uint32_t i = 0; i < plan.workers; ++i) {
+    randoms.emplace_back(WorkerSeed(plan.seed, 1, first + i));
+  }
   Outcome outcome{{start, qap.Cost(start)}, 0};
-  if (qap.size() < 2) return outcome;
+  RETURN_IF_ERROR(team.ShareBest(outcome.best));
   DenseState shared(qap, start);
   uint64_t& done = outcome.iterations;
   for (uint64_t improved_at = 0;
        done < plan.schedule.iterations && done - improved_at < plan.patience;) {
-    if (control.stopped()) break;
+    ASSIGN_OR_RETURN(const bool stopped, team.Any(control.stopped()));
+    if (stopped) break;
     const uint64_t until = std::min(done + plan.exchange, plan.schedule.iterations);
     std::vector<DenseSolution> found(plan.workers);
     RunLogicalWorkers(plan.threads, plan.workers, [&](uint32_t i) {
       if (i > 0 && control.stopped()) return;
       DenseState state = shared;
-      if (done == 0 && i > 0) state.Reset(RandomDenseOrder(qap.size(), randoms[i]));
+      if (done == 0 && first + i > 0) state.Reset(RandomDenseOrder(qap.size(), randoms[i]));
       found[i] = RunChain(state, plan.schedule, done, until, randoms[i], control);
       reported.Report(found[i].order, found[i].cost);
     });
     done = until;
     auto& best = *std::min_element(found.begin(), found.end(),
                                    [](const auto& a, const auto& b) { return a.cost < b.cost; });
+    RETURN_IF_ERROR(team.ShareBest(best));
     if (best.cost < outcome.best.cost) {
       outcome.best = std::move(best);
       improved_at = done;
@@ -89,9 +95,10 @@ absl::StatusOr<Mapped> ParallelAnnealing(const MappingProblem& problem, const Ma
   if (qap.size() < 2) return Mapped{start, "one slot"};
   const Plan plan = PlanOf(qap, options);
   DenseBest reported(problem, control);
-  const Outcome outcome = Anneal(qap, plan, order, control, reported);
+  ASSIGN_OR_RETURN(const Outcome outcome, Anneal(qap, plan, order, control, reported));
   return Mapped{DenseQap::MappingOf(problem, outcome.best.order),
-                absl::StrFormat("%d workers, %d of %d iterations", plan.workers, outcome.iterations,
+                absl::StrFormat("%d workers, %d of %d iterations",
+                                plan.workers * control.team().process_count(), outcome.iterations,
                                 plan.schedule.iterations)};
 }
 
@@ -102,7 +109,7 @@ const MappingAlgorithm& ParallelAnnealingAlgorithm() {
       "parallel-annealing",
       "Baranov 2022 (GraphHunter): workers that exchange the best; minimises the QAP cost",
       true,
-      {{"workers", 0, 0, 4096, "0: one for each slot up to 100, then 125"},
+      {{"workers", 0, 0, 4096, "of each process; 0: one for each slot up to 100, then 125"},
        {"iterations", 0, 0, 1e12, "temperatures; 0: 50,000 up to 256 slots, then 100,000"},
        {"candidates", 50, 1, 1e6, "swaps tried at each temperature"},
        {"exchange", 0, 0, 1e9,
@@ -110,7 +117,8 @@ const MappingAlgorithm& ParallelAnnealingAlgorithm() {
        {"cauchy", 1, 0, 1, "1: Cauchy cooling, 0: proportional"},
        {"final-temperature", 0, 0, 1, "as a share of the first; 0: a thousandth"},
        {"patience", 0, 0, 1e12, "iterations without improvement; 0: 100 for each slot"}},
-      ParallelAnnealing};
+      ParallelAnnealing,
+      true};
   return *entry;
 }
 

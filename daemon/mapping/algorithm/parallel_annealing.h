@@ -15,7 +15,8 @@
 // Departures: the paper gives neither temperatures nor the patience; ours are measured
 // (search/dense_chain.h), and 100 iterations for each slot, at least one exchange and at most a
 // fifth of all. An iteration is one temperature with all its candidates. Workers are logical: any
-// number of threads runs them with one result. Worker 0 begins with the start.
+// number of threads runs them with one result, and so does any number of processes that have as
+// many in all (search_team.h). Worker 0 begins with the start.
 //
 // Cost: iterations * candidates * workers swap costs of O(n), and a copy of n^2 for each worker and
 // exchange.

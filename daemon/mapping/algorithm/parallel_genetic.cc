@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/dense_genetic.h"
-#include "daemon/mapping/search/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_genetic.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/logical_workers.h"
 
 namespace coppice {
@@ -33,22 +33,25 @@ absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapp
   evolution.threads = options.threads;
   evolution.mutation = parameter("mutation");
   evolution.seed = options.seed;
+  const uint32_t first = control.team().process() * workers;  // of this process
   std::vector<DenseGenetic> populations;
   for (uint32_t i = 0; i < workers; ++i) {
-    populations.emplace_back(qap, evolution.mutation, WorkerSeed(options.seed, 2, i));
+    populations.emplace_back(qap, evolution.mutation, WorkerSeed(options.seed, 2, first + i));
   }
-  const DenseOrder first = qap.OrderOf(problem, start);
+  const DenseOrder present = qap.OrderOf(problem, start);
   RunLogicalWorkers(options.threads, workers, [&](uint32_t i) {
-    if (i == 0) populations[i].Add(first);
+    if (first + i == 0) populations[i].Add(present);
     while (populations[i].count() < individuals) {
       if (populations[i].count() > 0 && control.stopped()) break;
       populations[i].AddRandom();
     }
   });
   DenseBest reported(problem, control);
-  const DenseSolution best = Evolve(populations, evolution, qap, control, reported);
+  ASSIGN_OR_RETURN(const DenseSolution best,
+                   Evolve(populations, evolution, qap, control, reported));
   return Mapped{DenseQap::MappingOf(problem, best.order),
-                absl::StrFormat("%d populations of %d", workers, individuals)};
+                absl::StrFormat("%d populations of %d", workers * control.team().process_count(),
+                                individuals)};
 }
 
 }  // namespace
@@ -66,12 +69,13 @@ const MappingAlgorithm& ParallelGeneticAlgorithm() {
       "parallel-genetic",
       "Baranov 2022 (GraphHunter): populations in a ring; minimises the QAP cost",
       true,
-      {{"workers", 8, 1, 1024, "populations"},
+      {{"workers", 8, 1, 1024, "populations of each process"},
        {"population", 0, 0, 1e5, "individuals of each, at least one for each slot"},
        {"generations", 500, 1, 1e12, "of every population"},
        {"mutation", 0.3, 0, 0.95, "probability of a swap in a child, and of each further one"},
        {"master-slave", 0, 0, 1, "1: the master crosses the bests, 0: they go round the ring"}},
-      ParallelGenetic};
+      ParallelGenetic,
+      true};
   return *entry;
 }
 

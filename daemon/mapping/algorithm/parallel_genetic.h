@@ -9,8 +9,9 @@
 //
 // Departures: the paper takes its operators and rates from a library without naming them; ours are
 // tournaments of two, uniform crossover, swaps, twins changed further (search/dense_genetic.h); no
-// population is below 50. The start is one individual of worker 0. Workers are logical: any number
-// of threads runs them with one result.
+// population is below 50. The start is one individual of worker 0. The master is process 0, and
+// whoever gets a child counts its cost. Workers are logical: any number of threads runs them with
+// one result, and so does any number of processes that have as many in all (search_team.h).
 //
 // Cost: generations * workers * n / 2 whole sums of O(n^2). Memory: workers * population * 4 n.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_PARALLEL_GENETIC_H_

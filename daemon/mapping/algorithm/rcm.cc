@@ -69,8 +69,12 @@ class CuthillMcKee {
         layer_[n] = layer_[v] + 1;
         order_.push_back(n);
       }
-      std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(first), order_.end(),
-                       [&](uint32_t a, uint32_t b) { return Degree(a) < Degree(b); });
+      const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto lower = [&](uint32_t a, uint32_t b) { return Degree(a) < Degree(b); };
+      // Switches are often all alike, and sorting would be most of the time.
+      if (!std::is_sorted(begin, order_.end(), lower)) {
+        std::stable_sort(begin, order_.end(), lower);
+      }
     }
   }
 
@@ -115,13 +119,15 @@ std::vector<uint32_t> OrderOfRanks(const Pattern& pattern) {
 std::vector<uint32_t> OrderOfSwitches(const Fabric& fabric) {
   std::vector<size_t> begin(1, 0);
   std::vector<uint32_t> neighbours;
+  std::vector<uint32_t> met_by(fabric.switch_count(), kUnseen);  // [switch] the last neighbour
+  neighbours.reserve(fabric.channel_count());
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    const size_t first = neighbours.size();
+    met_by[s] = s;
     for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
       const uint32_t n = channel.to.value();
-      const bool parallel = std::find(neighbours.begin() + static_cast<std::ptrdiff_t>(first),
-                                      neighbours.end(), n) != neighbours.end();
-      if (n != s && !parallel) neighbours.push_back(n);
+      if (met_by[n] == s) continue;  // a parallel cable
+      met_by[n] = s;
+      neighbours.push_back(n);
     }
     begin.push_back(neighbours.size());
   }

@@ -29,7 +29,8 @@
 #include "absl/status/status.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/link_traffic.h"
-#include "daemon/mapping/search/metis_partition.h"
+#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/partition/partition_cut.h"
 
 namespace coppice {
 namespace {
@@ -140,12 +141,7 @@ class RecursiveMapper {
 
   static std::vector<uint32_t> InOrder(const WeightedGraph& graph,
                                        const std::vector<uint32_t>& sizes) {
-    std::vector<uint32_t> sides(graph.vertex_count(), 0);
-    for (uint32_t v = 0, filled = 0; v < sides.size(); ++v) {
-      sides[v] = filled >= sizes[0] ? 1 : 0;
-      filled += graph.vertex_sizes[v];
-    }
-    return sides;
+    return PartsInOrder(graph, std::vector<uint64_t>(sizes.begin(), sizes.end()));
   }
 
   // Near equal halves of the slots, a place at least in each.

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/dense_qap.h"
-#include "daemon/mapping/search/dense_tabu.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_tabu.h"
 #include "daemon/mapping/search/logical_workers.h"
 
 namespace coppice {

@@ -30,7 +30,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/congestion_search.h"
+#include "daemon/mapping/search/links/congestion_search.h"
 
 namespace coppice {
 namespace {

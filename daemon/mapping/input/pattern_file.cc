@@ -11,6 +11,7 @@
 #include "daemon/mapping/input/line_scanner.h"
 #include "daemon/mapping/input/matrix_market.h"
 #include "daemon/mapping/input/metis_graph.h"
+#include "daemon/mapping/input/trace_file.h"
 
 namespace coppice {
 namespace {
@@ -40,13 +41,13 @@ absl::StatusOr<std::shared_ptr<const Pattern>> ReadPattern(absl::string_view tex
                                                            absl::string_view origin) {
   LineScanner lines(text, origin);
   lines.NextLine();
-  if (absl::StartsWithIgnoreCase(lines.NextWord(), "%%MatrixMarket")) {
-    return ReadMatrixMarket(text, origin);
-  }
+  const absl::string_view first = lines.NextWord();
+  if (absl::StartsWithIgnoreCase(first, "%%MatrixMarket")) return ReadMatrixMarket(text, origin);
+  if (first == "coppice-trace") return ReadTraceFile(text, origin);
   lines = LineScanner(text, origin);
   if (!lines.NextLineThatSays(kComments)) {
     return lines.ErrorOfAll(
-        "is empty; give a Matrix Market file, a METIS graph or a dense text matrix");
+        "is empty; give a Matrix Market file, a METIS graph, a dense text matrix or a trace");
   }
   const uint32_t words = CountWords(lines);
   const bool has_commas = absl::StrContains(text.substr(0, text.find('\n')), ',');

@@ -1,6 +1,7 @@
 // A pattern from a file of any kind that the project reads, told apart by what it says:
 //
 //   %%MatrixMarket ...                     matrix_market.h
+//   coppice-trace ...                      trace_file.h
 //   one number, then rows of as many       dense_pattern.h
 //   a first line of five numbers or more   dense_pattern.h, without its size
 //   RANKS EDGES [FORMAT [WEIGHTS]]         metis_graph.h

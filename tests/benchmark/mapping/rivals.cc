@@ -17,8 +17,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/mapping/search/sparse_problem.h"
-#include "daemon/mapping/search/sparse_swaps.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 extern char** environ;
 

@@ -242,6 +242,31 @@ TEST_F(SqliteOpenTest, TreesOfTheFirstSchemaAreKeptAndCanBeRevised) {
   EXPECT_TRUE((*store)->Load()->trees[0] == *next);
 }
 
+TEST_F(SqliteOpenTest, TheSeventhSchemaTakesPlacements) {
+  {
+    auto connection =
+        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    const absl::Status status = Migrate(**connection, Migrations().first(7));
+    ASSERT_TRUE(status.ok()) << status;
+    // As nobody ever wrote it; a shell may have.
+    ASSERT_EQ(
+        (*connection)
+            ->Execute("INSERT INTO job VALUES (1, 'r', 0, '', '', '[]', 1, 'active', 0, NULL);"
+                      "INSERT INTO placement VALUES (41, NULL, 0, 'ada',"
+                      "  '[\"0000000000000007\"]', 'held', '', 0, NULL)"),
+        absl::OkStatus());
+  }
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const StoredState state = *(*store)->Load();
+  EXPECT_EQ(state.jobs.size(), 1u);
+  EXPECT_TRUE(state.placements.empty());
+  EXPECT_EQ(state.last_placement, PlacementId(0));
+  ASSERT_APPLIED((*store)->Apply(PutPlacements{{Placement(1, {"n1"})}}));
+  EXPECT_EQ((*store)->Load()->placements.size(), 1u);
+}
+
 TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
   Fill();
   std::vector<const char*> broken(Migrations().begin(), Migrations().end());

@@ -88,6 +88,26 @@ inline std::vector<EntryUse> EntriesOf(Store& store) {
   return entries.ok() ? *std::move(entries) : std::vector<EntryUse>();
 }
 
+inline PlacementRecord Placement(int64_t id, std::vector<std::string> nodes,
+                                 std::string request_id = "") {
+  PlacementRecord placement;
+  placement.id = PlacementId(id);
+  placement.request_id = std::move(request_id);
+  placement.request_fingerprint = 0xfedcba9876543210 + static_cast<uint64_t>(id);
+  placement.name = "lattice";
+  placement.owner = "ada";
+  placement.nodes = std::move(nodes);
+  placement.ranks_per_node = 2;
+  placement.permutation = {1, 0};
+  placement.term = absl::Minutes(5);
+  placement.fabric_version = 0x8000000000000001;
+  placement.reason = "one leaf switch, \"L1\"";
+  placement.measures = R"({"leaf_switches":1})";
+  placement.created = At(id);
+  placement.ended = absl::InfiniteFuture();
+  return placement;
+}
+
 inline EventRecord Event(std::string severity, std::string kind, std::string object = "job:1") {
   return {0, At(1), std::move(severity), std::move(kind), std::move(object), "words"};
 }

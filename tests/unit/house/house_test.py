@@ -21,18 +21,20 @@ TABLE = {
     "daemon/fabric": (["daemon/base"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tree": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/mapping": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/placement": (
+        ["daemon/base", "daemon/fabric", "daemon/mapping"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/simulation": (
         ["daemon/base", "daemon/fabric", "daemon/tree"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/ib": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, PROTO]),
     "daemon/manager": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "db"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement", "db"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/config": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/rpc": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/manager", "db",
-         "proto"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement",
+         "daemon/manager", "db", "proto"],
         [SQLITE, MAD]),
     "daemon/service": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "daemon/config",
@@ -42,11 +44,19 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "db"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tools": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation", "daemon/mapping"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation", "daemon/mapping",
+         "daemon/placement"],
         [GRPC, SQLITE, MAD, PROTO]),
     "db": (["daemon/base"], [GRPC, MAD, PROTO]),
     "client": (["proto"], [SQLITE, MAD]),
-    "agents": (["proto"], [SQLITE, MAD]),
+    # Shares options, readers and reports with coppice-plan.
+    "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
+                       "proto"],
+                      [SQLITE, MAD]),
+    # Loaded into MPI programs: nothing of gRPC there.
+    "agents/mpi": (["client/library", "proto"], [GRPC, SQLITE, MAD]),
+    "client/library": (["proto"], [GRPC, SQLITE, MAD]),
+    "agents": (["client", "client/library", "proto"], [SQLITE, MAD]),
 }
 # Interfaces only: a folder may include `db/store.h`, never what is behind it.
 # The simulator judges the evaluation and knows of trees what they are, nothing of what they cost.

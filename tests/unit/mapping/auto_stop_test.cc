@@ -12,7 +12,9 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/mapping_check.h"
-#include "daemon/mapping/search/partition_cut.h"
+#include "daemon/mapping/mapping_metrics.h"
+#include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/mapping/search/partition/partition_cut.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
@@ -50,7 +52,9 @@ TEST(AutoTime, IsUsedToTheDeadline) {
   const SearchControl control = time.Control();
   const Mapped mapped = RunAlgorithm(Auto(), problem, {}, {}, control).value();
   EXPECT_THAT(mapped.note, HasSubstr("stopped by its budget"));
-  EXPECT_THAT(RunAlgorithm(Auto(), problem, {}, {}, {})->note, HasSubstr("all rounds are done"));
+  const AlgorithmOptions three_rounds{.parameters = {{"rounds", 3}}};
+  EXPECT_THAT(RunAlgorithm(Auto(), problem, {}, three_rounds, {})->note,
+              HasSubstr("all rounds are done"));
 }
 
 TEST(AutoTime, EndsAtAProvenBoundOfCongestion) {
@@ -156,6 +160,25 @@ TEST(AutoTime, IsNotGivenToACutThatCannotEndInIt) {
             absl::StatusCode::kCancelled);
   time.Set(1e4);
   EXPECT_TRUE(Partition(graph, {20000, 20000}, {}, time.Control()).ok());
+}
+
+// With no time at all: the start and the reason, even if the start is worse than the present order;
+// the answer to a caller then is the present order.
+TEST(AutoTime, ThatIsOverAtOnceIsToldOf) {
+  MappingProblem problem =
+      ProblemOnModel("fat-tree(leaves=4,spines=1,hosts-per-leaf=4)", 16, 1, RingPattern(16, 10));
+  problem.objective = {.congestion = 1};
+  const Mapping worse =
+      RunAlgorithm(**FindMappingAlgorithm("random"), problem, {}, {}, {})->mapping;
+  const SearchControl stopped([] { return true; }, nullptr, [] { return 0.0; });
+  const Mapped mapped = RunAlgorithm(Auto(), problem, worse, {}, stopped).value();
+  EXPECT_EQ(mapped.mapping, worse);
+  EXPECT_THAT(mapped.note, HasSubstr("no time to search"));
+  const MappingMeasures before = Measure(problem, problem.present()).value();
+  const MappingAnswer answer = AnswerMapping(problem, before, Auto(), worse, {}, stopped).value();
+  EXPECT_EQ(answer.mapping, problem.present());
+  EXPECT_EQ(answer.score, 1);
+  EXPECT_THAT(answer.reason, HasSubstr("it stays; no time to search"));
 }
 
 // Every method hands back an order that can be had, whenever it is stopped.

@@ -1,6 +1,6 @@
 // Wang's three placements of clusters on nodes, counted by hand, the rule that chooses among them,
 // and the exchange of equal clusters.
-#include "daemon/mapping/search/cluster_place.h"
+#include "daemon/mapping/search/cluster/cluster_place.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "daemon/mapping/mapping_check.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/cluster_exchange.h"
-#include "daemon/mapping/search/cluster_map.h"
+#include "daemon/mapping/search/cluster/cluster_exchange.h"
+#include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -1,6 +1,6 @@
 // What no order avoids, against all orders: bytes that leave the ranks of one host, the bound with
 // ports of any speed; and the groups of places by what joins them.
-#include "daemon/mapping/search/congestion_bound.h"
+#include "daemon/mapping/search/links/congestion_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <limits>
 #include <memory>
 
-#include "daemon/mapping/search/capacity_groups.h"
-#include "daemon/mapping/search/least_leaving.h"
+#include "daemon/mapping/search/cluster/capacity_groups.h"
+#include "daemon/mapping/search/links/least_leaving.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"

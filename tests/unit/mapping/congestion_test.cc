@@ -7,8 +7,8 @@
 #include <string>
 
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/search/congestion_bound.h"
-#include "daemon/mapping/search/congestion_search.h"
+#include "daemon/mapping/search/links/congestion_bound.h"
+#include "daemon/mapping/search/links/congestion_search.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

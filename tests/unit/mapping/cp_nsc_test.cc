@@ -10,7 +10,7 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_check.h"
-#include "daemon/mapping/search/cluster_map.h"
+#include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -1,6 +1,6 @@
 // The dense problem and its swap costs: every width and both directions against the whole sum, the
 // AVX2 kernels against the portable ones, dummies, slots of one place, loops, and the limit.
-#include "daemon/mapping/search/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/dense_state.h"
+#include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

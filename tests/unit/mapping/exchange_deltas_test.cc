@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "daemon/mapping/search/dense_qap.h"
-#include "daemon/mapping/search/dense_state.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_state.h"
+#include "daemon/mapping/search/links/traffic_state.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse_cost.h"
-#include "daemon/mapping/search/sparse_occupants.h"
-#include "daemon/mapping/search/sparse_problem.h"
-#include "daemon/mapping/search/traffic_state.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_occupants.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "tests/support/naive_measures.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

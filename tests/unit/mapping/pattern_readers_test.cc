@@ -243,6 +243,38 @@ TEST(WithMessages, AddsCountsToBytes) {
               HasSubstr("messages of 3 ranks for a pattern of 2"));
 }
 
+TEST(ReadTrace, AddsUpPairsOfRanks) {
+  const std::string text =
+      "coppice-trace 1\napplication my program\nmpi any\nranks 4\n"
+      "0 1 3 4096 2 1 0\n2 2 5 50 0 1 7\n0 1 1 4\nend 5\n";
+  EXPECT_THAT(Weights(text), ElementsAre("0>1:4100", "2>0:7", "2:50"));
+  const auto pattern = ReadPattern(text, "t").value();
+  EXPECT_EQ(pattern->rank_count(), 4u);
+  EXPECT_THAT(pattern->out_messages(0), ElementsAre(4, 0));
+  EXPECT_EQ(pattern->self_bytes(2), 50);
+  EXPECT_EQ(pattern->total_messages(), 3 + 1 + 1 + 1);  // those of 2 to itself are apart
+  ASSERT_EQ(pattern->empty_messages().size(), 2u);
+  EXPECT_EQ(ReadPattern("coppice-trace 1\nranks 2\nend 0\n", "t").value()->pair_count(), 0u);
+}
+
+TEST(ReadTrace, SaysWhatIsWrong) {
+  const auto error = [](absl::string_view rest) {
+    return std::string(ReadPattern(absl::StrCat("coppice-trace ", rest), "t").status().message());
+  };
+  EXPECT_THAT(error("2\nranks 2\nend 0\n"), HasSubstr("t, line 1: a trace of version \"2\""));
+  EXPECT_THAT(error("1\n0 1 1 1\nend 1\n"), HasSubstr("line 2: the line ranks COUNT is missing"));
+  EXPECT_THAT(error("1\nranks 0\nend 0\n"), HasSubstr("line 2: the line is not ranks COUNT"));
+  EXPECT_THAT(error("1\nranks 2\n2 1 1 1\nend 1\n"),
+              HasSubstr("line 3: sender \"2\" is none of the ranks 0 to 1"));
+  EXPECT_THAT(error("1\nranks 2\n0 -1 1 1\nend 1\n"), HasSubstr("receiver \"-1\" is none"));
+  EXPECT_THAT(error("1\nranks 2\n0 1 1\nend 1\n"), HasSubstr("followed by MESSAGES BYTES"));
+  EXPECT_THAT(error("1\nranks 2\n0 1 0 5\nend 1\n"), HasSubstr("followed by MESSAGES BYTES"));
+  EXPECT_THAT(error("1\nranks 2\n0\nend 0\n"), HasSubstr("no receivers"));
+  EXPECT_THAT(error("1\nranks 2\n0 1 1 5\nend 2\n"), HasSubstr("the file has 1 pairs, but"));
+  EXPECT_THAT(error("1\nranks 2\n0 1 1 5\n"), HasSubstr("t: has no end"));
+  EXPECT_THAT(error("1\nranks 2\nend 0\n1 0 1 1\n"), HasSubstr("line 4: there is more after"));
+}
+
 // The bytes matrix is directed, the graph its sum of both directions, scaled down.
 TEST(ReadPattern, ReadsWhatWasTraced) {
   for (const char* name : {"lammps_melt", "lammps_peptide", "openfoam_pitz"}) {
@@ -270,11 +302,13 @@ TEST(ReadPattern, SurvivesMutatedFiles) {
       "% c\n4 4 011 1\n1 2 5 3 6\n1 1 5\n1 1 6 4 7 4 1\n1 3 8\n",
       "3\n0 1 2\n3 0 4\n5 6 0\n",
       "0 1, 2.5 3 1e9\n0 0 0 0 0\n0 0 0 0 0\n1 1 1 1 1\n0 0 0 0 9\n",
+      "coppice-trace 1\napplication a b\nranks 4\n0 1 3 4096 2 1 0\n3 0 1 1e3\nend 3\n",
+      "coppice-trace 1\nranks 3\n1 1 2 70 2 2 6\n0 2 9 1\nend 3\n",
   };
   std::mt19937_64 rng(TestSeed());
   const int rounds = FullTier() ? 200'000 : 20'000;
   for (int round = 0; round < rounds; ++round) {
-    const std::string text = Mutated(rng, seeds[round % 5]);
+    const std::string text = Mutated(rng, seeds[round % std::size(seeds)]);
     ASSERT_EQ(PatternReaderViolation(text), "") << absl::CEscape(text);
   }
 }

@@ -1,6 +1,6 @@
 // Clusters of ranks: eigenvectors against their equation and against closed forms, k-means against
 // exhaustive search, clusters that were planted, and halving against known best cuts.
-#include "daemon/mapping/search/rank_clusters.h"
+#include "daemon/mapping/search/cluster/rank_clusters.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <numeric>
 #include <set>
 
+#include "daemon/mapping/search/partition/rank_bisection.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/rank_bisection.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

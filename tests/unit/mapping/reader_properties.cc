@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,6 +14,7 @@
 #include "daemon/mapping/input/metis_graph.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/qaplib.h"
+#include "daemon/mapping/input/trace_file.h"
 
 namespace coppice {
 namespace {
@@ -31,7 +33,8 @@ std::string ErrorViolation(const absl::Status& status) {
   return "";
 }
 
-std::string PatternViolation(const Pattern& pattern) {
+// Only traces say how many messages there are.
+std::string PatternViolation(const Pattern& pattern, bool has_messages) {
   double bytes = 0, messages = 0;
   for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
     if (!(pattern.self_bytes(rank) >= 0)) return "self bytes";
@@ -46,7 +49,8 @@ std::string PatternViolation(const Pattern& pattern) {
   }
   if (!std::isfinite(pattern.total_bytes())) return "an infinite total";
   if (std::abs(bytes - pattern.total_bytes()) > 1e-9 * pattern.total_bytes()) return "total";
-  return messages > 0 ? "messages from nowhere" : "";
+  for (const Pattern::Entry& e : pattern.empty_messages()) messages += e.messages;
+  return messages > 0 && !has_messages ? "messages from nowhere" : "";
 }
 
 template <class Reader>
@@ -54,7 +58,9 @@ std::string Violation(const char* name, const Reader& read, absl::string_view te
   const absl::StatusOr<PatternPtr> pattern = read(text, "fuzz");
   std::string violation = ErrorViolation(pattern.status());
   if (violation.empty() && pattern.ok() && (*pattern)->rank_count() <= kMostRanks) {
-    violation = PatternViolation(**pattern);
+    const bool is_trace = absl::StartsWith(absl::StripAsciiWhitespace(text), "coppice-trace") ||
+                          absl::StrContains(text.substr(0, 3), "\xEF\xBB\xBF");
+    violation = PatternViolation(**pattern, is_trace);
     const auto again = ReadMatrixMarket(AsMatrixMarket(**pattern), "again");
     if (!again.ok()) {
       violation = again.status().ToString();
@@ -111,7 +117,8 @@ bool SameWeights(const Pattern& a, const Pattern& b) {
 std::string PatternReaderViolation(absl::string_view text) {
   const std::string violations = absl::StrCat(
       Violation("Matrix Market", ReadMatrixMarket, text), Violation("METIS", ReadMetisGraph, text),
-      Violation("dense", ReadDensePattern, text), Violation("any", ReadPattern, text));
+      Violation("dense", ReadDensePattern, text), Violation("trace", ReadTraceFile, text),
+      Violation("any", ReadPattern, text));
   if (!violations.empty()) return violations;
   const auto pattern = ReadPattern(text, "fuzz");
   const auto windows = ReadPattern(absl::StrReplaceAll(text, {{"\n", "\r\n"}}), "fuzz");
@@ -124,7 +131,8 @@ std::string QaplibViolation(absl::string_view text) {
   const absl::StatusOr<QapInstance> instance = ReadQaplib(text, "fuzz");
   if (!instance.ok()) return ErrorViolation(instance.status());
   if (instance->flows->rank_count() != instance->distances->count()) return "sizes";
-  return absl::StrCat(PatternViolation(*instance->flows), DistancesViolation(*instance->distances));
+  return absl::StrCat(PatternViolation(*instance->flows, false),
+                      DistancesViolation(*instance->distances));
 }
 
 std::string DistanceMatrixViolation(absl::string_view text) {

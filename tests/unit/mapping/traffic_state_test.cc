@@ -1,5 +1,5 @@
 // What a state says of an exchange is what counting everything again says.
-#include "daemon/mapping/search/traffic_state.h"
+#include "daemon/mapping/search/links/traffic_state.h"
 
 #include <gtest/gtest.h>
 

@@ -56,6 +56,11 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.manager.load.time_constant, expected.manager.load.time_constant);
   EXPECT_EQ(config.manager.load.error_threshold, expected.manager.load.error_threshold);
   EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);
+  EXPECT_EQ(config.manager.placement.default_term, expected.manager.placement.default_term);
+  EXPECT_EQ(config.manager.placement.most_held, expected.manager.placement.most_held);
+  EXPECT_EQ(config.manager.placement.most_held_per_owner,
+            expected.manager.placement.most_held_per_owner);
+  EXPECT_EQ(config.manager.placement.weights, expected.manager.placement.weights);
   EXPECT_TRUE(config.manager.capability_rules.empty());
 }
 
@@ -120,6 +125,22 @@ degree_limit = 32
   EXPECT_EQ(rules[1].device_id, 54000);
   EXPECT_EQ(rules[1].reserved, 8);
   EXPECT_EQ(rules[1].degree_limit, 32);
+}
+
+TEST(Config, ReadsPlacement) {
+  const auto config = ParseConfig(
+      "[placement]\nterm = \"90s\"\nheld = 7\nweights = { pods = 3, leaf_switches = 0.5 }",
+      "c.toml", ".");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const PlacementOptions& placement = config->manager.placement;
+  EXPECT_EQ(placement.default_term, absl::Seconds(90));
+  EXPECT_EQ(placement.most_held, 7u);
+  EXPECT_EQ(placement.weights.pods, 3);
+  EXPECT_EQ(placement.weights.leaf_switches, 0.5);
+  EXPECT_THAT(ErrorOf("[placement]\nterm = \"0s\""), StartsWith("c.toml:2: placement.term: "));
+  EXPECT_THAT(ErrorOf("[placement]\nweights = { pods = -1 }"),
+              StartsWith("c.toml:2: placement.weights.pods: "));
+  EXPECT_THAT(ErrorOf("[placement]\nweights = { pots = 1 }"), HasSubstr("pots: no such key"));
 }
 
 TEST(Config, NamesFileLineAndKey) {

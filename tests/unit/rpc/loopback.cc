@@ -40,10 +40,15 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   EXPECT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);
   (void)manager_->Sweep();  // tests of a daemon without a fabric name one that cannot be read
-  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
+  auto distances = DistanceShelf::Create(&store_);
+  EXPECT_TRUE(distances.ok()) << distances.status();
+  distances_ = *std::move(distances);
+  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions(),
+                                         distances_.get());
   auto patterns = PatternShelf::Create(&store_, &clock_, options.pattern_bytes);
   EXPECT_TRUE(patterns.ok()) << patterns.status();
   patterns_ = *std::move(patterns);
+  meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &clock_);
   auto server = RpcServer::Start(parts(), options.server);
   EXPECT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);

@@ -2,6 +2,7 @@
 #include <random>
 #include <string>
 
+#include "coppice/v1/agents.pb.h"
 #include "coppice/v1/fabric.pb.h"
 #include "daemon/rpc/identifiers.h"
 #include "gtest/gtest.h"
@@ -65,9 +66,29 @@ TEST(RequestDecodersTest, PageOfEvents) {
   }
 }
 
+TEST(RequestDecodersTest, MessagesOfAgents) {
+  v1::AgentMessage hello, result;
+  hello.mutable_hello()->set_host("node17");
+  hello.mutable_hello()->add_port_guids("0002c90300001234");
+  hello.mutable_hello()->set_measure_address("10.0.0.7:18515");
+  result.mutable_ping_pong()->set_id(7);
+  result.mutable_ping_pong()->set_latency_us(1.5);
+  result.mutable_ping_pong()->set_bandwidth_gbps(97);
+  result.mutable_ping_pong()->set_samples(90);
+  std::mt19937_64 random(TestSeed() + 3);
+  for (const std::string& good : {hello.SerializeAsString(), result.SerializeAsString()}) {
+    ASSERT_EQ(BrokenByAgentMessage(good), "");
+    for (int i = 0; i < Rounds(); ++i) {
+      const std::string data = Mutated(good, random);
+      ASSERT_EQ(BrokenByAgentMessage(data), "") << testing::PrintToString(data);
+    }
+  }
+}
+
 TEST(RequestDecodersTest, IdsGuidsAndPageTokens) {
   std::mt19937_64 random(TestSeed() + 2);
-  for (const char* const good : {"", "42", "9223372036854775807", "0x0002c90300001234", "7.1000"}) {
+  for (const char* const good :
+       {"", "42", "9223372036854775807", "0x0002c90300001234", "7.1000", "5:node1node2"}) {
     ASSERT_EQ(BrokenByIdentifier(good), "") << good;
     for (int i = 0; i < Rounds(); ++i) {
       const std::string text = Mutated(good, random);

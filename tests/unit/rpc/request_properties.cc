@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "daemon/manager/distances/agent_info_check.h"
+#include "daemon/rpc/agents_conversion.h"
 #include "daemon/rpc/events_conversion.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/load_conversion.h"
@@ -52,6 +54,25 @@ std::string BrokenByEventsRequest(absl::string_view data) {
   return filter->start <= filter->end ? "" : "events: it ends before it begins";
 }
 
+std::string BrokenByAgentMessage(absl::string_view data) {
+  const google::protobuf::LogSilencer quiet;
+  v1::AgentMessage message;
+  if (!message.ParseFromArray(data.data(), static_cast<int>(data.size()))) return "";
+  if (message.has_hello()) {
+    const absl::StatusOr<AgentInfo> info = FromProto(message.hello());
+    const absl::Status status = info.ok() ? CheckAgentInfo(*info) : info.status();
+    if (!status.ok()) return BrokenBy(status, "hello");
+    if (info->host.empty() || info->host.find(' ') != std::string::npos) return "hello: no host";
+    if (info->ports.size() > 64) return "hello: many ports";
+  }
+  const PingPongOutcome outcome = FromProto(message.ping_pong());
+  const absl::Status status = CheckOutcome(outcome);
+  if (!status.ok()) return BrokenBy(status, "ping_pong");
+  const bool is_measured = outcome.latency_us > 0 && outcome.bandwidth_gbps > 0 &&
+                           outcome.latency_spread_us >= 0 && outcome.bandwidth_spread_gbps >= 0;
+  return is_measured || !outcome.error.empty() ? "" : "ping_pong: no measurement";
+}
+
 std::string BrokenByIdentifier(absl::string_view text) {
   const absl::StatusOr<Guid> guid = ParseGuid(text);
   if (guid.ok() && absl::AsciiStrToLower(absl::StripPrefix(text, "0x")) !=
@@ -66,6 +87,14 @@ std::string BrokenByIdentifier(absl::string_view text) {
   if (job.ok() != tree.ok() || (job.ok() && job->value() < 1)) return "id";
   if (token.ok() != (job.ok() || text.empty())) return "id token";
   if (token.ok() && !text.empty() && *token != job->value()) return "id token of another id";
+  const absl::StatusOr<HostPair> pair = ParsePairToken(text);
+  if (!pair.ok() && !BrokenBy(pair.status(), "pair token").empty()) {
+    return BrokenBy(pair.status(), "pair token");
+  }
+  if (pair.ok()) {
+    const absl::StatusOr<HostPair> same = ParsePairToken(PairToken(pair->first, pair->second));
+    if (!same.ok() || *same != *pair) return "pair token";
+  }
   const absl::StatusOr<uint32_t> position = ParseFabricToken(text, kVersion);
   if (!position.ok()) return BrokenBy(position.status(), "fabric token");
   const absl::StatusOr<uint32_t> again =

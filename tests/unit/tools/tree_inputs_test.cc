@@ -52,6 +52,13 @@ TEST(ReadMembers, HashWithoutABlankIsPartOfAName) {
   EXPECT_THAT(MembersError("n0\nn1#x\n"), HasSubstr("m, line 2: no host is named \"n1#x\""));
 }
 
+TEST(ReadMembers, TakesListsOfNodes) {
+  EXPECT_THAT(Members("n[0-2]/1 # three\nn3,n3\n"), ElementsAre(0, 1, 2, 3, 3));
+  EXPECT_THAT(MembersError("n0\nn[0-\n"), HasSubstr("m, line 2: node list, letter 2"));
+  EXPECT_THAT(*ReadHostNames("a[08-10],b # four\nc\n", "h"),
+              ElementsAre("a08", "a09", "a10", "b", "c"));
+}
+
 TEST(ReadHostNames, TakesLinesAsTheyAre) {
   EXPECT_THAT(*ReadHostNames("a\r\n# none\n\n b.c # the second\na\n", "h"),
               ElementsAre("a", "b.c", "a"));

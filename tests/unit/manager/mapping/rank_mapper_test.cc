@@ -85,6 +85,32 @@ TEST_F(RankMapperTest, MapsTheRanksOfAJob) {
   ExpectRefused(args, StatusCode::kNotFound, "77");
 }
 
+TEST_F(RankMapperTest, TellsProblemsThatMeasureAlike) {
+  MappingTask task = Args().task;
+  task.hosts.push_back("n0");  // a place with two positions
+  const auto view = mapper_->Problem(task);
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->fabric_version, manager_->fabric()->snapshot->fabric->version());
+  EXPECT_EQ(view->host_of_place.size(), 16);
+  EXPECT_EQ(view->host_of_place[3], "n3");
+  const auto problem = Unflatten(view->problem);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  ASSERT_EQ(problem->places->slot_count(), 17);
+  EXPECT_EQ(problem->places->place_of_slot(16), PlaceIndex(0));
+  std::vector<uint32_t> positions;
+  Mapping mapping;
+  for (uint32_t rank = 0; rank < 16; ++rank) {
+    positions.push_back(1 + rank % 8 * 2 + rank / 8);  // partners side by side
+    mapping.push_back(problem->places->place_of_slot(positions.back()));
+  }
+  const auto measured = mapper_->Evaluate(task, positions);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_EQ(QapCost(*problem->pattern, *problem->distances, mapping), measured->after.qap_cost);
+  EXPECT_NE(measured->after.qap_cost, measured->before.qap_cost);
+  task.hosts[4] = "n99";
+  EXPECT_EQ(mapper_->Problem(task).status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(RankMapperTest, RefusesByName) {
   MapRanksArgs args = Args();
   args.task.hosts[4] = "n99";

@@ -1,0 +1,211 @@
+// coppicectl agent and coppicectl distance: the nodes' agents, and what they measure.
+#include <unistd.h>
+
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/distance_matrix.h"
+#include "client/cli/member_file.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+using AgentsStub = v1::Agents::StubInterface;
+
+int ListAgents(Session& session, Connection& connection) {
+  const auto list =
+      ListAll(connection, connection.agents(), &AgentsStub::ListAgents, v1::ListAgentsRequest());
+  if (!list.ok()) return Fail(list.status());
+  if (session.json) return PrintJson(std::cout, *list), 0;
+  Table table({"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "VERSION"});
+  for (const v1::Agent& agent : list->agents()) {
+    const v1::AgentHello& hello = agent.hello();
+    table.Add({hello.host(), agent.connected() ? "connected" : "gone", TimeText(agent.since()),
+               absl::StrCat(hello.cores()), absl::StrCat(hello.packages()),
+               absl::StrCat(hello.numa_nodes()),
+               hello.measure_address().empty() ? "-" : hello.measure_address(), hello.version()});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+struct MeasureOptions {
+  v1::MeasureDistancesRequest request;
+  std::string hosts;
+};
+
+void ShowProgress(const v1::MeasureProgress& progress) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::cerr << "\r\033[Kround " << progress.round() << " of " << progress.rounds() << ": "
+            << Counted(progress.pairs(), "pair") << " measured, " << progress.failed() << " failed"
+            << std::flush;
+}
+
+int Measure(Session& session, Connection& connection, MeasureOptions& options) {
+  if (!options.hosts.empty()) {
+    const auto hosts = ReadMemberFile(options.hosts);
+    if (!hosts.ok()) return Fail(hosts.status());
+    for (const std::string& host : *hosts) options.request.add_hosts(HostOfMember(host));
+  }
+  v1::MeasureSummary summary;
+  // No deadline: each pair has one, and their number is the user's choice.
+  const std::function<bool(const v1::MeasureDistancesUpdate&)> each = [&](const auto& update) {
+    if (update.has_progress()) ShowProgress(update.progress());
+    if (update.has_summary()) summary = update.summary();
+    return true;
+  };
+  const absl::Status status =
+      connection.Watch(connection.agents(), &AgentsStub::MeasureDistances, options.request, each);
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+  if (!status.ok()) return Fail(status);
+  for (const std::string& failure : summary.failures()) std::cerr << failure << "\n";
+  if (session.json) {
+    PrintJson(std::cout, summary);
+  } else {
+    const double seconds =
+        static_cast<double>(summary.elapsed().seconds()) + summary.elapsed().nanos() * 1e-9;
+    std::cout << Counted(summary.pairs(), "pair") << " measured, " << summary.failed()
+              << " failed, in " << Counted(summary.rounds(), "round") << ", " << Fixed(seconds, 1)
+              << " s\n";
+  }
+  return summary.pairs() > 0 ? 0 : 1;
+}
+
+struct ListOptions {
+  std::string hosts;
+  bool matrix = false, estimate = false;
+  double message_bytes = 0;
+};
+
+absl::StatusOr<v1::ListDistancesResponse> Fetch(Connection& connection,
+                                                const std::vector<std::string>& members,
+                                                bool estimate) {
+  v1::ListDistancesRequest request;
+  std::set<std::string> hosts;
+  for (const std::string& member : members) hosts.insert(HostOfMember(member));
+  for (const std::string& host : hosts) request.add_hosts(host);
+  request.set_estimate(estimate);
+  return ListAll(connection, connection.agents(), &AgentsStub::ListDistances, request);
+}
+
+// Of all hosts that were measured, if none are named: by name.
+absl::StatusOr<std::vector<std::string>> Members(Connection& connection,
+                                                 const ListOptions& options) {
+  if (!options.hosts.empty()) return ReadMemberFile(options.hosts);
+  const auto all = Fetch(connection, {}, /*estimate=*/false);
+  if (!all.ok()) return all.status();
+  std::set<std::string> hosts;
+  for (const v1::MeasuredDistance& distance : all->distances()) {
+    hosts.insert({distance.from(), distance.to()});
+  }
+  return std::vector<std::string>(hosts.begin(), hosts.end());
+}
+
+void PrintDistances(const v1::ListDistancesResponse& list) {
+  Table table({"FROM", "TO", "LATENCY US", "SPREAD", "GB/S", "SPREAD", "SAMPLES", "MEASURED"});
+  for (const v1::MeasuredDistance& d : list.distances()) {
+    const bool is_measured = d.samples() > 0;
+    table.Add({d.from(), d.to(), Fixed(d.latency_us()), Fixed(d.latency_spread_us()),
+               Fixed(d.bandwidth_gbps(), 3), Fixed(d.bandwidth_spread_gbps(), 3),
+               is_measured ? absl::StrCat(d.samples()) : "-",
+               is_measured ? TimeText(d.measured()) : "estimate"});
+  }
+  table.Print(std::cout);
+}
+
+int List(Session& session, Connection& connection, const ListOptions& options) {
+  std::vector<std::string> members;
+  if (options.matrix || options.estimate || !options.hosts.empty()) {
+    auto named = Members(connection, options);
+    if (!named.ok()) return Fail(named.status());
+    members = *std::move(named);
+  }
+  const bool estimate = (options.matrix || options.estimate) && !members.empty();
+  const auto list = Fetch(connection, members, estimate);
+  if (!list.ok()) return Fail(list.status());
+  if (options.matrix) {
+    const auto text = DistanceMatrixText(members, *list, options.message_bytes);
+    if (!text.ok()) return Fail(text.status());
+    std::cout << *text;
+  } else if (session.json) {
+    PrintJson(std::cout, *list);
+  } else {
+    PrintDistances(*list);
+  }
+  return 0;
+}
+
+void AddMeasure(CLI::App& distance, Session& session) {
+  CLI::App* command = distance.add_subcommand(
+      "measure", "Have agents measure latency and bandwidth between nodes, in rounds");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<MeasureOptions>();
+  const auto add_number = [&](const char* name, const char* what, auto set) {
+    command->add_option_function<uint32_t>(name, set, what)->check(CLI::PositiveNumber);
+  };
+  v1::MeasureDistancesRequest* const request = &options->request;
+  command->add_option("--hosts", options->hosts,
+                      "File with a host a line, - for stdin; default: all that have an agent");
+  add_number("--complete-up-to", "Nodes of which every pair is measured; of more, samples (64)",
+             [request](uint32_t n) { request->set_complete_up_to(n); });
+  add_number("--latency-samples", "Ping-pongs of 8 bytes for each pair (100)",
+             [request](uint32_t n) { request->set_latency_samples(n); });
+  add_number("--bandwidth-samples", "Transfers for each pair (10)",
+             [request](uint32_t n) { request->set_bandwidth_samples(n); });
+  add_number("--bandwidth-bytes", "Bytes of each transfer (1048576)",
+             [request](uint32_t n) { request->set_bandwidth_bytes(n); });
+  command->callback([&session, options] {
+    session.endless = true;
+    session.run = [&session, options](Connection& c) { return Measure(session, c, *options); };
+  });
+}
+
+void AddList(CLI::App& distance, Session& session) {
+  CLI::App* command = distance.add_subcommand("list", "What was measured, by pairs of hosts");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<ListOptions>();
+  command->add_option("--hosts", options->hosts,
+                      "File with a host a line, in the order of the ranks; - for stdin");
+  command->add_flag("--estimate", options->estimate,
+                    "Also pairs that were not measured: the median of those as many links apart");
+  CLI::Option* matrix = command->add_flag(
+      "--matrix", options->matrix,
+      "A matrix as map --distance reads it: time of a byte, in units of the least");
+  command
+      ->add_option("--message-bytes", options->message_bytes,
+                   "With --matrix: latency counts, too, once in so many bytes")
+      ->needs(matrix)
+      ->check(CLI::PositiveNumber);
+  command->callback([&session, options] {
+    session.run = [&session, options](Connection& c) { return List(session, c, *options); };
+  });
+}
+
+}  // namespace
+
+void AddAgentCommands(CLI::App& app, Session& session) {
+  CLI::App* agents = app.add_subcommand("agent", "Agents of the nodes");
+  agents->require_subcommand(1);
+  CLI::App* list = agents->add_subcommand("list", "All that are or were connected, by host");
+  AddJsonFlag(*list, session);
+  list->callback(
+      [&session] { session.run = [&](Connection& c) { return ListAgents(session, c); }; });
+}
+
+void AddDistanceCommands(CLI::App& app, Session& session) {
+  CLI::App* distance = app.add_subcommand("distance", "Measured distances between nodes");
+  distance->require_subcommand(1);
+  AddMeasure(*distance, session);
+  AddList(*distance, session);
+}
+
+}  // namespace coppice

@@ -1,0 +1,171 @@
+// coppicectl export slurm-topology: the fabric as Slurm's topology.conf, once or kept fresh.
+//
+// Following goes by the events of published fabrics. Each time that the daemon answers anew, the
+// newest event is noted first, the file is written next, and what comes after the event is watched
+// last: no change falls between. The command is owed from each change, and from the start, until it
+// went well: a run that was interrupted may have written the file and not come to run it.
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "client/cli/output_file.h"
+
+namespace coppice {
+namespace {
+
+using FabricStub = v1::Fabric::StubInterface;
+
+constexpr absl::Duration kTryAgain = absl::Milliseconds(500);
+constexpr absl::Duration kRunAgain = absl::Seconds(5);  // a command that failed
+constexpr char kFabricPublished[] = "sweep.done";
+constexpr char kFabricObject[] = "fabric";
+
+struct ExportOptions {
+  v1::ExportTopologyRequest request;
+  std::string output;   // empty: standard output
+  std::string command;  // empty: none
+};
+
+// Runs what the user gave with --exec. Whoever reads the file must hear of it, but the file is
+// right all the same: a failure is told, and that is all.
+bool RunCommand(const std::string& command) {
+  std::cout.flush();
+  const int status = std::system(command.c_str());
+  if (status == 0) return true;
+  std::cerr << "--exec " << command << ": ";
+  if (status != -1 && WIFEXITED(status)) {
+    std::cerr << "exit status " << WEXITSTATUS(status) << "\n";
+  } else {
+    std::cerr << "did not run to its end\n";
+  }
+  return false;
+}
+
+void TellWritten(const Session& session, const ExportOptions& options, bool is_new,
+                 v1::ExportTopologyResponse& response) {
+  if (session.json) {
+    response.clear_text();  // it is in the file
+    return PrintJsonLine(std::cout, response);
+  }
+  std::cout << options.output << (is_new ? ": written" : ": unchanged") << ", fabric version "
+            << response.fabric_version() << ", " << Counted(response.host_count(), "host")
+            << " below " << Counted(response.switch_count(), "switch", "es") << "\n";
+  for (const std::string& host : response.left_out()) {
+    std::cerr << "left out, no name for Slurm: \"" << host << "\"\n";
+  }
+}
+
+// One export, to where the options say. The command runs if the file has changed, or it is owed.
+absl::Status Export(const Session& session, Connection& connection, const ExportOptions& options,
+                    bool& is_owed) {
+  auto response =
+      connection.Call(connection.fabric(), &FabricStub::ExportTopology, options.request);
+  if (!response.ok()) return response.status();
+  if (options.output.empty()) {
+    session.json ? PrintJson(std::cout, *response) : void(std::cout << response->text());
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<bool> is_new = ReplaceFile(options.output, response->text());
+  if (!is_new.ok()) return is_new.status();
+  TellWritten(session, options, *is_new, *response);
+  is_owed = (is_owed || *is_new) && !options.command.empty();
+  if (is_owed) is_owed = !RunCommand(options.command);
+  std::cout.flush();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> NewestEvent(Connection& connection) {
+  v1::ListEventsRequest request;
+  request.set_kind_prefix(kFabricPublished);
+  request.set_object(kFabricObject);
+  const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
+  if (!all.ok()) return all.status();
+  return all->events().empty() ? 0 : all->events().rbegin()->id();
+}
+
+// Until the stream breaks off, or an export or its command fails.
+absl::Status FollowOnce(const Session& session, Connection& connection,
+                        const ExportOptions& options, bool& is_told, bool& is_owed) {
+  const absl::StatusOr<int64_t> newest = NewestEvent(connection);
+  if (!newest.ok()) return newest.status();
+  absl::Status status = Export(session, connection, options, is_owed);
+  if (!status.ok()) return status;
+  is_told = false;
+  if (is_owed) return status;
+  v1::WatchEventsRequest watch;
+  watch.set_kind_prefix(kFabricPublished);
+  watch.set_object(kFabricObject);
+  watch.set_after_id(*newest);
+  const std::function<bool(const v1::Event&)> again = [&](const v1::Event&) {
+    status = Export(session, connection, options, is_owed);
+    return status.ok() && !is_owed;
+  };
+  const absl::Status end =
+      connection.Watch(connection.fabric(), &FabricStub::WatchEvents, watch, again);
+  return status.ok() && !is_owed ? end : status;
+}
+
+// A daemon that is away, restarted, or has not swept yet is waited for.
+bool MayComeBack(const absl::Status& status) {
+  return status.ok() || absl::IsUnavailable(status) || absl::IsCancelled(status) ||
+         absl::IsDeadlineExceeded(status) || absl::IsOutOfRange(status) || absl::IsAborted(status);
+}
+
+int Follow(const Session& session, Connection& connection, const ExportOptions& options) {
+  bool is_owed = true;
+  for (bool is_told = false;;) {
+    const absl::Status status = FollowOnce(session, connection, options, is_told, is_owed);
+    if (!MayComeBack(status)) return Fail(status);
+    if (!status.ok() && !std::exchange(is_told, true)) {
+      std::cerr << "waiting for the daemon: " << status.message() << "\n";
+    }
+    absl::SleepFor(status.ok() && is_owed ? kRunAgain : kTryAgain);
+  }
+}
+
+int ExportOnce(const Session& session, Connection& connection, const ExportOptions& options) {
+  bool is_owed = false;
+  const absl::Status status = Export(session, connection, options, is_owed);
+  if (!status.ok()) return Fail(status);
+  return is_owed ? 1 : 0;
+}
+
+}  // namespace
+
+void AddExportCommands(CLI::App& app, Session& session) {
+  CLI::App* all = app.add_subcommand("export", "The fabric as the files of schedulers");
+  all->require_subcommand(1);
+  CLI::App* command = all->add_subcommand(
+      "slurm-topology", "topology.conf of Slurm: a tree of switches for topology/tree");
+  AddJsonFlag(*command, session);
+  auto options = std::make_shared<ExportOptions>();
+  options->request.set_format(v1::TOPOLOGY_FORMAT_SLURM);
+  CLI::Option* output = command->add_option(
+      "--output", options->output,
+      "File to write, at once and only if that changes it; default standard output");
+  command
+      ->add_flag("--follow", session.endless,
+                 "Go on until interrupted: write the file again when the fabric has changed, also "
+                 "over a restart of the daemon")
+      ->needs(output);
+  command
+      ->add_option("--exec", options->command,
+                   "Have the shell run this after each change of the file, such as \"scontrol "
+                   "reconfigure\"; with --follow also at the start, and again until it succeeds")
+      ->needs(output);
+  command->callback([&session, options] {
+    session.run = [&session, options](Connection& c) {
+      return session.endless ? Follow(session, c, *options) : ExportOnce(session, c, *options);
+    };
+  });
+}
+
+}  // namespace coppice

@@ -1,0 +1,298 @@
+"""A node's agent between real processes and a real coppiced: the examples of libcoppice, many
+processes over one connection, restarts of everything, and errors as a user meets them."""
+
+import json
+import os
+import queue
+import resource
+import select
+import signal
+import subprocess
+import sys
+import unittest
+
+import libcoppice
+from coppiced_process import Coppiced
+from node_agent import Agent, start_holder
+
+COPPICED, COPPICECTL, AGENT, LIBRARY, EXAMPLE_C, EXAMPLE_CXX = (sys.argv.pop(1) for _ in range(6))
+RANKS = ["n0000", "n0000", "n0001", "n0001", "n0005", "n0005", "n0009", "n0014"]
+NOBODY, OTHER = 65534, 54321
+
+
+def connections_at(path):
+    """Of a Unix socket's server side that are established (proc(5), /proc/net/unix)."""
+    connected = "03"
+    with open("/proc/net/unix", encoding="utf-8") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return sum(1 for row in rows if len(row) > 7 and row[7] == path and row[5] == connected)
+
+
+class AgentTest(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Coppiced(COPPICED)
+        self.addCleanup(self.daemon.clean_up)
+        self.daemon.start().wait_until_listening()
+        self.ctl("fabric", "sweep")
+        self.agent = Agent(AGENT, self.daemon.address, "n0001")
+        self.addCleanup(self.agent.clean_up)
+        self.agent.start()
+
+    def ctl(self, *arguments):
+        done = subprocess.run([COPPICECTL, "--server", self.daemon.address, *arguments],
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, (arguments, done.stderr))
+        return done.stdout
+
+    def jobs(self):
+        return {job["id"]: job for job in
+                json.loads(self.ctl("job", "list", "--json")).get("jobs", [])}
+
+    def await_that(self, condition, what):
+        for _ in range(6000):
+            if condition():
+                return
+            select.select([], [], [], 0.01)  # between two looks
+        self.fail("never: " + what + "\n" + self.agent.logged())
+
+    def client(self, timeout_ms=20000):
+        client = libcoppice.Client(LIBRARY, self.agent.socket, timeout_ms)
+        self.addCleanup(client.close)
+        return client
+
+    def patiently(self, call):
+        """Until daemon and agent have found each other again."""
+        result = []
+
+        def succeeds():
+            try:
+                result.append(call())
+                return True
+            except libcoppice.Failed as error:
+                self.assertEqual(error.status, libcoppice.UNAVAILABLE, error)
+                return False
+        self.await_that(succeeds, "an answer")
+        return result[0]
+
+    def fails(self, status, word, call):
+        with self.assertRaises(libcoppice.Failed) as caught:
+            call()
+        self.assertEqual(caught.exception.status, status, caught.exception.message)
+        self.assertIn(word, caught.exception.message)
+
+    def restart_daemon(self, how):
+        self.daemon.end(how)
+        if os.path.exists(self.daemon.socket):
+            os.unlink(self.daemon.socket)
+        self.daemon.start().wait_until_listening()
+
+    def held_job(self):
+        """A process that holds a job until it is killed; and the job."""
+        program, job = start_holder(LIBRARY, self.agent.socket, RANKS)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        return program, job
+
+    def lease_is_renewed(self, job):
+        """It has more left than before, which time alone does not do."""
+        before = self.jobs()[job]["lease_left"]
+
+        def longer():
+            nonlocal before
+            now = self.jobs()[job]["lease_left"]
+            is_longer = float(now.rstrip("s")) > float(before.rstrip("s"))
+            before = now
+            return is_longer
+        self.await_that(longer, "the lease of job " + job + " is renewed")
+
+    def test_the_examples_run(self):
+        for example in (EXAMPLE_C, EXAMPLE_CXX):
+            done = subprocess.run([example, *RANKS], capture_output=True, text=True, timeout=120,
+                                  check=False, env={**os.environ,
+                                                    "COPPICE_AGENT": self.agent.socket})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for word in ("agent ", " of n0001", "job ", "tree ", "hangs on -1",
+                         "change 6 of tree", "order of score"):
+                self.assertIn(word, done.stdout)
+        self.assertEqual(self.jobs(), {})
+        for example in (EXAMPLE_C, EXAMPLE_CXX):
+            done = subprocess.run([example, "nowhere"], capture_output=True, text=True,
+                                  timeout=120, check=False,
+                                  env={**os.environ, "COPPICE_AGENT": self.agent.socket})
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("nowhere", done.stderr)
+
+    def test_many_processes_are_one_connection(self):
+        client = self.client()
+        job = client.register(RANKS)
+        program = (
+            "import sys; sys.path.insert(0, %r); import libcoppice\n"
+            "client = libcoppice.Client(%r, %r, 60000)\n"
+            "for _ in range(3):\n"
+            "    tree = client.create_tree(%d, kind=1)\n"
+            "    client.get_tree(tree)\n"
+            "    client.release_tree(tree)\n"
+            "print('done', flush=True)\n"
+            "sys.stdin.read()" % (os.path.dirname(os.path.abspath(__file__)), LIBRARY,
+                                  self.agent.socket, job))
+        processes = [subprocess.Popen([sys.executable, "-S", "-c", program],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True) for _ in range(64)]
+        try:
+            for process in processes:
+                said = process.stdout.readline()
+                self.assertEqual(said, "done\n", said or process.stderr.read())
+            # All 64 are still connected, and the one of this test.
+            self.assertEqual(connections_at(self.agent.socket), 65)
+            self.assertEqual(connections_at(self.daemon.socket), 1)
+        finally:
+            for process in processes:
+                process.communicate(timeout=120)
+        self.assertEqual([process.returncode for process in processes], [0] * 64)
+        self.await_that(lambda: connections_at(self.agent.socket) == 1, "the processes are gone")
+
+    def test_a_held_job_outlives_the_agent_and_the_daemon(self):
+        program, job = self.held_job()
+        self.lease_is_renewed(job)
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            status = self.agent.end(how)
+            self.assertIn(status, (0, -signal.SIGKILL))
+            self.agent.start()
+            self.lease_is_renewed(job)
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            self.restart_daemon(how)
+            self.lease_is_renewed(job)
+        self.assertEqual(libcoppice.held(self.agent.state), [job])
+        program.kill()
+        program.wait()
+        self.await_that(lambda: job not in self.jobs(), "job " + job + " is ended")
+        self.await_that(lambda: libcoppice.held(self.agent.state) == [], "it is let go")
+        self.assertIn("its processes are gone; ended", self.agent.logged())
+
+    def test_without_a_descriptor_living_processes_are_not_taken_for_dead(self):
+        program, job = self.held_job()
+        limits = resource.prlimit(self.agent.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.agent.process.pid, resource.RLIMIT_NOFILE, (0, limits[1]))
+        # Several looks at the processes long.
+        for _ in range(3):
+            self.lease_is_renewed(job)
+        program.kill()
+        program.wait()
+        self.await_that(lambda: job not in self.jobs(), "job " + job + " is ended")
+        resource.prlimit(self.agent.process.pid, resource.RLIMIT_NOFILE, limits)
+        self.client().register(RANKS)
+
+    def test_a_process_that_went_while_the_agent_was_away(self):
+        program, job = self.held_job()
+        self.agent.end(signal.SIGKILL)
+        program.kill()
+        program.wait()
+        self.agent.start()
+        self.await_that(lambda: job not in self.jobs(), "job " + job + " is ended")
+        self.assertIn("its processes are gone; ended", self.agent.logged())
+
+    def test_a_watch_goes_on_through_restarts(self):
+        client = self.client()
+        job = client.register(RANKS)
+        changes = queue.Queue()
+        client.watch(job, lambda *change: changes.put(change))
+
+        first = client.create_tree(job)
+        self.assertEqual(changes.get(timeout=120)[:3], (libcoppice.GRANTED, first, 1))
+        self.agent.end(signal.SIGKILL)
+        self.agent.start()
+        second = self.patiently(lambda: client.create_tree(job))
+        client.release_tree(second)
+        for kind in (libcoppice.GRANTED, libcoppice.RELEASED):
+            self.assertEqual(changes.get(timeout=120)[:2], (kind, second))
+        self.restart_daemon(signal.SIGKILL)
+        third = self.patiently(lambda: client.create_tree(job))
+        self.patiently(lambda: client.release_tree(third))
+        client.end(job)
+        # A daemon started anew keeps no changes of before: what came and went may be unseen.
+        told = []
+        while not told or told[-1][0] != libcoppice.OVER:
+            told.append(changes.get(timeout=120))
+        self.assertLessEqual({change[1] for change in told}, {0, first, third}, told)
+
+    def test_errors_say_what_to_do(self):
+        client = self.client()
+        self.fails(libcoppice.NOT_FOUND, "nowhere", lambda: client.register(["nowhere"]))
+        self.fails(libcoppice.INVALID_ARGUMENT, "endpoints", lambda: client.register([]))
+        self.fails(libcoppice.NOT_FOUND, "77", lambda: client.get_tree(77))
+        self.fails(libcoppice.NOT_FOUND, "job 77", lambda: client.create_tree(77))
+        job = client.register(RANKS)
+        self.fails(libcoppice.INVALID_ARGUMENT, "99", lambda: client.create_tree(job, [0, 99]))
+        client.end(job)
+        self.fails(libcoppice.FAILED_PRECONDITION, str(job), lambda: client.create_tree(job))
+        self.daemon.end(signal.SIGTERM)
+        self.fails(libcoppice.UNAVAILABLE, "", lambda: client.register(RANKS))
+        self.agent.end(signal.SIGTERM)
+        self.fails(libcoppice.UNAVAILABLE, "coppice-agent", lambda: client.register(RANKS))
+
+    def test_jobs_belong_to_the_user_at_the_socket(self):
+        """Two users at one socket: neither touches what is the other's; root, an administrator
+        everywhere, comes third."""
+        self.assertEqual(os.getuid(), 0, "this test has processes of three users: run it as root")
+        mine, job = self.held_job_of(NOBODY)
+        other, others = self.held_job_of(OTHER)
+        mine.stdin.write("tree\n")
+        mine.stdin.flush()
+        tree = int(mine.stdout.readline())
+        client = ("import sys; sys.path.insert(0, %r); import libcoppice\n"
+                  "client = libcoppice.Client(%r, %r)\n"
+                  "for call in %r:\n"
+                  "    try:\n"
+                  "        eval(call)\n"
+                  "        print('done: ' + call)\n"
+                  "    except libcoppice.Failed as error:\n"
+                  "        print(error)\n")
+        calls = ["client.create_tree(%s)" % job, "client.release_tree(%d)" % tree,
+                 "client.end(%s)" % job]
+        done = subprocess.run(
+            [sys.executable, "-c", client % (os.path.dirname(os.path.abspath(__file__)), LIBRARY,
+                                             self.agent.socket, calls)],
+            capture_output=True, text=True, timeout=120, check=False, user=OTHER, group=OTHER)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = done.stdout.splitlines()
+        self.assertEqual(len(said), len(calls), said)
+        for line in said:
+            self.assertIn("%d: " % libcoppice.PERMISSION_DENIED, line)
+            self.assertIn("nobody", line)
+        self.assertEqual(self.jobs()[job]["owner"], "nobody")
+        self.assertEqual(self.jobs()[others]["owner"], str(OTHER))
+        self.assertEqual(json.loads(self.ctl("tree", "show", str(tree), "--json"))["id"], str(tree))
+        # The end of one user's process ends that user's job only.
+        mine.kill()
+        self.await_that(lambda: job not in self.jobs(), "job " + job + " is ended")
+        self.lease_is_renewed(others)
+        other.kill()
+        self.await_that(lambda: others not in self.jobs(), "job " + others + " is ended")
+
+    def held_job_of(self, user):
+        program, job = start_holder(LIBRARY, self.agent.socket, RANKS, user=user, group=user)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        return program, job
+
+    def test_an_agent_that_cannot_start_says_why(self):
+        def refused(word, *arguments):
+            done = subprocess.run([AGENT, *arguments], capture_output=True, text=True, timeout=60,
+                                  check=False)
+            self.assertEqual(done.returncode, 1, (arguments, done.stderr))
+            self.assertIn(word, done.stderr)
+        good = ["--server", self.daemon.address, "--state-dir", self.agent.state,
+                "--measure-listen", "127.0.0.1:0", "--socket"]
+        refused("another agent listens there", *good, self.agent.socket)
+        refused("/nonexistent/a.sock", *good, "/nonexistent/a.sock")
+        refused("somewhere", "--server", "somewhere")
+        refused("port GUID", "--port-guid", "12")
+        refused("/nonexistent/agent.toml", "--config", "/nonexistent/agent.toml")
+        refused("log level", "--log-level", "loud", *good, self.agent.socket)
+        done = subprocess.run([AGENT, "--no-such-flag"], capture_output=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,137 @@
+// Estimates, and the distances of a mapping, from what was measured between some hosts.
+#include "daemon/manager/distances/distance_listing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/fabric/endpoint_names.h"
+#include "daemon/manager/distances/measured_places.h"
+#include "db/memory_store.h"
+#include "tests/unit/manager/manager_fixture.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// n0..n3 on leaf 0, n4..n7 on leaf 1, ...
+class DistanceListingTest : public ::testing::Test {
+ protected:
+  DistanceListingTest()
+      : snapshot_(*MakeSnapshot(SmallFabric(), nullptr)), shelf_(*DistanceShelf::Create(&store_)) {}
+
+  void Put(const std::string& a, const std::string& b, double latency_us, double gbps) {
+    shelf_->Put({{a, b, latency_us, 0.25, gbps, 1, 90, absl::FromUnixSeconds(1)}});
+  }
+  absl::StatusOr<std::vector<DistanceRecord>> Find(std::vector<std::string> hosts, bool estimate) {
+    DistanceQuery query;
+    query.hosts = std::move(hosts);
+    query.estimate = estimate;
+    return FindDistances(*shelf_, snapshot_.get(), query);
+  }
+  absl::StatusOr<std::shared_ptr<const PlaceDistances>> Places_(
+      const std::vector<std::string>& hosts, double message_bytes = 0) {
+    std::vector<EndpointIndex> endpoints;
+    for (const std::string& host : hosts) {
+      endpoints.push_back(*ResolveEndpoint(*snapshot_->fabric, host));
+    }
+    const auto places = Places::OfEndpoints(*snapshot_->fabric, endpoints, 2);
+    return MeasuredDistances(**places, *snapshot_, *shelf_, message_bytes);
+  }
+
+  MemoryStore store_;
+  const std::shared_ptr<const Snapshot> snapshot_;
+  const std::unique_ptr<DistanceShelf> shelf_;
+};
+
+TEST_F(DistanceListingTest, EstimatesByTheMedianOfTheLevel) {
+  Put("n0", "n1", 1, 100);
+  Put("n2", "n3", 3, 300);
+  Put("n4", "n5", 9, 200);
+  Put("n0", "n4", 20, 40);
+  Put("n1", "n8", 40, 20);
+  Put("elsewhere", "n1", 7, 7);  // is not in the fabric
+  const auto all = Find({"n0", "n1", "n5"}, true);
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->size(), 3u);
+  EXPECT_EQ((*all)[0].latency_us, 1);
+  EXPECT_EQ((*all)[0].samples, 90u);
+  EXPECT_EQ((*all)[1].host_b, "n5");
+  EXPECT_EQ((*all)[1].latency_us, 30);  // between 20 and 40
+  EXPECT_EQ((*all)[1].samples, 0u);
+  EXPECT_EQ((*Find({"n6", "n7"}, true))[0].latency_us, 3);
+  EXPECT_EQ(Find({"n0", "n1", "n5"}, false)->size(), 1u);
+  EXPECT_EQ(Find({"elsewhere", "n1"}, false)->size(), 1u);
+  EXPECT_EQ(Find({}, false)->size(), 6u);
+}
+
+TEST_F(DistanceListingTest, PagesThroughEstimates) {
+  Put("n0", "n1", 1, 100);
+  DistanceQuery query;
+  query.hosts = {"n3", "n0", "n2", "n1", "n0"};
+  query.estimate = true;
+  query.limit = 1;
+  std::vector<HostPair> pairs;
+  for (;;) {
+    const auto page = FindDistances(*shelf_, snapshot_.get(), query);
+    ASSERT_TRUE(page.ok()) << page.status();
+    if (page->empty()) break;
+    query.after = {page->front().host_a, page->front().host_b};
+    pairs.push_back(query.after);
+  }
+  EXPECT_THAT(pairs, testing::ElementsAre(HostPair("n0", "n1"), HostPair("n0", "n2"),
+                                          HostPair("n0", "n3"), HostPair("n1", "n2"),
+                                          HostPair("n1", "n3"), HostPair("n2", "n3")));
+}
+
+TEST_F(DistanceListingTest, SaysWhatItCannotSay) {
+  Put("n0", "n1", 1, 100);
+  const auto refused = [&](const auto& result, absl::StatusCode code, const char* words) {
+    EXPECT_EQ(result.status().code(), code) << result.status();
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr(words));
+  };
+  refused(Find({"n0", "n4"}, true), absl::StatusCode::kFailedPrecondition, "n0 and n4");
+  refused(Find({"n0", "n4"}, true), absl::StatusCode::kFailedPrecondition, "4 links apart");
+  refused(Find({"n0", "nowhere"}, false), absl::StatusCode::kNotFound, "nowhere");
+  refused(Find({}, true), absl::StatusCode::kInvalidArgument, "of 0 hosts");
+  DistanceQuery many;
+  many.estimate = true;
+  for (int i = 0; i < 2049; ++i) {
+    many.hosts.push_back(absl::StrCat("h", i));
+    shelf_->Put({{"a", many.hosts.back(), 1, 0, 1, 0, 1, absl::UnixEpoch()}});
+  }
+  refused(FindDistances(*shelf_, snapshot_.get(), many), absl::StatusCode::kInvalidArgument,
+          "of 2049 hosts");
+  refused(Places_({"n0", "n4"}), absl::StatusCode::kFailedPrecondition, "n0 and n4");
+}
+
+TEST_F(DistanceListingTest, MakesTheDistancesOfPlaces) {
+  Put("n0", "n1", 1, 100);
+  Put("n0", "n4", 20, 40);
+  Put("n1", "n4", 20, 25);
+  const auto gaps = Places_({"n4", "n0", "n1", "n5"});
+  ASSERT_TRUE(gaps.ok()) << gaps.status();
+  const auto at = [&](uint32_t a, uint32_t b) { return (**gaps)(PlaceIndex(a), PlaceIndex(b)); };
+  EXPECT_EQ(at(0, 0), 0);
+  EXPECT_DOUBLE_EQ(at(1, 2), 1);    // the least
+  EXPECT_DOUBLE_EQ(at(0, 1), 2.5);  // 100 / 40
+  EXPECT_DOUBLE_EQ(at(1, 0), 2.5);
+  EXPECT_DOUBLE_EQ(at(0, 2), 4);
+  EXPECT_DOUBLE_EQ(at(0, 3), 1);             // of n0 and n1's level
+  EXPECT_DOUBLE_EQ(at(1, 3), 100.0 / 32.5);  // median bandwidth of 40 and 25
+}
+
+TEST_F(DistanceListingTest, CountsLatencyOnceAMessage) {
+  Put("n0", "n1", 1, 80);   // 0.1 ns a byte and 1 us a message
+  Put("n0", "n4", 19, 80);  // 19 us a message
+  // Of 10,000 bytes: 1 + 1 us against 1 + 19 us.
+  const auto times = Places_({"n0", "n1", "n4", "n5"}, 10'000);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_DOUBLE_EQ((**times)(PlaceIndex(0), PlaceIndex(1)), 1);
+  EXPECT_DOUBLE_EQ((**times)(PlaceIndex(0), PlaceIndex(2)), 10);
+}
+
+}  // namespace
+}  // namespace coppice

@@ -1,0 +1,102 @@
+#include "daemon/manager/mapping/order_shelf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "daemon/manager/mapping/rank_mapper.h"
+#include "tests/unit/manager/routed_fixture.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+absl::Status Anybody(const JobRecord&) { return absl::OkStatus(); }
+
+class OrderShelfTest : public ManagerTest {
+ protected:
+  void SetUp() override {
+    Boot();
+    shelf_ = std::make_unique<OrderShelf>(manager_.get(), &clock_);
+  }
+  // All positions of the job, the last first.
+  std::vector<uint32_t> Reversed(JobId job) {
+    std::vector<uint32_t> positions(manager_->GetJob(job)->record->endpoints.size());
+    std::iota(positions.rbegin(), positions.rend(), 0);
+    return positions;
+  }
+  void ExpectRefused(JobId job, std::vector<uint32_t> positions, StatusCode code,
+                     const std::string& why, const std::string& note = "") {
+    const absl::Status status = shelf_->Put(job, std::move(positions), note, Anybody).status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  }
+  std::unique_ptr<OrderShelf> shelf_;
+};
+
+TEST_F(OrderShelfTest, KeepsTheLatestOfEachJob) {
+  const JobId one = NewJob(), other = NewJob();
+  EXPECT_EQ(shelf_->Get(one).status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(shelf_->Put(one, Reversed(one), "first", Anybody).ok());
+  ASSERT_TRUE(shelf_->Put(other, {1, 0}, "other", Anybody).ok());
+  ASSERT_TRUE(shelf_->Put(one, {2, 0, 1}, "second", Anybody).ok());
+  const auto order = shelf_->Get(one);
+  ASSERT_TRUE(order.ok()) << order.status();
+  EXPECT_THAT(order->positions, ElementsAre(2, 0, 1));
+  EXPECT_EQ(order->note, "second");
+  EXPECT_EQ(order->job, one);
+  EXPECT_EQ(order->created, clock_.Now());
+  EXPECT_EQ(shelf_->Get(other)->note, "other");
+}
+
+TEST_F(OrderShelfTest, GoesWithTheJob) {
+  const JobId job = NewJob();
+  ASSERT_TRUE(shelf_->Put(job, Reversed(job), "", Anybody).ok());
+  ASSERT_TRUE(End(job).ok());
+  EXPECT_EQ(shelf_->Get(job).status().code(), StatusCode::kFailedPrecondition);
+  ExpectRefused(job, {0}, StatusCode::kFailedPrecondition, "has ended");
+  EXPECT_EQ(shelf_->Get(JobId(77)).status().code(), StatusCode::kNotFound);
+  ExpectRefused(JobId(77), {0}, StatusCode::kNotFound, "77");
+}
+
+TEST_F(OrderShelfTest, TakesOnlyOrdersOfTheJobsRanks) {
+  const JobId job = NewJob();
+  const auto ranks = static_cast<uint32_t>(Reversed(job).size());
+  ExpectRefused(job, {}, StatusCode::kInvalidArgument, "0 ranks");
+  ExpectRefused(job, std::vector<uint32_t>(ranks + 1), StatusCode::kInvalidArgument, "ranks for");
+  ExpectRefused(job, {1, 0, 1}, StatusCode::kInvalidArgument, "two ranks at position 1");
+  ExpectRefused(job, {ranks}, StatusCode::kInvalidArgument, "rank 0 at position");
+  ExpectRefused(job, {0}, StatusCode::kInvalidArgument, "note", std::string(1025, 'x'));
+  EXPECT_EQ(shelf_->Get(job).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(OrderShelfTest, AsksWhoseJobItIs) {
+  const JobId job = NewJob();
+  ASSERT_TRUE(shelf_->Put(job, {0, 1}, "kept", Anybody).ok());
+  const auto nobody = [&](const JobRecord& record) {
+    EXPECT_EQ(record.id, job);
+    return absl::PermissionDeniedError("not yours");
+  };
+  EXPECT_EQ(shelf_->Put(job, {1, 0}, "", nobody).status().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(shelf_->Get(job)->note, "kept");
+}
+
+TEST_F(OrderShelfTest, WritesWhatLaunchersRead) {
+  const JobId job = NewJob();
+  const auto order = shelf_->Put(job, Reversed(job), "", Anybody);
+  ASSERT_TRUE(order.ok()) << order.status();
+  const auto text = shelf_->LaunchTextOf(*order, LaunchFormat::kSlurm);
+  ASSERT_TRUE(text.ok()) << text.status();
+  // Line r is rank r's host: the last host first.
+  const Fabric& fabric = *manager_->fabric()->snapshot->fabric;
+  const Guid last = manager_->GetJob(job)->record->endpoints.back();
+  const std::string host(fabric.host_name(fabric.host(*fabric.FindEndpoint(last))));
+  EXPECT_EQ(text->substr(0, host.size() + 1), host + "\n");
+}
+
+}  // namespace
+}  // namespace coppice
