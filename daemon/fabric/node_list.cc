@@ -69,7 +69,7 @@ class ListReader {
     size_t open = kNoMark;
     for (size_t i = begin; i < text_.size(); ++i) {
       if (text_[i] == '[') {
-        if (open != kNoMark) return Error(i, text_.substr(open, i + 1 - open), "brackets nest");
+        if (open != kNoMark) return Error(i, text_.substr(begin, i + 1 - begin), "brackets nest");
         open = i;
       } else if (text_[i] == ']') {
         if (open == kNoMark) {
@@ -81,7 +81,7 @@ class ListReader {
       }
     }
     if (open != kNoMark) {
-      return Error(open, text_.substr(open),
+      return Error(open, text_.substr(begin),
                    "a bracket is not closed; write it like n[001-128,130]");
     }
     return text_.size();

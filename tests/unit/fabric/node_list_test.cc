@@ -52,10 +52,10 @@ TEST(NodeList, MeansWhatSlurmMeans) {
 }
 
 TEST(NodeList, ErrorsNameWordAndLetter) {
-  EXPECT_THAT(Refused("n1,n[3-"), HasSubstr("letter 5, \"[3-\": a bracket is not closed"));
+  EXPECT_THAT(Refused("n1,n[3-"), HasSubstr("letter 5, \"n[3-\": a bracket is not closed"));
   EXPECT_THAT(Refused("n1,n3]"),
               HasSubstr("letter 6, \"n3]\": a bracket is closed but not opened"));
-  EXPECT_THAT(Refused("n[1[2]]"), HasSubstr("letter 4, \"[1[\": brackets nest"));
+  EXPECT_THAT(Refused("n[1[2]]"), HasSubstr("letter 4, \"n[1[\": brackets nest"));
   EXPECT_THAT(Refused("n1,,n2"), HasSubstr("letter 4, \"\": no name between commas"));
   EXPECT_THAT(Refused("n1,"), HasSubstr("letter 4"));
   EXPECT_THAT(Refused("n[9-3]"), HasSubstr("letter 3, \"9-3\": the range ends before it begins"));
