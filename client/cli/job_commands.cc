@@ -77,6 +77,15 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
                  connection.Call(connection.jobs(), &JobsStub::RegisterJob, options.request));
 }
 
+int Show(Session& session, Connection& connection, const std::string& id, bool only_endpoints) {
+  v1::GetJobRequest request;
+  request.set_id(id);
+  absl::StatusOr<v1::Job> job = connection.Call(connection.jobs(), &JobsStub::GetJob, request);
+  if (!only_endpoints || !job.ok()) return ShowJob(session, std::move(job));
+  for (const std::string& endpoint : job->endpoints()) std::cout << endpoint << "\n";
+  return 0;
+}
+
 int List(Session& session, Connection& connection) {
   const auto all =
       ListAll(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest());
@@ -162,12 +171,15 @@ void AddJobCommands(CLI::App& app, Session& session) {
     command->callback([&session, id, action] {
       session.run = [&session, id, action](Connection& c) { return action(session, c, *id); };
     });
+    return command;
   };
-  with_id("show", "One job", [](Session& s, Connection& c, const std::string& id) {
-    v1::GetJobRequest request;
-    request.set_id(id);
-    return ShowJob(s, c.Call(c.jobs(), &JobsStub::GetJob, request));
-  });
+  auto only_endpoints = std::make_shared<bool>(false);
+  with_id("show", "One job",
+          [only_endpoints](Session& s, Connection& c, const std::string& id) {
+            return Show(s, c, id, *only_endpoints);
+          })
+      ->add_flag("--endpoints", *only_endpoints,
+                 "Its endpoints alone, one a line in rank order, as register takes them");
   with_id("keepalive", "Renew the lease once", KeepAlive);
   with_id("end", "End the job and release its trees", End);
 }

@@ -52,7 +52,8 @@ class Package(unittest.TestCase):
                      "etc/coppice/agent.toml", "usr/lib/systemd/system/coppice-agent.service",
                      "usr/include/coppice/coppice.h", "usr/include/coppice/coppice.hpp",
                      "usr/lib/sysusers.d/coppice.conf", "usr/lib/udev/rules.d/70-coppice.rules",
-                     "etc/coppice/slurm.toml", "usr/lib/systemd/system/coppice-slurm.service",
+                     "etc/coppice/slurm.toml", "etc/coppice/slurm-node.conf",
+                     "usr/lib/systemd/system/coppice-slurm.service",
                      "usr/lib/systemd/system/coppice-slurm-topology.service",
                      "usr/lib/tmpfiles.d/coppice-slurm.conf",
                      "usr/share/doc/coppice/slurm/README.md",
@@ -107,7 +108,7 @@ class Package(unittest.TestCase):
     def test_keeps_the_configuration_and_knows_its_libraries(self):
         self.assertEqual(run("dpkg-deb", "--info", self.package, "conffiles").split(),
                          ["/etc/coppice/coppiced.toml", "/etc/coppice/agent.toml",
-                          "/etc/coppice/slurm.toml"])
+                          "/etc/coppice/slurm-node.conf", "/etc/coppice/slurm.toml"])
         depends = run("dpkg-deb", "--field", self.package, "Depends")
         for library in ("libgrpc++", "libsqlite3-0", "libibumad3", "libsystemd0", "libhwloc15",
                         "systemd |"):

@@ -10,9 +10,10 @@ import types
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
-allocation, daemon, journal, settings, slurm, steering, steward = (
+comment, daemon, hooks, journal, known_jobs, leases, registrar, settings, slurm, steering, steward = (
     importlib.import_module("coppice_slurm." + name)
-    for name in ("allocation", "daemon", "journal", "settings", "slurm", "steering", "steward"))
+    for name in ("comment", "daemon", "hooks", "journal", "known_jobs", "leases", "registrar",
+                 "settings", "slurm", "steering", "steward"))
 
 # One row of squeue: the values of a job that waits, and what is different with this one.
 WAITING = {"id": "7", "state": "PD", "reason": "Resources", "nodes": "2", "sharing": "NO",
@@ -63,11 +64,38 @@ class RowsTest(unittest.TestCase):
         self.assertEqual(slurm.comment_in("", "7"), "")
 
     def test_comments_keep_what_users_wrote(self):
-        for comment in "", "(null)", "mine", "two\nlines", "coppice-job=1 and more":
-            once = allocation.marked(comment, "5")
-            self.assertEqual(allocation.job_in(once), "5")
-            self.assertEqual(allocation.marked(once, "6"), allocation.marked(comment, "6"))
-        self.assertIsNone(allocation.job_in("coppice-job=7x"))
+        for text in "", "(null)", "mine", "two\nlines", "coppice-job=1 and more":
+            for is_ordered in False, True:
+                once = comment.marked(text, "5", is_ordered)
+                self.assertEqual(comment.job_in(once), "5")
+                self.assertEqual(comment.marked(once, "6"), comment.marked(text, "6"))
+                self.assertEqual(once.endswith("coppice-ordered-job=5"), is_ordered)
+                self.assertEqual(comment.unmarked(once), comment.unmarked(text))
+        self.assertEqual(comment.marked("mine", "5", True), "mine coppice-ordered-job=5")
+        self.assertEqual(comment.marked("(null)", "5"), "coppice-job=5")
+        self.assertIsNone(comment.job_in("coppice-job=7x"))
+
+    def test_wishes_are_read_strictly(self):
+        for text, pattern, trees, unread in (
+                ("", "", 0, 0), (None, "", 0, 0), ("(null)", "", 0, 0),
+                ("night run coppice-pattern=lammps/melt coppice-trees=2 coppice-job=7",
+                 "lammps/melt", 2, 0),
+                ("coppice-pattern=a@b+c-d_e.f/g\n\tcoppice-trees=9999", "a@b+c-d_e.f/g", 9999, 0),
+                ("xcoppice-pattern=a coppice-free", "", 0, 0),
+                # A name, and one to the daemon, too: it never is an option of its own.
+                ("coppice-pattern=--help", "--help", 0, 0),
+                ("coppice-pattern=", "", 0, 1), ("coppice-pattern=a;b", "", 0, 1),
+                ("coppice-pattern=$(id)", "", 0, 1), ("coppice-pattern=" + "a" * 129, "", 0, 1),
+                ("coppice-pattern=\u00e4", "", 0, 1), ("coppice-patern=a", "", 0, 1),
+                ("coppice-trees=0", "", 0, 1), ("coppice-trees=-1", "", 0, 1),
+                ("coppice-trees=10000", "", 0, 1), ("coppice-trees=\u0663", "", 0, 1),
+                ("coppice-trees=1e3", "", 0, 1), ("coppice-trees=2 --as=root", "", 2, 0),
+                ("coppice-pattern=a coppice-pattern=b coppice-trees=1 coppice-trees=x", "a", 1, 2)):
+            found = comment.wishes_in(text)
+            self.assertEqual((found.pattern, found.trees, len(found.unread)),
+                             (pattern, trees, unread), text)
+        for word in comment.wishes_in("coppice-trees=\x1b[2J" + "9" * 500).unread:
+            self.assertTrue(word.isprintable() and len(word) < 100, word)
 
     def test_bytes_that_are_no_text_are_read_and_told(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -84,7 +112,7 @@ class RowsTest(unittest.TestCase):
         for limit, wanted in (("30:00", 1800), ("0:30", 30), ("1:00:00", 3600), ("23:59:59", day - 1),
                               ("1-02:03:04", day + 7384), ("UNLIMITED", day), ("", day), (None, day),
                               ("1-30:00", day), ("30", day), ("-1:00", day), ("1:00\n", day)):
-            self.assertEqual(allocation.seconds_of(limit), wanted, limit)
+            self.assertEqual(leases.seconds_of(limit), wanted, limit)
 
     def test_no_answer_is_waited_for_after_the_deadline(self):
         with self.assertRaises(slurm.Failed):
@@ -104,6 +132,9 @@ class Told:
     def admin_comment(self, number):
         return "coppice-placement=3"
 
+    def comment(self, number):
+        return "(null)"
+
     def update(self, number, **values):
         if not self.works:
             raise slurm.Failed("scontrol: slurmctld is busy")
@@ -122,6 +153,9 @@ class Asked:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+    def search(self, *arguments, **how):
+        return self.ask(*arguments, **how)
 
 
 SILENT = types.SimpleNamespace(say=lambda *_, **__: None)
@@ -176,19 +210,164 @@ class SteeringTest(unittest.TestCase):
             self.assertFalse(asks.is_noted_away())
 
 
+class PlaceTest(unittest.TestCase):
+    """What the daemon is asked for when a job's user said what it does."""
+
+    def placed(self, text, refuses=False, tasks="4"):
+        told, asked = Told(), Asked({"id": "3", "nodes": ["n1"], "node_list": "n1"})
+        told.comment = lambda number: text
+        told.facts = lambda number: {"NumTasks": tasks}
+        if refuses:
+            def search(*arguments, **how):
+                asked.questions.append((arguments, how))
+                raise daemon.Refused("no pattern is stored as a [NOT_FOUND]")
+            asked.search = search
+        steering.Steering(settings.Settings(), told, asked, SILENT, "copse").place(WAITING, ["n1"])
+        return [[word for word in arguments if "pattern" in word or "rank" in word or "tree" in word]
+                for arguments, _ in asked.questions]
+
+    def test_what_the_user_said_is_handed_on(self):
+        self.assertEqual(self.placed("mine"), [[]])
+        self.assertEqual(self.placed("coppice-trees=3"), [["--trees"]])
+        self.assertEqual(self.placed("coppice-pattern=--help"),
+                         [["--pattern=--help", "--ranks-per-node"]])
+        self.assertEqual(self.placed("coppice-pattern=a", tasks="5"), [[]])  # 5 on 2 nodes
+
+    def test_a_pattern_that_is_refused_is_left_out(self):
+        self.assertEqual(self.placed("coppice-pattern=a coppice-trees=2", refuses=True),
+                         [["--trees", "--pattern=a", "--ranks-per-node"], ["--trees"]])
+
+    def test_a_job_that_has_gone_says_nothing(self):
+        told = Told()
+        told.comment = self.gone
+        asked = Asked({})
+        steering.Steering(settings.Settings(), told, asked, SILENT, "copse").place(WAITING, [])
+        self.assertEqual(len(asked.questions), 1)
+
+    @staticmethod
+    def gone(number):
+        raise slurm.Failed("squeue: Invalid job id specified")
+
+
+class OrderTest(unittest.TestCase):
+    FACTS = {"NumTasks": "4", "RestartCnt": "0", "SubmitTime": "T", "TimeLimit": "",
+             "BatchFlag": "1", "cpus-per-task": "1"}
+    CPUS = {"SLURM_JOB_CPUS_PER_NODE": "4(x2)"}
+
+    def allocation(self, **facts):
+        return registrar.Allocation("7", "65534", ["n1", "n2"], "coppice-pattern=a",
+                                    {**self.FACTS, **facts})
+
+    def test_only_ranks_that_srun_can_start_so_are_ordered(self):
+        self.assertIsNone(hooks.why_not_ordered(self.allocation(), self.CPUS))
+        self.assertIsNone(hooks.why_not_ordered(self.allocation(**{"cpus-per-task": "2"}), self.CPUS))
+        self.assertIsNone(hooks.why_not_ordered(self.allocation(**{"cpus-per-task": "N/A"}),
+                                                self.CPUS))
+        for facts, environment, why in (
+                ({"NumTasks": "5"}, self.CPUS, "as many"), ({"NumTasks": "N/A"}, self.CPUS, "as many"),
+                ({"BatchFlag": "0"}, self.CPUS, "batch"),
+                ({"cpus-per-task": "3"}, self.CPUS, "CPUs"),
+                ({}, {"SLURM_JOB_CPUS_PER_NODE": "4,1"}, "CPUs"),
+                ({}, {"SLURM_JOB_CPUS_PER_NODE": "some"}, "CPUs"), ({}, {}, "CPUs"),
+                ({}, {**self.CPUS, "SLURM_HET_JOB_ID": "7"}, "heterogeneous")):
+            self.assertIn(why, hooks.why_not_ordered(self.allocation(**facts), environment))
+
+    def registrar(self, asked, told=None):
+        made = registrar.Registrar.__new__(registrar.Registrar)
+        made.slurm, made.daemon, made.journal, made.cluster = told, asked, SILENT, "copse"
+        return made
+
+    def test_positions_become_nodes(self):
+        wishes = comment.Wishes(pattern="--as=root")
+        asked = Asked({"permutation": [3, 0, 1, 2]})
+        self.assertEqual(self.registrar(asked).order(self.allocation(), wishes, {}),
+                         ["n2", "n1", "n1", "n2"])
+        self.assertIn("--application=--as=root", asked.questions[0][0])
+        for wrong in [0, 1, 2], [0, 0, 1, 2], [0, 1, 2, 4]:
+            with self.assertRaises(ValueError):
+                self.registrar(Asked({"permutation": wrong})).order(self.allocation(), wishes, {})
+        refused = Asked(daemon.Refused("no"))
+        self.assertIsNone(self.registrar(refused).order(self.allocation(), wishes, {}))
+
+    def test_an_id_that_another_took_is_in_nobodys_way(self):
+        asked = Asked({"id": "9"})
+        taken = {"slurm-copse-7@T.0"}
+
+        def ask(*arguments, **how):
+            asked.questions.append((arguments, how))
+            if arguments[-1] in taken:
+                raise daemon.Refused("request_id was used with other content [ALREADY_EXISTS]")
+            return asked.answer
+        asked.ask = ask
+        for _ in range(2):
+            self.assertEqual(
+                self.registrar(asked).register_hosts(self.allocation(), ["n1"], 60, {}), "9")
+        ids = [arguments[-1] for arguments, _ in asked.questions]
+        self.assertEqual(len(set(ids)), 3)  # the one that is known, and each time one that is not
+
+    def test_an_order_that_was_found_with_the_nodes_is_not_searched_again(self):
+        told = Told()
+        asked = Asked(None)
+        placement = {"nodes": ["n2", "n1"], "permutation": [3, 0, 1, 2]}
+        started = {"id": "9", "state": "JOB_STATE_ACTIVE"}
+
+        def ask(*arguments, **how):
+            asked.questions.append((arguments, how))
+            return started if arguments[1] == "start" else placement
+        asked.ask = ask
+        made = self.registrar(asked, told)
+        wishes = comment.Wishes(pattern="a")
+        self.assertEqual(made.start_placement(self.allocation(), 60, wishes, {}), ("9", True))
+        self.assertIn("--arrange-ranks", asked.questions[-1][0])
+        # In Slurm's order, or for a pattern that it was not made with, it is of no use.
+        for given, change in ((comment.NO_WISHES, {}), (wishes, {"permutation": []}),
+                              (wishes, {"nodes": ["n1", "n3"]}), (wishes, {"permutation": [0, 1]})):
+            placement = {"nodes": ["n2", "n1"], "permutation": [3, 0, 1, 2], **change}
+            self.assertEqual(made.start_placement(self.allocation(), 60, given, {}), (None, False))
+            self.assertEqual(asked.questions[-1][0][:2], ("placement", "release"))
+
+
+class DaemonTest(unittest.TestCase):
+    def test_a_search_that_takes_long_says_nothing_of_the_daemon(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            slow = os.path.join(scratch, "slow")
+            with open(slow, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\nexec tail -f /dev/null\n")
+            os.chmod(slow, 0o755)
+            asks = daemon.Daemon(settings.Settings(state_dir=scratch, coppicectl=slow, patience_s=0.2),
+                                 SILENT)
+            with self.assertRaises(daemon.Refused):
+                asks.search("map")
+            self.assertFalse(asks.is_noted_away())
+            with self.assertRaises(daemon.Away):
+                asks.ask("job", "list")
+            self.assertTrue(asks.is_noted_away())
+            with self.assertRaises(daemon.Away):
+                asks.search("map")
+
+
 class ReconcileTest(unittest.TestCase):
     @staticmethod
     def job(number, name, owner="nobody"):
         return {"id": number, "display_name": name, "owner": owner, "lease": "600s",
                 "lease_left": "1s"}
 
-    def asked(self, jobs, queue):
-        """What the steward of cluster prod tells the daemon."""
-        stewards = steward.Steward.__new__(steward.Steward)
-        stewards.prefix, stewards.refused = allocation.name_of("prod", ""), set()
-        stewards.daemon, stewards.journal, stewards.settings = Asked({}), SILENT, settings.Settings()
-        stewards.register = lambda job: stewards.daemon.ask("register", job["id"])
-        stewards.reconcile(jobs, queue)
+    def asked(self, jobs, queue, known=None, comments=()):
+        """What the steward of cluster prod tells the daemon. `known`: ids of jobs that were registered for
+        Slurm's, else all."""
+        with tempfile.TemporaryDirectory() as scratch:
+            stewards = steward.Steward.__new__(steward.Steward)
+            stewards.settings = settings.Settings(state_dir=scratch)
+            stewards.prefix, stewards.refused = registrar.name_of("prod", ""), set()
+            stewards.daemon, stewards.journal = Asked({}), SILENT
+            stewards.known = known_jobs.KnownJobs(stewards.settings)
+            stewards.slurm = types.SimpleNamespace(comment=dict(comments).get)
+            stewards.register = lambda job: stewards.daemon.ask("register", job["id"])
+            for job in jobs:
+                if known is None or job["id"] in known:
+                    stewards.known.add(job["id"], job["display_name"])
+            stewards.reconcile(jobs, queue)
+            self.left_known = stewards.known.numbers()
         return [arguments for arguments, _ in stewards.daemon.questions]
 
     def test_only_jobs_of_the_cluster_are_ended(self):
@@ -198,14 +377,35 @@ class ReconcileTest(unittest.TestCase):
         self.assertEqual(self.asked([*others, self.job("6", "slurm-prod-5")], []),
                          [("job", "end", "6")])
 
+    def test_who_gives_a_job_such_a_name_keeps_it(self):
+        jobs = [self.job("6", "slurm-prod-5"), self.job("8", "slurm-prod-5")]
+        self.assertEqual(self.asked(jobs, [], known={"8"}), [("job", "end", "8")])
+        # Nor does it pass for the one that was registered, be it newer or older.
+        running = {**WAITING, "state": "R"}
+        for number in "6", "10":
+            jobs = [self.job("8", "slurm-prod-7"), self.job(number, "slurm-prod-7")]
+            self.assertEqual(self.asked(jobs, [running], known={"8"}), [("job", "keepalive", "8")])
+        # A number that was given to another since, as after the daemon lost its database.
+        self.assertEqual(self.asked([self.job("8", "slurm-prod-7")], [], known=set()), [])
+
+    def test_what_is_known_is_found_again_for_jobs_that_run(self):
+        jobs = [self.job("8", "slurm-prod-7"), self.job("9", "slurm-prod-7")]
+        running = {**WAITING, "state": "R"}
+        self.assertEqual(self.asked(jobs, [running], set(), {"7": "mine coppice-job=8"}),
+                         [("job", "keepalive", "8")])
+        self.assertEqual(self.left_known, {"8"})
+
     def test_a_name_alone_keeps_no_job_from_being_registered(self):
         running = {**WAITING, "state": "R"}
         mine = self.job("9", "slurm-prod-7")
         self.assertEqual(self.asked([mine], [running]), [("job", "keepalive", "9")])
         self.assertEqual(self.asked([self.job("9", "slurm-prod-7", "65534")], [running]),
                          [("job", "keepalive", "9")])
-        self.assertEqual(self.asked([self.job("9", "slurm-prod-7", "root")], [running]),
+        self.assertEqual(self.asked([self.job("9", "slurm-prod-7", "root")], [running], set()),
                          [("register", "7")])
+        # Registered for a job of another user's that had the number before.
+        self.assertEqual(self.asked([self.job("9", "slurm-prod-7", "root")], [running]),
+                         [("job", "end", "9"), ("register", "7")])
 
     def test_of_two_runs_the_earlier_is_ended(self):
         jobs = [self.job("9", "slurm-prod-7"), self.job("10", "slurm-prod-7")]

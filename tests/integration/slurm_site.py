@@ -23,6 +23,12 @@ Epilog={directory}/node-epilog
 TaskProlog={directory}/task-prolog
 """
 
+NODE_SETTINGS = """\
+COPPICE_SERVER={server}
+COPPICECTL={coppicectl}
+COPPICE_PATIENCE={patience_s}
+"""
+
 # Times are long, so that a busy machine does not look like a daemon that is away; tests never wait for
 # them to pass, unless a daemon is.
 SETTINGS = """\
@@ -119,8 +125,12 @@ class SlurmSite:
         self.write("ctld-hook", f'#!/bin/sh\nexec "{self.deploy}/coppice-slurm" '
                    f'--config "{self.settings}"\n', 0o755)
         for script in ("node-prolog", "node-epilog", "task-prolog"):
-            self.write(script, f'#!/bin/sh\nCOPPICE_SLURM_JOBS="{directory}/jobs" '
+            # Each node has a folder of its own, as on a machine of its own.
+            self.write(script, f'#!/bin/sh\nCOPPICE_SLURM_JOBS="{directory}/jobs/$SLURMD_NODENAME" '
+                       f'COPPICE_SLURM_NODE="{directory}/slurm-node.conf" '
                        f'exec "{self.deploy}/{script}"\n', 0o755)
+        self.write("slurm-node.conf", NODE_SETTINGS.format(
+            server=self.daemon.address, coppicectl=self.coppicectl, patience_s=patience_s))
         with open(os.path.join(self.deploy, "job_submit.lua"), encoding="utf-8") as lua:
             self.write("job_submit.lua", lua.read().replace("/run/coppice-slurm", directory + "/notes"))
 
@@ -149,7 +159,8 @@ class SlurmSite:
     def job_of(self, number):
         """Coppice's job of a job of Slurm's, from its comment; None."""
         comment = self.cluster.run("squeue", "-h", "-a", "-t", "all", "-j", number, "-o", "%k")[1]
-        marks = [word for word in comment.split() if word.startswith("coppice-job=")]
+        marks = [word for word in comment.split()
+                 if word.startswith(("coppice-job=", "coppice-ordered-job="))]
         return marks[-1].split("=")[1] if marks else None
 
     def state_of(self, job):

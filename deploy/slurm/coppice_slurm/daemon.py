@@ -32,37 +32,63 @@ class Daemon:
         """The answer to a command of coppicectl, from its JSON. `user`: in whose name, a uid.
         `deadline`: of time.monotonic(), else the patience that was set. `insist`: also if the daemon was
         away a moment ago. Away, Refused; Failed if coppicectl cannot be run."""
-        if not insist and self.is_noted_away():
-            raise Away("the daemon was away a moment ago")
-        left = self.settings.patience_s
-        if deadline is not None:
-            left = min(left, deadline - time.monotonic())
+        if not insist:
+            self.check_not_noted_away()
+        left = self.time_left(deadline)
+        try:
+            answer = self.call(arguments, user, left, stdin)
+        except Away as error:
+            self.note_away(str(error))
+            raise
+        except Refused:
+            self.note_back()
+            raise
+        self.note_back()
+        return answer
+
+    def search(self, *arguments, user=None, deadline=None, stdin=""):
+        """As ask(), with a command that takes a --budget: it searches for a third of the patience, and is
+        given up after two, so that there is time left to do without. That says nothing of the daemon,
+        which may have many to search for: it is Refused. Away: that was noted before."""
+        self.check_not_noted_away()
+        left = min(2 / 3 * self.settings.patience_s, self.time_left(deadline))
+        try:
+            return self.call((*arguments, "--budget", f"{left / 2:.3f}s"), user, left, stdin)
+        except Away as error:
+            raise Refused(str(error)) from error
+
+    def time_left(self, deadline):
+        if deadline is None:
+            return self.settings.patience_s
+        left = min(self.settings.patience_s, deadline - time.monotonic())
         if left <= 0:
             raise Away("no time left")
+        return left
+
+    def call(self, arguments, user, seconds, stdin):
         command = [self.settings.coppicectl, "--server", self.settings.server,
-                   "--timeout", f"{left:.3f}"]
+                   "--timeout", f"{seconds:.3f}"]
         if user is not None:
             command += ["--as", str(user)]
         try:
             done = subprocess.run([*command, *arguments, "--json"], capture_output=True,
-                                  encoding="utf-8", errors="replace", timeout=left + 0.5,
+                                  encoding="utf-8", errors="replace", timeout=seconds + 0.5,
                                   check=False, input=stdin)
         except OSError as error:  # which says nothing about the daemon
             raise Failed(f"{self.settings.coppicectl}: {error.strerror}") from error
         except subprocess.TimeoutExpired as error:
-            self.note_away(str(error))
-            raise Away(str(error)) from error
-        if done.returncode == 0:
-            self.note_back()
-            return json.loads(done.stdout) if done.stdout.strip() else {}
+            raise Away(f"no answer to coppicectl {' '.join(arguments[:2])} "
+                       f"in {seconds:.1f} s") from error
         why = done.stderr.strip()
-        if why.endswith(AWAY_CODES):
-            self.note_away(why)
-            raise Away(why)
-        self.note_back()
-        raise Refused(why)
+        if done.returncode == 0:
+            return json.loads(done.stdout) if done.stdout.strip() else {}
+        raise (Away if why.endswith(AWAY_CODES) else Refused)(why)
 
     # --- the file ---
+
+    def check_not_noted_away(self):
+        if self.is_noted_away():
+            raise Away("the daemon was away a moment ago")
 
     def is_noted_away(self):
         try:

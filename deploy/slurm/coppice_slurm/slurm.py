@@ -21,7 +21,7 @@ QUEUE_FORMAT = {"%A": "id", "%t": "state", "%r": "reason", "%D": "nodes", "%h": 
                 "%Q": "priority", "%v": "reservation", "%U": "uid", "%K": "array_index",
                 "%N": "node_list"}
 # Of squeue -O, in columns of a width, so that nothing that a user wrote can pass for another field.
-FACTS = ("NumTasks", "RestartCnt", "SubmitTime", "TimeLimit")
+FACTS = ("NumTasks", "RestartCnt", "SubmitTime", "TimeLimit", "BatchFlag", "cpus-per-task")
 WIDTH = 32
 
 

@@ -12,8 +12,9 @@ A job that does not fit now keeps its partition's turn: no later one is steered 
 
 import time
 
-from coppice_slurm.allocation import PLACEMENT_MARK, name_of
+from coppice_slurm.comment import NO_WISHES, wishes_in
 from coppice_slurm.daemon import Away, Refused
+from coppice_slurm.registrar import PLACEMENT_MARK, even_ranks, name_of
 from coppice_slurm.slurm import Failed
 
 WAITS_FOR_NODES = ("None", "BeginTime", "Resources", "Priority")
@@ -74,7 +75,10 @@ class Steering:
         pending = {job["id"] for job in queue if job["state"] == "PD"}
         self.passed &= pending
         free, closed = {}, set()
+        over = time.monotonic() + self.settings.steer_s
         for job in sorted(queue, key=lambda job: -int(job["priority"])):
+            if time.monotonic() > over:
+                return  # searches took long; the rest in the next round, of what is idle by then
             if job["state"] != "PD" or job["partition"] in closed:
                 continue
             if job["id"] in self.steered or job["reason"] not in WAITS_FOR_NODES:
@@ -113,11 +117,7 @@ class Steering:
     def steer(self, job, candidates):
         """Nodes that the job was sent to; none if that failed."""
         try:
-            placement = self.daemon.ask(
-                "placement", "create", "--nodes", job["nodes"], "--candidates",
-                "-", "--name", name_of(self.cluster, job["id"]), "--term",
-                f"{self.settings.steer_s + self.settings.retry_s:.0f}s", user=job["uid"],
-                stdin="".join(node + "\n" for node in candidates))
+            placement = self.place(job, candidates)
         except Refused as error:
             self.journal.say(f"job {job['id']} is left to Slurm: {error}")
             return []
@@ -125,6 +125,34 @@ class Steering:
         told = self.tell(job["id"], ReqNodeList=placement["node_list"], StartTime="now",
                          AdminComment=f"coppice-placement={placement['id']}")
         return placement["nodes"] if told else []
+
+    def place(self, job, candidates):
+        """A placement for what the job does, if its user said that. Away, Refused, Failed."""
+        wishes, each = self.wishes_of(job)
+        command = ["placement", "create", "--nodes", job["nodes"], "--candidates", "-", "--name",
+                   name_of(self.cluster, job["id"]), "--term",
+                   f"{self.settings.steer_s + self.settings.retry_s:.0f}s",
+                   *(["--trees", str(wishes.trees)] if wishes.trees else [])]
+        how = {"user": job["uid"], "stdin": "".join(node + "\n" for node in candidates)}
+        if each is not None:
+            try:
+                return self.daemon.search(*command, f"--pattern={wishes.pattern}",
+                                          "--ranks-per-node", str(each), **how)
+            except Refused as error:
+                self.journal.say(f"job {job['id']}: nodes are chosen without its pattern: {error}")
+        return self.daemon.ask(*command, **how)
+
+    def wishes_of(self, job):
+        """And ranks on each node, None without a pattern that has a use. What cannot be read the prolog
+        tells."""
+        try:
+            wishes = wishes_in(self.slurm.comment(job["id"]))
+            if not wishes.pattern:
+                return wishes, None
+            return wishes, even_ranks(self.slurm.facts(job["id"]), int(job["nodes"]))
+        except Failed as error:
+            self.journal.say(str(error))
+            return NO_WISHES, None
 
     def tell(self, number, **values):
         """False: the job has gone or changed meanwhile, which is nobody's fault."""

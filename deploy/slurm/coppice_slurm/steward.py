@@ -5,7 +5,8 @@
   - ends Coppice's jobs that Slurm no longer has: their epilog did not reach the daemon,
   - registers jobs that run and are none of Coppice's: the daemon was away at their start.
 
-It remembers nothing that it could not find out anew, and is not needed for jobs to run."""
+It remembers which jobs it may end (known_jobs.py) and nothing else that it could not find out anew, and
+is not needed for jobs to run."""
 
 import os
 import pwd
@@ -13,27 +14,15 @@ import signal
 import threading
 import time
 
-from coppice_slurm.allocation import Allocation, Registrar, lease_for, name_of
-from coppice_slurm.daemon import Away, Daemon, Refused, write
+from coppice_slurm.comment import job_in
+from coppice_slurm.daemon import Away, Daemon, Refused
 from coppice_slurm.journal import Journal
+from coppice_slurm.leases import hide_life, lease_for, show_life
+from coppice_slurm.registrar import Allocation, Registrar, name_of
 from coppice_slurm.slurm import Failed, Slurm, is_number
 from coppice_slurm.steering import Steering
 
 RECONCILE_S = 10  # between two looks at leases, at least
-FRESH_S = 10      # how long a sign of life counts
-
-
-def sign_path(settings):
-    return os.path.join(settings.state_dir, "steering")
-
-
-def is_alive(settings):
-    """Whether a steward is there and the daemon answers it."""
-    try:
-        with open(sign_path(settings), encoding="utf-8") as sign:
-            return time.time() <= float(sign.read().split()[0])
-    except (OSError, ValueError, IndexError):
-        return False
 
 
 def seconds(duration):
@@ -53,7 +42,7 @@ def is_user(owner, uid):
 
 def jobs_by_number(jobs, prefix):
     """Those of Coppice's that have our names: by Slurm's number, the newest first. A user may have jobs
-    whose names begin alike, and so may another cluster ("prod" and "prod-2")."""
+    whose names are alike, and so may another cluster ("prod" and "prod-2")."""
     found = {}
     for job in sorted(jobs, key=lambda job: -int(job["id"])):
         name = job.get("display_name", "")
@@ -70,7 +59,8 @@ class Steward:
         self.daemon = Daemon(settings, journal)
         cluster = self.slurm.cluster()
         self.prefix = name_of(cluster, "")
-        self.registrar = Registrar(self.slurm, self.daemon, journal, cluster)
+        self.registrar = Registrar(settings, self.slurm, self.daemon, journal, cluster)
+        self.known = self.registrar.known
         self.steering = Steering(settings, self.slurm, self.daemon, journal, cluster)
         self.steering.adopt(self.slurm.queue())
         self.refused = set()  # jobs of Slurm's that the daemon does not want
@@ -81,14 +71,15 @@ class Steward:
         try:
             self.look()
         except (Away, Failed) as error:
-            self.hide()  # first: nobody is put off any more
+            hide_life(self.settings)  # first: nobody is put off any more
             self.steering.give_up(self.slurm.queue())
             if isinstance(error, Failed):
                 raise
 
     def look(self):
         """Away, Failed."""
-        # The daemon first: a job that it has and Slurm, asked later, has not is over.
+        noted = self.known.numbers()  # first of all: what the daemon, asked later, has not is over
+        # Then the daemon: a job that it has and Slurm, asked later, has not is over.
         jobs = self.daemon.ask("job", "list", insist=True).get("jobs", [])
         queue = self.slurm.queue()
         # Leases before all else: jobs that run depend on them.
@@ -96,41 +87,44 @@ class Steward:
         if self.reconciled is None or now - self.reconciled >= self.reconcile_every():
             self.reconciled = now
             self.reconcile(jobs, queue)
+            for number in noted - {job["id"] for job in jobs}:
+                self.known.forget(number)
         self.steering.round(queue)
-        self.show_life()  # last: nobody is put off for a steward that cannot do its work
+        if self.settings.steer_s > 0:
+            show_life(self.settings)  # last: nobody is put off for a steward that cannot do its work
 
     def reconcile_every(self):
         return min(RECONCILE_S, self.settings.lease_s / 10)
 
-    def show_life(self):
-        """For job_submit.lua, which puts off jobs as long as we are there."""
-        steer_s = self.settings.steer_s
-        if steer_s > 0:
-            write(sign_path(self.settings), f"{time.time() + FRESH_S:.0f} {steer_s:.0f}\n")
-
-    def hide(self):
-        try:
-            os.unlink(sign_path(self.settings))
-        except OSError:
-            pass
-
     def reconcile(self, jobs, queue):
         users = {job["id"]: job["uid"] for job in queue}
-        known = set()
+        live = set()
         for number, named in jobs_by_number(jobs, self.prefix).items():
-            is_live = number in users
-            if is_live:  # what another user gave that name is none of ours
-                named = [job for job in named if is_user(job["owner"], users[number])]
             for job in named:
+                is_its_user = number in users and is_user(job["owner"], users[number])
+                if not self.known.has(job["id"], job["display_name"]):
+                    if not is_its_user or not self.adopt(job, number):
+                        continue  # somebody gave it that name
                 # An earlier run, whose end the daemon missed, has the same name.
-                self.keep_or_end(job, is_live and number not in known)
-                if is_live:
-                    known.add(number)
+                self.keep_or_end(job, is_its_user and number not in live)
+                if is_its_user:
+                    live.add(number)
         running = [job for job in queue if job["state"] == "R"]
         self.refused &= {job["id"] for job in running}
         for job in running:
-            if job["id"] not in known and job["id"] not in self.refused:
+            if job["id"] not in live and job["id"] not in self.refused:
                 self.register(job)
+
+    def adopt(self, job, number):
+        """Whether a job is that of a running one of Slurm's, as its comment says: what is known was lost
+        with the state directory."""
+        try:
+            if job_in(self.slurm.comment(number)) != job["id"]:
+                return False
+        except Failed:
+            return False  # it has just ended
+        self.known.add(job["id"], job["display_name"])
+        return True
 
     def keep_or_end(self, job, is_kept):
         name = job["display_name"]
@@ -175,6 +169,5 @@ def run(settings):
                 journal.say(what, is_warning=True)
             told = what
         over.wait(settings.poll_s)
-    if steward is not None:
-        steward.hide()
+    hide_life(settings)
     return 0
