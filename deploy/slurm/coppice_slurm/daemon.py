@@ -11,6 +11,8 @@ import time
 
 from coppice_slurm.slurm import Failed
 
+SEARCH_S = 1.0  # what the daemon takes for a search that nobody gave a budget
+
 AWAY_CODES = ("[UNAVAILABLE]", "[DEADLINE_EXCEEDED]", "[CANCELLED]")
 
 
@@ -47,13 +49,13 @@ class Daemon:
         return answer
 
     def search(self, *arguments, user=None, deadline=None, stdin=""):
-        """As ask(), with a command that takes a --budget: it searches for a third of the patience, and is
-        given up after two, so that there is time left to do without. That says nothing of the daemon,
-        which may have many to search for: it is Refused. Away: that was noted before."""
+        """As ask(), with a command that takes a --budget: SEARCH_S, or a third of the patience. It is given
+        up after two, so that there is time left to do without. That says nothing of the daemon, which
+        may have many to search for: it is Refused. Away: that was noted before."""
         self.check_not_noted_away()
         left = min(2 / 3 * self.settings.patience_s, self.time_left(deadline))
         try:
-            return self.call((*arguments, "--budget", f"{left / 2:.3f}s"), user, left, stdin)
+            return self.call((*arguments, "--budget", f"{min(SEARCH_S, left / 2):.3f}s"), user, left, stdin)
         except Away as error:
             raise Refused(str(error)) from error
 
