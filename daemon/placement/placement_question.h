@@ -3,8 +3,10 @@
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_QUESTION_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_QUESTION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -41,6 +43,13 @@ struct PlacementQuestion {
     return hosts;
   }
 };
+
+// Leaf switch by leaf switch, pod by pod: neighbours in this order are near each other.
+inline void SortByLeaf(const PlacementIndex& index, std::vector<HostIndex>& hosts) {
+  std::sort(hosts.begin(), hosts.end(), [&](HostIndex a, HostIndex b) {
+    return std::pair(index.leaf_of(a), a) < std::pair(index.leaf_of(b), b);
+  });
+}
 
 // A set of hosts and what it costs without traffic; its measures where they have been counted.
 struct Choice {

@@ -40,13 +40,6 @@ uint32_t LeastLeafSwitches(const OpenHosts& open, uint32_t hosts) {
   return leaves;
 }
 
-// Leaf switch by leaf switch, pod by pod: neighbours in this order are near each other.
-void SortByLeaf(const PlacementIndex& index, std::vector<HostIndex>& hosts) {
-  std::sort(hosts.begin(), hosts.end(), [&](HostIndex a, HostIndex b) {
-    return std::pair(index.leaf_of(a), a) < std::pair(index.leaf_of(b), b);
-  });
-}
-
 absl::StatusOr<PlacementPlan> Answer(const PlacementQuestion& question,
                                      const SearchControl& control) {
   const PlacementRequest& request = question.request;
@@ -56,10 +49,10 @@ absl::StatusOr<PlacementPlan> Answer(const PlacementQuestion& question,
   plan.is_optimal = found.is_optimal;
   RankOrder order;
   if (request.pattern != nullptr) {
-    ASSIGN_OR_RETURN(order, OrderRanks(question, found.choices, control));
+    ASSIGN_OR_RETURN(order, OrderRanks(question, found, PatternLimits{}, control));
     plan.hosts = std::move(order.hosts);
     plan.permutation = std::move(order.permutation);
-    plan.is_optimal &= request.objective.traffic == 0;
+    plan.is_optimal = order.is_optimal;
   } else {
     plan.hosts = found.choices.front().hosts;
   }

@@ -1,99 +1,114 @@
-// The search's own time is best spent on one set of hosts. Which one, a multisection of the pattern
-// along the fabric's groups tells in milliseconds: its congestion, or that of the present order
-// where that is less, decides together with the cost of the hosts.
+// The search's own time is best spent on one set of hosts. Which one, quick orders tell
+// (pattern_judge.h) of the sets that cost little without traffic, of some that are farther apart,
+// and of those with a host exchanged.
 #include "daemon/placement/rank_order.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/mapping/search/links/congestion_bound.h"
+#include "daemon/placement/pattern_judge.h"
+#include "daemon/placement/pattern_problem.h"
+#include "daemon/placement/spread_choices.h"
 
 namespace coppice {
 namespace {
 
-struct Judged {
-  const Choice* choice = nullptr;
-  MappingProblem problem;
-  MappingMeasures present;
-  double cost = 0;
-};
+// Of the time that is left, each time.
+constexpr double kShareOfExchange = 0.3, kShareOfExact = 0.5;
+constexpr uint32_t kMostJudged = 400, kMostRanksJudged = 20'000;  // sets, and their ranks together
+constexpr size_t kMostBounded = 4'096;  // open hosts over which a bound is looked for
+constexpr double kEqual = 1e-9;         // relative
 
-absl::StatusOr<MappingProblem> ProblemOf(const PlacementQuestion& question,
-                                         absl::Span<const HostIndex> hosts) {
-  const Fabric& fabric = *question.snapshot.fabric;
-  std::vector<EndpointIndex> endpoints;
-  for (const HostIndex h : hosts) {
-    const auto all = fabric.endpoints_of_host(h);
-    endpoints.push_back(*std::min_element(all.begin(), all.end()));
-  }
-  MappingProblem problem;
-  problem.pattern = question.request.pattern;
-  ASSIGN_OR_RETURN(problem.places,
-                   Places::OfEndpoints(fabric, endpoints, question.request.ranks_per_host));
-  ASSIGN_OR_RETURN(problem.distances,
-                   PlaceDistances::Hops(*problem.places, question.snapshot.routes->distances()));
-  problem.snapshot = std::make_shared<const Snapshot>(question.snapshot);
-  // Shortest paths are a guess at what the subnet will do: then all of them, in equal shares.
-  problem.traffic = question.snapshot.routes->kind() == RouteKind::kShortestPath
-                        ? TrafficModel::kEvenShortestPaths
-                        : TrafficModel::kRoutes;
-  problem.use_load = !question.snapshot.load->empty();
-  problem.objective.congestion = 1;
-  return problem;
+// Of a time that is left, a part: true once that is over.
+SearchControl PartOf(const SearchControl& control, double share) {
+  const double least = (1 - share) * control.remaining();
+  return SearchControl(
+      [&control, least] {
+        return control.stopped() || (control.has_deadline() && control.remaining() < least);
+      },
+      nullptr);
 }
 
-double TrafficOf(const PlacementQuestion& question, double max_congestion) {
-  const double bytes = question.request.pattern->total_bytes();
-  const double least = question.snapshot.fabric->least_capacity_gbps();
-  if (bytes <= 0) return 0;
-  return max_congestion * question.request.constraints.host_count * (least > 0 ? least : 1) / bytes;
-}
-
-absl::StatusOr<Judged> Judge(const PlacementQuestion& question, const Choice& choice) {
-  Judged judged;
-  judged.choice = &choice;
-  ASSIGN_OR_RETURN(judged.problem, ProblemOf(question, choice.hosts));
-  ASSIGN_OR_RETURN(judged.present, Measure(judged.problem, judged.problem.present()));
-  double congestion = judged.present.max_congestion.value_or(0);
-  if (question.request.pattern->pair_count() > 0 && choice.hosts.size() > 1) {
-    ASSIGN_OR_RETURN(const MappingAlgorithm* const quick, FindMappingAlgorithm("multisection"));
-    AlgorithmOptions options;
-    options.seed = question.request.seed;
-    ASSIGN_OR_RETURN(const Mapped mapped, RunAlgorithm(*quick, judged.problem, {}, options, {}));
-    ASSIGN_OR_RETURN(const MappingMeasures after, Measure(judged.problem, mapped.mapping));
-    congestion = std::min(congestion, after.max_congestion.value_or(0));
-  }
-  judged.cost = choice.cost + question.request.objective.traffic * TrafficOf(question, congestion);
-  return judged;
-}
-
-}  // namespace
-
-absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question,
-                                     const std::vector<Choice>& choices,
-                                     const SearchControl& control) {
-  Judged best;
-  for (const Choice& choice : choices) {
-    if (best.choice != nullptr && control.stopped()) break;
-    ASSIGN_OR_RETURN(Judged judged, Judge(question, choice));
-    if (best.choice == nullptr || judged.cost < best.cost) best = std::move(judged);
-  }
+// Searches for a better order on the hosts of `best`, which it then has.
+absl::StatusOr<RankOrder> SearchOrder(const PlacementQuestion& question,
+                                      const SearchControl& control, PatternChoice& best) {
+  ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, best.hosts));
+  ASSIGN_OR_RETURN(const MappingMeasures present, Measure(problem, problem.present()));
   ASSIGN_OR_RETURN(const MappingAlgorithm* const search, FindMappingAlgorithm(kAutoAlgorithm));
   AlgorithmOptions options;
   options.seed = question.request.seed;
   ASSIGN_OR_RETURN(MappingAnswer answer,
-                   AnswerMapping(best.problem, best.present, *search, {}, options, control));
+                   AnswerMapping(problem, present, *search, best.mapping, options, control));
+  best.mapping = std::move(answer.mapping);
+  best.max_congestion = answer.after.max_congestion.value_or(0);
+  best.cost = CostWithTraffic(question, best.hosts_cost, best.max_congestion);
   RankOrder order;
-  order.hosts = best.choice->hosts;
   order.permutation = std::move(answer.slots);
-  order.max_congestion = answer.after.max_congestion.value_or(0);
-  order.traffic = TrafficOf(question, order.max_congestion);
-  order.cost = best.choice->cost + question.request.objective.traffic * order.traffic;
   order.reason = std::move(answer.reason);
+  return order;
+}
+
+// The order of `best` as it is.
+absl::StatusOr<RankOrder> KeepOrder(const PlacementQuestion& question, const PatternChoice& best) {
+  ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, best.hosts));
+  RankOrder order;
+  order.permutation = AssignSlots(*problem.places, best.mapping);
+  order.reason = "all sets of hosts and all orders on them have been looked at";
+  return order;
+}
+
+// No hosts cost less, and no order on any has less congestion than the bytes that must leave hosts.
+absl::StatusOr<bool> MeetsBounds(const PlacementQuestion& question, const SearchResult& found,
+                                 const PatternChoice& best) {
+  const double least = found.choices.front().cost;
+  if (!found.is_optimal || best.hosts_cost > least + kEqual * (1 + std::abs(least))) return false;
+  if (CostWithTraffic(question, 0, best.max_congestion) == 0) return true;
+  if (question.open.hosts.size() > kMostBounded) return false;
+  ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, question.open.hosts));
+  return best.max_congestion <= FindCongestionBound(problem).value * (1 + kEqual);
+}
+
+}  // namespace
+
+absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question, const SearchResult& found,
+                                     const PatternLimits& limits, const SearchControl& control) {
+  std::vector<Choice> choices = found.choices;
+  const bool counts = CostWithTraffic(question, 0, 1) > 0;
+  if (counts) {
+    for (Choice& spread : SpreadChoices(question, choices.front())) {
+      SortByLeaf(question.index, spread.hosts);
+      choices.push_back(std::move(spread));
+    }
+  }
+  PatternChoice best;
+  for (const Choice& choice : choices) {
+    if (!best.hosts.empty() && control.stopped()) break;
+    ASSIGN_OR_RETURN(PatternChoice judged, JudgeHosts(question, choice.hosts, choice.cost, {}));
+    if (best.hosts.empty() || judged.cost < best.cost) best = std::move(judged);
+  }
+  bool is_complete = false;
+  if (counts) {
+    const uint32_t most =
+        std::min(kMostJudged, kMostRanksJudged / question.request.pattern->rank_count());
+    RETURN_IF_ERROR(ExchangeHosts(question, most, PartOf(control, kShareOfExchange), best));
+    ASSIGN_OR_RETURN(is_complete,
+                     SearchPatternExactly(question, limits, PartOf(control, kShareOfExact), best));
+  }
+  ASSIGN_OR_RETURN(RankOrder order,
+                   is_complete ? KeepOrder(question, best) : SearchOrder(question, control, best));
+  order.hosts = best.hosts;
+  order.max_congestion = best.max_congestion;
+  order.traffic = TrafficOf(question, best.max_congestion);
+  order.is_optimal = is_complete;
+  if (!is_complete) {
+    ASSIGN_OR_RETURN(order.is_optimal, MeetsBounds(question, found, best));
+  }
   return order;
 }
 

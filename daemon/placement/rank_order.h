@@ -8,7 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/mapping/search_control.h"
+#include "daemon/placement/pattern_search.h"
 #include "daemon/placement/placement_question.h"
+#include "daemon/placement/placement_search.h"
 
 namespace coppice {
 
@@ -16,17 +18,17 @@ struct RankOrder {
   std::vector<HostIndex> hosts;
   std::vector<uint32_t> permutation;  // [rank] position in hosts * ranks_per_host
   double max_congestion = 0;
-  double traffic = 0;  // placement_cost.h
-  double cost = 0;     // of hosts and traffic
+  double traffic = 0;       // placement_cost.h
+  bool is_optimal = false;  // no hosts with any order cost less, proven
   std::string reason;
 };
 
-// Judges each of `choices` (at least one, the best without traffic first) by a quick order of the
-// pattern's ranks, and searches the best one's for a better one until `control` ends it. Errors as
-// those of the mapping engine: NOT_FOUND: hosts that exchange bytes have no route between them.
-absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question,
-                                     const std::vector<Choice>& choices,
-                                     const SearchControl& control);
+// Judges each of `found.choices` (the best without traffic first) by a quick order of the pattern's
+// ranks, and searches the best one's for a better one until `control` ends it; where hosts and
+// ranks are few, all sets of hosts and all orders on them. Errors as those of the mapping engine:
+// NOT_FOUND: hosts that exchange bytes have no route between them.
+absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question, const SearchResult& found,
+                                     const PatternLimits& limits, const SearchControl& control);
 
 }  // namespace coppice
 

@@ -134,27 +134,32 @@ PlacementRequest RandomPlacementRequest(const PlacementScene& scene, uint32_t mo
   return request;
 }
 
-std::optional<double> LeastCost(const PlacementScene& scene, const PlacementRequest& request) {
-  const PlacementConstraints& c = request.constraints;
+void ForEachPlacement(const PlacementScene& scene, const PlacementConstraints& c,
+                      const std::function<void(const std::vector<HostIndex>&)>& visit) {
   std::vector<HostIndex> usable;
   for (uint32_t h = 0; h < scene.fabric().host_count(); ++h) {
     if (IsUsable(scene, c, HostIndex(h))) usable.push_back(HostIndex(h));
   }
-  if (usable.size() < c.host_count) return std::nullopt;
+  if (usable.size() < c.host_count) return;
   std::vector<bool> taken(usable.size(), false);
   std::fill(taken.begin(), taken.begin() + c.host_count, true);
-  std::optional<double> least;
   std::vector<HostIndex> hosts;
   do {
     hosts.clear();
     for (size_t i = 0; i < usable.size(); ++i) {
       if (taken[i]) hosts.push_back(usable[i]);
     }
-    if (!CheckPlacement(*scene.snapshot, scene.occupancy, c, hosts).ok()) continue;
+    if (CheckPlacement(*scene.snapshot, scene.occupancy, c, hosts).ok()) visit(hosts);
+  } while (std::prev_permutation(taken.begin(), taken.end()));
+}
+
+std::optional<double> LeastCost(const PlacementScene& scene, const PlacementRequest& request) {
+  std::optional<double> least;
+  ForEachPlacement(scene, request.constraints, [&](const std::vector<HostIndex>& hosts) {
     const double cost =
         MeasurePlacement(*scene.snapshot, *scene.index, scene.occupancy, request, hosts).cost;
     least = std::min(least.value_or(cost), cost);
-  } while (std::prev_permutation(taken.begin(), taken.end()));
+  });
   return least;
 }
 

@@ -2,6 +2,7 @@
 #ifndef COPPICE_TESTS_UNIT_PLACEMENT_PLACEMENT_ORACLE_H_
 #define COPPICE_TESTS_UNIT_PLACEMENT_PLACEMENT_ORACLE_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -34,6 +35,10 @@ void LoadAtRandom(PlacementScene& scene, std::mt19937_64& rng);
 // Constraints of all kinds, each now and then, and random weights; at most `most` hosts.
 PlacementRequest RandomPlacementRequest(const PlacementScene& scene, uint32_t most,
                                         std::mt19937_64& rng);
+
+// Calls `visit` for every set of hosts that CheckPlacement lets pass.
+void ForEachPlacement(const PlacementScene& scene, const PlacementConstraints& constraints,
+                      const std::function<void(const std::vector<HostIndex>&)>& visit);
 
 // The least cost of all sets of hosts that CheckPlacement lets pass; nullopt if none does.
 std::optional<double> LeastCost(const PlacementScene& scene, const PlacementRequest& request);
