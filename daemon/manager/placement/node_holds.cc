@@ -17,30 +17,42 @@ bool NodeHolds::MayTake(const Wish& wish, uint64_t since) const {
   return true;
 }
 
-void NodeHolds::Enter(const Wish& wish) {
-  for (const std::string& name : wish.nodes) nodes_[name] = {true, generation_};
+void NodeHolds::Hold(const Wish& wish) {
+  for (const std::string& name : wish.nodes) nodes_[name].is_held = true;
   for (const Guid guid : wish.leaves) {
     Leaf& leaf = leaves_[guid];
     ++leaf.users;
-    leaf.used = generation_;
-    if (!wish.is_exclusive) continue;
-    ++leaf.exclusive_users;
-    leaf.used_alone = generation_;
+    if (wish.is_exclusive) ++leaf.exclusive_users;
   }
   count_ += wish.nodes.size();
 }
 
+void NodeHolds::Stamp(const Wish& wish) {
+  for (const std::string& name : wish.nodes) nodes_[name].taken = generation_;
+  for (const Guid guid : wish.leaves) {
+    Leaf& leaf = leaves_[guid];
+    leaf.used = generation_;
+    if (wish.is_exclusive) leaf.used_alone = generation_;
+  }
+}
+
 bool NodeHolds::TakeAll(const std::vector<const Wish*>& wishes, uint64_t since) {
-  ++generation_;
   for (size_t i = 0; i < wishes.size(); ++i) {
     if (MayTake(*wishes[i], since)) {
-      Enter(*wishes[i]);
+      Hold(*wishes[i]);
       continue;
     }
     while (i-- > 0) Free(*wishes[i]);
     return false;
   }
+  ++generation_;
+  for (const Wish* const wish : wishes) Stamp(*wish);
   return true;
+}
+
+void NodeHolds::Restore(const Wish& wish) {
+  Hold(wish);
+  Stamp(wish);
 }
 
 void NodeHolds::Free(const Wish& wish) {

@@ -30,12 +30,13 @@ class NodeHolds {
 
   // Takes the nodes of all wishes, or none: one is held, or was taken after `since`; a leaf switch
   // is another's alone, or wanted alone and was used after `since` or is. Wishes of one call may
-  // meet each other, too. O(nodes).
+  // meet each other, too. What is refused leaves no trace: it makes nobody else plan again.
+  // O(nodes).
   bool TakeAll(const std::vector<const Wish*>& wishes, uint64_t since);
   // What was taken, exactly.
   void Free(const Wish& wish);
   // What an earlier run of the daemon had taken.
-  void Restore(const Wish& wish) { Enter(wish); }
+  void Restore(const Wish& wish);
 
   // Nodes that are held.
   uint64_t count() const { return count_; }
@@ -50,7 +51,8 @@ class NodeHolds {
     uint64_t used = 0, used_alone = 0;  // generations of the last times
   };
   bool MayTake(const Wish& wish, uint64_t since) const;
-  void Enter(const Wish& wish);
+  void Hold(const Wish& wish);   // until Free
+  void Stamp(const Wish& wish);  // as taken now
 
   uint64_t generation_ = 0;
   uint64_t count_ = 0;

@@ -301,16 +301,35 @@ bool Placements::TryTake(const PlacementGround& ground, Draft& draft) {
   return true;
 }
 
+absl::Status Placements::PlanAndTakeOnce(Draft& draft, const PlacementCancelled& is_cancelled,
+                                         CallBudget& budget, bool has_turn, bool& is_taken) {
+  const auto may_wait = [&]() -> absl::Status {
+    if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
+    return budget.Check();
+  };
+  PlacementTurns::Turn turn;
+  if (has_turn) {
+    ASSIGN_OR_RETURN(turn, turns_.Begin(may_wait));
+    budget.LimitTo(kLongestTurn);
+  }
+  ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
+  RETURN_IF_ERROR(PlanAll(ground, draft, budget, is_cancelled));
+  if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
+  ASSIGN_OR_RETURN(is_taken,
+                   turns_.Take(has_turn, may_wait, [&] { return TryTake(ground, draft); }));
+  return absl::OkStatus();
+}
+
 absl::Status Placements::PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled) {
   CallBudget budget(clock_);
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
-    RETURN_IF_ERROR(PlanAll(ground, draft, budget, is_cancelled));
-    if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
-    if (TryTake(ground, draft)) return absl::OkStatus();
+  bool is_taken = false;
+  for (int attempt = 0; attempt < kMaxAttempts && !is_taken; ++attempt) {
+    RETURN_IF_ERROR(
+        PlanAndTakeOnce(draft, is_cancelled, budget, attempt >= kFreeAttempts, is_taken));
   }
+  if (is_taken) return absl::OkStatus();
   return absl::AbortedError(
-      absl::StrCat("placement: others took the nodes, or the fabric moved, during each of ",
+      absl::StrCat("placement: jobs took the nodes, or the fabric moved, during each of ",
                    kMaxAttempts, " attempts; call again"));
 }
 

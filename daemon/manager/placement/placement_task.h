@@ -2,6 +2,7 @@
 #ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_TASK_H_
 #define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_TASK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,14 +20,18 @@ namespace coppice {
 
 // Of one search, and of all the searches of one call.
 inline constexpr absl::Duration kLongestBudget = absl::Minutes(1);
+// Of all the searches of one call while others wait for it to take its nodes.
+inline constexpr absl::Duration kLongestTurn = absl::Seconds(1);
 
 // What the searches of one call share: planners are few, and others wait for them. Equal shares of
 // what is left, none of them more than it asks for; what an attempt has used, the next one has not.
 class CallBudget {
  public:
   explicit CallBudget(const Clock* clock)
-      : clock_(clock), end_(clock->Monotonic() + kLongestBudget) {}
+      : clock_(clock), end_(clock->Monotonic() + kLongestBudget), latest_(end_ + kLongestBudget) {}
 
+  // The searches from now on share no more than this.
+  void LimitTo(absl::Duration most) { end_ = std::min(end_, clock_->Monotonic() + most); }
   // So many tasks with a pattern are to come.
   void BeginAttempt(size_t searches) { searches_ = searches; }
   // Of the next one.
@@ -36,7 +41,8 @@ class CallBudget {
 
  private:
   const Clock* const clock_;
-  const absl::Duration end_;
+  absl::Duration end_;           // of searches
+  const absl::Duration latest_;  // of everything
   size_t searches_ = 0;
 };
 

@@ -263,8 +263,9 @@ void Placements::OnEnded(PlacementId id, PlacementState state, const absl::Statu
 }
 
 Placements::Numbers Placements::numbers() const {
+  const uint32_t waiting = turns_.waiting();
   std::lock_guard lock(mu_);
-  return {static_cast<uint32_t>(held_.size()), holds_.count()};
+  return {static_cast<uint32_t>(held_.size()), holds_.count(), waiting};
 }
 
 }  // namespace coppice

@@ -7,6 +7,10 @@
 //                        |              or a job has them, or another fabric
 //                        +---------------+  (kMaxAttempts, then ABORTED)
 //
+// After kFreeAttempts it plans in a turn of its own (placement_turns.h): other placements' plans
+// wait to take nodes until it has taken its, so that only jobs and the fabric can still forestall
+// it, however long it plans and however many others are asked for.
+//
 //                Create                   Start: StartPlacement durable
 //   (none) --PutPlacements durable--> held --------------------------> started, the job has the
 //   nodes
@@ -42,6 +46,7 @@
 #include "daemon/manager/placement/node_holds.h"
 #include "daemon/manager/placement/placement_ground.h"
 #include "daemon/manager/placement/placement_task.h"
+#include "daemon/manager/placement/placement_turns.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -55,7 +60,7 @@ class Placements final {
   using Callback = Manager::Callback<T>;
   using Views = std::vector<PlacementView>;
 
-  static constexpr int kMaxAttempts = 8;
+  static constexpr int kFreeAttempts = 2, kMaxAttempts = 8;
   static constexpr size_t kMostAtOnce = 1000;         // requests in one call
   static constexpr size_t kMostDistanceNodes = 2048;  // of GetNodeDistances
 
@@ -89,6 +94,7 @@ class Placements final {
   struct Numbers {
     uint32_t held = 0;
     uint64_t nodes = 0;
+    uint32_t waiting = 0;  // calls, for another's turn to end
   };
   Numbers numbers() const;
 
@@ -123,6 +129,8 @@ class Placements final {
                        const PlacementCancelled& is_cancelled) const;
   absl::Status PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled);
   bool TryTake(const PlacementGround& ground, Draft& draft);
+  absl::Status PlanAndTakeOnce(Draft& draft, const PlacementCancelled& is_cancelled,
+                               CallBudget& budget, bool has_turn, bool& is_taken);
   void OnCreated(const std::shared_ptr<Draft>& draft, absl::Status status, Callback<Views> done);
   void UndoWritten(const Draft& draft);
   void Fail(const Draft& draft, const absl::Status& status, Callback<Views> done);
@@ -153,6 +161,7 @@ class Placements final {
   Jobs* const jobs_;
   const std::function<void()> on_deadline_;
   GroundKeeper keeper_;
+  PlacementTurns turns_;
 
   mutable std::mutex mu_;
   // Guarded by mu_.

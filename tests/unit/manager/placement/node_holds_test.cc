@@ -34,6 +34,18 @@ TEST(NodeHolds, APlanFromBeforeDoesNotTakeWhatWasTakenSince) {
   EXPECT_TRUE(holds.TakeAll({&kB}, holds.generation()));
 }
 
+TEST(NodeHolds, WhoGetsNothingMakesNobodyPlanAgain) {
+  NodeHolds holds;
+  EXPECT_TRUE(holds.TakeAll({&kA}, holds.generation()));
+  const uint64_t before = holds.generation();
+  EXPECT_FALSE(holds.TakeAll({&kC, &kB}, before));      // n2 is held; n4 was free
+  EXPECT_FALSE(holds.TakeAll({&kAlone, &kC}, before));  // leaf switch 2 is wanted whole
+  EXPECT_EQ(holds.generation(), before);
+  EXPECT_TRUE(holds.TakeAll({&kC}, before));
+  holds.Free(kC);
+  EXPECT_TRUE(holds.TakeAll({&kAlone}, holds.generation()));
+}
+
 TEST(NodeHolds, ALeafSwitchMayBeHeldWhole) {
   NodeHolds holds;
   EXPECT_TRUE(holds.TakeAll({&kC}, holds.generation()));

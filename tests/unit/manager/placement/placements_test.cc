@@ -409,22 +409,23 @@ TEST_F(PlacementsTest, AJobThatComesDuringAPlanKeepsItsNodes) {
   EXPECT_REFUSED(place_while_a_job_comes(args, "n11").status(), StatusCode::kResourceExhausted, "");
 }
 
-TEST_F(PlacementsTest, OthersThatAreAlwaysQuickerMeanAborted) {
+TEST_F(PlacementsTest, AFabricThatNeverRestsMeansAborted) {
   Boot();
   Answer<Views> answer;
   int calls = 0;
   placements().Create(
-      {Nodes(1, "", {"n[0-15]"})},
+      {Nodes(1)},
       [&] {
         if (++calls % 2 == 0) {  // planned, not taken yet
-          const auto view = Place(Nodes(1, "", {"n[0-15]"}));
-          EXPECT_TRUE(view.ok()) << view.status();
+          port_.Set(SmallFabric({.missing_hosts = {calls % 4 == 0 ? 3U : 2U}}));
+          EXPECT_TRUE(manager_->Sweep().ok());
         }
         return false;
       },
       answer.Callback());
   EXPECT_EQ(answer.Get().status().code(), StatusCode::kAborted);
-  EXPECT_EQ(manager_->Counts().held_placements, 8u);
+  EXPECT_EQ(calls, 2 * Placements::kMaxAttempts);
+  EXPECT_EQ(manager_->Counts().placed_nodes, 0u);
 }
 
 TEST_F(PlacementsTest, ACallHasOneBudgetForAllItsSearches) {
