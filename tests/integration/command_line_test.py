@@ -14,6 +14,7 @@ import grpc
 
 from coppiced_process import Coppiced
 from reflection_client import Reflection
+from simulated_subnet import wait_until
 
 COPPICED, COPPICECTL = sys.argv.pop(1), sys.argv.pop(1)
 ENDPOINTS = 1400  # more than a page of a listing
@@ -26,7 +27,8 @@ class CommandLine(unittest.TestCase):
         cls.daemon = Coppiced(COPPICED, fabric=FABRIC, entries=1)
         cls.addClassCleanup(cls.daemon.clean_up)
         cls.daemon.start().wait_until_listening()
-        cls.run_program(cls, "fabric", "sweep")  # answers once a fabric is known
+        # Answers once a fabric is known; a busy machine may take longer than one call waits.
+        wait_until(lambda: cls.run_program(cls, "fabric", "sweep")[0] == 0, "no first sweep")
 
     def run_program(self, *arguments, server=None, stdin=""):
         done = subprocess.run([COPPICECTL, *arguments], capture_output=True, text=True, timeout=120,
@@ -195,6 +197,7 @@ class CommandLine(unittest.TestCase):
         daemon = Coppiced(COPPICED)
         self.addCleanup(daemon.clean_up)
         daemon.start().wait_until_listening()
+        self.good("fabric", "sweep", server=daemon.address)
         switches = self.of_json("fabric", "switches", server=daemon.address)["switches"]
         guid = next(s["guid"] for s in switches if s["description"] == "S0")
         daemon.end()
