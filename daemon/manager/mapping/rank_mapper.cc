@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -29,15 +30,31 @@ Objective ObjectiveOf(const MappingTask& task) {
   return task.objective == Objective{} ? Objective{.congestion = 1} : task.objective;
 }
 
+// Where the ranks may sit. Names of one port count as places of their own.
+struct SeatCounts {
+  size_t slots = 0, places = 0;
+};
+
+SeatCounts SeatsOn(const std::vector<std::string>& hosts, size_t ranks_each) {
+  const absl::flat_hash_set<absl::string_view> places(hosts.begin(), hosts.end());
+  return {hosts.size() * ranks_each, places.size()};
+}
+
+SeatCounts SeatsOf(const JobRecord& job) {
+  const absl::flat_hash_set<Guid> places(job.endpoints.begin(), job.endpoints.end());
+  return {job.endpoints.size(), places.size()};
+}
+
 // An estimate from above of what a search holds beside the published fabric.
-size_t BytesNeeded(const MappingTask& task, const Snapshot& snapshot, absl::string_view algorithm,
+size_t BytesNeeded(const MappingTask& task, const SeatCounts& seats, const Snapshot& snapshot,
+                   absl::string_view algorithm,
                    absl::Span<const std::pair<std::string, double>> parameters, uint32_t threads) {
   const Fabric& fabric = *snapshot.fabric;
   SearchExtent extent;
   extent.ranks = task.pattern->rank_count();
   extent.pairs = task.pattern->pair_count();
-  extent.slots = std::max<size_t>(task.hosts.size() * task.ranks_per_host, extent.ranks);
-  extent.places = task.hosts.empty() ? extent.slots : task.hosts.size();
+  extent.slots = std::max(seats.slots, extent.ranks);
+  extent.places = seats.places;
   extent.leaves = std::min<size_t>(fabric.switch_count(), extent.places);
   extent.channels = fabric.channel_count();
   extent.switches = fabric.switch_count();
@@ -288,8 +305,14 @@ absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(
     absl::Span<const std::pair<std::string, double>> parameters) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) return MemoryBudget::Share();  // Ask refuses
-  return memory_.Take(BytesNeeded(task, *view->snapshot, algorithm, parameters, options_.threads),
-                      "this search");
+  SeatCounts seats = SeatsOn(task.hosts, task.ranks_per_host);
+  if (task.job.value() != 0) {
+    ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(task.job));
+    seats = SeatsOf(*job.record);
+  }
+  return memory_.Take(
+      BytesNeeded(task, seats, *view->snapshot, algorithm, parameters, options_.threads),
+      "this search");
 }
 
 absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {

@@ -51,7 +51,7 @@ struct MappingTask {
   std::vector<std::string> hosts;  // as ResolveEndpoint takes them, or lists (node_list.h)
   uint32_t ranks_per_host = 1;     // of `hosts`
   std::shared_ptr<const Pattern> pattern;
-  Objective objective;  // weighs nothing: congestion and hop-bytes alike
+  Objective objective;  // weighs nothing: congestion
   TrafficModel traffic = TrafficModel::kRoutes;
   PlaceDistanceKind distance = PlaceDistanceKind::kHops;
   std::shared_ptr<const PlaceDistances> matrix;  // of kMatrix: between the hosts as first named

@@ -148,6 +148,59 @@ TEST_F(RankMapperTest, RefusesWhatDoesNotFitIntoItsMemory) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("raise the limit"));
 }
 
+// The least memory with which a mapper takes up the task.
+class MemoryOfTasksTest : public RankMapperTest {
+ protected:
+  template <class Ask>  // Ask(mapper) is the Status of one
+  size_t LeastMemory(const Ask& ask) {
+    size_t too_little = 0, enough = size_t{1} << 30;
+    while (enough - too_little > 1) {
+      const size_t middle = too_little + (enough - too_little) / 2;
+      const absl::Status status = ask(*MapperWith(middle));
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+      (status.ok() ? enough : too_little) = middle;
+    }
+    return enough;
+  }
+  size_t ToEvaluate(const MappingTask& task) {
+    return LeastMemory([&](RankMapper& mapper) { return mapper.Evaluate(task, {}).status(); });
+  }
+  size_t ToSearch(MapRanksArgs args) {
+    args.budget = absl::Milliseconds(1);
+    return LeastMemory([&](RankMapper& mapper) { return mapper.MapRanks(args, {}).status(); });
+  }
+
+ private:
+  std::unique_ptr<RankMapper> MapperWith(size_t memory_bytes) {
+    MapperOptions options;
+    options.memory_bytes = memory_bytes;
+    return std::make_unique<RankMapper>(manager_.get(), &SystemClock(), options);
+  }
+};
+
+TEST_F(MemoryOfTasksTest, AllPortsOfAJobCountHoweverFewRanksThePatternHas) {
+  MapRanksArgs hosts = Args();
+  hosts.task.pattern = FarPairs(2);
+  hosts.algorithm = "robust-tabu";
+  MapRanksArgs job = hosts;
+  job.task.hosts.clear();
+  job.task.job = NewJob();  // of the same ports
+  EXPECT_EQ(ToEvaluate(job.task), ToEvaluate(hosts.task));
+  EXPECT_EQ(ToSearch(job), ToSearch(hosts));
+  MapRanksArgs few = hosts;
+  few.task.hosts.resize(2);
+  EXPECT_GT(ToSearch(job), ToSearch(few));
+}
+
+TEST_F(MemoryOfTasksTest, AHostThatIsNamedAgainIsNoPlaceOfItsOwn) {
+  MappingTask spread = Args().task, together = spread, once = spread;
+  together.hosts.assign(16, "n0");
+  once.hosts.assign(1, "n0");
+  once.ranks_per_host = 16;
+  EXPECT_EQ(ToEvaluate(together), ToEvaluate(once));
+  EXPECT_LT(ToEvaluate(together), ToEvaluate(spread));
+}
+
 TEST_F(RankMapperTest, EndsWhenItsCallerHasGone) {
   std::atomic<int> asked = 0;
   MapWatch watch;
