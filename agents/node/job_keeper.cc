@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agents/node/hold_request.h"
+#include "agents/node/process_looks.h"
 #include "agents/node/renewal_times.h"
 #include "proto/status_conversion.h"
 
@@ -18,13 +19,13 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
 constexpr char kEndJob[] = "/coppice.v1.Jobs/EndJob";
 
-// How soon the end of the last process is noticed.
+// How soon the end of the last process is noticed, of some hundred; of the most, within ten
+// seconds.
 constexpr Milliseconds kLookEvery{1'000};
 constexpr Milliseconds kFirstPause{200};
 // Who is denied for longer, and for longer than the lease, is denied for good.
 constexpr Milliseconds kShortestDenial{60'000};
-constexpr size_t kMostJobs = 4096, kMostJobsOfUser = 1024;
-// Of one user at a time: looking at a process takes the loop some 50 us.
+// Of one user at a time.
 constexpr size_t kMostAskedRequests = 4096, kMostAskedProcesses = 4096;
 
 Milliseconds LeaseOf(const v1::KeepAliveResponse& response) {
@@ -35,7 +36,7 @@ Milliseconds LeaseOf(const v1::KeepAliveResponse& response) {
 
 JobKeeper::JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file,
                      const std::vector<HeldJob>& jobs)
-    : loop_(loop), link_(link), file_(std::move(file)) {
+    : loop_(loop), link_(link), file_(std::move(file)), turns_(loop) {
   for (const HeldJob& job : jobs) {
     spdlog::info("job {} of {} is held again", job.id, job.user);
     Add(job, Milliseconds(0));
@@ -66,7 +67,20 @@ void JobKeeper::Add(const HeldJob& job, Milliseconds first_renewal) {
   Schedule(placed, first_renewal);
 }
 
-absl::Status JobKeeper::Admit(const LocalCaller& caller, const v1::HoldJobRequest& request) {
+HoldShares JobKeeper::SharesBeside(const std::string& id, const std::string& user) const {
+  HoldShares shares;
+  for (const auto& [held, kept] : jobs_) {
+    if (held == id) continue;
+    const bool is_users = kept.job.user == user;
+    ++shares.jobs;
+    shares.jobs_of_user += is_users ? 1 : 0;
+    shares.processes += kept.job.processes.size();
+    shares.processes_of_user += is_users ? kept.job.processes.size() : 0;
+  }
+  return shares;
+}
+
+absl::Status JobKeeper::Admit(const LocalCaller& caller, const v1::HoldJobRequest& request) const {
   if (absl::Status status = CheckHoldRequest(request); !status.ok()) return status;
   const auto processes = static_cast<size_t>(request.processes_size());
   const auto asked = asked_.find(caller.user);
@@ -77,37 +91,41 @@ absl::Status JobKeeper::Admit(const LocalCaller& caller, const v1::HoldJobReques
                      " has too many requests to hold jobs under way; wait for some to end"));
   }
   if (jobs_.count(request.job_id()) > 0) return absl::OkStatus();
-  const auto is_callers = [&](const auto& entry) { return entry.second.job.user == caller.user; };
-  const auto own = static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_callers));
-  if (jobs_.size() < kMostJobs && own < kMostJobsOfUser) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "job ", request.job_id(), ": the agent holds ", jobs_.size(), " jobs already, ", own,
-      " of user ", caller.user, "; the most are ", kMostJobs, ", ", kMostJobsOfUser, " of a user"));
+  return AdmitJob(request.job_id(), caller.user, SharesBeside(request.job_id(), caller.user));
+}
+
+JobKeeper::Done JobKeeper::Count(const LocalCaller& caller, const v1::HoldJobRequest& request,
+                                 Done done) {
+  const auto processes = static_cast<size_t>(request.processes_size());
+  Asked& asked = asked_[caller.user];
+  ++asked.requests;
+  asked.processes += processes;
+  return [this, user = caller.user, processes, done = std::move(done)](const absl::Status& status) {
+    Asked& counted = asked_[user];
+    counted.processes -= processes;
+    if (--counted.requests == 0) asked_.erase(user);
+    done(status);
+  };
 }
 
 // Whether it is the caller's to renew, and still lives: by renewing it.
 void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& request, Done done) {
   if (absl::Status status = Admit(caller, request); !status.ok()) return done(status);
-  Asked& asked = asked_[caller.user];
-  ++asked.requests;
-  asked.processes += static_cast<size_t>(request.processes_size());
   v1::KeepAliveRequest renewal;
   renewal.set_id(request.job_id());
   const uint64_t number = ++last_check_;
-  checks_[number] = Ask(kKeepAlive, caller.user, renewal.SerializeAsString(), kLongestTry,
-                        [this, number, caller, request, done = std::move(done)](
-                            const grpc::Status& status, const std::string& message) {
-                          checks_.erase(number);
-                          OnChecked(caller, request, status, message, done);
-                        });
+  checks_[number] =
+      Ask(kKeepAlive, caller.user, renewal.SerializeAsString(), kLongestTry,
+          [this, number, caller, request, counted = Count(caller, request, std::move(done))](
+              const grpc::Status& status, const std::string& message) {
+            checks_.erase(number);
+            OnChecked(caller, request, status, message, counted);
+          });
 }
 
 void JobKeeper::OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
                           const grpc::Status& status, const std::string& message,
                           const Done& done) {
-  Asked& asked = asked_[caller.user];
-  asked.processes -= static_cast<size_t>(request.processes_size());
-  if (--asked.requests == 0) asked_.erase(caller.user);
   v1::KeepAliveResponse response;
   if (message.empty() || !response.ParseFromString(message)) {
     const absl::Status failed = FromGrpcStatus(status);
@@ -118,34 +136,36 @@ void JobKeeper::OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& r
     return done(absl::FailedPreconditionError(
         absl::StrCat("job ", request.job_id(), ": it is over, or never was; register another")));
   }
-  const absl::StatusOr<HeldJob> job = MakeHeldJob(caller, request);
-  if (!job.ok()) return done(job.status());
-  Keep(*job, LeaseOf(response), done);
+  const auto on_found = [this, lease = LeaseOf(response), done](absl::StatusOr<HeldJob> job) {
+    if (!job.ok()) return done(job.status());
+    Keep(*std::move(job), lease, done);
+  };
+  FindHeldJob(caller, request, on_found, turns_);
 }
 
-void JobKeeper::Keep(const HeldJob& job, Milliseconds lease, const Done& done) {
-  const auto found = jobs_.find(job.id);
-  Unsaved change{job.id, std::nullopt, done};
+void JobKeeper::Keep(HeldJob job, Milliseconds lease, const Done& done) {
+  const std::string id = job.id;
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end()) {
+    auto& processes = job.processes;
+    const auto& held = found->second.job.processes;
+    processes.insert(processes.end(), held.begin(), held.end());
+    std::sort(processes.begin(), processes.end());
+    processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
+  }
+  const HoldShares others = SharesBeside(id, job.user);
+  absl::Status admitted = AdmitProcesses(job, others);
+  if (admitted.ok() && found == jobs_.end()) admitted = AdmitJob(id, job.user, others);
+  if (!admitted.ok()) return done(admitted);
+  Unsaved change{id, std::nullopt, done};
   if (found == jobs_.end()) {
     Add(job, RenewalWait(lease));
   } else {
     Kept& kept = found->second;
-    change.before = kept.job;
-    std::vector<ProcessIdentity> processes = kept.job.processes;
-    processes.insert(processes.end(), job.processes.begin(), job.processes.end());
-    std::sort(processes.begin(), processes.end());
-    processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
-    if (processes.size() > kMostHeldProcesses) {
-      processes.erase(std::remove_if(processes.begin(), processes.end(), IsGone), processes.end());
-    }
-    if (processes.size() > kMostHeldProcesses) {
-      return done(absl::ResourceExhaustedError(absl::StrCat(
-          "job ", job.id, ": has more than ", kMostHeldProcesses, " processes on this node")));
-    }
-    kept.job = {job.id, job.user, std::move(processes), job.end_job};
+    change.before = std::exchange(kept.job, std::move(job));
     kept.is_ending = false;
   }
-  jobs_.find(job.id)->second.lease = lease;
+  jobs_.find(id)->second.lease = lease;
   unsaved_.push_back(std::move(change));
   SaveSoon();
   if (!is_looking_) LookAtProcesses();
@@ -254,14 +274,24 @@ void JobKeeper::OnEnded(const std::string& id, const grpc::Status& status) {
 }
 
 void JobKeeper::LookAtProcesses() {
-  is_looking_ = false;
-  std::vector<std::string> gone;
-  for (auto& [id, kept] : jobs_) {
-    auto& processes = kept.job.processes;
-    processes.erase(std::remove_if(processes.begin(), processes.end(), IsGone), processes.end());
-    if (!kept.is_ending && processes.empty()) gone.push_back(id);
+  is_looking_ = true;
+  std::vector<ProcessIdentity> held;
+  for (const auto& [id, kept] : jobs_) {
+    held.insert(held.end(), kept.job.processes.begin(), kept.job.processes.end());
   }
-  for (const std::string& id : gone) {
+  FindGone(
+      std::move(held), [this](const auto& gone) { OnLooked(gone); }, turns_);
+}
+
+void JobKeeper::OnLooked(const std::set<ProcessIdentity>& gone) {
+  std::vector<std::string> left;
+  for (auto& [id, kept] : jobs_) {
+    if (!gone.empty()) {
+      std::erase_if(kept.job.processes, [&gone](const auto& one) { return gone.count(one) > 0; });
+    }
+    if (!kept.is_ending && kept.job.processes.empty()) left.push_back(id);
+  }
+  for (const std::string& id : left) {
     Kept& kept = jobs_.at(id);
     if (!kept.job.end_job) {
       spdlog::info("job {}: its processes are gone; its lease runs out", id);
@@ -272,9 +302,8 @@ void JobKeeper::LookAtProcesses() {
     kept.pause.Reset();
     if (kept.call == nullptr) Schedule(kept, Milliseconds(0));
   }
-  if (jobs_.empty()) return;
-  is_looking_ = true;
-  look_ = loop_->After(kLookEvery, [this] { LookAtProcesses(); });
+  is_looking_ = !jobs_.empty();
+  if (is_looking_) look_ = loop_->After(kLookEvery, [this] { LookAtProcesses(); });
 }
 
 void JobKeeper::LetGo(const std::string& id) {

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@
 #include "agents/node/daemon_link.h"
 #include "agents/node/event_loop.h"
 #include "agents/node/hold_file.h"
+#include "agents/node/hold_limits.h"
 #include "agents/node/local_caller.h"
+#include "agents/node/loop_turns.h"
 #include "client/library/retry_pause.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/local.pb.h"
@@ -44,8 +47,9 @@ class JobKeeper final {
 
   // Holds a job, or adds processes to one that is held. `done` is called once, on the loop, unless
   // the keeper goes first. INVALID_ARGUMENT: no job, or no such process of the caller's.
-  // RESOURCE_EXHAUSTED: too many. UNAVAILABLE: it cannot be noted. FAILED_PRECONDITION: the job is
-  // over. Else as Jobs.KeepAlive.
+  // RESOURCE_EXHAUSTED: too many (hold_limits.h; one that has ended counts until it is looked at
+  // next). UNAVAILABLE: it cannot be noted. FAILED_PRECONDITION: the job is over. Else as
+  // Jobs.KeepAlive.
   void Hold(const LocalCaller& caller, const v1::HoldJobRequest& request, Done done);
 
   size_t size() const { return jobs_.size(); }
@@ -74,10 +78,14 @@ class JobKeeper final {
     size_t requests = 0, processes = 0;
   };
 
-  absl::Status Admit(const LocalCaller& caller, const v1::HoldJobRequest& request);
+  absl::Status Admit(const LocalCaller& caller, const v1::HoldJobRequest& request) const;
+  // Of all jobs but that one.
+  HoldShares SharesBeside(const std::string& id, const std::string& user) const;
+  // Counts the request until its `done` is called.
+  Done Count(const LocalCaller& caller, const v1::HoldJobRequest& request, Done done);
   void OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
                  const grpc::Status& status, const std::string& message, const Done& done);
-  void Keep(const HeldJob& job, std::chrono::milliseconds lease, const Done& done);
+  void Keep(HeldJob job, std::chrono::milliseconds lease, const Done& done);
   std::shared_ptr<ForwardedCall> Ask(const char* method, const std::string& user,
                                      const std::string& request, std::chrono::milliseconds timeout,
                                      Answer answer);
@@ -87,6 +95,7 @@ class JobKeeper final {
   void OnRenewed(const std::string& id, const grpc::Status& status, const std::string& message);
   void OnEnded(const std::string& id, const grpc::Status& status);
   void LookAtProcesses();
+  void OnLooked(const std::set<ProcessIdentity>& gone);
   void LetGo(const std::string& id);
   void Add(const HeldJob& job, std::chrono::milliseconds first_renewal);
   void Stop(Kept& kept);
@@ -101,7 +110,8 @@ class JobKeeper final {
   DaemonLink* const link_;
   const HoldFile file_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  bool is_looking_ = false;  // the timer of LookAtProcesses runs
+  LoopTurns turns_;          // of looks at processes
+  bool is_looking_ = false;  // LookAtProcesses is under way, or its timer runs
   EventLoop::Timer look_;
   std::map<std::string, Kept> jobs_;  // by id
   uint64_t last_check_ = 0;

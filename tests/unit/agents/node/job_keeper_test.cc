@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <memory>
+#include <thread>
 
 #include "agents/node/renewal_times.h"
 #include "tests/unit/agents/node/local_peer.h"
@@ -255,6 +256,27 @@ TEST_F(JobKeeperTest, AUserHoldsSoManyJobs) {
   EXPECT_EQ(peer.ReadEnd().code(), static_cast<uint32_t>(grpc::StatusCode::RESOURCE_EXHAUSTED));
   hold(1024);  // one of them once more
   EXPECT_EQ(peer.ReadEnd().code(), 0u);
+}
+
+// Over all of the user's jobs: each look at them, and the file, costs as much as there are.
+TEST(HeldProcessesTest, AUserHoldsSoMany) {
+  std::vector<std::unique_ptr<Rank>> ranks;  // first, as above
+  for (int i = 0; i < 64; ++i) ranks.push_back(std::make_unique<Rank>());
+  std::vector<int32_t> pids;
+  for (const auto& rank : ranks) pids.push_back(rank->pid());
+  StandingDaemon daemon;
+  daemon.lease_ms = 600'000;
+  StandingAgent agent(daemon.address());
+  for (int job = 1; job <= 8192 / 64; ++job) {
+    ASSERT_EQ(Hold(agent, std::to_string(job), pids, false).code(), 0u) << job;
+  }
+  const v1::LocalEnd end = Hold(agent, "1000", {pids[0]}, false);
+  EXPECT_EQ(end.code(), static_cast<uint32_t>(grpc::StatusCode::RESOURCE_EXHAUSTED));
+  EXPECT_THAT(end.message(), HasSubstr("8192"));
+  EXPECT_EQ(Hold(agent, "1", pids, false).code(), 0u);  // no more than before
+  // One that has ended counts no longer once it has been looked at.
+  ranks.back()->Kill();
+  while (Hold(agent, "1000", {pids[0]}, false).code() != 0u) std::this_thread::yield();
 }
 
 // Each is on disk before it is answered, though not each by a file of its own.
