@@ -1,5 +1,6 @@
 #include "agents/node/daemon_link.h"
 
+#include <random>
 #include <utility>
 
 #include "client/library/frame.h"
@@ -37,6 +38,19 @@ DaemonLink::DaemonLink(EventLoop* loop, std::string server,
     : loop_(loop),
       server_(std::move(server)),
       channel_(MakeChannel(server_, credentials)),
-      stub_(channel_) {}
+      stub_(channel_),
+      hurry_pause_(std::chrono::milliseconds(kFirstPauseMs),
+                   std::chrono::milliseconds(kLongestPauseMs), std::random_device()()) {}
+
+void DaemonLink::Hurry() {
+  if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) {
+    hurry_pause_.Reset();
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_hurry_) return;
+  next_hurry_ = now + hurry_pause_.Next();
+  grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
+}
 
 }  // namespace coppice

@@ -6,11 +6,13 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "agents/node/event_loop.h"
 #include "agents/node/forwarded_call.h"
+#include "client/library/retry_pause.h"
 
 namespace coppice {
 
@@ -32,8 +34,9 @@ class DaemonLink final {
   // Now; begins to connect if nobody has.
   bool IsConnected() { return channel_->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY; }
 
-  // A connection that is away is tried now, not when gRPC's own pause is over.
-  void Hurry() { grpc::experimental::ChannelResetConnectionBackoff(channel_.get()); }
+  // A connection that is away is tried now, not when gRPC's own pause is over; unless it was
+  // hurried a moment ago: of that there are longer and longer pauses, too, however many ask.
+  void Hurry();
 
   const std::string& server() const { return server_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
@@ -45,6 +48,8 @@ class DaemonLink final {
   const std::shared_ptr<void> token_ = std::make_shared<int>();
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
+  RetryPause hurry_pause_;
+  std::chrono::steady_clock::time_point next_hurry_;  // not before
 };
 
 }  // namespace coppice

@@ -29,32 +29,7 @@ absl::Status CannotListen(const std::string& path, int error) {
   return absl::UnavailableError(absl::StrCat("socket ", path, ": ", Error(error)));
 }
 
-// Takes away the file of an agent that is no more.
-absl::Status ClearPath(const std::string& path, const sockaddr_un& address) {
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return CannotListen(path, errno);
-  const int failed = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const int error = failed != 0 ? errno : 0;
-  close(probe);
-  if (error == 0 || error == EAGAIN) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("socket ", path, ": another agent listens there; stop it, or use --socket"));
-  }
-  struct stat info {};
-  if (error != ECONNREFUSED || lstat(path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) {
-    return absl::UnavailableError(
-        absl::StrCat("socket ", path, ": a file that is no socket is there; move it away"));
-  }
-  unlink(path.c_str());
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<LocalServer>> LocalServer::Listen(const std::string& path,
-                                                                 mode_t mode,
-                                                                 const LocalParts* parts) {
+absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
@@ -62,11 +37,53 @@ absl::StatusOr<std::unique_ptr<LocalServer>> LocalServer::Listen(const std::stri
         absl::StrCat("socket \"", path, "\": a path of 1 to 107 characters is needed"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  if (absl::Status status = ClearPath(path, address); !status.ok()) return status;
+  return address;
+}
+
+// True: a socket that nobody listens at is in the way.
+absl::StatusOr<bool> IsLeftover(const std::string& path) {
+  const absl::StatusOr<sockaddr_un> address = AddressOf(path);
+  if (!address.ok()) return address.status();
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return CannotListen(path, errno);
+  const int failed = connect(probe, reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
+  const int error = failed != 0 ? errno : 0;
+  close(probe);
+  if (error == 0 || error == EAGAIN) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("socket ", path, ": another agent listens there; stop it, or use --socket"));
+  }
+  struct stat info {};
+  if (error != ECONNREFUSED || lstat(path.c_str(), &info) != 0) return false;
+  if (S_ISSOCK(info.st_mode)) return true;
+  return absl::UnavailableError(
+      absl::StrCat("socket ", path, ": a file that is no socket is there; move it away"));
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+}  // namespace
+
+absl::Status LocalServer::Check(const std::string& path) {
+  const absl::StatusOr<bool> is_leftover = IsLeftover(path);
+  if (!is_leftover.ok()) return is_leftover.status();
+  return access(FolderOf(path).c_str(), W_OK) == 0 ? absl::OkStatus() : CannotListen(path, errno);
+}
+
+absl::StatusOr<std::unique_ptr<LocalServer>> LocalServer::Listen(const std::string& path,
+                                                                 mode_t mode,
+                                                                 const LocalParts* parts) {
+  const absl::StatusOr<sockaddr_un> address = AddressOf(path);
+  const absl::StatusOr<bool> is_leftover = IsLeftover(path);
+  if (!is_leftover.ok()) return is_leftover.status();
+  if (*is_leftover) unlink(path.c_str());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return CannotListen(path, errno);
   std::unique_ptr<LocalServer> server(new LocalServer(fd, path, parts));
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(fd, kBacklog) != 0) {
     return CannotListen(path, errno);
   }

@@ -19,9 +19,12 @@ namespace coppice {
 // Belongs to the loop.
 class LocalServer final {
  public:
-  // Listens at `path`, whose file gets `mode`; a file that an agent left there is replaced.
-  // FAILED_PRECONDITION: another agent listens there. INVALID_ARGUMENT: no path of a socket.
-  // UNAVAILABLE: it cannot be made. `parts` outlives the server.
+  // Whether one could listen at `path`; changes nothing there. Errors as Listen.
+  static absl::Status Check(const std::string& path);
+  // Listens at `path`, whose file gets `mode`; a file that an agent left there is replaced. So
+  // would be that of an agent that is about to listen: who calls holds what keeps others out
+  // (StateLock). FAILED_PRECONDITION: another agent listens there. INVALID_ARGUMENT: no path of a
+  // socket. UNAVAILABLE: it cannot be made. `parts` outlives the server.
   static absl::StatusOr<std::unique_ptr<LocalServer>> Listen(const std::string& path, mode_t mode,
                                                              const LocalParts* parts);
   ~LocalServer();

@@ -66,11 +66,18 @@ absl::StatusOr<std::optional<PingPongListener>> NodeAgent::ListenForPeers(
   return listener;
 }
 
-// A file that cannot be read now is not replaced by one without its jobs: the agent does not start.
-absl::Status NodeAgent::KeepJobs(const Settings& settings) {
+// Before anything is put where another agent may have its own: two that start at once would each
+// take the other's socket, not yet listening, for a leftover.
+absl::Status NodeAgent::KeepOthersOut(const Settings& settings) {
+  if (absl::Status status = LocalServer::Check(settings.socket); !status.ok()) return status;
   absl::StatusOr<StateLock> lock = StateLock::Take(settings.state_dir);
   if (!lock.ok()) return lock.status();
   state_lock_.emplace(*std::move(lock));
+  return absl::OkStatus();
+}
+
+// A file that cannot be read now is not replaced by one without its jobs: the agent does not start.
+absl::Status NodeAgent::KeepJobs(const Settings& settings) {
   const HoldFile file(absl::StrCat(settings.state_dir, "/", kHoldFile));
   absl::StatusOr<std::vector<HeldJob>> jobs = file.Load();
   if (absl::IsDataLoss(jobs.status())) {
@@ -97,6 +104,7 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
   agent->limits_.emplace(WithinDescriptors(settings.bounds, MostDescriptors()));
   agent->parts_ = {loop, agent->link_.get(), nullptr, [raw, hello] { return raw->Describe(hello); },
                    &*agent->limits_};
+  if (absl::Status status = agent->KeepOthersOut(settings); !status.ok()) return status;
   auto server = LocalServer::Listen(settings.socket, settings.socket_mode, &agent->parts_);
   if (!server.ok()) return server.status();
   agent->server_ = *std::move(server);

@@ -41,6 +41,7 @@ class NodeAgent final {
   explicit NodeAgent(EventLoop* loop) : loop_(loop) {}
 
   absl::StatusOr<std::optional<PingPongListener>> ListenForPeers(const Settings& settings);
+  absl::Status KeepOthersOut(const Settings& settings);
   absl::Status KeepJobs(const Settings& settings);
   v1::GetAgentResponse Describe(const v1::AgentHello& hello);
 

@@ -4,8 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -272,6 +276,35 @@ TEST(NodeAgentTest, AnswersTasks) {
   ASSERT_TRUE(daemon.Await([&] { return daemon.results.size() == 1; }));
   EXPECT_EQ(daemon.results[0].id(), 5u);
   EXPECT_THAT(daemon.results[0].error(), HasSubstr("n2"));
+}
+
+// One of them holds the folder and has not listened yet.
+TEST(NodeAgentTest, AnAgentThatStartsKeepsItsSocketFromAnother) {
+  char folder[] = "/tmp/coppice-node-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  Settings settings;
+  settings.server = "unix:/nonexistent/d.sock";
+  settings.state_dir = folder;
+  settings.socket = settings.state_dir + "/a.sock";
+  settings.measure_listen = "";
+  const auto first = StateLock::Take(folder);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, settings.socket.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  {
+    const auto loop = *EventLoop::Create();
+    const auto second = NodeAgent::Start(settings, {}, "0.1.0", loop.get());
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(second.status().message()), HasSubstr("state_dir"));
+  }
+  ASSERT_EQ(listen(fd, 1), 0);
+  LocalPeer process(settings.socket);  // reaches the first
+  EXPECT_GE(accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), 0);
+  close(fd);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NodeAgentTest, ASecondAgentAtTheSocketIsRefused) {
