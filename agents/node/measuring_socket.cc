@@ -1,52 +1,21 @@
 #include "agents/node/measuring_socket.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agents/node/name_resolution.h"
 
 namespace coppice {
 namespace {
 
-// How soon a stop is noticed.
-constexpr int kLookEveryMs = 50;
 constexpr int kBacklog = 64;
-
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { freeaddrinfo(list); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-
-absl::StatusOr<Addresses> Resolve(const std::string& address, int flags) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
-      port > 0xffff) {
-    return absl::InvalidArgumentError(absl::StrCat("address \"", address, "\": give HOST:PORT"));
-  }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), absl::StrCat(port).c_str(),
-                                &hints, &found);
-  if (error == 0) return Addresses(found);
-  return absl::UnavailableError(absl::StrCat("address ", address, ": ", gai_strerror(error)));
-}
 
 absl::Status Broken(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
@@ -56,14 +25,9 @@ absl::Status Broken(const std::string& what, int error) {
 
 absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket::Limit& limit) {
   for (;;) {
-    if (limit.is_stopped != nullptr && *limit.is_stopped) {
-      return absl::CancelledError("it was broken off: the agent stops, or has a newer task");
-    }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        limit.deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return absl::DeadlineExceededError("the peer did not answer in time");
-    const int wait = static_cast<int>(std::min<int64_t>(left.count(), kLookEveryMs));
-    if (poll(descriptors, count, wait) > 0) return absl::OkStatus();
+    const auto wait = limit.NextWait("the peer did not answer in time");
+    if (!wait.ok()) return wait.status();
+    if (poll(descriptors, count, static_cast<int>(wait->count())) > 0) return absl::OkStatus();
   }
 }
 
@@ -80,7 +44,7 @@ MeasuringSocket::~MeasuringSocket() {
 }
 
 absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& address, Limit limit) {
-  const absl::StatusOr<Addresses> found = Resolve(address, 0);
+  const absl::StatusOr<Addresses> found = Resolve(address, limit);
   if (!found.ok()) return found.status();
   absl::Status status = absl::UnavailableError(absl::StrCat("address ", address, ": is none"));
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
@@ -101,7 +65,7 @@ absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& addr
 }
 
 absl::StatusOr<int> MeasuringSocket::Listen(const std::string& address) {
-  const absl::StatusOr<Addresses> found = Resolve(address, AI_PASSIVE);
+  const absl::StatusOr<Addresses> found = ResolveOwn(address);
   if (!found.ok()) return found.status();
   absl::Status status = absl::UnavailableError(absl::StrCat("address ", address, ": is none"));
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {

@@ -4,30 +4,26 @@
 
 #include <poll.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agents/node/measuring_limit.h"
 
 namespace coppice {
 
 class MeasuringSocket final {
  public:
-  struct Limit {
-    std::chrono::steady_clock::time_point deadline;
-    const std::atomic<bool>* is_stopped;  // null: never
-  };
+  using Limit = MeasuringLimit;
 
   // Takes over `fd`; sends without delay from now on.
   MeasuringSocket(int fd, Limit limit);
   MeasuringSocket(MeasuringSocket&& other) noexcept;
   ~MeasuringSocket();
 
-  // To "HOST:PORT". INVALID_ARGUMENT: it is none. UNAVAILABLE: nobody is there.
+  // To "HOST:PORT", within the limit. INVALID_ARGUMENT: it is none. UNAVAILABLE: nobody is there.
   static absl::StatusOr<MeasuringSocket> Connect(const std::string& address, Limit limit);
-  // Listens at "HOST:PORT"; a descriptor that does not block.
+  // Listens at "HOST:PORT"; a descriptor that does not block. INVALID_ARGUMENT, UNAVAILABLE.
   static absl::StatusOr<int> Listen(const std::string& address);
 
   // All of it. UNAVAILABLE: the peer broke off; DEADLINE_EXCEEDED; CANCELLED.
