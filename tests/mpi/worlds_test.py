@@ -106,6 +106,21 @@ class OtherWorlds(unittest.TestCase):
                             {"COPPICE_REORDER": 1,
                              "COPPICE_SCRIPT": pathlib.Path(folder) / "script"}, timeout=TIMEOUT_S)
 
+        def test_trees_over_worlds_that_do_not_stand_alike(self):
+            """The children have no library, another agent, which is away, no trees; or all."""
+            childrens = (["-u", "LD_PRELOAD"], ["-u", "COPPICE_TREES"], [],
+                         [f"LD_PRELOAD={LIBRARY}", "COPPICE_AGENT=/nonexistent"])
+            for when in ("first-use", "creation"):
+                for variables in childrens:
+                    with tempfile.TemporaryDirectory() as folder:
+                        done = mpi_run.run(
+                            MPI, 2, [PROGRAM, "spawn", "/usr/bin/env", *variables, PROGRAM,
+                                     "child"], SCRIPTED,
+                            {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1,
+                             "COPPICE_START_TIMEOUT_MS": 5000,
+                             "COPPICE_SCRIPT": pathlib.Path(folder) / "script"}, timeout=TIMEOUT_S)
+                        self.assertRegex(done.stderr, r"script: granted [1-9]", (when, variables))
+
     def test_attributes_are_not_copied(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "trace"
@@ -133,6 +148,27 @@ class SilentAgent(unittest.TestCase):
                                 "COPPICE_SCRIPT_MAP": "silent"})
         self.assertEqual(1, done.stderr.count("stay as they are: the script has no more to say"))
         self.assertEqual(19, done.stderr.count("stay as they are: the node's agent is away"))
+
+    def grids(self, later_ms):
+        """What is said of four grids that are asked for one after the other, each answered so long
+        after the time that the search for an order may take."""
+        with tempfile.TemporaryDirectory() as folder:
+            return mpi_run.run(MPI, 2, [PROGRAM, "grids", 4], SCRIPTED,
+                               {"COPPICE_REORDER": 1, "COPPICE_VERBOSE": 1,
+                                "COPPICE_TIMEOUT_MS": 200, "COPPICE_REORDER_BUDGET_MS": 600,
+                                "COPPICE_SCRIPT": pathlib.Path(folder) / "script",
+                                "COPPICE_SCRIPT_MAP": later_ms}).stderr
+
+    def test_the_time_of_a_search_is_not_waited_in_vain(self):
+        """All in all longer than a program waits for its agent."""
+        said = self.grids(0)
+        self.assertEqual(4, said.count("stay as they are: the script has no more to say"), said)
+
+    def test_who_has_waited_enough_says_so(self):
+        said = self.grids(1100)
+        self.assertEqual(1, said.count("stay as they are: the script has no more to say"), said)
+        self.assertEqual(3, said.count("stay as they are: the program has waited for the node's "
+                                       "agent long enough already"), said)
 
 
 if __name__ == "__main__":

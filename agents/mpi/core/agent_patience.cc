@@ -12,7 +12,7 @@ AgentPatience::Duration AgentPatience::BudgetAt(Time now) const {
 }
 
 bool AgentPatience::MayAsk(Time now) const {
-  return now >= away_until_ && BudgetAt(now) >= question_;
+  return !IsLeftAlone(now) && BudgetAt(now) >= question_;
 }
 
 // A question may have taken longer than it may: there is a debt then.

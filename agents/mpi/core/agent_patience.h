@@ -30,7 +30,11 @@ class AgentPatience final {
 
   // Whether a question may be asked.
   bool MayAsk(Time now) const;
-  // One was asked, and this process waited for `waited`. `is_answered`: whatever the answer was.
+  // Whether the agent is left alone for a while; if not, and no question may be asked, too much was
+  // waited already.
+  bool IsLeftAlone(Time now) const { return now < away_until_; }
+  // One was asked, and this process waited for `waited`, without the time that it asked the agent
+  // to take. `is_answered`: whatever the answer was.
   void Asked(bool is_answered, Duration waited, Time now);
   // This process waited for another one's question, which nobody answered. What answers here may be
   // another agent, but hardly another daemon.

@@ -1,5 +1,6 @@
 #include "agents/mpi/core/communicator_ranks.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "agents/mpi/core/returned_errors.h"
@@ -89,6 +90,27 @@ void EndCommunicatorRanks() {
     if (is_there) PMPI_Comm_delete_attr(comm, key);
   }
   PMPI_Comm_free_keyval(&key);
+}
+
+bool IsWithinWorld(MPI_Comm comm) {
+  constexpr int kAtOnce = 256;
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  int same = MPI_UNEQUAL, size = 0;
+  PMPI_Group_compare(group, world, &same);
+  PMPI_Group_size(group, &size);
+  bool is_within = true;
+  for (int first = 0; is_within && same == MPI_UNEQUAL && first < size; first += kAtOnce) {
+    int own[kAtOnce], of_world[kAtOnce];
+    const int count = std::min(kAtOnce, size - first);
+    std::iota(own, own + count, first);
+    PMPI_Group_translate_ranks(group, count, own, world, of_world);
+    is_within = std::count(of_world, of_world + count, MPI_UNDEFINED) == 0;
+  }
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  return is_within;
 }
 
 std::vector<int> WorldRanks(MPI_Comm group_of) {

@@ -49,13 +49,18 @@ struct CommunicatorRanks {
 // meanwhile.
 const CommunicatorRanks* RanksOf(MPI_Comm comm);
 
+// Whether all members are of MPI_COMM_WORLD, which each one can tell alone, and without memory of
+// its own. `comm` is no intercommunicator. O(members).
+bool IsWithinWorld(MPI_Comm comm);
+
 // Ranks of MPI_COMM_WORLD of the members of `group_of`'s local group, in its order; MPI_UNDEFINED
 // for processes of other worlds.
 std::vector<int> WorldRanks(MPI_Comm group_of);
 
 // Collective: a communicator of the same processes that no attribute or topology comes along with,
-// so that no function of the program's is called, and that returns errors. Null, on all of them, if
-// the MPI library has no more communicators to give, which is no error of the program's.
+// so that no function of the program's is called, and that returns errors (those of requests:
+// returned_errors.h). Null, on all of them, if the MPI library has no more communicators to give,
+// which is no error of the program's.
 MPI_Comm OwnCommunicator(MPI_Comm comm);
 
 // By the session: make and free the attribute's key.

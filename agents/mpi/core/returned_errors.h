@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <optional>
+
 namespace coppice::mpi {
 
 class ReturnedErrors final {
@@ -24,6 +26,21 @@ class ReturnedErrors final {
  private:
   MPI_Comm comm_;
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
+// While it lives, errors of requests go where those of their communicator go. So they do on Open
+// MPI anyway; MPICH hands them to the handler of the world, whatever communicator they are of. Not
+// where `has_threads`: what other threads send meanwhile would be returned, too.
+class RequestErrors final {
+ public:
+  explicit RequestErrors([[maybe_unused]] bool has_threads) {
+#ifndef OPEN_MPI
+    if (!has_threads) of_world_.emplace();
+#endif
+  }
+
+ private:
+  std::optional<ReturnedErrors> of_world_;
 };
 
 }  // namespace coppice::mpi

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -49,8 +50,12 @@ AgentPatience& Session::Patience() {
 
 coppice_client* Session::PresentClient(Answer* why_not) {
   const std::lock_guard lock(client_mutex_);
-  if (!Patience().MayAsk(SteadyClock::now())) {
-    why_not->why_not = "the node's agent is away";
+  const AgentPatience& patience = Patience();  // which begins with the first question
+  const SteadyClock::time_point now = SteadyClock::now();
+  if (!patience.MayAsk(now)) {
+    why_not->why_not = patience.IsLeftAlone(now)
+                           ? "the node's agent is away"
+                           : "the program has waited for the node's agent long enough already";
     return nullptr;
   }
   if (client_ == nullptr) {
@@ -63,17 +68,18 @@ coppice_client* Session::PresentClient(Answer* why_not) {
   return client_;
 }
 
-void Session::Note(SteadyClock::time_point begin, Answer* answer) {
+void Session::Note(SteadyClock::time_point due, Answer* answer) {
   if (answer->status != COPPICE_OK) answer->why_not = LastError();
   const SteadyClock::time_point now = SteadyClock::now();
+  const SteadyClock::duration waited = std::max(now - due, SteadyClock::duration::zero());
   const bool is_answered =
       answer->status != COPPICE_UNAVAILABLE && answer->status != COPPICE_DEADLINE_EXCEEDED;
   if (!is_answered) {
-    const auto wasted = std::chrono::duration_cast<std::chrono::milliseconds>(now - begin);
+    const auto wasted = std::chrono::duration_cast<std::chrono::milliseconds>(waited);
     answer->wasted_ms = static_cast<int>(wasted.count());
   }
   const std::lock_guard lock(client_mutex_);
-  Patience().Asked(is_answered, now - begin, now);
+  Patience().Asked(is_answered, waited, now);
 }
 
 void Session::WaitedForOthers(int wasted_ms) {

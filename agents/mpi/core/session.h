@@ -46,15 +46,16 @@ class Session final {
   };
   // Asks the node's agent, by one call of libcoppice whose status `question` returns; not if the
   // program has waited long enough already, or the agent was silent a moment ago
-  // (agent_patience.h): it is COPPICE_UNAVAILABLE then. Connects at the first call. Thread-safe.
+  // (agent_patience.h): it is COPPICE_UNAVAILABLE then. `work`: how long the agent is asked to take
+  // for the answer, which is no waiting in vain. Connects at the first call. Thread-safe.
   template <class Question>
-  Answer Ask(const Question& question) {
+  Answer Ask(const Question& question, std::chrono::milliseconds work = {}) {
     Answer answer;
     coppice_client* const client = PresentClient(&answer);
     if (client == nullptr) return answer;
     const SteadyClock::time_point begin = SteadyClock::now();
     answer.status = question(client);
-    Note(begin, &answer);
+    Note(begin + work, &answer);
     return answer;
   }
   // This process waited for another one's question, which nobody answered. Thread-safe.
@@ -80,7 +81,8 @@ class Session final {
   Session() = default;
 
   coppice_client* PresentClient(Answer* why_not);
-  void Note(SteadyClock::time_point begin, Answer* answer);
+  // An answer that came after `due` was waited for since then.
+  void Note(SteadyClock::time_point due, Answer* answer);
   AgentPatience& Patience();  // client_mutex_ is held
   bool AreAllPresent() const;
   void AgreeOnSettings();

@@ -1,6 +1,6 @@
 #include "agents/mpi/reorder/order.h"
 
-#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -13,6 +13,7 @@ namespace coppice::mpi {
 namespace {
 
 constexpr int kLeader = 0;
+constexpr int kPresetBudgetMs = 1000;  // of coppice_map_request
 
 // What each member says first.
 struct Hello {
@@ -83,8 +84,12 @@ bool Ask(Session& session, int nodes, const std::vector<Hello>& all, std::vector
   request.bytes = sums.weights.data();
   request.budget_ms = static_cast<uint32_t>(session.settings().reorder_budget_ms);
   coppice_order* order = nullptr;
+  // The search for an order takes what it may: that is asked for.
+  const int budget_ms =
+      request.budget_ms == 0 ? kPresetBudgetMs : session.settings().reorder_budget_ms;
   const Session::Answer answer =
-      session.Ask([&](coppice_client* client) { return coppice_map(client, &request, &order); });
+      session.Ask([&](coppice_client* client) { return coppice_map(client, &request, &order); },
+                  std::chrono::milliseconds(budget_ms));
   *wasted_ms = answer.wasted_ms;
   if (answer.status != COPPICE_OK) {
     session.Say("ranks stay as they are: " + answer.why_not);
@@ -109,8 +114,7 @@ bool MayReorder(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS || is_inter) {
     return false;
   }
-  const std::vector<int> ranks = WorldRanks(comm);
-  return std::count(ranks.begin(), ranks.end(), MPI_UNDEFINED) == 0;
+  return IsWithinWorld(comm);
 }
 
 bool FindOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& edges,

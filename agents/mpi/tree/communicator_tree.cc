@@ -104,13 +104,14 @@ void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
   if (rank == from) GiveUp(id);
 }
 
-// Whether it is worth asking, which every member can tell without the others.
+// Whether it is worth asking, which every member can tell without the others. Not if some are of
+// another world, which may have no job, other settings or no library: they would not follow.
 bool MayHaveTree(MPI_Comm comm) {
   int is_inter = 0;
   int size = 0;
   PMPI_Comm_test_inter(comm, &is_inter);
   PMPI_Comm_size(comm, &size);
-  return is_inter == 0 && size >= 2 && Session::Get().Job() != 0;
+  return is_inter == 0 && size >= 2 && Session::Get().Job() != 0 && IsWithinWorld(comm);
 }
 
 // By rank 0. None: the others are told so, and there are no tags.
@@ -118,7 +119,6 @@ GrantedTree AskAsLeader(MPI_Comm comm, coppice_operation operation, uint64_t byt
   std::string why_not = "all tags of trees are in use";
   GrantedTree granted;
   const std::vector<int> members = WorldRanks(comm);
-  if (std::count(members.begin(), members.end(), MPI_UNDEFINED) > 0) return granted;  // strangers
   CountTree(kCountAsked);
   *tags = TakeTags();
   if (*tags >= 0) granted = AskForTree(members, operation, bytes, &why_not);
@@ -206,6 +206,18 @@ int Forget(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
+// False: `comm` is none, or there are no trees. *tree may be null even if the communicator was
+// asked for.
+bool Find(MPI_Comm comm, bool* was_asked, CommunicatorTree** tree) {
+  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return false;
+  void* value = nullptr;
+  int is_there = 0;
+  if (PMPI_Comm_get_attr(comm, key, &value, &is_there) != MPI_SUCCESS) return false;
+  *was_asked = is_there != 0;
+  *tree = *was_asked ? static_cast<CommunicatorTree*>(value) : nullptr;
+  return true;
+}
+
 }  // namespace
 
 bool CommunicatorTree::IsChanged() const {
@@ -214,12 +226,10 @@ bool CommunicatorTree::IsChanged() const {
 }
 
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes) {
-  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
-  void* value = nullptr;
-  int is_there = 0;
-  if (PMPI_Comm_get_attr(comm, key, &value, &is_there) != MPI_SUCCESS) return nullptr;
-  auto* tree = static_cast<CommunicatorTree*>(value);
-  if (is_there == 0) {
+  bool was_asked = false;
+  CommunicatorTree* tree = nullptr;
+  if (!Find(comm, &was_asked, &tree)) return nullptr;
+  if (!was_asked) {
     tree = new (std::nothrow) CommunicatorTree;
     Ask(comm, operation, bytes, tree);
     PMPI_Comm_set_attr(comm, key, tree);
@@ -229,6 +239,12 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
     Renew(comm, tree);
   }
   return tree->id != 0 ? tree : nullptr;
+}
+
+void SpoilTreeOf(MPI_Comm comm) {
+  bool was_asked = false;
+  CommunicatorTree* tree = nullptr;
+  if (Find(comm, &was_asked, &tree) && tree != nullptr) tree->lines.is_spoilt = true;
 }
 
 void SettleFreedTrees() {

@@ -60,6 +60,10 @@ struct CommunicatorTree {
 // communicator is used for first. The caller may keep it until the collective is over.
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
 
+// This member leaves a collective to the MPI library which others may carry out along a tree: what
+// they send nobody receives. Tags of that tree are not handed out again.
+void SpoilTreeOf(MPI_Comm comm);
+
 // After a communicator was freed, by whoever may call MPI: what the attribute's function, which may
 // be called from within MPI, leaves to do. Does nothing if there is nothing.
 void SettleFreedTrees();

@@ -13,6 +13,12 @@ namespace {
 constexpr MPI_Count kSegmentBytes = MPI_Count{64} << 10U;
 constexpr MPI_Count kMostSegments = 512;
 
+bool IsNamed(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+         combiner == MPI_COMBINER_NAMED;
+}
+
 // Predefined types, and any number of such beside each other.
 bool IsInOrder(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = 0;
@@ -49,7 +55,8 @@ bool LayoutOf(MPI_Datatype type, TypeLayout* layout) {
       PMPI_Type_get_true_extent(type, &layout->true_lb, &layout->true_extent) != MPI_SUCCESS) {
     return false;
   }
-  layout->is_in_order = IsInOrder(type);
+  layout->is_named = IsNamed(type);
+  layout->is_in_order = layout->is_named || IsInOrder(type);
   return layout->size >= 0;
 }
 

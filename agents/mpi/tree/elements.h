@@ -15,6 +15,7 @@ struct TypeLayout {
   MPI_Aint extent = 0;       // from one element to the next
   MPI_Aint true_lb = 0;      // of the bytes in use, from an element's origin
   MPI_Aint true_extent = 0;  // of the bytes in use
+  bool is_named = false;     // predefined: MPI has it committed
   bool is_in_order = false;  // sent in the order in which it lies in memory, as far as is known
 
   // No gaps: bytes of neighbouring elements touch.

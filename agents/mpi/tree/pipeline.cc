@@ -66,9 +66,11 @@ int Pipeline::Run() {
     if (count == 0) break;
     int ready = MPI_UNDEFINED;
     MPI_Status status = {};
-    if (!Check(PMPI_Waitany(count, requests, &ready, &status))) break;
+    const bool is_well = Check(PMPI_Waitany(count, requests, &ready, &status));
+    // Also after an error, which takes requests away: which of them, MPI libraries see differently.
+    for (int i = 0; i < count; ++i) *waiting[i] = requests[i];
+    if (!is_well) break;
     if (ready == MPI_UNDEFINED) continue;
-    *waiting[ready] = requests[ready];
     // The status of a send says nothing.
     if (flow_.down_from != Flow::kNobody && waiting[ready] == &down_receives_[0]) Look(status);
   }

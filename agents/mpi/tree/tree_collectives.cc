@@ -4,8 +4,10 @@
 #include <climits>
 #include <string>
 
+#include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/tree/agreement.h"
+#include "agents/mpi/tree/arguments.h"
 #include "agents/mpi/tree/communicator_tree.h"
 #include "agents/mpi/tree/elements.h"
 #include "agents/mpi/tree/pipeline.h"
@@ -28,7 +30,10 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
          int* error) {
   flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
   Pipeline pipeline(tree->lines, tree->shape, tree->memory, *flow);
-  *error = pipeline.Run();
+  {
+    const RequestErrors returned(Session::Get().has_threads());
+    *error = pipeline.Run();
+  }
   if (reach == Reach::kAll) {
     tree->is_change_told = pipeline.word();
     tree->untold = 0;
@@ -122,12 +127,18 @@ class BcastBytes final {
   const TreeLines& lines_;
 };
 
-// What Reduce and Allreduce have in common; null if the native one has to do it.
+// What Reduce and Allreduce have in common; null if the native one has to do it. `may` says whether
+// the buffers are ones, of elements that are laid out so.
+template <class May>
 CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_Datatype type,
-                                   MPI_Op op, MPI_Comm comm, Flow* flow) {
+                                   MPI_Op op, MPI_Comm comm, const May& may, Flow* flow) {
   if (count <= 0 || !LayoutOf(type, &flow->layout) || flow->layout.size == 0) return nullptr;
   const Reduction reduction = ReductionOf(op, type);
   if (reduction == Reduction::kNotOurs) return nullptr;
+  if (!may(flow->layout)) {
+    SpoilTreeOf(comm);
+    return nullptr;
+  }
   const auto bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(flow->layout.size);
   CommunicatorTree* const tree = TreeOf(comm, operation, bytes);
   if (tree == nullptr) return nullptr;
@@ -178,6 +189,10 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   if (count < 0 || !LayoutOf(type, &layout)) return Native();
   const MPI_Count bytes = count * layout.size;
   if (bytes == 0 || bytes > INT_MAX) return Native();
+  if (!MayBroadcast(buffer, count, layout)) {
+    SpoilTreeOf(comm);
+    return Native();
+  }
   CommunicatorTree* const tree =
       TreeOf(comm, COPPICE_OPERATION_BCAST, static_cast<uint64_t>(bytes));
   if (tree == nullptr || !IsMember(root, comm)) return Native();
@@ -211,8 +226,11 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
 bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
                 MPI_Comm comm, int* error) {
   Flow flow;
+  const auto may = [&](const TypeLayout& layout) {
+    return MayReduce(send, receive, count, layout, root, comm);
+  };
   CommunicatorTree* const tree =
-      TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, &flow);
+      TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow);
   if (tree == nullptr || !IsMember(root, comm)) return Native();
   const TreeShape& shape = tree->shape;
   flow.input = send == MPI_IN_PLACE ? receive : send;
@@ -229,8 +247,11 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
 bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                    MPI_Comm comm, int* error) {
   Flow flow;
+  const auto may = [&](const TypeLayout& layout) {
+    return MayAllreduce(send, receive, count, layout);
+  };
   CommunicatorTree* const tree =
-      TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, &flow);
+      TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, may, &flow);
   if (tree == nullptr) return Native();
   flow.input = send == MPI_IN_PLACE ? receive : send;
   flow.has_result = true;

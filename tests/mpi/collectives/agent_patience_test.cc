@@ -74,6 +74,19 @@ TEST(AgentPatience, AnAnswerEndsThePauses) {
   EXPECT_TRUE(patience.MayAsk(now + seconds(10)));
 }
 
+TEST(AgentPatience, ItKnowsAnAgentThatIsAwayFromOneThatWasWaitedForEnough) {
+  AgentPatience::Time now{};
+  AgentPatience patience(kQuestion, now);
+  EXPECT_TRUE(patience.MayAsk(now));
+  EXPECT_FALSE(patience.IsLeftAlone(now));
+  patience.Asked(true, kBudget, now);
+  EXPECT_FALSE(patience.MayAsk(now));
+  EXPECT_FALSE(patience.IsLeftAlone(now));
+  patience.Asked(false, seconds(0), now);
+  EXPECT_TRUE(patience.IsLeftAlone(now));
+  EXPECT_FALSE(patience.IsLeftAlone(now + AgentPatience::kAwhile));
+}
+
 TEST(AgentPatience, WhoWaitsForOthersSpendsItsOwn) {
   AgentPatience::Time now{};
   AgentPatience patience(kQuestion, now);

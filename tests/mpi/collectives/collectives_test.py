@@ -3,7 +3,8 @@
 along trees of every shape that are planned anew and revoked all the time.
 
 Usage: collectives_test.py openmpi|mpich LIBRARY SCRIPTED_LIBRARY CONFORMANCE
-                           LASTING_COMMUNICATORS PLAYED_SWITCHES COPPICED COPPICE_AGENT
+                           LASTING_COMMUNICATORS PLAYED_SWITCHES ERRORS FORTRAN_77 FORTRAN_08
+                           COPPICED COPPICE_AGENT
 """
 import os
 import sys
@@ -13,7 +14,8 @@ import unittest
 import mpi_run
 from coppice_nodes import CoppiceNodes, counts
 
-MPI, LIBRARY, SCRIPTED, CONFORMANCE, LASTING, SWITCHES, COPPICED, AGENT = sys.argv[1:9]
+(MPI, LIBRARY, SCRIPTED, CONFORMANCE, LASTING, SWITCHES, ERRORS, FORTRAN_77, FORTRAN_08, COPPICED,
+ AGENT) = sys.argv[1:12]
 FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
 # Idle ranks of MPICH spin, and there may be few cores.
 RANKS = 12 if FULL else 4 if MPI == "openmpi" else 3
@@ -109,6 +111,24 @@ class AlongChangingTrees(unittest.TestCase):
         self.assertGreater(said["released"], 0)
         self.assertEqual(said["gone"] + said["released"], said["granted"])
 
+    def test_errors_are_returned_as_natively(self):
+        """To the communicator's own handler, once, whether the message is waited for or there."""
+        for where in ("world", "duplicate"):
+            for when in ("late", "early"):
+                natively = mpi_run.run(MPI, 2, [ERRORS, where, when]).stdout
+                self.assertEqual("class truncate handled 1 times\n", natively)
+                done = self.run_scripted(2, [ERRORS, where, when], "", shapes="c")
+                self.assertEqual(natively, done.stdout, (where, when))
+                self.assertEqual(2, counts(done.stderr)["bcast"])
+
+    def test_fortran(self):
+        for program in (FORTRAN_77, FORTRAN_08):
+            said = counts(self.run_scripted(3, [program], "revise", shapes="r").stderr)
+            # Of three roots each, one more broadcast, and a sum on the halves, one of which is a single rank.
+            self.assertEqual([4 * 3, 3 * 3, 2 * 3 * 3 + 2, 3 * 3, 1],
+                             [said[name] for name in ("bcast", "reduce", "allreduce", "barrier",
+                                                      "native")])
+
     def test_trees_that_nobody_can_ask_about(self):
         said = self.run_program("forget", "--threads", "--rounds", "3")
         self.assertGreater(said["gone"], 0)
@@ -128,4 +148,4 @@ class AlongChangingTrees(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[9:]])
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[12:]])

@@ -6,7 +6,8 @@
 //   COPPICE_SCRIPT_CHANGES "revise", "revoke" or "" for none: what happens to trees at random;
 //                          "forget": revised, and nobody can say what they are now
 //   COPPICE_SCRIPT_SEED    of all that is random
-//   COPPICE_SCRIPT_MAP     "silent": who asks for an order waits in vain; else there are none
+//   COPPICE_SCRIPT_MAP     "silent": who asks for an order waits in vain; N: there are none, which
+//                          is found out N ms after the search's time; else at once
 //   COPPICE_SCRIPT_TREES   "silent": who asks for a tree waits in vain, and says so
 //   COPPICE_SCRIPT_MEMORY  N: one of N pieces of the preloaded library's memory is refused, half of
 //                          those above 4 KiB; at each rank others
@@ -255,9 +256,11 @@ coppice_status coppice_watch_trees(coppice_client* client, uint64_t,
   return COPPICE_OK;
 }
 
-coppice_status coppice_map(coppice_client*, const coppice_map_request*, coppice_order**) {
-  const bool is_silent = Variable("COPPICE_SCRIPT_MAP", "") == "silent";
-  return is_silent ? COPPICE_DEADLINE_EXCEEDED : COPPICE_UNIMPLEMENTED;
+coppice_status coppice_map(coppice_client*, const coppice_map_request* request, coppice_order**) {
+  const std::string how = Variable("COPPICE_SCRIPT_MAP", "");
+  if (how == "silent") return COPPICE_DEADLINE_EXCEEDED;
+  if (!how.empty()) poll(nullptr, 0, static_cast<int>(request->budget_ms) + std::stoi(how));
+  return COPPICE_UNIMPLEMENTED;
 }
 void coppice_order_free(coppice_order*) {}
 uint32_t coppice_order_ranks(const coppice_order*) { return 0; }

@@ -64,6 +64,10 @@ void AddIntegers(std::vector<NamedType>* types) {
   add("UINT64_T", MPI_UINT64_T, Kind::kUnsigned, 8);
   const Ops no_logical = Together({Order(), Arithmetic(), Bits()});
   types->push_back({"INTEGER", MPI_INTEGER, Kind::kSigned, no_logical, 4, 4});
+  types->push_back({"INTEGER1", MPI_INTEGER1, Kind::kSigned, no_logical, 1, 1});
+  types->push_back({"INTEGER2", MPI_INTEGER2, Kind::kSigned, no_logical, 2, 2});
+  types->push_back({"INTEGER4", MPI_INTEGER4, Kind::kSigned, no_logical, 4, 4});
+  types->push_back({"INTEGER8", MPI_INTEGER8, Kind::kSigned, no_logical, 8, 8});
   types->push_back(
       {"AINT", MPI_AINT, Kind::kSigned, no_logical, sizeof(MPI_Aint), sizeof(MPI_Aint)});
   types->push_back(
@@ -72,6 +76,8 @@ void AddIntegers(std::vector<NamedType>* types) {
       {"COUNT", MPI_COUNT, Kind::kSigned, no_logical, sizeof(MPI_Count), sizeof(MPI_Count)});
   types->push_back({"BYTE", MPI_BYTE, Kind::kByte, Bits(), 1, 1});
   types->push_back({"C_BOOL", MPI_C_BOOL, Kind::kLogical, Logical(), 1, 1});
+  types->push_back({"CXX_BOOL", MPI_CXX_BOOL, Kind::kLogical, Logical(), 1, 1});
+  types->push_back({"LOGICAL", MPI_LOGICAL, Kind::kLogical, Logical(), 4, 4});
 }
 
 void AddFloating(std::vector<NamedType>* types) {
@@ -81,6 +87,15 @@ void AddFloating(std::vector<NamedType>* types) {
   types->push_back({"LONG_DOUBLE", MPI_LONG_DOUBLE, Kind::kLongDouble, real, 16, kLongDoubleBytes});
   types->push_back({"REAL", MPI_REAL, Kind::kFloat, real, 4, 4});
   types->push_back({"DOUBLE_PRECISION", MPI_DOUBLE_PRECISION, Kind::kDouble, real, 8, 8});
+  types->push_back({"REAL4", MPI_REAL4, Kind::kFloat, real, 4, 4});
+  types->push_back({"REAL8", MPI_REAL8, Kind::kDouble, real, 8, 8});
+  types->push_back({"COMPLEX", MPI_COMPLEX, Kind::kFloatComplex, Arithmetic(), 8, 8});
+  types->push_back(
+      {"CXX_FLOAT_COMPLEX", MPI_CXX_FLOAT_COMPLEX, Kind::kFloatComplex, Arithmetic(), 8, 8});
+  types->push_back(
+      {"CXX_DOUBLE_COMPLEX", MPI_CXX_DOUBLE_COMPLEX, Kind::kDoubleComplex, Arithmetic(), 16, 16});
+  types->push_back({"CXX_LONG_DOUBLE_COMPLEX", MPI_CXX_LONG_DOUBLE_COMPLEX,
+                    Kind::kLongDoubleComplex, Arithmetic(), 32, kLongDoubleBytes});
   types->push_back(
       {"C_FLOAT_COMPLEX", MPI_C_FLOAT_COMPLEX, Kind::kFloatComplex, Arithmetic(), 8, 8});
   types->push_back(
@@ -119,6 +134,7 @@ void AddPairs(std::vector<NamedType>* types) {
   types->push_back(
       PairType<long double, int>("LONG_DOUBLE_INT", MPI_LONG_DOUBLE_INT, kLongDoubleBytes));
   types->push_back(PairType<float, float>("2REAL", MPI_2REAL, 4));
+  types->push_back(PairType<int, int>("2INTEGER", MPI_2INTEGER, 4));
   types->push_back(PairType<double, double>("2DOUBLE_PRECISION", MPI_2DOUBLE_PRECISION, 8));
 }
 
@@ -151,8 +167,8 @@ void PutInteger(char* at, int bytes, int64_t value) { std::memcpy(at, &value, by
 
 void PutPair(const NamedType& type, char* at, uint64_t bits, int rank) {
   const int value = static_cast<int>(bits % 5);  // with ties
-  const bool is_real =
-      type.type != MPI_LONG_INT && type.type != MPI_2INT && type.type != MPI_SHORT_INT;
+  const bool is_real = type.type != MPI_LONG_INT && type.type != MPI_2INT &&
+                       type.type != MPI_2INTEGER && type.type != MPI_SHORT_INT;
   if (!is_real) PutInteger(at, type.value_bytes, value);
   if (is_real && type.value_bytes == 4) Put<float>(at, value);
   if (is_real && type.value_bytes == 8) Put<double>(at, value);

@@ -3,7 +3,8 @@
 //
 //   worlds bcast                  each rank in turn broadcasts numbers; nothing else happens before
 //   worlds spawn COMMAND WORD...  starts 2 processes of another world, which run WORD..., the last
-//                                 being "child"; their world and this one become a grid together
+//                                 being "child"; their world and this one sum up and become a grid
+//                                 together
 //   worlds child
 //   worlds attributes             the world has an attribute whose copy function fails
 //   worlds grids N                N grids with reorder = true, one after the other
@@ -45,6 +46,23 @@ void Broadcast() {
   }
 }
 
+// The collectives that trees carry, the first of them being a communicator's first.
+void SumUp(MPI_Comm comm) {
+  const int size = SizeOf(comm), most = 1000;
+  int rank = 0, sum = 0, greatest = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+  Check(sum == size * (size - 1) / 2, "a sum is another one");
+  MPI_Barrier(comm);
+  for (int root = 0; root < size; ++root) {
+    std::vector<int> numbers(most, rank == root ? root : -1);
+    MPI_Bcast(numbers.data(), most, MPI_INT, root, comm);
+    Check(numbers == std::vector<int>(most, root), "a broadcast brings other numbers");
+    MPI_Reduce(&rank, &greatest, 1, MPI_INT, MPI_MAX, root, comm);
+    if (rank == root) Check(greatest == size - 1, "a maximum is another one");
+  }
+}
+
 // Both worlds, each in a ring of its own, and all of both as a grid.
 void Together(MPI_Comm other, bool high) {
   const int zero = 0, size = SizeOf(MPI_COMM_WORLD);
@@ -55,8 +73,10 @@ void Together(MPI_Comm other, bool high) {
   MPI_Sendrecv(&token, 1, MPI_INT, after, 0, &token, 1, MPI_INT, before, 0, ring,
                MPI_STATUS_IGNORE);
   MPI_Comm_free(&ring);
+  SumUp(MPI_COMM_WORLD);
   MPI_Intercomm_merge(other, high, &both);
   const int nodes = SizeOf(both), wraps = 1;
+  SumUp(both);
   MPI_Cart_create(both, 1, &nodes, &wraps, 1, &grid);
   Check(grid != MPI_COMM_NULL && SizeOf(grid) == nodes, "the grid of both worlds has not all");
   std::vector<int> all(nodes);
