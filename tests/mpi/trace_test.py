@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """What programs of known patterns send, computed by hand, against what their traces say.
 
-Usage: trace_test.py openmpi|mpich LIBRARY KNOWN_PATTERNS FORTRAN_PROGRAM...
+Usage: trace_test.py openmpi|mpich LIBRARY KNOWN_PATTERNS FORTRAN_77 FORTRAN_08
+                     FORTRAN_COLLECTIVES_77 FORTRAN_COLLECTIVES_08
 """
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -13,7 +15,8 @@ import mpi_run
 import trace_text
 
 MPI, LIBRARY, PROGRAM = sys.argv[1:4]
-FORTRAN = sys.argv[4:]
+FORTRAN, FORTRAN_COLLECTIVES = sys.argv[4:6], sys.argv[6:8]
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "agents" / "mpi" / "calls"
 
 
 def traced(ranks, *words, program=PROGRAM, **more):
@@ -34,6 +37,79 @@ def dissemination(ranks, times=1):
 
 def collective(name, *numbers):
     return ("collective", name, *numbers)
+
+
+def on_ring(below, above):
+    """Of 5 ranks in a ring, each to the one below and to the one above."""
+    return [(r, (r + step) % 5, size(r)) for r in range(5) for step, size in ((-1, below), (1, above))]
+
+
+OTHERS_OF_5 = [(a, b) for a in range(5) for b in range(5) if a != b]
+# Parent and child, and how many ranks the subtree of the child holds.
+BINOMIAL_5 = [(0, 4, 1), (0, 2, 2), (0, 1, 1), (2, 3, 1)]
+DOUBLING_5 = [(0, 1), (1, 0)] + [  # 0 folds into 1; 1 2 3 4 double: 1-2 3-4, then 1-3 2-4
+    pair for a, b in ((1, 2), (3, 4), (1, 3), (2, 4)) for pair in ((a, b), (b, a))]
+
+
+def from_root(root):
+    return [((a + root) % 5, (b + root) % 5, ranks) for a, b, ranks in BINOMIAL_5]
+
+
+# Each collective of 5 ranks: what it is called with besides its bytes (collective_calls.h), and what
+# is sent. All of them have a blocking and a nonblocking form, those of MPI 4 a persistent one.
+SCANNED_5 = [(a, b) for a in range(5) for b in (a ^ 1, a ^ 2, a ^ 4) if b < 5]
+COLLECTIVES_OF_5 = {
+    "barrier": (1, 0, dissemination(5)),
+    "bcast": (100, 3, [(a, b, 100) for a, b, _ in from_root(3)]),
+    "reduce": (200, 2, [(b, a, 200) for a, b, _ in from_root(2)]),
+    "allreduce": (300, 0, [(a, b, 300) for a, b in DOUBLING_5]),
+    "scan": (10, 0, [(a, b, 10) for a, b in SCANNED_5]),
+    "exscan": (11, 0, [(a, b, 11) for a, b in SCANNED_5]),
+    "reduce_scatter": (12, 0, [(a, b, 12 * b) for a, b in OTHERS_OF_5 if b > 0]),
+    "reduce_scatter_block": (13, 0, [(a, b, 13) for a, b in OTHERS_OF_5]),
+    "gather": (30, 1, [(b, a, 30 * ranks) for a, b, ranks in from_root(1)]),
+    "gatherv": (31, 2, [(r, 2, 31 * r) for r in (1, 3, 4)]),
+    "scatter": (32, 1, [(a, b, 32 * ranks) for a, b, ranks in from_root(1)]),
+    "scatterv": (33, 2, [(2, r, 99 * r) for r in (1, 3, 4)]),
+    # Bruck: 1 block to the one before, 2 to the one before that, then the one that is left.
+    "allgather": (14, 0, [(r, (r - d) % 5, 14 * blocks) for r in range(5)
+                          for d, blocks in ((1, 1), (2, 2), (4, 1))]),
+    # All have 0 + 15 + ... + 60; what the neighbour began with does not go there.
+    "allgatherv": (15, 0, [(r, (r + 1) % 5, 150 - 15 * ((r + 1) % 5), 4) for r in range(5)]),
+    "alltoall": (16, 0, [(a, b, 16) for a, b in OTHERS_OF_5]),
+    "alltoallv": (17, 0, [(a, b, 51 * b) for a, b in OTHERS_OF_5 if b > 0]),
+    # As many elements, which are of two bytes for odd ranks.
+    "alltoallw": (18, 0, [(a, b, 54 * b * (1 + b % 2)) for a, b in OTHERS_OF_5 if b > 0]),
+}
+# The same of neighbours in a ring, on each topology: the first neighbour of a grid is the one below,
+# of the graphs the one above.
+NEIGHBOURS_OF_5 = {
+    "neighbor_allgather": (19, [on_ring(lambda r: 19, lambda r: 19)] * 3),
+    "neighbor_allgatherv": (20, [on_ring(*[lambda r: 20 * (r + 1)] * 2)] * 3),
+    "neighbor_alltoall": (21, [on_ring(lambda r: 21, lambda r: 21)] * 3),
+    "neighbor_alltoallv": (22, [on_ring(lambda r: 22, lambda r: 44)]
+                           + [on_ring(lambda r: 44, lambda r: 22)] * 2),
+    # Those of the second one are of two bytes.
+    "neighbor_alltoallw": (23, [on_ring(lambda r: 23, lambda r: 92)]
+                           + [on_ring(lambda r: 92, lambda r: 23)] * 2),
+}
+
+
+def forms(name):
+    """(name of the form, how often it is started)."""
+    persistent = [(name + "_init", 1 if name == "scatter" else 3)]
+    return [(name, 1), ("i" + name, 1)] + (persistent if MPI == "mpich" else [])
+
+
+def every_form():
+    """Patterns of all collectives in all forms, of 5 ranks."""
+    patterns = []
+    for name, (size, more, sent) in COLLECTIVES_OF_5.items():
+        patterns += [(collective(form, size, more), sent * times) for form, times in forms(name)]
+    for name, (size, of_topologies) in NEIGHBOURS_OF_5.items():
+        patterns += [(collective(form, size, topology), sent * times) for form, times in forms(name)
+                     for topology, sent in enumerate(of_topologies)]
+    return patterns
 
 
 BINOMIAL_8 = [(0, 4, 4), (0, 2, 2), (0, 1, 1), (4, 6, 2), (4, 5, 1), (2, 3, 1), (6, 7, 1)]
@@ -60,20 +136,27 @@ class Patterns(unittest.TestCase):
         self.fail("each pattern alone is traced right, but not all after each other")
 
     def test_of_5_ranks(self):
-        ring = [(r, (r + 1) % 5, 2**k) for r in range(5) for k in range(10)] + dissemination(5, 8)
-        others = [(a, b) for a in range(5) for b in range(5) if a != b]
-        self.expect(5, [
-            (["ring"], ring),
-            (collective("reduce_scatter_block", 10), [(a, b, 10) for a, b in others]),
-            (collective("gatherv", 30, 2), [(r, 2, 30 * r) for r in (1, 3, 4)]),
-            (collective("scatterv", 30, 2), [(2, r, 90 * r) for r in (1, 3, 4)]),
-            # All have 0 + 10 + ... + 40; what the neighbour began with does not go there.
-            (collective("allgatherv", 10),
-             [(r, (r + 1) % 5, 100 - 10 * ((r + 1) % 5), 4) for r in range(5)]),
-            (collective("alltoall", 10), [(a, b, 10) for a, b in others]),
-            (collective("alltoall_in_place", 10), [(a, b, 10) for a, b in others]),
-            (collective("alltoallv", 10), [(a, b, 30 * b) for a, b in others if b > 0])])
+        modes = 13 if MPI == "mpich" else 10  # of MPI 4, and of MPI 3
+        ring = [(r, (r + 1) % 5, 2**k) for r in range(5) for k in range(modes)]
+        ring += dissemination(5, 8)
+        self.expect(5, [(["ring"], ring), (collective("alltoall_in_place", 10),
+                                           [(a, b, 10) for a, b in OTHERS_OF_5])])
         self.expect(5, [(["ring"], ring)], KNOWN_PATTERNS_THREADS="1")
+
+    def test_every_collective_in_every_form(self):
+        self.expect(5, every_form())
+
+    def test_every_traced_collective_is_called(self):
+        """Those that the library stands before, and no other names."""
+        defined = set()
+        for file in SOURCES.glob("*.cc"):
+            if file.stem.endswith("collectives") or file.stem == "neighbourhood":
+                defined |= set(re.findall(r"^int (MPI_\w+)\(", file.read_text(encoding="utf-8"),
+                                          re.MULTILINE))
+        if MPI == "openmpi":  # which has none of MPI 4
+            defined = {name for name in defined if not name.endswith("_init")}
+        called = {"MPI_" + pattern[1].capitalize() for pattern, _ in every_form()}
+        self.assertEqual(defined, called)
 
     def test_of_6_ranks(self):
         # 0 and 2 fold into 1 and 3; 1 3 4 5 double: 1-3 4-5, then 1-4 3-5.
@@ -110,9 +193,6 @@ class Patterns(unittest.TestCase):
             (collective("allgather", 20000), [(r, (r + 1) % 6, 100000, 5) for r in range(6)])]
         patterns += [(collective(name, 1000), [(a, b, 1000) for a, b in doubling])
                      for name in ("allreduce", "allreduce_in_place", "iallreduce")]
-        if MPI == "mpich":
-            patterns.append((collective("allreduce_init", 1000),
-                             [(a, b, 3000, 3) for a, b in doubling]))
         self.expect(6, patterns)
 
     def test_of_8_ranks(self):
@@ -133,6 +213,8 @@ class Patterns(unittest.TestCase):
 
     def test_of_7_ranks(self):
         self.expect(7, [
+            # First of all: a message to nobody is like none before.
+            (["nobody"], [(r, (r + 1) % 7, 1) for r in range(7)]),
             # A grid smaller than the world.
             (("stencil", 2, 3, 100),
              [(3 * y + x, 3 * (y + dy) + x + dx, 100) for y in range(2) for x in range(3)
@@ -162,10 +244,22 @@ class Fortran(unittest.TestCase):
         alltoall = [(a, b, 24) for a in range(5) for b in range(5) if a != b]
         grid = [(r, (r + step) % 5, 8) for r in range(5) for step in (-1, 1)]
         others = [(0, 1, 4)] * 4 + [(4, 3, 4)]
-        self.assertEqual(2, len(FORTRAN))
         for program in FORTRAN:
             self.assertEqual(trace_text.total(ring + bcast + allreduce + alltoall + grid + others),
                              traced(5, program=program), program)
+
+    def test_every_collective(self):
+        """Blocking and nonblocking; those of neighbours on a grid, but for the last one."""
+        sent = [message for _, _, messages in COLLECTIVES_OF_5.values() for message in messages * 2]
+        for name, (_, of_topologies) in NEIGHBOURS_OF_5.items():
+            if name != "neighbor_alltoallw":
+                sent += of_topologies[0] * 2
+        # Which of Open MPI is not traced.
+        if MPI == "mpich":
+            sent += dissemination(5)  # MPI_BARRIER_INIT
+            sent += NEIGHBOURS_OF_5["neighbor_alltoallw"][1][2] * 2
+        for program in FORTRAN_COLLECTIVES:
+            self.assertEqual(trace_text.total(sent), traced(5, program=program), program)
 
 
 class Files(unittest.TestCase):

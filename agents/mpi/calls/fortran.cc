@@ -139,6 +139,10 @@ COPPICE_FORTRAN_CALLED(mpi_start, (Fint * request, Fint* error), MPI_Start(reque
 COPPICE_FORTRAN_CALLED(mpi_startall, (Fint * count, Fint* requests, Fint* error),
                        MPI_Startall(*count, requests))
 COPPICE_FORTRAN_CALLED(mpi_request_free, (Fint * request, Fint* error), MPI_Request_free(request))
+COPPICE_FORTRAN_CALLED(mpi_ibarrier, (Fint * comm, Fint* request, Fint* error),
+                       MPI_Ibarrier(*comm, request))
+COPPICE_FORTRAN_CALLED(mpi_barrier_init, (Fint * comm, Fint* info, Fint* request, Fint* error),
+                       MPI_Barrier_init(*comm, *info, request))
 
 // Addresses that mean something, of the variables of mpi_f08; null in programs of C.
 extern __attribute__((weak)) int __mpi_f08_link_constants_MOD_mpi_unweighted;

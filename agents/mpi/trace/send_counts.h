@@ -51,7 +51,7 @@ class SendCounts final {
   struct Way {
     MPI_Comm comm = MPI_COMM_NULL;
     int to = -1;
-    uint64_t gone = 0;
+    uint64_t gone = UINT64_MAX;  // none was sent: no number of communicators_gone
     PairSum* sum = nullptr;
   };
 

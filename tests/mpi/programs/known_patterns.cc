@@ -2,17 +2,20 @@
 //
 //   known_patterns PATTERN NUMBER... [+ PATTERN NUMBER...]...
 //
+// PATTERN may be "collective NAME", of collective_calls.h, with BYTES and ROOT.
+//
 // All ranks check what they receive where a library that is preloaded could spoil it.
 #include <mpi.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/mpi/programs/collective_calls.h"
 
 namespace {
 
@@ -21,6 +24,34 @@ std::vector<int> numbers;
 
 int Number(size_t i) { return i < numbers.size() ? numbers[i] : 0; }
 std::vector<char> Buffer(size_t bytes) { return std::vector<char>(bytes + 1); }
+
+#if MPI_VERSION >= 4
+
+// Each rank to the next, by the calls of MPI 4: of *bytes, and twice as many, and so on.
+void NewRing(int next, int last, int* bytes) {
+  std::vector<char> out = Buffer(1 << 16), in = Buffer(1 << 16);
+  MPI_Request request;
+  *bytes *= 2;
+  MPI_Isendrecv(out.data(), *bytes, MPI_CHAR, next, 0, in.data(), *bytes, MPI_CHAR, last, 0,
+                MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  *bytes *= 2;
+  MPI_Isendrecv_replace(out.data(), *bytes, MPI_CHAR, next, 0, last, 0, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  // Of four parts each.
+  *bytes *= 2;
+  MPI_Request parts[2];
+  MPI_Psend_init(out.data(), 4, *bytes / 4, MPI_CHAR, next, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                 &parts[0]);
+  MPI_Precv_init(in.data(), 4, *bytes / 4, MPI_CHAR, last, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                 &parts[1]);
+  MPI_Startall(2, parts);
+  for (int part = 0; part < 4; ++part) MPI_Pready(part, parts[0]);
+  MPI_Waitall(2, parts, MPI_STATUSES_IGNORE);
+  for (MPI_Request& part : parts) MPI_Request_free(&part);
+}
+
+#endif  // MPI_VERSION >= 4
 
 // Each rank to the next, by every mode of sending in turn: bytes 1, 2, 4, ... tell them apart.
 void Ring() {
@@ -55,9 +86,32 @@ void Ring() {
   MPI_Sendrecv_replace(out.data(), bytes, MPI_CHAR, next, 0, last, 0, MPI_COMM_WORLD,
                        MPI_STATUS_IGNORE);
   MPI_Send(out.data(), 9999, MPI_CHAR, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+#if MPI_VERSION >= 4
+  NewRing(next, last, &bytes);
+#endif
   void* detached = nullptr;
   int size = 0;
   MPI_Buffer_detach(&detached, &size);
+}
+
+// 1 byte to the next rank, and then one to nobody on no communicator, which is an error.
+void Nobody() {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  const char out = 1;
+  char in = 0;
+  MPI_Sendrecv(&out, 1, MPI_CHAR, (world_rank + 1) % world_size, 0, &in, 1, MPI_CHAR,
+               (world_rank + world_size - 1) % world_size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(MPI_Send(&out, 1, MPI_CHAR, MPI_PROC_NULL, 0, MPI_COMM_NULL), &error_class);
+  if (error_class != MPI_ERR_COMM) MPI_Abort(MPI_COMM_WORLD, 3);
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    MPI_Comm_set_errhandler(comm, handler);
+  }
+  MPI_Errhandler_free(&handler);
 }
 
 // To the next rank, numbers[0] times, with every mode of persistent sends: 8, 16, 32, 64 bytes; and
@@ -226,101 +280,6 @@ void AllToAll() {
   MPI_Alltoall(out.data(), Number(0), MPI_CHAR, in.data(), Number(0), MPI_CHAR, MPI_COMM_WORLD);
 }
 
-struct Counts {
-  std::vector<int> out, in, out_at, in_at;
-};
-
-// Rank r has r * unit bytes for each, or 3 * to * unit for rank `to`.
-Counts Unequal(bool by_receiver, int unit) {
-  Counts counts;
-  int out = 0, in = 0;
-  for (int rank = 0; rank < world_size; ++rank) {
-    counts.out.push_back((by_receiver ? 3 * rank : world_rank) * unit);
-    counts.in.push_back((by_receiver ? 3 * world_rank : rank) * unit);
-    counts.out_at.push_back(out);
-    counts.in_at.push_back(in);
-    out += counts.out.back();
-    in += counts.in.back();
-  }
-  return counts;
-}
-
-// collective NAME BYTES ROOT, where bytes are of the call's `count`.
-void Collective(const std::string& name) {
-  const int bytes = Number(0), root = Number(1);
-  const Counts each = Unequal(false, bytes), by_receiver = Unequal(true, bytes);
-  std::vector<char> out = Buffer(static_cast<size_t>(4) * world_size * world_size * bytes + bytes);
-  std::vector<char> in = out;
-  const MPI_Comm comm = MPI_COMM_WORLD;
-  const std::map<std::string, std::function<void()>> calls = {
-    {"barrier", [&] { MPI_Barrier(comm); }},
-    {"bcast", [&] { MPI_Bcast(out.data(), bytes, MPI_CHAR, root, comm); }},
-    {"reduce",
-     [&] { MPI_Reduce(out.data(), in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, root, comm); }},
-    {"allreduce",
-     [&] { MPI_Allreduce(out.data(), in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm); }},
-    {"allreduce_in_place",
-     [&] { MPI_Allreduce(MPI_IN_PLACE, in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm); }},
-    {"scan", [&] { MPI_Scan(out.data(), in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm); }},
-    {"reduce_scatter_block",
-     [&] {
-       MPI_Reduce_scatter_block(out.data(), in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm);
-     }},
-    {"gather",
-     [&] { MPI_Gather(out.data(), bytes, MPI_CHAR, in.data(), bytes, MPI_CHAR, root, comm); }},
-    {"gatherv",
-     [&] {
-       MPI_Gatherv(out.data(), world_rank * bytes, MPI_CHAR, in.data(), each.in.data(),
-                   each.in_at.data(), MPI_CHAR, root, comm);
-     }},
-    {"scatter",
-     [&] { MPI_Scatter(out.data(), bytes, MPI_CHAR, in.data(), bytes, MPI_CHAR, root, comm); }},
-    {"scatterv",
-     [&] {
-       MPI_Scatterv(out.data(), by_receiver.out.data(), by_receiver.out_at.data(), MPI_CHAR,
-                    in.data(), by_receiver.in[0], MPI_CHAR, root, comm);
-     }},
-    {"allgather",
-     [&] { MPI_Allgather(out.data(), bytes, MPI_CHAR, in.data(), bytes, MPI_CHAR, comm); }},
-    {"allgatherv",
-     [&] {
-       MPI_Allgatherv(out.data(), world_rank * bytes, MPI_CHAR, in.data(), each.in.data(),
-                      each.in_at.data(), MPI_CHAR, comm);
-     }},
-    {"alltoall",
-     [&] { MPI_Alltoall(out.data(), bytes, MPI_CHAR, in.data(), bytes, MPI_CHAR, comm); }},
-    {"alltoall_in_place",
-     [&] { MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in.data(), bytes, MPI_CHAR, comm); }},
-    {"alltoallv",
-     [&] {
-       MPI_Alltoallv(out.data(), by_receiver.out.data(), by_receiver.out_at.data(), MPI_CHAR,
-                     in.data(), by_receiver.in.data(), by_receiver.in_at.data(), MPI_CHAR, comm);
-     }},
-    {"iallreduce",
-     [&] {
-       MPI_Request request;
-       MPI_Iallreduce(out.data(), in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm, &request);
-       MPI_Wait(&request, MPI_STATUS_IGNORE);
-     }},
-#if MPI_VERSION >= 4
-    {"allreduce_init",  // started three times
-     [&] {
-       MPI_Request request;
-       MPI_Allreduce_init(out.data(), in.data(), bytes, MPI_UNSIGNED_CHAR, MPI_MAX, comm,
-                          MPI_INFO_NULL, &request);
-       for (int turn = 0; turn < 3; ++turn) {
-         MPI_Start(&request);
-         MPI_Wait(&request, MPI_STATUS_IGNORE);
-       }
-       MPI_Request_free(&request);
-     }},
-#endif
-  };
-  const auto call = calls.find(name);
-  if (call == calls.end()) MPI_Abort(comm, 2);
-  call->second();
-}
-
 // False: no pattern is called so.
 bool Send(const std::vector<std::string>& words) {
   const std::map<std::string, void (*)()> patterns = {
@@ -328,15 +287,14 @@ bool Send(const std::vector<std::string>& words) {
       {"stencil", Stencil},   {"tree", Tree},
       {"split", Split},       {"inter", Inter},
       {"alltoall", AllToAll}, {"neighbourhood", Neighbourhood},
-      {"threads", Threads}};
+      {"threads", Threads},   {"nobody", Nobody}};
   const bool is_collective = words.size() > 1 && words[0] == "collective";
   numbers.clear();
   for (size_t i = is_collective ? 2 : 1; i < words.size(); ++i) {
     numbers.push_back(std::stoi(words[i]));
   }
   if (is_collective) {
-    Collective(words[1]);
-    return true;
+    return coppice::patterns::CallCollective(words[1], Number(0), Number(1));
   }
   const auto pattern = patterns.find(words.empty() ? "" : words[0]);
   if (pattern != patterns.end()) pattern->second();
