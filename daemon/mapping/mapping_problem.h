@@ -26,7 +26,7 @@ enum class TrafficModel : uint8_t {
 absl::string_view ToString(TrafficModel model);
 
 // What is minimised: the weighted sum of the measures, each divided by that of the present order
-// (where that is 0, the measure counts as it is). Weights >= 0, at least one above 0.
+// (where that is 0, the measure counts as it is). Weights 0 or 1e-100 to 1e100, one above 0.
 struct Objective {
   double congestion = 0;
   double hop_bytes = 0;  // and with it the average dilation: their ratio is the pattern's total

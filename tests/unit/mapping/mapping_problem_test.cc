@@ -53,12 +53,25 @@ TEST(CheckProblem, WhatItLetsPassIsCountedWithInEverySearch) {
   }
 }
 
+// Together they would be more than a double holds; what is let through gives scores.
+TEST(CheckProblem, LetsThroughOnlyWeightsThatAddUp) {
+  MappingProblem problem =
+      ProblemOnModel("fat-tree(leaves=2,spines=2,hosts-per-leaf=4)", 8, 1, RingPattern(8, 1e140));
+  problem.objective = {.congestion = 1e308, .qap_cost = 1e308};
+  EXPECT_THAT(Refusal(problem), HasSubstr("a weight of 1e+308; give 0, or 1e-100 to 1e+100"));
+  for (const double weight : {1e-100, 1e100}) {
+    problem.objective = {weight, weight, weight};
+    ASSERT_TRUE(CheckProblem(problem).ok());
+    EXPECT_DOUBLE_EQ(ScoreOf(problem, problem.present()), 1);
+  }
+}
+
 TEST(CheckProblem, RefusesObjectivesThatCannotBe) {
   MappingProblem problem = ProblemOnMatrix({0, 1, 1, 0}, RingPattern(2, 1));
   problem.objective = {};
   EXPECT_THAT(Refusal(problem), HasSubstr("weighs nothing"));
-  for (const double weight :
-       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+  for (const double weight : {-1.0, std::numeric_limits<double>::quiet_NaN(),
+                              std::numeric_limits<double>::infinity(), 1e308, 5e-324}) {
     problem.objective = {.qap_cost = weight};
     EXPECT_THAT(Refusal(problem), HasSubstr("a weight of"));
   }
