@@ -1,9 +1,12 @@
 #include "daemon/mapping/input/pattern_file.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
@@ -35,16 +38,97 @@ bool IsSquare(absl::string_view text, uint32_t size) {
   return rows == size;
 }
 
+enum class FileKind : uint8_t { kMatrixMarket, kTrace, kOther };
+
+FileKind KindOf(absl::string_view text) {
+  LineScanner lines(text, "");
+  lines.NextLine();
+  const absl::string_view first = lines.NextWord();
+  if (absl::StartsWithIgnoreCase(first, "%%MatrixMarket")) return FileKind::kMatrixMarket;
+  return first == "coppice-trace" ? FileKind::kTrace : FileKind::kOther;
+}
+
+size_t CountAllWords(absl::string_view text) {
+  size_t count = 0;
+  bool in_word = false;
+  for (const char c : text) {
+    const bool is_word = !absl::ascii_isspace(static_cast<unsigned char>(c)) && c != ',';
+    count += is_word && !in_word;
+    in_word = is_word;
+  }
+  return count;
+}
+
+// With what stands after the last line end.
+size_t CountLines(absl::string_view text) {
+  return 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Entries that a file can say, at most: one for each word, or for each line and direction.
+size_t MostEntries(absl::string_view text) {
+  const std::string header = absl::AsciiStrToLower(text.substr(0, text.find('\n')));
+  if (KindOf(text) != FileKind::kMatrixMarket || !absl::StrContains(header, "coordinate")) {
+    return CountAllWords(text);
+  }
+  return CountLines(text) * (absl::StrContains(header, "symmetric") ? 2 : 1);
+}
+
+// Ranks that a file has: as many as lines or words, unless it says how many there are.
+size_t MostRanks(absl::string_view text, size_t entries) {
+  LineScanner lines(text, "");
+  uint64_t promised = entries + CountLines(text);
+  switch (KindOf(text)) {
+    case FileKind::kMatrixMarket:
+      lines.NextLineThatSays(kComments);
+      (void)ParseCount(lines.NextWord(), promised);
+      break;
+    case FileKind::kTrace:
+      while (lines.NextLine() && lines.NextWord() != "ranks") continue;
+      (void)ParseCount(lines.NextWord(), promised);
+      break;
+    case FileKind::kOther:
+      break;
+  }
+  // More are refused before they take room.
+  return std::min<size_t>(promised, std::max<size_t>(Pattern::kMaxIdleRanks, 16 * entries));
+}
+
+bool HasLoops(const Pattern& pattern) {
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    if (pattern.self_bytes(rank) > 0) return true;
+  }
+  return false;
+}
+
+// A pattern's own messages, of pairs with bytes and of all others.
+void AddCounted(const Pattern& counts, std::vector<Pattern::Entry>& entries) {
+  for (uint32_t rank = 0; rank < counts.rank_count(); ++rank) {
+    const absl::Span<const double> messages = counts.out_messages(rank);
+    for (size_t i = 0; i < messages.size(); ++i) {
+      entries.push_back({rank, counts.exchanges(rank)[i].peer, 0, messages[i]});
+    }
+  }
+  const auto& empty = counts.empty_messages();
+  entries.insert(entries.end(), empty.begin(), empty.end());
+}
+
+void AddWeights(const Pattern& counts, std::vector<Pattern::Entry>& entries) {
+  for (uint32_t rank = 0; rank < counts.rank_count(); ++rank) {
+    entries.push_back({rank, rank, 0, counts.self_bytes(rank)});
+    for (const Exchange& e : counts.exchanges(rank)) {
+      entries.push_back({rank, e.peer, 0, e.out_bytes});
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Pattern>> ReadPattern(absl::string_view text,
                                                            absl::string_view origin) {
+  const FileKind kind = KindOf(text);
+  if (kind == FileKind::kMatrixMarket) return ReadMatrixMarket(text, origin);
+  if (kind == FileKind::kTrace) return ReadTraceFile(text, origin);
   LineScanner lines(text, origin);
-  lines.NextLine();
-  const absl::string_view first = lines.NextWord();
-  if (absl::StartsWithIgnoreCase(first, "%%MatrixMarket")) return ReadMatrixMarket(text, origin);
-  if (first == "coppice-trace") return ReadTraceFile(text, origin);
-  lines = LineScanner(text, origin);
   if (!lines.NextLineThatSays(kComments)) {
     return lines.ErrorOfAll(
         "is empty; give a Matrix Market file, a METIS graph, a dense text matrix or a trace");
@@ -55,7 +139,8 @@ absl::StatusOr<std::shared_ptr<const Pattern>> ReadPattern(absl::string_view tex
   if (!IsSquare(text, words)) return ReadMetisGraph(text, origin);
   // A graph of words - 1 ranks, all lines as long as its header, is as square.
   auto graph = ReadMetisGraph(text, origin);
-  return graph.ok() ? graph : ReadDensePattern(text, origin);
+  const bool is_graph = graph.ok() && (*graph)->rank_count() > 1 && !HasLoops(**graph);
+  return is_graph ? graph : ReadDensePattern(text, origin);
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> WithMessages(const Pattern& bytes,
@@ -66,17 +151,28 @@ absl::StatusOr<std::shared_ptr<const Pattern>> WithMessages(const Pattern& bytes
                         counts.rank_count(), bytes.rank_count()));
   }
   std::vector<Pattern::Entry> entries;
-  entries.reserve(2 * (bytes.pair_count() + counts.pair_count()));
+  entries.reserve(2 * (bytes.pair_count() + counts.pair_count() + bytes.rank_count()));
   for (uint32_t rank = 0; rank < bytes.rank_count(); ++rank) {
-    entries.push_back({rank, rank, bytes.self_bytes(rank), counts.self_bytes(rank)});
+    entries.push_back({rank, rank, bytes.self_bytes(rank), 0});
     for (const Exchange& e : bytes.exchanges(rank)) {
       entries.push_back({rank, e.peer, e.out_bytes, 0});
     }
-    for (const Exchange& e : counts.exchanges(rank)) {
-      entries.push_back({rank, e.peer, 0, e.out_bytes});
-    }
   }
+  const bool counts_messages = counts.total_messages() > 0 || !counts.empty_messages().empty();
+  counts_messages ? AddCounted(counts, entries) : AddWeights(counts, entries);
   return Pattern::Make(bytes.rank_count(), std::move(entries));
+}
+
+size_t MakingBytes(size_t entries, size_t ranks) {
+  // Counted from Pattern::Make and found to be enough (tests/unit/mapping/search_bytes_test.cc): a
+  // list that has grown, the two halves of each entry, what is kept of them.
+  constexpr size_t kOfEntry = 200, kOfRank = 80;
+  return kOfEntry * entries + kOfRank * ranks;
+}
+
+size_t ReadingBytes(absl::string_view text) {
+  const size_t entries = MostEntries(text);
+  return MakingBytes(entries, MostRanks(text, entries));
 }
 
 }  // namespace coppice

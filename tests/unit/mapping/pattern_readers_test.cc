@@ -227,6 +227,15 @@ TEST(ReadPattern, TellsSmallGraphsFromSmallMatrices) {
   EXPECT_THAT(Weights("1 0\n"), ElementsAre());
 }
 
+// As graphs these would be one rank that talks to itself, and two that do.
+TEST(ReadPattern, TakesSquaresWithLoopsForMatrices) {
+  EXPECT_THAT(Weights("1 1\n1 1\n"), ElementsAre("0>1:1", "0:1", "1>0:1", "1:1"));
+  EXPECT_THAT(Weights("1 2\n1 1\n"), ElementsAre("0>1:2", "0:1", "1>0:1", "1:1"));
+  EXPECT_THAT(Weights("1 1\n1 0\n"), ElementsAre("0>1:1", "0:1", "1>0:1"));
+  EXPECT_THAT(Weights("2 3 0\n1 1 2\n1 2 2\n"),
+              ElementsAre("0>1:3", "0:2", "1>0:1", "1>2:2", "1:1", "2>0:1", "2>1:2", "2:2"));
+}
+
 TEST(WithMessages, AddsCountsToBytes) {
   const auto bytes = ReadPattern("2\n3 100\n0 0\n", "b").value();
   const auto counts = ReadPattern("2\n0 7\n8 0\n", "c").value();
@@ -241,6 +250,25 @@ TEST(WithMessages, AddsCountsToBytes) {
   const auto other = ReadPattern("3\n0 7 1\n8 0 1\n1 1 1\n", "c").value();
   EXPECT_THAT(std::string(WithMessages(*bytes, *other).status().message()),
               HasSubstr("messages of 3 ranks for a pattern of 2"));
+}
+
+// A trace says both; as --messages it is asked for its messages, those without bytes and of a rank
+// to itself, too.
+TEST(WithMessages, TakesWhatATraceCounts) {
+  const auto bytes = ReadPattern("3\n3 100 0\n0 0 50\n0 0 0\n", "b").value();
+  const auto trace =
+      ReadPattern("coppice-trace 1\nranks 3\n0 0 4 16 1 2 1000\n1 0 5 0\n2 1 6 70\nend 4\n", "t")
+          .value();
+  const auto both = WithMessages(*bytes, *trace).value();
+  EXPECT_EQ(both->total_bytes(), 150);
+  EXPECT_EQ(both->self_bytes(0), 3);
+  EXPECT_THAT(both->out_messages(0), ElementsAre(2));
+  EXPECT_THAT(both->out_messages(1), ElementsAre(0, 0));  // 5 to rank 0 carry nothing
+  EXPECT_EQ(both->total_messages(), 2 + 5 + 6);
+  EXPECT_EQ(both->empty_messages().size(), 3u);
+  const auto of_itself = ReadPattern("coppice-trace 1\nranks 3\n0 0 4 16\nend 1\n", "t").value();
+  EXPECT_EQ(WithMessages(*bytes, *of_itself).value()->empty_messages()[0].messages, 4);
+  EXPECT_EQ(WithMessages(*trace, *trace).value()->total_messages(), trace->total_messages());
 }
 
 TEST(ReadTrace, AddsUpPairsOfRanks) {

@@ -8,8 +8,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/input/pattern_file.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
 namespace {
@@ -96,6 +99,54 @@ TEST(SearchBytes, AreEnoughForEigenvectors) {
       ExpectEnough(name, problem, 2, 0);
     }
   }
+}
+
+// What reading a text takes, and then making one of it and of its like as --messages.
+void ExpectEnoughToRead(const std::string& text) {
+  const size_t estimate = ReadingBytes(text), before = held;
+  most_held = before;
+  {
+    const auto pattern = ReadPattern(text, "p");
+    ASSERT_TRUE(pattern.ok()) << pattern.status();
+    EXPECT_LE(most_held - before, estimate) << text.substr(0, 60);
+    const auto counts = ReadPattern(text, "p").value();
+    ASSERT_TRUE(WithMessages(**pattern, *counts).ok());
+  }
+  EXPECT_LE(most_held - before, 2 * estimate) << text.substr(0, 60);
+}
+
+TEST(ReadingBytes, AreEnoughForTheDensestFiles) {
+  std::string matrix, graph, coordinates, symmetric, trace;
+  constexpr int kRanks = 90;
+  for (int row = 1; row <= kRanks; ++row) {
+    for (int column = 1; column <= kRanks; ++column) {
+      absl::StrAppend(&matrix, 1, " ");
+      if (column != row) absl::StrAppend(&graph, column, " ");
+      absl::StrAppend(&coordinates, row, " ", column, "\n");
+      if (column < row) absl::StrAppend(&symmetric, row, " ", column, "\n");
+      absl::StrAppend(&trace, row - 1, " ", column - 1, " 1 1\n");
+    }
+    matrix += "\n";
+    graph += "\n";
+  }
+  constexpr int kPairs = kRanks * (kRanks - 1) / 2;
+  const auto market = [&](absl::string_view symmetry, int entries, absl::string_view lines) {
+    return absl::StrCat("%%MatrixMarket matrix coordinate pattern ", symmetry, "\n", kRanks, " ",
+                        kRanks, " ", entries, "\n", lines);
+  };
+  ExpectEnoughToRead(matrix);
+  ExpectEnoughToRead(absl::StrCat(kRanks, " ", kPairs, "\n", graph));
+  ExpectEnoughToRead(market("general", kRanks * kRanks, coordinates));
+  ExpectEnoughToRead(market("symmetric", kPairs, symmetric));
+  ExpectEnoughToRead(
+      absl::StrCat("coppice-trace 1\nranks ", kRanks, "\n", trace, "end ", kRanks * kRanks, "\n"));
+}
+
+TEST(ReadingBytes, AreEnoughForRanksThatSayNothing) {
+  ExpectEnoughToRead("%%MatrixMarket matrix coordinate pattern general\n1000000 1000000 1\n1 2\n");
+  ExpectEnoughToRead("coppice-trace 1\napplication a\nranks 1000000\n0 1 1 1\nend 1\n");
+  ExpectEnoughToRead(absl::StrCat("100000 1\n2\n1\n", std::string(99'998, '\n')));
+  EXPECT_LT(ReadingBytes("2\n0 1\n1 0\n"), 10'000u);
 }
 
 }  // namespace
