@@ -11,8 +11,10 @@
 //
 // An administrator may call for somebody else, whom the metadata kUserMetadata names, as the agent
 // of a node does for the node's users: the call is then that user's, with the user's own rights and
-// not the administrator's. Somebody else who names a user, and an administrator who names nobody,
-// may only read: what they meant to do for one user must not be done as another.
+// not the administrator's. The daemon's user is an administrator at the daemon's socket only, as
+// its uid may be another's on the machine that names it. Somebody else who names a user, and an
+// administrator who names nobody, may only read: what they meant to do for one user must not be
+// done as another.
 //
 // gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it. The
 // user of each N is noted here before gRPC gets it. N cannot come to mean another connection while

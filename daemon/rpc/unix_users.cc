@@ -102,7 +102,7 @@ bool IsPlain(const std::string& name) {
 }
 
 UnixUser LookUp(uid_t uid, const std::string& admin_group) {
-  UnixUser user{absl::StrCat(uid), uid == 0 || uid == geteuid()};
+  UnixUser user{absl::StrCat(uid), uid == 0};
   const std::optional<Account> account = FindAccount(uid);
   if (!account) return user;
   if (IsPlain(account->name)) user.name = account->name;
@@ -115,6 +115,12 @@ UnixUser LookUp(uid_t uid, const std::string& admin_group) {
 }  // namespace
 
 UnixUser UnixUsers::Find(uid_t uid) {
+  UnixUser user = Ask(uid);
+  user.is_administrator = user.is_administrator || uid == geteuid();
+  return user;
+}
+
+UnixUser UnixUsers::Ask(uid_t uid) {
   const absl::Time now = absl::Now();
   std::string group;
   {
@@ -141,11 +147,11 @@ std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user) {
   if (IsNumber(user)) {
     uid_t uid = 0;
     if (!absl::SimpleAtoi(user, &uid) || uid == static_cast<uid_t>(-1)) return std::nullopt;
-    return Find(uid);
+    return Ask(uid);
   }
   if (!IsPlain(user)) return std::nullopt;
   const std::optional<uid_t> uid = UidOf(user);
-  return uid.has_value() ? Find(*uid) : UnixUser{user, false};
+  return uid.has_value() ? Ask(*uid) : UnixUser{user, false};
 }
 
 std::optional<uid_t> UnixUsers::UidOf(const std::string& name) {

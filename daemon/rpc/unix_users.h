@@ -30,8 +30,10 @@ class UnixUsers final {
   explicit UnixUsers(std::string admin_group) : admin_group_(std::move(admin_group)) {}
 
   UnixUser Find(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
-  // By login name, or by uid in digits. A name that this system does not know, as of a node with
-  // users of its own, is an ordinary user of that name. None: it cannot be the name of a user.
+  // By login name, or by uid in digits, as another machine says it. A name that this system does
+  // not know, as of a node with users of its own, is an ordinary user of that name. The user that
+  // this process runs as is no administrator here: system accounts get their uids on each machine,
+  // and the same one may be any service elsewhere. None: it cannot be the name of a user.
   std::optional<UnixUser> FindNamed(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From the next look-up on; forgets all answers.
@@ -52,6 +54,8 @@ class UnixUsers final {
     absl::Time until;
   };
 
+  // Root and the members of the group are administrators.
+  UnixUser Ask(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<uid_t> UidOf(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;

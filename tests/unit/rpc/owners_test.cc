@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -214,6 +218,27 @@ TEST(UnixUsers, NamesAndRefusesGroups) {
   const absl::Status none = UnixUsers::CheckGroup("coppice-test");
   EXPECT_TRUE(absl::IsNotFound(none));
   EXPECT_THAT(std::string(none.message()), HasSubstr("coppice-test"));
+}
+
+// Its uid may be any service's on the node that says it.
+TEST(UnixUsers, WhoRunsTheDaemonIsNoAdministratorByName) {
+  ASSERT_TRUE(MayActAsOthers());
+  UnixUsers users("coppice-test");
+  // The bare system call changes the user of its own thread only.
+  std::thread([&users] {
+    ASSERT_EQ(syscall(SYS_setresuid, kBinUser, kBinUser, kBinUser), 0);
+    EXPECT_TRUE(users.Find(kBinUser).is_administrator);
+    for (const char* const name : {"2", "bin"}) {
+      const std::optional<UnixUser> named = users.FindNamed(name);
+      ASSERT_TRUE(named.has_value());
+      EXPECT_EQ(named->name, "bin");
+      EXPECT_FALSE(named->is_administrator) << name;
+    }
+    EXPECT_TRUE(users.Find(kBinUser).is_administrator);
+    EXPECT_TRUE(users.FindNamed("0")->is_administrator);
+    users.SetAdminGroup("bin");
+    EXPECT_TRUE(users.FindNamed("2")->is_administrator);
+  }).join();
 }
 
 }  // namespace
