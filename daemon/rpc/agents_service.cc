@@ -7,7 +7,6 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/node_list.h"
-#include "daemon/manager/distances/distance_listing.h"
 #include "daemon/rpc/agents_conversion.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/unary.h"
@@ -115,8 +114,9 @@ absl::Status AgentsService::List(const v1::ListDistancesRequest& request,
     ASSIGN_OR_RETURN(query.hosts, ExpandEndpointNames(*view->snapshot->fabric, query.hosts,
                                                       kMaxListedNodes, "hosts"));
   }
-  ASSIGN_OR_RETURN(std::vector<DistanceRecord> distances,
-                   FindDistances(*shelf_, view == nullptr ? nullptr : view->snapshot.get(), query));
+  ASSIGN_OR_RETURN(
+      std::vector<DistanceRecord> distances,
+      FindDistances(*shelf_, view == nullptr ? nullptr : view->snapshot.get(), query, medians_));
   const bool has_more = distances.size() > size;
   if (has_more) distances.resize(size);
   for (const DistanceRecord& distance : distances) ToProto(distance, *response.add_distances());

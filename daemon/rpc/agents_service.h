@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "coppice/v1/agents.grpc.pb.h"
+#include "daemon/manager/distances/distance_listing.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/rpc/agent_stream.h"
@@ -54,6 +55,7 @@ class AgentsService final : public v1::Agents::CallbackService {
   Manager* const manager_;
   DistanceMeter* const meter_;
   DistanceShelf* const shelf_;
+  LevelMedianCache medians_;
   WorkerPool* const workers_;
   Peers* const peers_;
   AgentStreams streams_;

@@ -84,7 +84,8 @@ absl::StatusOr<DistanceRecord> Estimate(const Snapshot& snapshot,
 
 absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& shelf,
                                                           const Snapshot* snapshot,
-                                                          const DistanceQuery& query) {
+                                                          const DistanceQuery& query,
+                                                          LevelMedianCache& cache) {
   std::vector<std::string> hosts = query.hosts;
   std::sort(hosts.begin(), hosts.end());
   hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
@@ -96,21 +97,19 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& s
     return absl::UnavailableError(
         "no fabric is known yet: the first sweep has not ended; try again");
   }
-  // In order, as the page is: it needs no more of them than it has places.
-  const std::vector<DistanceRecord> measured = ListMeasured(shelf, query);
-  const std::map<uint32_t, LevelMedian> medians = LevelMedians(shelf, *snapshot);
+  const std::shared_ptr<const LevelMedianCache::Medians> medians = cache.Get(shelf, *snapshot);
   std::vector<DistanceRecord> page;
-  auto next = measured.begin();
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    for (size_t j = i + 1; j < hosts.size(); ++j) {
-      if (HostPair(hosts[i], hosts[j]) <= query.after) continue;
+  const auto& [last_a, last_b] = query.after;
+  for (auto a = std::lower_bound(hosts.begin(), hosts.end(), last_a); a != hosts.end(); ++a) {
+    auto b = a + 1;
+    if (*a == last_a) b = std::upper_bound(b, hosts.end(), last_b);
+    for (; b != hosts.end(); ++b) {
       if (page.size() == query.limit) return page;
-      if (next != measured.end() && next->host_a == hosts[i] && next->host_b == hosts[j]) {
-        page.push_back(*next++);
-        continue;
+      std::optional<DistanceRecord> record = shelf.Find({*a, *b});
+      if (!record.has_value()) {
+        ASSIGN_OR_RETURN(record, Estimate(*snapshot, *medians, *a, *b));
       }
-      ASSIGN_OR_RETURN(DistanceRecord record, Estimate(*snapshot, medians, hosts[i], hosts[j]));
-      page.push_back(std::move(record));
+      page.push_back(*std::move(record));
     }
   }
   return page;
@@ -147,11 +146,27 @@ std::map<uint32_t, LevelMedian> LevelMedians(const DistanceShelf& shelf, const S
   return medians;
 }
 
+std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(const DistanceShelf& shelf,
+                                                                       const Snapshot& snapshot) {
+  std::lock_guard lock(mutex_);
+  const uint64_t revision = shelf.revision();
+  if (medians_ == nullptr || revision != revision_ || fabric_.lock() != snapshot.fabric ||
+      routes_.lock() != snapshot.routes) {
+    medians_ = std::make_shared<const Medians>(LevelMedians(shelf, snapshot));
+    revision_ = revision;
+    fabric_ = snapshot.fabric;
+    routes_ = snapshot.routes;
+  }
+  return medians_;
+}
+
 absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& shelf,
                                                           const Snapshot* snapshot,
-                                                          const DistanceQuery& query) {
+                                                          const DistanceQuery& query,
+                                                          LevelMedianCache& medians) {
   RETURN_IF_ERROR(CheckHosts(shelf, snapshot, query.hosts));
-  return query.estimate ? ListEstimated(shelf, snapshot, query) : ListMeasured(shelf, query);
+  return query.estimate ? ListEstimated(shelf, snapshot, query, medians)
+                        : ListMeasured(shelf, query);
 }
 
 }  // namespace coppice

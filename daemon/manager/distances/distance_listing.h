@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,23 @@ struct LevelMedian {
 // By links apart (node_levels.h), of all kept pairs whose hosts are in the fabric. O(kept).
 std::map<uint32_t, LevelMedian> LevelMedians(const DistanceShelf& shelf, const Snapshot& snapshot);
 
+// LevelMedians for a listing that is asked for page by page: found once for each state of the shelf
+// and each fabric. Thread-safe; others wait while they are found.
+class LevelMedianCache final {
+ public:
+  using Medians = std::map<uint32_t, LevelMedian>;
+
+  std::shared_ptr<const Medians> Get(const DistanceShelf& shelf, const Snapshot& snapshot);
+
+ private:
+  std::mutex mutex_;
+  // Guarded by mutex_: what medians_ were found of.
+  uint64_t revision_ = 0;
+  std::weak_ptr<const Fabric> fabric_;
+  std::weak_ptr<const Routes> routes_;
+  std::shared_ptr<const Medians> medians_;
+};
+
 struct DistanceQuery {
   static constexpr size_t kMostEstimated = 2048;  // hosts
 
@@ -40,9 +59,11 @@ struct DistanceQuery {
 // In order of the pairs. NOT_FOUND: a host that is neither in the fabric nor measured.
 // INVALID_ARGUMENT: an estimate of no hosts or of too many. FAILED_PRECONDITION, naming two hosts:
 // no pair that far apart was measured. `snapshot` null: no fabric yet, so there are no estimates.
+// With estimates, medians of the same shelf at hand: O(page * log kept).
 absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& shelf,
                                                           const Snapshot* snapshot,
-                                                          const DistanceQuery& query);
+                                                          const DistanceQuery& query,
+                                                          LevelMedianCache& medians);
 
 // FAILED_PRECONDITION: neither this pair nor one of its level was measured.
 absl::Status NotMeasured(absl::string_view a, absl::string_view b, uint32_t level);

@@ -45,6 +45,7 @@ void DistanceShelf::Put(std::vector<DistanceRecord> records) {
   put.put = records;
   {
     std::lock_guard lock(mutex_);
+    ++revision_;
     for (DistanceRecord& record : records) Enter(std::move(record));
     put.drop = DropOldest();
     // One of them may be among the oldest itself.
@@ -64,6 +65,18 @@ void DistanceShelf::Put(std::vector<DistanceRecord> records) {
 size_t DistanceShelf::size() const {
   std::lock_guard lock(mutex_);
   return records_.size();
+}
+
+uint64_t DistanceShelf::revision() const {
+  std::lock_guard lock(mutex_);
+  return revision_;
+}
+
+std::optional<DistanceRecord> DistanceShelf::Find(const HostPair& hosts) const {
+  std::lock_guard lock(mutex_);
+  const auto found = records_.find(hosts);
+  if (found == records_.end()) return std::nullopt;
+  return found->second;
 }
 
 std::vector<DistanceRecord> DistanceShelf::List(const HostPair& after, size_t limit) const {

@@ -4,9 +4,11 @@
 #define COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -40,6 +42,10 @@ class DistanceShelf final {
   void Put(std::vector<DistanceRecord> records);
 
   size_t size() const;
+  // Another one after each Put.
+  uint64_t revision() const;
+  // What was measured of the pair, whose hosts are in order.
+  std::optional<DistanceRecord> Find(const HostPair& hosts) const;
   // In order of the pairs, those after `after`; at most `limit`.
   std::vector<DistanceRecord> List(const HostPair& after, size_t limit) const;
   // Calls `each` with every record, which lives for that call, in order; others wait meanwhile.
@@ -66,6 +72,7 @@ class DistanceShelf final {
   // std, not absl: ThreadSanitizer does not see through Debian's Abseil.
   mutable std::mutex mutex_;
   // Guarded by mutex_.
+  uint64_t revision_ = 0;
   std::map<HostPair, DistanceRecord> records_;
   std::set<std::pair<absl::Time, HostPair>> by_age_;
   StoreCalls calls_;  // last: waits for the answers

@@ -29,7 +29,7 @@ class DistanceListingTest : public ::testing::Test {
     DistanceQuery query;
     query.hosts = std::move(hosts);
     query.estimate = estimate;
-    return FindDistances(*shelf_, snapshot_.get(), query);
+    return FindDistances(*shelf_, snapshot_.get(), query, medians_);
   }
   absl::StatusOr<std::shared_ptr<const PlaceDistances>> Places_(
       const std::vector<std::string>& hosts, double message_bytes = 0) {
@@ -44,6 +44,7 @@ class DistanceListingTest : public ::testing::Test {
   MemoryStore store_;
   const std::shared_ptr<const Snapshot> snapshot_;
   const std::unique_ptr<DistanceShelf> shelf_;
+  LevelMedianCache medians_;
 };
 
 TEST_F(DistanceListingTest, EstimatesByTheMedianOfTheLevel) {
@@ -75,7 +76,7 @@ TEST_F(DistanceListingTest, PagesThroughEstimates) {
   query.limit = 1;
   std::vector<HostPair> pairs;
   for (;;) {
-    const auto page = FindDistances(*shelf_, snapshot_.get(), query);
+    const auto page = FindDistances(*shelf_, snapshot_.get(), query, medians_);
     ASSERT_TRUE(page.ok()) << page.status();
     if (page->empty()) break;
     query.after = {page->front().host_a, page->front().host_b};
@@ -84,6 +85,51 @@ TEST_F(DistanceListingTest, PagesThroughEstimates) {
   EXPECT_THAT(pairs, testing::ElementsAre(HostPair("n0", "n1"), HostPair("n0", "n2"),
                                           HostPair("n0", "n3"), HostPair("n1", "n2"),
                                           HostPair("n1", "n3"), HostPair("n2", "n3")));
+}
+
+// Also after pairs that are in no list of these hosts.
+TEST_F(DistanceListingTest, APageBeginsAfterAnyPair) {
+  Put("n0", "n1", 1, 100);
+  Put("n0", "n4", 20, 40);
+  Put("n2", "n3", 3, 300);
+  const std::vector<std::string> hosts = {"n0", "n1", "n3", "n4"};
+  const std::vector<DistanceRecord> all = *Find(hosts, true);
+  ASSERT_EQ(all.size(), 6u);
+  for (const char* const first : {"", "a", "n0", "n1", "n2", "n3", "n4", "z"}) {
+    for (const char* const second : {"", "a", "n0", "n1", "n2", "n3", "n4", "z"}) {
+      for (size_t limit = 0; limit < 8; ++limit) {
+        DistanceQuery query;
+        query.hosts = hosts;
+        query.estimate = true;
+        query.after = {first, second};
+        query.limit = limit;
+        std::vector<DistanceRecord> expected;
+        for (const DistanceRecord& record : all) {
+          const bool is_later = HostPair(record.host_a, record.host_b) > query.after;
+          if (is_later && expected.size() < limit) expected.push_back(record);
+        }
+        const auto page = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+        ASSERT_TRUE(page.ok()) << page.status();
+        EXPECT_EQ(*page, expected) << first << " " << second << " " << limit;
+      }
+    }
+  }
+}
+
+// A matrix of many hosts is thousands of pages: they share medians until something is measured.
+TEST_F(DistanceListingTest, MediansAreFoundOnceForEachState) {
+  Put("n0", "n1", 1, 100);
+  const auto first = medians_.Get(*shelf_, *snapshot_);
+  EXPECT_EQ(first->at(2).latency_us, 1);
+  EXPECT_EQ(medians_.Get(*shelf_, *snapshot_), first);
+  const auto same_fabric = std::make_shared<Snapshot>(*snapshot_);  // with another load, say
+  EXPECT_EQ(medians_.Get(*shelf_, *same_fabric), first);
+  Put("n0", "n1", 5, 100);
+  EXPECT_EQ(medians_.Get(*shelf_, *snapshot_)->at(2).latency_us, 5);
+  EXPECT_EQ(first->at(2).latency_us, 1);
+  const auto other = *MakeSnapshot(SmallFabric(), nullptr);
+  const auto of_snapshot = medians_.Get(*shelf_, *snapshot_);
+  EXPECT_NE(medians_.Get(*shelf_, *other), of_snapshot);
 }
 
 TEST_F(DistanceListingTest, SaysWhatItCannotSay) {
@@ -102,8 +148,8 @@ TEST_F(DistanceListingTest, SaysWhatItCannotSay) {
     many.hosts.push_back(absl::StrCat("h", i));
     shelf_->Put({{"a", many.hosts.back(), 1, 0, 1, 0, 1, absl::UnixEpoch()}});
   }
-  refused(FindDistances(*shelf_, snapshot_.get(), many), absl::StatusCode::kInvalidArgument,
-          "of 2049 hosts");
+  refused(FindDistances(*shelf_, snapshot_.get(), many, medians_),
+          absl::StatusCode::kInvalidArgument, "of 2049 hosts");
   refused(Places_({"n0", "n4"}), absl::StatusCode::kFailedPrecondition, "n0 and n4");
 }
 
