@@ -110,11 +110,16 @@ absl::StatusOr<std::vector<std::string>> Members(Connection& connection,
   return std::vector<std::string>(hosts.begin(), hosts.end());
 }
 
+// What agents measure over: the addresses that they give each other, never verbs
+// (agents/node/README.md).
+constexpr char kTransport[] = "TCP";
+
 void PrintDistances(const v1::ListDistancesResponse& list) {
-  Table table({"FROM", "TO", "LATENCY US", "SPREAD", "GB/S", "SPREAD", "SAMPLES", "MEASURED"});
+  Table table(
+      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GB/S", "SPREAD", "SAMPLES", "MEASURED"});
   for (const v1::MeasuredDistance& d : list.distances()) {
     const bool is_measured = d.samples() > 0;
-    table.Add({d.from(), d.to(), Fixed(d.latency_us()), Fixed(d.latency_spread_us()),
+    table.Add({d.from(), d.to(), kTransport, Fixed(d.latency_us()), Fixed(d.latency_spread_us()),
                Fixed(d.bandwidth_gbps(), 3), Fixed(d.bandwidth_spread_gbps(), 3),
                is_measured ? absl::StrCat(d.samples()) : "-",
                is_measured ? TimeText(d.measured()) : "estimate"});
@@ -146,7 +151,7 @@ int List(Session& session, Connection& connection, const ListOptions& options) {
 
 void AddMeasure(CLI::App& distance, Session& session) {
   CLI::App* command = distance.add_subcommand(
-      "measure", "Have agents measure latency and bandwidth between nodes, in rounds");
+      "measure", "Have agents measure latency and bandwidth of TCP between nodes, in rounds");
   AddJsonFlag(*command, session);
   auto options = std::make_shared<MeasureOptions>();
   const auto add_number = [&](const char* name, const char* what, auto set) {
@@ -170,7 +175,8 @@ void AddMeasure(CLI::App& distance, Session& session) {
 }
 
 void AddList(CLI::App& distance, Session& session) {
-  CLI::App* command = distance.add_subcommand("list", "What was measured, by pairs of hosts");
+  CLI::App* command =
+      distance.add_subcommand("list", "What was measured over TCP, by pairs of hosts");
   AddJsonFlag(*command, session);
   auto options = std::make_shared<ListOptions>();
   command->add_option("--hosts", options->hosts,

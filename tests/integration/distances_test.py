@@ -35,6 +35,8 @@ class Distances(unittest.TestCase):
         summary = self.site.of_json("distance", "measure", *QUICK)
         self.assertEqual((summary["pairs"], summary["rounds"], summary["failures"]), (6, 3, []))
         listed = self.site.of_json("distance", "list")["distances"]
+        heading, first = self.site.good("distance", "list").splitlines()[:2]
+        self.assertEqual(first.split()[heading.split().index("OVER")], "TCP")
         self.assertEqual({(d["from"], d["to"]) for d in listed},
                          {(a, b) for a in HOSTS for b in HOSTS if a < b})
         for distance in listed:
