@@ -152,5 +152,32 @@ TEST_F(PlacementsServiceTest, BelongToTheirOwners) {
   EXPECT_EQ(job->owner(), "daemon");
 }
 
+// As with AdviseTree: advice takes nothing, so that who may read may ask for it.
+TEST_F(PlacementsServiceTest, WhoMayOnlyReadMayAskForAdviceAlone) {
+  ASSERT_TRUE(MayActAsOthers());
+  const auto bin =
+      v1::Placements::NewStub(ChannelOf(ConnectAs(kBinUser, loopback_.server().addresses()[0])));
+  const auto ask = [&](auto method, const auto& request, auto* response) {
+    grpc::ClientContext context;
+    context.AddMetadata("coppice-user", "daemon");  // from no administrator: it may only read
+    Loopback::SetDeadline(context);
+    return Loopback::ToAbsl((*bin.*method)(&context, request, response));
+  };
+  v1::AdvisePlacementRequest advise;
+  *advise.add_requests() = Nodes(4).placement();
+  v1::AdvisePlacementResponse advice;
+  const absl::Status advised = ask(&Stub::AdvisePlacement, advise, &advice);
+  ASSERT_TRUE(advised.ok()) << advised;
+  EXPECT_THAT(advice.placements(0).nodes(), SizeIs(4));
+  v1::Placement placement;
+  EXPECT_EQ(ask(&Stub::CreatePlacement, Nodes(4), &placement).code(),
+            StatusCode::kPermissionDenied);
+  v1::BatchCreatePlacementsRequest batch;
+  *batch.add_requests() = Nodes(4);
+  v1::BatchCreatePlacementsResponse made;
+  EXPECT_EQ(ask(&Stub::BatchCreatePlacements, batch, &made).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(loopback_.manager().Counts().placed_nodes, 0u);
+}
+
 }  // namespace
 }  // namespace coppice
