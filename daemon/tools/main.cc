@@ -4,6 +4,25 @@
 
 #include "daemon/tools/command.h"
 
+namespace {
+
+// Has it be wrong usage if two of the command's options are "-": standard input is read once.
+void AllowStandardInputOnce(CLI::App& command) {
+  command.parse_complete_callback([&command] {
+    const CLI::Option* first = nullptr;
+    for (const CLI::Option* option : command.get_options()) {
+      const bool is_read = option->count() > 0 && option->get_single_name() != "out";
+      if (!is_read || option->results().front() != "-") continue;
+      if (first != nullptr) {
+        throw CLI::ExcludesError(first->get_name() + " -", option->get_name() + " -");
+      }
+      first = option;
+    }
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app(
       "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "
@@ -20,6 +39,9 @@ int main(int argc, char** argv) {
   coppice::RegisterSimulateCommand(app, outcome);
   coppice::RegisterTableCommand(app, outcome);
   coppice::RegisterCalibrateCommand(app, outcome);
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    AllowStandardInputOnce(*command);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -21,11 +21,18 @@ auto Understood(const Parser& parse, const std::string& meant) {
   };
 }
 
+std::optional<uint64_t> ParseSeed(absl::string_view text) {
+  uint64_t seed = 0;
+  if (!ParseCount(text, seed)) return std::nullopt;
+  return seed;
+}
+
 void AddPatternOptions(CLI::App& command, MapOptions& options) {
   AddText(command, "--pattern", options.pattern,
           "who sends how much to whom: a Matrix Market file, a METIS graph, a dense text matrix or "
           "a trace");
-  AddText(command, "--messages", options.messages, "the same with counts of messages");
+  AddText(command, "--messages", options.messages,
+          "the same with counts of messages for weights, or a trace, of which its messages count");
   command
       .add_option("--bytes-per-message", options.bytes_per_message,
                   "what a message weighs beside its bytes: latency times bandwidth; default 0")
@@ -78,7 +85,8 @@ void AddSearchOptions(CLI::App& command, MapOptions& options) {
   command.add_option("--budget", options.budget, "time for the search; default 1s")
       ->check(Understood(ParseBudget,
                          "a duration above 0, and at most a year, such as 500ms, 1s or 2m"));
-  AddCount(command, "--seed", options.seed, "of all that is random; default 1");
+  command.add_option("--seed", options.seed, "of all that is random; default 1")
+      ->check(Understood(ParseSeed, absl::StrCat("a whole number from 0 to ", UINT64_MAX)));
   AddCount(command, "--threads", options.threads, "for the search; default all processors")
       ->check(CLI::Range(uint32_t{1}, kMostThreads));
   command
@@ -173,19 +181,20 @@ void CheckUsage(const MapOptions& o) {
 }
 
 std::optional<Objective> ParseObjective(absl::string_view text) {
-  if (text == "congestion") return Objective{.congestion = 1};
-  if (text == "dilation") return Objective{.hop_bytes = 1};
-  if (text == "qap") return Objective{.qap_cost = 1};
   Objective objective;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    const std::optional<std::pair<std::string, double>> one = ParseParameter(part);
-    if (!one) return std::nullopt;
-    if (one->first == "congestion") {
-      objective.congestion = one->second;
-    } else if (one->first == "dilation") {
-      objective.hop_bytes = one->second;
-    } else if (one->first == "qap") {
-      objective.qap_cost = one->second;
+    std::pair<std::string, double> one(part, 1);
+    if (part.find('=') != absl::string_view::npos) {
+      const auto weighed = ParseParameter(part);
+      if (!weighed) return std::nullopt;
+      one = *weighed;
+    }
+    if (one.first == "congestion") {
+      objective.congestion = one.second;
+    } else if (one.first == "dilation") {
+      objective.hop_bytes = one.second;
+    } else if (one.first == "qap") {
+      objective.qap_cost = one.second;
     } else {
       return std::nullopt;
     }

@@ -24,7 +24,8 @@ struct MapOptions {
   std::string budget = "1s";
   std::string emit, out;
   std::vector<std::string> parameters;  // NAME=VALUE
-  std::optional<uint32_t> ranks_per_place, seed, threads;
+  std::optional<uint32_t> ranks_per_place, threads;
+  std::optional<uint64_t> seed;
   std::optional<uint32_t> links;  // to list; 0: all
   std::optional<double> bytes_per_message;
   bool json = false, list = false;
@@ -38,7 +39,8 @@ void AddMapOptions(CLI::App& command, MapOptions& options);
 void CheckUsage(const MapOptions& options);
 
 // Each is nullopt if `text` is not of its form.
-// "congestion", "dilation", "qap", or weights such as "congestion=1,dilation=0.5".
+// Names and weights: "congestion", "dilation,qap", "congestion=1,dilation=0.5"; a name alone weighs
+// 1. client/cli/map_words.h reads the same.
 std::optional<Objective> ParseObjective(absl::string_view text);
 // "4:8:6", from the innermost level.
 std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text);

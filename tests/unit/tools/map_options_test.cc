@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/map_words.h"
 
 namespace coppice {
 namespace {
@@ -11,15 +12,11 @@ using ::testing::ElementsAre;
 using ::testing::Optional;
 
 TEST(ParseObjective, NamesAndWeights) {
-  EXPECT_EQ(ParseObjective("congestion"), (Objective{.congestion = 1}));
-  EXPECT_EQ(ParseObjective("dilation"), (Objective{.hop_bytes = 1}));
-  EXPECT_EQ(ParseObjective("qap"), (Objective{.qap_cost = 1}));
-  EXPECT_EQ(ParseObjective("congestion=1,dilation=0.5"),
-            (Objective{.congestion = 1, .hop_bytes = 0.5}));
-  EXPECT_EQ(ParseObjective("qap=2e1"), (Objective{.qap_cost = 20}));
-  for (const char* text : {"", "speed", "qap,", "congestion=", "=1", "qap=1=2", "Qap", "qap=x"}) {
-    EXPECT_EQ(ParseObjective(text), std::nullopt) << text;
+  for (const ObjectiveWords& words : kObjectives) {
+    EXPECT_EQ(ParseObjective(words.text), (Objective{words.congestion, words.dilation, words.qap}))
+        << words.text;
   }
+  for (const char* text : kNoObjectives) EXPECT_EQ(ParseObjective(text), std::nullopt) << text;
 }
 
 TEST(ParseExtents, FromTheInnermost) {
@@ -40,17 +37,12 @@ TEST(ParseLevelDistances, FromTheInnermost) {
 
 TEST(ParseParameter, IsANameAndANumber) {
   EXPECT_THAT(ParseParameter("rounds=50"), Optional(std::pair<std::string, double>("rounds", 50)));
-  for (const char* text : {"", "rounds", "rounds=", "=5", "rounds=x", "a=1=2"}) {
-    EXPECT_EQ(ParseParameter(text), std::nullopt) << text;
-  }
+  for (const char* text : kNoParameters) EXPECT_EQ(ParseParameter(text), std::nullopt) << text;
 }
 
 TEST(ParseBudget, IsADurationAboveZero) {
-  EXPECT_EQ(ParseBudget("500ms"), absl::Milliseconds(500));
-  EXPECT_EQ(ParseBudget("1h30m"), absl::Minutes(90));
-  for (const char* text : {"", "0", "0s", "-1s", "1", "inf", "-inf", "9000h", "s"}) {
-    EXPECT_EQ(ParseBudget(text), std::nullopt) << text;
-  }
+  for (const BudgetWords& words : kBudgets) EXPECT_EQ(ParseBudget(words.text), words.budget);
+  for (const char* text : kNoBudgets) EXPECT_EQ(ParseBudget(text), std::nullopt) << text;
 }
 
 }  // namespace
