@@ -77,6 +77,33 @@ TEST(PlaceOptimum, EqualsTheBestOfAllSubsets) {
   std::printf("%u answered, %u proven, %u refused\n", tally.answered, tally.optimal, tally.refused);
 }
 
+// Constraints that spread a job, all together, and far more of them than in the test above.
+TEST(PlaceOptimum, SpreadsOverFaultDomainsAsTheBestDoes) {
+  std::mt19937_64 rng(TestSeed() + 4);
+  Comparison tally;
+  uint32_t uneven = 0;  // hosts_per_leaf, and a last leaf switch with fewer
+  const uint32_t rounds = FullTier() ? 300 : 25;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    for (uint32_t which = 0; which <= std::size(kSmallFabrics); ++which) {
+      PlacementScene scene = SmallScene(which, rng);
+      if (round % 2 != 0) OccupyAtRandom(scene, 0.05 * (round % 4), rng);
+      PlacementRequest request = RandomPlacementRequest(scene, 7, rng);
+      PlacementConstraints& c = request.constraints;
+      c.hosts_per_leaf = rng() % 2 == 0 ? 0 : 1 + rng() % 3;
+      c.min_leaf_switches = rng() % 2 == 0 ? 0 : 1 + rng() % 5;
+      c.min_pods = rng() % 2 == 0 ? 0 : 1 + rng() % 4;
+      c.exclusive_switches = rng() % 3 == 0;
+      c.same_pod = c.min_pods < 2 && rng() % 8 == 0;
+      uneven += c.hosts_per_leaf > 0 && LastLeafHosts(c) < c.hosts_per_leaf ? 1 : 0;
+      ASSERT_NO_FATAL_FAILURE(Compare(scene, request, tally));
+    }
+  }
+  EXPECT_GT(tally.answered, rounds);
+  EXPECT_GT(tally.refused, rounds);
+  EXPECT_GT(uneven, rounds / 2);
+  std::printf("%u answered, %u proven, %u refused\n", tally.answered, tally.optimal, tally.refused);
+}
+
 // What large fabrics get: without branch and bound.
 TEST(PlaceOptimum, HeuristicIsWithinTwoPercent) {
   std::mt19937_64 rng(TestSeed() + 1);
