@@ -35,6 +35,7 @@ void AddDistanceCommands(CLI::App& app, Session& session);
 void AddMapCommand(CLI::App& app, Session& session);
 void AddPatternCommands(CLI::App& app, Session& session);
 void AddPlacementCommands(CLI::App& app, Session& session);
+void AddPlacementBatchCommand(CLI::App& placement, Session& session);  // below `placement`
 void AddTreeCommands(CLI::App& app, Session& session);
 void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
 void AddCalibrateCommand(CLI::App& app, Session& session);

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/distance_matrix.h"
-#include "client/cli/member_file.h"
+#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 
@@ -38,6 +38,13 @@ int ListAgents(Session& session, Connection& connection) {
   return 0;
 }
 
+// Lists are expanded: a matrix has a row for each host.
+absl::StatusOr<std::vector<std::string>> ReadHosts(const std::string& text) {
+  const auto words = ReadNodeWords(text);
+  if (!words.ok()) return words.status();
+  return ExpandNodeWords(*words);
+}
+
 struct MeasureOptions {
   v1::MeasureDistancesRequest request;
   std::string hosts;
@@ -52,7 +59,7 @@ void ShowProgress(const v1::MeasureProgress& progress) {
 
 int Measure(Session& session, Connection& connection, MeasureOptions& options) {
   if (!options.hosts.empty()) {
-    const auto hosts = ReadMemberFile(options.hosts);
+    const auto hosts = ReadHosts(options.hosts);
     if (!hosts.ok()) return Fail(hosts.status());
     for (const std::string& host : *hosts) options.request.add_hosts(HostOfMember(host));
   }
@@ -100,7 +107,7 @@ absl::StatusOr<v1::ListDistancesResponse> Fetch(Connection& connection,
 // Of all hosts that were measured, if none are named: by name.
 absl::StatusOr<std::vector<std::string>> Members(Connection& connection,
                                                  const ListOptions& options) {
-  if (!options.hosts.empty()) return ReadMemberFile(options.hosts);
+  if (!options.hosts.empty()) return ReadHosts(options.hosts);
   const auto all = Fetch(connection, {}, /*estimate=*/false);
   if (!all.ok()) return all.status();
   std::set<std::string> hosts;
@@ -158,8 +165,9 @@ void AddMeasure(CLI::App& distance, Session& session) {
     command->add_option_function<uint32_t>(name, set, what)->check(CLI::PositiveNumber);
   };
   v1::MeasureDistancesRequest* const request = &options->request;
-  command->add_option("--hosts", options->hosts,
-                      "File with a host a line, - for stdin; default: all that have an agent");
+  command->add_option(
+      "--hosts", options->hosts,
+      std::string("Hosts, ") + kNodeWordsHelp + "; default: all that have an agent");
   add_number("--complete-up-to", "Nodes of which every pair is measured; of more, samples (64)",
              [request](uint32_t n) { request->set_complete_up_to(n); });
   add_number("--latency-samples", "Ping-pongs of 8 bytes for each pair (100)",
@@ -180,7 +188,7 @@ void AddList(CLI::App& distance, Session& session) {
   AddJsonFlag(*command, session);
   auto options = std::make_shared<ListOptions>();
   command->add_option("--hosts", options->hosts,
-                      "File with a host a line, in the order of the ranks; - for stdin");
+                      std::string("Hosts in the order of the ranks, ") + kNodeWordsHelp);
   command->add_flag("--estimate", options->estimate,
                     "Also pairs that were not measured: the median of those as many links apart");
   CLI::Option* matrix = command->add_flag(

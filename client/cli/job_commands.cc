@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
-#include "client/cli/member_file.h"
+#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 
@@ -55,7 +55,7 @@ struct RegisterOptions {
 
 int Register(Session& session, Connection& connection, RegisterOptions& options) {
   if (!options.endpoints_file.empty()) {
-    const auto lines = ReadMemberFile(options.endpoints_file);
+    const auto lines = ReadNodeWords(options.endpoints_file);
     if (!lines.ok()) return Fail(lines.status());
     if (lines->empty()) {
       return Fail(absl::InvalidArgumentError(absl::StrCat(
@@ -146,7 +146,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
   which->require_option(1);
   which->add_option(
       "--endpoints", options->endpoints_file,
-      "File with one endpoint a line in rank order: host, host/port or port GUID; - for stdin");
+      std::string("Endpoints in rank order, hosts, host/port or port GUIDs, ") + kNodeWordsHelp);
   which->add_flag_callback(
       "--all", [options] { options->request.set_all_endpoints(true); },
       "All endpoints of the fabric, by host name and port");

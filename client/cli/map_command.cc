@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
-#include "client/cli/member_file.h"
+#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "google/protobuf/util/time_util.h"
 
@@ -109,7 +109,7 @@ absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
 
 absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
   if (!options.hosts.empty()) {
-    const auto hosts = ReadMemberFile(options.hosts);
+    const auto hosts = ReadNodeWords(options.hosts);
     if (!hosts.ok()) return hosts.status();
     task.mutable_hosts()->Add(hosts->begin(), hosts->end());
   }
@@ -293,7 +293,7 @@ void AddTaskOptions(CLI::App& command, MapOptions& options) {
       command.add_option("--job", *task.mutable_job_id(), "Map the ranks of this job");
   command
       .add_option("--hosts", options.hosts,
-                  "Or hosts, one a line in the order of the ranks; - for stdin")
+                  std::string("Or hosts in the order of the ranks, ") + kNodeWordsHelp)
       ->excludes(job);
   command
       .add_option_function<uint32_t>(

@@ -1,6 +1,8 @@
 // coppicectl tree create|advise|list|show|explain|release: aggregation trees of a job; tree batch
 // is in batch_command.cc.
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -10,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/member_file.h"
+#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
@@ -81,6 +84,25 @@ absl::Status NameGuids(Connection& connection, std::vector<std::string>& members
   return absl::OkStatus();
 }
 
+// Lists of nodes become their names, unless the job has an endpoint of such a name.
+absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members) {
+  std::vector<std::string> expanded;
+  for (const std::string& member : members) {
+    const bool is_name = std::any_of(
+        job.endpoints().begin(), job.endpoints().end(),
+        [&](const std::string& e) { return e == member || e.substr(0, e.rfind('/')) == member; });
+    if (is_name || !MayBeNodeList(member)) {
+      expanded.push_back(member);
+      continue;
+    }
+    auto names = ExpandNodeList(member);
+    if (!names.ok()) return names.status();
+    std::move(names->begin(), names->end(), std::back_inserter(expanded));
+  }
+  members = std::move(expanded);
+  return absl::OkStatus();
+}
+
 absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   if (!options.ranks.empty()) {
     const auto ranges = ParseRankRanges(options.ranks);
@@ -88,17 +110,19 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
     for (const v1::RankRange& range : *ranges) *options.request.add_rank_ranges() = range;
   }
   if (options.members_file.empty()) return absl::OkStatus();
-  auto members = ReadMemberFile(options.members_file);
+  auto members = ReadNodeWords(options.members_file);
   if (!members.ok()) return members.status();
   if (members->empty()) {  // no ranks at all would mean every rank of the job
     return absl::InvalidArgumentError(
         absl::StrCat(options.members_file, ": names no member; write one endpoint a line"));
   }
-  if (const absl::Status named = NameGuids(connection, *members); !named.ok()) return named;
   v1::GetJobRequest get;
   get.set_id(options.request.job_id());
   const auto job = connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, get);
   if (!job.ok()) return job.status();
+  absl::Status status = ExpandMembers(*job, *members);
+  if (status.ok()) status = NameGuids(connection, *members);
+  if (!status.ok()) return status;
   const auto ranks = RanksOfMembers(*job, *members);
   if (!ranks.ok()) return ranks.status();
   options.request.mutable_ranks()->Add(ranks->begin(), ranks->end());
@@ -223,8 +247,9 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   command
       ->add_option(
           "--members", options->members_file,
-          "File with one endpoint of the job a line (host, host/port or port GUID), in the "
-          "communicator's order; - for stdin")
+          std::string("Endpoints of the job (host, host/port or port GUID) in the communicator's "
+                      "order, ") +
+              kNodeWordsHelp)
       ->excludes(ranks);
   command->add_option("--op", options->operation, "barrier, bcast, reduce or allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))

@@ -123,6 +123,91 @@ class Placement(unittest.TestCase):
         self.refused(1, "placement", "create", "--nodes", "1", "--candidates", "elsewhere7",
                      words=["elsewhere7"])
 
+    @staticmethod
+    def ranks_of(tree):
+        return {node["endpoint"] for node in tree["nodes"] if node["kind"] == "rank"}
+
+    def test_lists_of_nodes_wherever_nodes_are_named(self):
+        """As a word and in a file, also where the client itself has to know the names."""
+        prefix = os.path.commonprefix(self.nodes)
+        numbers = [node[len(prefix):] for node in self.nodes]
+        everything = prefix + "[" + ",".join(numbers) + "]"
+        path = os.path.join(self.daemon.directory, "words")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(everything + "/1\n")
+        for words in (everything, path):
+            job = self.answer("job", "register", "--endpoints", words)
+            self.assertEqual(job["endpoints"], [node + "/1" for node in self.nodes])
+            tree = self.answer("tree", "create", "--job", job["id"], "--members", words)
+            self.assertEqual(len(self.ranks_of(tree)), 16)
+            self.good("job", "end", job["id"])
+        job = self.answer("job", "register", "--all")["id"]
+        some = prefix + "[" + ",".join(numbers[2:6]) + "]"
+        tree = self.answer("tree", "create", "--job", job, "--members", some)
+        self.assertEqual(self.ranks_of(tree), {node + "/1" for node in self.nodes[2:6]})
+        self.refused(1, "tree", "create", "--job", job, "--members", prefix + "[1-",
+                     words=["brackets do not pair"])
+        pattern = os.path.join(self.daemon.directory, "pattern")
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 9 1 0\n9 0 0 1\n1 0 0 9\n0 1 9 0\n")
+        order = self.answer("map", "--hosts", some, "--pattern", pattern, "--budget", "100ms")
+        self.assertEqual(sorted(order["permutation"]), [0, 1, 2, 3])
+        distances = self.answer("placement", "distances", "--nodes", some)
+        self.assertEqual(distances["nodes"], self.nodes[2:6])
+        self.refused(1, "distance", "list", "--hosts", some, "--matrix", words=[self.nodes[2]])
+
+    def test_a_batch_of_json(self):
+        prefix = os.path.commonprefix(self.nodes)
+        everything = prefix + "[" + ",".join(node[len(prefix):] for node in self.nodes) + "]"
+        batch = json.dumps({"requests": [
+            {"request_id": "a", "display_name": "melt", "term": "90s",
+             "placement": {"constraints": {"node_count": 4, "candidates": [everything]}}},
+            {"request_id": "b",
+             "placement": {"constraints": {"node_count": 6, "min_leaf_switches": 3},
+                           "objective": {"leaf_switches": 1, "distance": 2},
+                           "traffic": {"ranks_per_node": 2, "trees": 1}}}]})
+        advice = self.answer("placement", "batch", "-", "--advise", stdin=batch)["placements"]
+        self.assertEqual([len(one["nodes"]) for one in advice], [4, 6])
+        self.assertEqual(self.held(), [])
+        made = self.answer("placement", "batch", "-", stdin=batch)["placements"]
+        self.assertEqual([one["nodes"] for one in made], [one["nodes"] for one in advice])
+        self.assertEqual((made[0]["display_name"], made[0]["term"]), ("melt", "90s"))
+        self.assertEqual(made[1]["measures"]["leaf_switches"], 3)
+        self.assertEqual({one["id"] for one in self.held()}, {one["id"] for one in made})
+        again = self.answer("placement", "batch", "-", stdin=batch)["placements"]
+        self.assertEqual([one["id"] for one in again], [one["id"] for one in made])
+        path = os.path.join(self.daemon.directory, "batch.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"requests": [{"placement": {"constraints": {"node_count": count}}}
+                                    for count in (2, 7, 3)]}, file)
+        self.refused(1, "placement", "batch", path, words=["requests[1]", "7"])
+        self.assertEqual(len(self.held()), 2, "all of them or none")
+        status, out, errors = self.run_program("placement", "batch", path, "--advise", "--json")
+        self.assertEqual(status, 1)
+        self.assertIn("requests[1]: ", errors)
+        advice = json.loads(out)["placements"]
+        self.assertEqual([len(one["nodes"]) for one in advice], [2, 0, 3])
+        self.assertNotEqual(advice[1]["why_not"], "")
+        self.assertIn("LEAF SWITCHES", self.run_program("placement", "batch", path, "--advise")[1])
+        for text, words in (("", []), ("[]", []), ("{}", ["requests"]), ("{\"requests\": 7}", []),
+                            ("{\"requests\": [{\"nodes\": 4}]}", ["nodes"])):
+            self.refused(1, "placement", "batch", "-", words=["-: ", *words], stdin=text)
+        self.refused(1, "placement", "batch", "/nonexistent", words=["/nonexistent"])
+        self.refused(2, "placement", "batch", words=["FILE"])
+
+    def test_weights(self):
+        """Two on one leaf switch are near; by load alone it does not matter where they are."""
+        near = self.answer("placement", "advise", "--nodes", "2", "--weights", "distance=3")
+        self.assertEqual((near["measures"]["cost"], near["is_optimal"]), (6, True))
+        held = self.create("--nodes", "2", "--weights", "leaf-switches=5,pods=0")
+        self.assertEqual(held["measures"]["cost"], 5)
+        for weights, words in (("hops=1", "leaf-switches, pods"), ("pods=-1", "from 0 up"),
+                               ("pods=nan", "from 0 up"), ("pods=1,pods=1", "twice"),
+                               ("pods=0", "above 0"), ("pods", "is no weight")):
+            self.refused(1, "placement", "create", "--nodes", "2", "--weights", weights,
+                         words=["--weights " + weights, words])
+        self.assertEqual(len(self.held()), 1)
+
     def test_wrong_usage_and_refusals(self):
         self.refused(2, "placement", "create", words=["--nodes"])
         self.refused(2, "placement", "distances")

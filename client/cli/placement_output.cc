@@ -1,0 +1,70 @@
+#include "client/cli/placement_output.h"
+
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/output.h"
+#include "client/cli/words.h"
+
+namespace coppice {
+namespace {
+
+std::string StateWord(v1::PlacementState state) {
+  switch (state) {
+    case v1::PLACEMENT_STATE_HELD:
+      return "held";
+    case v1::PLACEMENT_STATE_STARTED:
+      return "started";
+    case v1::PLACEMENT_STATE_RELEASED:
+      return "released";
+    case v1::PLACEMENT_STATE_EXPIRED:
+      return "expired";
+    default:
+      return "unknown";
+  }
+}
+
+std::string TermText(const v1::Placement& placement) {
+  if (placement.state() != v1::PLACEMENT_STATE_HELD) return "-";
+  return absl::StrCat(placement.term_left().seconds(), " of ", placement.term().seconds(), " s");
+}
+
+}  // namespace
+
+void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements) {
+  Table table(
+      {"PLACEMENT", "NAME", "OWNER", "STATE", "JOB", "NODES", "TERM LEFT", "SINCE", "LIST"});
+  for (const v1::Placement& p : placements) {
+    table.Add({p.id(), p.display_name(), p.owner(), StateWord(p.state()),
+               p.job_id().empty() ? "-" : p.job_id(), absl::StrCat(p.nodes_size()), TermText(p),
+               TimeText(p.create_time()), p.node_list()});
+  }
+  table.Print(std::cout);
+}
+
+void PrintMeasures(const v1::Placement& placement) {
+  const v1::PlacementMeasures& m = placement.measures();
+  std::cout << "nodes      " << placement.node_list() << "\n"
+            << "switches   " << Counted(m.leaf_switches(), "leaf switch", "es") << " of at least "
+            << m.least_leaf_switches() << ", " << Counted(m.pods(), "pod") << "\n"
+            << "distance   " << Fixed(m.mean_distance()) << " links between two of them\n"
+            << "load       " << Fixed(100 * m.mean_load(), 1) << " %, most "
+            << Fixed(100 * m.most_load(), 1) << " %; " << Counted(m.shared_links(), "link")
+            << " shared with others\n"
+            << "cost       " << Fixed(m.cost()) << (placement.is_optimal() ? ", optimal" : "")
+            << "\n";
+  if (!placement.reason().empty()) std::cout << "reason     " << placement.reason() << "\n";
+}
+
+int ShowPlacement(Session& session, const absl::StatusOr<v1::Placement>& placement) {
+  if (!placement.ok()) return Fail(placement.status());
+  if (session.json) return PrintJson(std::cout, *placement), 0;
+  google::protobuf::RepeatedPtrField<v1::Placement> one;
+  *one.Add() = *placement;
+  PrintPlacements(one);
+  PrintMeasures(*placement);
+  return 0;
+}
+
+}  // namespace coppice
