@@ -1,8 +1,10 @@
-"""Several hosts on one machine: a network and UTS namespace each, joined by a bridge.
+"""Several hosts on one machine: a network, mount and UTS namespace each, joined by a bridge. Each has
+a folder of its own at the same path, `run`, where only its processes find a socket.
 
 Everything lives in a network and mount namespace of the test's own, which enter() makes by starting
 the test anew, so that nothing is left when the test ends, however it ends. MPI's launchers reach a
 host by the file `shell`, as they would by ssh."""
+import json
 import os
 import pathlib
 import subprocess
@@ -30,6 +32,8 @@ class NamespaceHosts:
     def __init__(self, names):
         self.names = list(names)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="coppice-hosts-"))
+        self.run = self.folder / "run"
+        self.run.mkdir()
         self.holders = []
         subprocess.run(["hostname", LAUNCHER], check=True)
         self._write_names()
@@ -52,7 +56,8 @@ class NamespaceHosts:
     def _add(self, number, name):
         # Holds the namespaces until its standard input closes, which the end of the test does.
         holder = subprocess.Popen(
-            ["unshare", "--net", "--uts", "sh", "-c", f"hostname {name} && echo ready && exec cat"],
+            ["unshare", "--net", "--mount", "--uts", "sh", "-c",
+             f"mount -t tmpfs run {self.run} && hostname {name} && echo ready && exec cat"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.holders.append(holder)
         assert holder.stdout.readline() == "ready\n"
@@ -70,9 +75,40 @@ class NamespaceHosts:
         shell.write_text("#!/bin/sh\n# HOST COMMAND...: as ssh, options are not looked at.\n"
                          "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
                          f"case $1 in\n{cases}\n  *) echo \"no host $1\" >&2; exit 255 ;;\nesac\n"
-                         "shift\nexec nsenter -t $pid -n -u sh -c \"$*\"\n", encoding="utf-8")
+                         "shift\nexec nsenter -t $pid -n -m -u sh -c \"$*\"\n", encoding="utf-8")
         shell.chmod(0o755)
         return shell
+
+    def inside(self, number):
+        """The beginning of a command that runs on a host."""
+        return ["nsenter", "-t", str(self.holders[number].pid), "-n", "-m", "-u"]
+
+    def sent_bytes(self):
+        """What all hosts have sent on the network since they are there."""
+        total = 0
+        for number in range(len(self.names)):
+            link = subprocess.run([*self.inside(number), "ip", "-json", "-stats", "link", "show",
+                                   "eth0"], capture_output=True, text=True, check=True).stdout
+            total += json.loads(link)[0]["stats64"]["tx"]["bytes"]
+        return total
+
+    def command(self, mpi, ranks, words, program, environment):
+        """A launcher's line that reaches the hosts by their shell; `words` tell it where ranks go."""
+        # All have the same loopback address: UCX must not take it for a way to the others. It takes
+        # their memory for one, so that MPICH's messages are not seen on the network; told not to,
+        # MPICH 4.0 on UCX 1.13 hangs in every other MPI_Finalize, with this library and without.
+        variables = {"UCX_NET_DEVICES": "eth0", **environment}
+        if mpi == "openmpi":
+            network = f"{NETWORK}.0/24"
+            line = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh",
+                    "--mca", "plm_rsh_agent", self.shell, "--mca", "pml", "ob1",
+                    "--mca", "btl", "tcp,self", "--mca", "oob_tcp_if_include", network,
+                    "--mca", "btl_tcp_if_include", network]
+        else:
+            line = ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", self.shell]
+        for name, value in variables.items():
+            line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, value]
+        return [str(word) for word in [*line, *words, "-np", ranks, *program]]
 
     def close(self):
         """The namespaces go with their last process; the test's own with the test."""
@@ -81,6 +117,7 @@ class NamespaceHosts:
             holder.stdout.close()
             holder.wait(30)
         subprocess.run(["umount", "/etc/hosts"], check=True)
+        self.run.rmdir()
         for file in self.folder.iterdir():
             file.unlink()
         self.folder.rmdir()
