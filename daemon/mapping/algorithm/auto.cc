@@ -23,6 +23,7 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kRoundsWithoutDeadline = 12;
+constexpr uint32_t kStaleRoundsOfEquals = 4;
 constexpr uint32_t kCostBoundRound = 4;  // of the cost: after what takes milliseconds
 constexpr double kScoresOfBound =
     20;  // a bound is not looked for if so many measures take too long
@@ -83,54 +84,74 @@ class Portfolio final {
         options_(options),
         control_(control),
         incumbent_(incumbent),
-        rounds_(problem, sparse, options, control, incumbent) {}
+        rounds_(problem, sparse, options, control, incumbent) {
+    const auto given = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options_, "rounds"));
+    limit_ = given > 0                 ? given
+             : control_.has_deadline() ? std::numeric_limits<uint32_t>::max()
+                                       : kRoundsWithoutDeadline;
+  }
 
   // Why it ended.
-  absl::StatusOr<std::string> Run() {
-    ASSIGN_OR_RETURN(std::string why, RunRounds());
+  std::string Run() {
+    const std::string why = RunRounds();
     rounds_.Finish();
-    if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
-    return why;
+    if (!incumbent_.Proven(incumbent_.score())) return why;
+    if (!IsCongestionAlone()) return incumbent_.bound_reason();
+    return absl::StrCat(incumbent_.bound_reason(), "; ", RefineEquals());
   }
 
  private:
-  absl::StatusOr<std::string> RunRounds() {
+  std::string RunRounds() {
     BoundCongestion();
-    RETURN_IF_ERROR(rounds_.Begin());
-    if (problem_.rank_count() <= kFewRanks) {
-      ASSIGN_OR_RETURN(const bool complete, TryAll());
-      if (complete) return "it is the optimum: all mappings have been looked at";
+    rounds_.Begin();
+    if (problem_.rank_count() <= kFewRanks && TryAll()) {
+      incumbent_.SetBound(incumbent_.score(),
+                          "it is the optimum: all mappings have been looked at");
     }
-    const auto given = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options_, "rounds"));
-    const uint32_t limit = given > 0                 ? given
-                           : control_.has_deadline() ? std::numeric_limits<uint32_t>::max()
-                                                     : kRoundsWithoutDeadline;
-    for (uint32_t round = 0; round < limit; ++round) {
-      if (round == kCostBoundRound) BoundCost();
+    for (; round_ < limit_; ++round_) {
+      if (round_ == kCostBoundRound) BoundCost();
       if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
       if (control_.stopped()) return "stopped by its budget or its caller";
-      RETURN_IF_ERROR(rounds_.Round(round));
+      rounds_.Round(round_);
       TryProof();
     }
     return "all rounds are done";
   }
 
-  absl::StatusOr<bool> TryAll() {
+  // The congestion cannot be less. Of orders with as much, which may be nearly all there are, it
+  // goes on for those with fewer full channels and fewer hop-bytes.
+  std::string RefineEquals() {
+    const std::string sought = "of the orders with as much, fewer hop-bytes were sought ";
+    rounds_.RefineEquals();
+    uint32_t stale = 0;
+    for (uint32_t round = 0; round_ < limit_ && stale < kStaleRoundsOfEquals; ++round, ++round_) {
+      if (control_.stopped()) return sought + "until it was stopped by its budget or its caller";
+      const MappingStanding before = incumbent_.standing();
+      rounds_.RoundOfEquals(round, options_.seed * 1000003 + 2 * uint64_t{round_} + 2);
+      stale = incumbent_.standing().IsBetterThan(before) ? 0 : stale + 1;
+    }
+    return sought + (round_ < limit_ ? "until rounds came to nothing more" : "in all rounds");
+  }
+
+  // What it cannot measure it leaves to others.
+  bool TryAll() {
     const double least = (1 - kShareOfExhaustive) * control_.remaining();
     const SearchControl share(
         [&] {
           return control_.stopped() || (control_.has_deadline() && control_.remaining() < least);
         },
         nullptr);
-    return TryAllMappings(problem_, sparse_, share, incumbent_);
+    return TryAllMappings(problem_, sparse_, share, incumbent_).value_or(false);
+  }
+
+  bool IsCongestionAlone() const {
+    const Objective& objective = problem_.objective;
+    return objective.congestion > 0 && objective.hop_bytes == 0 && objective.qap_cost == 0;
   }
 
   // Shares by the approximation depend on each other: nobody knows a bound.
   bool CanBoundCongestion() const {
-    const Objective& objective = problem_.objective;
-    if (objective.congestion == 0 || objective.hop_bytes > 0 || objective.qap_cost > 0)
-      return false;
-    return problem_.traffic != TrafficModel::kApproximate &&
+    return IsCongestionAlone() && problem_.traffic != TrafficModel::kApproximate &&
            *incumbent_.present().max_congestion > 0 && incumbent_.TimeForScores(kScoresOfBound);
   }
 
@@ -181,6 +202,7 @@ class Portfolio final {
   const SearchControl& control_;
   Incumbent& incumbent_;
   Rounds rounds_;
+  uint32_t limit_ = 0, round_ = 0;          // rounds at most, and done
   std::unique_ptr<CongestionProof> proof_;  // null until it is needed
   double tried_score_ = std::numeric_limits<double>::infinity();
   uint32_t proofs_tried_ = 0;  // of that score
@@ -197,12 +219,12 @@ absl::StatusOr<Mapped> Auto(const MappingProblem& problem, const Mapping& start,
   ASSIGN_OR_RETURN(const std::unique_ptr<Incumbent> incumbent,
                    Incumbent::Make(problem, *sparse, control));
   if (start != incumbent->best()) {
-    ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent->ScoreOf(start));
-    incumbent->Merge("the given start", scored);
+    const absl::StatusOr<ScoredMapping> scored = incumbent->ScoreOf(start);
+    if (scored.ok()) incumbent->Merge("the given start", *scored);
   }
   std::string why = "nothing costs anything";
   if (!incumbent->Proven(incumbent->score())) {
-    ASSIGN_OR_RETURN(why, Portfolio(problem, *sparse, options, control, *incumbent).Run());
+    why = Portfolio(problem, *sparse, options, control, *incumbent).Run();
   }
   return Mapped{incumbent->best(), absl::StrCat(incumbent->Summary(), "; ", why)};
 }

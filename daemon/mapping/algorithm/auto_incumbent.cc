@@ -1,7 +1,6 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,9 +10,6 @@
 namespace coppice {
 namespace {
 
-// Scores closer than this are equal: sums of doubles in another order.
-constexpr double kRounding = 1e-12;
-constexpr double kSmoother = 1e-6;  // of the smooth congestion: less is no reason to prefer
 // Scores of what a search offers on the way may take one part in so many of the time that is left.
 constexpr double kScoresInTime = 20;
 // A score that comes after the deadline may take this long, in seconds, or this part of the budget.
@@ -21,11 +17,6 @@ constexpr double kLate = 0.01, kLateShare = 0.1;
 constexpr size_t kCheapPairs = size_t{1} << 20;  // whose score nobody minds, where nobody knows
 
 }  // namespace
-
-bool ScoredMapping::IsBetterThan(double other_score, double other_smooth) const {
-  if (std::abs(score - other_score) > kRounding) return score < other_score;
-  return smooth < other_smooth * (1 - kSmoother);
-}
 
 absl::StatusOr<std::unique_ptr<Incumbent>> Incumbent::Make(const MappingProblem& problem,
                                                            const SparseProblem& sparse,
@@ -36,14 +27,13 @@ absl::StatusOr<std::unique_ptr<Incumbent>> Incumbent::Make(const MappingProblem&
     made->present_cost_ = VisitCost(*sparse.distances, sparse.graph, [&](const auto& cost) {
       return CostOf(cost, PlacesOf(made->best_));
     });
-    made->score_ = made->present_cost_ > 0 ? 1 : 0;
+    made->standing_.score = made->present_cost_ > 0 ? 1 : 0;
   } else {
     ASSIGN_OR_RETURN(made->present_, Measure(problem, made->best_));
-    made->score_ = Score(problem.objective, made->present_, made->present_);
-    if (problem.objective.congestion > 0) made->smooth_ = *made->present_.smooth_congestion;
+    made->standing_ = StandingOf(problem.objective, made->present_, made->present_);
   }
   if (control.has_deadline()) made->scoring_ = made->budget_ - control.remaining();
-  made->streamed_ = made->score_;
+  made->streamed_ = made->standing_;
   return made;
 }
 
@@ -53,12 +43,11 @@ absl::StatusOr<ScoredMapping> Incumbent::ScoreOf(Mapping mapping) const {
     ASSIGN_OR_RETURN(const MappingMeasures measures, Measure(problem_, mapping));
     const double took = before - control_.remaining();
     if (took > scoring_) scoring_ = took;
-    const double smooth = problem_.objective.congestion > 0 ? *measures.smooth_congestion : 0.0;
-    return ScoredMapping{Score(problem_.objective, measures, present_), smooth, std::move(mapping)};
+    return ScoredMapping{StandingOf(problem_.objective, measures, present_), std::move(mapping)};
   }
   const double cost = VisitCost(*sparse_.distances, sparse_.graph,
                                 [&](const auto& c) { return CostOf(c, PlacesOf(mapping)); });
-  return ScoredMapping{AsScore(cost), 0, std::move(mapping)};
+  return ScoredMapping{{.score = AsScore(cost)}, std::move(mapping)};
 }
 
 bool Incumbent::WorthScoring(bool last) const {
@@ -73,10 +62,10 @@ bool Incumbent::TimeForScores(double count) const {
   return !control_.has_deadline() || control_.remaining() > count * scoring_;
 }
 
-void Incumbent::Stream(double score, const Mapping& mapping) {
+void Incumbent::Stream(const MappingStanding& standing, const Mapping& mapping) {
   const std::lock_guard<std::mutex> lock(stream_mutex_);
-  if (score >= streamed_ - kRounding) return;
-  streamed_ = score;
+  if (!standing.IsBetterThan(streamed_)) return;
+  streamed_ = standing;
   control_.Offer(mapping);
 }
 
@@ -86,12 +75,15 @@ void Incumbent::Merge(const std::string& name, const ScoredMapping& found) {
   if (runner == runners_.end()) runner = runners_.insert(runner, {name, found.score, 0});
   runner->best = std::min(runner->best, found.score);
   ++runner->times;
-  if (!found.IsBetterThan(score_, smooth_)) return;
-  score_ = found.score;
-  smooth_ = found.smooth;
+  if (!found.IsBetterThan(standing_)) return;
+  // One that has fewer hop-bytes and is hardly less smooth must not be the measure of the next one.
+  const double smooth =
+      found.HasScoreOf(standing_) ? std::min(standing_.smooth, found.smooth) : found.smooth;
+  standing_ = found;
+  standing_.smooth = smooth;
   best_ = found.mapping;
   winner_ = name;
-  Stream(score_, best_);
+  Stream(found, best_);
 }
 
 void Incumbent::SetBound(double least, std::string reason) {
@@ -101,7 +93,13 @@ void Incumbent::SetBound(double least, std::string reason) {
 }
 
 std::string Incumbent::Summary() const {
-  std::string text = absl::StrFormat("%s won at %.4f of the present order; ran", winner_, score_);
+  std::string text =
+      absl::StrFormat("%s won at %.4f of the present order", winner_, standing_.score);
+  const double hop_bytes = present_.hop_bytes.value_or(0);
+  if (standing_.hop_bytes > 0 && hop_bytes > 0) {
+    absl::StrAppendFormat(&text, " and %.4f of its hop-bytes", standing_.hop_bytes / hop_bytes);
+  }
+  text += "; ran";
   for (const Runner& r : runners_) {
     absl::StrAppendFormat(&text, "%s %s %.4f", &r == runners_.data() ? "" : ",", r.name, r.best);
     if (r.times > 1) absl::StrAppendFormat(&text, " (%d times)", r.times);
@@ -114,9 +112,9 @@ void Attempt::Offer(const Mapping& mapping) {
   if (!incumbent_.WorthScoring(false)) return;
   absl::StatusOr<ScoredMapping> found = incumbent_.ScoreOf(mapping);
   if (!found.ok()) return;
-  incumbent_.Stream(found->score, mapping);
+  incumbent_.Stream(*found, mapping);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (keeps_ && found->score < best_.score) best_ = *std::move(found);
+  if (keeps_ && found->IsBetterThan(best_)) best_ = *std::move(found);
 }
 
 ScoredMapping Attempt::best_so_far() const {
@@ -124,13 +122,13 @@ ScoredMapping Attempt::best_so_far() const {
   return best_;
 }
 
-absl::Status Attempt::Finish(Mapping mapping) {
-  if (mapping == best_.mapping || !incumbent_.WorthScoring(true)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(ScoredMapping found, incumbent_.ScoreOf(std::move(mapping)));
-  incumbent_.Stream(found.score, found.mapping);
+void Attempt::Finish(Mapping mapping) {
+  if (mapping == best_.mapping || !incumbent_.WorthScoring(true)) return;
+  absl::StatusOr<ScoredMapping> found = incumbent_.ScoreOf(std::move(mapping));
+  if (!found.ok()) return;
+  incumbent_.Stream(*found, found->mapping);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (found.score <= best_.score + kRounding) best_ = std::move(found);
-  return absl::OkStatus();
+  if (!best_.IsBetterThan(*found)) best_ = *std::move(found);
 }
 
 }  // namespace coppice

@@ -7,7 +7,6 @@
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_INCUMBENT_H_
 
 #include <atomic>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,18 +16,14 @@
 #include "absl/status/statusor.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/mapping_standing.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
 
-struct ScoredMapping {
-  double score = std::numeric_limits<double>::infinity();  // infinite: there is none
-  double smooth = 0;  // the smooth congestion, where congestion is in the objective
+struct ScoredMapping : MappingStanding {
   Mapping mapping;
-
-  // By the score; of equals, by what is nearly as full as the fullest channel.
-  bool IsBetterThan(double other_score, double other_smooth) const;
 };
 
 class Incumbent final {
@@ -52,12 +47,13 @@ class Incumbent final {
   bool TimeForScores(double count) const;
 
   // Tells the caller of `mapping` if it is better than all it was told of. Thread-safe.
-  void Stream(double score, const Mapping& mapping);
+  void Stream(const MappingStanding& standing, const Mapping& mapping);
 
   // What `name` has come to; taken if it is better. By one thread.
   void Merge(const std::string& name, const ScoredMapping& found);
 
-  // No mapping has a lower score than this, for this reason. The greatest counts. By one thread.
+  // No mapping has a lower score than this, for this reason. The greatest counts. By one thread,
+  // while others may ask for the bound.
   void SetBound(double least, std::string reason);
   // So good that nothing is better. Thread-safe.
   bool Proven(double score) const { return score <= least_ * (1 + 1e-12); }
@@ -66,7 +62,8 @@ class Incumbent final {
   double least_congestion() const { return least_ * present_.max_congestion.value_or(0); }
 
   const Mapping& best() const { return best_; }
-  double score() const { return score_; }
+  double score() const { return standing_.score; }
+  const MappingStanding& standing() const { return standing_; }
   const std::string& winner() const { return winner_; }
   const MappingMeasures& present() const { return present_; }  // unless the cost is the objective
   const std::string& bound_reason() const { return bound_reason_; }
@@ -91,13 +88,13 @@ class Incumbent final {
   double present_cost_ = 0;
   mutable std::atomic<double> scoring_ = 0;  // seconds, the most so far; 0 without a deadline
   Mapping best_;
-  double score_ = 1, smooth_ = 0;
-  double least_ = 0;
+  MappingStanding standing_;  // of best_; its `smooth` the least of all bests of this score
+  std::atomic<double> least_ = 0;
   std::string bound_reason_ = "nothing costs anything any more";
   std::string winner_ = "the present order";
   std::vector<Runner> runners_;
   std::mutex stream_mutex_;
-  double streamed_ = 1;  // guarded by stream_mutex_
+  MappingStanding streamed_;  // guarded by stream_mutex_
 };
 
 // What one task has come to.
@@ -109,8 +106,9 @@ class Attempt final {
 
   // Thread-safe.
   void Offer(const Mapping& mapping);
-  // The task's own answer, which is taken if it is as good as anything offered.
-  absl::Status Finish(Mapping mapping);
+  // The task's own answer, which is taken if it is as good as anything offered. One that cannot be
+  // measured, as two ranks of it have no route, is none; so is one that comes too late.
+  void Finish(Mapping mapping);
 
   const ScoredMapping& best() const { return best_; }
   // What it has kept so far, while it goes on. Thread-safe.

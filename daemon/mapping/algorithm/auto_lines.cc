@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t kAnnealings = 6;  // of a line in a round
 constexpr uint32_t kScoutCuts = 2;
 constexpr uint32_t kScoutShare = 5;  // on one thread it does one part in so many of what main does
+constexpr double kNothingIsEnough = -1;
 
 }  // namespace
 
@@ -41,10 +42,11 @@ absl::Status CongestionLines::Continue(Line& line, uint64_t steps, const SearchC
   if (line.search == nullptr) {
     ASSIGN_OR_RETURN(CongestionLine made, CongestionLine::Make(problem_, line.start, line.options));
     line.search = std::make_unique<CongestionLine>(std::move(made));
+    if (refines_equals_) line.search->PreferSmooth();
     line.search->Begin(control);
   }
   for (uint64_t done = 0; done < steps && !control.stopped();) {
-    const double enough = incumbent_.least_congestion();
+    const double enough = refines_equals_ ? kNothingIsEnough : incumbent_.least_congestion();
     if (line.search->search().Reached(enough)) break;
     done += line.search->steps();
     line.search->Anneal(enough, control);
@@ -62,7 +64,7 @@ void CongestionLines::Start() {
                                 [this] { return control_.remaining(); });
     // What it cannot search or measure it leaves to others.
     if (!Continue(main_, std::numeric_limits<uint64_t>::max(), control).ok()) return;
-    if (!attempt_.Finish(main_.search->search().best()).ok()) return;
+    attempt_.Finish(main_.search->search().best());
     proven_ = incumbent_.Proven(attempt_.best_so_far().score);
   });
 }
@@ -71,6 +73,14 @@ void CongestionLines::Merge() {
   if (!thread_.joinable()) return;
   const ScoredMapping found = attempt_.best_so_far();
   if (!found.mapping.empty()) incumbent_.Merge("congestion", found);
+}
+
+void CongestionLines::RefineEquals() {
+  Finish();
+  refines_equals_ = true;
+  for (Line* const line : {&main_, &scout_}) {
+    if (line->search != nullptr) line->search->PreferSmooth();
+  }
 }
 
 void CongestionLines::Finish() {
@@ -112,7 +122,9 @@ void CongestionLines::AddTo(std::vector<PortfolioTask>& tasks,
         TaskOf(scout_, kAnnealings * (scout_.search == nullptr ? first : scout_.search->steps())));
     return;
   }
-  if (converged_) main_.search->Visit(incumbent_.best());
+  if (main_.search != nullptr && (converged_ || refines_equals_)) {
+    main_.search->Visit(incumbent_.best());
+  }
   // As much for each, so that no thread waits for long.
   const uint64_t steps = kAnnealings * (main_.search == nullptr ? first : main_.search->steps());
   tasks.push_back(TaskOf(main_, steps));

@@ -52,6 +52,9 @@ class CongestionLines final {
   bool proven() const { return proven_; }
   // Ends main's thread and merges.
   void Finish();
+  // The congestion cannot be less: from now on the lines look for orders with as much that have
+  // fewer channels nearly as full, and fewer hop-bytes. Finishes first.
+  void RefineEquals();
 
  private:
   struct Line {
@@ -70,6 +73,7 @@ class CongestionLines final {
   Line main_, scout_;
   uint64_t restarts_ = 0;
   std::atomic<bool> converged_ = false;
+  bool refines_equals_ = false;
 
   // Of main's own thread.
   std::thread thread_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -85,18 +86,19 @@ bool Rounds::IsDense() const {
   return kDensePart * pairs > slots * (slots - 1) / 2;
 }
 
-absl::Status Rounds::RunAll(const Tasks& tasks) {
+void Rounds::RunAll(const Tasks& tasks) {
   const auto count = static_cast<uint32_t>(tasks.size());
-  if (count == 0) return absl::OkStatus();
+  if (count == 0) return;
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (const PortfolioTask& task : tasks) {
     attempts.push_back(std::make_unique<Attempt>(incumbent_, task.keeps_offers));
   }
-  std::vector<absl::Status> statuses(count);
   std::atomic<uint32_t> proven = count;  // the first task that has come to the best there is
   const uint32_t threads = lines_.threads_left();
   RunLogicalWorkers(threads, count, [&](uint32_t i) {
-    const auto stopped = [&, i] { return proven < i || lines_.proven() || control_.stopped(); };
+    const auto stopped = [&, i] {
+      return proven < i || (lines_.proven() && !refines_equals_) || control_.stopped();
+    };
     if (stopped()) return;
     Attempt& attempt = *attempts[i];
     const auto offered = [&](const Mapping& mapping) { attempt.Offer(mapping); };
@@ -104,27 +106,28 @@ absl::Status Rounds::RunAll(const Tasks& tasks) {
     if (control_.has_deadline()) remaining = [this] { return control_.remaining(); };
     absl::StatusOr<Mapping> mapping = tasks[i].run(std::max(1U, threads / std::min(threads, count)),
                                                    SearchControl(stopped, offered, remaining));
-    if (mapping.ok()) statuses[i] = attempt.Finish(*std::move(mapping));
-    if (!incumbent_.Proven(attempt.best().score)) return;
+    if (mapping.ok()) attempt.Finish(*std::move(mapping));
+    if (refines_equals_ || !incumbent_.Proven(attempt.best().score)) return;
     for (uint32_t first = proven; i < first && !proven.compare_exchange_weak(first, i);) {
     }
   });
   for (uint32_t i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(statuses[i]);
     if (attempts[i]->best().mapping.empty()) continue;
     incumbent_.Merge(tasks[i].name, attempts[i]->best());
     Remember(attempts[i]->best());
     if (proven == i) break;
   }
   lines_.Merge();
-  return absl::OkStatus();
 }
 
 void Rounds::Remember(const ScoredMapping& found) {
-  const auto at =
-      std::lower_bound(population_.begin(), population_.end(), found.score,
-                       [](const ScoredMapping& m, double score) { return m.score < score; });
-  if (at != population_.end() && at->score == found.score) return;  // most likely the same
+  const auto keys = [](const MappingStanding& s) {
+    return std::tie(s.score, s.smooth, s.hop_bytes);
+  };
+  const auto at = std::lower_bound(
+      population_.begin(), population_.end(), found,
+      [&](const ScoredMapping& a, const ScoredMapping& b) { return keys(a) < keys(b); });
+  if (at != population_.end() && keys(*at) == keys(found)) return;  // most likely the same
   population_.insert(at, found);
   while (population_.size() > kPopulation ||
          population_.back().score > kWorthAParent * population_[0].score) {
@@ -137,9 +140,9 @@ bool Rounds::SearchesLines() const {
          problem_.rank_count() <= kManyRanks && incumbent_.TimeForScores(kScoresOfCongestion);
 }
 
-absl::Status Rounds::Begin() {
+void Rounds::Begin() {
   const Mapping present = incumbent_.best();
-  RETURN_IF_ERROR(RunAll(make_.Numberings()));
+  RunAll(make_.Numberings());
   const bool congestion = problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks;
   const bool lines = SearchesLines();
   Tasks quick;
@@ -158,9 +161,9 @@ absl::Status Rounds::Begin() {
                                   {{"rounds", 0}, {"starts", 0}, {"cuts", 1}}));
     }
   }
-  RETURN_IF_ERROR(RunAll(quick));
+  RunAll(quick);
   // The numbering of a program that was written with care is worth as much as a cut of its pattern.
-  if (control_.stopped() || incumbent_.Proven(incumbent_.score())) return absl::OkStatus();
+  if (control_.stopped() || incumbent_.Proven(incumbent_.score())) return;
   const double best = incumbent_.score();
   const double worth = problem_.objective.congestion > 0
                            ? std::numeric_limits<double>::infinity()
@@ -172,7 +175,7 @@ absl::Status Rounds::Begin() {
       polish.push_back(make_.Polish(member.mapping, options_.seed, worth));
     }
   }
-  return RunAll(polish);
+  RunAll(polish);
 }
 
 // From the best, and from another of the best: what helps the one is a dead end for the other.
@@ -206,7 +209,7 @@ void Rounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) cons
 }
 
 void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
-  if (exact_groups_ && CostMatters() && round < kCuttingRounds) {
+  if (exact_groups_ && (CostMatters() || refines_equals_) && round < kCuttingRounds) {
     tasks.push_back(make_.SwappedMultisection(seed, 2 * (round + 1)));
     tasks.push_back(make_.SwappedMultisection(seed + 1, 2 * (round + 1)));
     return;
@@ -261,7 +264,7 @@ void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
   }
 }
 
-absl::Status Rounds::Round(uint32_t round) {
+void Rounds::Round(uint32_t round) {
   const uint64_t seed = options_.seed * 1000003 + 2 * uint64_t{round} + 2;
   Tasks tasks;
   if (problem_.objective.congestion > 0) AddCongestion(round, seed, tasks);
@@ -270,16 +273,32 @@ absl::Status Rounds::Round(uint32_t round) {
   const bool gains =
       !tasks.empty() && !CostMatters() && control_.has_deadline() && !lines_.converged();
   if (round >= 2 && !others_ran_ && !gains) AddOthers(tasks);
-  if (CostMatters() || (round % 3 == 0 && !gains) || tasks.empty()) {
-    if (large_places_) {
-      AddForLargePlaces(round, seed, tasks);
-    } else if (dense_) {
-      AddDense(round, seed, tasks);
-    } else {
-      AddAnnealing(round, seed, tasks);
-    }
+  if (CostMatters() || (round % 3 == 0 && !gains) || tasks.empty()) AddByCost(round, seed, tasks);
+  RunAll(tasks);
+}
+
+void Rounds::AddByCost(uint32_t round, uint64_t seed, Tasks& tasks) {
+  if (large_places_) {
+    AddForLargePlaces(round, seed, tasks);
+  } else if (dense_) {
+    AddDense(round, seed, tasks);
+  } else {
+    AddAnnealing(round, seed, tasks);
   }
-  return RunAll(tasks);
+}
+
+void Rounds::RefineEquals() {
+  lines_.RefineEquals();
+  refines_equals_ = true;
+}
+
+void Rounds::RoundOfEquals(uint32_t round, uint64_t seed) {
+  Tasks tasks;
+  if (SearchesLines()) lines_.AddTo(tasks, population_);
+  // The first numbering may have been as good as proven: then nobody has cut anything yet.
+  if (round == 0) tasks.push_back(make_.QuickMultisection(seed, true));
+  AddByCost(round, seed, tasks);
+  RunAll(tasks);
 }
 
 }  // namespace coppice

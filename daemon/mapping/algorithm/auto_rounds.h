@@ -5,7 +5,6 @@
 #include <array>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/auto_lines.h"
@@ -21,9 +20,14 @@ class Rounds final {
          const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent);
 
   // The given numbering and quick methods, polished: what must be there within milliseconds.
-  absl::Status Begin();
+  void Begin();
   // A round of the kind that suits the problem, with about twice the work of round - 1.
-  absl::Status Round(uint32_t round);
+  void Round(uint32_t round);
+  // The congestion is proven: of orders with as much RoundOfEquals looks for those with fewer
+  // channels nearly as full and with fewer hop-bytes. Round is over then.
+  void RefineEquals();
+  // `round` from 0; `seed` differs from that of any other round.
+  void RoundOfEquals(uint32_t round, uint64_t seed);
   // The search for congestion, where that is all that counts, has not gained anything for long.
   bool converged() const { return lines_.converged(); }
   // After the last one.
@@ -35,13 +39,14 @@ class Rounds final {
   // Runs tasks on all threads and merges what they come to in their order, so that threads change
   // nothing but the time. Once a task has come to what is proven to be the best, those after it are
   // stopped.
-  absl::Status RunAll(const Tasks& tasks);
+  void RunAll(const Tasks& tasks);
   void Remember(const ScoredMapping& found);
 
   void AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks);
   void AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) const;
   void AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const;
   void AddOthers(Tasks& tasks);
+  void AddByCost(uint32_t round, uint64_t seed, Tasks& tasks);
   void AddDense(uint32_t round, uint64_t seed, Tasks& tasks);
   bool IsDense() const;
   // A search for the QAP cost says something of the objective.
@@ -64,7 +69,8 @@ class Rounds final {
   const PortfolioTasks make_;
   const bool large_places_, exact_groups_, dense_;
   CongestionLines lines_;
-  bool others_ran_ = false;  // AddOthers
+  bool others_ran_ = false;      // AddOthers
+  bool refines_equals_ = false;  // a proven score ends nothing
   std::array<Way, 3> ways_;
   double dense_score_ = std::numeric_limits<double>::infinity();
   uint32_t stale_rounds_ = 0;              // of a dense problem, in which dense_score_ stayed

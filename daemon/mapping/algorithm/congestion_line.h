@@ -42,6 +42,9 @@ class CongestionLine final {
   void Begin(const SearchControl& control);
   // One annealing, which stops early at a congestion of `enough`. Begin() comes first.
   void Anneal(double enough, const SearchControl& control);
+  // Of orders with one congestion, those with fewer channels nearly as full come before those with
+  // fewer hop-bytes.
+  void PreferSmooth() { search_.PreferSmooth(); }
   // Goes on from `mapping` if it is better.
   void Visit(const Mapping& mapping) { search_.Visit(mapping); }
 

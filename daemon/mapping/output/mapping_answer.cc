@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/mapping_standing.h"
 
 namespace coppice {
 namespace {
@@ -21,9 +22,25 @@ std::string WhyNothing(const Pattern& pattern) {
   return "no rank sends anything: all orders are alike, the present one stays";
 }
 
-// `present` is the score of the present order: 0 if nothing that counts is to be had for less.
-std::string Reason(absl::string_view name, double score, double present) {
-  if (score == present) return absl::StrCat(name, "'s order is as good as the present one");
+// What tells two orders of one score apart.
+std::string AmongEquals(const MappingStanding& after, const MappingStanding& before) {
+  if (!after.IsBetterThan(before)) return "";
+  std::string text;
+  if (after.HasLessSmooth(before)) text = ", with fewer channels nearly as full as the fullest";
+  if (after.HasFewerHopBytes(before)) {
+    absl::StrAppendFormat(&text, "%s %.3g %% fewer hop-bytes", text.empty() ? ", with" : " and",
+                          100 * (1 - after.hop_bytes / before.hop_bytes));
+  }
+  return text;
+}
+
+// The score of the present order is 0 if nothing that counts is to be had for less.
+std::string Reason(absl::string_view name, const MappingStanding& after,
+                   const MappingStanding& before) {
+  if (after.HasScoreOf(before)) {
+    return absl::StrCat(name, "'s order is as good as the present one", AmongEquals(after, before));
+  }
+  const double score = after.score, present = before.score;
   const char* const better = score < present ? "better" : "worse";
   const std::string share =
       present > 0 ? absl::StrFormat("%.3g %% ", 100 * std::abs(score / present - 1)) : "";
@@ -47,17 +64,18 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
   answer.algorithm = std::string(algorithm.name);
   answer.mapping = problem.present();
   answer.before = answer.after = before;
-  answer.score = Score(problem.objective, answer.before, answer.before);
+  const MappingStanding present = StandingOf(problem.objective, before, before);
+  answer.score = present.score;
   answer.reason = WhyNothing(*problem.pattern);
   if (answer.reason.empty()) {
     ASSIGN_OR_RETURN(Mapped mapped, RunAlgorithm(algorithm, problem, start, options, control));
     ASSIGN_OR_RETURN(const MappingMeasures after, Measure(problem, mapped.mapping));
-    const double score = Score(problem.objective, after, answer.before);
-    answer.reason = Reason(algorithm.name, score, answer.score);
-    if (algorithm.name == kAutoAlgorithm && !(score < answer.score)) {
+    const MappingStanding found = StandingOf(problem.objective, after, before);
+    answer.reason = Reason(algorithm.name, found, present);
+    if (algorithm.name == kAutoAlgorithm && !found.IsBetterThan(present)) {
       answer.reason = "nothing better than the present order was found: it stays";
     } else {
-      answer.score = score;
+      answer.score = found.score;
       answer.mapping = std::move(mapped.mapping);
       answer.after = after;
     }

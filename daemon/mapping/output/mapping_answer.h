@@ -1,6 +1,7 @@
 // What a request for a mapping gets: the order that an algorithm found, verified and measured
 // beside the present one, with the reason for it. The present order is the answer where there is
-// nothing to find, and where "auto", which promises never to be worse, found nothing better.
+// nothing to find, and where "auto", which promises never to be worse, found nothing better
+// (mapping_standing.h: of orders with one congestion the one with fewer hop-bytes may be).
 #ifndef COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
 #define COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
 

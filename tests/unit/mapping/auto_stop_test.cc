@@ -72,6 +72,22 @@ TEST(AutoTime, EndsAtAProvenBoundOfCongestion) {
   EXPECT_THAT(mapped.note, HasSubstr("proven: no order's greatest congestion is below"));
 }
 
+// Main's own thread, its orders merged as they come; whichever ends first.
+TEST(AutoTime, IsSharedWithASearchOnAThreadOfItsOwn) {
+  for (const double seconds : {2e4, 2e5}) {
+    MappingProblem problem = ProblemOnModel("fat-tree(leaves=4,spines=2,hosts-per-leaf=4)", 16, 2,
+                                            RandomPattern(32, 0.2, TestSeed()));
+    problem.objective = {.congestion = 1};
+    CountedTime time(seconds);
+    AlgorithmOptions options;
+    options.threads = 2;
+    const Mapped mapped = RunAlgorithm(Auto(), problem, {}, options, time.Control()).value();
+    EXPECT_TRUE(CheckMapping(*problem.places, 32, mapped.mapping).ok());
+    EXPECT_LE(ScoreOf(problem, mapped.mapping), 1 + 1e-12);
+    EXPECT_THAT(mapped.note, HasSubstr("congestion "));
+  }
+}
+
 TEST(AutoTime, EndsAtAProvenBoundOfTheCost) {
   MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, 1, RingPattern(16, 10));
   CountedTime time(1e9, 0);
@@ -112,7 +128,7 @@ TEST(AutoTime, ScoresWhatATaskOffersAndComesToOnce) {
   Attempt attempt(*incumbent, true);
   attempt.Offer(problem.present());
   const uint32_t once = asked;
-  ASSERT_TRUE(attempt.Finish(problem.present()).ok());
+  attempt.Finish(problem.present());
   incumbent->Merge("task", attempt.best());
   EXPECT_EQ(asked, once);
   EXPECT_EQ(attempt.best().score, 1);
@@ -127,12 +143,28 @@ TEST(AutoIncumbent, OfEqualsHasFewerFullChannels) {
   const Mapping present = problem.present(), other(present.rbegin(), present.rend());
   const double smooth = *Measure(problem, present)->smooth_congestion;
   EXPECT_GE(smooth, *Measure(problem, present)->max_congestion);
-  incumbent->Merge("fuller", {1, 1.1 * smooth, other});
+  incumbent->Merge("fuller", {{1, 1.1 * smooth, 0}, other});
   EXPECT_EQ(incumbent->best(), present);
-  incumbent->Merge("emptier", {1, 0.9 * smooth, other});
+  incumbent->Merge("emptier", {{1, 0.9 * smooth, 1e9}, other});
   EXPECT_EQ(incumbent->best(), other);
-  incumbent->Merge("worse", {1.1, 0.1 * smooth, present});
+  incumbent->Merge("worse", {{1.1, 0.1 * smooth, 0}, present});
   EXPECT_EQ(incumbent->best(), other);
+}
+
+TEST(AutoIncumbent, DoesNotTradeFullChannelsForHopBytesLittleByLittle) {
+  MappingProblem problem = ProblemOnModel("torus(dims=4x4)", 16, 1, RingPattern(16, 10));
+  problem.objective = {.congestion = 1};
+  const SearchControl control;
+  const auto sparse = MakeSparseProblem(problem).value();
+  const auto incumbent = Incumbent::Make(problem, *sparse, control).value();
+  MappingStanding standing = incumbent->standing();
+  const double smooth = standing.smooth;
+  for (int step = 0; step < 100; ++step) {
+    standing.smooth *= 1 + 5e-4;
+    standing.hop_bytes *= 0.99;
+    incumbent->Merge("drift", {standing, problem.present()});
+  }
+  EXPECT_LT(incumbent->standing().smooth, smooth * (1 + 2e-3));
 }
 
 TEST(AutoTime, StoppedCutsAreExactAllTheSame) {

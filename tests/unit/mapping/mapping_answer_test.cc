@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "daemon/mapping/algorithm/baselines.h"
+#include "daemon/mapping/mapping_standing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/mapping/mapping_oracle.h"
 
 namespace coppice {
 namespace {
@@ -75,6 +77,45 @@ TEST(AnswerMapping, NothingIsBetterThanACostOfZero) {
   const MappingAnswer worse = Answer("other", problem, {P(0), P(1)});
   EXPECT_EQ(worse.score, 0.25);
   EXPECT_THAT(worse.reason, StartsWith("other's order is worse than the present one"));
+}
+
+// Two leaf switches of two hosts: pairs of ranks that talk, together and apart, fill the hosts' own
+// ports alike.
+TEST(AnswerMapping, AutoTakesFewerHopBytesOfOrdersAlikeInCongestion) {
+  MappingProblem problem = ProblemOnModel("fat-tree(leaves=2,spines=2,hosts-per-leaf=2)", 4, 1,
+                                          Pattern::Make(4, {{0, 2, 10, 1}, {1, 3, 10, 1}}).value());
+  problem.objective = {.congestion = 1};
+  problem.traffic = TrafficModel::kEvenShortestPaths;
+  const Mapping together = {P(0), P(2), P(1), P(3)};
+  const MappingAnswer answer = Answer("auto", problem, together);
+  EXPECT_EQ(answer.mapping, together);
+  EXPECT_EQ(answer.score, 1);
+  EXPECT_EQ(*answer.after.hop_bytes, 40);
+  EXPECT_THAT(answer.reason, HasSubstr("as good as the present one, with"));
+  EXPECT_THAT(answer.reason, HasSubstr("50 % fewer hop-bytes"));
+
+  problem.pattern = Pattern::Make(4, {{0, 1, 10, 1}, {2, 3, 10, 1}}).value();
+  const MappingAnswer kept = Answer("auto", problem, together);
+  EXPECT_EQ(kept.mapping, problem.present());
+  EXPECT_EQ(*kept.after.hop_bytes, 40);
+}
+
+TEST(MappingStanding, ComparesOneKeyAfterTheOther) {
+  const MappingStanding standing = {1, 5, 100}, rounded = {1 - 1e-15, 5, 100};
+  EXPECT_FALSE(standing.IsBetterThan(standing));
+  EXPECT_FALSE(rounded.IsBetterThan(standing));
+  EXPECT_TRUE(standing.HasScoreOf(rounded));
+  EXPECT_TRUE((MappingStanding{0.999, 9, 900}.IsBetterThan(standing)));
+  EXPECT_FALSE((MappingStanding{1.001, 1, 1}.IsBetterThan(standing)));
+  EXPECT_TRUE((MappingStanding{1 + 1e-15, 4, 900}.IsBetterThan(standing)));
+  EXPECT_FALSE((MappingStanding{1 - 1e-15, 6, 1}.IsBetterThan(standing)));
+  EXPECT_TRUE((MappingStanding{1, 5 + 1e-7, 99}.IsBetterThan(standing)));
+  EXPECT_FALSE((MappingStanding{1, 5, 100 - 1e-9}.IsBetterThan(standing)));
+  EXPECT_TRUE(standing.IsBetterThan({}));
+  EXPECT_FALSE(MappingStanding{}.IsBetterThan(standing));
+  EXPECT_FALSE(MappingStanding{}.IsBetterThan({}));
+  // A thousandth of a tiny score is as much a difference as that of a great one.
+  EXPECT_TRUE((MappingStanding{0.999e-14}.IsBetterThan({1e-14})));
 }
 
 TEST(AnswerMapping, OthersAreTakenAtTheirWord) {

@@ -75,6 +75,27 @@ MappingProblem ProblemOnOneWayRing(uint32_t switches, std::shared_ptr<const Patt
   return OverTables(fabric, std::move(tables), slots, std::move(pattern));
 }
 
+MappingProblem ProblemOnIslands(uint32_t switches, uint32_t hosts,
+                                std::shared_ptr<const Pattern> pattern) {
+  const FabricPtr fabric = Ring(switches, hosts);
+  auto tables = std::make_shared<ForwardingTables>(switches);
+  for (uint32_t s = 0; s < switches; ++s) {
+    std::vector<uint8_t> row(1 + fabric->vertex_count(), ForwardingTables::kNoRoute);
+    for (uint32_t e = 0; e < fabric->endpoint_count(); ++e) {
+      const EndpointIndex to(e);
+      if (*fabric->attached_switch(to) != SwitchIndex(s)) continue;
+      row[fabric->lid(fabric->Vertex(to)).value()] =
+          fabric->channel_from_port(Fabric::Reverse(fabric->uplink(to))).value();
+    }
+    tables->SetRow(SwitchIndex(s), std::move(row));
+  }
+  MappingProblem problem;
+  problem.snapshot = MakeSnapshot(fabric, std::move(tables)).value();
+  problem.places = Places::OfEndpoints(*fabric, AllEndpoints(*fabric), 1).value();
+  problem.pattern = std::move(pattern);
+  return problem;
+}
+
 MappingProblem WithLoad(MappingProblem problem, uint64_t seed) {
   const Snapshot& old = *problem.snapshot;
   Xoshiro random(seed);

@@ -18,6 +18,11 @@ MappingProblem ProblemOnPlafrim(uint32_t hosts, uint32_t ranks_per_host,
 //     S0 -> S1 -> S2 -> ... -> S0     two hosts on each; as many slots on host h as 1 + h % 3
 MappingProblem ProblemOnOneWayRing(uint32_t switches, std::shared_ptr<const Pattern> pattern);
 
+// So many switches with as many hosts on each; tables lead to the hosts of a switch alone.
+// Distances are the caller's.
+MappingProblem ProblemOnIslands(uint32_t switches, uint32_t hosts,
+                                std::shared_ptr<const Pattern> pattern);
+
 // Every channel is used to some degree, by `seed`; some wholly.
 MappingProblem WithLoad(MappingProblem problem, uint64_t seed);
 

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/mapping_standing.h"
 
 namespace coppice {
 namespace {
@@ -40,10 +41,8 @@ CongestionSearch::CongestionSearch(const MappingProblem& problem, TrafficState s
   shared_places_ = problem.places->slot_count() > problem.places->count();
   FindNear();
   best_ = state_.mapping();
-  const TrafficState::Values now = state_.Now();
-  best_value_ = objective_.Of(now);
-  best_congestion_ = now.congestion;
-  best_smooth_ = objective_.Smooth(now, slope_);
+  TakeDown(state_.Now());
+  best_smooth_ = objective_.Smooth(state_.Now(), slope_);
 }
 
 absl::StatusOr<CongestionSearch> CongestionSearch::Make(const MappingProblem& problem,
@@ -98,10 +97,9 @@ void CongestionSearch::FindNear() {
 void CongestionSearch::Visit(const Mapping& mapping) {
   state_.Assign(mapping);
   const TrafficState::Values now = state_.Now();
-  if (objective_.Of(now) >= best_value_) return;
+  if (!IsBetter(now)) return;
   best_ = mapping;
-  best_value_ = objective_.Of(now);
-  best_congestion_ = now.congestion;
+  TakeDown(now);
   best_smooth_ = objective_.Smooth(now, slope_);
   offered_ = false;
 }
@@ -178,14 +176,27 @@ double CongestionSearch::MeanChange() {
   return count == 0 ? 0 : sum / count;
 }
 
+bool CongestionSearch::IsBetter(const TrafficState::Values& now) const {
+  const LinkObjective::Value value = objective_.Of(now);
+  if (!prefers_smooth_) return value < best_value_;
+  return MappingStanding{value.first, now.soft, value.second}.IsBetterThan(
+      {best_value_.first, best_soft_, best_value_.second});
+}
+
+void CongestionSearch::TakeDown(const TrafficState::Values& now) {
+  const LinkObjective::Value value = objective_.Of(now);
+  const bool equal = value.first == best_value_.first;
+  best_soft_ = equal ? std::min(best_soft_, now.soft) : now.soft;
+  best_value_ = value;
+  best_congestion_ = now.congestion;
+}
+
 // Takes a better mapping down. `smooth` is that of the mapping as it is.
 void CongestionSearch::Look(double smooth) {
   if (smooth > best_smooth_ * 1.02) return;  // far from the best: not worth a look at the greatest
   const TrafficState::Values now = state_.Now();
-  const LinkObjective::Value value = objective_.Of(now);
-  if (value >= best_value_) return;
-  best_value_ = value;
-  best_congestion_ = now.congestion;
+  if (!IsBetter(now)) return;
+  TakeDown(now);
   best_smooth_ = smooth;
   for (const uint32_t r : moved_) best_[r] = state_.mapping()[r];
   moved_.clear();

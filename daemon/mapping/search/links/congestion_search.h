@@ -64,6 +64,10 @@ class CongestionSearch final {
   // best congestion is down at `enough` and nothing else counts.
   void Anneal(const AnnealOptions& options, double enough, const SearchControl& control);
 
+  // From now on the best of those with one objective is the one with less smooth congestion, and of
+  // these the one with fewer hop-bytes (mapping_standing.h).
+  void PreferSmooth() { prefers_smooth_ = true; }
+
   // Goes on from `mapping`, which becomes the best if it is.
   void Visit(const Mapping& mapping);
 
@@ -87,6 +91,8 @@ class CongestionSearch final {
   double ExchangePlaces(double smooth, double temperature);
   void Take(uint32_t rank, uint32_t slot);
   void Look(double smooth);
+  bool IsBetter(const TrafficState::Values& now) const;
+  void TakeDown(const TrafficState::Values& now);
 
   const MappingProblem& problem_;
   TrafficState state_;
@@ -98,8 +104,10 @@ class CongestionSearch final {
   std::vector<uint32_t> over_worst_;  // some ranks whose bytes crossed it when it was found
 
   Mapping best_;
-  LinkObjective::Value best_value_;
+  LinkObjective::Value best_value_ = {-1, 0};
   double best_congestion_ = 0;
+  double best_soft_ = 0;  // the least of all bests of this value
+  bool prefers_smooth_ = false;
   double best_smooth_ = 0;
   double slope_ = 0;             // of the annealing at hand
   std::vector<uint32_t> moved_;  // ranks moved since the best
