@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
@@ -40,6 +41,19 @@ uint32_t LeastLeafSwitches(const OpenHosts& open, uint32_t hosts) {
   return leaves;
 }
 
+// In words; of a set that the pattern chose rather than the search, what that costs.
+std::string Reason(const PlacementQuestion& question, const SearchResult& found,
+                   const PlacementPlan& plan) {
+  const Choice& without = found.choices.front();
+  if (plan.hosts == without.hosts) {
+    return ReasonFor(question, plan.measures, found, plan.is_optimal);
+  }
+  const double more = Cost(question.request.objective, plan.measures, 0) - without.cost;
+  return absl::StrCat(
+      ReasonFor(question, plan.measures, {}, plan.is_optimal),
+      absl::StrFormat("; the pattern decided: the best hosts without it cost %.3g less", more));
+}
+
 absl::StatusOr<PlacementPlan> Answer(const PlacementQuestion& question,
                                      const SearchControl& control) {
   const PlacementRequest& request = question.request;
@@ -64,7 +78,7 @@ absl::StatusOr<PlacementPlan> Answer(const PlacementQuestion& question,
       LeastLeafSwitches(question.open, request.constraints.host_count);
   plan.measures.max_congestion = order.max_congestion;
   plan.measures.cost = Cost(request.objective, plan.measures, order.traffic);
-  plan.reason = ReasonFor(question, plan.measures, found, plan.is_optimal);
+  plan.reason = Reason(question, found, plan);
   if (!order.reason.empty()) absl::StrAppend(&plan.reason, "; order of ranks: ", order.reason);
   RETURN_IF_ERROR(
       CheckPlacement(question.snapshot, question.occupancy, request.constraints, plan.hosts));

@@ -78,6 +78,36 @@ TEST(RankOrder, ASilentPatternKeepsTheOrder) {
   EXPECT_THAT(plan->permutation, ::testing::ElementsAre(0, 1, 2));
 }
 
+// Of four candidates, two on leaf switch 0 have ports that are full already.
+TEST(RankOrder, ThePatternMayDecideAgainstTheNearestHosts) {
+  PlacementScene scene = MakeScene("model:fat-tree(leaves=2,spines=2,hosts-per-leaf=3)");
+  const Fabric& fabric = scene.fabric();
+  std::vector<float> load(fabric.channel_count(), 0);
+  for (const uint32_t h : {0U, 1U}) {
+    const EndpointIndex port = fabric.endpoints_of_host(HostIndex(h)).front();
+    const ChannelIndex out = fabric.channels(fabric.Vertex(port)).front().index;
+    load[out.value()] = load[Fabric::Reverse(out).value()] = 1;
+  }
+  auto snapshot = std::make_shared<Snapshot>(*scene.snapshot);
+  snapshot->load = std::make_shared<const LinkLoad>(load);
+  scene.snapshot = snapshot;
+  PlacementRequest request = RequestFor(2, 1, Couples(2));
+  for (const uint32_t h : {0U, 1U, 2U, 3U}) {
+    request.constraints.candidates.push_back(HostIndex(h));
+  }
+  const auto plan = Place(*scene.snapshot, *scene.index, scene.occupancy, request, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->hosts, ::testing::UnorderedElementsAre(HostIndex(2), HostIndex(3)));
+  EXPECT_TRUE(plan->is_optimal);
+  EXPECT_THAT(plan->reason, HasSubstr("the pattern decided: the best hosts without it cost "));
+  request.objective = DefaultObjective();
+  request.objective.traffic = 0;
+  const auto near = Place(*scene.snapshot, *scene.index, scene.occupancy, request, {});
+  ASSERT_TRUE(near.ok()) << near.status();
+  EXPECT_EQ(near->measures.leaf_switches, 1U);
+  EXPECT_THAT(near->reason, ::testing::Not(HasSubstr("the pattern decided")));
+}
+
 // The cut counted pair by pair.
 double NaiveCut(const PlacementScene& scene, const OpenHosts& open, const LeafCounts& counts) {
   std::vector<uint32_t> taken(open.leaves.size(), 0);
