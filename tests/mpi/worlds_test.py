@@ -49,7 +49,9 @@ class SomeWithoutTheLibrary(unittest.TestCase):
     def test_commands_that_all_ask(self):
         with tempfile.TemporaryDirectory() as folder:
             asking = {"LD_PRELOAD": LIBRARY, "COPPICE_TRACE": pathlib.Path(folder) / "trace"}
-            self.assertNotIn("coppice", self.expect(asking, asking))
+            said = self.expect(asking, asking)
+            self.assertNotIn("coppice", said)
+            self.assertEqual(2, said.count("names left 0\n"), said)
             self.assertEqual({(0, 1): (1, 256), (1, 0): (1, 256)},
                              trace_text.read(asking["COPPICE_TRACE"]))
 

@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "agents/mpi/core/returned_errors.h"
+#include "agents/mpi/core/run_name.h"
 
 namespace coppice::mpi {
 namespace {
@@ -20,12 +20,22 @@ constexpr long kFirstPauseNs = 200'000, kLongestPauseNs = 20'000'000;
 
 // Names are of a world: what was spawned asks the same launcher.
 std::string NameOf(const std::string& what) {
-  const char* const job = std::getenv("PMIX_NAMESPACE");  // Open MPI's
-  return "coppice-" + std::string(job == nullptr ? "world" : job) + "-" + what;
+  static const std::string run = RunName();
+  return "coppice-" + run + "-" + what;
+}
+
+struct Published {
+  std::string name, value;
+};
+std::vector<Published>& PublishedHere() {
+  static auto* const published = new std::vector<Published>;
+  return *published;
 }
 
 bool Publish(const std::string& name, const char* value) {
-  return PMPI_Publish_name(name.c_str(), MPI_INFO_NULL, value) == MPI_SUCCESS;
+  if (PMPI_Publish_name(name.c_str(), MPI_INFO_NULL, value) != MPI_SUCCESS) return false;
+  PublishedHere().push_back({name, value});
+  return true;
 }
 
 // What was published; nothing if nothing was.
@@ -124,6 +134,15 @@ Presence FindPresence(std::chrono::milliseconds patience) {
   const std::string tried = NameOf("tried-" + std::to_string(rank));
   if (!Publish(tried, kHere) || LookUp(tried) != kHere) return Presence::kUnknown;
   return rank == 0 ? Lead(size, Names(), patience) : Follow(rank, size, Names(), patience);
+}
+
+void TakeBackPresence() {
+  if (PublishedHere().empty()) return;
+  const ReturnedErrors of_world, of_self(MPI_COMM_SELF);
+  for (const Published& one : PublishedHere()) {
+    PMPI_Unpublish_name(one.name.c_str(), MPI_INFO_NULL, one.value.c_str());
+  }
+  PublishedHere().clear();
 }
 
 }  // namespace coppice::mpi

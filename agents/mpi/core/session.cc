@@ -196,6 +196,8 @@ void Session::End() {
     Ask([&](coppice_client* client) { return coppice_job_end(client, job_); });
   }
   job_ = 0;
+  // Whoever is here was told by all others, or told them, since they found that all are present.
+  if (settings_.AskForAnything()) TakeBackPresence();
   if (client_ != nullptr) coppice_close(client_);
   client_ = nullptr;
   EndCommunicatorRanks();

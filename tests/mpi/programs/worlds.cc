@@ -11,7 +11,9 @@
 //   worlds communicators N        N copies of the world, each led by another rank, one after the
 //                                 other, with a sum over each
 //
-// A result that is wrong ends the program with status 3.
+// A result that is wrong ends the program with status 3. Each rank says on stderr at the end how
+// many names that were published at the launcher in its process were not taken back.
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <cstdio>
@@ -22,6 +24,8 @@
 #include <vector>
 
 namespace {
+
+int names_left = 0;
 
 void Check(bool holds, const char* what) {
   if (holds) return;
@@ -140,6 +144,27 @@ void Communicators(int times) {
 
 }  // namespace
 
+// These stand before the MPI library's own, for the preloaded library.
+extern "C" {
+
+int PMPI_Publish_name(const char* name, MPI_Info info, const char* port) {
+  using Function = int (*)(const char*, MPI_Info, const char*);
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "PMPI_Publish_name"));
+  const int error = next(name, info, port);
+  if (error == MPI_SUCCESS) ++names_left;
+  return error;
+}
+
+int PMPI_Unpublish_name(const char* name, MPI_Info info, const char* port) {
+  using Function = int (*)(const char*, MPI_Info, const char*);
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "PMPI_Unpublish_name"));
+  const int error = next(name, info, port);
+  if (error == MPI_SUCCESS) --names_left;
+  return error;
+}
+
+}  // extern "C"
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const std::map<std::string, std::function<void()>> programs = {
@@ -152,5 +177,7 @@ int main(int argc, char** argv) {
   const auto program = programs.find(argc > 1 ? argv[1] : "");
   Check(program != programs.end(), "no program is called so");
   program->second();
-  return MPI_Finalize();
+  const int error = MPI_Finalize();
+  std::fprintf(stderr, "worlds: names left %d\n", names_left);
+  return error;
 }
