@@ -1,5 +1,6 @@
 #include "daemon/rpc/mapping_conversion.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -121,7 +122,26 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternIn(const Message& message)
                    message.has_messages_file() ? &message.messages_file() : nullptr);
 }
 
+template <class Message>
+size_t PatternBytes(const Message& message) {
+  // Lists that differ in length are refused, ranks beyond a bound unless they talk.
+  const auto pairs = static_cast<size_t>(message.pattern().from_size());
+  const size_t ranks = std::min<size_t>(message.pattern().rank_count(),
+                                        std::max<size_t>(Pattern::kMaxIdleRanks, 16 * pairs));
+  return MakingBytes(pairs, ranks) + ReadingBytes(message.pattern_file().text()) +
+         ReadingBytes(message.messages_file().text());
+}
+
 }  // namespace
+
+size_t ReadingBytes(const v1::MappingTask& task) {
+  // A number of a matrix takes two characters at least; as a vector grows, three times 8 bytes.
+  constexpr size_t kOfDistanceCharacter = 12;
+  return PatternBytes(task) + kOfDistanceCharacter * task.distance_file().text().size() +
+         task.SpaceUsedLong();  // hosts and distances that are copied, and more
+}
+
+size_t ReadingBytes(const v1::PutPatternRequest& request) { return PatternBytes(request); }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task) {
   return PatternIn(task);

@@ -30,6 +30,10 @@ absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit);
 absl::StatusOr<MappingTask> FromProto(const v1::MappingTask& task);
 absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request);
 
+// How much memory FromProto and PatternOf take beside the message, from above.
+size_t ReadingBytes(const v1::MappingTask& task);
+size_t ReadingBytes(const v1::PutPatternRequest& request);
+
 void ToProto(const MappingView& view, v1::MappingResult& message);
 void ToProto(const EvaluationView& view, v1::MappingEvaluation& message);
 void ToProto(const ProblemView& view, v1::MappingProblem& message);

@@ -15,8 +15,8 @@
 namespace coppice {
 namespace {
 
-// A search holds its request while it waits: up to some 50 MB of pattern.
 constexpr size_t kMostWaitingSearches = 16;
+constexpr absl::string_view kThisRequest = "this request, as long as it waits,";
 
 using MapStream = UpdateStream<v1::MapRanksUpdate>;
 
@@ -56,7 +56,31 @@ PatternShelf::MayChange OwnerOnly(Peer peer) {
   };
 }
 
+const v1::MappingTask& TaskOf(const v1::MappingTask& task) { return task; }
+const v1::MappingTask& TaskOf(const v1::MapRanksRequest& request) { return request.task(); }
+MappingTask& TaskOf(MappingTask& task) { return task; }
+MappingTask& TaskOf(MapRanksArgs& args) { return args.task; }
+
 }  // namespace
+
+template <class Request>
+grpc::ServerUnaryReactor* MappingService::RunLater(UnaryCall* call, const Request& request,
+                                                   const std::string& object,
+                                                   WorkerPool::Task task) {
+  absl::StatusOr<MemoryBudget::Share> room = requests_.Take(request.SpaceUsedLong(), kThisRequest);
+  if (!room.ok()) return Finish(call, room.status(), object);
+  return coppice::RunLater(workers_, call, object,
+                           [room = *std::move(room), task = std::move(task)]() mutable { task(); });
+}
+
+template <class Request>
+auto MappingService::Read(const Request& request) -> decltype(FromProto(request)) {
+  ASSIGN_OR_RETURN(const MemoryBudget::Share room,
+                   mapper_->TakeToRead(ReadingBytes(TaskOf(request))));
+  auto read = FromProto(request);
+  if (read.ok()) RETURN_IF_ERROR(FillPattern(TaskOf(request).pattern_name(), TaskOf(*read)));
+  return read;
+}
 
 absl::Status MappingService::FillPattern(const std::string& name, MappingTask& task) {
   if (name.empty()) return absl::OkStatus();
@@ -68,15 +92,17 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
     grpc::CallbackServerContext*, const v1::MapRanksRequest* request) {
   const std::shared_ptr<MapStream> stream =
       MapStream::Open("mapping", TaskObject(request->task()), map_ranks_);
-  // `request` lives until the stream has ended, which may be while a worker reads it.
+  // `request` lives until the stream has ended, which may be while a worker reads it: so there are
+  // two of it.
+  absl::StatusOr<MemoryBudget::Share> room =
+      requests_.Take(2 * request->SpaceUsedLong(), kThisRequest);
+  if (!room.ok()) return stream->End(room.status()), stream.get();
   const bool is_queued = stream->RunOn(
       search_workers_,
-      [this, stream, request = *request] {
+      [this, stream, request = *request, room = *std::move(room)] {
         if (stream->is_cancelled()) return;
-        absl::StatusOr<MapRanksArgs> args = FromProto(request);
-        absl::Status status = args.status();
-        if (status.ok()) status = FillPattern(request.task().pattern_name(), args->task);
-        if (!status.ok()) return stream->End(status);
+        const absl::StatusOr<MapRanksArgs> args = Read(request);
+        if (!args.ok()) return stream->End(args.status());
         MapWatch watch;
         watch.orders = request.stream_orders();
         watch.progress = [stream](absl::Duration elapsed, double score,
@@ -106,8 +132,7 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
 }
 
 absl::StatusOr<EvaluationView> MappingService::Evaluate(const v1::EvaluateMappingRequest& request) {
-  ASSIGN_OR_RETURN(MappingTask task, FromProto(request.task()));
-  RETURN_IF_ERROR(FillPattern(request.task().pattern_name(), task));
+  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task()));
   return mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()});
 }
 
@@ -115,7 +140,7 @@ grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerCo
                                                           const v1::EvaluateMappingRequest* request,
                                                           v1::MappingEvaluation* response) {
   auto* const reactor = new UnaryCall(evaluate_mapping_);
-  return RunLater(workers_, reactor, TaskObject(request->task()),
+  return RunLater(reactor, *request, TaskObject(request->task()),
                   [this, reactor, request, response] {
                     const absl::StatusOr<EvaluationView> view = Evaluate(*request);
                     if (view.ok()) ToProto(*view, *response);
@@ -125,8 +150,7 @@ grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerCo
 
 absl::Status MappingService::Answer(const v1::GetMappingProblemRequest& request,
                                     v1::MappingProblem& response) {
-  ASSIGN_OR_RETURN(MappingTask task, FromProto(request.task()));
-  RETURN_IF_ERROR(FillPattern(request.task().pattern_name(), task));
+  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task()));
   ASSIGN_OR_RETURN(const ProblemView view, mapper_->Problem(task));
   ToProto(view, response);
   return absl::OkStatus();
@@ -135,8 +159,11 @@ absl::Status MappingService::Answer(const v1::GetMappingProblemRequest& request,
 grpc::ServerUnaryReactor* MappingService::GetMappingProblem(
     grpc::CallbackServerContext*, const v1::GetMappingProblemRequest* request,
     v1::MappingProblem* response) {
-  return AnswerLater(workers_, get_mapping_problem_, TaskObject(request->task()),
-                     [this, request, response] { return Answer(*request, *response); });
+  auto* const reactor = new UnaryCall(get_mapping_problem_);
+  const std::string object = TaskObject(request->task());
+  return RunLater(reactor, *request, object, [this, reactor, request, response, object] {
+    Finish(reactor, Answer(*request, *response), object);
+  });
 }
 
 absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Peer& peer,
@@ -154,10 +181,12 @@ absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Pe
 grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* context,
                                                    const v1::PutOrderRequest* request,
                                                    v1::StoredOrder* response) {
-  return AnswerLater(workers_, put_order_, absl::StrCat("job:", request->job_id()),
-                     [this, request, response, peer = peers_->Identify(*context)] {
-                       return Answer(*request, peer, *response);
-                     });
+  auto* const reactor = new UnaryCall(put_order_);
+  const std::string object = absl::StrCat("job:", request->job_id());
+  return RunLater(reactor, *request, object,
+                  [this, reactor, request, response, object, peer = peers_->Identify(*context)] {
+                    Finish(reactor, Answer(*request, peer, *response), object);
+                  });
 }
 
 absl::Status MappingService::Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response) {
@@ -178,23 +207,26 @@ grpc::ServerUnaryReactor* MappingService::GetOrder(grpc::CallbackServerContext*,
                      [this, request, response] { return Answer(*request, *response); });
 }
 
+absl::Status MappingService::Answer(const v1::PutPatternRequest& request, const Peer& peer,
+                                    v1::StoredPattern& response) {
+  ASSIGN_OR_RETURN(const MemoryBudget::Share room, mapper_->TakeToRead(ReadingBytes(request)));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, PatternOf(request));
+  ASSIGN_OR_RETURN(const PatternRecord record,
+                   patterns_->Put(request.name(), peer.user, *pattern, OwnerOnly(peer)));
+  ToProto(record, response);
+  return absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext* context,
                                                      const v1::PutPatternRequest* request,
                                                      v1::StoredPattern* response) {
   auto* const reactor = new UnaryCall(put_pattern_);
   const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  return RunLater(workers_, reactor, PatternObject(request->name()),
+  return RunLater(reactor, *request, PatternObject(request->name()),
                   [this, reactor, request, response, peer = *peer] {
-                    absl::StatusOr<std::shared_ptr<const Pattern>> pattern = PatternOf(*request);
-                    absl::Status status = pattern.status();
-                    if (status.ok()) {
-                      const absl::StatusOr<PatternRecord> record =
-                          patterns_->Put(request->name(), peer.user, **pattern, OwnerOnly(peer));
-                      status = record.status();
-                      if (status.ok()) ToProto(*record, *response);
-                    }
-                    Finish(reactor, status, PatternObject(request->name()));
+                    Finish(reactor, Answer(*request, peer, *response),
+                           PatternObject(request->name()));
                   });
 }
 
@@ -229,7 +261,7 @@ grpc::ServerUnaryReactor* MappingService::DeletePattern(grpc::CallbackServerCont
   auto* const reactor = new UnaryCall(delete_pattern_);
   const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  return RunLater(workers_, reactor, PatternObject(request->name()),
+  return RunLater(reactor, *request, PatternObject(request->name()),
                   [this, reactor, request, peer = *peer] {
                     Finish(reactor, patterns_->Delete(request->name(), OwnerOnly(peer)),
                            PatternObject(request->name()));

@@ -4,29 +4,36 @@
 #define COPPICE_DAEMON_RPC_MAPPING_SERVICE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coppice/v1/mapping.grpc.pb.h"
+#include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
+#include "daemon/rpc/mapping_conversion.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
+#include "daemon/rpc/unary.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
 // Thread-safe. The pointers outlive it and every call. Searches have workers of their own, of low
-// priority: trees never wait for them.
+// priority: trees never wait for them. Requests are held while they wait, up to `request_bytes` of
+// all of them together; what it takes to read one is of the mapper's memory.
 class MappingService final : public v1::Mapping::CallbackService {
  public:
   MappingService(RankMapper* mapper, PatternShelf* patterns, WorkerPool* workers,
-                 WorkerPool* search_workers, Peers* peers, MethodStatistics* statistics)
+                 WorkerPool* search_workers, size_t request_bytes, Peers* peers,
+                 MethodStatistics* statistics)
       : mapper_(mapper),
         patterns_(patterns),
         workers_(workers),
         search_workers_(search_workers),
+        requests_(request_bytes),
         peers_(peers),
         map_ranks_(statistics->AddStream("Mapping.MapRanks")),
         evaluate_mapping_(statistics->AddUnary("Mapping.EvaluateMapping")),
@@ -73,8 +80,17 @@ class MappingService final : public v1::Mapping::CallbackService {
                                            v1::ListAlgorithmsResponse* response) override;
 
  private:
+  // RunLater for a request that may be large: there must be room for it until `task` is done.
+  template <class Request>
+  grpc::ServerUnaryReactor* RunLater(UnaryCall* call, const Request& request,
+                                     const std::string& object, WorkerPool::Task task);
+  // The message in the engine's terms, with the stored pattern if it names one.
+  template <class Request>
+  auto Read(const Request& request) -> decltype(FromProto(request));
   // Fetches the stored pattern that a task names, if it names one.
   absl::Status FillPattern(const std::string& name, MappingTask& task);
+  absl::Status Answer(const v1::PutPatternRequest& request, const Peer& peer,
+                      v1::StoredPattern& response);
   absl::StatusOr<EvaluationView> Evaluate(const v1::EvaluateMappingRequest& request);
   absl::Status Answer(const v1::GetMappingProblemRequest& request, v1::MappingProblem& response);
   absl::Status Answer(const v1::PutOrderRequest& request, const Peer& peer,
@@ -85,6 +101,7 @@ class MappingService final : public v1::Mapping::CallbackService {
   PatternShelf* const patterns_;
   WorkerPool* const workers_;
   WorkerPool* const search_workers_;
+  MemoryBudget requests_;
   Peers* const peers_;
   std::atomic<bool> closing_{false};
   // What counts the calls.

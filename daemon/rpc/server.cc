@@ -39,6 +39,8 @@ constexpr int kServerPingTimeoutMs = 20'000;
 constexpr int kBatchWorkers = 2;
 // Placements that are planned at once: more would want the same nodes, and be planned again.
 constexpr int kPlacementWorkers = 2;
+// Requests about mappings that wait, as many of the largest: 512 MiB by default.
+constexpr size_t kLargeRequests = 8;
 // Searches take what processor time others leave: trees come first.
 constexpr int kSearchNice = 10;
 
@@ -88,7 +90,8 @@ class RpcServer::Parts {
         trees_(parts.manager, &*workers_, &*batch_workers_, &peers_, &statistics_,
                options.max_job_ranks),
         fabric_(parts.manager, &*workers_, &peers_, &statistics_),
-        mapping_(parts.mapper, parts.patterns, &*pattern_workers_, &*search_workers_, &peers_,
+        mapping_(parts.mapper, parts.patterns, &*pattern_workers_, &*search_workers_,
+                 kLargeRequests * static_cast<size_t>(options.max_request_bytes), &peers_,
                  &statistics_),
         placements_(parts.manager, parts.patterns, &*workers_, &*placement_workers_, &peers_,
                     &statistics_),

@@ -321,7 +321,8 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   if (budget < kShortestBudget || budget > options_.max_budget) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a budget of ", absl::FormatDuration(budget), "; give ",
-        absl::FormatDuration(kShortestBudget), " to ", absl::FormatDuration(options_.max_budget)));
+        absl::FormatDuration(kShortestBudget), " to ", absl::FormatDuration(options_.max_budget),
+        budget > options_.max_budget ? ", or raise mapping.max_budget of the daemon" : ""));
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));

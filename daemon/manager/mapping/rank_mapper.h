@@ -117,6 +117,10 @@ class RankMapper final {
   absl::StatusOr<EvaluationView> Evaluate(const MappingTask& task,
                                           const std::vector<uint32_t>& positions);
   absl::StatusOr<ProblemView> Problem(const MappingTask& task);
+  // Of the memory of all searches, room to read a request in. RESOURCE_EXHAUSTED.
+  absl::StatusOr<MemoryBudget::Share> TakeToRead(size_t bytes) {
+    return memory_.Take(bytes, "reading this request");
+  }
   // What was found for jobs elsewhere.
   OrderShelf& orders() { return orders_; }
 

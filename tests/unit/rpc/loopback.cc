@@ -43,7 +43,7 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   auto distances = DistanceShelf::Create(&store_);
   EXPECT_TRUE(distances.ok()) << distances.status();
   distances_ = *std::move(distances);
-  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions(),
+  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), options.mapper,
                                          distances_.get());
   auto patterns = PatternShelf::Create(&store_, &clock_, options.pattern_bytes);
   EXPECT_TRUE(patterns.ok()) << patterns.status();

@@ -20,7 +20,9 @@ using MappingStub = v1::Mapping::Stub;
 
 class MappingServiceTest : public ::testing::Test {
  protected:
-  MappingServiceTest() : stub_(v1::Mapping::NewStub(loopback_.Connect())) {}
+  MappingServiceTest() : MappingServiceTest(Loopback::Options()) {}
+  explicit MappingServiceTest(const Loopback::Options& options)
+      : loopback_(options), stub_(v1::Mapping::NewStub(loopback_.Connect())) {}
 
   // Ranks r and r + 8 talk, which sit on different leaf switches today.
   static v1::CommunicationPattern FarPairs() {
@@ -241,6 +243,96 @@ TEST_F(MappingServiceTest, RefusesPolitelyWhenTooManyWait) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("searches wait already"));
   for (const auto& context : contexts) context->TryCancel();
   for (const auto& reader : readers) reader->Finish();
+}
+
+// Fewer than may wait, but large ones; and reading one takes of the memory of all searches.
+class LargeRequestsTest : public MappingServiceTest {
+ protected:
+  static constexpr int kMostBytes = 1 << 20;
+  static constexpr size_t kMemoryBytes = 64 << 20;
+
+  LargeRequestsTest() : MappingServiceTest(Small()) {}
+  static Loopback::Options Small() {
+    Loopback::Options options;
+    options.server.max_request_bytes = kMostBytes;
+    options.mapper.memory_bytes = kMemoryBytes;
+    return options;
+  }
+  // A pattern of few ranks with a long comment.
+  static void SetLongFile(v1::InputFile& file) {
+    file.set_origin("long");
+    file.set_text("%" + std::string(kMostBytes * 3 / 4, 'c') + "\n2 1\n2\n1\n");
+  }
+  bool AwaitWaiting(uint32_t searches) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (loopback_.server().Numbers().rpc.waiting_searches != searches) {
+      if (absl::Now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+};
+
+TEST_F(LargeRequestsTest, AreRefusedPolitelyWhenThereIsNoRoomForMore) {
+  grpc::ClientContext under_way;
+  const auto first = stub_->MapRanks(&under_way, LongRequest());
+  WaitForSearch();
+  ASSERT_TRUE(AwaitWaiting(0));
+  v1::MapRanksRequest request = LongRequest();
+  request.mutable_task()->clear_pattern();
+  SetLongFile(*request.mutable_task()->mutable_pattern_file());
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::MapRanksUpdate>>> readers;
+  for (uint32_t i = 0; i < 5; ++i) {  // there are two of each
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    readers.push_back(stub_->MapRanks(contexts.back().get(), request));
+    ASSERT_TRUE(AwaitWaiting(i + 1));
+  }
+  ExpectRefused(request, StatusCode::kResourceExhausted, "this request, as long as it waits,");
+  v1::PutPatternRequest put;
+  put.set_name("long");
+  SetLongFile(*put.mutable_pattern_file());
+  EXPECT_EQ(loopback_.Call(*stub_, &MappingStub::PutPattern, put).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Put("short").ok());
+  // They give their room back.
+  for (const auto& context : contexts) context->TryCancel();
+  for (const auto& reader : readers) reader->Finish();
+  ASSERT_TRUE(AwaitWaiting(0));
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  absl::Status stored;
+  do {
+    stored = loopback_.Call(*stub_, &MappingStub::PutPattern, put).status();
+  } while (absl::IsResourceExhausted(stored) && absl::Now() < deadline);
+  EXPECT_TRUE(stored.ok()) << stored;
+  under_way.TryCancel();
+  first->Finish();
+}
+
+TEST_F(LargeRequestsTest, AreReadOnlyIfThereIsRoomForThePattern) {
+  v1::PutPatternRequest put;
+  put.set_name("wide");
+  std::string text;
+  for (int row = 0; row < 600; ++row) {
+    for (int column = 0; column < 600; ++column) text += column == 0 ? "0" : " 1";
+    text += "\n";
+  }
+  put.mutable_pattern_file()->set_text(text);
+  v1::MapRanksRequest map = Request();
+  map.mutable_task()->clear_pattern();
+  *map.mutable_task()->mutable_pattern_file() = put.pattern_file();
+  v1::EvaluateMappingRequest evaluate;
+  *evaluate.mutable_task() = map.task();
+  v1::GetMappingProblemRequest problem;
+  *problem.mutable_task() = map.task();
+  for (const absl::Status& status :
+       {loopback_.Call(*stub_, &MappingStub::PutPattern, put).status(),
+        loopback_.Call(*stub_, &MappingStub::EvaluateMapping, evaluate).status(),
+        loopback_.Call(*stub_, &MappingStub::GetMappingProblem, problem).status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("reading this request needs about"));
+  }
+  ExpectRefused(map, StatusCode::kResourceExhausted, "reading this request needs about");
 }
 
 // What waits for the one thread that searches goes with its client, and not when its turn comes.

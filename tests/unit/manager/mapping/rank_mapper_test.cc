@@ -123,7 +123,8 @@ TEST_F(RankMapperTest, RefusesByName) {
   ExpectRefused(args, StatusCode::kNotFound, "simplex");
   args = Args();
   args.budget = absl::Hours(5);
-  ExpectRefused(args, StatusCode::kInvalidArgument, "5h");
+  ExpectRefused(args, StatusCode::kInvalidArgument,
+                "5h; give 1ms to 10m, or raise mapping.max_budget of the daemon");
   args = Args();
   args.parameters = {{"colour", 1}};
   ExpectRefused(args, StatusCode::kInvalidArgument, "colour");
