@@ -61,6 +61,8 @@ TEST(DaemonLinkTest, ManyThatHurryDoNotUndoTheBackOff) {
   DaemonLink link(loop.get(), "unix:" + daemon.path(), grpc::InsecureChannelCredentials());
   for (int i = 0; i < kRenewals; ++i) {
     link.Hurry();
+    bool is_next_due = false;
+    loop->After(std::chrono::milliseconds(10), [&is_next_due] { is_next_due = true; });
     std::optional<grpc::Status> ended;
     ForwardedCall::Request request;
     request.method = "/coppice.v1.Jobs/KeepAlive";
@@ -69,7 +71,7 @@ TEST(DaemonLinkTest, ManyThatHurryDoNotUndoTheBackOff) {
     events.on_message = [](const std::string&) {};
     events.on_end = [&ended](const grpc::Status& status) { ended = status; };
     const auto call = link.Call(request, std::move(events));
-    loop->RunUntil([&] { return ended.has_value(); }, std::chrono::minutes(1));
+    loop->RunUntil([&] { return ended.has_value() && is_next_due; }, std::chrono::minutes(1));
     ASSERT_TRUE(ended.has_value());
     EXPECT_EQ(ended->error_code(), grpc::StatusCode::UNAVAILABLE);
   }

@@ -289,7 +289,7 @@ TEST(NodeAgentTest, AnAgentThatStartsKeepsItsSocketFromAnother) {
   settings.measure_listen = "";
   const auto first = StateLock::Take(folder);
   ASSERT_TRUE(first.ok()) << first.status();
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, settings.socket.c_str(), sizeof address.sun_path - 1);
