@@ -17,7 +17,9 @@
 // Departures: the weight function is the problem's objective, with the exact congestion over the
 // routes and not that of algorithm 3, because a state of the channels answers an exchange in
 // O(peers * length) and not O(pairs * links); so a thousand times as many are tried in a second.
-// Positions are slots, empty ones included. The best mapping met is returned.
+// Positions are slots, empty ones included. The best mapping met is returned. The threshold falls
+// by the count of outer iterations, of which there are 1,000 by preset, and not by the time limit:
+// equal seeds give equal results; a longer budget needs more `outer-iterations`.
 //
 // O(20 * outer iterations * peers * length). Without a fabric the state has nothing to count and
 // only distances are left: pair exchange does that.
