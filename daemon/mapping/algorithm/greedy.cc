@@ -23,11 +23,9 @@
 #include "daemon/mapping/algorithm/greedy.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <optional>
 #include <queue>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -38,6 +36,7 @@
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
+#include "daemon/mapping/search/logical_workers.h"
 
 namespace coppice {
 namespace {
@@ -230,18 +229,14 @@ struct Attempt {
   double score = std::numeric_limits<double>::infinity();
 };
 
-// The first attempt is always made; the others only while there is time.
-void Attend(const MappingProblem& problem, absl::Span<const uint32_t> starts, bool near_partner,
-            const MappingMeasures& present, const SearchControl& control, std::atomic<size_t>& next,
-            std::vector<Attempt>& attempts) {
-  for (size_t i = next++; i < starts.size(); i = next++) {
-    if (i > 0 && control.stopped()) return;
-    Attempt& attempt = attempts[i];
-    attempt.mapping = Greedy(problem, near_partner).Run(starts[i], control);
-    const absl::StatusOr<MappingMeasures> measures = Measure(problem, attempt.mapping);
-    attempt.status = measures.status();
-    if (measures.ok()) attempt.score = Score(problem.objective, *measures, present);
-  }
+Attempt Try(const MappingProblem& problem, uint32_t start, bool near_partner,
+            const MappingMeasures& present, const SearchControl& control) {
+  Attempt attempt;
+  attempt.mapping = Greedy(problem, near_partner).Run(start, control);
+  const absl::StatusOr<MappingMeasures> measures = Measure(problem, attempt.mapping);
+  attempt.status = measures.status();
+  if (measures.ok()) attempt.score = Score(problem.objective, *measures, present);
+  return attempt;
 }
 
 absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
@@ -255,16 +250,11 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
   const std::vector<uint32_t> starts = StartPlaces(problem, options);
   const bool near_partner = ParameterOf(GreedyAlgorithm(), options, "near") != 0;
   std::vector<Attempt> attempts(starts.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    Attend(problem, starts, near_partner, present, control, next, attempts);
-  };
-  std::vector<std::thread> threads;
-  for (uint32_t t = 1; t < std::min<size_t>(options.threads, starts.size()); ++t) {
-    threads.emplace_back(work);
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+  RunLogicalWorkers(options.threads, static_cast<uint32_t>(starts.size()), [&](uint32_t i) {
+    // The first is always made; the others only while there is time.
+    if (i > 0 && control.stopped()) return;
+    attempts[i] = Try(problem, starts[i], near_partner, present, control);
+  });
   const auto best =
       std::min_element(attempts.begin(), attempts.end(),
                        [](const Attempt& a, const Attempt& b) { return a.score < b.score; });
