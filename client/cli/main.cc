@@ -28,6 +28,21 @@ std::string IsUserName(const std::string& name) {
   return is_good ? "" : "a user has a login name or a uid, without spaces";
 }
 
+// The options of the command that was given, and of those above it, that are to be read from
+// standard input.
+std::vector<std::string> ReadFromStandardInput(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0 && option->results().front() == "-")
+      names.push_back(option->get_name());
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    const std::vector<std::string> more = ReadFromStandardInput(*command);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
   app.require_subcommand(1);
@@ -81,6 +96,12 @@ int Main(int argc, char** argv) {
     return kWrongUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  if (const auto twice = ReadFromStandardInput(app); twice.size() > 1) {
+    std::cerr
+        << twice[0] << " - excludes " << twice[1]
+        << " -: standard input can be read only once\nRun with --help for more information.\n";
+    return kWrongUsage;
   }
   if (const absl::Status bad = CheckServer(server); !bad.ok()) return Fail(bad), kWrongUsage;
   const auto credentials = CredentialsFor(server, tls);

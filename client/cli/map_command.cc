@@ -1,5 +1,6 @@
 // coppicectl map: an order of a job's ranks for its communication pattern, found by the daemon on
-// the fabric as it is now. Options and JSON are those of `coppice-plan map` where both have them.
+// the fabric as it is now. Options and JSON are those of `coppice-plan map` where both have them,
+// but for --traffic: the daemon knows the fabric's routes, coppice-plan only if it is told.
 #include <unistd.h>
 
 #include <functional>
@@ -18,6 +19,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
+#include "client/cli/map_words.h"
 #include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "google/protobuf/util/time_util.h"
@@ -44,55 +46,23 @@ absl::Status FillFile(const std::string& path, v1::InputFile& file) {
   return absl::OkStatus();
 }
 
-// "congestion", or "congestion=2,dilation=1".
+// A check for CLI11: `parse` understands the text, or the message says what was meant.
+template <class Parser>
+auto Understood(const Parser& parse, const std::string& meant) {
+  return [parse, meant](const std::string& text) {
+    return parse(text) ? std::string() : absl::StrCat("\"", text, "\" is not ", meant);
+  };
+}
+
+// The daemon takes no weights at all for congestion, but whoever writes them down means them.
 absl::Status FillObjective(const std::string& text, v1::MappingObjective& objective) {
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(part, absl::MaxSplits('=', 1));
-    double weight = 1;
-    if (absl::StrContains(part, '=') && !absl::SimpleAtod(pair.second, &weight)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--objective ", text, ": \"", pair.second, "\" is no number"));
-    }
-    if (pair.first == "congestion") {
-      objective.set_congestion(weight);
-    } else if (pair.first == "dilation") {
-      objective.set_dilation(weight);
-    } else if (pair.first == "qap") {
-      objective.set_qap(weight);
-    } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--objective ", text, ": \"", pair.first,
-          "\" is none of congestion, dilation and qap; write congestion=2,dilation=1"));
-    }
+  objective = *ParseObjective(text);
+  if (objective.congestion() != 0 || objective.dilation() != 0 || objective.qap() != 0) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
-
-absl::Status FillBudget(const std::string& text, google::protobuf::Duration& budget) {
-  absl::Duration duration;
-  if (!absl::ParseDuration(text, &duration) || duration <= absl::ZeroDuration() ||
-      duration > absl::Hours(24)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--budget ", text, ": not a time above 0; write 500ms, 10s or 2m"));
-  }
-  budget =
-      google::protobuf::util::TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
-  return absl::OkStatus();
-}
-
-absl::Status FillOptions(const std::vector<std::string>& options, v1::MapRanksRequest& request) {
-  for (const std::string& option : options) {
-    const std::pair<std::string, std::string> pair =
-        absl::StrSplit(option, absl::MaxSplits('=', 1));
-    double value = 0;
-    if (!absl::SimpleAtod(pair.second, &value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--option ", option, ": write NAME=NUMBER; --list shows the names"));
-    }
-    (*request.mutable_options())[pair.first] = value;
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--objective ", text,
+      ": the objective weighs nothing; give congestion, dilation or qap a weight above 0"));
 }
 
 absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
@@ -277,12 +247,16 @@ int ShowStored(Session& session, Connection& connection, const v1::MapRanksReque
 int Map(Session& session, Connection& connection, MapOptions& options) {
   if (options.list) return List(session, connection);
   if (options.stored) return ShowStored(session, connection, options.request);
-  absl::Status status = FillTask(options, *options.request.mutable_task());
-  if (status.ok() && !options.budget.empty()) {
-    status = FillBudget(options.budget, *options.request.mutable_budget());
-  }
-  if (status.ok()) status = FillOptions(options.options, options.request);
+  const absl::Status status = FillTask(options, *options.request.mutable_task());
   if (!status.ok()) return Fail(status);
+  if (!options.budget.empty()) {
+    *options.request.mutable_budget() = google::protobuf::util::TimeUtil::NanosecondsToDuration(
+        absl::ToInt64Nanoseconds(*ParseBudget(options.budget)));
+  }
+  for (const std::string& option : options.options) {
+    const auto [name, value] = *ParseParameter(option);
+    (*options.request.mutable_options())[name] = value;
+  }
   if (!options.evaluate.empty()) return Evaluate(session, connection, options);
   return Search(session, connection, options.request);
 }
@@ -307,7 +281,9 @@ void AddTaskOptions(CLI::App& command, MapOptions& options) {
       .add_option("--application", *task.mutable_pattern_name(),
                   "Or the pattern that is stored under this name")
       ->excludes(pattern);
-  command.add_option("--messages", options.messages, "Matrix of message counts beside --pattern")
+  command
+      .add_option("--messages", options.messages,
+                  "Matrix or trace of message counts beside --pattern")
       ->needs(pattern);
   command
       .add_option(
@@ -335,13 +311,22 @@ void AddMapCommand(CLI::App& app, Session& session) {
   v1::MapRanksRequest& request = options->request;
   AddTaskOptions(*command, *options);
   command->add_option("--algorithm", *request.mutable_algorithm(), "As --list names it; auto");
-  command->add_option("--budget", options->budget, "How long to search: 500ms, 10s; default 1s");
-  command->add_option("--objective", options->objective,
-                      "congestion, dilation, qap, or weights: congestion=2,dilation=1; default "
-                      "congestion");
+  command->add_option("--budget", options->budget, "How long to search: 500ms, 10s; default 1s")
+      ->check(Understood(ParseBudget,
+                         "a duration above 0, and at most a year, such as 500ms, 1s or 2m"));
+  command
+      ->add_option("--objective", options->objective,
+                   "congestion, dilation, qap, or weights: congestion=2,dilation=1; default "
+                   "congestion")
+      ->check(Understood(ParseObjective,
+                         "congestion, dilation, qap or weights such as congestion=1,dilation=0.5"));
   command->add_option_function<uint64_t>(
       "--seed", [&request](uint64_t seed) { request.set_seed(seed); }, "Of random numbers");
-  command->add_option("--option", options->options, "NAME=NUMBER of the algorithm");
+  command
+      ->add_option("--option", options->options,
+                   "NAME=NUMBER of the algorithm; may be given again; --list shows the names")
+      ->allow_extra_args(false)
+      ->check(Understood(ParseParameter, "NAME=VALUE with a number"));
   command->add_option("--emit", *request.mutable_emit(),
                       "Print the order as launchers read it instead: permutation, rankfile, "
                       "hostfile, machinefile or slurm");

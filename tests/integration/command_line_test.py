@@ -74,6 +74,11 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "tree", "create", "--job", "1", "--width", "0", words=["--width"])
         self.refused(2, "tree", "create", "--job", "1", "--type", "3", words=["--type"])
         self.refused(2, "events", "--severity", "bad", words=["--severity"])
+        here = ("map", "--hosts", "n0000", "--pattern", "p")
+        self.refused(2, "map", "--hosts", "-", "--pattern", "-", words=["--hosts", "--pattern"])
+        self.refused(2, *here, "--objective", "speed", words=['"speed" is not congestion'])
+        self.refused(2, *here, "--budget", "5", words=["such as 500ms, 1s or 2m"])
+        self.refused(2, *here, "--option", "x", words=['"x" is not NAME=VALUE'])
 
     def test_a_request_that_fails_is_1_and_names_the_object(self):
         self.refused(1, "status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
@@ -93,6 +98,11 @@ class CommandLine(unittest.TestCase):
         self.refused(1, "job", "register", "--endpoints", "/dev/null", words=["/dev/null"])
         self.refused(1, "job", "register", "--endpoints", "-", stdin="zork", words=["zork"])
         self.refused(1, "tree", "create", "--job", "999999", words=["999999"])
+        pair = ("map", "--hosts", "n[0000-0001]", "--pattern", "-")
+        self.refused(1, *pair, "--objective", "congestion=0", stdin="0 1\n1 0\n",
+                     words=["weighs nothing"])
+        self.refused(1, *pair, "--budget", "20h", stdin="0 1\n1 0\n",
+                     words=["give 1ms to 10m, or raise mapping.max_budget"])
         for action in ("show", "explain", "release"):
             self.refused(1, "tree", action, "999999", words=["999999"])
 
