@@ -1,5 +1,5 @@
-// Where congestion is all that counts: two searches of "congestion" that go on through all rounds
-// of "auto", each where it left off.
+// Where congestion counts, alone or beside others: two searches of "congestion" that go on through
+// all rounds of "auto", each where it left off.
 //
 //     main     as "congestion" would search alone, so that what it reaches is reached here; the
 //              best of everybody else is taken over only where it has nothing left to gain

@@ -37,6 +37,9 @@ constexpr uint32_t kStaleRounds = 2;      // without gain: then all are equal ag
 // A search over channels is made ready in some so many times of a measure.
 constexpr double kScoresOfCongestion = 40;
 constexpr uint32_t kCapacityCuts = 4;
+// Of what is tried after rounds without gain.
+constexpr uint32_t kFewSlots = 512, kMostStaleTurns = 5;
+constexpr uint32_t kStaleHeats = 12;  // annealings for each turn
 
 // Of the memetic search, turn after turn: about four times the work of the one before, until it is
 // as large as its presets make it.
@@ -136,8 +139,8 @@ void Rounds::Remember(const ScoredMapping& found) {
 }
 
 bool Rounds::SearchesLines() const {
-  return problem_.objective.congestion > 0 && !CostMatters() &&
-         problem_.rank_count() <= kManyRanks && incumbent_.TimeForScores(kScoresOfCongestion);
+  return problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks &&
+         incumbent_.TimeForScores(kScoresOfCongestion);
 }
 
 void Rounds::Begin() {
@@ -152,7 +155,8 @@ void Rounds::Begin() {
   if (lines) {
     lines_.Start();
     lines_.AddTo(quick, {});
-  } else if (congestion) {
+  }
+  if (congestion && (!lines || CostMatters())) {
     for (const char* name : {"recursive", "multicore", "greedy"}) {
       quick.push_back(make_.Named(name, present, options_.seed, {}));
     }
@@ -224,7 +228,7 @@ void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
 void Rounds::AddOthers(Tasks& tasks) {
   others_ran_ = true;
   if (problem_.rank_count() > kManyRanks) return;
-  for (const char* name : {"cp-nsc", "hierarchical-clustering", "pair-exchange"}) {
+  for (const char* name : {"multisection", "cp-nsc", "hierarchical-clustering", "pair-exchange"}) {
     tasks.push_back(make_.Named(name, incumbent_.best(), options_.seed, {}));
   }
   if (problem_.objective.congestion > 0) {
@@ -248,8 +252,6 @@ bool Rounds::Turn(uint32_t way, uint32_t round) {
 }
 
 void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
-  stale_rounds_ = incumbent_.score() < dense_score_ ? 0 : stale_rounds_ + 1;
-  dense_score_ = incumbent_.score();
   if (Turn(0, round)) AddAnnealing(ways_[0].turns - 1, seed, tasks);
   if (round < kFirstDenseRound) return;
   if (Turn(1, round)) {
@@ -264,7 +266,35 @@ void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
   }
 }
 
+bool Rounds::OnFabric() const {
+  return problem_.snapshot != nullptr && problem_.places->has_endpoints();
+}
+
+void Rounds::CountStale() {
+  stale_rounds_ = incumbent_.score() < last_score_ ? 0 : stale_rounds_ + 1;
+  last_score_ = incumbent_.score();
+}
+
+void Rounds::AddForStale(uint64_t seed, Tasks& tasks) {
+  const uint32_t turn = std::min(stale_turns_++, kMostStaleTurns);
+  if (OnFabric() && problem_.objective.congestion == 0) {
+    tasks.push_back(make_.Named("congestion", incumbent_.best(), seed + 4,
+                                {{"rounds", kStaleHeats * (turn + 1)},
+                                 {"starts", turn == 0 ? 1 : 0},
+                                 {"cuts", turn == 0 ? kCapacityCuts : 0}}));
+  }
+  if (dense_) return;  // has them anyway
+  const MemeticTurn memetic = MemeticOf(turn);
+  tasks.push_back(make_.Named("memetic", incumbent_.best(), seed + 2,
+                              {{"population", memetic.population},
+                               {"sweeps", memetic.sweeps},
+                               {"epochs", memetic.epochs}}));
+  tasks.push_back(
+      make_.Named("robust-tabu", incumbent_.best(), seed + 3, {{"steps", TabuStepsOf(turn)}}));
+}
+
 void Rounds::Round(uint32_t round) {
+  CountStale();
   const uint64_t seed = options_.seed * 1000003 + 2 * uint64_t{round} + 2;
   Tasks tasks;
   if (problem_.objective.congestion > 0) AddCongestion(round, seed, tasks);
@@ -274,6 +304,10 @@ void Rounds::Round(uint32_t round) {
       !tasks.empty() && !CostMatters() && control_.has_deadline() && !lines_.converged();
   if (round >= 2 && !others_ran_ && !gains) AddOthers(tasks);
   if (CostMatters() || (round % 3 == 0 && !gains) || tasks.empty()) AddByCost(round, seed, tasks);
+  const bool is_stale = stale_rounds_ > 0 && round >= kFirstDenseRound;
+  if (is_stale && CostMatters() && problem_.places->slot_count() <= kFewSlots) {
+    AddForStale(seed, tasks);
+  }
   RunAll(tasks);
 }
 

@@ -48,10 +48,15 @@ class Rounds final {
   void AddOthers(Tasks& tasks);
   void AddByCost(uint32_t round, uint64_t seed, Tasks& tasks);
   void AddDense(uint32_t round, uint64_t seed, Tasks& tasks);
+  // After rounds without gain: what suits dense problems, and the exchanges of whole places of
+  // "congestion", for any problem that is small enough.
+  void AddForStale(uint64_t seed, Tasks& tasks);
+  void CountStale();
+  bool OnFabric() const;
   bool IsDense() const;
   // A search for the QAP cost says something of the objective.
   bool CostMatters() const;
-  // Congestion is all that counts, and there is time to make searches for it ready.
+  // Congestion counts, and there is time to make searches for it ready.
   bool SearchesLines() const;
 
   // The ways of a dense problem. Whichever found the last improvement gets all rounds, the others
@@ -72,8 +77,9 @@ class Rounds final {
   bool others_ran_ = false;      // AddOthers
   bool refines_equals_ = false;  // a proven score ends nothing
   std::array<Way, 3> ways_;
-  double dense_score_ = std::numeric_limits<double>::infinity();
-  uint32_t stale_rounds_ = 0;              // of a dense problem, in which dense_score_ stayed
+  double last_score_ = std::numeric_limits<double>::infinity();
+  uint32_t stale_rounds_ = 0;              // in which last_score_ stayed
+  uint32_t stale_turns_ = 0;               // AddForStale
   std::vector<ScoredMapping> population_;  // by score; what combinations are made of
 };
 

@@ -97,6 +97,11 @@ void PortfolioTasks::Swap(uint64_t seed, double worth, const SearchControl& cont
   SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
 }
 
+void PortfolioTasks::ExchangePlaces(uint64_t seed, const SearchControl& control,
+                                    Seats& seats) const {
+  if (sparse_.HasSharedPlaces()) ArrangeParts(sparse_, seed, control, seats);
+}
+
 PortfolioTask PortfolioTasks::Polish(const Mapping& start, uint64_t seed, double worth) const {
   const auto run = [this, start, seed, worth](
                        uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
@@ -118,10 +123,8 @@ PortfolioTask PortfolioTasks::QuickMultisection(uint64_t seed, bool pack) const 
     if (sparse_.HasLargePlaces()) options.root_samples = kRootSamples;
     ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
     control.Offer(MappingOf(seats));
-    if (sparse_.HasLargePlaces()) {
-      ArrangeParts(sparse_, seed, control, seats);
-      RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
-    }
+    ExchangePlaces(seed, control, seats);
+    if (sparse_.HasLargePlaces()) RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
     // Where groups only approach the distances, the annealing that comes next gains more than the
     // other swaps, and sooner.
     Swap(seed, sparse_.is_objective && !sparse_.groups.exact ? 0 : kAnyway, control, seats);
@@ -138,6 +141,7 @@ PortfolioTask PortfolioTasks::SwappedMultisection(uint64_t seed, uint32_t tries)
     options.pack = seed % 2 == 0;
     options.tries = tries;
     ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    ExchangePlaces(seed, control, seats);
     Swap(seed, kAnyway, control, seats);
     return MappingOf(seats);
   };
@@ -165,6 +169,7 @@ PortfolioTask PortfolioTasks::AnnealFrom(const Mapping& start, uint64_t seed,
                        uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
     Seats seats = PlacesOf(start);
     Anneal(sparse_, {seed, kHot, proposals}, control, seats);
+    ExchangePlaces(seed, control, seats);
     SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
     return MappingOf(seats);
   };
@@ -178,6 +183,7 @@ PortfolioTask PortfolioTasks::AnnealMultisection(uint64_t seed, double proposals
     options.seed = seed;
     options.pack = seed % 2 == 0;
     ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    ExchangePlaces(seed, control, seats);
     Anneal(sparse_, {seed, kHot, proposals}, control, seats);
     SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
     return MappingOf(seats);

@@ -62,6 +62,8 @@ class PortfolioTasks final {
   PortfolioTask Numbering(const std::string& name, std::vector<uint32_t> order) const;
   // The swaps that gain most for their time, offered, and if they come down to `worth` the others.
   void Swap(uint64_t seed, double worth, const SearchControl& control, Seats& seats) const;
+  // Where places take several ranks, all of one against all of another.
+  void ExchangePlaces(uint64_t seed, const SearchControl& control, Seats& seats) const;
   void Settle(uint64_t seed, const SearchControl& control, Seats& seats) const;
 
   const MappingProblem& problem_;

@@ -1,8 +1,10 @@
 #include "daemon/mapping/search/sparse/sparse_anneal.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_occupants.h"
@@ -14,6 +16,7 @@ constexpr int kStages = 64;
 constexpr double kColdest = 0.02;  // of T0
 constexpr uint32_t kNobody = 0xffffffff;
 constexpr uint32_t kSamples = 2000;  // proposals that the mean delta is taken from
+constexpr double kOutweighs = 30;    // times the median: no part of the mean
 
 // -ln of the middle of each 4,096th of (0, 1).
 const std::array<double, 4096>& Logarithms() {
@@ -85,17 +88,28 @@ class Annealing final {
     return p.with == kNobody ? mine : mine + SwapRest(cost_, occupants_.seats(), p.u, p.with);
   }
 
+  // Of what proposals change that change anything; but for the few that outweigh all others, which
+  // are done with at any temperature: a heat of theirs would leave the others molten to the end.
   double MeanDelta() {
-    double sum = 0;
-    uint32_t counted = 0;
+    std::vector<double> changes;
     for (uint32_t i = 0; i < kSamples; ++i) {
       const Proposal p = Propose();
       if (p.u == kNobody) continue;
       const double delta = std::abs(Delta(p));
-      sum += delta;
-      counted += delta > 0 ? 1 : 0;
+      if (delta > 0) changes.push_back(delta);
     }
-    const double mean = counted > 0 ? sum / counted : 0.0;
+    if (changes.empty()) return 0;
+    const auto median = changes.begin() + changes.size() / 2;
+    std::nth_element(changes.begin(), median, changes.end());
+    const double most = kOutweighs * *median;
+    double sum = 0;
+    uint32_t counted = 0;
+    for (const double change : changes) {
+      if (change > most) continue;
+      sum += change;
+      ++counted;
+    }
+    const double mean = sum / counted;
     least_change_ = 1e-9 * mean;
     return mean;
   }

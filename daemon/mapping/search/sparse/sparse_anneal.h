@@ -3,6 +3,8 @@
 //
 //     mean |delta| of proposals = m      T0 = hot * m, cooled geometrically to T0 * kColdest
 //
+// Deltas of 0, and those far above the median, are no part of the mean.
+//
 // Proposals are those of the local search: a random rank onto a place near a random partner's
 // (sparse_near.h), in exchange for a random occupant. Metropolis's rule with a table of logarithms.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_SPARSE_SPARSE_ANNEAL_H_

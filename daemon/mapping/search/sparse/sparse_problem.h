@@ -3,6 +3,7 @@
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_SPARSE_SPARSE_PROBLEM_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_SPARSE_SPARSE_PROBLEM_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -37,6 +38,11 @@ struct SparseProblem {
 
   // Places take many ranks each: moves over the border matter more than swaps of two.
   bool HasLargePlaces() const { return graph.vertex_count() > 4 * capacities.size(); }
+  // Some place takes several: its ranks together may be better off on another, where none of them
+  // alone is.
+  bool HasSharedPlaces() const {
+    return std::any_of(capacities.begin(), capacities.end(), [](uint32_t c) { return c > 1; });
+  }
 };
 
 // The distances are those of the QAP cost, the links of the routes, or both weighed as the
