@@ -224,7 +224,7 @@ class HiddenProcesses(SiteTest):
 
     def test_without_its_group_jobs_cannot_be_held_and_that_is_said(self):
         agent = self.agent("hidepid=2")
-        self.assertIn("jobs of other users cannot be held", agent.logged())
+        wait_until(lambda: "jobs of other users cannot be held" in agent.logged(), "its warning")
         client = libcoppice.Client(LIBRARY, agent.socket)
         self.addCleanup(client.close)
         with self.assertRaises(libcoppice.Failed) as caught:
