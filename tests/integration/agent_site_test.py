@@ -237,9 +237,9 @@ class HiddenProcesses(SiteTest):
 
     def test_with_its_group_they_are_held(self):
         agent = self.agent("hidepid=2,gid=65534")
-        self.assertNotIn("cannot be held", agent.logged())
         program, job = self.holder(agent, OTHER)
         self.lease_is_renewed(job)
+        self.assertNotIn("cannot be held", agent.logged())
         self.ends_with_its_process(program, job)
 
 
