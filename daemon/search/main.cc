@@ -28,6 +28,9 @@ constexpr char kFooter[] =
 // A rank that fails alone gives rank 0 so long to say what is wrong with all of them.
 constexpr absl::Duration kRankZeroFirst = absl::Seconds(2);
 
+// MPICH's launcher may drop what it has not read yet when it is told to abort.
+constexpr absl::Duration kUntilRead = absl::Milliseconds(500);
+
 void Say(uint32_t rank, const absl::Status& status) {
   const std::string text =
       Printable(absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
@@ -43,6 +46,7 @@ void Say(uint32_t rank, const absl::Status& status) {
 int EndAll(uint32_t rank, const absl::Status& status) {
   if (rank != 0) absl::SleepFor(kRankZeroFirst);
   Say(rank, status);
+  absl::SleepFor(kUntilRead);
   MPI_Abort(MPI_COMM_WORLD, kRequestFailed);
   return kRequestFailed;
 }
