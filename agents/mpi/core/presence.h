@@ -31,7 +31,8 @@ enum class Presence {
 // twice `patience` at most, at rank 0 little longer than once.
 Presence FindPresence(std::chrono::milliseconds patience);
 
-// Takes back what this rank has published. Not before all ranks have found their presence.
+// Takes back what this rank has published, on MPICH. Not before all ranks have found their
+// presence.
 void TakeBackPresence();
 
 }  // namespace coppice::mpi
