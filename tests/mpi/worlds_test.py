@@ -51,7 +51,8 @@ class SomeWithoutTheLibrary(unittest.TestCase):
             asking = {"LD_PRELOAD": LIBRARY, "COPPICE_TRACE": pathlib.Path(folder) / "trace"}
             said = self.expect(asking, asking)
             self.assertNotIn("coppice", said)
-            self.assertEqual(2, said.count("names left 0\n"), said)
+            if MPI == "mpich":  # Open MPI's end with the launcher of the run that they name
+                self.assertEqual(2, said.count("names left 0\n"), said)
             self.assertEqual({(0, 1): (1, 256), (1, 0): (1, 256)},
                              trace_text.read(asking["COPPICE_TRACE"]))
 
