@@ -34,9 +34,9 @@ std::vector<Published>& PublishedHere() {
 
 bool Publish(const std::string& name, const char* value) {
   if (PMPI_Publish_name(name.c_str(), MPI_INFO_NULL, value) != MPI_SUCCESS) return false;
-    // Open MPI's names hold the run's own and end with its launcher, which 512 ranks that take
-    // theirs back at once keep so busy that it misses their farewells.
 #ifndef OPEN_MPI
+  // Open MPI's names hold the run's own and end with its launcher. Taking all back at once kept it
+  // from the farewells of 512 ranks, or so it seems: that run has not been seen again since.
   PublishedHere().push_back({name, value});
 #endif
   return true;
