@@ -202,6 +202,7 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
   ASSIGN_OR_RETURN(const std::unique_ptr<DistanceShelf> distances,
                    DistanceShelf::Create(store.get()));
   RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper, distances.get());
+  OrderShelf orders(store.get(), manager.get(), &SystemClock());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<PatternShelf> patterns,
       PatternShelf::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes));
@@ -211,7 +212,8 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
   options.reload = [&reloader] { return reloader.Reload(); };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
-      RpcServer::Start({manager.get(), &mapper, patterns.get(), &meter, distances.get()}, options));
+      RpcServer::Start({manager.get(), &mapper, &orders, patterns.get(), &meter, distances.get()},
+                       options));
   spdlog::info("listening on {}; fabric from {}; database {}",
                absl::StrJoin(server->addresses(), ", "), config.fabric, config.database);
   std::unique_ptr<MetricsExporter> metrics;  // goes before what it asks

@@ -17,6 +17,7 @@
 #include "db/group_writer.h"
 #include "db/memory_distances.h"
 #include "db/memory_measurements.h"
+#include "db/memory_orders.h"
 #include "db/memory_patterns.h"
 #include "db/memory_placements.h"
 #include "db/record_check.h"
@@ -50,6 +51,7 @@ class Contents {
   const MemoryPatterns& patterns() const { return patterns_; }
   const MemoryDistances& distances() const { return distances_; }
   const MemoryPlacements& placements() const { return placements_; }
+  const MemoryOrders& orders() const { return orders_; }
 
  private:
   using LinkKey = std::tuple<Guid, uint8_t, Guid, uint8_t>;
@@ -108,6 +110,9 @@ class Contents {
     placements_.Prune(prune, [this](JobId job) { return IsActive(job); });
     return absl::OkStatus();
   }
+  absl::Status Do(PutOrder& put) {
+    return IsActive(put.order.job) ? orders_.Put(put) : OrderOfNoActiveJob(put.order.job);
+  }
 
   std::map<JobId, JobRecord> jobs_;
   std::set<std::pair<absl::Time, JobId>> ended_jobs_;
@@ -128,6 +133,7 @@ class Contents {
   MemoryPatterns patterns_;
   MemoryDistances distances_;
   MemoryPlacements placements_;
+  MemoryOrders orders_;
 };
 
 absl::Status Contents::Do(PutJob& put) {
@@ -150,6 +156,7 @@ absl::Status Contents::Do(EndJob& end) {
   job.state = end.state;
   job.ended = end.time;
   ended_jobs_.emplace(end.time, end.job);
+  orders_.Drop(end.job);
   std::erase_if(trees_, [&](const auto& item) {
     if (item.second->job != end.job) return false;
     Release(*item.second);
@@ -507,6 +514,10 @@ absl::StatusOr<std::string> MemoryStore::PatternData(int64_t id) {
 
 absl::StatusOr<std::vector<DistanceRecord>> MemoryStore::Distances() {
   return impl_->Ask([](const Contents& contents) { return contents.distances().List(); });
+}
+
+absl::StatusOr<OrderRecord> MemoryStore::GetOrder(JobId job) {
+  return impl_->Ask([&](const Contents& contents) { return contents.orders().Get(job); });
 }
 
 StoreStatistics MemoryStore::Statistics() { return impl_->Statistics(); }

@@ -34,6 +34,7 @@ class MemoryStore : public Store {
   absl::StatusOr<std::vector<PatternRecord>> Patterns() override;
   absl::StatusOr<std::string> PatternData(int64_t id) override;
   absl::StatusOr<std::vector<DistanceRecord>> Distances() override;
+  absl::StatusOr<OrderRecord> GetOrder(JobId job) override;
   StoreStatistics Statistics() override;
 
  private:

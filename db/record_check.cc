@@ -271,6 +271,16 @@ absl::Status CheckShape(const PrunePlacements& prune) {
                          : Malformed("kept placements", "their number must not be negative");
 }
 
+absl::Status CheckShape(const PutOrder& put) {
+  const std::string name = absl::StrCat("order of job ", put.order.job.value());
+  if (put.order.job.value() < 1) return Malformed(name, "ids start at 1");
+  if (put.order.positions.empty()) return Malformed(name, "it has no positions");
+  if (put.order.created == absl::InfiniteFuture() || !Storable(put.order.created)) {
+    return Malformed(name, "set the time of its creation");
+  }
+  return absl::OkStatus();
+}
+
 int SeverityRank(std::string_view severity) {
   if (severity == "info") return 0;
   if (severity == "warning") return 1;

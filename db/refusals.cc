@@ -160,6 +160,22 @@ absl::Status NoSuchPlacement(PlacementId id) {
       "placement ", id.value(), " was never made, or it ended so long ago that it is forgotten"));
 }
 
+absl::Status OrderOfNoActiveJob(JobId id) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", id.value(), " is not active: orders are kept for active jobs only"));
+}
+
+absl::Status NoRoomForOrder(const PutOrder& put, int64_t others) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the order of job ", put.order.job.value(), " has ", put.order.positions.size(),
+                   " positions, and those of other jobs hold ", others, " of the ",
+                   put.max_positions, " for all; end jobs that are done"));
+}
+
+absl::Status NoSuchOrder(JobId id) {
+  return absl::NotFoundError(absl::StrCat("no order is kept for job ", id.value()));
+}
+
 absl::Status NodeNotInInventory(Guid guid, const std::string& user) {
   return absl::InvalidArgumentError(absl::StrCat(user, " names node ", ToString(guid),
                                                  ", which no inventory holds: list the node, too"));

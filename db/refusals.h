@@ -43,6 +43,10 @@ absl::Status PlacementRequestTaken(const std::string& request_id, PlacementId ho
 absl::Status NodeHeld(const std::string& node, PlacementId holder);
 absl::Status NoHeldPlacement(PlacementId id);
 absl::Status NoSuchPlacement(PlacementId id);
+absl::Status OrderOfNoActiveJob(JobId id);
+// `others`: positions of the orders of other jobs.
+absl::Status NoRoomForOrder(const PutOrder& put, int64_t others);
+absl::Status NoSuchOrder(JobId id);
 absl::Status NodeNotInInventory(Guid guid, const std::string& user);
 
 }  // namespace coppice

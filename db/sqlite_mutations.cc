@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->patterns_.Prepare());
   RETURN_IF_ERROR(mutator->distances_.Prepare());
   RETURN_IF_ERROR(mutator->placements_.Prepare());
+  RETURN_IF_ERROR(mutator->orders_.Prepare());
   return mutator;
 }
 

@@ -14,6 +14,7 @@
 #include "db/sqlite_distances.h"
 #include "db/sqlite_event_writer.h"
 #include "db/sqlite_measurements.h"
+#include "db/sqlite_orders.h"
 #include "db/sqlite_patterns.h"
 #include "db/sqlite_placements.h"
 #include "db/store.h"
@@ -42,7 +43,8 @@ class SqliteMutator {
         measurements_(connection),
         patterns_(connection),
         distances_(connection),
-        placements_(connection) {}
+        placements_(connection),
+        orders_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareTrees();
   absl::Status PrepareRevisions();
@@ -70,6 +72,7 @@ class SqliteMutator {
   absl::Status Do(const EndPlacement& end) { return placements_.End(end); }
   absl::Status Do(const StartPlacement& start);
   absl::Status Do(const PrunePlacements& prune) { return placements_.Prune(prune); }
+  absl::Status Do(const PutOrder& put) { return orders_.Put(put); }
 
   absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
@@ -96,6 +99,7 @@ class SqliteMutator {
   PatternWriter patterns_;
   DistanceWriter distances_;
   PlacementWriter placements_;
+  OrderWriter orders_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_;
   Statement count_ended_jobs_, list_ended_jobs_, delete_job_;

@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   RETURN_IF_ERROR(reader->patterns_.Prepare());
   RETURN_IF_ERROR(reader->distances_.Prepare());
   RETURN_IF_ERROR(reader->placements_.Prepare());
+  RETURN_IF_ERROR(reader->orders_.Prepare());
   return reader;
 }
 

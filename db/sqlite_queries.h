@@ -12,6 +12,7 @@
 #include "db/sqlite_distances.h"
 #include "db/sqlite_event_queries.h"
 #include "db/sqlite_measurement_queries.h"
+#include "db/sqlite_orders.h"
 #include "db/sqlite_patterns.h"
 #include "db/sqlite_placements.h"
 #include "db/store.h"
@@ -35,6 +36,7 @@ class SqliteReader {
   PatternReader& patterns() { return patterns_; }
   DistanceReader& distances() { return distances_; }
   PlacementReader& placements() { return placements_; }
+  OrderReader& orders() { return orders_; }
 
  private:
   explicit SqliteReader(Connection& connection)
@@ -43,7 +45,8 @@ class SqliteReader {
         measurements_(connection),
         patterns_(connection),
         distances_(connection),
-        placements_(connection) {}
+        placements_(connection),
+        orders_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
   absl::Status LoadTrees(StoredState& state);
   absl::Status LoadCounters(StoredState& state);
@@ -57,6 +60,7 @@ class SqliteReader {
   PatternReader patterns_;
   DistanceReader distances_;
   PlacementReader placements_;
+  OrderReader orders_;
   Statement begin_, commit_;
   Statement active_jobs_, job_, ended_jobs_, trees_, tree_switches_, entries_, link_, last_id_,
       profile_, setting_;

@@ -248,6 +248,10 @@ absl::StatusOr<std::vector<DistanceRecord>> SqliteStore::Distances() {
   return impl_->Ask([](SqliteReader& reader) { return reader.distances().List(); });
 }
 
+absl::StatusOr<OrderRecord> SqliteStore::GetOrder(JobId job) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.orders().Get(job); });
+}
+
 StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }
 
 }  // namespace coppice

@@ -22,6 +22,7 @@
 #include "daemon/base/strong_id.h"
 #include "db/distance_records.h"
 #include "db/load_records.h"
+#include "db/order_records.h"
 #include "db/pattern_records.h"
 #include "db/placement_records.h"
 #include "db/record_ids.h"
@@ -140,7 +141,8 @@ struct PutJob {
   JobRecord job;
 };
 
-// Ends the job and releases all its trees. NOT_FOUND: no such active job.
+// Ends the job, releases all its trees and drops the order of its ranks. NOT_FOUND: no such active
+// job.
 struct EndJob {
   JobId job;
   JobState state = JobState::kEnded;
@@ -259,7 +261,7 @@ using Mutation =
     std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
                  PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
                  PutPatternPart, PutPattern, DropPatternParts, DropPattern, PutDistances,
-                 PutPlacements, EndPlacement, StartPlacement, PrunePlacements>;
+                 PutPlacements, EndPlacement, StartPlacement, PrunePlacements, PutOrder>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -343,6 +345,8 @@ class Store {
   virtual absl::StatusOr<std::string> PatternData(int64_t id) = 0;
   // By host_a, then host_b.
   virtual absl::StatusOr<std::vector<DistanceRecord>> Distances() = 0;
+  // Of the ranks of an active job. NOT_FOUND: none is kept; DATA_LOSS: it cannot be read back.
+  virtual absl::StatusOr<OrderRecord> GetOrder(JobId job) = 0;
   virtual StoreStatistics Statistics() = 0;
 };
 

@@ -252,7 +252,7 @@ void ToProto(const ProblemView& view, v1::MappingProblem& message) {
   message.set_fabric_version(view.fabric_version);
 }
 
-void ToProto(const JobOrder& order, v1::StoredOrder& message) {
+void ToProto(const OrderRecord& order, v1::StoredOrder& message) {
   message.set_job_id(absl::StrCat(order.job.value()));
   message.mutable_permutation()->Add(order.positions.begin(), order.positions.end());
   message.set_note(order.note);

@@ -12,6 +12,7 @@
 #include "coppice/v1/mapping.pb.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/mapping/algorithm.h"
+#include "db/store.h"
 
 namespace coppice {
 
@@ -37,7 +38,7 @@ size_t ReadingBytes(const v1::PutPatternRequest& request);
 void ToProto(const MappingView& view, v1::MappingResult& message);
 void ToProto(const EvaluationView& view, v1::MappingEvaluation& message);
 void ToProto(const ProblemView& view, v1::MappingProblem& message);
-void ToProto(const JobOrder& order, v1::StoredOrder& message);
+void ToProto(const OrderRecord& order, v1::StoredOrder& message);
 void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message);
 
 }  // namespace coppice

@@ -169,11 +169,11 @@ grpc::ServerUnaryReactor* MappingService::GetMappingProblem(
 absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Peer& peer,
                                     v1::StoredOrder& response) {
   ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
-  ASSIGN_OR_RETURN(
-      const JobOrder order,
-      mapper_->orders().Put(
-          job, {request.permutation().begin(), request.permutation().end()}, request.note(),
-          [&](const JobRecord& record) { return peers_->MayChange(peer, record); }));
+  ASSIGN_OR_RETURN(const OrderRecord order,
+                   orders_->Put(job, {request.permutation().begin(), request.permutation().end()},
+                                request.note(), [&](const JobRecord& record) {
+                                  return peers_->MayChange(peer, record);
+                                }));
   ToProto(order, response);
   return absl::OkStatus();
 }
@@ -192,9 +192,9 @@ grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* 
 absl::Status MappingService::Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response) {
   ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
   ASSIGN_OR_RETURN(const std::optional<LaunchFormat> emit, EmitOf(request.emit()));
-  ASSIGN_OR_RETURN(const JobOrder order, mapper_->orders().Get(job));
+  ASSIGN_OR_RETURN(const OrderRecord order, orders_->Get(job));
   if (emit.has_value()) {
-    ASSIGN_OR_RETURN(*response.mutable_launch_text(), mapper_->orders().LaunchTextOf(order, *emit));
+    ASSIGN_OR_RETURN(*response.mutable_launch_text(), orders_->LaunchTextOf(order, *emit));
   }
   ToProto(order, response);
   return absl::OkStatus();

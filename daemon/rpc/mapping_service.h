@@ -1,5 +1,5 @@
-// The Mapping service: coppice/v1/mapping.proto over the mapper and the stored patterns. Status
-// codes are stated there.
+// The Mapping service: coppice/v1/mapping.proto over the mapper, the stored patterns and the
+// stored orders. Status codes are stated there.
 #ifndef COPPICE_DAEMON_RPC_MAPPING_SERVICE_H_
 #define COPPICE_DAEMON_RPC_MAPPING_SERVICE_H_
 
@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
+#include "daemon/manager/mapping/order_shelf.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/mapping_conversion.h"
@@ -26,10 +27,11 @@ namespace coppice {
 // all of them together; what it takes to read one is of the mapper's memory.
 class MappingService final : public v1::Mapping::CallbackService {
  public:
-  MappingService(RankMapper* mapper, PatternShelf* patterns, WorkerPool* workers,
-                 WorkerPool* search_workers, size_t request_bytes, Peers* peers,
-                 MethodStatistics* statistics)
+  MappingService(RankMapper* mapper, OrderShelf* orders, PatternShelf* patterns,
+                 WorkerPool* workers, WorkerPool* search_workers, size_t request_bytes,
+                 Peers* peers, MethodStatistics* statistics)
       : mapper_(mapper),
+        orders_(orders),
         patterns_(patterns),
         workers_(workers),
         search_workers_(search_workers),
@@ -98,6 +100,7 @@ class MappingService final : public v1::Mapping::CallbackService {
   absl::Status Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response);
 
   RankMapper* const mapper_;
+  OrderShelf* const orders_;
   PatternShelf* const patterns_;
   WorkerPool* const workers_;
   WorkerPool* const search_workers_;

@@ -90,7 +90,7 @@ class RpcServer::Parts {
         trees_(parts.manager, &*workers_, &*batch_workers_, &peers_, &statistics_,
                options.max_job_ranks),
         fabric_(parts.manager, &*workers_, &peers_, &statistics_),
-        mapping_(parts.mapper, parts.patterns, &*pattern_workers_, &*search_workers_,
+        mapping_(parts.mapper, parts.orders, parts.patterns, &*pattern_workers_, &*search_workers_,
                  kLargeRequests * static_cast<size_t>(options.max_request_bytes), &peers_,
                  &statistics_),
         placements_(parts.manager, parts.patterns, &*workers_, &*placement_workers_, &peers_,

@@ -18,6 +18,7 @@
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/order_shelf.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/admin_service.h"
@@ -49,6 +50,7 @@ struct RpcServerOptions {
 struct ServedParts {
   Manager* manager = nullptr;
   RankMapper* mapper = nullptr;
+  OrderShelf* orders = nullptr;
   PatternShelf* patterns = nullptr;
   DistanceMeter* meter = nullptr;
   DistanceShelf* distances = nullptr;

@@ -81,12 +81,13 @@ class Daemon {
     RpcServerOptions server;
     server.listen = {"unix:" + directory_ + "/s"};
     mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
+    orders_ = std::make_unique<OrderShelf>(store_.get(), manager_.get(), &SystemClock());
     patterns_ = Must(PatternShelf::Create(store_.get(), &SystemClock(), 1 << 20));
     distances_ = Must(DistanceShelf::Create(store_.get()));
     meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &SystemClock());
-    server_ = Must(RpcServer::Start(
-        {manager_.get(), mapper_.get(), patterns_.get(), meter_.get(), distances_.get()}, server,
-        {&empty_}));
+    server_ = Must(RpcServer::Start({manager_.get(), mapper_.get(), orders_.get(), patterns_.get(),
+                                     meter_.get(), distances_.get()},
+                                    server, {&empty_}));
   }
   ~Daemon() {
     server_->Shutdown(absl::Seconds(10));
@@ -94,6 +95,7 @@ class Daemon {
     meter_.reset();
     distances_.reset();
     patterns_.reset();
+    orders_.reset();
     mapper_.reset();
     manager_.reset();
     store_.reset();
@@ -110,6 +112,7 @@ class Daemon {
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<RankMapper> mapper_;
+  std::unique_ptr<OrderShelf> orders_;
   std::unique_ptr<PatternShelf> patterns_;
   std::unique_ptr<DistanceShelf> distances_;
   std::unique_ptr<DistanceMeter> meter_;

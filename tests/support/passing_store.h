@@ -47,6 +47,7 @@ class PassingStore : public Store {
   absl::StatusOr<std::vector<PatternRecord>> Patterns() override { return store_->Patterns(); }
   absl::StatusOr<std::string> PatternData(int64_t id) override { return store_->PatternData(id); }
   absl::StatusOr<std::vector<DistanceRecord>> Distances() override { return store_->Distances(); }
+  absl::StatusOr<OrderRecord> GetOrder(JobId job) override { return store_->GetOrder(job); }
   StoreStatistics Statistics() override { return store_->Statistics(); }
 
  protected:

@@ -1,5 +1,7 @@
 #include "daemon/manager/mapping/order_shelf.h"
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,48 +51,37 @@ absl::StatusOr<JobView> OrderShelf::ActiveJob(JobId id) {
                    "; register a new job"));
 }
 
-void OrderShelf::Prune() {
-  for (auto it = orders_.begin(); it != orders_.end();) {
-    if (ActiveJob(it->second.job).ok()) {
-      ++it;
-      continue;
-    }
-    position_count_ -= it->second.positions.size();
-    it = orders_.erase(it);
-  }
-}
-
-absl::StatusOr<JobOrder> OrderShelf::Put(JobId id, std::vector<uint32_t> positions,
-                                         std::string note, const MayChange& may_change) {
+absl::StatusOr<OrderRecord> OrderShelf::Put(JobId id, std::vector<uint32_t> positions,
+                                            std::string note, const MayChange& may_change) {
   ASSIGN_OR_RETURN(const JobView job, ActiveJob(id));
   RETURN_IF_ERROR(may_change(*job.record));
   RETURN_IF_ERROR(CheckOrder(*job.record, positions, note));
-  const absl::MutexLock lock(&mutex_);
-  Prune();
-  const auto old = orders_.find(id.value());
-  const size_t others = position_count_ - (old == orders_.end() ? 0 : old->second.positions.size());
-  if (positions.size() > kMaxPositions - others) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("orders of other jobs hold %d positions of %d; end jobs that are done",
-                        others, kMaxPositions));
-  }
-  position_count_ = others + positions.size();
-  JobOrder& order = orders_[id.value()];
-  order = {id, std::move(positions), std::move(note), clock_->Now()};
+  OrderRecord order{id, std::move(positions), std::move(note), clock_->Now()};
+  RETURN_IF_ERROR(store_->Apply(PutOrder{order, kMaxPositions}));
   return order;
 }
 
-absl::StatusOr<JobOrder> OrderShelf::Get(JobId id) {
-  RETURN_IF_ERROR(ActiveJob(id).status());
-  const absl::MutexLock lock(&mutex_);
-  const auto found = orders_.find(id.value());
-  if (found != orders_.end()) return found->second;
-  return absl::NotFoundError(absl::StrCat(
-      "no order is kept for job ", id.value(),
-      "; find one with coppice-search --job, or ask MapRanks, which needs none to be kept"));
+absl::StatusOr<OrderRecord> OrderShelf::Get(JobId id) {
+  ASSIGN_OR_RETURN(const JobView job, ActiveJob(id));
+  absl::StatusOr<OrderRecord> order = store_->GetOrder(id);
+  if (absl::IsNotFound(order.status())) {
+    return absl::NotFoundError(absl::StrCat(
+        order.status().message(),
+        "; find one with coppice-search --job, or ask MapRanks, which needs none to be kept"));
+  }
+  absl::Status damage = order.status();
+  if (order.ok()) damage = CheckOrder(*job.record, order->positions, order->note);
+  if (damage.ok()) return order;
+  if (order.ok() || absl::IsDataLoss(damage)) {
+    return absl::DataLossError(absl::StrCat("the order that was kept for job ", id.value(),
+                                            " is damaged (", damage.message(),
+                                            "); find another with coppice-search --job"));
+  }
+  return damage;
 }
 
-absl::StatusOr<std::string> OrderShelf::LaunchTextOf(const JobOrder& order, LaunchFormat format) {
+absl::StatusOr<std::string> OrderShelf::LaunchTextOf(const OrderRecord& order,
+                                                     LaunchFormat format) {
   ASSIGN_OR_RETURN(const JobView job, ActiveJob(order.job));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) return absl::UnavailableError("no fabric is known yet; try again");

@@ -27,7 +27,6 @@
 #include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/mapping/order_shelf.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/output/busy_links.h"
@@ -108,8 +107,7 @@ class RankMapper final {
         clock_(clock),
         options_(options),
         measured_(measured),
-        memory_(options.memory_bytes),
-        orders_(manager, clock) {}
+        memory_(options.memory_bytes) {}
 
   // Searches on the caller's thread, and on as many more as the options say.
   absl::StatusOr<MappingView> MapRanks(const MapRanksArgs& args, const MapWatch& watch);
@@ -121,8 +119,6 @@ class RankMapper final {
   absl::StatusOr<MemoryBudget::Share> TakeToRead(size_t bytes) {
     return memory_.Take(bytes, "reading this request");
   }
-  // What was found for jobs elsewhere.
-  OrderShelf& orders() { return orders_; }
 
  private:
   // What a task is on one view of the fabric.
@@ -155,7 +151,6 @@ class RankMapper final {
   const MapperOptions options_;
   const DistanceShelf* const measured_;
   MemoryBudget memory_;
-  OrderShelf orders_;
 };
 
 }  // namespace coppice

@@ -267,6 +267,32 @@ TEST_F(SqliteOpenTest, TheSeventhSchemaTakesPlacements) {
   EXPECT_EQ((*store)->Load()->placements.size(), 1u);
 }
 
+TEST_F(SqliteOpenTest, TheEighthSchemaTakesOrders) {
+  {
+    auto connection =
+        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    const absl::Status status = Migrate(**connection, Migrations().first(8));
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ((*connection)
+                  ->Execute("INSERT INTO job VALUES"
+                            "  (1, 'r', 0, '', '', '[]', 1, 'active', 0, NULL),"
+                            "  (2, NULL, 0, '', '', '[]', 1, 'ended', 0, 5)"),
+              absl::OkStatus());
+  }
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->Load()->jobs.size(), 1u);
+  EXPECT_STATUS((*store)->GetOrder(JobId(1)).status(), StatusCode::kNotFound, "job 1");
+  const OrderRecord order{JobId(1), {1, 0}, "", At(1)};
+  ASSERT_APPLIED((*store)->Apply(PutOrder{order}));
+  EXPECT_STATUS((*store)->Apply(PutOrder{{JobId(2), {0}, "", At(1)}}),
+                StatusCode::kFailedPrecondition, "job 2");
+  EXPECT_EQ(*(*store)->GetOrder(JobId(1)), order);
+  ASSERT_APPLIED((*store)->Apply(EndJob{JobId(1), JobState::kEnded, At(9)}));
+  EXPECT_STATUS((*store)->GetOrder(JobId(1)).status(), StatusCode::kNotFound, "job 1");
+}
+
 TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
   Fill();
   std::vector<const char*> broken(Migrations().begin(), Migrations().end());

@@ -156,7 +156,7 @@ TEST_F(SqliteRulesTest, ShellReadsWhileTheStoreRuns) {
             "0 0002c9030010a001\n1 fffffffffffffff0\n");
   EXPECT_EQ(raw_->Run("SELECT job_id || ' ' || term_seconds FROM lease"), "1 30.0\n");
   for (const char* view : {"link_list", "node_list", "event_list", "placement", "distance",
-                           "distance_list", "port_counter", "link_load"}) {
+                           "distance_list", "port_counter", "link_load", "job_order_list"}) {
     EXPECT_EQ(raw_->Run(std::string("SELECT * FROM ") + view), "") << view;
   }
 }

@@ -20,6 +20,7 @@ constexpr uint64_t kSwitches = 5;
 struct Model {
   std::vector<JobRecord> jobs;
   std::vector<TreeRecord> trees;
+  std::map<JobId, OrderRecord> orders;
   std::map<Guid, CapabilityRecord> capabilities;
   int64_t last_job = 0, last_tree = 0;
 
@@ -54,6 +55,17 @@ struct Model {
       if (job.id == end.job) job.state = end.state, job.ended = end.time;
     }
     std::erase_if(trees, [&](const TreeRecord& tree) { return tree.job == end.job; });
+    orders.erase(end.job);
+    return StatusCode::kOk;
+  }
+  StatusCode Do(const PutOrder& put) {
+    if (!Active(put.order.job)) return StatusCode::kFailedPrecondition;
+    size_t positions = put.order.positions.size();
+    for (const auto& [job, order] : orders) {
+      if (job != put.order.job) positions += order.positions.size();
+    }
+    if (static_cast<int64_t>(positions) > put.max_positions) return StatusCode::kResourceExhausted;
+    orders[put.order.job] = put.order;
     return StatusCode::kOk;
   }
   StatusCode Do(const PruneJobs& prune) {
@@ -175,7 +187,7 @@ class RandomMutations {
 
   template <class Visit>
   void Next(Visit visit) {
-    switch (Below(13)) {
+    switch (Below(14)) {
       case 0:
         return visit(PutJob{Job(1 + static_cast<int64_t>(Below(40)), Request(30))});
       case 1:
@@ -192,6 +204,8 @@ class RandomMutations {
       case 8:
         return visit(PruneJobs{static_cast<int64_t>(Below(12)), SomeTime(),
                                static_cast<uint32_t>(Below(4))});
+      case 9:
+        return visit(PutOrder{{SomeJob(), SomePositions(), Request(9), SomeTime()}, 30});
       default:
         return visit(GrantTree{NewTree()});
     }
@@ -203,6 +217,11 @@ class RandomMutations {
   }
   absl::Time SomeTime() { return At(static_cast<int64_t>(Below(100))); }
   JobId SomeJob() { return JobId(1 + static_cast<int64_t>(Below(8))); }
+  std::vector<uint32_t> SomePositions() {
+    std::vector<uint32_t> positions(1 + Below(12));
+    for (uint32_t& position : positions) position = static_cast<uint32_t>(Below(1 << 20));
+    return positions;
+  }
   // Recent ids, so that releases and collisions hit; never one of an earlier run.
   TreeId SomeTree() {
     return TreeId(std::max<int64_t>(1, next_tree_ - static_cast<int64_t>(Below(12))));
@@ -275,6 +294,14 @@ TYPED_TEST(StoreModelTest, AgreesWithTheModel) {
     ASSERT_APPLIED(this->store_->Apply(AppendEvents{}));  // answered after all before it
     ASSERT_EQ(answered, expected) << "round " << round;
     ASSERT_TRUE(this->Load() == model.State()) << "round " << round;
+    for (JobId job(1); job <= JobId(8); job = JobId(job.value() + 1)) {
+      const absl::StatusOr<OrderRecord> order = this->store_->GetOrder(job);
+      const auto kept = model.orders.find(job);
+      ASSERT_EQ(order.ok(), kept != model.orders.end()) << order.status();
+      if (order.ok()) {
+        ASSERT_TRUE(*order == kept->second) << "round " << round;
+      }
+    }
   }
 }
 

@@ -45,6 +45,7 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   distances_ = *std::move(distances);
   mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), options.mapper,
                                          distances_.get());
+  orders_ = std::make_unique<OrderShelf>(&store_, manager_.get(), &clock_);
   auto patterns = PatternShelf::Create(&store_, &clock_, options.pattern_bytes);
   EXPECT_TRUE(patterns.ok()) << patterns.status();
   patterns_ = *std::move(patterns);

@@ -60,7 +60,8 @@ class Loopback final {
   Manager& manager() { return *manager_; }
   RpcServer& server() { return *server_; }
   ServedParts parts() {
-    return {manager_.get(), mapper_.get(), patterns_.get(), meter_.get(), distances_.get()};
+    return {manager_.get(),  mapper_.get(), orders_.get(),
+            patterns_.get(), meter_.get(),  distances_.get()};
   }
   DistanceMeter& meter() { return *meter_; }
   DistanceShelf& distances() { return *distances_; }
@@ -95,6 +96,7 @@ class Loopback final {
   std::unique_ptr<OfflineSubnetPort> port_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<RankMapper> mapper_;  // by the machine's clock: a search ends by its budget
+  std::unique_ptr<OrderShelf> orders_;
   std::unique_ptr<PatternShelf> patterns_;
   std::unique_ptr<DistanceShelf> distances_;
   std::unique_ptr<DistanceMeter> meter_;  // by the clock that is turned by hand; no timer

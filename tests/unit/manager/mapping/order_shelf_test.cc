@@ -5,7 +5,6 @@
 
 #include <numeric>
 
-#include "daemon/manager/mapping/rank_mapper.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice {
@@ -19,9 +18,12 @@ absl::Status Anybody(const JobRecord&) { return absl::OkStatus(); }
 
 class OrderShelfTest : public ManagerTest {
  protected:
-  void SetUp() override {
+  void SetUp() override { Restart(); }
+  // A manager and a shelf that know only what the store holds.
+  void Restart() {
+    shelf_.reset();
     Boot();
-    shelf_ = std::make_unique<OrderShelf>(manager_.get(), &clock_);
+    shelf_ = std::make_unique<OrderShelf>(&store_, manager_.get(), &clock_);
   }
   // All positions of the job, the last first.
   std::vector<uint32_t> Reversed(JobId job) {
@@ -61,6 +63,63 @@ TEST_F(OrderShelfTest, GoesWithTheJob) {
   ExpectRefused(job, {0}, StatusCode::kFailedPrecondition, "has ended");
   EXPECT_EQ(shelf_->Get(JobId(77)).status().code(), StatusCode::kNotFound);
   ExpectRefused(JobId(77), {0}, StatusCode::kNotFound, "77");
+}
+
+TEST_F(OrderShelfTest, OutlivesTheDaemonAndNotTheJob) {
+  const JobId job = NewJob(), other = NewJob();
+  const auto put = shelf_->Put(job, Reversed(job), "kept", Anybody);
+  ASSERT_TRUE(put.ok()) << put.status();
+  ASSERT_TRUE(shelf_->Put(other, {1, 0}, "", Anybody).ok());
+  clock_.Advance(absl::Seconds(7));
+  Restart();
+  const auto order = shelf_->Get(job);
+  ASSERT_TRUE(order.ok()) << order.status();
+  EXPECT_EQ(*order, *put);
+  ASSERT_TRUE(shelf_->LaunchTextOf(*order, LaunchFormat::kSlurm).ok());
+  ASSERT_TRUE(End(job).ok());
+  Restart();
+  EXPECT_EQ(shelf_->Get(job).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(memory_.GetOrder(job).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(shelf_->Get(other).ok());
+}
+
+TEST_F(OrderShelfTest, AnswersWhatTheStoreAnswered) {
+  const JobId job = NewJob();
+  ASSERT_TRUE(shelf_->Put(job, {0, 1}, "kept", Anybody).ok());
+  store_.Refuse<PutOrder>(absl::UnavailableError("database is busy"));
+  ExpectRefused(job, {1, 0}, StatusCode::kUnavailable, "database is busy");
+  store_.Obey();
+  EXPECT_EQ(shelf_->Get(job)->note, "kept");
+}
+
+// A put whose job ends before the store has it: the store's word counts.
+TEST_F(OrderShelfTest, LosesToTheEndOfItsJob) {
+  const JobId job = NewJob();
+  bool ended = false;
+  const auto end_first = [&](const JobRecord&) {
+    EXPECT_TRUE(memory_.Apply(EndJob{job, JobState::kEnded, clock_.Now()}).ok());
+    ended = true;
+    return absl::OkStatus();
+  };
+  const absl::Status status = shelf_->Put(job, {1, 0}, "", end_first).status();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(memory_.GetOrder(job).status().code(), StatusCode::kNotFound);
+}
+
+// What a shell, or a flipped bit, made of the row: told to who asks, mended by another order.
+TEST_F(OrderShelfTest, TellsDamageToWhoAsks) {
+  const JobId job = NewJob();
+  const auto ranks = static_cast<uint32_t>(Reversed(job).size());
+  for (const std::vector<uint32_t>& bad :
+       {std::vector<uint32_t>{ranks}, {1, 1}, std::vector<uint32_t>(ranks + 1)}) {
+    ASSERT_TRUE(memory_.Apply(PutOrder{{job, bad, "", clock_.Now()}}).ok());
+    const absl::Status status = shelf_->Get(job).status();
+    EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("find another with coppice-search"));
+  }
+  ASSERT_TRUE(shelf_->Put(job, {1, 0}, "", Anybody).ok());
+  EXPECT_TRUE(shelf_->Get(job).ok());
 }
 
 TEST_F(OrderShelfTest, TakesOnlyOrdersOfTheJobsRanks) {
