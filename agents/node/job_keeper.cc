@@ -6,17 +6,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agents/node/asked_once.h"
 #include "agents/node/hold_request.h"
 #include "agents/node/process_looks.h"
 #include "agents/node/renewal_times.h"
-#include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
 constexpr char kEndJob[] = "/coppice.v1.Jobs/EndJob";
 
 // How soon the end of the last process is noticed, of some hundred; of the most, within ten
@@ -126,17 +125,10 @@ void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& reques
 void JobKeeper::OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
                           const grpc::Status& status, const std::string& message,
                           const Done& done) {
-  v1::KeepAliveResponse response;
-  if (message.empty() || !response.ParseFromString(message)) {
-    const absl::Status failed = FromGrpcStatus(status);
-    return done(failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again")
-                            : failed);
-  }
-  if (response.state() != v1::JOB_STATE_ACTIVE) {
-    return done(absl::FailedPreconditionError(
-        absl::StrCat("job ", request.job_id(), ": it is over, or never was; register another")));
-  }
-  const auto on_found = [this, lease = LeaseOf(response), done](absl::StatusOr<HeldJob> job) {
+  const absl::StatusOr<v1::KeepAliveResponse> renewed =
+      RenewedJob(request.job_id(), status, message);
+  if (!renewed.ok()) return done(renewed.status());
+  const auto on_found = [this, lease = LeaseOf(*renewed), done](absl::StatusOr<HeldJob> job) {
     if (!job.ok()) return done(job.status());
     Keep(*std::move(job), lease, done);
   };
@@ -171,29 +163,10 @@ void JobKeeper::Keep(HeldJob job, Milliseconds lease, const Done& done) {
   if (!is_looking_) LookAtProcesses();
 }
 
-// One request, and the last of the answers.
 std::shared_ptr<ForwardedCall> JobKeeper::Ask(const char* method, const std::string& user,
                                               const std::string& request, Milliseconds timeout,
                                               Answer answer) {
-  ForwardedCall::Request call;
-  call.method = method;
-  call.user = user;
-  call.message = request;
-  call.timeout = timeout;
-  const auto message = std::make_shared<std::string>();
-  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
-  ForwardedCall::Events events;
-  events.on_message = [message, handle](const std::string& text) {
-    *message = text;
-    if (const auto open = handle->lock()) open->ReadMore();
-  };
-  events.on_end = [message, answer = std::move(answer),
-                   alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
-    if (!alive.expired()) answer(status, *message);
-  };
-  std::shared_ptr<ForwardedCall> started = link_->Call(call, std::move(events));
-  *handle = started;
-  return started;
+  return AskOnce(*link_, {method, user, request, timeout}, alive_, std::move(answer));
 }
 
 void JobKeeper::Schedule(Kept& kept, Milliseconds wait) {

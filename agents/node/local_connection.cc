@@ -26,6 +26,9 @@ constexpr size_t kKeptOutput = size_t{1} << 20;
 
 constexpr char kGetAgent[] = "/coppice.v1.Local/GetAgent";
 constexpr char kHoldJob[] = "/coppice.v1.Local/HoldJob";
+constexpr char kSearchOrder[] = "/coppice.v1.Local/SearchOrder";
+
+bool IsOwn(const std::string& method) { return method == kHoldJob || method == kSearchOrder; }
 
 grpc::Status NotPassedOn(const std::string& method) {
   return {
@@ -47,9 +50,7 @@ LocalConnection::LocalConnection(int fd, LocalCaller caller, const LocalParts* p
 
 LocalConnection::~LocalConnection() {
   if (!is_closed_) parts_->loop->Forget(fd_);
-  for (auto& [id, call] : calls_) {
-    if (call.forwarded != nullptr) call.forwarded->Abandon();
-  }
+  for (const auto& [id, call] : calls_) Abandon(call);
   close(fd_);
   parts_->limits->Change(caller_.uid, told_bytes_, 0);
   parts_->limits->Disconnect(caller_.uid);
@@ -114,9 +115,7 @@ void LocalConnection::RefuseWith(const grpc::Status& status) {
   if (is_closed_ || std::exchange(is_refusing_, true)) return;
   End(0, status);
   is_refused_ = true;
-  for (auto& [id, call] : calls_) {
-    if (call.forwarded != nullptr) call.forwarded->Abandon();
-  }
+  for (const auto& [id, call] : calls_) Abandon(call);
   calls_.clear();
   request_bytes_ = 0;
   frames_.emplace();
@@ -126,15 +125,13 @@ void LocalConnection::RefuseWith(const grpc::Status& status) {
 void LocalConnection::Take(const v1::LocalRequest& request) {
   const auto open = calls_.find(request.call());
   if (request.cancel()) {
-    if (open != calls_.end() && open->second.forwarded != nullptr) {
-      open->second.forwarded->Cancel();
-    }
+    if (open != calls_.end()) Cancel(open->second);
   } else if (open != calls_.end()) {
     Refuse(absl::StrCat("call ", request.call(), " is still open"));
   } else if (request.method() == kGetAgent) {
     Reply(request.call(), parts_->describe());
     End(request.call(), grpc::Status::OK);
-  } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
+  } else if (!IsOwn(request.method()) && !IsPassedOn(request.method())) {
     End(request.call(), NotPassedOn(request.method()));
   } else if (calls_.size() >= kMostCalls) {
     End(request.call(),
@@ -142,6 +139,8 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
          absl::StrCat("this connection has ", kMostCalls, " calls open; wait for some to end")});
   } else if (request.method() == kHoldJob) {
     Hold(request);
+  } else if (request.method() == kSearchOrder) {
+    Search(request);
   } else {
     Forward(request);
   }
@@ -182,14 +181,43 @@ void LocalConnection::Hold(const v1::LocalRequest& request) {
   if (!hold.ParseFromString(request.message())) {
     return End(request.call(), {grpc::StatusCode::INVALID_ARGUMENT, "not a HoldJobRequest"});
   }
-  const uint64_t id = request.call();
   Open(request);
   parts_->keeper->Hold(caller_, hold,
-                       [this, id, alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
-                         if (alive.expired() || !Over(id)) return;
-                         if (status.ok()) Reply(id, v1::HoldJobResponse());
-                         End(id, ToGrpcStatus(status));
-                       });
+                       Answer(request.call(), std::make_shared<v1::HoldJobResponse>()));
+}
+
+void LocalConnection::Search(const v1::LocalRequest& request) {
+  v1::SearchOrderRequest search;
+  if (!search.ParseFromString(request.message())) {
+    return End(request.call(), {grpc::StatusCode::INVALID_ARGUMENT, "not a SearchOrderRequest"});
+  }
+  Open(request);
+  const uint64_t number =
+      parts_->searches->Begin(caller_, search, std::chrono::milliseconds(request.timeout_ms()),
+                              Answer(request.call(), std::make_shared<v1::SearchOrderResponse>()));
+  if (const auto open = calls_.find(request.call()); open != calls_.end()) {
+    open->second.search = number;
+  }
+}
+
+std::function<void(const absl::Status&)> LocalConnection::Answer(
+    uint64_t id, std::shared_ptr<const google::protobuf::MessageLite> message) {
+  return [this, id, message = std::move(message),
+          alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
+    if (alive.expired() || !Over(id)) return;
+    if (status.ok()) Reply(id, *message);
+    End(id, ToGrpcStatus(status));
+  };
+}
+
+void LocalConnection::Cancel(const OpenCall& call) {
+  if (call.forwarded != nullptr) call.forwarded->Cancel();
+  if (call.search != 0) parts_->searches->Cancel(call.search);
+}
+
+void LocalConnection::Abandon(const OpenCall& call) {
+  if (call.forwarded != nullptr) call.forwarded->Abandon();
+  if (call.search != 0) parts_->searches->Abandon(call.search);
 }
 
 void LocalConnection::OnMessage(uint64_t id, const std::string& message) {

@@ -23,6 +23,7 @@ constexpr absl::string_view kMethods[] = {
     "/coppice.v1.Jobs/RegisterJob",
     "/coppice.v1.Mapping/DeletePattern",
     "/coppice.v1.Mapping/EvaluateMapping",
+    "/coppice.v1.Mapping/GetOrder",
     "/coppice.v1.Mapping/GetPattern",
     "/coppice.v1.Mapping/ListAlgorithms",
     "/coppice.v1.Mapping/ListPatterns",

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/local_limits.h"
+#include "agents/node/search_settings.h"
 #include "client/connection.h"
 
 namespace coppice {
@@ -28,6 +29,8 @@ struct Settings {
   std::string measure_address;  // as others reach it; empty: what it listens on,
                                 // or the node's name if that is every address
   std::string log_level = "info";
+  SearchSettings search;  // off
+  std::string file;       // that it was read from, to be found from any folder; empty: none
 };
 
 // TOML over `settings`. INVALID_ARGUMENT, as "ORIGIN:LINE: what": it is malformed, or a key is
