@@ -90,7 +90,8 @@ class Order {
 
   uint32_t ranks() const { return coppice_order_ranks(order_.get()); }
   uint32_t position(uint32_t rank) const { return coppice_order_positions(order_.get())[rank]; }
-  double score() const { return coppice_order_score(order_.get()); }  // the present one has 1
+  // The present one has 1; 0: not known.
+  double score() const { return coppice_order_score(order_.get()); }
   const char* reason() const { return coppice_order_reason(order_.get()); }
 
  private:
@@ -135,6 +136,13 @@ struct MapOptions {
   std::string pattern_name;  // a stored one instead
   std::string algorithm;     // empty: auto
   uint32_t budget_ms = 0;    // 0: 1 s
+  uint64_t seed = 0;
+};
+
+struct SearchOptions {
+  uint64_t job = 0;
+  std::string application;  // of a stored pattern
+  uint32_t budget_ms = 0;   // 0: 10 s
   uint64_t seed = 0;
 };
 
@@ -237,6 +245,18 @@ class Client {
     if (Status status = Fill(options.pattern, request); !status.ok()) return status;
     coppice_order* order = nullptr;
     const coppice_status code = coppice_map(client_.get(), &request, &order);
+    if (code != COPPICE_OK) return Status::Of(code);
+    return Order(order);
+  }
+  // By coppice-search on the job's own nodes, started by the node's agent.
+  Result<Order> SearchOrder(const SearchOptions& options) {
+    coppice_search_request request = COPPICE_INIT(request);
+    request.job = options.job;
+    request.application = options.application.c_str();
+    request.budget_ms = options.budget_ms;
+    request.seed = options.seed;
+    coppice_order* order = nullptr;
+    const coppice_status code = coppice_search_order(client_.get(), &request, &order);
     if (code != COPPICE_OK) return Status::Of(code);
     return Order(order);
   }

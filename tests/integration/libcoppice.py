@@ -4,6 +4,7 @@ import ctypes
 import json
 
 OK, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, PERMISSION_DENIED = 0, 3, 4, 5, 7
+CANCELLED, UNKNOWN, ALREADY_EXISTS = 1, 2, 6
 RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNAVAILABLE = 8, 9, 14
 PRESENT, GRANTED, RELEASED, OVER = 1, 3, 6, 8
 WATCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint32,
@@ -23,6 +24,12 @@ class TreeRequest(ctypes.Structure):
                 ("rank_count", ctypes.c_uint32), ("operation", ctypes.c_int),
                 ("bytes", ctypes.c_uint64), ("type", ctypes.c_int), ("width", ctypes.c_uint32),
                 ("advise", ctypes.c_int)]
+
+
+class SearchRequest(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("job", ctypes.c_uint64),
+                ("application", ctypes.c_char_p), ("seed", ctypes.c_uint64),
+                ("budget_ms", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
 
 
 class Failed(Exception):
@@ -84,6 +91,12 @@ class Client:
 
     def release_tree(self, number):
         self.check(self.library.coppice_tree_release(self.client, ctypes.c_uint64(number)))
+
+    def search(self, job, application, budget_ms=0, seed=0):
+        """Has the agent search, and leaves the order at the daemon."""
+        request = SearchRequest(size=ctypes.sizeof(SearchRequest), job=job, seed=seed,
+                                application=application.encode(), budget_ms=budget_ms)
+        self.check(self.library.coppice_search_order(self.client, ctypes.byref(request), None))
 
     def watch(self, job, listener):
         """`listener(kind, tree, revision, reason)`, on a thread of the library."""

@@ -48,7 +48,7 @@ TABLE = {
          "daemon/placement"],
         [GRPC, SQLITE, MAD, PROTO]),
     "db": (["daemon/base"], [GRPC, MAD, PROTO]),
-    "client": (["proto"], [SQLITE, MAD]),
+    "client": (["client/library", "proto"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
                        "proto"],
