@@ -6,6 +6,13 @@ import sys
 import unittest
 
 UNITS = sys.argv.pop(1)
+# What forbids new privileges to a service that is no root, beside the setting of that name
+# (systemd.exec(5)).
+IMPLY_NO_NEW_PRIVILEGES = {
+    "SystemCallFilter", "SystemCallArchitectures", "SystemCallLog", "RestrictAddressFamilies",
+    "RestrictNamespaces", "PrivateDevices", "ProtectKernelTunables", "ProtectKernelModules",
+    "ProtectKernelLogs", "ProtectClock", "ProtectHostname", "MemoryDenyWriteExecute",
+    "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality", "DynamicUser"}
 
 
 def settings(path):
@@ -36,6 +43,13 @@ class Units(unittest.TestCase):
     def test_who_shares_a_directory_shares_user_and_mode(self):
         for setting in ("User", "Group", "RuntimeDirectoryMode"):
             self.assertEqual(len({unit[setting] for unit in self.units.values()}), 1, setting)
+
+    def test_an_agent_that_starts_searches_as_others_may_run_sudo(self):
+        forbids = IMPLY_NO_NEW_PRIVILEGES | {"NoNewPrivileges", "CapabilityBoundingSet"}
+        with_search = {**self.units["coppice-agent.service"],
+                       **settings(os.path.join(UNITS, "coppice-agent-search.conf"))}
+        for name in forbids & set(with_search):
+            self.assertIn(with_search[name], ("no", "", "~"), name)
 
 
 if __name__ == "__main__":
