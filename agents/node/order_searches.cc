@@ -32,6 +32,11 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
+std::string FromTheRoot(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).string();
+}
+
 // Each once, in the order of the job's ranks.
 void AddHosts(const v1::Job& job, v1::GuardedSearch& search) {
   std::set<absl::string_view> seen;
@@ -61,6 +66,7 @@ OrderSearches::OrderSearches(EventLoop* loop, DaemonLink* link, const Settings& 
       link_(link),
       settings_(settings.search),
       tls_(settings.tls),
+      socket_(FromTheRoot(settings.socket)),
       guard_{OwnProgram(), kGuardCommand, settings.file} {}
 
 OrderSearches::~OrderSearches() {
@@ -166,17 +172,18 @@ std::vector<std::string> OrderSearches::Environment(bool is_own) const {
 
 void OrderSearches::Start(uint64_t number, const v1::Job& job) {
   Search& search = searches_.at(number);
-  const SearchWords values = WordsOf(search.request, search.caller, link_->server());
+  v1::GuardedSearch guarded;
+  *guarded.mutable_request() = search.request;
+  guarded.set_server(link_->server());
+  guarded.set_agent(socket_);
+  AddHosts(job, guarded);
+  const SearchWords values = WordsOf(guarded, search.caller.uid);
   search.command = CommandText(FillWords(settings_.command, values));
   const bool is_own = search.caller.uid == geteuid();
   SearchProcess::Command command;
   if (!is_own) command.words = FillWords(settings_.as_user, values);
   command.words.insert(command.words.end(), guard_.begin(), guard_.end());
   command.environment = Environment(is_own);
-  v1::GuardedSearch guarded;
-  *guarded.mutable_request() = search.request;
-  guarded.set_server(link_->server());
-  AddHosts(job, guarded);
   command.input = GuardInput(guarded);
   auto process = SearchProcess::Start(loop_, command,
                                       [this, number](int wait_status, const std::string& said) {

@@ -77,7 +77,8 @@ class OrderSearches final {
   EventLoop* const loop_;
   DaemonLink* const link_;
   const SearchSettings settings_;
-  const TlsOptions tls_;                  // for searches of the agent's own user
+  const TlsOptions tls_;  // for searches of the agent's own user
+  const std::string socket_;
   const std::vector<std::string> guard_;  // what starts it
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   uint64_t last_ = 0;

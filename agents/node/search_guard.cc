@@ -76,9 +76,14 @@ absl::Status CheckHosts(const v1::GuardedSearch& search) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAddress(const std::string& server) {
-  if (!absl::StartsWith(server, "-")) return CheckServer(server);
-  return absl::InvalidArgumentError("the daemon's address begins with -");
+absl::Status CheckAddresses(const v1::GuardedSearch& search) {
+  if (absl::StartsWith(search.server(), "-")) {
+    return absl::InvalidArgumentError("the daemon's address begins with -");
+  }
+  if (!absl::StartsWith(search.agent(), "/")) {
+    return absl::InvalidArgumentError("the agent's socket is no path from the root");
+  }
+  return CheckServer(search.server());
 }
 
 // A file of the user's alone for as long as the guard lives.
@@ -122,11 +127,11 @@ absl::StatusOr<std::vector<std::string>> GuardedCommand(const SearchSettings& se
                                                         uid_t user) {
   const LocalCaller caller{user, getpid(), absl::StrCat(user)};
   for (const absl::Status& status :
-       {CheckSearchSettings(settings), CheckAddress(search.server()), CheckHosts(search),
+       {CheckSearchSettings(settings), CheckAddresses(search), CheckHosts(search),
         CheckSearchRequest(settings, caller, user, search.request())}) {
     if (!status.ok()) return status;
   }
-  return FillWords(settings.command, WordsOf(search.request(), caller, search.server()));
+  return FillWords(settings.command, WordsOf(search, user));
 }
 
 int GuardSearch(const std::vector<std::string>& arguments) {

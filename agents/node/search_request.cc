@@ -66,14 +66,15 @@ absl::Status CheckSearchRequest(const SearchSettings& settings, const LocalCalle
   return CheckWords(settings, request);
 }
 
-SearchWords WordsOf(const v1::SearchOrderRequest& request, const LocalCaller& caller,
-                    const std::string& server) {
+SearchWords WordsOf(const v1::GuardedSearch& search, uid_t user) {
+  const v1::SearchOrderRequest& request = search.request();
   return {{"{job}", request.job_id()},
           {"{application}", request.application()},
           {"{budget}", absl::StrCat(request.budget_ms(), "ms")},
           {"{seed}", absl::StrCat(std::max<uint64_t>(request.seed(), 1))},
-          {"{uid}", absl::StrCat(caller.uid)},
-          {"{server}", server}};
+          {"{uid}", absl::StrCat(user)},
+          {"{server}", search.server()},
+          {"{agent}", search.agent()}};
 }
 
 }  // namespace coppice

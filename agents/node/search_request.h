@@ -17,9 +17,8 @@ namespace coppice {
 absl::Status CheckSearchRequest(const SearchSettings& settings, const LocalCaller& caller,
                                 uid_t own, const v1::SearchOrderRequest& request);
 
-// Of a request that was checked. `server`: the daemon's address.
-SearchWords WordsOf(const v1::SearchOrderRequest& request, const LocalCaller& caller,
-                    const std::string& server);
+// Of a search whose request was checked, for that user.
+SearchWords WordsOf(const v1::GuardedSearch& search, uid_t user);
 
 }  // namespace coppice
 

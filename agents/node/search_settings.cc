@@ -14,8 +14,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr char kUid[] = "{uid}";
-constexpr const char* kPlaceholders[] = {"{job}", "{application}", "{budget}",   "{seed}",
-                                         kUid,    "{server}",      kHostFileWord};
+constexpr const char* kPlaceholders[] = {"{job}", "{application}", "{budget}", "{seed}",
+                                         kUid,    "{server}",      "{agent}",  kHostFileWord};
 constexpr std::chrono::hours kLongest{24};
 constexpr size_t kMostAtOnce = 64;
 

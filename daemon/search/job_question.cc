@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/tree_inputs.h"
 
@@ -10,6 +11,9 @@ namespace {
 
 using MappingStub = v1::Mapping::StubInterface;
 
+constexpr char kGetProblem[] = "/coppice.v1.Mapping/GetMappingProblem";
+constexpr char kEvaluate[] = "/coppice.v1.Mapping/EvaluateMapping";
+constexpr char kPutOrder[] = "/coppice.v1.Mapping/PutOrder";
 // A call may bring 128 MiB of distances.
 constexpr absl::Duration kCallDeadline = absl::Minutes(1);
 // What PutOrder takes.
@@ -59,17 +63,40 @@ MappingMeasures FromProto(const v1::MappingMeasures& message) {
 
 JobQuestion::JobQuestion(const SearchOptions& options,
                          const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-    : connection_(options.server, kCallDeadline, credentials) {}
+    : connection_(options.server, kCallDeadline, credentials) {
+  if (!options.agent.empty()) agent_.emplace(options.agent);
+}
+
+template <class Request, class Response>
+absl::StatusOr<Response> JobQuestion::Call(const char* name,
+                                           grpc::Status (MappingStub::*method)(grpc::ClientContext*,
+                                                                               const Request&,
+                                                                               Response*),
+                                           const Request& request) {
+  if (!agent_) return connection_.Call(connection_.mapping(), method, request);
+  std::string text;
+  const SteadyTime deadline =
+      After(static_cast<uint32_t>(absl::ToInt64Milliseconds(kCallDeadline)));
+  const Outcome outcome =
+      agent_->Make({name, request.SerializeAsString(), /*may_repeat=*/true, deadline}, text);
+  if (!outcome.ok()) {
+    return absl::Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
+  }
+  Response response;
+  if (response.ParseFromString(text)) return response;
+  return absl::InternalError(absl::StrCat(name, ": the agent's answer cannot be read"));
+}
 
 absl::StatusOr<std::unique_ptr<JobQuestion>> JobQuestion::Ask(const SearchOptions& options) {
-  RETURN_IF_ERROR(CheckServer(options.server));
-  ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(options.server, options.tls));
+  // Of the connection, which goes unused where there is an agent.
+  const std::string server = options.agent.empty() ? options.server : kDefaultServer;
+  RETURN_IF_ERROR(CheckServer(server));
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(server, options.tls));
   std::unique_ptr<JobQuestion> question(new JobQuestion(options, credentials));
   v1::GetMappingProblemRequest request;
   RETURN_IF_ERROR(FillTask(options, *request.mutable_task()));
-  Connection& connection = question->connection_;
   ASSIGN_OR_RETURN(question->problem_,
-                   connection.Call(connection.mapping(), &MappingStub::GetMappingProblem, request));
+                   question->Call(kGetProblem, &MappingStub::GetMappingProblem, request));
   question->task_ = std::move(*request.mutable_task());
   question->task_.set_fabric_version(question->problem_.fabric_version());
   return question;
@@ -80,7 +107,7 @@ absl::Status JobQuestion::Measure(MappingAnswer& answer) {
   *request.mutable_task() = task_;
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
   ASSIGN_OR_RETURN(const v1::MappingEvaluation evaluation,
-                   connection_.Call(connection_.mapping(), &MappingStub::EvaluateMapping, request));
+                   Call(kEvaluate, &MappingStub::EvaluateMapping, request));
   answer.before = FromProto(evaluation.before());
   answer.after = FromProto(evaluation.after());
   answer.score = evaluation.score();
@@ -92,7 +119,7 @@ absl::Status JobQuestion::Put(const MappingAnswer& answer) {
   request.set_job_id(task_.job_id());
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
   request.set_note(answer.reason.substr(0, kMaxNote));
-  return connection_.Call(connection_.mapping(), &MappingStub::PutOrder, request).status();
+  return Call(kPutOrder, &MappingStub::PutOrder, request).status();
 }
 
 }  // namespace coppice

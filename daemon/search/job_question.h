@@ -1,14 +1,17 @@
 // A question that a running coppiced knows the parts of: a job's places, how far they are from each
-// other, a stored pattern; and the way of the answer back to it.
+// other, a stored pattern; and the way of the answer back to it: over a connection of its own, or,
+// in the user's name, through the node's agent, where users have no rights at the daemon but by it.
 #ifndef COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_
 #define COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection.h"
+#include "client/library/agent_calls.h"
 #include "coppice/v1/mapping.pb.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/search/search_options.h"
@@ -34,7 +37,15 @@ class JobQuestion final {
   JobQuestion(const SearchOptions& options,
               const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
+  // `name` is the method's, as the agent knows it.
+  template <class Request, class Response>
+  absl::StatusOr<Response> Call(const char* name,
+                                grpc::Status (v1::Mapping::StubInterface::*method)(
+                                    grpc::ClientContext*, const Request&, Response*),
+                                const Request& request);
+
   Connection connection_;
+  std::optional<AgentCalls> agent_;  // where the daemon is asked through one
   v1::MappingTask task_;
   v1::MappingProblem problem_;
 };

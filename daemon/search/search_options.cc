@@ -61,6 +61,10 @@ void AddSearchOptions(CLI::App& app, SearchOptions& options) {
           "with --job: the pattern that the daemon keeps under this name");
   AddText(app, "--server", options.server,
           "with --job: unix:PATH or HOST:PORT; default $COPPICE_SERVER, then the daemon's socket");
+  AddText(app, "--agent", options.agent,
+          "with --job: socket of the node's agent, which asks the daemon in your name; instead of "
+          "--server");
+  app.get_option("--agent")->excludes(app.get_option("--server"));
   AddText(app, "--tls-ca", options.tls.ca,
           "with HOST:PORT: file of the authority of the daemon's certificate; $COPPICE_TLS_CA");
   AddText(app, "--tls-cert", options.tls.cert, "file of a certificate of yours; $COPPICE_TLS_CERT");
@@ -72,6 +76,7 @@ void CheckUsage(const SearchOptions& options) {
     throw CLI::ValidationError("--objective", "only qap is searched for over MPI");
   }
   if (!options.job.empty()) return CheckJobUsage(options);
+  if (!options.agent.empty()) throw CLI::RequiredError("--job beside --agent");
   if (!options.application.empty()) throw CLI::RequiredError("--job beside --application");
   CheckUsage(options.map);
 }

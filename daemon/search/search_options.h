@@ -17,6 +17,7 @@ struct SearchOptions {
   // Of a daemon.
   std::string job, application;
   std::string server = DefaultServer();
+  std::string agent;  // socket of the one that the daemon is asked through; empty: none
   TlsOptions tls = DefaultTls();
 };
 

@@ -21,10 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (checked.ok() && !search.as_user.empty() && !coppice::HasWord(search.as_user, "{uid}")) {
     __builtin_trap();
   }
-  coppice::v1::SearchOrderRequest request;
-  request.set_job_id("7");
-  const auto words =
-      coppice::FillWords(search.command, coppice::WordsOf(request, {1, 2, "1"}, "s"));
+  coppice::v1::GuardedSearch request;
+  request.mutable_request()->set_job_id("7");
+  const auto words = coppice::FillWords(search.command, coppice::WordsOf(request, 1));
   if (checked.ok() && coppice::HasWord(coppice::FillWords(words, {{"{hostfile}", "/h"}}), "{")) {
     __builtin_trap();
   }

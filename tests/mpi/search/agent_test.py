@@ -72,7 +72,7 @@ class AgentSearch(unittest.TestCase):
         with open(script, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nhostname >>{self.seen}\nexec {SEARCH} "$@"\n')
         os.chmod(script, 0o755)
-        search = [script, "--server", "{server}", "--job", "{job}", "--application", "{application}",
+        search = [script, "--agent", "{agent}", "--job", "{job}", "--application", "{application}",
                   "--budget", "{budget}", "--seed", "{seed}"]
         return self.hosts.command(MPI, len(HOSTS), HOST_FILE[MPI], search, {})
 

@@ -2,7 +2,7 @@
 """coppice-search for a job of a running coppiced: the question comes from there, the order goes back
 and is what the launcher gets.
 
-Usage: daemon_test.py openmpi|mpich COPPICE_SEARCH COPPICED COPPICECTL
+Usage: daemon_test.py openmpi|mpich COPPICE_SEARCH COPPICED COPPICECTL COPPICE_AGENT
 """
 import json
 import pathlib
@@ -12,8 +12,9 @@ import unittest
 
 import coppiced_process
 import mpi_run
+from node_agent import Agent
 
-MPI, SEARCH, COPPICED, COPPICECTL = sys.argv[1:5]
+MPI, SEARCH, COPPICED, COPPICECTL, AGENT = sys.argv[1:6]
 RANKS = 16
 
 
@@ -67,6 +68,32 @@ class Job(unittest.TestCase):
         self.control("pattern", "put", "far", str(self.pattern))
         found = json.loads(self.search("--application", "far", "--distance", "routes").stdout)
         self.assertEqual(found["objective"]["inter_switch_bytes"], 0)
+
+    def test_through_the_nodes_agent(self):
+        """Which is the only one that knows where the daemon is."""
+        agent = Agent(AGENT, self.daemon.address, self.hosts[0])
+        self.addCleanup(agent.clean_up)
+        agent.start()
+
+        def search(*arguments):
+            return mpi_run.run(MPI, 2, [SEARCH, "--json", *arguments], timeout=300, check=False,
+                               environment={"COPPICE_SERVER": "unix:/nonexistent/coppiced.sock"})
+        ours = ["--agent", agent.socket, "--job", self.job, "--pattern", str(self.pattern)]
+        done = search(*ours)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual(found["objective"]["inter_switch_bytes"], 0)
+        stored = self.control("map", "--job", self.job, "--stored", json_of=True)
+        self.assertEqual(stored["permutation"], found["permutation"])
+        done = search("--agent", agent.socket, "--job", "77", "--pattern", str(self.pattern))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("coppice-search: NOT_FOUND: "), 1, done.stderr)
+        for wrong in ([*ours, "--server", self.daemon.address], ["--agent", agent.socket, "--qap", "x"]):
+            self.assertEqual(search(*wrong).returncode, 2, wrong)
+        agent.end()
+        done = search(*ours)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("coppice-search: UNAVAILABLE: "), 1, done.stderr)
 
     def test_what_the_daemon_refuses_is_told_once(self):
         done = self.search("--application", "nobodys", check=False)

@@ -51,7 +51,7 @@ TABLE = {
     "client": (["client/library", "proto"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
-                       "proto"],
+                       "client/library", "proto"],
                       [GRPC, SQLITE, MAD]),
     # Loaded into MPI programs: nothing of gRPC there.
     "agents/mpi": (["client/library", "proto"], [GRPC, SQLITE, MAD]),
@@ -61,7 +61,8 @@ TABLE = {
 # Interfaces only: a folder may include `db/store.h`, never what is behind it.
 # The simulator judges the evaluation and knows of trees what they are, nothing of what they cost.
 # Of these files alone; the rest of the folder has what it needs from them.
-FILES = {"daemon/search": {"client": {"job_question", "search_options"}}}
+FILES = {"daemon/search": {"client": {"job_question", "search_options"},
+                           "client/library": {"job_question"}}}
 ONLY = {"daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
         "daemon/simulation": {"daemon/tree": {"daemon/tree/tree.h", "daemon/tree/cost_profile.h",
                                               "daemon/tree/collective.h"}}}

@@ -16,7 +16,8 @@ using ::testing::StartsWith;
 
 SearchSettings Settings() {
   SearchSettings settings;
-  settings.command = {"run", "{hostfile}", "{job}", "{application}", "{uid}", "{server}"};
+  settings.command = {"run",   "{hostfile}", "{job}",  "{application}",
+                      "{uid}", "{server}",   "{agent}"};
   settings.as_user = {"sudo", "#{uid}"};
   return settings;
 }
@@ -27,6 +28,7 @@ v1::GuardedSearch Search() {
   search.mutable_request()->set_application("app");
   search.mutable_request()->set_budget_ms(5);
   search.set_server("unix:/s");
+  search.set_agent("/a");
   search.add_hosts("n1");
   return search;
 }
@@ -40,7 +42,7 @@ std::string ErrorOf(const v1::GuardedSearch& search, const SearchSettings& setti
 TEST(SearchGuardTest, TheCommandIsTheFilesForTheUserThatRunsIt) {
   const auto words = GuardedCommand(Settings(), Search(), 1000);
   ASSERT_TRUE(words.ok()) << words.status();
-  EXPECT_THAT(*words, ElementsAre("run", "{hostfile}", "7", "app", "1000", "unix:/s"));
+  EXPECT_THAT(*words, ElementsAre("run", "{hostfile}", "7", "app", "1000", "unix:/s", "/a"));
 }
 
 TEST(SearchGuardTest, NothingThatItIsToldIsBelieved) {
@@ -58,6 +60,11 @@ TEST(SearchGuardTest, NothingThatItIsToldIsBelieved) {
     search = Search();
     search.set_server(server);
     ErrorOf(search);
+  }
+  for (const char* agent : {"", "a.sock", "-a"}) {
+    search = Search();
+    search.set_agent(agent);
+    EXPECT_THAT(ErrorOf(search), HasSubstr("socket")) << agent;
   }
 }
 

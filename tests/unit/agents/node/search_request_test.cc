@@ -87,14 +87,16 @@ TEST(SearchRequestTest, BudgetsAreBounded) {
 }
 
 TEST(SearchRequestTest, Words) {
-  auto request = Request();
-  EXPECT_THAT(
-      FillWords({"{job}", "{application}", "{budget}", "{seed}", "{uid}", "{server}", "{hostfile}"},
-                WordsOf(request, Caller(kOther), "head:1")),
-      ElementsAre("7", "lammps/melt", "2000ms", "1", "1000", "head:1", "{hostfile}"));
-  request.set_seed(~uint64_t{0});
-  EXPECT_THAT(FillWords({"{seed}"}, WordsOf(request, Caller(kOther), "")),
-              ElementsAre("18446744073709551615"));
+  v1::GuardedSearch search;
+  *search.mutable_request() = Request();
+  search.set_server("head:1");
+  search.set_agent("/a");
+  EXPECT_THAT(FillWords({"{job}", "{application}", "{budget}", "{seed}", "{uid}", "{server}",
+                         "{agent}", "{hostfile}"},
+                        WordsOf(search, kOther)),
+              ElementsAre("7", "lammps/melt", "2000ms", "1", "1000", "head:1", "/a", "{hostfile}"));
+  search.mutable_request()->set_seed(~uint64_t{0});
+  EXPECT_THAT(FillWords({"{seed}"}, WordsOf(search, kOther)), ElementsAre("18446744073709551615"));
 }
 
 }  // namespace
