@@ -16,15 +16,16 @@ PATIENCE_S = 60
 
 
 class Coppiced:
-    def __init__(self, program, directory=None, fabric=FABRIC, entries=4):
+    def __init__(self, program, directory=None, fabric=FABRIC, entries=4,
+                 degree_limit=16):
         self.directory = directory or tempfile.mkdtemp(prefix="coppice-it-")
         self.socket = os.path.join(self.directory, "coppiced.sock")
         self.address = "unix:" + self.socket
         self.database = os.path.join(self.directory, "coppice.db")
         self.config = os.path.join(self.directory, "coppiced.toml")
         with open(self.config, "w", encoding="utf-8") as config:
-            config.write('[[switches]]\ndescription = "*"\nentries = %d\ndegree_limit = 16\n'
-                         % entries)
+            config.write('[[switches]]\ndescription = "*"\nentries = %d\ndegree_limit = %d\n'
+                         % (entries, degree_limit))
         self.command = [program, "--config", self.config, "--fabric", fabric,
                         "--database", self.database, "--listen", self.address]
         self.process = None

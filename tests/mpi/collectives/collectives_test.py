@@ -20,13 +20,13 @@ FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
 # Idle ranks of MPICH spin, and there may be few cores.
 RANKS = 12 if FULL else 4 if MPI == "openmpi" else 3
 TIMEOUT_S = 7200 if FULL else 900
+FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
 
 
 class AlongGrantedTrees(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.nodes = CoppiceNodes(COPPICED, AGENT, 4,
-                                 "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)")
+        cls.nodes = CoppiceNodes(COPPICED, AGENT, 4, FABRIC)
 
     @classmethod
     def tearDownClass(cls):
@@ -50,11 +50,19 @@ class AlongGrantedTrees(unittest.TestCase):
         done = self.run_program("--expect-trees", "--threads", when="creation")
         self.assertIn("differ 0,", done.stdout)
 
-    def test_switches_that_processes_play(self):
-        hosts = [f"n{number:04d}" for number in (0, 1, 4, 5, 8, 12)]
-        agent = os.path.join(self.nodes.daemon.directory, "0.sock")
-        done = mpi_run.run(MPI, len(hosts) + 5, [SWITCHES, agent, *hosts], timeout=TIMEOUT_S)
-        self.assertRegex(done.stdout, r"members 6 switches [1-5] wrong 0")
+
+class PlayedSwitches(unittest.TestCase):
+    def test_switches_below_switches(self):
+        """Of four edges each: trees have several, on one level below another."""
+        nodes = CoppiceNodes(COPPICED, AGENT, 1, FABRIC, degree_limit=4)
+        self.addCleanup(nodes.stop)
+        agent = os.path.join(nodes.daemon.directory, "0.sock")
+        for numbers, switches in (((0, 1, 4, 5, 8, 12), 3), ((0, 1, 2, 4, 5, 6, 8, 9, 10), 4)):
+            hosts = [f"n{number:04d}" for number in numbers]
+            done = mpi_run.run(MPI, len(hosts) + switches + 2, [SWITCHES, agent, *hosts],
+                               timeout=TIMEOUT_S)
+            self.assertEqual(f"members {len(hosts)} switches {switches} "
+                             f"below switches {switches - 1} wrong 0\n", done.stdout)
 
 
 class AlongChangingTrees(unittest.TestCase):

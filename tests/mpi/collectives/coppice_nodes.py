@@ -27,8 +27,8 @@ def wait_until(condition, what):
 
 
 class CoppiceNodes:
-    def __init__(self, coppiced, agent, hosts, fabric, entries=64):
-        self.daemon = Coppiced(coppiced, fabric=fabric, entries=entries)
+    def __init__(self, coppiced, agent, hosts, fabric, entries=64, degree_limit=16):
+        self.daemon = Coppiced(coppiced, fabric=fabric, entries=entries, degree_limit=degree_limit)
         with open(self.daemon.config, "a", encoding="utf-8") as config:
             config.write('[metrics]\nlisten = "127.0.0.1:0"\n')
         self.metrics = None

@@ -81,9 +81,12 @@ class Hpcc:
 
     def results(self, said):
         """What was computed, and not how long that took, as behind "PASSED" of PTRANS, which leaves
-        out its line of processor time where that is 0. Not from what it said, but from its file."""
+        out its line of processor time where that is 0; nor how many of its random updates it found
+        lost, which is another number in each native run, too: only whether these were few enough.
+        Not from what it said, but from its file."""
         del said
-        kept = [re.sub(r"^(WALL.*) \S+ (PASSED|FAILED).*", r"\1 \2", line)
+        kept = [re.sub(r"Found \d+ errors", "Found errors",
+                       re.sub(r"^(WALL.*) \S+ (PASSED|FAILED).*", r"\1 \2", line))
                 for line in self._text().splitlines()
                 if re.search(r"PASSED|FAILED|Found \d+ errors|Success=", line)
                 and not line.startswith("CPU")]

@@ -1,8 +1,9 @@
 // Carries collectives out along a type II tree that the daemon granted, where there are no switches
 // that aggregate: played_switches AGENT HOST... The first ranks are the members, one on each host,
 // and as many of the others as the tree has serving switches play these: they know no more than a
-// switch does, their parent and their children, and take each packet from below into one
-// accumulator. Results are compared with the MPI library's own among the members.
+// switch does, their parent and their children, behind which of these each member is, and take each
+// packet from below into one accumulator. Results are compared with the MPI library's own among the
+// members. Switches that have a switch for their parent are counted at the end.
 #include <mpi.h>
 
 #include <algorithm>
@@ -14,13 +15,39 @@
 
 namespace {
 
-constexpr int kUp = 1;
-constexpr int kDown = 2;
+constexpr int kAll = -1;  // members, as those that want the result
 
+// A node knows packets of different operations apart, as after a reduce not all nodes wait for it.
 struct Node {
   int parent = -1;
   std::vector<int> children;
+  std::vector<int> behind;  // [member] the child behind which it is; -1: it is not below
+  int operation = 0;        // its number, by which packets are tagged
+
+  void Begin() { operation = (operation + 1) % 10000; }
+  int Up() const { return 2 * operation; }
+  int Down() const { return 2 * operation + 1; }
 };
+
+Node MakeNode(const std::vector<int32_t>& parents, int self, int members) {
+  Node node;
+  node.parent = parents[self];
+  node.behind.assign(members, -1);
+  for (int other = 0; other < static_cast<int>(parents.size()); ++other) {
+    if (parents[other] == self) node.children.push_back(other);
+  }
+  for (int member = 0; member < members; ++member) {
+    for (int at = member; at >= 0; at = parents[at]) {
+      if (parents[at] == self) node.behind[member] = at;
+    }
+  }
+  return node;
+}
+
+int SwitchesBelowSwitches(const std::vector<int32_t>& parents, int members) {
+  return static_cast<int>(
+      std::count_if(parents.begin() + members, parents.end(), [](int32_t up) { return up >= 0; }));
+}
 
 // Grants the tree, on rank 0; its nodes' parents, none if that failed. `ranks`: the members.
 std::vector<int32_t> Grant(const char* agent, char** hosts, int ranks) {
@@ -49,78 +76,99 @@ std::vector<int32_t> Grant(const char* agent, char** hosts, int ranks) {
   return parents;
 }
 
-// A switch: all that arrives goes into the accumulator, and on; what comes down goes to all below.
+// A switch: all that arrives goes into the accumulator, and on; what comes down goes to all below,
+// or on the way to the one member that wants it.
 template <typename Value, typename Combine>
-void Play(const Node& node, MPI_Datatype type, int count, const Combine& combine) {
+void Play(Node* node, MPI_Datatype type, int count, int target, const Combine& combine) {
+  node->Begin();
   std::vector<Value> sum;
   std::vector<Value> packet(count);
-  for (size_t i = 0; i < node.children.size(); ++i) {
-    MPI_Recv(packet.data(), count, type, MPI_ANY_SOURCE, kUp, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (size_t i = 0; i < node->children.size(); ++i) {
+    MPI_Recv(packet.data(), count, type, MPI_ANY_SOURCE, node->Up(), MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
     if (sum.empty()) {
       sum = packet;
       continue;
     }
     std::transform(sum.begin(), sum.end(), packet.begin(), sum.begin(), combine);
   }
-  if (node.parent >= 0) {
-    MPI_Send(sum.data(), count, type, node.parent, kUp, MPI_COMM_WORLD);
-    MPI_Recv(sum.data(), count, type, node.parent, kDown, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (node->parent >= 0) {
+    MPI_Send(sum.data(), count, type, node->parent, node->Up(), MPI_COMM_WORLD);
+    if (target != kAll && node->behind[target] < 0) return;
+    MPI_Recv(sum.data(), count, type, node->parent, node->Down(), MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
   }
-  for (const int child : node.children) {
-    MPI_Send(sum.data(), count, type, child, kDown, MPI_COMM_WORLD);
+  for (const int child : node->children) {
+    if (target != kAll && node->behind[target] != child) continue;
+    MPI_Send(sum.data(), count, type, child, node->Down(), MPI_COMM_WORLD);
   }
 }
 
-// A member: its data goes up to its switch, and the result comes down.
+// A member: its data goes up to its switch, and the result comes down, if it wants that.
 template <typename Value>
-std::vector<Value> Take(const Node& node, MPI_Datatype type, std::vector<Value> own) {
+std::vector<Value> Take(Node* node, MPI_Datatype type, bool wants, std::vector<Value> own) {
+  node->Begin();
   const int count = static_cast<int>(own.size());
-  MPI_Send(own.data(), count, type, node.parent, kUp, MPI_COMM_WORLD);
-  MPI_Recv(own.data(), count, type, node.parent, kDown, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Send(own.data(), count, type, node->parent, node->Up(), MPI_COMM_WORLD);
+  if (!wants) return {};
+  MPI_Recv(own.data(), count, type, node->parent, node->Down(), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   return own;
 }
 
-// One allreduce; whether it came out as natively.
+// One allreduce, or a reduce to the target; whether it came out as natively.
 template <typename Value, typename Combine>
-bool Compare(const Node& node, MPI_Comm members, MPI_Datatype type, MPI_Op op, int count, int rank,
-             const Combine& combine) {
+bool Compare(Node* node, MPI_Comm members, MPI_Datatype type, MPI_Op op, int count, int target,
+             int rank, const Combine& combine) {
   if (members == MPI_COMM_NULL) {
-    Play<Value>(node, type, count, combine);
+    Play<Value>(node, type, count, target, combine);
     return true;
   }
   std::vector<Value> own(count);
   std::vector<Value> native(count);
   for (int i = 0; i < count; ++i) own[i] = static_cast<Value>((rank * 37 + i * 11) % 101 - 50);
-  PMPI_Allreduce(own.data(), native.data(), count, type, op, members);
-  return Take(node, type, own) == native;
+  if (target == kAll) {
+    PMPI_Allreduce(own.data(), native.data(), count, type, op, members);
+    return Take(node, type, true, own) == native;
+  }
+  PMPI_Reduce(own.data(), native.data(), count, type, op, target, members);
+  const std::vector<Value> result = Take(node, type, rank == target, own);
+  return rank != target || result == native;
 }
 
 // A broadcast is an allreduce to which all but one add nothing; a barrier, one of no data.
-bool CompareBcast(const Node& node, MPI_Comm members, int root, int rank) {
+bool CompareBcast(Node* node, MPI_Comm members, int root, int rank) {
   const auto combine = [](uint8_t a, uint8_t b) { return static_cast<uint8_t>(a | b); };
   constexpr int kBytes = 5000;
   if (members == MPI_COMM_NULL) {
-    Play<uint8_t>(node, MPI_BYTE, kBytes, combine);
+    Play<uint8_t>(node, MPI_BYTE, kBytes, kAll, combine);
     return true;
   }
   std::vector<uint8_t> own(kBytes, 0);
   for (int i = 0; i < kBytes && rank == root; ++i) own[i] = static_cast<uint8_t>(i * 7 + root);
   std::vector<uint8_t> native = own;
   PMPI_Bcast(native.data(), kBytes, MPI_BYTE, root, members);
-  return Take(node, MPI_BYTE, own) == native;
+  return Take(node, MPI_BYTE, true, own) == native;
 }
 
-bool CompareAll(const Node& node, MPI_Comm members, int rank, int ranks) {
+bool CompareReductions(Node* node, MPI_Comm members, int target, int rank) {
   bool are_equal = true;
   for (const int count : {0, 1, 100, 30000}) {
-    are_equal &= Compare<int64_t>(node, members, MPI_INT64_T, MPI_SUM, count, rank,
+    are_equal &= Compare<int64_t>(node, members, MPI_INT64_T, MPI_SUM, count, target, rank,
                                   [](int64_t a, int64_t b) { return a + b; });
-    are_equal &= Compare<double>(node, members, MPI_DOUBLE, MPI_MAX, count, rank,
+    are_equal &= Compare<double>(node, members, MPI_DOUBLE, MPI_MAX, count, target, rank,
                                  [](double a, double b) { return std::max(a, b); });
-    are_equal &= Compare<double>(node, members, MPI_DOUBLE, MPI_SUM, count, rank,
+    are_equal &= Compare<double>(node, members, MPI_DOUBLE, MPI_SUM, count, target, rank,
                                  [](double a, double b) { return a + b; });
   }
-  for (int root = 0; root < ranks; ++root) are_equal &= CompareBcast(node, members, root, rank);
+  return are_equal;
+}
+
+bool CompareAll(Node* node, MPI_Comm members, int rank, int ranks) {
+  bool are_equal = CompareReductions(node, members, kAll, rank);
+  for (int root = 0; root < ranks; ++root) {
+    are_equal &= CompareBcast(node, members, root, rank);
+    are_equal &= CompareReductions(node, members, root, rank);
+  }
   return are_equal;
 }
 
@@ -140,18 +188,17 @@ int main(int argc, char** argv) {
   parents.resize(nodes);
   MPI_Bcast(parents.data(), nodes, MPI_INT32_T, 0, MPI_COMM_WORLD);
   const bool is_possible = nodes > ranks && nodes <= size;
-  Node node;
-  for (int other = 0; other < nodes; ++other) {
-    if (parents[other] == rank) node.children.push_back(other);
-  }
-  if (rank < nodes) node.parent = parents[rank];
   MPI_Comm members = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &members);
   int wrong = is_possible ? 0 : 1;
-  if (is_possible && rank < nodes) wrong = CompareAll(node, members, rank, ranks) ? 0 : 1;
+  if (is_possible && rank < nodes) {
+    Node node = MakeNode(parents, rank, ranks);
+    wrong = CompareAll(&node, members, rank, ranks) ? 0 : 1;
+  }
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) {
-    std::printf("members %d switches %d wrong %d\n", ranks, nodes - ranks, wrong);
+    std::printf("members %d switches %d below switches %d wrong %d\n", ranks, nodes - ranks,
+                nodes > ranks ? SwitchesBelowSwitches(parents, ranks) : 0, wrong);
   }
   if (members != MPI_COMM_NULL) MPI_Comm_free(&members);
   MPI_Finalize();
