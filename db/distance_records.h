@@ -12,6 +12,9 @@
 
 namespace coppice {
 
+// What a distance was measured over. Figures over two cannot be compared.
+enum class Transport { kTcp, kVerbs };
+
 // Of one pair of hosts, by their names in the fabric; the one that measured comes first.
 struct DistanceRecord {
   std::string host_a, host_b;    // host_a < host_b, as bytes
@@ -21,6 +24,7 @@ struct DistanceRecord {
   double bandwidth_spread_gbps = 0;
   uint32_t samples = 0;  // of latency, kept
   absl::Time measured;
+  Transport transport = Transport::kTcp;
   friend bool operator==(const DistanceRecord&, const DistanceRecord&) = default;
 };
 

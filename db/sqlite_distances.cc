@@ -6,10 +6,16 @@
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
+namespace {
+
+constexpr char kTcp[] = "tcp", kVerbs[] = "verbs";
+
+}  // namespace
 
 absl::Status DistanceWriter::Prepare() {
-  ASSIGN_OR_RETURN(insert_, connection_.Prepare(
-                                "INSERT OR REPLACE INTO distance VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(
+      insert_,
+      connection_.Prepare("INSERT OR REPLACE INTO distance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   ASSIGN_OR_RETURN(drop_,
                    connection_.Prepare("DELETE FROM distance WHERE host_a = ? AND host_b = ?"));
   return absl::OkStatus();
@@ -20,7 +26,8 @@ absl::Status DistanceWriter::Put(const PutDistances& put) {
   for (const DistanceRecord& d : put.put) {
     insert_.Bind(d.host_a).Bind(d.host_b).Bind(d.latency_us).Bind(d.latency_spread_us);
     insert_.Bind(d.bandwidth_gbps).Bind(d.bandwidth_spread_gbps).Bind(int64_t{d.samples});
-    RETURN_IF_ERROR(insert_.Bind(d.measured).Run());
+    insert_.Bind(d.measured);
+    RETURN_IF_ERROR(insert_.Bind(d.transport == Transport::kVerbs ? kVerbs : kTcp).Run());
   }
   return absl::OkStatus();
 }
@@ -28,7 +35,7 @@ absl::Status DistanceWriter::Put(const PutDistances& put) {
 absl::Status DistanceReader::Prepare() {
   ASSIGN_OR_RETURN(list_, connection_.Prepare(R"sql(
       SELECT host_a, host_b, latency_us, latency_spread_us, bandwidth_gbps, bandwidth_spread_gbps,
-             samples, measured_ns FROM distance ORDER BY host_a, host_b)sql"));
+             samples, measured_ns, transport FROM distance ORDER BY host_a, host_b)sql"));
   return absl::OkStatus();
 }
 
@@ -46,6 +53,7 @@ absl::StatusOr<std::vector<DistanceRecord>> DistanceReader::List() {
     record.bandwidth_spread_gbps = list_.Real(5);
     record.samples = static_cast<uint32_t>(list_.Integer(6));
     record.measured = list_.TimeAt(7);
+    record.transport = list_.Text(8) == kVerbs ? Transport::kVerbs : Transport::kTcp;
     distances.push_back(std::move(record));
   }
 }

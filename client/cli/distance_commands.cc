@@ -26,13 +26,18 @@ int ListAgents(Session& session, Connection& connection) {
       ListAll(connection, connection.agents(), &AgentsStub::ListAgents, v1::ListAgentsRequest());
   if (!list.ok()) return Fail(list.status());
   if (session.json) return PrintJson(std::cout, *list), 0;
-  Table table({"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "VERSION"});
+  Table table(
+      {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"});
   for (const v1::Agent& agent : list->agents()) {
     const v1::AgentHello& hello = agent.hello();
     table.Add({hello.host(), agent.connected() ? "connected" : "gone", TimeText(agent.since()),
                absl::StrCat(hello.cores()), absl::StrCat(hello.packages()),
                absl::StrCat(hello.numa_nodes()),
-               hello.measure_address().empty() ? "-" : hello.measure_address(), hello.version()});
+               hello.measure_address().empty() ? "-" : hello.measure_address(),
+               hello.measure_address().empty() ? "-"
+               : hello.verbs()                 ? "verbs, TCP"
+                                               : "TCP",
+               hello.version()});
   }
   table.Print(std::cout);
   return 0;
@@ -57,6 +62,13 @@ void ShowProgress(const v1::MeasureProgress& progress) {
             << std::flush;
 }
 
+std::string OverText(const v1::MeasureSummary& summary) {
+  const uint32_t over_tcp = summary.pairs() - summary.over_verbs();
+  if (over_tcp == 0 && summary.pairs() > 0) return "over verbs";
+  if (summary.over_verbs() == 0) return "over TCP";
+  return absl::StrCat(summary.over_verbs(), " over verbs, ", over_tcp, " over TCP");
+}
+
 int Measure(Session& session, Connection& connection, MeasureOptions& options) {
   if (!options.hosts.empty()) {
     const auto hosts = ReadHosts(options.hosts);
@@ -75,14 +87,15 @@ int Measure(Session& session, Connection& connection, MeasureOptions& options) {
   if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
   if (!status.ok()) return Fail(status);
   for (const std::string& failure : summary.failures()) std::cerr << failure << "\n";
+  for (const std::string& remark : summary.remarks()) std::cerr << remark << "\n";
   if (session.json) {
     PrintJson(std::cout, summary);
   } else {
     const double seconds =
         static_cast<double>(summary.elapsed().seconds()) + summary.elapsed().nanos() * 1e-9;
-    std::cout << Counted(summary.pairs(), "pair") << " measured, " << summary.failed()
-              << " failed, in " << Counted(summary.rounds(), "round") << ", " << Fixed(seconds, 1)
-              << " s\n";
+    std::cout << Counted(summary.pairs(), "pair") << " measured (" << OverText(summary) << "), "
+              << summary.failed() << " failed, in " << Counted(summary.rounds(), "round") << ", "
+              << Fixed(seconds, 1) << " s\n";
   }
   return summary.pairs() > 0 ? 0 : 1;
 }
@@ -90,17 +103,19 @@ int Measure(Session& session, Connection& connection, MeasureOptions& options) {
 struct ListOptions {
   std::string hosts;
   bool matrix = false, estimate = false;
+  v1::Transport transport = v1::TRANSPORT_UNSPECIFIED;
   double message_bytes = 0;
 };
 
 absl::StatusOr<v1::ListDistancesResponse> Fetch(Connection& connection,
                                                 const std::vector<std::string>& members,
-                                                bool estimate) {
+                                                v1::Transport transport, bool estimate) {
   v1::ListDistancesRequest request;
   std::set<std::string> hosts;
   for (const std::string& member : members) hosts.insert(HostOfMember(member));
   for (const std::string& host : hosts) request.add_hosts(host);
   request.set_estimate(estimate);
+  request.set_transport(transport);
   return ListAll(connection, connection.agents(), &AgentsStub::ListDistances, request);
 }
 
@@ -108,7 +123,7 @@ absl::StatusOr<v1::ListDistancesResponse> Fetch(Connection& connection,
 absl::StatusOr<std::vector<std::string>> Members(Connection& connection,
                                                  const ListOptions& options) {
   if (!options.hosts.empty()) return ReadHosts(options.hosts);
-  const auto all = Fetch(connection, {}, /*estimate=*/false);
+  const auto all = Fetch(connection, {}, options.transport, /*estimate=*/false);
   if (!all.ok()) return all.status();
   std::set<std::string> hosts;
   for (const v1::MeasuredDistance& distance : all->distances()) {
@@ -117,18 +132,19 @@ absl::StatusOr<std::vector<std::string>> Members(Connection& connection,
   return std::vector<std::string>(hosts.begin(), hosts.end());
 }
 
-// What agents measure over: the addresses that they give each other, never verbs
-// (agents/node/README.md).
-constexpr char kTransport[] = "TCP";
+// A daemon before verbs names none.
+const char* TransportText(v1::Transport transport) {
+  return transport == v1::TRANSPORT_VERBS ? "verbs" : "TCP";
+}
 
 void PrintDistances(const v1::ListDistancesResponse& list) {
   Table table(
       {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GB/S", "SPREAD", "SAMPLES", "MEASURED"});
   for (const v1::MeasuredDistance& d : list.distances()) {
     const bool is_measured = d.samples() > 0;
-    table.Add({d.from(), d.to(), kTransport, Fixed(d.latency_us()), Fixed(d.latency_spread_us()),
-               Fixed(d.bandwidth_gbps(), 3), Fixed(d.bandwidth_spread_gbps(), 3),
-               is_measured ? absl::StrCat(d.samples()) : "-",
+    table.Add({d.from(), d.to(), TransportText(d.transport()), Fixed(d.latency_us()),
+               Fixed(d.latency_spread_us()), Fixed(d.bandwidth_gbps(), 3),
+               Fixed(d.bandwidth_spread_gbps(), 3), is_measured ? absl::StrCat(d.samples()) : "-",
                is_measured ? TimeText(d.measured()) : "estimate"});
   }
   table.Print(std::cout);
@@ -142,7 +158,7 @@ int List(Session& session, Connection& connection, const ListOptions& options) {
     members = *std::move(named);
   }
   const bool estimate = (options.matrix || options.estimate) && !members.empty();
-  const auto list = Fetch(connection, members, estimate);
+  const auto list = Fetch(connection, members, options.transport, estimate);
   if (!list.ok()) return Fail(list.status());
   if (options.matrix) {
     const auto text = DistanceMatrixText(members, *list, options.message_bytes);
@@ -156,9 +172,22 @@ int List(Session& session, Connection& connection, const ListOptions& options) {
   return 0;
 }
 
+template <class Set>
+void AddOver(CLI::App& command, const char* what, Set set) {
+  command
+      .add_option_function<std::string>(
+          "--over",
+          [set](const std::string& name) {
+            set(name == "verbs" ? v1::TRANSPORT_VERBS : v1::TRANSPORT_TCP);
+          },
+          what)
+      ->check(CLI::IsMember({"verbs", "tcp"}));
+}
+
 void AddMeasure(CLI::App& distance, Session& session) {
   CLI::App* command = distance.add_subcommand(
-      "measure", "Have agents measure latency and bandwidth of TCP between nodes, in rounds");
+      "measure",
+      "Have agents measure latency and bandwidth between nodes, in rounds, over verbs or TCP");
   AddJsonFlag(*command, session);
   auto options = std::make_shared<MeasureOptions>();
   const auto add_number = [&](const char* name, const char* what, auto set) {
@@ -176,6 +205,8 @@ void AddMeasure(CLI::App& distance, Session& session) {
              [request](uint32_t n) { request->set_bandwidth_samples(n); });
   add_number("--bandwidth-bytes", "Bytes of each transfer (1048576)",
              [request](uint32_t n) { request->set_bandwidth_bytes(n); });
+  AddOver(*command, "Over what; default: each pair over verbs if both nodes have them, else TCP",
+          [request](v1::Transport over) { request->set_transport(over); });
   command->callback([&session, options] {
     session.endless = true;
     session.run = [&session, options](Connection& c) { return Measure(session, c, *options); };
@@ -184,13 +215,17 @@ void AddMeasure(CLI::App& distance, Session& session) {
 
 void AddList(CLI::App& distance, Session& session) {
   CLI::App* command =
-      distance.add_subcommand("list", "What was measured over TCP, by pairs of hosts");
+      distance.add_subcommand("list", "What was measured, and over what, by pairs of hosts");
   AddJsonFlag(*command, session);
   auto options = std::make_shared<ListOptions>();
   command->add_option("--hosts", options->hosts,
                       std::string("Hosts in the order of the ranks, ") + kNodeWordsHelp);
   command->add_flag("--estimate", options->estimate,
                     "Also pairs that were not measured: the median of those as many links apart");
+  AddOver(*command,
+          "Only what was measured over it; a matrix and estimates are over one, by default the "
+          "one over which most of these pairs were measured",
+          [options](v1::Transport over) { options->transport = over; });
   CLI::Option* matrix = command->add_flag(
       "--matrix", options->matrix,
       "A matrix as map --distance reads it: time of a byte, in units of the least");

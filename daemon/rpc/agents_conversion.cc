@@ -9,6 +9,28 @@
 
 namespace coppice {
 
+namespace {
+
+v1::Transport ToProto(Transport transport) {
+  return transport == Transport::kVerbs ? v1::TRANSPORT_VERBS : v1::TRANSPORT_TCP;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Transport>> FromProto(v1::Transport transport) {
+  switch (transport) {
+    case v1::TRANSPORT_UNSPECIFIED:
+      return std::optional<Transport>();
+    case v1::TRANSPORT_TCP:
+      return Transport::kTcp;
+    case v1::TRANSPORT_VERBS:
+      return Transport::kVerbs;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("transport: there is no ", static_cast<int>(transport), "; give 0 to 2"));
+  }
+}
+
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello) {
   AgentInfo info;
   info.host = hello.host();
@@ -25,6 +47,7 @@ absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello) {
   info.numa_nodes = hello.numa_nodes();
   info.version = hello.version();
   info.measure_address = hello.measure_address();
+  info.has_verbs = hello.verbs();
   return info;
 }
 
@@ -35,16 +58,19 @@ PingPongOutcome FromProto(const v1::PingPongResult& result) {
           result.latency_spread_us(),
           result.bandwidth_gbps(),
           result.bandwidth_spread_gbps(),
-          result.samples()};
+          result.samples(),
+          result.transport() == v1::TRANSPORT_VERBS ? Transport::kVerbs : Transport::kTcp,
+          result.remark()};
 }
 
-MeasureArgs FromProto(const v1::MeasureDistancesRequest& request) {
+absl::StatusOr<MeasureArgs> FromProto(const v1::MeasureDistancesRequest& request) {
   MeasureArgs args;
   args.hosts.assign(request.hosts().begin(), request.hosts().end());
   if (request.complete_up_to() != 0) args.complete_up_to = request.complete_up_to();
   if (request.latency_samples() != 0) args.latency_samples = request.latency_samples();
   if (request.bandwidth_samples() != 0) args.bandwidth_samples = request.bandwidth_samples();
   if (request.bandwidth_bytes() != 0) args.bandwidth_bytes = request.bandwidth_bytes();
+  ASSIGN_OR_RETURN(args.transport, FromProto(request.transport()));
   return args;
 }
 
@@ -58,6 +84,8 @@ void ToProto(const PingPong& task, v1::PingPongTask& message) {
   message.set_bandwidth_samples(task.bandwidth_samples);
   message.set_bandwidth_bytes(task.bandwidth_bytes);
   *message.mutable_timeout() = ToDuration(task.timeout);
+  message.set_transport(ToProto(task.transport));
+  message.set_or_tcp(task.or_tcp);
 }
 
 void ToProto(const AgentView& agent, v1::Agent& message) {
@@ -69,6 +97,7 @@ void ToProto(const AgentView& agent, v1::Agent& message) {
   hello.set_numa_nodes(agent.info.numa_nodes);
   hello.set_version(agent.info.version);
   hello.set_measure_address(agent.info.measure_address);
+  hello.set_verbs(agent.info.has_verbs);
   message.set_connected(agent.connected);
   *message.mutable_since() = ToTimestamp(agent.since);
 }
@@ -81,6 +110,7 @@ void ToProto(const DistanceRecord& distance, v1::MeasuredDistance& message) {
   message.set_bandwidth_gbps(distance.bandwidth_gbps);
   message.set_bandwidth_spread_gbps(distance.bandwidth_spread_gbps);
   message.set_samples(distance.samples);
+  message.set_transport(ToProto(distance.transport));
   if (distance.samples > 0) *message.mutable_measured() = ToTimestamp(distance.measured);
 }
 
@@ -97,6 +127,8 @@ void ToProto(const MeasureStanding& standing, v1::MeasureSummary& message) {
   for (const std::string& failure : standing.failures) message.add_failures(failure);
   *message.mutable_elapsed() = ToDuration(standing.elapsed);
   message.set_failed(standing.failed);
+  message.set_over_verbs(standing.over_verbs);
+  for (const std::string& remark : standing.remarks) message.add_remarks(remark);
 }
 
 // "5:node1node2": the length of the first name, then both.

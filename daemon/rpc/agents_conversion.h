@@ -2,6 +2,7 @@
 #ifndef COPPICE_DAEMON_RPC_AGENTS_CONVERSION_H_
 #define COPPICE_DAEMON_RPC_AGENTS_CONVERSION_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,7 +17,10 @@ namespace coppice {
 // INVALID_ARGUMENT: a port that is no GUID.
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello);
 PingPongOutcome FromProto(const v1::PingPongResult& result);
-MeasureArgs FromProto(const v1::MeasureDistancesRequest& request);
+// INVALID_ARGUMENT: a transport that there is not.
+absl::StatusOr<MeasureArgs> FromProto(const v1::MeasureDistancesRequest& request);
+// None: unspecified. INVALID_ARGUMENT: as above.
+absl::StatusOr<std::optional<Transport>> FromProto(v1::Transport transport);
 
 void ToProto(const PingPong& task, v1::PingPongTask& message);
 void ToProto(const AgentView& agent, v1::Agent& message);

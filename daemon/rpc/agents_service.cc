@@ -80,9 +80,14 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
     stream->End(peer.status());
     return stream.get();
   }
+  const absl::StatusOr<MeasureArgs> args = FromProto(*request);
+  if (!args.ok()) {
+    stream->End(args.status());
+    return stream.get();
+  }
   const bool is_queued = stream->RunOn(
       workers_,
-      [this, stream, args = FromProto(*request)] {
+      [this, stream, args = *args] {
         const absl::Status begun = meter_->Measure(args, WatchOf(stream));
         if (!begun.ok()) stream->End(begun);
       },
@@ -106,6 +111,7 @@ absl::Status AgentsService::List(const v1::ListDistancesRequest& request,
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   DistanceQuery query;
   query.estimate = request.estimate();
+  ASSIGN_OR_RETURN(query.transport, FromProto(request.transport()));
   query.limit = size + 1;  // one more than a page tells whether another follows
   ASSIGN_OR_RETURN(query.after, ParsePairToken(request.page_token()));
   const std::shared_ptr<const FabricView> view = manager_->fabric();

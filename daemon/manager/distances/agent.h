@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
+#include "db/store.h"
 
 namespace coppice {
 
@@ -21,6 +22,7 @@ struct AgentInfo {
   uint32_t cores = 0, packages = 0, numa_nodes = 0;
   std::string version;
   std::string measure_address;  // HOST:PORT; empty: it takes no part
+  bool has_verbs = false;       // an InfiniBand port to measure over
 };
 
 // One side of a pair's ping-pong.
@@ -31,6 +33,8 @@ struct PingPong {
   std::string peer, peer_address;
   uint32_t latency_samples = 0, bandwidth_samples = 0, bandwidth_bytes = 0;
   absl::Duration timeout;
+  Transport transport = Transport::kTcp;
+  bool or_tcp = false;  // where verbs fail
 };
 
 struct PingPongOutcome {
@@ -39,6 +43,8 @@ struct PingPongOutcome {
   double latency_us = 0, latency_spread_us = 0;
   double bandwidth_gbps = 0, bandwidth_spread_gbps = 0;
   uint32_t samples = 0;
+  Transport transport = Transport::kTcp;
+  std::string remark{};  // why it is TCP though verbs were wanted
 };
 
 // One connection of an agent. Both are quick, may be called by any thread, also after the

@@ -50,25 +50,29 @@ absl::Status CheckHosts(const DistanceShelf& shelf, const Snapshot* snapshot,
 }
 
 std::vector<DistanceRecord> ListMeasured(const DistanceShelf& shelf, const DistanceQuery& query) {
-  if (query.hosts.empty()) return shelf.List(query.after, query.limit);
+  if (query.hosts.empty() && !query.transport) return shelf.List(query.after, query.limit);
   const absl::flat_hash_set<std::string> wanted(query.hosts.begin(), query.hosts.end());
   std::vector<DistanceRecord> page;
   if (query.limit == 0) return page;
   shelf.ForEachAfter(query.after, [&](const DistanceRecord& record) {
-    if (wanted.contains(record.host_a) && wanted.contains(record.host_b)) page.push_back(record);
+    const bool is_between =
+        wanted.empty() || (wanted.contains(record.host_a) && wanted.contains(record.host_b));
+    const bool is_over = query.transport.value_or(record.transport) == record.transport;
+    if (is_between && is_over) page.push_back(record);
     return page.size() < query.limit;
   });
   return page;
 }
 
 absl::StatusOr<DistanceRecord> Estimate(const Snapshot& snapshot,
-                                        const std::map<uint32_t, LevelMedian>& medians,
-                                        const std::string& a, const std::string& b) {
+                                        const LevelMedianCache::Medians& medians,
+                                        Transport transport, const std::string& a,
+                                        const std::string& b) {
   const std::optional<EndpointIndex> from = FirstEndpoint(*snapshot.fabric, a);
   const std::optional<EndpointIndex> to = FirstEndpoint(*snapshot.fabric, b);
-  const uint32_t level = from.has_value() && to.has_value()
-                             ? LevelOf(snapshot.routes->distances(), *from, *to)
-                             : kApart;
+  const TransportLevel level(transport, from.has_value() && to.has_value()
+                                            ? LevelOf(snapshot.routes->distances(), *from, *to)
+                                            : kApart);
   const auto median = medians.find(level);
   if (median == medians.end()) return NotMeasured(a, b, level);
   const LevelMedian& m = median->second;
@@ -79,7 +83,8 @@ absl::StatusOr<DistanceRecord> Estimate(const Snapshot& snapshot,
                         m.bandwidth_gbps,
                         m.bandwidth_spread_gbps,
                         /*samples=*/0,
-                        absl::UnixEpoch()};
+                        absl::UnixEpoch(),
+                        transport};
 }
 
 absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& shelf,
@@ -98,6 +103,7 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& s
         "no fabric is known yet: the first sweep has not ended; try again");
   }
   const std::shared_ptr<const LevelMedianCache::Medians> medians = cache.Get(shelf, *snapshot);
+  const Transport transport = query.transport ? *query.transport : cache.Prevailing(shelf, hosts);
   std::vector<DistanceRecord> page;
   const auto& [last_a, last_b] = query.after;
   for (auto a = std::lower_bound(hosts.begin(), hosts.end(), last_a); a != hosts.end(); ++a) {
@@ -106,8 +112,8 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& s
     for (; b != hosts.end(); ++b) {
       if (page.size() == query.limit) return page;
       std::optional<DistanceRecord> record = shelf.Find({*a, *b});
-      if (!record.has_value()) {
-        ASSIGN_OR_RETURN(record, Estimate(*snapshot, *medians, *a, *b));
+      if (!record.has_value() || record->transport != transport) {
+        ASSIGN_OR_RETURN(record, Estimate(*snapshot, *medians, transport, *a, *b));
       }
       page.push_back(*std::move(record));
     }
@@ -117,28 +123,29 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& s
 
 }  // namespace
 
-absl::Status NotMeasured(absl::string_view a, absl::string_view b, uint32_t level) {
+absl::Status NotMeasured(absl::string_view a, absl::string_view b, const TransportLevel& level) {
   const std::string apart =
-      level == kApart ? "that no links join" : absl::StrCat(level, " links apart");
-  return absl::FailedPreconditionError(absl::StrCat("the distance between ", a, " and ", b,
-                                                    " was not measured, nor that of any hosts ",
-                                                    apart, "; coppicectl distance measure does"));
+      level.second == kApart ? "that no links join" : absl::StrCat(level.second, " links apart");
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the distance between ", a, " and ", b, " was not measured over ", NameOf(level.first),
+      ", nor that of any hosts ", apart, "; coppicectl distance measure does"));
 }
 
-std::map<uint32_t, LevelMedian> LevelMedians(const DistanceShelf& shelf, const Snapshot& snapshot) {
+std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceShelf& shelf,
+                                                   const Snapshot& snapshot) {
   const Fabric& fabric = *snapshot.fabric;
-  std::map<uint32_t, LevelValues> values;
+  std::map<TransportLevel, LevelValues> values;
   shelf.ForEach([&](const DistanceRecord& record) {
     const std::optional<EndpointIndex> a = FirstEndpoint(fabric, record.host_a);
     const std::optional<EndpointIndex> b = FirstEndpoint(fabric, record.host_b);
     if (!a.has_value() || !b.has_value()) return;
-    LevelValues& level = values[LevelOf(snapshot.routes->distances(), *a, *b)];
+    LevelValues& level = values[{record.transport, LevelOf(snapshot.routes->distances(), *a, *b)}];
     level.latency.push_back(record.latency_us);
     level.latency_spread.push_back(record.latency_spread_us);
     level.bandwidth.push_back(record.bandwidth_gbps);
     level.bandwidth_spread.push_back(record.bandwidth_spread_gbps);
   });
-  std::map<uint32_t, LevelMedian> medians;
+  std::map<TransportLevel, LevelMedian> medians;
   for (auto& [level, v] : values) {
     medians[level] = {Median(v.latency), Median(v.latency_spread), Median(v.bandwidth),
                       Median(v.bandwidth_spread), v.latency.size()};
@@ -158,6 +165,18 @@ std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(const Dis
     routes_ = snapshot.routes;
   }
   return medians_;
+}
+
+Transport LevelMedianCache::Prevailing(const DistanceShelf& shelf,
+                                       const std::vector<std::string>& hosts) {
+  std::lock_guard lock(mutex_);
+  const uint64_t revision = shelf.revision();
+  if (!prevailing_ || revision != prevailing_revision_ || hosts != prevailing_of_) {
+    prevailing_ = PrevailingTransport(shelf, hosts);
+    prevailing_revision_ = revision;
+    prevailing_of_ = hosts;
+  }
+  return *prevailing_;
 }
 
 absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& shelf,

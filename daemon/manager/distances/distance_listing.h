@@ -1,8 +1,9 @@
 // Measured distances as they are asked for: of some hosts, page by page, and with estimates for the
 // pairs that were not measured.
 //
-// An estimate is, for each number, the median of the measured pairs that are as many links apart in
-// the present fabric. Knows no mapping: measured_places.h makes distances of it.
+// An estimate is, for each number, the median of the pairs that are as many links apart in the
+// present fabric, and were measured over the same transport. Knows no mapping: measured_places.h
+// makes distances of it.
 #ifndef COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_LISTING_H_
 #define COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_LISTING_H_
 
@@ -11,12 +12,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/measured_transport.h"
 
 namespace coppice {
 
@@ -27,16 +31,22 @@ struct LevelMedian {
   size_t pairs = 0;  // that it is the median of
 };
 
-// By links apart (node_levels.h), of all kept pairs whose hosts are in the fabric. O(kept).
-std::map<uint32_t, LevelMedian> LevelMedians(const DistanceShelf& shelf, const Snapshot& snapshot);
+// What pairs were measured over, and links apart (node_levels.h).
+using TransportLevel = std::pair<Transport, uint32_t>;
 
-// LevelMedians for a listing that is asked for page by page: found once for each state of the shelf
-// and each fabric. Thread-safe; others wait while they are found.
+// Of all kept pairs whose hosts are in the fabric. O(kept).
+std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceShelf& shelf,
+                                                   const Snapshot& snapshot);
+
+// LevelMedians, and PrevailingTransport of the hosts asked for last, for a listing that is asked
+// for page by page: found once for each state of the shelf and each fabric. Thread-safe; others
+// wait while they are found.
 class LevelMedianCache final {
  public:
-  using Medians = std::map<uint32_t, LevelMedian>;
+  using Medians = std::map<TransportLevel, LevelMedian>;
 
   std::shared_ptr<const Medians> Get(const DistanceShelf& shelf, const Snapshot& snapshot);
+  Transport Prevailing(const DistanceShelf& shelf, const std::vector<std::string>& hosts);
 
  private:
   std::mutex mutex_;
@@ -45,6 +55,9 @@ class LevelMedianCache final {
   std::weak_ptr<const Fabric> fabric_;
   std::weak_ptr<const Routes> routes_;
   std::shared_ptr<const Medians> medians_;
+  uint64_t prevailing_revision_ = 0;
+  std::vector<std::string> prevailing_of_;
+  std::optional<Transport> prevailing_;
 };
 
 struct DistanceQuery {
@@ -53,7 +66,11 @@ struct DistanceQuery {
   std::vector<std::string> hosts;  // none: all; named twice counts once
   HostPair after;                  // both empty: from the first pair
   size_t limit = 1000;
-  bool estimate = false;  // every pair of `hosts`; those that were not measured with 0 samples
+  // Every pair of `hosts`, all over one transport; those that were not measured over it with 0
+  // samples.
+  bool estimate = false;
+  // Only what was measured over it; none: everything, or PrevailingTransport for estimates.
+  std::optional<Transport> transport;
 };
 
 // In order of the pairs. NOT_FOUND: a host that is neither in the fabric nor measured.
@@ -65,8 +82,8 @@ absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& s
                                                           const DistanceQuery& query,
                                                           LevelMedianCache& medians);
 
-// FAILED_PRECONDITION: neither this pair nor one of its level was measured.
-absl::Status NotMeasured(absl::string_view a, absl::string_view b, uint32_t level);
+// FAILED_PRECONDITION: neither this pair nor one of its level was measured over that.
+absl::Status NotMeasured(absl::string_view a, absl::string_view b, const TransportLevel& level);
 
 }  // namespace coppice
 

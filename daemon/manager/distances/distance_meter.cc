@@ -42,6 +42,11 @@ std::string NewToken() {
   return absl::BytesToHexString(bytes);
 }
 
+// What an agent says, for people.
+std::string Shown(const std::string& words) {
+  return absl::CHexEscape(words.substr(0, kMostWords));
+}
+
 std::string Some(const std::vector<std::string>& hosts) {
   const size_t named = std::min(hosts.size(), kMostNamed);
   std::string text = absl::StrJoin(hosts.begin(), hosts.begin() + named, ", ");
@@ -152,14 +157,13 @@ absl::Status DistanceMeter::TakeOutcome(AgentSession session, const PingPongOutc
     if (outcome.error.empty()) {
       if (!is_active) return absl::OkStatus();
       // Under the lock: it is there before anybody can be told that the round is over.
-      shelf_->Put({{task.hosts.first, task.hosts.second, outcome.latency_us,
-                    outcome.latency_spread_us, outcome.bandwidth_gbps,
-                    outcome.bandwidth_spread_gbps, outcome.samples, clock_->Now()}});
+      shelf_->Put(
+          {{task.hosts.first, task.hosts.second, outcome.latency_us, outcome.latency_spread_us,
+            outcome.bandwidth_gbps, outcome.bandwidth_spread_gbps, outcome.samples, clock_->Now(),
+            outcome.transport}});
+      task.measurement->NoteMeasured(task.hosts, outcome.transport, Shown(outcome.remark));
     }
-    EndTask(outcome.id,
-            outcome.error.empty()
-                ? ""
-                : absl::StrCat(host, ": ", absl::CHexEscape(outcome.error.substr(0, kMostWords))),
+    EndTask(outcome.id, outcome.error.empty() ? "" : absl::StrCat(host, ": ", Shown(outcome.error)),
             actions);
   }
   Run(actions);
@@ -191,11 +195,13 @@ absl::StatusOr<std::vector<std::string>> DistanceMeter::Participants(
   if (wanted.empty()) {
     for (std::string& host : agents_.Connected()) wanted.insert(std::move(host));
   }
-  std::vector<std::string> hosts, without, deaf;
+  const bool is_verbs = args.transport == Transport::kVerbs;
+  std::vector<std::string> hosts, without, deaf, verbless;
   for (const std::string& host : wanted) {
     const AgentTable::Agent* const agent = agents_.Find(host);
     std::vector<std::string>& kind = agent == nullptr                      ? without
                                      : agent->info.measure_address.empty() ? deaf
+                                     : is_verbs && !agent->info.has_verbs  ? verbless
                                                                            : hosts;
     kind.push_back(host);
   }
@@ -204,10 +210,12 @@ absl::StatusOr<std::vector<std::string>> DistanceMeter::Participants(
                                    " can be measured, which takes two");
     if (!without.empty()) absl::StrAppend(&why, "; without an agent: ", Some(without));
     if (!deaf.empty()) absl::StrAppend(&why, "; with one that takes no part: ", Some(deaf));
+    if (!verbless.empty()) absl::StrAppend(&why, "; without verbs: ", Some(verbless));
     return absl::FailedPreconditionError(absl::StrCat(why, "; start coppice-agent on them"));
   }
   for (const std::string& host : without) failures.push_back(host + ": it has no agent");
   for (const std::string& host : deaf) failures.push_back(host + ": its agent takes no part");
+  for (const std::string& host : verbless) failures.push_back(host + ": its agent has no verbs");
   return hosts;
 }
 
@@ -294,6 +302,9 @@ void DistanceMeter::SendPair(const std::shared_ptr<Measurement>& measurement, co
                    .bandwidth_samples = args.bandwidth_samples,
                    .bandwidth_bytes = args.bandwidth_bytes,
                    .timeout = PairTimeout(args)};
+  const bool have_verbs = a.info.has_verbs && b.info.has_verbs;
+  passive.transport = args.transport.value_or(have_verbs ? Transport::kVerbs : Transport::kTcp);
+  passive.or_tcp = !args.transport.has_value();
   PingPong active = passive;
   active.active = true;
   active.peer = hosts.second;

@@ -25,7 +25,8 @@ double TimeOfByte(double latency_us, double bandwidth_gbps, double message_bytes
 
 // [from][to], as far as it was measured; 0 within a host.
 std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
-                                  const DistanceShelf& shelf, double message_bytes) {
+                                  const DistanceShelf& shelf, Transport transport,
+                                  double message_bytes) {
   const size_t n = places.count();
   std::vector<double> times(n * n, kUnknown);
   absl::flat_hash_map<absl::string_view, std::vector<size_t>> places_of;  // by host
@@ -39,6 +40,7 @@ std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
     }
   }
   shelf.ForEach([&](const DistanceRecord& record) {
+    if (record.transport != transport) return;
     const auto from = places_of.find(record.host_a), to = places_of.find(record.host_b);
     if (from == places_of.end() || to == places_of.end()) return;
     const double time = TimeOfByte(record.latency_us, record.bandwidth_gbps, message_bytes);
@@ -49,11 +51,20 @@ std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
   return times;
 }
 
+// Of the hosts of the places.
+Transport TransportOf(const Places& places, const Fabric& fabric, const DistanceShelf& shelf) {
+  std::vector<std::string> hosts;
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    hosts.emplace_back(fabric.host_name(fabric.host(places.endpoint(PlaceIndex(p)))));
+  }
+  return PrevailingTransport(shelf, hosts);
+}
+
 absl::Status Estimate(const Places& places, const Snapshot& snapshot, const DistanceShelf& shelf,
-                      double message_bytes, std::vector<double>& times) {
+                      Transport transport, double message_bytes, std::vector<double>& times) {
   if (std::find(times.begin(), times.end(), kUnknown) == times.end()) return absl::OkStatus();
   const Fabric& fabric = *snapshot.fabric;
-  const std::map<uint32_t, LevelMedian> medians = LevelMedians(shelf, snapshot);
+  const std::map<TransportLevel, LevelMedian> medians = LevelMedians(shelf, snapshot);
   const uint32_t n = places.count();
   for (uint32_t a = 0; a < n; ++a) {
     for (uint32_t b = 0; b < n; ++b) {
@@ -61,7 +72,7 @@ absl::Status Estimate(const Places& places, const Snapshot& snapshot, const Dist
       if (time != kUnknown) continue;
       const EndpointIndex from = places.endpoint(PlaceIndex(a)),
                           to = places.endpoint(PlaceIndex(b));
-      const uint32_t level = LevelOf(snapshot.routes->distances(), from, to);
+      const TransportLevel level(transport, LevelOf(snapshot.routes->distances(), from, to));
       const auto median = medians.find(level);
       if (median == medians.end()) {
         return NotMeasured(fabric.host_name(fabric.host(from)), fabric.host_name(fabric.host(to)),
@@ -84,8 +95,10 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(const Pl
         absl::StrCat("measured distances between ", places.count(), " ports; map onto at most ",
                      PlaceDistances::kMaxMatrixPlaces, ", or by hops"));
   }
-  std::vector<double> times = MeasuredTimes(places, *snapshot.fabric, shelf, message_bytes);
-  RETURN_IF_ERROR(Estimate(places, snapshot, shelf, message_bytes, times));
+  const Transport transport = TransportOf(places, *snapshot.fabric, shelf);
+  std::vector<double> times =
+      MeasuredTimes(places, *snapshot.fabric, shelf, transport, message_bytes);
+  RETURN_IF_ERROR(Estimate(places, snapshot, shelf, transport, message_bytes, times));
   double least = std::numeric_limits<double>::infinity();
   for (const double time : times) {
     if (time > 0) least = std::min(least, time);

@@ -66,12 +66,21 @@ bool Measurement::EndPair(const HostPair& hosts, const std::string& error) {
   return --under_way_ == 0;
 }
 
+void Measurement::NoteMeasured(const HostPair& hosts, Transport transport,
+                               const std::string& remark) {
+  if (transport == Transport::kVerbs) ++over_verbs_;
+  if (remark.empty() || remarks_.size() == kMostFailures) return;
+  remarks_.push_back(
+      absl::StrCat(hosts.first, " and ", hosts.second, ": measured over TCP: ", remark));
+}
+
 MeasureStanding Measurement::Standing(absl::Duration now) const {
   MeasureStanding standing;
   standing.round = static_cast<uint32_t>(under_way_ == 0 ? next_ : next_ - 1);
   standing.rounds = static_cast<uint32_t>(rounds_.size());
   standing.pairs = pairs_;
   standing.failed = failed_;
+  standing.over_verbs = over_verbs_;
   standing.elapsed = now - begun_;
   return standing;
 }
@@ -79,6 +88,7 @@ MeasureStanding Measurement::Standing(absl::Duration now) const {
 MeasureStanding Measurement::Summary(absl::Duration now) const {
   MeasureStanding standing = Standing(now);
   standing.failures = failures_;
+  standing.remarks = remarks_;
   return standing;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct MeasureArgs {
   uint32_t latency_samples = 100;
   uint32_t bandwidth_samples = 10;
   uint32_t bandwidth_bytes = 1 << 20;
+  // None: each pair over verbs where both agents have them and they work, else over TCP.
+  std::optional<Transport> transport;
 };
 
 // INVALID_ARGUMENT, naming the number: 0, or more than the most of it.
@@ -40,7 +43,9 @@ absl::Duration PairTimeout(const MeasureArgs& args);
 struct MeasureStanding {
   uint32_t round = 0, rounds = 0;     // done, in all
   uint32_t pairs = 0, failed = 0;     // measured, not
+  uint32_t over_verbs = 0;            // of the pairs measured
   std::vector<std::string> failures;  // in words, the first 100; only in the end
+  std::vector<std::string> remarks;   // on pairs that were measured, alike
   absl::Duration elapsed;
 };
 
@@ -71,6 +76,8 @@ class Measurement final {
   // A pair of the round is over, with this error or, if that is empty, measured. True: it was the
   // round's last.
   bool EndPair(const HostPair& hosts, const std::string& error);
+  // Of a pair that was measured, before its end: over what, and what there is to say of it.
+  void NoteMeasured(const HostPair& hosts, Transport transport, const std::string& remark);
   bool is_late(absl::Duration now) const { return under_way_ > 0 && now >= deadline_; }
   absl::Duration deadline() const { return deadline_; }
   // Without the failures.
@@ -83,11 +90,11 @@ class Measurement final {
   const std::vector<std::string> hosts_;
   const Rounds rounds_;
   const absl::Duration begun_;
-  std::vector<std::string> failures_;
+  std::vector<std::string> failures_, remarks_;
   size_t next_ = 0;  // round
   size_t under_way_ = 0;
   absl::Duration deadline_ = absl::InfiniteDuration();
-  uint32_t pairs_ = 0, failed_ = 0;
+  uint32_t pairs_ = 0, failed_ = 0, over_verbs_ = 0;
 };
 
 }  // namespace coppice

@@ -293,6 +293,25 @@ TEST_F(SqliteOpenTest, TheEighthSchemaTakesOrders) {
   EXPECT_STATUS((*store)->GetOrder(JobId(1)).status(), StatusCode::kNotFound, "job 1");
 }
 
+TEST_F(SqliteOpenTest, DistancesOfTheNinthSchemaAreOverTcp) {
+  {
+    auto connection =
+        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    const absl::Status status = Migrate(**connection, Migrations().first(9));
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ((*connection)
+                  ->Execute("INSERT INTO distance VALUES ('a', 'b', 1.5, 0.25, 97.5, 3.5, 90, 17)"),
+              absl::OkStatus());
+  }
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const DistanceRecord old{"a", "b", 1.5, 0.25, 97.5, 3.5, 90, absl::FromUnixNanos(17)};
+  EXPECT_EQ((*store)->Distances()->at(0), old);
+  EXPECT_EQ(old.transport, Transport::kTcp);
+  EXPECT_THAT(RawDatabase(path_).Run("UPDATE distance SET transport = 'udp'"), HasSubstr("CHECK"));
+}
+
 TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
   Fill();
   std::vector<const char*> broken(Migrations().begin(), Migrations().end());

@@ -31,6 +31,17 @@ TYPED_TEST(StoreDistancesTest, AreThereByTheirHosts) {
               ElementsAre(Record("a", "b"), Record("a", "z"), Record("b", "c")));
 }
 
+TYPED_TEST(StoreDistancesTest, TellWhatTheyWereMeasuredOver) {
+  DistanceRecord verbs = Record("a", "b");
+  verbs.transport = Transport::kVerbs;
+  ASSERT_APPLIED(this->store_->Apply(PutDistances{{verbs, Record("a", "c")}, {}}));
+  this->Load();
+  EXPECT_THAT(*this->store_->Distances(), ElementsAre(verbs, Record("a", "c")));
+  // The newest of a pair is the pair's, whatever it was measured over.
+  ASSERT_APPLIED(this->store_->Apply(PutDistances{{Record("a", "b")}, {}}));
+  EXPECT_THAT(*this->store_->Distances(), ElementsAre(Record("a", "b"), Record("a", "c")));
+}
+
 TYPED_TEST(StoreDistancesTest, TakeThePlaceOfTheirPairAndAreDropped) {
   ASSERT_APPLIED(this->store_->Apply(PutDistances{{Record("a", "b"), Record("a", "c")}, {}}));
   ASSERT_APPLIED(this->store_->Apply(

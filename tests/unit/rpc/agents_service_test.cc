@@ -188,6 +188,42 @@ TEST_F(AgentsServiceTest, MeasuresEveryPairOnce) {
   EXPECT_EQ(loopback_.server().Numbers().rpc.measured_distances, 15u);
 }
 
+TEST_F(AgentsServiceTest, WhatIsMeasuredOverIsAskedForAndTold) {
+  AgentCall calls[] = {AgentCall(channel_), AgentCall(channel_)};
+  for (uint32_t i = 0; i < 2; ++i) {
+    v1::AgentMessage hello = Hello(Host(i));
+    hello.mutable_hello()->set_verbs(true);
+    calls[i].Say(hello);
+    ASSERT_TRUE(calls[i].Hear().has_value());
+  }
+  EXPECT_TRUE(Agents()[0].hello().verbs());
+  absl::StatusOr<v1::MeasureSummary> summary;
+  std::thread measuring([&] { summary = Measure(); });
+  for (AgentCall& call : calls) {
+    const auto task = call.Hear();
+    EXPECT_TRUE(task.has_value() && task->ping_pong().transport() == v1::TRANSPORT_VERBS);
+    EXPECT_TRUE(task.has_value() && task->ping_pong().or_tcp());
+    if (!task.has_value() || !task->ping_pong().active()) continue;
+    v1::AgentMessage result = Result(task->ping_pong().id(), 1, 100);
+    result.mutable_ping_pong()->set_transport(v1::TRANSPORT_VERBS);
+    call.Say(result);
+  }
+  measuring.join();
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->over_verbs(), 1u);
+  v1::ListDistancesRequest request;
+  ASSERT_EQ(Distances(request)->distances_size(), 1);
+  EXPECT_EQ(Distances(request)->distances(0).transport(), v1::TRANSPORT_VERBS);
+  request.set_transport(v1::TRANSPORT_TCP);
+  EXPECT_EQ(Distances(request)->distances_size(), 0);
+  request.set_transport(static_cast<v1::Transport>(3));
+  ExpectStatus(Distances(request).status(), StatusCode::kInvalidArgument,
+               "transport: there is no 3");
+  v1::MeasureDistancesRequest measure;
+  measure.set_transport(static_cast<v1::Transport>(3));
+  ExpectStatus(Measure(measure).status(), StatusCode::kInvalidArgument, "transport: there is no 3");
+}
+
 TEST_F(AgentsServiceTest, AnAgentThatVanishesFailsItsPairsOnly) {
   const auto silent = [](const v1::PingPongTask&) { return std::nullopt; };
   // The first by name is the active side of all of its pairs.

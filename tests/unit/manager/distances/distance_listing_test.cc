@@ -22,8 +22,9 @@ class DistanceListingTest : public ::testing::Test {
   DistanceListingTest()
       : snapshot_(*MakeSnapshot(SmallFabric(), nullptr)), shelf_(*DistanceShelf::Create(&store_)) {}
 
-  void Put(const std::string& a, const std::string& b, double latency_us, double gbps) {
-    shelf_->Put({{a, b, latency_us, 0.25, gbps, 1, 90, absl::FromUnixSeconds(1)}});
+  void Put(const std::string& a, const std::string& b, double latency_us, double gbps,
+           Transport transport = Transport::kTcp) {
+    shelf_->Put({{a, b, latency_us, 0.25, gbps, 1, 90, absl::FromUnixSeconds(1), transport}});
   }
   absl::StatusOr<std::vector<DistanceRecord>> Find(std::vector<std::string> hosts, bool estimate) {
     DistanceQuery query;
@@ -120,16 +121,75 @@ TEST_F(DistanceListingTest, APageBeginsAfterAnyPair) {
 TEST_F(DistanceListingTest, MediansAreFoundOnceForEachState) {
   Put("n0", "n1", 1, 100);
   const auto first = medians_.Get(*shelf_, *snapshot_);
-  EXPECT_EQ(first->at(2).latency_us, 1);
+  EXPECT_EQ(first->at({Transport::kTcp, 2}).latency_us, 1);
   EXPECT_EQ(medians_.Get(*shelf_, *snapshot_), first);
   const auto same_fabric = std::make_shared<Snapshot>(*snapshot_);  // with another load, say
   EXPECT_EQ(medians_.Get(*shelf_, *same_fabric), first);
   Put("n0", "n1", 5, 100);
-  EXPECT_EQ(medians_.Get(*shelf_, *snapshot_)->at(2).latency_us, 5);
-  EXPECT_EQ(first->at(2).latency_us, 1);
+  EXPECT_EQ(medians_.Get(*shelf_, *snapshot_)->at({Transport::kTcp, 2}).latency_us, 5);
+  EXPECT_EQ(first->at({Transport::kTcp, 2}).latency_us, 1);
   const auto other = *MakeSnapshot(SmallFabric(), nullptr);
   const auto of_snapshot = medians_.Get(*shelf_, *snapshot_);
   EXPECT_NE(medians_.Get(*shelf_, *other), of_snapshot);
+}
+
+// Over verbs everything is nearer than over TCP: a matrix of both would say who has verbs.
+TEST_F(DistanceListingTest, EstimatesAndDistancesAreOverOneTransport) {
+  Put("n0", "n1", 10, 10);
+  Put("n2", "n3", 30, 10);
+  Put("n0", "n2", 1, 100, Transport::kVerbs);
+  Put("n1", "n3", 3, 200, Transport::kVerbs);
+  Put("n1", "n2", 2, 400, Transport::kVerbs);
+  const auto all = Find({"n0", "n1", "n2", "n3"}, true);
+  ASSERT_TRUE(all.ok()) << all.status();
+  for (const DistanceRecord& record : *all) {
+    EXPECT_EQ(record.transport, Transport::kVerbs);
+    EXPECT_LE(record.latency_us, 3);
+  }
+  EXPECT_EQ((*all)[0].samples, 0u);    // measured over TCP
+  EXPECT_EQ((*all)[0].latency_us, 2);  // the median of the three
+  EXPECT_EQ((*all)[1].samples, 90u);
+  const auto gaps = Places_({"n0", "n1", "n2", "n3"});
+  ASSERT_TRUE(gaps.ok()) << gaps.status();
+  EXPECT_DOUBLE_EQ((**gaps)(PlaceIndex(1), PlaceIndex(2)), 1);  // 400 Gb/s
+  EXPECT_DOUBLE_EQ((**gaps)(PlaceIndex(0), PlaceIndex(1)), 2);  // the median, not 40
+  // By these hosts, and by all where none of theirs was measured.
+  EXPECT_EQ((*Find({"n0", "n1"}, true))[0].latency_us, 10);
+  EXPECT_EQ((*Find({"n6", "n7"}, true))[0].latency_us, 2);
+  // What was measured is listed as it is.
+  EXPECT_EQ(Find({}, false)->size(), 5u);
+}
+
+TEST_F(DistanceListingTest, OneTransportCanBeAskedFor) {
+  Put("n0", "n1", 10, 10);
+  Put("n2", "n3", 1, 100, Transport::kVerbs);
+  DistanceQuery query;
+  query.transport = Transport::kVerbs;
+  auto found = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+  ASSERT_TRUE(found.ok() && found->size() == 1) << found.status();
+  EXPECT_EQ(found->front().host_a, "n2");
+  query.hosts = {"n0", "n1"};
+  EXPECT_TRUE(FindDistances(*shelf_, snapshot_.get(), query, medians_)->empty());
+  query.estimate = true;
+  found = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+  ASSERT_TRUE(found.ok() && found->size() == 1) << found.status();
+  EXPECT_EQ(found->front().latency_us, 1);
+  query.hosts = {"n0", "n4"};
+  const absl::Status refused = FindDistances(*shelf_, snapshot_.get(), query, medians_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("was not measured over verbs"));
+}
+
+// Of equally many verbs, which are the fabric's own.
+TEST_F(DistanceListingTest, TheTransportOfMostPairsPrevails) {
+  EXPECT_EQ(PrevailingTransport(*shelf_, {"n0"}), Transport::kVerbs);  // of nothing
+  Put("n0", "n1", 10, 10);
+  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1"}), Transport::kTcp);
+  Put("n0", "n2", 1, 100, Transport::kVerbs);
+  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1"}), Transport::kTcp);
+  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1", "n2"}), Transport::kVerbs);
+  Put("n1", "n2", 10, 10);
+  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1", "n2"}), Transport::kTcp);
 }
 
 TEST_F(DistanceListingTest, SaysWhatItCannotSay) {

@@ -202,6 +202,80 @@ TEST_F(DistanceMeterTest, RefusesWhatNoTaskAsksFor) {
   EXPECT_TRUE(done_.has_value());
 }
 
+TEST_F(DistanceMeterTest, APairMeasuresOverVerbsIfBothSidesHaveThem) {
+  std::vector<std::shared_ptr<Line>> lines;
+  for (int i = 0; i < 3; ++i) {
+    AgentInfo info = Info(absl::StrCat("n", i));
+    info.has_verbs = i < 2;
+    lines.push_back(Connect(info));
+  }
+  ASSERT_TRUE(Begin().ok());
+  while (!done_.has_value()) {
+    for (int i = 0; i < 3; ++i) {
+      for (const PingPong& task : std::exchange(lines[i]->tasks, {})) {
+        const bool have_verbs = i < 2 && task.peer != "n2";
+        EXPECT_EQ(task.transport, have_verbs ? Transport::kVerbs : Transport::kTcp);
+        EXPECT_TRUE(task.or_tcp);
+        PingPongOutcome outcome = Good(task.id);
+        outcome.transport = task.transport;
+        ASSERT_TRUE(!task.active || meter_->TakeOutcome(lines[i]->session, outcome).ok());
+      }
+    }
+  }
+  ASSERT_TRUE(done_->ok());
+  EXPECT_EQ((*done_)->pairs, 3u);
+  EXPECT_EQ((*done_)->over_verbs, 1u);
+  EXPECT_THAT((*done_)->remarks, IsEmpty());
+  EXPECT_EQ(shelf_->Find({"n0", "n1"})->transport, Transport::kVerbs);
+  EXPECT_EQ(shelf_->Find({"n0", "n2"})->transport, Transport::kTcp);
+}
+
+TEST_F(DistanceMeterTest, WhyAPairIsOverTcpAfterAllIsToldAndNoFailure) {
+  std::vector<std::shared_ptr<Line>> lines;
+  for (const char* host : {"n0", "n1"}) {
+    AgentInfo info = Info(host);
+    info.has_verbs = true;
+    lines.push_back(Connect(info));
+  }
+  ASSERT_TRUE(Begin().ok());
+  PingPongOutcome outcome = Good(lines[0]->tasks[0].id);
+  outcome.remark = "port \x1b down";
+  ASSERT_TRUE(meter_->TakeOutcome(lines[0]->session, outcome).ok());
+  ASSERT_TRUE(done_.has_value() && done_->ok());
+  EXPECT_EQ((*done_)->over_verbs, 0u);
+  EXPECT_THAT((*done_)->remarks, ElementsAre("n0 and n1: measured over TCP: port \\x1b down"));
+  EXPECT_THAT((*done_)->failures, IsEmpty());
+  EXPECT_EQ(shelf_->Find({"n0", "n1"})->transport, Transport::kTcp);
+}
+
+TEST_F(DistanceMeterTest, OneTransportCanBeAskedFor) {
+  std::vector<std::shared_ptr<Line>> lines;
+  for (int i = 0; i < 3; ++i) {
+    AgentInfo info = Info(absl::StrCat("n", i));
+    info.has_verbs = i < 2;
+    lines.push_back(Connect(info));
+  }
+  MeasureArgs args;
+  args.transport = Transport::kVerbs;
+  args.hosts = {"n0", "n2"};
+  const absl::Status refused = Begin(args);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("without verbs: n2"));
+  args.hosts.clear();
+  ASSERT_TRUE(Begin(args).ok());
+  ASSERT_EQ(lines[0]->tasks.size(), 1u);
+  EXPECT_EQ(lines[0]->tasks[0].transport, Transport::kVerbs);
+  EXPECT_FALSE(lines[0]->tasks[0].or_tcp);
+  ASSERT_TRUE(meter_->TakeOutcome(lines[0]->session, Good(lines[0]->tasks[0].id)).ok());
+  ASSERT_TRUE(done_.has_value() && done_->ok());
+  EXPECT_THAT((*done_)->failures, ElementsAre("n2: its agent has no verbs"));
+  done_.reset();
+  args.transport = Transport::kTcp;
+  args.hosts = {"n0", "n1"};
+  ASSERT_TRUE(Begin(args).ok());
+  EXPECT_EQ(lines[0]->tasks.back().transport, Transport::kTcp);
+}
+
 TEST_F(DistanceMeterTest, TheNewestAgentTakesTheHost) {
   auto lines = ConnectHosts(2);
   ASSERT_TRUE(Begin().ok());
