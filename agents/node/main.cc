@@ -39,7 +39,7 @@ constexpr std::chrono::milliseconds kPulse{5'000};
 
 struct Flags {
   std::string config, server, tls_ca, tls_cert, tls_key, socket, state_dir, host, measure_listen,
-      measure_address, log_level;
+      measure_address, measure_device, log_level;
   std::vector<std::string> port_guids;
   bool check_config = false;
 };
@@ -60,6 +60,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--measure-listen", flags.measure_listen,
                  "HOST:PORT where other agents measure the way to this node");
   app.add_option("--measure-address", flags.measure_address, "HOST:PORT as other agents reach it");
+  app.add_option("--measure-device", flags.measure_device,
+                 "InfiniBand port to measure over with verbs, such as mlx5_0/1; none: TCP only");
   app.add_option("--log-level", flags.log_level,
                  "trace, debug, info, warning, error, critical or off");
   app.add_flag("--check-config", flags.check_config, "Check flags and file, start nothing");
@@ -87,6 +89,7 @@ absl::StatusOr<Settings> Configure(const Flags& flags) {
   Override(flags.host, settings.host);
   Override(flags.measure_listen, settings.measure_listen);
   Override(flags.measure_address, settings.measure_address);
+  Override(flags.measure_device, settings.measure_device);
   Override(flags.log_level, settings.log_level);
   if (!flags.port_guids.empty()) settings.port_guids = flags.port_guids;
   if (absl::Status status = CheckSettings(settings); !status.ok()) return status;

@@ -24,6 +24,9 @@ void SetError(const v1::PingPongTask& task, absl::string_view why, v1::PingPongR
 }
 
 void SetFigures(const PingPongFigures& figures, v1::PingPongResult& result) {
+  result.set_transport(figures.transport == PingPongTransport::kVerbs ? v1::TRANSPORT_VERBS
+                                                                      : v1::TRANSPORT_TCP);
+  result.set_remark(figures.remark);
   result.set_latency_us(figures.latency_us.mean);
   result.set_latency_spread_us(figures.latency_us.deviation);
   result.set_bandwidth_gbps(figures.bandwidth_gbps.mean);
@@ -33,8 +36,9 @@ void SetFigures(const PingPongFigures& figures, v1::PingPongResult& result) {
 
 }  // namespace
 
-Measurer::Measurer(std::optional<PingPongListener> listener, OnResult on_result)
+Measurer::Measurer(std::optional<PingPongListener> listener, VerbsChoice verbs, OnResult on_result)
     : listener_(std::move(listener)),
+      verbs_(std::move(verbs)),
       on_result_(std::move(on_result)),
       thread_([this] { RunUntilStopped(); }) {}
 
@@ -90,8 +94,11 @@ void Measurer::RunUntilStopped() {
 
 v1::PingPongResult Measurer::Measure(const Waiting& waiting) {
   const v1::PingPongTask& task = waiting.task;
-  const PingPongPlan plan{task.token(),           task.latency_samples(), task.bandwidth_samples(),
-                          task.bandwidth_bytes(), waiting.deadline,       &is_broken_off_};
+  PingPongPlan plan{task.token(),           task.latency_samples(), task.bandwidth_samples(),
+                    task.bandwidth_bytes(), waiting.deadline,       &is_broken_off_};
+  if (task.transport() == v1::TRANSPORT_VERBS) plan.transport = PingPongTransport::kVerbs;
+  plan.or_tcp = task.or_tcp();
+  plan.verbs = verbs_;
   v1::PingPongResult result;
   result.set_id(task.id());
   if (task.active()) {

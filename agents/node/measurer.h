@@ -22,9 +22,9 @@ class Measurer final {
  public:
   using OnResult = std::function<void(const v1::PingPongResult&)>;
 
-  // Without a listener it can take the active side only. `on_result` is called on the thread, or in
-  // Take.
-  Measurer(std::optional<PingPongListener> listener, OnResult on_result);
+  // Without a listener it can take the active side only. `verbs`: the port for tasks that want
+  // verbs. `on_result` is called on the thread, or in Take.
+  Measurer(std::optional<PingPongListener> listener, VerbsChoice verbs, OnResult on_result);
   // Breaks off what is under way.
   ~Measurer();
 
@@ -45,6 +45,7 @@ class Measurer final {
   v1::PingPongResult Measure(const Waiting& waiting);
 
   std::optional<PingPongListener> listener_;
+  const VerbsChoice verbs_;
   const OnResult on_result_;
   std::atomic<bool> is_broken_off_{false};  // what is under way is
   std::mutex mu_;

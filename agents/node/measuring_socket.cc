@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,6 +17,7 @@ namespace coppice {
 namespace {
 
 constexpr int kBacklog = 64;
+constexpr char kLate[] = "the peer did not answer in time";
 
 absl::Status Broken(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
@@ -25,7 +27,7 @@ absl::Status Broken(const std::string& what, int error) {
 
 absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket::Limit& limit) {
   for (;;) {
-    const auto wait = limit.NextWait("the peer did not answer in time");
+    const auto wait = limit.NextWait(kLate);
     if (!wait.ok()) return wait.status();
     if (poll(descriptors, count, static_cast<int>(wait->count())) > 0) return absl::OkStatus();
   }
@@ -84,6 +86,13 @@ absl::StatusOr<int> MeasuringSocket::Listen(const std::string& address) {
 absl::Status MeasuringSocket::Wait(short events) const {
   pollfd descriptor{fd_, events, 0};
   return WaitForAny(&descriptor, 1, limit_);
+}
+
+absl::StatusOr<bool> MeasuringSocket::HasNews(std::chrono::milliseconds wait) const {
+  const auto longest = limit_.NextWait(kLate);
+  if (!longest.ok()) return longest.status();
+  pollfd descriptor{fd_, POLLIN, 0};
+  return poll(&descriptor, 1, static_cast<int>(std::min(wait, *longest).count())) > 0;
 }
 
 absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -29,6 +30,9 @@ class MeasuringSocket final {
   // All of it. UNAVAILABLE: the peer broke off; DEADLINE_EXCEEDED; CANCELLED.
   absl::Status Send(const void* bytes, size_t size);
   absl::Status Receive(void* bytes, size_t size);
+  // Whether the peer has said something, or broken off, after at most `wait`. DEADLINE_EXCEEDED;
+  // CANCELLED.
+  absl::StatusOr<bool> HasNews(std::chrono::milliseconds wait) const;
 
  private:
   absl::Status Wait(short events) const;

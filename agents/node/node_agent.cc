@@ -27,6 +27,13 @@ std::string ReachedBy(const Settings& settings, const NodeFacts& facts, uint16_t
   return absl::StrCat(is_any ? absl::string_view(facts.host) : address, ":", port);
 }
 
+// Checked settings.
+VerbsChoice VerbsOf(const Settings& settings) {
+  VerbsChoice choice = *ParseVerbsChoice(settings.measure_device);
+  choice.port_guids = settings.port_guids;
+  return choice;
+}
+
 v1::AgentHello HelloOf(const Settings& settings, const NodeFacts& facts, const std::string& version,
                        const std::optional<PingPongListener>& peers) {
   v1::AgentHello hello;
@@ -38,7 +45,17 @@ v1::AgentHello HelloOf(const Settings& settings, const NodeFacts& facts, const s
   hello.set_numa_nodes(facts.numa_nodes);
   hello.set_version(version);
   if (peers) hello.set_measure_address(ReachedBy(settings, facts, peers->port()));
+  hello.set_verbs(!absl::IsNotFound(CheckVerbs(VerbsOf(settings))));
   return hello;
+}
+
+// Of a port that somebody has named, since nobody else would be surprised.
+void WarnIfNoDevice(const Settings& settings) {
+  const VerbsChoice choice = VerbsOf(settings);
+  const absl::Status status = CheckVerbs(choice);
+  if (choice.device.empty() || status.ok()) return;
+  spdlog::warn("measure_device {}: {}; over TCP until that is mended", settings.measure_device,
+               std::string(status.message()));
 }
 
 void WarnIfOthersAreHidden() {
@@ -116,17 +133,18 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
   agent->server_ = *std::move(server);
   if (absl::Status status = agent->KeepJobs(settings); !status.ok()) return status;
   agent->parts_.keeper = agent->keeper_.get();
-  agent->measurer_ =
-      std::make_unique<Measurer>(*std::move(peers), [raw, loop](const v1::PingPongResult& result) {
-        loop->Post([raw, result] {
-          if (raw->announcement_ != nullptr) raw->announcement_->Send(result);
-        });
-      });
+  const auto on_result = [raw, loop](const v1::PingPongResult& result) {
+    loop->Post([raw, result] {
+      if (raw->announcement_ != nullptr) raw->announcement_->Send(result);
+    });
+  };
+  agent->measurer_ = std::make_unique<Measurer>(*std::move(peers), VerbsOf(settings), on_result);
   agent->announcement_ = std::make_unique<Announcement>(
       agent->link_.get(), hello, [raw](const v1::PingPongTask& task) {
         raw->measurer_->Take(task, raw->announcement_->streams());
       });
   WarnIfOthersAreHidden();
+  WarnIfNoDevice(settings);
   agent->announcement_->Begin();
   spdlog::info(
       "{} with {} cores and {} at {}; daemon at {}", hello.host(), hello.cores(),

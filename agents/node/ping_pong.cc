@@ -8,61 +8,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "agents/node/measuring_socket.h"
+#include "agents/node/verbs/verbs_ping_pong.h"
 
 namespace coppice {
 namespace {
 
-constexpr absl::string_view kGreeting = "coppice-ping-pong/1 ";
-constexpr size_t kTokenBytes = 32;
-constexpr size_t kHelloBytes = 20 + kTokenBytes;
-static_assert(kGreeting.size() + kTokenBytes == kHelloBytes);
-constexpr char kWelcome = 'K';
-constexpr size_t kPingBytes = 8;
-// Not measured: the first ones fill caches and wake the peer.
-constexpr uint32_t kWarmUps = 8;
-// What may be asked of a peer, whoever holds the token.
-constexpr uint32_t kMostSamples = 1'000'000;
-constexpr uint32_t kMostBytes = 1u << 30;
+constexpr size_t kPingBytes = PingPongNumbers::kPingBytes;
 constexpr size_t kReceiveBytes = size_t{1} << 20;
 // Connections that have not said who they are.
 constexpr size_t kMostStrangers = 16;
 
 using Clock = std::chrono::steady_clock;
-using Numbers = std::array<uint32_t, 3>;  // pings, transfers, bytes of a transfer
 
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-bool AreGood(const Numbers& numbers) {
-  return numbers[0] > 0 && numbers[0] <= kMostSamples && numbers[1] <= kMostSamples &&
-         numbers[2] <= kMostBytes && (numbers[1] == 0 || numbers[2] > 0);
-}
-
-std::array<unsigned char, 12> Encode(const Numbers& numbers) {
-  std::array<unsigned char, 12> bytes{};
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<unsigned char>(numbers[i / 4] >> (8 * (i % 4)));
-  }
-  return bytes;
-}
-
-Numbers Decode(const std::array<unsigned char, 12>& bytes) {
-  Numbers numbers{};
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    numbers[i / 4] |= static_cast<uint32_t>(bytes[i]) << (8 * (i % 4));
-  }
-  return numbers;
 }
 
 // Sends `size` bytes and waits for the answer; microseconds that it took.
@@ -75,8 +39,9 @@ absl::StatusOr<double> RoundTrip(MeasuringSocket& socket, const std::vector<char
   return MicrosecondsSince(start);
 }
 
-absl::Status Introduce(MeasuringSocket& socket, const std::string& token, const Numbers& numbers) {
-  const std::string hello = absl::StrCat(kGreeting, token);
+absl::Status Introduce(MeasuringSocket& socket, PingPongProtocol protocol, const std::string& token,
+                       const PingPongNumbers& numbers) {
+  const std::string hello = GreetingOf(protocol, token);
   if (absl::Status status = socket.Send(hello.data(), hello.size()); !status.ok()) return status;
   char answer = 0;
   if (absl::Status status = socket.Receive(&answer, 1); !status.ok()) {
@@ -89,24 +54,15 @@ absl::Status Introduce(MeasuringSocket& socket, const std::string& token, const 
 }
 
 // Answers pings, then transfers, as many as the active side says.
-absl::Status Answer(MeasuringSocket& socket) {
-  std::array<unsigned char, 12> header{};
-  if (absl::Status status = socket.Receive(header.data(), header.size()); !status.ok()) {
-    return status;
-  }
-  const Numbers numbers = Decode(header);
-  if (!AreGood(numbers)) {
-    return absl::InvalidArgumentError("the active side asks for what nobody measures");
-  }
+absl::Status AnswerOverTcp(MeasuringSocket& socket, const PingPongNumbers& numbers) {
   char ping[kPingBytes];
-  for (uint32_t i = 0; i < numbers[0] + kWarmUps; ++i) {
+  for (uint32_t i = 0; i < numbers.all_pings(); ++i) {
     if (absl::Status status = socket.Receive(ping, sizeof ping); !status.ok()) return status;
     if (absl::Status status = socket.Send(ping, sizeof ping); !status.ok()) return status;
   }
-  std::vector<char> bytes(std::min<size_t>(kReceiveBytes, numbers[2]));
-  const uint32_t transfers = numbers[1] == 0 ? 0 : numbers[1] + 1;
-  for (uint32_t i = 0; i < transfers; ++i) {
-    for (size_t left = numbers[2]; left > 0;) {
+  std::vector<char> bytes(std::min<size_t>(kReceiveBytes, numbers.transfer_bytes));
+  for (uint32_t i = 0; i < numbers.all_transfers(); ++i) {
+    for (size_t left = numbers.transfer_bytes; left > 0;) {
       const size_t part = std::min(left, bytes.size());
       if (absl::Status status = socket.Receive(bytes.data(), part); !status.ok()) return status;
       left -= part;
@@ -116,11 +72,34 @@ absl::Status Answer(MeasuringSocket& socket) {
   return absl::OkStatus();
 }
 
+absl::Status Answer(MeasuringSocket& socket, PingPongProtocol protocol, const PingPongPlan& plan) {
+  if (absl::Status status = socket.Send(&kWelcome, 1); !status.ok()) return status;
+  std::array<unsigned char, 12> header{};
+  if (absl::Status status = socket.Receive(header.data(), header.size()); !status.ok()) {
+    return status;
+  }
+  const PingPongNumbers numbers = Decode(header);
+  if (!numbers.are_good()) {
+    return absl::InvalidArgumentError("the active side asks for what nobody measures");
+  }
+  if (protocol == PingPongProtocol::kWords) {
+    const absl::StatusOr<bool> is_over = AnswerOverVerbs(socket, plan.verbs, numbers);
+    if (!is_over.ok() || *is_over) return is_over.status();
+  }
+  return AnswerOverTcp(socket, numbers);
+}
+
+absl::StatusOr<PingPongFigures> MeasureOverTcp(MeasuringSocket& socket,
+                                               const PingPongNumbers& numbers) {
+  const std::vector<char> bytes(std::max<size_t>(kPingBytes, numbers.transfer_bytes), 'p');
+  return TakeSamples(numbers, [&](size_t size) { return RoundTrip(socket, bytes, size); });
+}
+
 // Reads what is there, up to a whole greeting; false: it has left.
 bool Hear(int fd, std::string& said) {
-  char bytes[kHelloBytes];
-  if (said.size() == kHelloBytes) return true;
-  const ssize_t count = recv(fd, bytes, kHelloBytes - said.size(), MSG_DONTWAIT);
+  char bytes[kGreetingBytes];
+  if (said.size() == kGreetingBytes) return true;
+  const ssize_t count = recv(fd, bytes, kGreetingBytes - said.size(), MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
   if (count <= 0) return false;
   said.append(bytes, static_cast<size_t>(count));
@@ -143,50 +122,21 @@ absl::Status BadPlan() {
 
 }  // namespace
 
-Spread SpreadOf(std::vector<double> samples, bool low_is_bad) {
-  Spread spread;
-  if (samples.empty()) return spread;
-  if (low_is_bad) {
-    std::sort(samples.begin(), samples.end(), std::greater<>());
-  } else {
-    std::sort(samples.begin(), samples.end());
-  }
-  const size_t dropped = samples.size() == 1 ? 0 : (samples.size() + 9) / 10;
-  samples.resize(samples.size() - dropped);
-  const double count = static_cast<double>(samples.size());
-  for (const double sample : samples) spread.mean += sample / count;
-  double squares = 0;
-  for (const double sample : samples) squares += (sample - spread.mean) * (sample - spread.mean);
-  spread.deviation = std::sqrt(squares / count);
-  spread.samples = static_cast<uint32_t>(samples.size());
-  return spread;
-}
-
 absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const PingPongPlan& plan) {
-  const Numbers numbers{plan.latency_samples, plan.bandwidth_samples, plan.bandwidth_bytes};
-  if (!AreGood(numbers) || !IsToken(plan.token)) return BadPlan();
+  const PingPongNumbers numbers{plan.latency_samples, plan.bandwidth_samples, plan.bandwidth_bytes};
+  if (!numbers.are_good() || !IsToken(plan.token)) return BadPlan();
+  const bool is_verbs = plan.transport == PingPongTransport::kVerbs;
+  const PingPongProtocol protocol = is_verbs ? PingPongProtocol::kWords : PingPongProtocol::kTcp;
   auto socket = MeasuringSocket::Connect(address, LimitOf(plan));
   if (!socket.ok()) return socket.status();
-  if (absl::Status status = Introduce(*socket, plan.token, numbers); !status.ok()) return status;
-  const std::vector<char> bytes(std::max<size_t>(kPingBytes, plan.bandwidth_bytes), 'p');
-  std::vector<double> latencies, rates;
-  for (uint32_t i = 0; i < plan.latency_samples + kWarmUps; ++i) {
-    const auto took = RoundTrip(*socket, bytes, kPingBytes);
-    if (!took.ok()) return took.status();
-    if (i >= kWarmUps) latencies.push_back(*took / 2);
-  }
-  PingPongFigures figures;
-  figures.latency_us = SpreadOf(std::move(latencies), /*low_is_bad=*/false);
-  const uint32_t transfers = plan.bandwidth_samples == 0 ? 0 : plan.bandwidth_samples + 1;
-  for (uint32_t i = 0; i < transfers; ++i) {
-    const auto took = RoundTrip(*socket, bytes, plan.bandwidth_bytes);
-    if (!took.ok()) return took.status();
-    // The answer's way back; never more than half, however the latency swings.
-    const double way_us = *took - std::min(figures.latency_us.mean, *took / 2);
-    const double bits = 8.0 * plan.bandwidth_bytes;
-    if (i > 0) rates.push_back(bits / std::max(way_us, 1e-3) / 1000);
-  }
-  figures.bandwidth_gbps = SpreadOf(std::move(rates), /*low_is_bad=*/true);
+  absl::Status status = Introduce(*socket, protocol, plan.token, numbers);
+  if (!status.ok()) return status;
+  if (!is_verbs) return MeasureOverTcp(*socket, numbers);
+  const auto over_verbs = MeasureOverVerbs(*socket, plan.verbs, numbers);
+  if (!absl::IsFailedPrecondition(over_verbs.status()) || !plan.or_tcp) return over_verbs;
+  if (status = TurnToTcp(*socket); !status.ok()) return status;
+  auto figures = MeasureOverTcp(*socket, numbers);
+  if (figures.ok()) figures->remark = std::string(over_verbs.status().message());
   return figures;
 }
 
@@ -217,30 +167,28 @@ void PingPongListener::TurnAway(size_t stranger) {
   strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(stranger));
 }
 
-int PingPongListener::HearStrangers(const std::string& wanted) {
+std::optional<PingPongListener::Active> PingPongListener::HearStrangers(const std::string& token) {
   for (size_t i = strangers_.size(); i-- > 0;) {
     Stranger& stranger = strangers_[i];
     const bool is_there = Hear(stranger.fd, stranger.said);
-    if (is_there && stranger.said == wanted) {
+    for (const PingPongProtocol protocol : {PingPongProtocol::kTcp, PingPongProtocol::kWords}) {
+      if (!is_there || stranger.said != GreetingOf(protocol, token)) continue;
       const int fd = stranger.fd;
       strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(i));
-      return fd;
+      return Active{fd, protocol};
     }
-    const absl::string_view greeting = kGreeting.substr(0, stranger.said.size());
-    if (!is_there || !absl::StartsWith(stranger.said, greeting)) TurnAway(i);
+    if (!is_there || !MayBeGreeting(stranger.said)) TurnAway(i);
   }
-  return -1;
+  return std::nullopt;
 }
 
 // Hears all who connect at once: one that says nothing keeps nobody out.
-absl::StatusOr<int> PingPongListener::AwaitActive(const PingPongPlan& plan) {
-  const std::string wanted = absl::StrCat(kGreeting, plan.token);
+absl::StatusOr<PingPongListener::Active> PingPongListener::AwaitActive(const PingPongPlan& plan) {
   for (;;) {
-    const int active = HearStrangers(wanted);
-    if (active >= 0) return active;
+    if (const auto active = HearStrangers(plan.token); active) return *active;
     std::vector<pollfd> descriptors{{fd_, POLLIN, 0}};
     for (const Stranger& stranger : strangers_) {
-      if (stranger.said.size() < kHelloBytes) descriptors.push_back({stranger.fd, POLLIN, 0});
+      if (stranger.said.size() < kGreetingBytes) descriptors.push_back({stranger.fd, POLLIN, 0});
     }
     if (absl::Status ready = WaitForAny(descriptors.data(), descriptors.size(), LimitOf(plan));
         !ready.ok()) {
@@ -255,12 +203,11 @@ absl::StatusOr<int> PingPongListener::AwaitActive(const PingPongPlan& plan) {
 
 absl::Status PingPongListener::Serve(const PingPongPlan& plan) {
   if (!IsToken(plan.token)) return BadPlan();
-  const absl::StatusOr<int> fd = AwaitActive(plan);
-  absl::Status served = fd.status();
-  if (fd.ok()) {
-    MeasuringSocket socket(*fd, LimitOf(plan));
-    served = socket.Send(&kWelcome, 1);
-    if (served.ok()) served = Answer(socket);
+  const absl::StatusOr<Active> active = AwaitActive(plan);
+  absl::Status served = active.status();
+  if (active.ok()) {
+    MeasuringSocket socket(active->fd, LimitOf(plan));
+    served = Answer(socket, active->protocol, plan);
   }
   while (!absl::IsCancelled(served) && !strangers_.empty()) TurnAway(0);
   return served;

@@ -1,4 +1,4 @@
-// One measurement between two nodes over TCP.
+// One measurement between two nodes: they meet over TCP, and measure over it or over verbs.
 //
 //   active                                passive
 //     | -- "coppice-ping-pong/1 " token ---> |  others than the token's holder are turned away
@@ -7,18 +7,26 @@
 //     | -- 8 B --> <-- 8 B --   x pings      |  latency: half of each round trip
 //     | -- size --> <-- 8 B --  x transfers  |  bandwidth: size over the time less one latency
 //
-// The worst tenth of the samples (rounded up) is dropped (Wang 2015, 4.2): what the operating
-// system took away. Blocks with a deadline; prints nothing. Knows neither gRPC nor the daemon.
+// That is TCP alone, as agents before verbs/ know it. Where verbs are wanted the greeting is
+// "coppice-ping-pong/2 ", and after the numbers the two agree on the queue pairs that they have
+// (verbs/verbs_ping_pong.h); if that fails, pings and transfers come over TCP as above. The passive
+// side serves both. The daemon asks for verbs only agents that have said that they know them.
+//
+// Blocks with a deadline; prints nothing. Knows neither gRPC nor the daemon.
 #ifndef COPPICE_AGENTS_NODE_PING_PONG_H_
 #define COPPICE_AGENTS_NODE_PING_PONG_H_
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agents/node/ping_pong_samples.h"
+#include "agents/node/ping_pong_words.h"
+#include "agents/node/verbs/verbs_choice.h"
 
 namespace coppice {
 
@@ -29,25 +37,16 @@ struct PingPongPlan {
   uint32_t bandwidth_bytes = 0;
   std::chrono::steady_clock::time_point deadline;
   const std::atomic<bool>* is_stopped = nullptr;  // set: give up soon; null: never
+  // Of the active side, which says it to the passive one.
+  PingPongTransport transport = PingPongTransport::kTcp;
+  bool or_tcp = false;  // where verbs fail
+  VerbsChoice verbs{};  // this side's port
 };
-
-struct Spread {
-  double mean = 0;
-  double deviation = 0;  // standard deviation of the samples kept
-  uint32_t samples = 0;  // kept
-};
-
-struct PingPongFigures {
-  Spread latency_us;
-  Spread bandwidth_gbps;
-};
-
-// Of the samples less the worst tenth: the greatest ones, or with `low_is_bad` the least.
-Spread SpreadOf(std::vector<double> samples, bool low_is_bad);
 
 // Measures the way to `address` ("HOST:PORT"). INVALID_ARGUMENT: the plan has no samples, too many,
 // or a bad token or address. UNAVAILABLE: nobody is there, or the peer broke off.
-// PERMISSION_DENIED: the peer does not take the token. DEADLINE_EXCEEDED. CANCELLED: stopped.
+// PERMISSION_DENIED: the peer does not take the token. FAILED_PRECONDITION: it was to be over verbs
+// alone, and why it cannot be, naming device and port. DEADLINE_EXCEEDED. CANCELLED: stopped.
 absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const PingPongPlan& plan);
 
 // The passive side.
@@ -60,8 +59,9 @@ class PingPongListener final {
 
   uint16_t port() const { return port_; }
   // Serves the one who names the plan's token, to the end. DEADLINE_EXCEEDED: nobody came, or not
-  // in time. UNAVAILABLE: the active side broke off. CANCELLED: stopped; who names another's token
-  // meanwhile may have come for what is served next, so it is kept until that ends.
+  // in time. UNAVAILABLE: the active side broke off. FAILED_PRECONDITION: it did so because verbs
+  // failed on this side. CANCELLED: stopped; who names another's token meanwhile may have come for
+  // what is served next, so it is kept until that ends.
   absl::Status Serve(const PingPongPlan& plan);
 
  private:
@@ -70,13 +70,17 @@ class PingPongListener final {
     int fd;
     std::string said;
   };
+  struct Active {
+    int fd;
+    PingPongProtocol protocol;
+  };
 
   PingPongListener(int fd, uint16_t port) : fd_(fd), port_(port) {}
 
-  // The one that has said all of `wanted`, taken out of strangers_; -1: none has yet.
-  int HearStrangers(const std::string& wanted);
+  // The one that has named the token, taken out of strangers_; none: none has yet.
+  std::optional<Active> HearStrangers(const std::string& token);
   void TurnAway(size_t stranger);
-  absl::StatusOr<int> AwaitActive(const PingPongPlan& plan);
+  absl::StatusOr<Active> AwaitActive(const PingPongPlan& plan);
 
   int fd_;
   uint16_t port_;

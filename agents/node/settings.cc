@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "agents/node/verbs/verbs_choice.h"
 
 namespace coppice {
 namespace {
@@ -129,6 +130,7 @@ absl::Status TakeKey(absl::string_view key, const toml::node& node, const std::s
   if (key == "port_guids") return Take(node, origin, key, settings.port_guids);
   if (key == "measure_listen") return Take(node, origin, key, settings.measure_listen);
   if (key == "measure_address") return Take(node, origin, key, settings.measure_address);
+  if (key == "measure_device") return Take(node, origin, key, settings.measure_device);
   if (key == "log_level") return Take(node, origin, key, settings.log_level);
   if (key == "search") return TakeSearch(node, origin, settings.search);
   return NoSuchKey(node, origin, key);
@@ -171,6 +173,9 @@ absl::Status CheckSettings(const Settings& settings) {
   if (settings.socket.empty()) return absl::InvalidArgumentError("socket: is empty; give a path");
   if (settings.state_dir.empty()) {
     return absl::InvalidArgumentError("state_dir: is empty; give a folder");
+  }
+  if (const auto device = ParseVerbsChoice(settings.measure_device); !device.ok()) {
+    return device.status();
   }
   return CheckSearchSettings(settings.search);
 }

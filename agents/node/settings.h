@@ -28,6 +28,8 @@ struct Settings {
   std::string measure_listen = "0.0.0.0:18515";
   std::string measure_address;  // as others reach it; empty: what it listens on,
                                 // or the node's name if that is every address
+  std::string measure_device;   // "mlx5_0/1": the port for verbs; empty: the first active one,
+                                // of port_guids if those are named; "none": TCP only
   std::string log_level = "info";
   SearchSettings search;  // off
   std::string file;       // that it was read from, to be found from any folder; empty: none

@@ -21,14 +21,15 @@ class AgentProcesses:
         self.agent = agent
         self.processes = {}
 
-    def add(self, name, address=None, prefix=()):
+    def add(self, name, address=None, prefix=(), options=()):
         """Starts the agent of a host. `address`: where others reach it to measure, else a port of
-        this machine. `prefix`: a command that takes it to another namespace."""
+        this machine. `prefix`: a command that takes it to another namespace. `options`: more of
+        the agent's."""
         folder = os.path.join(self.daemon.directory, name)
         os.makedirs(folder, exist_ok=True)
         command = [*prefix, self.agent, "--server", self.daemon.address, "--host", name,
                    "--socket", os.path.join(folder, "agent.sock"), "--state-dir", folder,
-                   "--measure-listen", address or "127.0.0.1:0"]
+                   "--measure-listen", address or "127.0.0.1:0", *options]
         if address is not None:
             command += ["--measure-address", address]
         with open(os.path.join(folder, "log"), "a", encoding="utf-8") as log:
