@@ -95,6 +95,28 @@ void CompareDerived(const Shape& shape, int blocks, Report* report) {
   MPI_Type_free(&resized);
 }
 
+// Of Fortran's kinds: predefined, and nobody's to free, though MPI makes them when they are asked
+// for.
+void CompareKinds(const Shape& shape, Report* report) {
+  MPI_Datatype kinds[3];
+  MPI_Type_create_f90_real(15, 307, &kinds[0]);
+  MPI_Type_create_f90_complex(6, 37, &kinds[1]);
+  MPI_Type_create_f90_integer(9, &kinds[2]);
+  for (const MPI_Datatype kind : kinds) {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    MPI_Type_dup(kind, &made);
+    MPI_Datatype same = Committed(made);
+    MPI_Type_contiguous(3, same, &made);
+    MPI_Datatype three = Committed(made);
+    constexpr size_t kBytes = 8 * 39;
+    Compare(shape, {"kind", kind, 39, kind, 39, kBytes}, report);
+    Compare(shape, {"same kind", same, 39, kind, 39, kBytes}, report);
+    Compare(shape, {"three of a kind", three, 13, three, 13, kBytes}, report);
+    MPI_Type_free(&same);
+    MPI_Type_free(&three);
+  }
+}
+
 // Two places that only their addresses tell.
 void CompareAddresses(const Shape& shape, Report* report) {
   int numbers[2] = {shape.rank, -1};
@@ -119,6 +141,7 @@ void CompareAddresses(const Shape& shape, Report* report) {
 void CompareBroadcasts(const Shape& shape, Report* report) {
   CompareNamed(shape, report);
   for (const int blocks : {9, 40000}) CompareDerived(shape, blocks, report);
+  CompareKinds(shape, report);
   CompareAddresses(shape, report);
 }
 

@@ -186,12 +186,38 @@ void CompareWeights(const Shape& shape, int count, MPI_Aint extent, MPI_Op add, 
   MPI_Type_free(&type);
 }
 
+// Pairs of a kind of Fortran's; commutative.
+void AddPairs(void* in, void* inout, int* count, MPI_Datatype*) {
+  const auto* const from = static_cast<double*>(in);
+  auto* const to = static_cast<double*>(inout);
+  for (int i = 0; i < 2 * *count; ++i) to[i] += from[i];
+}
+
+void ComparePairs(const Shape& shape, int count, MPI_Op add, Report* report) {
+  MPI_Datatype kind = MPI_DATATYPE_NULL;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_create_f90_real(15, 307, &kind);
+  MPI_Type_contiguous(2, kind, &type);
+  MPI_Type_commit(&type);
+  Case c = {shape, "pairs", type, add, true, count, 0, {}, {}};
+  c.own.resize(static_cast<size_t>(count) * 2 * sizeof(double));
+  c.empty.assign(c.own.size(), kUntouched);
+  for (int i = 0; i < 2 * count; ++i) {
+    const double own = shape.rank * 1000 + i;
+    std::memcpy(&c.own[i * sizeof(own)], &own, sizeof(own));
+  }
+  CompareAll(c, report);
+  MPI_Type_free(&type);
+}
+
 }  // namespace
 
 void CompareUserOperations(const Shape& shape, Report* report) {
   MPI_Op join = MPI_OP_NULL;
   MPI_Op multiply = MPI_OP_NULL;
   MPI_Op add = MPI_OP_NULL;
+  MPI_Op add_pairs = MPI_OP_NULL;
+  MPI_Op_create(AddPairs, 1, &add_pairs);
   MPI_Op_create(Join, 0, &join);
   MPI_Op_create(Multiply, 0, &multiply);
   MPI_Op_create(AddWeights, 1, &add);
@@ -199,10 +225,12 @@ void CompareUserOperations(const Shape& shape, Report* report) {
     CompareIntervals(shape, count, join, report);
     CompareMatrices(shape, count, multiply, report);
     CompareWeights(shape, count, kApart, add, report);
+    ComparePairs(shape, count, add_pairs, report);
   }
   MPI_Op_free(&join);
   MPI_Op_free(&multiply);
   MPI_Op_free(&add);
+  MPI_Op_free(&add_pairs);
 }
 
 }  // namespace coppice::conformance
