@@ -215,6 +215,7 @@ class Patterns(unittest.TestCase):
         self.expect(7, [
             # First of all: a message to nobody is like none before.
             (["nobody"], [(r, (r + 1) % 7, 1) for r in range(7)]),
+            (["failing"], [(r, (r + 1) % 7, 2, 2) for r in range(7)]),
             # A grid smaller than the world.
             (("stencil", 2, 3, 100),
              [(3 * y + x, 3 * (y + dy) + x + dx, 100) for y in range(2) for x in range(3)

@@ -6,52 +6,58 @@
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
 
+namespace {
+
+// What made *request returned `error`; whenever it is started it sends what `trace` says.
+template <typename Trace>
+int Made(int error, const MPI_Request* request, const Trace& trace) {
+  if (error != MPI_SUCCESS || !IsTracing()) return error;
+  PersistentRecording recording;
+  trace();
+  recording.Attach(*request);
+  return error;
+}
+
+}  // namespace
+
 extern "C" {
 
 int MPI_Send_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                   MPI_Request* request) {
-  PersistentRecording recording;
-  TraceSend(count, type, to, comm);
-  const int error = PMPI_Send_init(buffer, count, type, to, tag, comm, request);
-  if (error == MPI_SUCCESS) recording.Attach(*request);
-  return error;
+  return Made(PMPI_Send_init(buffer, count, type, to, tag, comm, request), request,
+              [&] { TraceSend(count, type, to, comm); });
 }
 
 int MPI_Bsend_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                    MPI_Request* request) {
-  PersistentRecording recording;
-  TraceSend(count, type, to, comm);
-  const int error = PMPI_Bsend_init(buffer, count, type, to, tag, comm, request);
-  if (error == MPI_SUCCESS) recording.Attach(*request);
-  return error;
+  return Made(PMPI_Bsend_init(buffer, count, type, to, tag, comm, request), request,
+              [&] { TraceSend(count, type, to, comm); });
 }
 
 int MPI_Ssend_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                    MPI_Request* request) {
-  PersistentRecording recording;
-  TraceSend(count, type, to, comm);
-  const int error = PMPI_Ssend_init(buffer, count, type, to, tag, comm, request);
-  if (error == MPI_SUCCESS) recording.Attach(*request);
-  return error;
+  return Made(PMPI_Ssend_init(buffer, count, type, to, tag, comm, request), request,
+              [&] { TraceSend(count, type, to, comm); });
 }
 
 int MPI_Rsend_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                    MPI_Request* request) {
-  PersistentRecording recording;
-  TraceSend(count, type, to, comm);
-  const int error = PMPI_Rsend_init(buffer, count, type, to, tag, comm, request);
-  if (error == MPI_SUCCESS) recording.Attach(*request);
-  return error;
+  return Made(PMPI_Rsend_init(buffer, count, type, to, tag, comm, request), request,
+              [&] { TraceSend(count, type, to, comm); });
 }
 
 int MPI_Start(MPI_Request* request) {
-  TraceStart(*request);
-  return PMPI_Start(request);
+  if (!IsTracing()) return PMPI_Start(request);
+  const int error = PMPI_Start(request);
+  if (error == MPI_SUCCESS) TraceStart(*request);
+  return error;
 }
 
 int MPI_Startall(int count, MPI_Request requests[]) {
-  for (int i = 0; i < count; ++i) TraceStart(requests[i]);
-  return PMPI_Startall(count, requests);
+  if (!IsTracing()) return PMPI_Startall(count, requests);
+  const int error = PMPI_Startall(count, requests);
+  for (int i = 0; error == MPI_SUCCESS && i < count; ++i) TraceStart(requests[i]);
+  return error;
 }
 
 int MPI_Request_free(MPI_Request* request) {
@@ -63,11 +69,8 @@ int MPI_Request_free(MPI_Request* request) {
 
 int MPI_Psend_init(const void* buffer, int partitions, MPI_Count count, MPI_Datatype type, int to,
                    int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  PersistentRecording recording;
-  TracePartitionedSend(partitions, count, type, to, comm);
-  const int error = PMPI_Psend_init(buffer, partitions, count, type, to, tag, comm, info, request);
-  if (error == MPI_SUCCESS) recording.Attach(*request);
-  return error;
+  return Made(PMPI_Psend_init(buffer, partitions, count, type, to, tag, comm, info, request),
+              request, [&] { TracePartitionedSend(partitions, count, type, to, comm); });
 }
 
 #endif  // MPI_VERSION >= 4

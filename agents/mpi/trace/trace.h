@@ -88,6 +88,15 @@ inline void TraceSend(int count, MPI_Datatype type, int to, MPI_Comm comm) {
     TraceAnySend(count, type, to, comm);
   }
 }
+// What `send`, a call of MPI's for such a message, returns; traced if that is no error. No more
+// than the call where nothing is traced.
+template <typename Call>
+int TraceSent(const Call& send, int count, MPI_Datatype type, int to, MPI_Comm comm) {
+  if (!IsTracing()) return send();
+  const int error = send();
+  if (error == MPI_SUCCESS) TraceSend(count, type, to, comm);
+  return error;
+}
 // All partitions of a partitioned send as one.
 void TracePartitionedSend(int partitions, MPI_Count count, MPI_Datatype type, int to,
                           MPI_Comm comm);

@@ -4,7 +4,7 @@
 ! persistent request; then a broadcast of 400 bytes from rank 1, an allreduce of 16 bytes in place, an
 ! alltoall of 24 bytes in place, and along a ring that is made by MPI_CART_CREATE 8 bytes each way.
 ! Last, 4 bytes from the first rank to the second of five more communicators: all ranks, those of
-! MPI_COMM_SPLIT_TYPE in the opposite order.
+! MPI_COMM_SPLIT_TYPE in the opposite order. And sends that fail, which no trace has.
 program known_patterns
 #ifdef F08
   use mpi_f08
@@ -77,6 +77,14 @@ program known_patterns
                                       MPI_INFO_NULL, .true., part, error)
   call SEND_ON(part)
   call MPI_COMM_FREE(grid, error)
+
+  call MPI_COMM_SET_ERRHANDLER(MPI_COMM_WORLD, MPI_ERRORS_RETURN, error)
+  call MPI_SEND(buffer, 10, MPI_INTEGER, next, -5, MPI_COMM_WORLD, error)
+  if (error == MPI_SUCCESS) call MPI_ABORT(MPI_COMM_WORLD, 8, error)
+  call MPI_ISEND(buffer, 10, MPI_INTEGER, ranks, 0, MPI_COMM_WORLD, request, error)
+  if (error == MPI_SUCCESS) call MPI_ABORT(MPI_COMM_WORLD, 9, error)
+  call MPI_SEND_INIT(buffer, 10, MPI_INTEGER, ranks, 0, MPI_COMM_WORLD, persistent, error)
+  if (error == MPI_SUCCESS) call MPI_ABORT(MPI_COMM_WORLD, 10, error)
   call MPI_FINALIZE(error)
 contains
   ! 4 bytes from rank 0 to rank 1 of a communicator, which is freed.

@@ -94,13 +94,30 @@ void Ring() {
   MPI_Buffer_detach(&detached, &size);
 }
 
+// Errors are returned as long as it lives.
+class ReturnedErrors final {
+ public:
+  ReturnedErrors() {
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler_);
+    Set(MPI_ERRORS_RETURN);
+  }
+  ~ReturnedErrors() {
+    Set(handler_);
+    MPI_Errhandler_free(&handler_);
+  }
+
+ private:
+  static void Set(MPI_Errhandler handler) {
+    for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+      MPI_Comm_set_errhandler(comm, handler);
+    }
+  }
+  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
 // 1 byte to the next rank, and then one to nobody on no communicator, which is an error.
 void Nobody() {
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
-  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  }
+  const ReturnedErrors returned;
   const char out = 1;
   char in = 0;
   MPI_Sendrecv(&out, 1, MPI_CHAR, (world_rank + 1) % world_size, 0, &in, 1, MPI_CHAR,
@@ -108,10 +125,40 @@ void Nobody() {
   int error_class = MPI_SUCCESS;
   MPI_Error_class(MPI_Send(&out, 1, MPI_CHAR, MPI_PROC_NULL, 0, MPI_COMM_NULL), &error_class);
   if (error_class != MPI_ERR_COMM) MPI_Abort(MPI_COMM_WORLD, 3);
-  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
-    MPI_Comm_set_errhandler(comm, handler);
+}
+
+// 1 byte to the next rank, before and after sends of 100 that fail for each of their arguments.
+void Failing() {
+  const ReturnedErrors returned;
+  const int next = (world_rank + 1) % world_size;
+  const int last = (world_rank + world_size - 1) % world_size;
+  std::vector<char> out = Buffer(100), in = Buffer(100);
+  struct Arguments {
+    int count;
+    MPI_Datatype type;
+    int to, tag;
+  };
+  const auto send_one = [&] {
+    MPI_Sendrecv(out.data(), 1, MPI_CHAR, next, 0, in.data(), 1, MPI_CHAR, last, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  };
+  const auto expect_error = [](int error) {
+    if (error == MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 3);
+  };
+  send_one();
+  for (const Arguments& a : {Arguments{-1, MPI_CHAR, next, 0},
+                             {100, MPI_DATATYPE_NULL, next, 0},
+                             {100, MPI_CHAR, world_size + 5, 0},
+                             {100, MPI_CHAR, next, -5}}) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    expect_error(MPI_Send(out.data(), a.count, a.type, a.to, a.tag, MPI_COMM_WORLD));
+    expect_error(MPI_Ssend(out.data(), a.count, a.type, a.to, a.tag, MPI_COMM_WORLD));
+    expect_error(MPI_Isend(out.data(), a.count, a.type, a.to, a.tag, MPI_COMM_WORLD, &request));
+    expect_error(MPI_Send_init(out.data(), a.count, a.type, a.to, a.tag, MPI_COMM_WORLD, &request));
+    expect_error(MPI_Sendrecv(out.data(), a.count, a.type, a.to, a.tag, in.data(), 100, MPI_CHAR,
+                              MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   }
-  MPI_Errhandler_free(&handler);
+  send_one();
 }
 
 // To the next rank, numbers[0] times, with every mode of persistent sends: 8, 16, 32, 64 bytes; and
@@ -287,7 +334,8 @@ bool Send(const std::vector<std::string>& words) {
       {"stencil", Stencil},   {"tree", Tree},
       {"split", Split},       {"inter", Inter},
       {"alltoall", AllToAll}, {"neighbourhood", Neighbourhood},
-      {"threads", Threads},   {"nobody", Nobody}};
+      {"threads", Threads},   {"nobody", Nobody},
+      {"failing", Failing}};
   const bool is_collective = words.size() > 1 && words[0] == "collective";
   numbers.clear();
   for (size_t i = is_collective ? 2 : 1; i < words.size(); ++i) {
