@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +14,6 @@
 
 namespace coppice::mpi {
 namespace {
-
-int key = MPI_KEYVAL_INVALID;
 
 // What is broadcast before the parents.
 enum Header { kId, kIdHigh, kRevision, kKeep, kTags, kWasted, kHeaderLength };
@@ -104,16 +101,6 @@ void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
   if (rank == from) GiveUp(id);
 }
 
-// Whether it is worth asking, which every member can tell without the others. Not if some are of
-// another world, which may have no job, other settings or no library: they would not follow.
-bool MayHaveTree(MPI_Comm comm) {
-  int is_inter = 0;
-  int size = 0;
-  PMPI_Comm_test_inter(comm, &is_inter);
-  PMPI_Comm_size(comm, &size);
-  return is_inter == 0 && size >= 2 && Session::Get().Job() != 0 && IsWithinWorld(comm);
-}
-
 // By rank 0. None: the others are told so, and there are no tags.
 GrantedTree AskAsLeader(MPI_Comm comm, coppice_operation operation, uint64_t bytes, int* tags) {
   std::string why_not = "all tags of trees are in use";
@@ -141,30 +128,6 @@ void MakeRoom(MPI_Comm comm, CommunicatorTree* tree) {
   tree->message.assign(kHeaderLength + tree->lines.members.size(), 0);
 }
 
-// `tree` is null where there is no memory for it.
-void Ask(MPI_Comm comm, coppice_operation operation, uint64_t bytes, CommunicatorTree* tree) {
-  if (!MayHaveTree(comm)) return;
-  const bool is_ready = tree != nullptr && HasMemoryFor([&] {
-                          MakeRoom(comm, tree);
-                          return true;
-                        });
-  if (!AllSay(comm, is_ready)) return;
-  SettleFreedTrees();
-  if (RankIn(comm) == 0) {
-    HasMemoryFor([&] {
-      int tags = 0;
-      Pack(AskAsLeader(comm, operation, bytes, &tags), &tree->message);
-      tree->message[kTags] = tags;
-      return true;
-    });
-  }
-  Tell(&tree->message, 0, comm);
-  if (IdOf(tree->message) == 0) return;
-  tree->lines.comm = TreeLinesComm();
-  tree->lines.tags = tree->message[kTags];
-  Take(comm, 0, tree);
-}
-
 // All members take the root's word for what the tree is now.
 void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   const int root = tree->shape.root;
@@ -187,37 +150,6 @@ void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   if (is_replaced) Take(comm, root, tree);
 }
 
-// When the communicator's last reference goes. With requests of the program's under way that is
-// later than MPI_Comm_free, from within MPI and on some member alone: the rest is left to others.
-int Forget(MPI_Comm, int, void* value, void*) {
-  auto* const tree = static_cast<CommunicatorTree*>(value);
-  if (tree != nullptr && Session::Get().IsUp()) {
-    if (tree->id != 0 && tree->IsRoot()) {
-      TreeFollower::Get().Unfollow(tree->id);
-      GiveBack(tree->id);
-      CountTree(kCountReleased);
-    }
-    const TreeLines& lines = tree->lines;
-    if (lines.comm != MPI_COMM_NULL && !lines.is_spoilt) {
-      LeaveTags(lines.tags, lines.members.World(0), lines.members.size());
-    }
-  }
-  delete tree;
-  return MPI_SUCCESS;
-}
-
-// False: `comm` is none, or there are no trees. *tree may be null even if the communicator was
-// asked for.
-bool Find(MPI_Comm comm, bool* was_asked, CommunicatorTree** tree) {
-  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return false;
-  void* value = nullptr;
-  int is_there = 0;
-  if (PMPI_Comm_get_attr(comm, key, &value, &is_there) != MPI_SUCCESS) return false;
-  *was_asked = is_there != 0;
-  *tree = *was_asked ? static_cast<CommunicatorTree*>(value) : nullptr;
-  return true;
-}
-
 }  // namespace
 
 bool CommunicatorTree::IsChanged() const {
@@ -225,52 +157,48 @@ bool CommunicatorTree::IsChanged() const {
          news->revision.load(std::memory_order_relaxed) > revision;
 }
 
-CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes) {
-  bool was_asked = false;
-  CommunicatorTree* tree = nullptr;
-  if (!Find(comm, &was_asked, &tree)) return nullptr;
-  if (!was_asked) {
-    tree = new (std::nothrow) CommunicatorTree;
-    Ask(comm, operation, bytes, tree);
-    PMPI_Comm_set_attr(comm, key, tree);
+bool MayHaveTree(MPI_Comm comm) {
+  int is_inter = 0;
+  int size = 0;
+  PMPI_Comm_test_inter(comm, &is_inter);
+  PMPI_Comm_size(comm, &size);
+  return is_inter == 0 && size >= 2 && Session::Get().Job() != 0 && IsWithinWorld(comm);
+}
+
+bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+                  CommunicatorTree* tree) {
+  const bool is_ready = tree != nullptr && HasMemoryFor([&] {
+                          MakeRoom(comm, tree);
+                          return true;
+                        });
+  if (!AllSay(comm, is_ready)) return false;
+  if (RankIn(comm) == 0) {
+    HasMemoryFor([&] {
+      int tags = 0;
+      Pack(AskAsLeader(comm, operation, bytes, &tags), &tree->message);
+      tree->message[kTags] = tags;
+      return true;
+    });
   }
-  if (tree == nullptr) return nullptr;
-  if (tree->id != 0 && (tree->is_change_told || tree->untold >= CommunicatorTree::kMostUntold)) {
-    Renew(comm, tree);
-  }
-  return tree->id != 0 ? tree : nullptr;
+  Tell(&tree->message, 0, comm);
+  if (IdOf(tree->message) == 0) return true;
+  tree->lines.comm = TreeLinesComm();
+  tree->lines.tags = tree->message[kTags];
+  Take(comm, 0, tree);
+  return true;
 }
 
-void SpoilTreeOf(MPI_Comm comm) {
-  bool was_asked = false;
-  CommunicatorTree* tree = nullptr;
-  if (Find(comm, &was_asked, &tree) && tree != nullptr) tree->lines.is_spoilt = true;
+void FollowNewsOf(MPI_Comm comm, CommunicatorTree* tree) {
+  if (tree->is_change_told || tree->untold >= CommunicatorTree::kMostUntold) Renew(comm, tree);
 }
 
-void SettleFreedTrees() {
-  if (TreeLinesComm() == MPI_COMM_NULL) return;
-  GiveBackAll();
-  SettleTags();
-}
-
-void StartCommunicatorTrees() {
-  if (Session::Get().settings().trees == TreesWhen::kNever || Session::Get().Job() == 0) return;
-  if (!OpenTreeLines()) {
-    Session::Get().Say("no trees: the MPI library has no communicator or no tags for them");
-    return;
-  }
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &key, nullptr);
-}
-
-void EndCommunicatorTrees() {
-  if (key == MPI_KEYVAL_INVALID) return;
-  void* value = nullptr;
-  int is_there = 0;
-  PMPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &is_there);
-  if (is_there != 0) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
-  PMPI_Comm_free_keyval(&key);
-  SettleFreedTrees();
-  CloseTreeLines();
+void LetGo(CommunicatorTree* tree) {
+  const uint64_t id = std::exchange(tree->id, 0);
+  if (id == 0 || !tree->IsRoot()) return;
+  TreeFollower::Get().Unfollow(id);
+  tree->news.reset();
+  GiveBack(id);
+  CountTree(kCountReleased);
 }
 
 }  // namespace coppice::mpi

@@ -1,11 +1,12 @@
-// The tree of a communicator: asked for once, kept as an attribute, given back when the
-// communicator is freed. All members agree at all times whether there is one and which.
+// One tree of a communicator, for messages of some length (communicator_trees.h): asked for once,
+// followed, given back when the communicator is freed. All members agree at all times whether there
+// is one and which.
 //
 // Making it: rank 0 asks, and tells the others by a native broadcast, within a call that is
-// collective over the communicator: its first collective, or its creation. It also hands out the
-// tags of the tree's messages, which meet nobody else's (tree_lines.h). A tree that some member has
-// no memory for is given back at once: members say so to each other (agreement.h) before the first
-// message goes along it.
+// collective over the communicator: its first collective of that length, or its creation. It also
+// hands out the tags of the tree's messages, which meet nobody else's (tree_lines.h). A tree that
+// some member has no memory for is given back at once: members say so to each other (agreement.h)
+// before the first message goes along it.
 //
 // Following it: only the tree's root watches what becomes of it. When the tree was planned anew or
 // is gone, the root says so along the tree with the next collective whose message goes from the
@@ -56,21 +57,21 @@ struct CommunicatorTree {
   std::shared_ptr<const TreeNews> news;  // of the root only
 };
 
-// Collective over `comm`; null on all ranks if there is no tree. What it is asked for is what the
-// communicator is used for first. The caller may keep it until the collective is over.
-CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
+// Whether it is worth asking, which every member can tell without the others. Not if some are of
+// another world, which may have no job, other settings or no library: they would not follow.
+bool MayHaveTree(MPI_Comm comm);
 
-// This member leaves a collective to the MPI library which others may carry out along a tree: what
-// they send nobody receives. Tags of that tree are not handed out again.
-void SpoilTreeOf(MPI_Comm comm);
+// Collective over `comm`, which may have one: *tree is what was granted, if it was. `tree` is null
+// where there is no memory for it; false on all members: some had none.
+bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+                  CommunicatorTree* tree);
 
-// After a communicator was freed, by whoever may call MPI: what the attribute's function, which may
-// be called from within MPI, leaves to do. Does nothing if there is nothing.
-void SettleFreedTrees();
+// Collective over `comm`, before each of its collectives along `tree`, which is one: as it is now.
+void FollowNewsOf(MPI_Comm comm, CommunicatorTree* tree);
 
-// By the world, in MPI_Init and MPI_Finalize.
-void StartCommunicatorTrees();
-void EndCommunicatorTrees();
+// This member's part of giving it back, at any time: there is no tree afterwards. Calls neither MPI
+// nor the agent, so that the functions of attributes may call it.
+void LetGo(CommunicatorTree* tree);
 
 }  // namespace coppice::mpi
 

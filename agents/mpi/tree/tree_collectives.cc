@@ -8,7 +8,7 @@
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/tree/agreement.h"
 #include "agents/mpi/tree/arguments.h"
-#include "agents/mpi/tree/communicator_tree.h"
+#include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/elements.h"
 #include "agents/mpi/tree/pipeline.h"
 #include "agents/mpi/tree/reduction_types.h"
@@ -136,7 +136,7 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
   const Reduction reduction = ReductionOf(op, type);
   if (reduction == Reduction::kNotOurs) return nullptr;
   if (!may(flow->layout)) {
-    SpoilTreeOf(comm);
+    SpoilTreesOf(comm);
     return nullptr;
   }
   const auto bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(flow->layout.size);
@@ -190,7 +190,7 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   const MPI_Count bytes = count * layout.size;
   if (bytes == 0 || bytes > INT_MAX) return Native();
   if (!MayBroadcast(buffer, count, layout)) {
-    SpoilTreeOf(comm);
+    SpoilTreesOf(comm);
     return Native();
   }
   CommunicatorTree* const tree =

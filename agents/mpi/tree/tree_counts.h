@@ -8,7 +8,7 @@
 namespace coppice::mpi {
 
 enum TreeCount {
-  kCountAsked,    // communicators whose tree this process asked for
+  kCountAsked,    // trees that this process asked for
   kCountGranted,  // of these
   kCountBarrier,  // collectives that went along a tree
   kCountBcast,

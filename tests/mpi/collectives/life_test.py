@@ -108,8 +108,9 @@ class Life(unittest.TestCase):
                 nodes.start_agent(number)
             wait_until(lambda: nodes.connections() == nodes.hosts, "agents at the new daemon")
         said = self.in_the_middle(nodes, restart)
-        # The world, and two halves at each of three times, the last of them after the restart.
-        self.assertEqual((said["asked"], said["granted"]), (7, 7))
+        # The world, and two halves at each of three times, the last of them after the restart; each for
+        # short messages and for long ones.
+        self.assertEqual((said["asked"], said["granted"]), (2 * 7, 2 * 7))
         self.assertEqual((said["native"], said["gone"]), (0, 0))
 
     def control(self, nodes, *words):

@@ -13,8 +13,8 @@
 //                          those above 4 KiB; at each rank others
 //
 // At the end the job says on stderr how many trees were granted and how many were not given back,
-// and each process how often it had no memory.
-// What the preloaded library does not call is not here.
+// and how many for how many bytes; and each process how often it had no memory. What the preloaded
+// library does not call is not here.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -43,6 +44,7 @@ struct Entry {
   std::atomic<uint32_t> revision;
   std::atomic<uint32_t> is_gone;
   std::atomic<uint32_t> is_released;
+  std::atomic<uint64_t> bytes;
 };
 
 struct Script {
@@ -204,8 +206,14 @@ coppice_status coppice_job_register(coppice_client*, const coppice_job_request*,
 coppice_status coppice_job_end(coppice_client*, uint64_t) {
   const Script& script = *Shared();
   uint32_t left = 0;
+  std::map<uint64_t, int> asked;
   for (uint32_t id = 1; id <= script.granted; ++id) {
     if (!script.trees[id].is_released) ++left;
+    ++asked[script.trees[id].bytes];
+  }
+  for (const auto& [bytes, times] : asked) {
+    std::fprintf(stderr, "script: for %llu bytes %d\n", static_cast<unsigned long long>(bytes),
+                 times);
   }
   std::fprintf(stderr, "script: granted %u left %u\n", script.granted.load(), left);
   return COPPICE_OK;
@@ -233,6 +241,7 @@ coppice_status coppice_tree_create(coppice_client* client, const coppice_tree_re
   const uint32_t id = ++script->granted;
   if (id >= kMostTrees) return COPPICE_RESOURCE_EXHAUSTED;
   script->trees[id].ranks = request->rank_count;
+  script->trees[id].bytes = request->bytes;
   ++script->trees[id].revision;
   return coppice_tree_get(client, id, tree);
 }
