@@ -14,7 +14,6 @@ namespace coppice {
 namespace {
 
 constexpr uint64_t kUnit = 4;  // octets
-constexpr uint64_t kPacketBytes = 288;
 // Between two readings 16 to 48 MB: far more than management, far less than a link can carry.
 constexpr uint64_t kFewestUnits = 4'000'000, kMoreUnits = 8'000'000;
 // What OpenSM and the tools send meanwhile, at most.

@@ -31,6 +31,9 @@
 
 namespace coppice {
 
+// A management packet on the simulator: 72 units of 4 octets.
+inline constexpr uint64_t kPacketBytes = 288;
+
 class InjectedLoads {
  public:
   struct Subnet {

@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/tier.h"
+#include "tests/system/injected_loads.h"
 #include "tests/system/live_subnet.h"
 
 namespace coppice {
@@ -51,9 +52,6 @@ constexpr Field kData[] = {
     {"PortXmitPkts", &PortCounters::sent_packets, 1ull << 50},
     {"PortRcvPkts", &PortCounters::received_packets, 1ull << 50},
 };
-
-// A management packet on the simulator: 72 units of 4 octets.
-constexpr uint64_t kPacketBytes = 288;
 
 class LiveCounters : public LiveSubnet {
  protected:

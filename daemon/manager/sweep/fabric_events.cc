@@ -12,7 +12,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostNamed = 8;  // in the event that stands for many
+constexpr size_t kMostNodesNamed = 8;  // in the event that stands for many
 
 // A node of either view, as events name it.
 struct Node {
@@ -146,7 +146,7 @@ class Difference {
     EventRecord summary = events.front();
     summary.object = "fabric";
     summary.message = absl::StrCat(events.size(), " of these in one sweep: ");
-    for (size_t i = 0; i < kMostNamed; ++i)
+    for (size_t i = 0; i < kMostNodesNamed; ++i)
       absl::StrAppend(&summary.message, events[i].object, ", ");
     absl::StrAppend(&summary.message, "...");
     return summary;
@@ -225,7 +225,7 @@ class Difference {
     std::string first;
     const auto compare = [&](Lid old_lid, Lid new_lid, Guid guid) {
       if (old_lid == new_lid || old_lid.value() == 0) return;
-      if (++moved > kMostNamed) return;
+      if (++moved > kMostNodesNamed) return;
       absl::StrAppend(&first, moved > 1 ? ", " : "", ToString(guid), " from ", old_lid.value(),
                       " to ", new_lid.value());
     };
@@ -242,7 +242,7 @@ class Difference {
     if (moved == 0) return;
     Add("warning", "lids.changed", "fabric",
         absl::StrCat(moved, moved == 1 ? " port has" : " ports have", " another LID: ", first,
-                     moved > kMostNamed ? ", ..." : ""));
+                     moved > kMostNodesNamed ? ", ..." : ""));
   }
 
   void CompareManagers(const FabricView& before, const FabricView& now) {

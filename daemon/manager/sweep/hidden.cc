@@ -7,7 +7,7 @@
 namespace coppice {
 namespace {
 
-using Nodes = absl::flat_hash_map<Guid, HiddenNode>;
+using HiddenNodes = absl::flat_hash_map<Guid, HiddenNode>;
 
 absl::flat_hash_set<Guid> GuidsOf(const Fabric& fabric) {
   absl::flat_hash_set<Guid> guids;
@@ -26,7 +26,7 @@ Guid GuidOf(const Fabric& fabric, VertexIndex v) {
 }
 
 // Adds the vertex's part of its node: an adapter is as many vertices as it has cabled ports.
-void AddVertex(const Fabric& fabric, VertexIndex v, Nodes& nodes) {
+void AddVertex(const Fabric& fabric, VertexIndex v, HiddenNodes& nodes) {
   HiddenNode& node = nodes[GuidOf(fabric, v)];
   node.is_switch = fabric.IsSwitch(v);
   node.name = node.is_switch ? fabric.switch_info(fabric.AsSwitch(v)).description
@@ -37,9 +37,9 @@ void AddVertex(const Fabric& fabric, VertexIndex v, Nodes& nodes) {
 }
 
 // What was known before and is not there now.
-Nodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& unseen) {
+HiddenNodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& unseen) {
   const absl::flat_hash_set<Guid> present = GuidsOf(now);
-  Nodes absent;
+  HiddenNodes absent;
   if (unseen.hidden != nullptr) {
     for (const auto& [guid, node] : unseen.hidden->nodes) {
       if (!present.contains(guid)) absent.emplace(guid, node);
@@ -66,7 +66,7 @@ Nodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& unseen) 
 absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const Fabric* before,
                                                       const std::vector<SilentNode>& silent,
                                                       const Unseen& unseen) {
-  Nodes absent = FindAbsent(now, before, unseen);
+  HiddenNodes absent = FindAbsent(now, before, unseen);
   absl::flat_hash_set<std::pair<Guid, PortNum>> silent_cables;
   std::vector<Guid> doubtful;  // through which nobody sees, in the order of the search
   for (const SilentNode& node : silent) {
@@ -76,7 +76,7 @@ absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const F
     doubtful.push_back(node.guid);
   }
   absl::flat_hash_map<Guid, std::vector<Guid>> cabled_to;
-  Nodes hidden;
+  HiddenNodes hidden;
   const auto hide = [&](Guid guid) {
     const auto node = absent.find(guid);
     if (node == absent.end()) return;

@@ -15,7 +15,7 @@ template <class Setup>
 using StoreConcurrencyTest = StoreTest<Setup>;
 TYPED_TEST_SUITE(StoreConcurrencyTest, StoreSetups);
 
-constexpr int kThreads = 8;
+constexpr int kCallers = 8;
 
 TYPED_TEST(StoreConcurrencyTest, EntriesAreNeverOversubscribed) {
   Store& store = *this->store_;
@@ -25,7 +25,7 @@ TYPED_TEST(StoreConcurrencyTest, EntriesAreNeverOversubscribed) {
   std::atomic<int64_t> next_id = 1;
   std::atomic<int> inside = 0, granted = 0, wrong = 0;
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
+  for (int t = 0; t < kCallers; ++t) {
     threads.emplace_back([&] {
       for (int round = 0; round < rounds; ++round) {
         const int64_t id = next_id++;
@@ -51,9 +51,9 @@ TYPED_TEST(StoreConcurrencyTest, EntriesAreNeverOversubscribed) {
 TYPED_TEST(StoreConcurrencyTest, AnswersComeInOrderOfSubmission) {
   Store& store = *this->store_;
   constexpr int kEach = 200;
-  std::vector<std::vector<int>> answers(kThreads);  // touched by the store's thread alone
+  std::vector<std::vector<int>> answers(kCallers);  // touched by the store's thread alone
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
+  for (int t = 0; t < kCallers; ++t) {
     threads.emplace_back([&, t] {
       for (int n = 0; n < kEach; ++n) {
         store.Submit(AppendEvents{{Event("info", "k", std::to_string(t))}},
@@ -67,7 +67,7 @@ TYPED_TEST(StoreConcurrencyTest, AnswersComeInOrderOfSubmission) {
     ASSERT_EQ(order.size(), static_cast<size_t>(kEach));
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   }
-  EXPECT_EQ(store.Events({.limit = 10'000})->size(), static_cast<size_t>(kThreads * kEach));
+  EXPECT_EQ(store.Events({.limit = 10'000})->size(), static_cast<size_t>(kCallers * kEach));
 }
 
 TYPED_TEST(StoreConcurrencyTest, ReadersSeeWholeMutations) {

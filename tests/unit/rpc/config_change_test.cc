@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 absl::StatusOr<Config> Parse(const std::string& text) {
   return ParseConfig(text, "c.toml", "/etc/c");
 }
-std::string ErrorOf(const std::string& text) { return std::string(Parse(text).status().message()); }
+std::string ErrorIn(const std::string& text) { return std::string(Parse(text).status().message()); }
 
 TEST(Access, IsRead) {
   const auto plain = Parse("socket_mode = \"0660\"\nadmin_group = \"ops\"\ninsecure_tcp = true\n");
@@ -45,16 +45,16 @@ TEST(Access, IsRead) {
 
 TEST(Access, RefusesWhatDoesNotFit) {
   for (const char* mode : {"\"8\"", "\"0\"", "\"1777\"", "\"066a\"", "\"00660\"", "\"\"", "432"}) {
-    EXPECT_THAT(ErrorOf(std::string("socket_mode = ") + mode),
+    EXPECT_THAT(ErrorIn(std::string("socket_mode = ") + mode),
                 StartsWith("c.toml:1: socket_mode: "))
         << mode;
   }
-  EXPECT_THAT(ErrorOf("insecure_tcp = 1"), StartsWith("c.toml:1: insecure_tcp: must be true or"));
-  EXPECT_THAT(ErrorOf("[tls]\ncertificate = \"s\""), StartsWith("c.toml:1: tls.key: is missing"));
-  EXPECT_THAT(ErrorOf("[tls]\nkey = \"s\""), StartsWith("c.toml:1: tls.certificate: is missing"));
-  EXPECT_THAT(ErrorOf("insecure_tcp = true\n[tls]\ncertificate = \"s\"\nkey = \"k\"\n"),
+  EXPECT_THAT(ErrorIn("insecure_tcp = 1"), StartsWith("c.toml:1: insecure_tcp: must be true or"));
+  EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\""), StartsWith("c.toml:1: tls.key: is missing"));
+  EXPECT_THAT(ErrorIn("[tls]\nkey = \"s\""), StartsWith("c.toml:1: tls.certificate: is missing"));
+  EXPECT_THAT(ErrorIn("insecure_tcp = true\n[tls]\ncertificate = \"s\"\nkey = \"k\"\n"),
               StartsWith("c.toml:1: insecure_tcp: contradicts"));
-  EXPECT_THAT(ErrorOf("[tls]\ncertificate = \"s\"\nkey = \"k\"\nadministrators = [\"a\"]\n"),
+  EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\"\nkey = \"k\"\nadministrators = [\"a\"]\n"),
               StartsWith("c.toml:4: tls.administrators: "));
 }
 

@@ -28,9 +28,9 @@ v1::WatchEventsRequest After(std::optional<int64_t> id, const std::string& kind 
 }
 
 // One watching client.
-class Watcher {
+class EventsWatcher {
  public:
-  explicit Watcher(Loopback& loopback, const v1::WatchEventsRequest& request) {
+  explicit EventsWatcher(Loopback& loopback, const v1::WatchEventsRequest& request) {
     Loopback::SetDeadline(context_);
     reader_ = loopback.fabric().WatchEvents(&context_, request);
   }
@@ -82,7 +82,7 @@ class WatchEventsTest : public testing::Test {
   }
   // Until the event of the first sweep, which nobody awaits, is there.
   int64_t FirstId() {
-    Watcher watcher(loopback_, After(0));
+    EventsWatcher watcher(loopback_, After(0));
     EXPECT_THAT(watcher.Next(), HasSubstr("sweep.done"));
     watcher.Cancel();
     watcher.Finish().IgnoreError();
@@ -95,7 +95,7 @@ class WatchEventsTest : public testing::Test {
 TEST_F(WatchEventsTest, FromTheOldestFromAnIdAndFromNow) {
   const int64_t first = FirstId();
   ASSERT_EQ(1, first);
-  Watcher now(loopback_, After(std::nullopt));
+  EventsWatcher now(loopback_, After(std::nullopt));
   now.AwaitBegin();
   std::string job = loopback_.RegisterAll();
   EXPECT_EQ("2 job.registered", now.Next());
@@ -105,20 +105,21 @@ TEST_F(WatchEventsTest, FromTheOldestFromAnIdAndFromNow) {
   EXPECT_EQ("info", now.last().severity());
   EXPECT_NE("", now.last().message());
   EXPECT_GT(now.last().time().seconds(), 0);
-  Watcher all(loopback_, After(0)), later(loopback_, After(2));
+  EventsWatcher all(loopback_, After(0)), later(loopback_, After(2));
   EXPECT_THAT(all.Next(3), ElementsAre("1 sweep.done", "2 job.registered", "3 job.ended"));
   EXPECT_EQ("3 job.ended", later.Next());
   job = loopback_.RegisterAll();
-  for (Watcher* watcher : {&now, &all, &later}) EXPECT_EQ("4 job.registered", watcher->Next());
+  for (EventsWatcher* watcher : {&now, &all, &later})
+    EXPECT_EQ("4 job.registered", watcher->Next());
 }
 
 TEST_F(WatchEventsTest, BadRequestsSayWhatIsWrong) {
   FirstId();
-  EXPECT_TRUE(absl::IsInvalidArgument(Watcher(loopback_, After(-1)).Finish()));
-  const absl::Status severity = Watcher(loopback_, After(0, "", "", "loud")).Finish();
+  EXPECT_TRUE(absl::IsInvalidArgument(EventsWatcher(loopback_, After(-1)).Finish()));
+  const absl::Status severity = EventsWatcher(loopback_, After(0, "", "", "loud")).Finish();
   EXPECT_TRUE(absl::IsInvalidArgument(severity));
   EXPECT_THAT(std::string(severity.message()), HasSubstr("loud"));
-  const absl::Status unborn = Watcher(loopback_, After(77)).Finish();
+  const absl::Status unborn = EventsWatcher(loopback_, After(77)).Finish();
   EXPECT_TRUE(absl::IsOutOfRange(unborn));
   EXPECT_THAT(std::string(unborn.message()), HasSubstr("newest event is 1"));
 }
@@ -132,7 +133,7 @@ TEST_F(WatchEventsTest, FiltersAreThoseOfTheListing) {
   }
   loopback_.clock().Advance(absl::Hours(1));
   loopback_.manager().ExpireLeases();  // three, as warnings
-  Watcher(loopback_, After(0, "job.expired")).Next(3);
+  EventsWatcher(loopback_, After(0, "job.expired")).Next(3);
   for (const auto& [kind, object, severity] :
        std::vector<std::array<std::string, 3>>{{"", "", ""},
                                                {"job.", "", ""},
@@ -147,7 +148,7 @@ TEST_F(WatchEventsTest, FiltersAreThoseOfTheListing) {
     const std::vector<v1::Event> listed = List(request);
     ASSERT_FALSE(listed.empty());
     ASSERT_EQ(listed.size(), List(request, 2).size());
-    Watcher watcher(loopback_, After(0, kind, object, severity));
+    EventsWatcher watcher(loopback_, After(0, kind, object, severity));
     for (const v1::Event& event : listed) {
       EXPECT_EQ(std::to_string(event.id()) + " " + event.kind(), watcher.Next());
       EXPECT_EQ(event.SerializeAsString(), watcher.last().SerializeAsString());
@@ -158,7 +159,7 @@ TEST_F(WatchEventsTest, FiltersAreThoseOfTheListing) {
 TEST_F(WatchEventsTest, SlowWatcherHoldsNobodyUpAndMissesNothing) {
   constexpr int kJobs = 400;
   FirstId();
-  Watcher slow(loopback_, After(0)), quick(loopback_, After(1));
+  EventsWatcher slow(loopback_, After(0)), quick(loopback_, After(1));
   for (int i = 0; i < kJobs; ++i) {
     loopback_.RegisterAll();
     ASSERT_EQ(std::to_string(i + 2) + " job.registered", quick.Next());
@@ -172,9 +173,9 @@ TEST_F(WatchEventsTest, SlowWatcherHoldsNobodyUpAndMissesNothing) {
 TEST_F(WatchEventsTest, ManyWatchersSeeEverything) {
   constexpr int kWatchers = 200, kJobs = 5;
   FirstId();
-  std::vector<std::unique_ptr<Watcher>> watchers;
+  std::vector<std::unique_ptr<EventsWatcher>> watchers;
   for (int i = 0; i < kWatchers; ++i) {
-    watchers.push_back(std::make_unique<Watcher>(loopback_, After(1)));
+    watchers.push_back(std::make_unique<EventsWatcher>(loopback_, After(1)));
   }
   for (int i = 0; i < kJobs; ++i) loopback_.RegisterAll();
   for (const auto& watcher : watchers) {
@@ -187,7 +188,7 @@ TEST_F(WatchEventsTest, ManyWatchersSeeEverything) {
 
 TEST_F(WatchEventsTest, ShutdownEndsThemAndAClientThatGoesIsForgotten) {
   FirstId();
-  Watcher leaving(loopback_, After(0)), staying(loopback_, After(0));
+  EventsWatcher leaving(loopback_, After(0)), staying(loopback_, After(0));
   EXPECT_EQ("1 sweep.done", leaving.Next());
   EXPECT_EQ("1 sweep.done", staying.Next());
   leaving.Cancel();

@@ -19,9 +19,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // One watching client.
-class Watcher {
+class TreesWatcher {
  public:
-  explicit Watcher(Loopback& loopback, v1::WatchTreesRequest request = {}) {
+  explicit TreesWatcher(Loopback& loopback, v1::WatchTreesRequest request = {}) {
     Loopback::SetDeadline(context_);
     reader_ = loopback.trees().WatchTrees(&context_, request);
   }
@@ -85,7 +85,7 @@ TEST_F(WatchTreesTest, WhatIsThereThenWhatHappens) {
   const std::string job = loopback_.RegisterAll();
   Create(job);
   const std::string second = Create(job, v1::TREE_TYPE_II);
-  Watcher watcher(loopback_);
+  TreesWatcher watcher(loopback_);
   EXPECT_THAT(watcher.Next(2), ElementsAre("PRESENT 1", "PRESENT 2"));
   EXPECT_EQ(v1::TREE_TYPE_II, watcher.last().tree().type());
   EXPECT_EQ(16u, watcher.last().tree().rank_count());
@@ -107,7 +107,7 @@ TEST_F(WatchTreesTest, WhatIsThereThenWhatHappens) {
 TEST_F(WatchTreesTest, LeasesThatRunOutReleaseTheirTrees) {
   const std::string job = loopback_.RegisterAll();
   Create(job);
-  Watcher watcher(loopback_, Of(job));
+  TreesWatcher watcher(loopback_, Of(job));
   EXPECT_THAT(watcher.Next(2), ElementsAre("PRESENT 1", "SYNCED"));
   loopback_.clock().Advance(absl::Hours(1));
   loopback_.manager().ExpireLeases();
@@ -118,7 +118,7 @@ TEST_F(WatchTreesTest, LeasesThatRunOutReleaseTheirTrees) {
 TEST_F(WatchTreesTest, OneJobOnlyAndItsEnd) {
   const std::string job = loopback_.RegisterAll(), other = loopback_.RegisterAll();
   Create(other);
-  Watcher watcher(loopback_, Of(job));
+  TreesWatcher watcher(loopback_, Of(job));
   EXPECT_EQ("SYNCED", watcher.Next());
   Create(other);
   Create(job);
@@ -127,7 +127,7 @@ TEST_F(WatchTreesTest, OneJobOnlyAndItsEnd) {
   End(job);
   EXPECT_EQ("RELEASED 3", watcher.Next());
   EXPECT_EQ(absl::OkStatus(), watcher.Finish());
-  Watcher late(loopback_, Of(job));
+  TreesWatcher late(loopback_, Of(job));
   EXPECT_EQ("SYNCED", late.Next());
   EXPECT_EQ(absl::OkStatus(), late.Finish());
 }
@@ -136,14 +136,14 @@ TEST_F(WatchTreesTest, ResumingLosesAndRepeatsNothing) {
   const std::string job = loopback_.RegisterAll();
   std::string token;
   {
-    Watcher watcher(loopback_);
+    TreesWatcher watcher(loopback_);
     EXPECT_EQ("SYNCED", watcher.Next());
     token = watcher.last().resume_token();
   }
   int64_t last = 0;
   for (int round = 0; round < 5; ++round) {
     for (int n = 0; n < 6; ++n) Create(job);
-    Watcher watcher(loopback_, Of(round % 2 == 0 ? "" : job, token));
+    TreesWatcher watcher(loopback_, Of(round % 2 == 0 ? "" : job, token));
     for (int n = 0; n < 4; ++n) {
       EXPECT_EQ("GRANTED " + std::to_string(++last), watcher.Next());
       token = watcher.last().resume_token();
@@ -156,21 +156,21 @@ TEST_F(WatchTreesTest, TokensOfAnotherRunAndOtherBadRequests) {
   std::string token;
   {
     Loopback earlier;
-    Watcher watcher(earlier);
+    TreesWatcher watcher(earlier);
     EXPECT_EQ("SYNCED", watcher.Next());
     token = watcher.last().resume_token();
   }
-  EXPECT_TRUE(absl::IsOutOfRange(Watcher(loopback_, Of("", token)).Finish()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Watcher(loopback_, Of("", "yesterday")).Finish()));
-  EXPECT_TRUE(absl::IsNotFound(Watcher(loopback_, Of("77")).Finish()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Watcher(loopback_, Of("x")).Finish()));
+  EXPECT_TRUE(absl::IsOutOfRange(TreesWatcher(loopback_, Of("", token)).Finish()));
+  EXPECT_TRUE(absl::IsInvalidArgument(TreesWatcher(loopback_, Of("", "yesterday")).Finish()));
+  EXPECT_TRUE(absl::IsNotFound(TreesWatcher(loopback_, Of("77")).Finish()));
+  EXPECT_TRUE(absl::IsInvalidArgument(TreesWatcher(loopback_, Of("x")).Finish()));
   v1::WatchTreesRequest ranks = Of(job);
   ranks.set_view(v1::TREE_VIEW_RANK);
-  EXPECT_TRUE(absl::IsInvalidArgument(Watcher(loopback_, ranks).Finish()));
+  EXPECT_TRUE(absl::IsInvalidArgument(TreesWatcher(loopback_, ranks).Finish()));
   v1::WatchTreesRequest full = Of(job);
   full.set_view(v1::TREE_VIEW_FULL);
   Create(job);
-  Watcher watcher(loopback_, full);
+  TreesWatcher watcher(loopback_, full);
   EXPECT_EQ("PRESENT 1", watcher.Next());
   EXPECT_EQ(16, watcher.last().tree().nodes().parents_size());
 }
@@ -178,9 +178,9 @@ TEST_F(WatchTreesTest, TokensOfAnotherRunAndOtherBadRequests) {
 TEST_F(WatchTreesTest, ManyWatchersSeeTheSame) {
   const std::string job = loopback_.RegisterAll();
   constexpr int kTrees = 40;
-  std::vector<std::unique_ptr<Watcher>> watchers;
+  std::vector<std::unique_ptr<TreesWatcher>> watchers;
   for (int n = 0; n < 24; ++n) {
-    watchers.push_back(std::make_unique<Watcher>(loopback_, Of(n % 2 == 0 ? "" : job)));
+    watchers.push_back(std::make_unique<TreesWatcher>(loopback_, Of(n % 2 == 0 ? "" : job)));
     ASSERT_EQ("SYNCED", watchers.back()->Next());
   }
   std::vector<std::thread> readers;
@@ -204,7 +204,7 @@ TEST(SlowWatcherTest, FallsBehindAlone) {
   const std::string job = loopback.RegisterAll();
   v1::WatchTreesRequest full;
   full.set_view(v1::TREE_VIEW_FULL);
-  Watcher slow(loopback, full), quick(loopback);
+  TreesWatcher slow(loopback, full), quick(loopback);
   ASSERT_EQ("SYNCED", slow.Next());
   ASSERT_EQ("SYNCED", quick.Next());
   v1::CreateTreeRequest request;
@@ -224,7 +224,7 @@ TEST(SlowWatcherTest, FallsBehindAlone) {
 
 TEST_F(WatchTreesTest, ShutdownEndsThemAtOnce) {
   const std::string job = loopback_.RegisterAll();
-  Watcher all(loopback_), one(loopback_, Of(job));
+  TreesWatcher all(loopback_), one(loopback_, Of(job));
   EXPECT_EQ("SYNCED", all.Next());
   EXPECT_EQ("SYNCED", one.Next());
   loopback_.server().Shutdown(absl::Seconds(60));
@@ -239,7 +239,7 @@ TEST_F(WatchTreesTest, ClientsThatComeAndGoWhileTreesDo) {
     while (!stop) Release(Create(job));
   });
   for (int n = 0; n < 60; ++n) {
-    Watcher watcher(loopback_, Of(n % 2 == 0 ? "" : job));
+    TreesWatcher watcher(loopback_, Of(n % 2 == 0 ? "" : job));
     watcher.Next(n % 7);
     if (n % 3 != 0) watcher.Cancel();
   }
