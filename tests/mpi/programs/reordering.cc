@@ -6,6 +6,8 @@
 //   reordering anywhere SEED             the same, each rank naming edges of other ranks
 //   reordering wrong                     arguments that are none: the MPI library's error
 //
+// --bytes=N before these: along an edge, for each unit of its weight; else 1000.
+//
 // Rank 0 of the world prints "order: P...": the rank of the world that each node went to. A
 // topology that is not what was asked for ends the program with status 3 and a word why.
 #include <mpi.h>
@@ -20,7 +22,7 @@
 
 namespace {
 
-constexpr int kBytes = 1000;  // along an edge, for each unit of its weight
+int unit_bytes = 1000;  // along an edge, for each unit of its weight
 
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "reordering: %s\n", what.c_str());
@@ -79,8 +81,8 @@ void Grid(const std::vector<int>& sizes, bool wraps) {
     int node = 0;
     for (int d = 0; d < dimensions; ++d) node = node * sizes[d] + at[d];
     Check(node == RankOf(grid), "a rank has not the coordinates of its number");
-    std::vector<char> out(2 * dimensions * kBytes), in = out;
-    MPI_Neighbor_alltoall(out.data(), kBytes, MPI_CHAR, in.data(), kBytes, MPI_CHAR, grid);
+    std::vector<char> out(2 * dimensions * unit_bytes), in = out;
+    MPI_Neighbor_alltoall(out.data(), unit_bytes, MPI_CHAR, in.data(), unit_bytes, MPI_CHAR, grid);
   }
   PrintOrder(grid, nodes);
   if (grid != MPI_COMM_NULL) MPI_Comm_free(&grid);
@@ -135,17 +137,17 @@ Neighbours NeighboursOf(MPI_Comm graph) {
   return n;
 }
 
-// Weight times kBytes to each neighbour, by an alltoallv of them.
+// Weight times unit_bytes to each neighbour, by an alltoallv of them.
 void SendAlong(MPI_Comm graph, const Neighbours& n) {
   std::vector<int> out_counts, in_counts, out_at, in_at;
   int out = 0, in = 0;
   for (const int weight : n.out_weights) {
-    out_counts.push_back(weight * kBytes);
+    out_counts.push_back(weight * unit_bytes);
     out_at.push_back(out);
     out += out_counts.back();
   }
   for (const int weight : n.in_weights) {
-    in_counts.push_back(weight * kBytes);
+    in_counts.push_back(weight * unit_bytes);
     in_at.push_back(in);
     in += in_counts.back();
   }
@@ -268,6 +270,10 @@ void Wrong() {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  if (argc > 1 && std::sscanf(argv[1], "--bytes=%d", &unit_bytes) == 1) {
+    --argc;
+    ++argv;
+  }
   const std::string what = argc > 1 ? argv[1] : "";
   std::vector<int> numbers;
   for (int i = 2; i < argc; ++i) numbers.push_back(std::atoi(argv[i]));
