@@ -62,11 +62,13 @@ void ShowProgress(const v1::MeasureProgress& progress) {
             << std::flush;
 }
 
+// " (over TCP)"; nothing of nothing.
 std::string OverText(const v1::MeasureSummary& summary) {
+  if (summary.pairs() == 0) return "";
   const uint32_t over_tcp = summary.pairs() - summary.over_verbs();
-  if (over_tcp == 0 && summary.pairs() > 0) return "over verbs";
-  if (summary.over_verbs() == 0) return "over TCP";
-  return absl::StrCat(summary.over_verbs(), " over verbs, ", over_tcp, " over TCP");
+  if (over_tcp == 0) return " (over verbs)";
+  if (summary.over_verbs() == 0) return " (over TCP)";
+  return absl::StrCat(" (", summary.over_verbs(), " over verbs, ", over_tcp, " over TCP)");
 }
 
 int Measure(Session& session, Connection& connection, MeasureOptions& options) {
@@ -93,7 +95,7 @@ int Measure(Session& session, Connection& connection, MeasureOptions& options) {
   } else {
     const double seconds =
         static_cast<double>(summary.elapsed().seconds()) + summary.elapsed().nanos() * 1e-9;
-    std::cout << Counted(summary.pairs(), "pair") << " measured (" << OverText(summary) << "), "
+    std::cout << Counted(summary.pairs(), "pair") << " measured" << OverText(summary) << ", "
               << summary.failed() << " failed, in " << Counted(summary.rounds(), "round") << ", "
               << Fixed(seconds, 1) << " s\n";
   }

@@ -136,7 +136,7 @@ class VerbsDistances(unittest.TestCase):
         # Where verbs alone are wanted the pair fails.
         status, out, errors = self.measured("--over", "verbs")
         self.assertEqual(status, 1)
-        self.assertIn("0 pairs measured", out)
+        self.assertIn("0 pairs measured, 1 failed", out)
         self.assertIn("mlx5_0 port 1: the port is not active", errors)
 
 
