@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "tests/verbs/double_state.h"
 
@@ -83,7 +84,15 @@ bool IsMeant(PairState& pair, const Header& header) {
          header.packet_number == pair.next_received && header.mtu == a.path_mtu;
 }
 
-// One message of the peer; false: it goes without an answer, and so does what follows.
+// Says why a message is not taken, after all of it: who closes a socket with something unread takes
+// the answer back.
+bool Refuse(int fd, const Header& header, Answer answer) {
+  std::vector<char> unread(header.bytes);
+  if (ReadAll(fd, unread.data(), unread.size())) WriteAll(fd, &answer, 1);
+  return false;
+}
+
+// One message of the peer; false: it is not taken, nor is what follows.
 bool TakeMessage(PairState& pair, int fd) {
   State& state = Shared();
   Header header{};
@@ -94,9 +103,7 @@ bool TakeMessage(PairState& pair, int fd) {
   if (pair.receives.empty()) {
     Misuse("a message came before a receive was posted", 0);
     lock.unlock();
-    const char answer = kNotReady;
-    WriteAll(fd, &answer, 1);
-    return false;
+    return Refuse(fd, header, kNotReady);
   }
   const Request receive = pair.receives.front();
   if (header.bytes > receive.bytes) {
@@ -105,9 +112,7 @@ bool TakeMessage(PairState& pair, int fd) {
     Complete(*pair.receive_queue, pair, receive, IBV_WC_RECV, IBV_WC_LOC_LEN_ERR, 0);
     Fail(pair);
     lock.unlock();
-    const char answer = kTooLong;
-    WriteAll(fd, &answer, 1);
-    return false;
+    return Refuse(fd, header, kTooLong);
   }
   lock.unlock();
   if (!ReadAll(fd, receive.memory, header.bytes)) return false;
