@@ -6,6 +6,9 @@ Every rank does the same work: on a core of its own it takes the same time, howe
 are. So results do not depend on how busy this machine is; the processor's seconds of a rank are
 printed beside them.
 
+With --clock SECONDS every run may take as long by the clock, whatever the ranks: where there are more
+ranks than cores, these share them. Times are printed, as starting and ending is not in the budget.
+
 With --wall SECONDS every rank searches for as long as on a core of its own. Ranks share cores here,
 with each other and with whatever else runs, so that is counted in the processor's time, without what
 starting takes: a run that used more or less is made again with a budget that is shorter or longer,
@@ -15,7 +18,8 @@ With --accuracy: the shortest such time, of 1/16 s, 1/8 s, ..., after which the 
 within PERCENT of the best known, the median of the seeds.
 
 Usage: search_benchmark.py COPPICE_SEARCH QAP_FOLDER
-         [--wall SECONDS [--method NAME]... | --accuracy PERCENT] [--seeds COUNT] [INSTANCE...]
+         [(--clock | --wall) SECONDS [--method NAME]... | --accuracy PERCENT] [--seeds COUNT]
+         [INSTANCE...]
 """
 import argparse
 import functools
@@ -25,6 +29,7 @@ import pathlib
 import resource
 import statistics
 import subprocess
+import time
 
 BEST = {"tai27e01": 2558, "tai45e01": 6412, "tai75e01": 14488, "tai125e01": 35426,
         "tai175e01": 57540}
@@ -97,6 +102,25 @@ def same_work():
             print(flush=True)
 
 
+def same_clock():
+    print(f"{CORES} cores")
+    print(f"| instance, {ARGUMENTS.clock} s by the clock | method |"
+          + "".join(f" A1, {r} ranks | s |" for r in RANKS))
+    print("|---|---|" + "--:|--:|" * len(RANKS))
+    for instance in ARGUMENTS.instances:
+        for method in ARGUMENTS.method or ENDLESS:
+            options = METHODS[method] + [word for one in ENDLESS[method]
+                                         for word in ("--option", one)]
+            print(f"| {instance} | {method} |", end="")
+            for ranks in RANKS:
+                begin = time.monotonic()
+                accuracies = [search(instance, ranks, seed, [
+                    *options, "--budget", f"{ARGUMENTS.clock * 1000:.0f}ms"])[0] for seed in SEEDS]
+                taken = (time.monotonic() - begin) / len(SEEDS)
+                print(f" {statistics.mean(accuracies):.2f} % | {taken:.2f} |", end="", flush=True)
+            print(flush=True)
+
+
 def same_time():
     print(f"| instance, {ARGUMENTS.wall} s | method |" + "".join(f" A1, {r} ranks |" for r in RANKS))
     print("|---|---|" + "--:|" * len(RANKS))
@@ -133,13 +157,16 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("instances", nargs="*",
                         default=["tai27e01", "tai45e01", "tai75e01", "tai125e01"])
+    parser.add_argument("--clock", type=float)
     parser.add_argument("--wall", type=float)
     parser.add_argument("--method", action="append", choices=list(ENDLESS))
     parser.add_argument("--accuracy", type=float)
     parser.add_argument("--seeds", type=int, default=3)
     ARGUMENTS = parser.parse_intermixed_args()
     SEEDS = range(1, ARGUMENTS.seeds + 1)
-    if ARGUMENTS.wall:
+    if ARGUMENTS.clock:
+        same_clock()
+    elif ARGUMENTS.wall:
         same_time()
     elif ARGUMENTS.accuracy is not None:
         time_to_accuracy()
