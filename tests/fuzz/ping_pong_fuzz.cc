@@ -4,12 +4,13 @@
 // device (tests/verbs).
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "agents/node/ping_pong.h"
@@ -44,6 +45,7 @@ int ConnectAndSay(uint16_t port, const std::string& text) {
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   static char folder[] = "/tmp/coppice-fuzz-XXXXXX";
   if (mkdtemp(folder) == nullptr) __builtin_trap();
+  std::atexit([] { std::filesystem::remove_all(folder); });
   coppice::verbs_double::SetDevices(folder, {coppice::verbs_double::Device()});
   return 0;
 }
