@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/mpi/collectives/cases.h"
+#include "tests/mpi/collectives/typed_data.h"
 
 namespace coppice::conformance {
 namespace {
@@ -60,6 +61,13 @@ void CompareNamed(const Shape& shape, Report* report) {
             report);
     Compare(shape, {"WCHAR", MPI_WCHAR, count, MPI_WCHAR, count, n * sizeof(wchar_t), 0, n == 0},
             report);
+  }
+  if (!report->options().is_full) return;
+  for (const NamedType& type : NamedTypes()) {
+    for (const int count : {0, 1, 5, 30011}) {
+      const size_t bytes = static_cast<size_t>(count) * type.extent;
+      Compare(shape, {type.name, type.type, count, type.type, count, bytes, 0, count == 0}, report);
+    }
   }
 }
 

@@ -38,10 +38,19 @@ class AlongGrantedTrees(unittest.TestCase):
                            environment, timeout=TIMEOUT_S)
 
     def test_every_collective(self):
+        """The whole product of collectives, operations, types, roots, sizes and communicators, on four
+        ranks at least: a grid of two by two, halves of two."""
         before = self.nodes.requests("CreateTree")
-        done = self.run_program("--expect-trees", *(["--full"] if FULL else []))
+        ranks = max(RANKS, 4)
+        done = self.run_program("--expect-trees", "--full", ranks=ranks)
         said = counts(done.stderr)
         self.assertIn("differ 0,", done.stdout)
+        # On every rank at least each operation on each type at each of four sizes, in place and not, to
+        # each root: some 270 operations on types, on each of 10 communicators.
+        least = 270 * 3 * 2 * ranks
+        self.assertGreater(said["allreduce"], 6 * least)  # the world and five of its size
+        self.assertGreater(said["reduce"], 6 * least * ranks * 3 // 4)
+        self.assertGreater(said["bcast"], 6 * 55 * 3 * ranks * ranks)
         self.assertEqual(said["asked"], said["granted"])
         self.assertEqual(said["asked"], self.nodes.requests("CreateTree") - before)
         self.assertEqual(said["released"], said["granted"])
