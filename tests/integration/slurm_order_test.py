@@ -101,7 +101,7 @@ step nodes srun -N2
 step there srun -n1 -N1 -w {HOSTS[2]}
 step more env -u SLURM_HOSTFILE -u SLURM_DISTRIBUTION srun -n12
 echo == tasks
-srun -n1 env | grep -E '^(SLURM|COPPICE)_HOSTFILE' || echo none
+srun -Q -n1 env | grep -E '^(SLURM|COPPICE)_HOSTFILE' || echo none
 echo == script
 env | grep -E '^(SLURM|COPPICE)_HOSTFILE|^SLURM_DISTRIBUTION' | sort
 """, "-N4", "-n8", comment="coppice-pattern=partners")
