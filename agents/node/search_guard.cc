@@ -149,6 +149,9 @@ int GuardSearch(const std::vector<std::string>& arguments) {
   if (!words.ok()) return Fail(words.status().message());
   std::optional<HostsFile> file;
   if (HasWord(*words, kHostFileWord)) {
+    if (search->hosts_size() == 0) {
+      return Fail("has no hosts for {hostfile}: restart the agent, its configuration has changed");
+    }
     file.emplace(*search);
     if (!file->is_written()) return EXIT_FAILURE;
     words = FillWords(*words, {{kHostFileWord, file->path()}});

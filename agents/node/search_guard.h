@@ -7,7 +7,8 @@
 //
 // The command comes from the file and what is asked for from standard input: who lets the agent's
 // user run this program as other users, with these words and no others, lets it run that command,
-// not any. So the guard believes nothing that it reads, either.
+// not any. So the guard checks again what it reads, as far as it can: hosts and the server are
+// taken on trust, and PATH is what the one before it (sudo's secure_path) leaves.
 //
 // Standard input: the number of bytes of a GuardedSearch (local.proto) in digits, a line feed, the
 // message; then nothing.

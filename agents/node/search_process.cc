@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -183,7 +184,9 @@ void SearchProcess::End() {
   if (std::exchange(is_ending_, true)) return;
   input_.Close();
   kill_ = loop_->After(kMostEnding, [this] {
-    if (process_ > 0) kill(-process_, SIGKILL);
+    if (process_ <= 0 || kill(-process_, SIGKILL) == 0) return;
+    spdlog::warn("search: process {} does not end, and cannot be killed: {}; kill it by hand",
+                 process_, std::strerror(errno));
   });
 }
 

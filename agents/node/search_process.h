@@ -46,7 +46,8 @@ class SearchProcess final {
   SearchProcess& operator=(const SearchProcess&) = delete;
 
   // Ends the search; its exit is told as ever. A guard that does not do what it is there for is
-  // killed after a while.
+  // killed after a while, where the agent may: not one of another user, which counts as a search
+  // until it ends.
   void End();
 
  private:

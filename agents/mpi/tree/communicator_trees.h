@@ -19,8 +19,8 @@
 
 namespace coppice::mpi {
 
-// From coppice-plan tree over 64 hosts with the preset costs, Allreduce: a star, which is the best
-// for nothing at all, takes at most 3 times as long as the best tree below kLong, and 20 times at 1
+// From coppice-plan tree over 64 hosts with the preset costs, Allreduce: a star, the best for a
+// Barrier (0 bytes), takes at most 3 times as long as the best tree below kLong, and 20 times at 1
 // MiB. From kAskedAtLeast on one tree is the best, which takes 1.6 times as long as the best for
 // kLong.
 constexpr uint64_t kLong = uint64_t{8} << 10U;

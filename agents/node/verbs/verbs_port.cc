@@ -83,9 +83,11 @@ absl::StatusOr<VerbsPort> VerbsPort::OpenOn(ibv_device* device, const VerbsChoic
   const std::string name = ibv_get_device_name(device);
   VerbsPort port(std::unique_ptr<ibv_context, Close>(ibv_open_device(device)));
   ibv_device_attr attributes{};
-  if (port.context() == nullptr || ibv_query_device(port.context(), &attributes) != 0) {
+  const int error =
+      port.context() == nullptr ? errno : ibv_query_device(port.context(), &attributes);
+  if (error != 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat(name, ": cannot be opened: ", std::strerror(errno)));
+        absl::StrCat(name, ": cannot be opened: ", std::strerror(error)));
   }
   absl::Status why = NoPort(choice);
   for (uint32_t number = 1; number <= attributes.phys_port_cnt; ++number) {

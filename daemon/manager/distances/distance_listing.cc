@@ -124,11 +124,16 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& s
 }  // namespace
 
 absl::Status NotMeasured(absl::string_view a, absl::string_view b, const TransportLevel& level) {
-  const std::string apart =
-      level.second == kApart ? "that no links join" : absl::StrCat(level.second, " links apart");
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the distance between ", a, " and ", b, " was not measured over ", NameOf(level.first),
-      ", nor that of any hosts ", apart, "; coppicectl distance measure does"));
+  const std::string why = absl::StrCat("the distance between ", a, " and ", b,
+                                       " was not measured over ", NameOf(level.first));
+  if (level.second == kApart) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(why, ", and no links join them, so that none of others stands for it; leave ",
+                     "out the one that is not in the fabric, or measure all --over tcp"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(why, ", nor that of any hosts ", level.second,
+                                                    " links apart; coppicectl distance measure ",
+                                                    "does"));
 }
 
 std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceShelf& shelf,
