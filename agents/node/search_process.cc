@@ -138,6 +138,9 @@ absl::Status SearchProcess::Spawn(const Command& command) {
     return absl::FailedPreconditionError(
         absl::StrCat(command.words[0], " cannot be started: ", Error(error)));
   }
+  // So there is room for one more: a process that nobody can wait for would be left behind.
+  its_input.Close();
+  its_errors.Close();
   end_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, process_, 0)));
   return end_.get() < 0 ? NoDescriptor() : absl::OkStatus();
 }
