@@ -41,7 +41,7 @@
 namespace coppice {
 namespace {
 
-constexpr char kData[] = COPPICE_SHARED_DIR "/data";
+constexpr char kData[] = COPPICE_DATA_DIR;
 constexpr char kPatterns[] =
     "comm_lammps_melt64.bytes.mat,comm_lammps_melt64.graph,comm_lammps_melt64.msgs.mat,"
     "comm_lammps_peptide64.bytes.mat,comm_lammps_peptide64.graph,comm_lammps_peptide64.msgs.mat,"
@@ -213,8 +213,8 @@ void Compare(const std::string& name, const MappingProblem& problem, const Argum
 
 int Main(const Arguments& arguments) {
   BenchmarkTarget target;
-  target.fabric = absl::StrCat("file:", kData, "/infiniband/plafrim/ibnetdiscover.txt");
-  target.tables = absl::StrCat(kData, "/infiniband/plafrim/ibroute");
+  target.fabric = absl::StrCat("file:", kData, "/plafrim/ibnetdiscover.txt");
+  target.tables = absl::StrCat(kData, "/plafrim/ibroute.txt");
   if (const std::string model = arguments.Text("fabric", ""); !model.empty()) {
     target.fabric = model;
     target.tables.clear();

@@ -1,6 +1,9 @@
 // Mapping beside Debian's Scotch and METIS in one run, at equal processor time: sums of bytes times
-// distance over the patterns and meshes of the shared data, on hierarchies and fabrics, with block
+// distance over patterns and meshes, on hierarchies and fabrics, with block
 // and shuffled present orders, one rank a place and many.
+//
+// DATA holds patterns/ and infiniband/plafrim/ as tests/data does, and meshes/ with 3elt.graph and
+// copter2.graph of METIS and VieM.
 //
 //   coppice_mapping_benchmark DATA [--seconds=10] [--only=TEXT] [--threads=1]
 //   coppice_mapping_benchmark --large

@@ -1,10 +1,12 @@
 // Dense quadratic assignment: what every method finds within a budget, how near that is to the best
 // known, what one swap costs, and how long GraphHunter's methods take to a given accuracy with more
-// workers (Baranov 2022, table and figures 4 and 5). Instances are read from ../shared/data/qap.
+// workers (Baranov 2022, table and figures 4 and 5). Instances are
+// NAME.dat of a folder, each with the best known cost in NAME.sln where there is one: by default
+// those of tests/data; README.md says where larger ones are to be had.
 //
-//   coppice_qap_benchmark --instances=tai125e01,sko100a --methods=memetic --seconds=60 --seeds=10
-//   coppice_qap_benchmark --swap            ns of one swap cost, by instance
-//   coppice_qap_benchmark --workers=1,2,4,8 --accuracy=5 --methods=parallel-annealing
+//   coppice_qap_benchmark --data=FOLDER --instances=tai125e01,sko100a --methods=memetic
+//   --seconds=60 --seeds=10 coppice_qap_benchmark --swap            ns of one swap cost, by
+//   instance coppice_qap_benchmark --workers=1,2,4,8 --accuracy=5 --methods=parallel-annealing
 //
 // The budget is processor time divided by the threads, so that a machine shared with other work
 // gives the same search as an idle one.
@@ -37,10 +39,8 @@
 namespace coppice {
 namespace {
 
-constexpr char kData[] = COPPICE_SHARED_DIR "/data/qap/";
-constexpr char kInstances[] =
-    "tai27e01,tai45e01,tai75e01,tai125e01,tai175e01,tai343e01,tai729e01,tai60a,tai100a,sko100a,"
-    "wil100,tho150";
+constexpr char kData[] = COPPICE_DATA_DIR "/qap";
+constexpr char kInstances[] = "nested27,tai60a,nug30,bur26a,ste36a,chr25a,els19";
 
 struct Arguments {
   std::map<std::string, std::string> values;
@@ -72,7 +72,7 @@ std::optional<std::string> ReadText(const std::string& path) {
 
 std::optional<double> BestKnown(const std::string& name, const std::string& folder) {
   if (name == "tai100a") return 21044752;  // better than the solution that QAPLIB keeps
-  const std::optional<std::string> text = ReadText(absl::StrCat(kData, folder, name, ".sln"));
+  const std::optional<std::string> text = ReadText(absl::StrCat(folder, "/", name, ".sln"));
   if (!text) return std::nullopt;
   std::istringstream numbers(*text);
   double size = 0, cost = 0;
@@ -80,21 +80,24 @@ std::optional<double> BestKnown(const std::string& name, const std::string& fold
   return cost;
 }
 
-std::optional<Instance> Load(const std::string& name) {
-  for (const char* folder : {"taillard-e/", "qaplib/"}) {
-    const std::optional<std::string> text = ReadText(absl::StrCat(kData, folder, name, ".dat"));
-    if (!text) continue;
-    const absl::StatusOr<QapInstance> read = ReadQaplib(*text, name);
-    if (!read.ok()) break;
-    Instance instance{name, {}, BestKnown(name, folder)};
-    instance.problem.pattern = read->flows;
-    instance.problem.distances = read->distances;
-    instance.problem.places = Places::Numbered(read->flows->rank_count(), 1).value();
-    instance.problem.objective = {.qap_cost = 1};
-    return instance;
+std::optional<Instance> Load(const std::string& name, const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", name, ".dat");
+  const std::optional<std::string> text = ReadText(path);
+  if (!text) {
+    std::fprintf(stderr, "%s cannot be read\n", path.c_str());
+    return std::nullopt;
   }
-  std::fprintf(stderr, "no instance %s below %s\n", name.c_str(), kData);
-  return std::nullopt;
+  const absl::StatusOr<QapInstance> read = ReadQaplib(*text, path);
+  if (!read.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(read.status().message()).c_str());
+    return std::nullopt;
+  }
+  Instance instance{name, {}, BestKnown(name, folder)};
+  instance.problem.pattern = read->flows;
+  instance.problem.distances = read->distances;
+  instance.problem.places = Places::Numbered(read->flows->rank_count(), 1).value();
+  instance.problem.objective = {.qap_cost = 1};
+  return instance;
 }
 
 double ProcessorSeconds() {
@@ -275,7 +278,7 @@ int Run(const Arguments& arguments) {
         "best known | found after s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   }
   for (const std::string& name : arguments.List("instances", kInstances)) {
-    const std::optional<Instance> instance = Load(name);
+    const std::optional<Instance> instance = Load(name, arguments.Text("data", kData));
     if (!instance) return 1;
     if (swap) {
       PrintSwapCost(*instance);

@@ -82,7 +82,8 @@ class Daemon {
     server.listen = {"unix:" + directory_ + "/s"};
     mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
     orders_ = std::make_unique<OrderShelf>(store_.get(), manager_.get(), &SystemClock());
-    patterns_ = Must(PatternShelf::Create(store_.get(), &SystemClock(), 1 << 20));
+    patterns_ =
+        Must(PatternShelf::Create(store_.get(), &SystemClock(), 1 << 20, &manager_->quotas()));
     distances_ = Must(DistanceShelf::Create(store_.get()));
     meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &SystemClock());
     server_ = Must(RpcServer::Start({manager_.get(), mapper_.get(), orders_.get(), patterns_.get(),

@@ -31,7 +31,7 @@ import statistics
 import subprocess
 import time
 
-BEST = {"tai27e01": 2558, "tai45e01": 6412, "tai75e01": 14488, "tai125e01": 35426,
+BEST = {"nested27": 271938, "nug30": 6124, "tai27e01": 2558, "tai45e01": 6412, "tai75e01": 14488, "tai125e01": 35426,
         "tai175e01": 57540}
 MPIRUN = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
           "--mca", "btl", "self,vader", "--mca", "pml", "ob1"]
@@ -56,7 +56,7 @@ def search(instance, ranks, seed, options):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         MPIRUN + ["-np", str(ranks), ARGUMENTS.search, "--qap",
-                  str(ARGUMENTS.folder / "taillard-e" / f"{instance}.dat"), "--seed", str(seed),
+                  str(ARGUMENTS.folder / f"{instance}.dat"), "--seed", str(seed),
                   "--threads", "1", "--json", *options],
         capture_output=True, text=True, check=True, timeout=3600)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -68,7 +68,7 @@ def search(instance, ranks, seed, options):
 @functools.cache
 def starting(ranks):
     """The processor's seconds of a rank until there is anything to search, and after."""
-    return min(search("tai27e01", ranks, 1, ["--algorithm", "parallel-genetic", "--option",
+    return min(search(ARGUMENTS.instances[0], ranks, 1, ["--algorithm", "parallel-genetic", "--option",
                                              "generations=1", "--option", "population=27",
                                              "--option", "workers=1"])[1] for _ in range(3))
 
@@ -156,7 +156,7 @@ if __name__ == "__main__":
     parser.add_argument("search")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("instances", nargs="*",
-                        default=["tai27e01", "tai45e01", "tai75e01", "tai125e01"])
+                        default=["nested27", "nug30"])
     parser.add_argument("--clock", type=float)
     parser.add_argument("--wall", type=float)
     parser.add_argument("--method", action="append", choices=list(ENDLESS))

@@ -18,8 +18,6 @@ from map_verifier import Question
 from net_text import Fabric, read_forwarding_tables, two_level
 from scratch_files import ScratchFiles
 
-HERE = pathlib.Path(__file__).resolve().parent
-SHARED = HERE.parent.parent.parent / "shared" / "data"
 # An algorithm may refuse a problem that it was not made for, with one of these codes.
 REFUSALS = ("FAILED_PRECONDITION", "RESOURCE_EXHAUSTED")
 
@@ -159,7 +157,7 @@ class MapGolden(ScratchFiles):
         names = [name for name in names if " " not in name]
         random.Random(7).shuffle(names)
         for run in ("lammps_melt", "lammps_peptide", "openfoam_pitz"):
-            pattern = SHARED / "patterns" / f"comm_{run}64.bytes.mat"
+            pattern = pathlib.Path(DATA) / "patterns" / f"comm_{run}64.bytes.mat"
             hosts = names[:64]
             question = Question(64, map_verifier.read_dense(pattern.read_text()),
                                 self.ends(fabric, hosts), map_verifier.hops(fabric), fabric, tables)
@@ -171,15 +169,15 @@ class MapGolden(ScratchFiles):
                     "--algorithm", name))
 
     def test_graphs_and_instances_of_others(self):
-        graph = SHARED / "patterns" / "comm_copter2_k256.graph"
+        graph = pathlib.Path(DATA) / "patterns" / "comm_copter2_k256.graph"
         weights = map_verifier.read_graph(graph.read_text())
         answer = self.map("--pattern", str(graph), "--hierarchy", "4:8:8", "--distances",
                           "1:10:100", "--algorithm", "identity")
         Question(256, weights, range(256), map_verifier.levels((4, 8, 8), (1, 10, 100))
                  ).verify(answer)
-        self.assertEqual(answer["before"]["qap_cost"], 1780375)  # data/README.md: the given order
-        for name in ("qaplib/nug30", "qaplib/bur26a", "taillard-e/tai45e01"):
-            instance = SHARED / "qap" / f"{name}.dat"
+        self.assertEqual(answer["before"]["qap_cost"], 1780375)  # recomputed from the file alone
+        for name in ("nug30", "bur26a", "tai60a", "nested27"):
+            instance = pathlib.Path(DATA) / "qap" / f"{name}.dat"
             n, distance, flows = map_verifier.read_qap(instance.read_text())
             Question(n, flows, range(n), distance).verify(
                 self.map("--qap", str(instance), "--algorithm", "random", "--seed", "3"))

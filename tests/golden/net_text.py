@@ -152,7 +152,12 @@ class Fabric:
         return words[0] if len(words) == 2 and DEVICE.match(words[1]) else " ".join(words)
 
     def name(self, endpoint):
-        return f"{self.host(endpoint)}/{endpoint[2]}"
+        """HOST/PORT, and @DEVICE where another adapter of the host has a port of that number."""
+        name = f"{self.host(endpoint)}/{endpoint[2]}"
+        is_shared = any(other != endpoint and other[2] == endpoint[2]
+                        and self.host(other) == self.host(endpoint) for other in self.port_guids)
+        device = self.descriptions[endpoint[1]].rsplit(" ", 1)[-1]
+        return f"{name}@{device}" if is_shared else name
 
     def leaf(self, endpoint):
         return self.cables[endpoint, endpoint[2]][0]

@@ -133,6 +133,7 @@ class RandomTrees(ScratchFiles):
                     tree = json.loads(done.stdout)
                     answered[tree["type"]] += 1
                     self.verify(tree, fabric, request, profile)
+                    self.verify_root(tree, fabric, request, arguments)
                 else:
                     self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
                     self.justify(done.stderr, fabric, request)
@@ -148,10 +149,27 @@ class RandomTrees(ScratchFiles):
         case = Case(tree, fabric, request.members, request.nic_degree or 64, request.switch_degree,
                     request.full)
         case.verify()
-        if tree["type"] == "II" and len(request.members) > 1:
-            self.assertIn(case.place(case.top[0]), self.centre(fabric, request.members))
         if fabric.even:
             case.verify_times(profile, [payload(request.operation, s) for s in request.sizes])
+
+    def verify_root(self, tree, fabric, request, arguments):
+        """A root that is not nearest to the members takes no more switches than the nearest need,
+        and is sooner than all of those that need no more."""
+        if tree["type"] == "I" or len(request.members) == 1:
+            return
+        roots = [f"switch:{guid}" for _, guid in self.centre(fabric, request.members)]
+        if [v["id"] for v in tree["physical"] if v["parent"] is None][0] in roots:
+            return
+        arguments = list(arguments)
+        arguments[arguments.index("--type") + 1] = "2"
+        done = [self.run_program(*arguments, "--root", root.split(":")[1]) for root in roots]
+        nearest = [json.loads(one.stdout) for one in done if one.returncode == 0]
+        least = min((one["switches"] for one in nearest), default=tree["switches"])
+        self.assertLessEqual(tree["switches"], least)
+        for one in nearest:
+            if one["switches"] == least:
+                self.assertGreater(one["predicted"]["total_us"],
+                                   1.009 * tree["predicted"]["total_us"])
 
     def centre(self, fabric, members):
         """The switches whose farthest member is nearest."""
@@ -169,7 +187,7 @@ class RandomTrees(ScratchFiles):
             return
         self.assertIn("RESOURCE_EXHAUSTED", message)
         if request.type != "1":
-            for switch in centre:  # one switch alone would do, if it could
+            for switch in fabric.switches:  # one switch alone would do, if it could
                 self.assertTrue(switch in request.full or request.switch_degree < members, message)
         if request.type == "2":
             named = [guid for _, guid in fabric.switches if guid in message]

@@ -64,8 +64,12 @@ std::shared_ptr<const Snapshot> LoadSnapshot(const BenchmarkTarget& target) {
   const std::shared_ptr<const Fabric> fabric = LoadFabric(target.fabric).value();
   if (target.tables.empty()) return MakeSnapshot(fabric, nullptr).value();
   std::string text;
-  for (const auto& entry : std::filesystem::directory_iterator(target.tables)) {
-    text += ReadFile(entry.path());
+  if (std::filesystem::is_regular_file(target.tables)) {
+    text = ReadFile(target.tables);
+  } else {
+    for (const auto& entry : std::filesystem::directory_iterator(target.tables)) {
+      text += ReadFile(entry.path());
+    }
   }
   return MakeSnapshot(fabric, std::make_shared<const ForwardingTables>(
                                   ReadForwardingTables(*fabric, text).value()))

@@ -22,7 +22,7 @@ struct BenchmarkTarget {
   std::vector<uint32_t> extents;
   std::vector<double> distances;
   std::string fabric;  // as LoadFabric takes it
-  std::string tables;  // directory of forwarding tables, or ""
+  std::string tables;  // file or directory of forwarding tables, or ""
 };
 
 // From the directory of shared data, and stencils.

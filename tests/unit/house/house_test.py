@@ -16,9 +16,11 @@ GRPC, SQLITE, MAD, PROTO = r"^grpc", r"^sqlite3", r"^infiniband/", r"\.pb\.h$|^g
 # What one folder only may know.
 OWNED = {"daemon/metrics": r"^prometheus/", "agents": r"^infiniband/verbs\.h"}
 TABLE = {
-    "proto": ([], [SQLITE, MAD]),
-    "daemon/base": ([], [GRPC, SQLITE, MAD, PROTO]),
-    "daemon/fabric": (["daemon/base"], [GRPC, SQLITE, MAD, PROTO]),
+    # What a text may hold, common to all.
+    "proto/text": ([], [GRPC, SQLITE, MAD, PROTO]),
+    "proto": (["proto/text"], [SQLITE, MAD]),
+    "daemon/base": (["proto/text"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/fabric": (["daemon/base", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tree": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/mapping": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/placement": (
@@ -27,14 +29,15 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/tree"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/ib": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, PROTO]),
     "daemon/manager": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement", "db"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement", "db",
+         "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/config": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/rpc": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement",
-         "daemon/manager", "db", "proto"],
+         "daemon/manager", "db", "proto", "proto/text"],
         [SQLITE, MAD]),
     "daemon/service": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "daemon/config",
@@ -45,19 +48,20 @@ TABLE = {
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tools": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation", "daemon/mapping",
-         "daemon/placement"],
+         "daemon/placement", "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
     "db": (["daemon/base"], [GRPC, MAD, PROTO]),
-    "client": (["client/library", "proto"], [SQLITE, MAD]),
+    "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
-                       "client/library", "proto"],
+                       "client/library", "proto", "proto/text"],
                       [GRPC, SQLITE, MAD]),
     # Loaded into MPI programs: nothing of gRPC there.
     "agents/mpi": (["client/library", "proto"], [GRPC, SQLITE, MAD]),
     "client/library": (["proto"], [GRPC, SQLITE, MAD]),
     # Measures over verbs and knows no MADs.
-    "agents": (["client", "client/library", "proto"], [SQLITE, r"^infiniband/(?!verbs\.h)"]),
+    "agents": (["client", "client/library", "proto", "proto/text"],
+               [SQLITE, r"^infiniband/(?!verbs\.h)"]),
 }
 # Interfaces only: a folder may include `db/store.h`, never what is behind it.
 # The simulator judges the evaluation and knows of trees what they are, nothing of what they cost.
@@ -108,7 +112,60 @@ def violations(source):
     return found
 
 
+# Ways of naming a file by way of a parent folder.
+UP = re.compile(r"""(?:\$\{PROJECT_SOURCE_DIR\}|COPPICE_SOURCE_DIR["'\s]*)((?:/\.\.)+)""")
+CHAIN = re.compile(r"(?<![\w.])(?:\.\./)+")
+PARENTS = re.compile(r"\.parents\[(\d+)\]")
+PARENT = re.compile(r"(?:\.parent\b)+")
+TEXTS = {".h", ".c", ".cc", ".py", ".txt", ".cmake", ".sh", ".toml", ".md", ""}
+
+
+def files_of(source):
+    """What belongs to the project: no build, and nothing that git hides."""
+    for file in sorted(source.rglob("*")):
+        parts = file.relative_to(source).parts
+        if file.is_file() and parts[0] != "build" and not any(
+                p == "__pycache__" or (p.startswith(".") and p != ".ci") for p in parts):
+            yield file
+
+
+def ways_out(source):
+    """Paths that lead out of the repository, where nothing is that users have, as file: text."""
+    found = []
+    for file in files_of(source):
+        name = file.relative_to(source)
+        if file.suffix not in TEXTS or name.parts[:2] == ("tests", "data"):
+            continue
+        folders = len(name.parts) - 1
+        text = file.read_text(encoding="utf-8")
+        found += [f"{name}: {m.group()}" for m in UP.finditer(text)]
+        found += [f"{name}: {m.group()}" for m in CHAIN.finditer(text)
+                  if m.group().count("../") > folders]
+        if file.suffix == ".py":
+            found += [f"{name}: {m.group()}" for m in PARENTS.finditer(text)
+                      if int(m.group(1)) > folders]
+            found += [f"{name}: {m.group()}" for m in PARENT.finditer(text)
+                      if m.group().count(".parent") > folders + 1]
+    return found
+
+
 class House(unittest.TestCase):
+    def test_no_path_leads_out_of_the_repository(self):
+        self.assertEqual([], ways_out(SOURCE))
+
+    def test_ways_out_are_found(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "tests/a").mkdir(parents=True)
+            (root / "tests/a/inside.py").write_text(
+                "x = HERE.parents[2]\ny = HERE.parent.parent.parent\nz = '../../daemon'\n")
+            self.assertEqual([], ways_out(root))
+            (root / "tests/a/outside.py").write_text(
+                "x = HERE.parents[3]\ny = HERE.parent.parent.parent.parent\nz = '../../../x'\n")
+            (root / "tests/CMakeLists.txt").write_text("add(${PROJECT_SOURCE_" "DIR}/../shared)\n")
+            (root / "tests/run").write_text('cat "$(dirname "$0")/../../shared"\n')
+            self.assertEqual(5, len(ways_out(root)))
+
     def test_includes_follow_the_table(self):
         self.assertEqual([], violations(SOURCE))
 

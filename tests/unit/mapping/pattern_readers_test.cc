@@ -307,9 +307,9 @@ TEST(ReadTrace, SaysWhatIsWrong) {
 TEST(ReadPattern, ReadsWhatWasTraced) {
   for (const char* name : {"lammps_melt", "lammps_peptide", "openfoam_pitz"}) {
     const std::string base = absl::StrCat("patterns/comm_", name, "64.");
-    const auto bytes = ReadPattern(SharedText(absl::StrCat(base, "bytes.mat")), "b").value();
-    const auto messages = ReadPattern(SharedText(absl::StrCat(base, "msgs.mat")), "m").value();
-    const auto graph = ReadPattern(SharedText(absl::StrCat(base, "graph")), "g").value();
+    const auto bytes = ReadPattern(DataText(absl::StrCat(base, "bytes.mat")), "b").value();
+    const auto messages = ReadPattern(DataText(absl::StrCat(base, "msgs.mat")), "m").value();
+    const auto graph = ReadPattern(DataText(absl::StrCat(base, "graph")), "g").value();
     EXPECT_EQ(bytes->rank_count(), 64u);
     EXPECT_EQ(messages->rank_count(), 64u);
     EXPECT_EQ(graph->rank_count(), 64u);
@@ -318,9 +318,21 @@ TEST(ReadPattern, ReadsWhatWasTraced) {
     EXPECT_GT(WithMessages(*bytes, *messages).value()->total_messages(), 0);
     EXPECT_EQ(graph->pair_count(), bytes->pair_count());
   }
-  const auto mesh = ReadPattern(SharedText("meshes/copter2.graph"), "copter2").value();
-  EXPECT_EQ(mesh->rank_count(), 55476u);
-  EXPECT_EQ(mesh->pair_count(), 352238u);
+}
+
+// A mesh as METIS is given them, of 55,000 vertices: a ring with chords over 2 and 3.
+TEST(ReadPattern, ReadsALargeMesh) {
+  constexpr uint32_t kVertices = 55'000;
+  std::string text = absl::StrCat(kVertices, " ", 3 * kVertices, "\n");
+  for (uint32_t v = 0; v < kVertices; ++v) {
+    for (const uint32_t ahead : {1u, 2u, 3u, kVertices - 3, kVertices - 2, kVertices - 1}) {
+      absl::StrAppend(&text, (v + ahead) % kVertices + 1, " ");
+    }
+    text += "\n";
+  }
+  const auto mesh = ReadPattern(text, "mesh").value();
+  EXPECT_EQ(mesh->rank_count(), kVertices);
+  EXPECT_EQ(mesh->pair_count(), 3 * kVertices);
 }
 
 TEST(ReadPattern, SurvivesMutatedFiles) {

@@ -8,8 +8,8 @@
 
 namespace coppice {
 
-std::string SharedText(absl::string_view path) {
-  const std::string whole = absl::StrCat(COPPICE_SHARED_DIR, "/data/", path);
+std::string DataText(absl::string_view path) {
+  const std::string whole = absl::StrCat(COPPICE_SOURCE_DIR, "/tests/data/", path);
   std::ifstream file(whole);
   EXPECT_TRUE(file.good()) << whole << " is missing";
   std::ostringstream text;
