@@ -7,6 +7,10 @@ OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-t
            "--mca", "btl", "self,vader,tcp", "--mca", "pml", "ob1"]
 MPICH = ["mpirun.mpich"]
 
+# A communicator's trees are asked for and waited for at its first collective, and messages of all
+# lengths go along them.
+TREES_AT_ONCE = {"COPPICE_TREES_AFTER": 0, "COPPICE_TREES_MAX_BYTES": 2**31 - 1}
+
 
 def command(mpi, ranks, program, preload=None, environment=None):
     """The command line that starts `ranks` ranks of `program` (a list)."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import patterns
 from platforms import FatTree, Torus, times
 
-GRAPHS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "patterns"
+GRAPHS = pathlib.Path(__file__).resolve().parents[1] / "data" / "patterns"
 
 
 class Stencil(NamedTuple):

@@ -16,18 +16,20 @@
 
 #include <cstdint>
 
-// NAME with PARAMETERS, a list in parentheses, does TRACE and calls pNAME with ARGUMENTS; under
-// both names. Open MPI's are there in Fortran programs only, hence weak.
-#define COPPICE_FORTRAN_TRACED(NAME, PARAMETERS, ARGUMENTS, TRACE) \
-  __attribute__((weak)) void p##NAME##_ PARAMETERS;                \
-  __attribute__((weak)) void p##NAME##_f08_ PARAMETERS;            \
-  void NAME##_ PARAMETERS {                                        \
-    TRACE;                                                         \
-    p##NAME##_ ARGUMENTS;                                          \
-  }                                                                \
-  void NAME##_f08_ PARAMETERS {                                    \
-    TRACE;                                                         \
-    p##NAME##_f08_ ARGUMENTS;                                      \
+// NAME with PARAMETERS, a list in parentheses, calls pNAME with ARGUMENTS, and does TRACE unless
+// that fails; under both names. Open MPI's are there in Fortran programs only, hence weak.
+#define COPPICE_FORTRAN_TRACED(NAME, PARAMETERS, ARGUMENTS, TRACE)  \
+  __attribute__((weak)) void p##NAME##_ PARAMETERS;                 \
+  __attribute__((weak)) void p##NAME##_f08_ PARAMETERS;             \
+  void NAME##_ PARAMETERS {                                         \
+    if (!IsTracing()) return p##NAME##_ ARGUMENTS;                  \
+    TracedInFortran(                                                \
+        &error, [&] { p##NAME##_ ARGUMENTS; }, [&] { TRACE; });     \
+  }                                                                 \
+  void NAME##_f08_ PARAMETERS {                                     \
+    if (!IsTracing()) return p##NAME##_f08_ ARGUMENTS;              \
+    TracedInFortran(                                                \
+        &error, [&] { p##NAME##_f08_ ARGUMENTS; }, [&] { TRACE; }); \
   }
 
 // NAME as CALL of C says, whose value is the error; under both names where neither reaches C.
@@ -46,6 +48,18 @@ using Fint = MPI_Fint;
 
 inline void SetError(Fint* error, int value) {
   if (error != nullptr) *error = value;
+}
+
+// Calls `call`, which sets **error, and `trace` if that is none. *error, which may be null in
+// mpi_f08, is another place meanwhile.
+template <typename Call, typename Trace>
+void TracedInFortran(Fint** error, const Call& call, const Trace& trace) {
+  Fint* const told = *error;
+  Fint own = MPI_SUCCESS;
+  *error = &own;
+  call();
+  SetError(told, own);
+  if (own == MPI_SUCCESS) trace();
 }
 
 }  // namespace coppice::mpi

@@ -8,23 +8,11 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
 
 namespace {
 
-// Calls `send`, which sets **error, and `trace` if that is none. *error, which may be null in
-// mpi_f08, is another place meanwhile.
-template <typename Send, typename Trace>
-void Sent(Fint** error, const Send& send, const Trace& trace) {
-  Fint* const told = *error;
-  Fint own = MPI_SUCCESS;
-  *error = &own;
-  send();
-  SetError(told, own);
-  if (own == MPI_SUCCESS) trace();
-}
-
 // What `init` makes of the request sends such a message whenever it is started.
 template <typename Init>
 void Persistent(const Fint* count, const Fint* type, const Fint* to, const Fint* comm,
                 const Fint* request, Fint** error, const Init& init) {
-  Sent(error, init, [&] {
+  TracedInFortran(error, init, [&] {
     PersistentRecording recording;
     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm));
     recording.Attach(PMPI_Request_f2c(*request));
@@ -36,21 +24,6 @@ void Started(Fint count, const Fint* requests) {
 }
 
 }  // namespace
-
-// As COPPICE_FORTRAN_TRACED, but TRACE is done after the call, and not if that failed.
-#define COPPICE_FORTRAN_SENT(NAME, PARAMETERS, ARGUMENTS, TRACE)    \
-  __attribute__((weak)) void p##NAME##_ PARAMETERS;                 \
-  __attribute__((weak)) void p##NAME##_f08_ PARAMETERS;             \
-  void NAME##_ PARAMETERS {                                         \
-    if (!IsTracing()) return p##NAME##_ ARGUMENTS;                  \
-    Sent(                                                           \
-        &error, [&] { p##NAME##_ ARGUMENTS; }, [&] { TRACE; });     \
-  }                                                                 \
-  void NAME##_f08_ PARAMETERS {                                     \
-    if (!IsTracing()) return p##NAME##_f08_ ARGUMENTS;              \
-    Sent(                                                           \
-        &error, [&] { p##NAME##_f08_ ARGUMENTS; }, [&] { TRACE; }); \
-  }
 
 #define COPPICE_FORTRAN_PERSISTENT(NAME)                                                         \
   __attribute__((weak)) void pmpi_##NAME##_(void*, Fint*, Fint*, Fint*, Fint*, Fint*, Fint*,     \
@@ -70,68 +43,77 @@ void Started(Fint count, const Fint* requests) {
 
 extern "C" {
 
-COPPICE_FORTRAN_SENT(mpi_send,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* error),
-                     (buffer, count, type, to, tag, comm, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_bsend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* error),
-                     (buffer, count, type, to, tag, comm, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_ssend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* error),
-                     (buffer, count, type, to, tag, comm, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_rsend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* error),
-                     (buffer, count, type, to, tag, comm, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_isend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* request, Fint* error),
-                     (buffer, count, type, to, tag, comm, request, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_ibsend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* request, Fint* error),
-                     (buffer, count, type, to, tag, comm, request, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_issend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* request, Fint* error),
-                     (buffer, count, type, to, tag, comm, request, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_irsend,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                      Fint* request, Fint* error),
-                     (buffer, count, type, to, tag, comm, request, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_sendrecv,
-                     (void* send, Fint* send_count, Fint* send_type, Fint* to, Fint* send_tag,
-                      void* receive, Fint* receive_count, Fint* receive_type, Fint* from,
-                      Fint* receive_tag, Fint* comm, Fint* status, Fint* error),
-                     (send, send_count, send_type, to, send_tag, receive, receive_count,
-                      receive_type, from, receive_tag, comm, status, error),
-                     TraceSend(*send_count, PMPI_Type_f2c(*send_type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_SENT(mpi_sendrecv_replace,
-                     (void* buffer, Fint* count, Fint* type, Fint* to, Fint* send_tag, Fint* from,
-                      Fint* receive_tag, Fint* comm, Fint* status, Fint* error),
-                     (buffer, count, type, to, send_tag, from, receive_tag, comm, status, error),
-                     TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_send,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* error),
+                       (buffer, count, type, to, tag, comm, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_bsend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* error),
+                       (buffer, count, type, to, tag, comm, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_ssend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* error),
+                       (buffer, count, type, to, tag, comm, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_rsend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* error),
+                       (buffer, count, type, to, tag, comm, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_isend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* request, Fint* error),
+                       (buffer, count, type, to, tag, comm, request, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_ibsend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* request, Fint* error),
+                       (buffer, count, type, to, tag, comm, request, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_issend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* request, Fint* error),
+                       (buffer, count, type, to, tag, comm, request, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_irsend,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
+                        Fint* request, Fint* error),
+                       (buffer, count, type, to, tag, comm, request, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_sendrecv,
+                       (void* send, Fint* send_count, Fint* send_type, Fint* to, Fint* send_tag,
+                        void* receive, Fint* receive_count, Fint* receive_type, Fint* from,
+                        Fint* receive_tag, Fint* comm, Fint* status, Fint* error),
+                       (send, send_count, send_type, to, send_tag, receive, receive_count,
+                        receive_type, from, receive_tag, comm, status, error),
+                       TraceSend(*send_count, PMPI_Type_f2c(*send_type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_sendrecv_replace,
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* send_tag, Fint* from,
+                        Fint* receive_tag, Fint* comm, Fint* status, Fint* error),
+                       (buffer, count, type, to, send_tag, from, receive_tag, comm, status, error),
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
 COPPICE_FORTRAN_PERSISTENT(send_init)
 COPPICE_FORTRAN_PERSISTENT(bsend_init)
 COPPICE_FORTRAN_PERSISTENT(ssend_init)
 COPPICE_FORTRAN_PERSISTENT(rsend_init)
-COPPICE_FORTRAN_SENT(mpi_start, (Fint * request, Fint* error), (request, error),
-                     Started(1, request))
-COPPICE_FORTRAN_SENT(mpi_startall, (Fint * count, Fint* requests, Fint* error),
-                     (count, requests, error), Started(*count, requests))
-COPPICE_FORTRAN_TRACED(mpi_request_free, (Fint * request, Fint* error), (request, error),
-                       TraceRequestFreed(PMPI_Request_f2c(*request)))
+COPPICE_FORTRAN_TRACED(mpi_start, (Fint * request, Fint* error), (request, error),
+                       Started(1, request))
+COPPICE_FORTRAN_TRACED(mpi_startall, (Fint * count, Fint* requests, Fint* error),
+                       (count, requests, error), Started(*count, requests))
+// Whose handle is gone afterwards.
+__attribute__((weak)) void pmpi_request_free_(Fint* request, Fint* error);
+__attribute__((weak)) void pmpi_request_free_f08_(Fint* request, Fint* error);
+void mpi_request_free_(Fint* request, Fint* error) {
+  TraceRequestFreed(PMPI_Request_f2c(*request));
+  pmpi_request_free_(request, error);
+}
+void mpi_request_free_f08_(Fint* request, Fint* error) {
+  TraceRequestFreed(PMPI_Request_f2c(*request));
+  pmpi_request_free_f08_(request, error);
+}
 
 }  // extern "C"
 

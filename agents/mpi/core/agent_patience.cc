@@ -5,24 +5,27 @@
 namespace coppice::mpi {
 
 AgentPatience::AgentPatience(Duration question, Time now)
-    : question_(question), budget_(kQuestions * question), since_(now), away_until_(now) {}
+    : question_(question),
+      answered_{kQuestions * question, now},
+      in_vain_(answered_),
+      away_until_(now) {}
 
-AgentPatience::Duration AgentPatience::BudgetAt(Time now) const {
-  return std::min(kQuestions * question_, budget_ + (now - since_) / kShare);
+AgentPatience::Duration AgentPatience::LeftAt(const Budget& budget, Time now) const {
+  return std::min(kQuestions * question_, budget.left + (now - budget.since) / kShare);
 }
 
 bool AgentPatience::MayAsk(Time now) const {
-  return !IsLeftAlone(now) && BudgetAt(now) >= question_;
+  return !IsLeftAlone(now) && LeftAt(answered_, now) >= question_ &&
+         LeftAt(in_vain_, now) >= question_;
 }
 
 // A question may have taken longer than it may: there is a debt then.
-void AgentPatience::Spend(Duration waited, Time now) {
-  budget_ = BudgetAt(now) - waited;
-  since_ = now;
+void AgentPatience::Spend(Duration waited, Time now, Budget* budget) const {
+  *budget = {LeftAt(*budget, now) - waited, now};
 }
 
 void AgentPatience::Asked(bool is_answered, Duration waited, Time now) {
-  Spend(waited, now);
+  Spend(waited, now, is_answered ? &answered_ : &in_vain_);
   if (is_answered) {
     pause_ = kAwhile;
     return;
@@ -32,7 +35,7 @@ void AgentPatience::Asked(bool is_answered, Duration waited, Time now) {
 }
 
 void AgentPatience::WaitedForOthers(Duration waited, Time now) {
-  Spend(waited, now);
+  Spend(waited, now, &in_vain_);
   away_until_ = std::max(away_until_, now + kAwhile);
 }
 

@@ -4,6 +4,10 @@
 //   budget = kQuestions questions, full at first; + 1/20 of the time that passes; - what is waited
 //   a question is asked only if it may take its whole time
 //
+// There is one budget for answers and one for what nobody answers: a program that asked a thousand
+// times, and was answered each time in some milliseconds, has as much patience with an agent that
+// goes away then as one that never asked.
+//
 // An agent that did not answer is left alone for a while besides, twice as long each time, until it
 // has answered. Knows no agent and no clock: whoever asks says when it is and how long it took.
 // Not for several threads at once.
@@ -41,12 +45,16 @@ class AgentPatience final {
   void WaitedForOthers(Duration waited, Time now);
 
  private:
-  Duration BudgetAt(Time now) const;
-  void Spend(Duration waited, Time now);
+  struct Budget {
+    Duration left;  // as it was at `since`
+    Time since;
+  };
+
+  Duration LeftAt(const Budget& budget, Time now) const;
+  void Spend(Duration waited, Time now, Budget* budget) const;
 
   Duration question_;
-  Duration budget_;  // as it was at `since_`
-  Time since_;
+  Budget answered_, in_vain_;
   Duration pause_ = kAwhile;  // after the next question that nobody answers
   Time away_until_;
 };

@@ -1,6 +1,7 @@
 #include "agents/mpi/core/communicator_ranks.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "agents/mpi/core/returned_errors.h"
@@ -18,7 +19,17 @@ struct Last {
   const CommunicatorRanks* ranks = nullptr;
   uint64_t gone = 0;
 };
-thread_local Last last;
+// Of the thread's last communicators, by handle: those that are used in turns, too.
+constexpr size_t kLasts = 64;
+thread_local Last lasts[kLasts];
+
+// MPICH's handles are numbers, Open MPI's addresses: Fibonacci hashing (Knuth, TAOCP 6.4).
+Last& LastOf(MPI_Comm comm) {
+  uint64_t handle = 0;
+  static_assert(sizeof(comm) <= sizeof(handle));
+  std::memcpy(&handle, &comm, sizeof(comm));
+  return lasts[(handle * 0x9E3779B97F4A7C15u >> 32U) % kLasts];
+}
 
 int Forget(MPI_Comm, int, void* value, void*) {
   communicators_gone.fetch_add(1, std::memory_order_release);
@@ -63,6 +74,7 @@ GroupRanks::GroupRanks(MPI_Group group) {
 
 const CommunicatorRanks* RanksOf(MPI_Comm comm) {
   const uint64_t gone_before = communicators_gone.load(std::memory_order_acquire);
+  Last& last = LastOf(comm);
   if (comm == last.comm && gone_before == last.gone) return last.ranks;
   if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
   void* value = nullptr;
@@ -123,16 +135,34 @@ std::vector<int> WorldRanks(MPI_Comm group_of) {
   return world;
 }
 
-MPI_Comm OwnCommunicator(MPI_Comm comm) {
+namespace {
+
+// By `create`, which makes one of a group.
+template <class Create>
+MPI_Comm Own(MPI_Comm comm, const Create& create) {
   const ReturnedErrors returned(comm);
   MPI_Comm own = MPI_COMM_NULL;
   MPI_Group group = MPI_GROUP_NULL;
   PMPI_Comm_group(comm, &group);
-  const int error = PMPI_Comm_create(comm, group, &own);
+  const int error = create(group, &own);
   PMPI_Group_free(&group);
   if (error != MPI_SUCCESS || own == MPI_COMM_NULL) return MPI_COMM_NULL;
   PMPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   return own;
+}
+
+}  // namespace
+
+MPI_Comm OwnCommunicator(MPI_Comm comm) {
+  return Own(comm,
+             [comm](MPI_Group group, MPI_Comm* own) { return PMPI_Comm_create(comm, group, own); });
+}
+
+MPI_Comm FirstOwnCommunicator() {
+  constexpr int kTag = 0;  // nobody sends anything else yet
+  return Own(MPI_COMM_WORLD, [](MPI_Group group, MPI_Comm* own) {
+    return PMPI_Comm_create_group(MPI_COMM_WORLD, group, kTag, own);
+  });
 }
 
 }  // namespace coppice::mpi

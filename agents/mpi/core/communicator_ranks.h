@@ -63,6 +63,16 @@ std::vector<int> WorldRanks(MPI_Comm group_of);
 // which is no error of the program's.
 MPI_Comm OwnCommunicator(MPI_Comm comm);
 
+// The same of the world, in MPI_Init. The world is afterwards as it was before, which
+// MPI_Comm_create does not leave it: Open MPI 4 and 5 make communicators by nonblocking
+// collectives, whose tags on the old one count down from -27, and MPI_Dist_graph_create sends its
+// edges with -50 and -51 there (its issue 13918). Where a creation of the program's comes to these,
+// ranks wait for each other for ever. Which one does, if any, depends on what was made before, so
+// that a program that natively goes on may not with one communicator more. MPI_Comm_create_group
+// does without these tags. But it copies attributes on Open MPI, which a program has none of in
+// MPI_Init.
+MPI_Comm FirstOwnCommunicator();
+
 // By the session: make and free the attribute's key.
 void StartCommunicatorRanks();
 void EndCommunicatorRanks();

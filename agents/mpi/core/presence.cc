@@ -72,6 +72,14 @@ class Watch final {
   const Clock::time_point deadline_;
 };
 
+// MPICH hands errors of names to the world, Open MPI from version 5 on to this process alone.
+struct ErrorsOfNames {
+  const ReturnedErrors of_world;
+#ifdef OPEN_MPI
+  const ReturnedErrors of_self{MPI_COMM_SELF};
+#endif
+};
+
 constexpr char kHere[] = "here", kYes[] = "yes", kNo[] = "no", kGivenUp[] = "away";
 
 struct Names {
@@ -129,7 +137,7 @@ Presence Follow(int rank, int size, const Names& names, std::chrono::millisecond
 }  // namespace
 
 Presence FindPresence(std::chrono::milliseconds patience) {
-  const ReturnedErrors of_world, of_self(MPI_COMM_SELF);
+  const ErrorsOfNames returned;
   int rank = 0, size = 1;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -142,7 +150,7 @@ Presence FindPresence(std::chrono::milliseconds patience) {
 
 void TakeBackPresence() {
   if (PublishedHere().empty()) return;
-  const ReturnedErrors of_world, of_self(MPI_COMM_SELF);
+  const ErrorsOfNames returned;
   for (const Published& one : PublishedHere()) {
     PMPI_Unpublish_name(one.name.c_str(), MPI_INFO_NULL, one.value.c_str());
   }

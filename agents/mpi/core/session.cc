@@ -6,10 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "agents/mpi/core/communicator_ranks.h"
 #include "agents/mpi/core/presence.h"
+#include "agents/mpi/core/returned_errors.h"
 
 namespace coppice::mpi {
 namespace {
@@ -23,7 +26,8 @@ std::string LastError() {
 
 // What all ranks must agree on, or some would wait in a collective that the others never call.
 struct Agreed {
-  int has_trace_file, put_pattern, reorder, reorder_budget_ms, trees, timeout_ms;
+  int has_trace_file, put_pattern, reorder, reorder_budget_ms, trees, trees_after, trees_max_bytes,
+      timeout_ms;
 };
 
 }  // namespace
@@ -33,8 +37,32 @@ Session& Session::Get() {
   return *session;
 }
 
-void Session::Say(const std::string& line) const {
-  if (settings_.verbose) std::fprintf(stderr, "coppice: %s\n", line.c_str());
+void Session::Say(const std::string& line) {
+  if (!settings_.verbose) return;
+  {
+    const std::lock_guard lock(said_mutex_);
+    const auto said = said_.find(line);
+    if (said != said_.end()) {
+      ++said->second;
+      return;
+    }
+    if (said_.size() >= kMostLines) {
+      ++unsaid_;
+      return;
+    }
+    said_[line] = 1;
+  }
+  std::fprintf(stderr, "coppice: %s\n", line.c_str());
+}
+
+void Session::SayCounts() {
+  const std::lock_guard lock(said_mutex_);
+  for (const auto& [line, times] : said_) {
+    if (times > 1) std::fprintf(stderr, "coppice: %d times: %s\n", times, line.c_str());
+  }
+  if (unsaid_ > 0) std::fprintf(stderr, "coppice: and %d more lines like these\n", unsaid_);
+  said_.clear();
+  unsaid_ = 0;
 }
 
 std::string Session::Application() const {
@@ -48,11 +76,11 @@ AgentPatience& Session::Patience() {
   return *patience_;
 }
 
-coppice_client* Session::PresentClient(Answer* why_not) {
+coppice_client* Session::PresentClient(Answer* why_not, bool is_waited_for) {
   const std::lock_guard lock(client_mutex_);
   const AgentPatience& patience = Patience();  // which begins with the first question
   const SteadyClock::time_point now = SteadyClock::now();
-  if (!patience.MayAsk(now)) {
+  if (is_waited_for ? !patience.MayAsk(now) : patience.IsLeftAlone(now)) {
     why_not->why_not = patience.IsLeftAlone(now)
                            ? "the node's agent is away"
                            : "the program has waited for the node's agent long enough already";
@@ -100,6 +128,7 @@ void Session::Start() {
   std::string problems;
   settings_ = ReadSettings(&problems);
   if (world_rank_ == 0 && !problems.empty()) std::fprintf(stderr, "coppice: %s", problems.c_str());
+  if (settings_.AskForAnything()) StartReturnedErrors();
   if (settings_.AskForAnything() && !AreAllPresent()) settings_.AskForNothing();
   if (settings_.AskForAnything()) AgreeOnSettings();
   StartCommunicatorRanks();
@@ -132,6 +161,8 @@ void Session::AgreeOnSettings() {
                    settings_.reorder,
                    settings_.reorder_budget_ms,
                    static_cast<int>(settings_.trees),
+                   settings_.trees_after,
+                   settings_.trees_max_bytes,
                    settings_.timeout_ms};
   PMPI_Bcast(&agreed, sizeof(agreed) / sizeof(int), MPI_INT, 0, MPI_COMM_WORLD);
   if (world_rank_ == 0) return;
@@ -140,6 +171,8 @@ void Session::AgreeOnSettings() {
   settings_.reorder = agreed.reorder;
   settings_.reorder_budget_ms = agreed.reorder_budget_ms;
   settings_.trees = static_cast<TreesWhen>(agreed.trees);
+  settings_.trees_after = agreed.trees_after;
+  settings_.trees_max_bytes = agreed.trees_max_bytes;
   settings_.timeout_ms = agreed.timeout_ms;
   settings_.verbose = false;
 }
@@ -187,6 +220,21 @@ void Session::RegisterJob() {
     }
   }
   PMPI_Bcast(&job_, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  if (job_ != 0) NumberHosts(all);
+}
+
+void Session::NumberHosts(const std::vector<char>& names) {
+  std::vector<int> numbers(world_rank_ == 0 ? world_size_ : 0);
+  if (world_rank_ == 0) {
+    std::unordered_map<std::string_view, int> known;
+    for (int rank = 0; rank < world_size_; ++rank) {
+      const std::string_view name(&names[static_cast<size_t>(rank) * kHostBytes]);
+      numbers[rank] = known.try_emplace(name, static_cast<int>(known.size())).first->second;
+    }
+    hosts_ = static_cast<int>(known.size());
+  }
+  PMPI_Scatter(numbers.data(), 1, MPI_INT, &host_number_, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  PMPI_Bcast(&hosts_, 1, MPI_INT, 0, MPI_COMM_WORLD);
 }
 
 void Session::End() {
@@ -200,6 +248,7 @@ void Session::End() {
   if (settings_.AskForAnything()) TakeBackPresence();
   if (client_ != nullptr) coppice_close(client_);
   client_ = nullptr;
+  SayCounts();
   EndCommunicatorRanks();
 }
 

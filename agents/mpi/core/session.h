@@ -13,9 +13,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agents/mpi/core/agent_patience.h"
 #include "agents/mpi/core/communicator_ranks.h"
@@ -51,11 +53,21 @@ class Session final {
   template <class Question>
   Answer Ask(const Question& question, std::chrono::milliseconds work = {}) {
     Answer answer;
-    coppice_client* const client = PresentClient(&answer);
+    coppice_client* const client = PresentClient(&answer, /*is_waited_for=*/true);
     if (client == nullptr) return answer;
     const SteadyClock::time_point begin = SteadyClock::now();
     answer.status = question(client);
     Note(begin + work, &answer);
+    return answer;
+  }
+  // The same by a thread that the program does not wait for: the time is nobody's.
+  template <class Question>
+  Answer AskMeanwhile(const Question& question) {
+    Answer answer;
+    coppice_client* const client = PresentClient(&answer, /*is_waited_for=*/false);
+    if (client == nullptr) return answer;
+    answer.status = question(client);
+    Note(SteadyClock::time_point::max(), &answer);
     return answer;
   }
   // This process waited for another one's question, which nobody answered. Thread-safe.
@@ -64,6 +76,9 @@ class Session final {
   uint64_t Job() const { return job_; }
   // This process's host as the fabric names it; empty: not known, or nobody needs it.
   const std::string& host() const { return host_; }
+  // Ranks of a job on one host have the same number here, from 0; and how many hosts it has.
+  int host_number() const { return host_number_; }
+  int hosts() const { return hosts_; }
   // COPPICE_APPLICATION, or the name of the program's file.
   std::string Application() const;
 
@@ -72,15 +87,19 @@ class Session final {
   void Start();
   void End();
 
-  // Says one line on stderr if the user wants to hear: what was done, or why it was not.
-  void Say(const std::string& line) const;
+  // Says one line on stderr if the user wants to hear: what was done, or why it was not. A line
+  // that was said before is only counted, and so is any after the first kMostLines; how often is
+  // said at the end. Thread-safe.
+  void Say(const std::string& line);
 
  private:
   using SteadyClock = std::chrono::steady_clock;
 
   Session() = default;
 
-  coppice_client* PresentClient(Answer* why_not);
+  static constexpr size_t kMostLines = 100;
+
+  coppice_client* PresentClient(Answer* why_not, bool is_waited_for);
   // An answer that came after `due` was waited for since then.
   void Note(SteadyClock::time_point due, Answer* answer);
   AgentPatience& Patience();  // client_mutex_ is held
@@ -88,6 +107,9 @@ class Session final {
   void AgreeOnSettings();
   void FindHost();
   void RegisterJob();
+  // `names`: of each rank's host, kHostBytes each, at rank 0.
+  void NumberHosts(const std::vector<char>& names);
+  void SayCounts();
 
   bool is_up_ = false, has_threads_ = false, is_spawned_ = false;
   Settings settings_;
@@ -98,6 +120,10 @@ class Session final {
   std::optional<AgentPatience> patience_;
   uint64_t job_ = 0;
   std::string host_;
+  int host_number_ = 0, hosts_ = 0;
+  std::mutex said_mutex_;            // of the two below
+  std::map<std::string, int> said_;  // how often
+  int unsaid_ = 0;
 };
 
 }  // namespace coppice::mpi

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -25,16 +26,23 @@ class Environment {
   }
 
   int Milliseconds(const char* name, int preset) {
+    return Number(name, "milliseconds", 1, 24 * 3600 * 1000, preset, std::to_string(preset));
+  }
+
+  // `otherwise`: what is taken for a value that is none, in words.
+  int Number(const char* name, const std::string& unit, int least, int most, int preset,
+             const std::string& otherwise) {
     const std::string value = Text(name);
     if (value.empty()) return preset;
     char* end = nullptr;
     errno = 0;
     const long number = std::strtol(value.c_str(), &end, 10);
-    constexpr long kMost = 24L * 3600 * 1000;
-    if (errno == 0 && *end == '\0' && number >= 1 && number <= kMost) {
+    if (errno == 0 && *end == '\0' && number >= least && number <= most) {
       return static_cast<int>(number);
     }
-    Complain(name, value, "milliseconds from 1 to 86400000", std::to_string(preset));
+    const std::string wanted =
+        unit + " from " + std::to_string(least) + " to " + std::to_string(most);
+    Complain(name, value, wanted, otherwise);
     return preset;
   }
 
@@ -49,7 +57,7 @@ class Environment {
   }
 
  private:
-  void Complain(const char* name, const std::string& value, const char* wanted,
+  void Complain(const char* name, const std::string& value, const std::string& wanted,
                 const std::string& preset) {
     *problems_ +=
         std::string(name) + "=" + value + " is none of: " + wanted + "; " + preset + " is taken\n";
@@ -71,6 +79,11 @@ Settings ReadSettings(std::string* problems) {
   settings.reorder = environment.Switch("COPPICE_REORDER");
   settings.reorder_budget_ms = environment.Milliseconds("COPPICE_REORDER_BUDGET_MS", 0);
   settings.trees = environment.Trees("COPPICE_TREES");
+  settings.trees_after =
+      environment.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000,
+                         settings.trees_after, std::to_string(settings.trees_after));
+  settings.trees_max_bytes = environment.Number("COPPICE_TREES_MAX_BYTES", "bytes", 0, INT_MAX,
+                                                settings.trees_max_bytes, "what is usual");
   settings.timeout_ms = environment.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);
   settings.start_timeout_ms =
       environment.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);

@@ -19,7 +19,13 @@ struct Settings {
   bool reorder = false;       // COPPICE_REORDER=1
   int reorder_budget_ms = 0;  // COPPICE_REORDER_BUDGET_MS; 0: the daemon's
   TreesWhen trees = TreesWhen::kNever;  // COPPICE_TREES=first-use|creation
-  int timeout_ms = 2000;                // COPPICE_TIMEOUT_MS: of each question to the agent
+  // COPPICE_TREES_AFTER: collectives of a communicator before its tree is asked for, and again as
+  // many before the answer is looked for; 0: it is waited for at once
+  int trees_after = 32;
+  // COPPICE_TREES_MAX_BYTES: the longest messages that go along trees; negative: those that
+  // communicator_trees.h says
+  int trees_max_bytes = -1;
+  int timeout_ms = 2000;         // COPPICE_TIMEOUT_MS: of each question to the agent
   int start_timeout_ms = 20000;  // COPPICE_START_TIMEOUT_MS: for all ranks to say they are here
   bool verbose = false;  // COPPICE_VERBOSE=1: rank 0 says on stderr what was done and why not
 

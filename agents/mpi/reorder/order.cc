@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kLeader = 0;
 constexpr int kPresetBudgetMs = 1000;  // of coppice_map_request
+// Of the present order's objective: an order that is hardly better gains less than it costs to make
+// the communicator, and than what is measured from one run to the next.
+constexpr double kWorthIt = 0.98;
 
 // What each member says first.
 struct Hello {
@@ -98,11 +101,15 @@ bool Ask(Session& session, int nodes, const std::vector<Hello>& all, std::vector
   const uint32_t* const positions = coppice_order_positions(order);
   const bool fits = coppice_order_ranks(order) >= static_cast<uint32_t>(nodes);
   if (fits) process_of_node->assign(positions, positions + nodes);
+  const double score = coppice_order_score(order);
+  const bool is_worth_it = score <= kWorthIt;
   session.Say("order of " + std::to_string(nodes) + " nodes on " + std::to_string(hosts.size()) +
-              " processes: " + std::to_string(coppice_order_score(order)) +
-              " of the present one. " + coppice_order_reason(order));
+              " processes: " + std::to_string(score) + " of the present one" +
+              (is_worth_it ? ". " : ", which is less than 2 % better: ranks stay as they are. ") +
+              coppice_order_reason(order));
   coppice_order_free(order);
-  return fits && !NodeOfProcess(*process_of_node, static_cast<int>(all.size())).empty();
+  return fits && is_worth_it &&
+         !NodeOfProcess(*process_of_node, static_cast<int>(all.size())).empty();
 }
 
 }  // namespace

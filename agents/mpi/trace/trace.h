@@ -66,11 +66,21 @@ class Recording final {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Bytes of `count` elements.
+// Bytes of `count` elements; a type that is none has no bytes.
 inline uint64_t BytesOf(int count, MPI_Datatype type) {
   int size = 0;
-  if (count <= 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) return 0;
+  if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS ||
+      size < 0)
+    return 0;
   return static_cast<uint64_t>(count) * static_cast<uint64_t>(size);
+}
+
+// `error`, which a call has come out with; `trace` is called first if that is none. What the MPI
+// library refuses is not traced, nor are its arguments looked at.
+template <typename Trace>
+int Traced(int error, const Trace& trace) {
+  if (IsTracing() && error == MPI_SUCCESS) trace();
+  return error;
 }
 
 // What this thread has sent; null before its first message, and while it makes a persistent

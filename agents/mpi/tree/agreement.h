@@ -22,6 +22,15 @@ inline bool AllSay(MPI_Comm comm, bool yes) {
   return AllSay(comm, yes, &nothing);
 }
 
+// The same, and *least: the least that any of them gives.
+inline bool AllSay(MPI_Comm comm, bool yes, int* least, int* most) {
+  int all[3] = {yes ? 1 : 0, -*most, *least};
+  PMPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT, MPI_MIN, comm);
+  *most = -all[1];
+  *least = all[2];
+  return all[0] != 0;
+}
+
 // Whether `work` found memory for all that it did, and says yes.
 template <class Work>
 bool HasMemoryFor(const Work& work) {

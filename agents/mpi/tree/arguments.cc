@@ -40,10 +40,11 @@ bool MayAllreduce(const void* send, const void* receive, int count, const TypeLa
 
 bool MayReduce(const void* send, const void* receive, int count, const TypeLayout& layout, int root,
                MPI_Comm comm) {
-  const bool is_usual = layout.is_named && send != MPI_IN_PLACE && receive != MPI_IN_PLACE &&
-                        send != nullptr && receive != nullptr;
+  const bool is_usual = layout.is_named && send != receive && send != MPI_IN_PLACE &&
+                        receive != MPI_IN_PLACE && send != nullptr && receive != nullptr;
   if (is_usual) return true;
   if (!HasRank(comm, root)) return send != MPI_IN_PLACE && IsBuffer(send, count, layout);
+  if (send == receive && send != MPI_BOTTOM) return false;
   return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
          IsBuffer(receive, count, layout);
 }

@@ -19,8 +19,9 @@ bool MayBroadcast(const void* buffer, int count, const TypeLayout& layout);
 bool MayAllreduce(const void* send, const void* receive, int count, const TypeLayout& layout);
 
 // The same to one rank. `receive` means something there only, and MPI_IN_PLACE is allowed there
-// only. That the result goes where own data lies is seen there only, too: the others would wait in
-// vain, so that such a reduction is carried out, as one in place.
+// only. That the result goes where own data lies is seen there only, too: that rank alone leaves
+// the call to the MPI library, which refuses it there before anything is sent, and may give the
+// others what they wait for by calling again.
 bool MayReduce(const void* send, const void* receive, int count, const TypeLayout& layout, int root,
                MPI_Comm comm);
 

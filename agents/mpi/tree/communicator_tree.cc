@@ -16,7 +16,7 @@ namespace coppice::mpi {
 namespace {
 
 // What is broadcast before the parents.
-enum Header { kId, kIdHigh, kRevision, kKeep, kTags, kWasted, kHeaderLength };
+enum Header { kId, kIdHigh, kRevision, kKeep, kTags, kWasted, kIsPending, kHeaderLength };
 using Message = std::vector<int32_t>;
 
 // `message` has room for the parents.
@@ -25,6 +25,7 @@ void Pack(const GrantedTree& tree, Message* message) {
   (*message)[kIdHigh] = static_cast<int32_t>(tree.id >> 32U);
   (*message)[kRevision] = static_cast<int32_t>(tree.revision);
   (*message)[kWasted] = tree.wasted_ms;
+  (*message)[kIsPending] = 0;
   std::copy(tree.parents.begin(), tree.parents.end(), message->begin() + kHeaderLength);
 }
 
@@ -101,22 +102,19 @@ void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
   if (rank == from) GiveUp(id);
 }
 
-// By rank 0. None: the others are told so, and there are no tags.
-GrantedTree AskAsLeader(MPI_Comm comm, coppice_operation operation, uint64_t bytes, int* tags) {
-  std::string why_not = "all tags of trees are in use";
+// By rank 0, of its question, which is answered. None: there are no tags.
+void TakeAnswer(CommunicatorTree* tree) {
+  std::string why_not = "all tags of trees are in use, or the process can have no thread";
   GrantedTree granted;
-  const std::vector<int> members = WorldRanks(comm);
-  CountTree(kCountAsked);
-  *tags = TakeTags();
-  if (*tags >= 0) granted = AskForTree(members, operation, bytes, &why_not);
-  if (granted.id != 0) {
-    CountTree(kCountGranted);
-    return granted;
-  }
-  if (*tags >= 0) LeaveTags(*tags, Session::Get().world_rank(), 1);
-  Session::Get().Say("no tree for a communicator of " + std::to_string(members.size()) +
+  if (tree->question != nullptr) granted = tree->question->Take(&why_not);
+  tree->question.reset();
+  Pack(granted, &tree->message);
+  tree->message[kTags] = tree->asked_tags;
+  const int tags = std::exchange(tree->asked_tags, -1);
+  if (granted.id != 0) return;
+  if (tags >= 0) LeaveTags(tags, Session::Get().world_rank(), 1);
+  Session::Get().Say("no tree for a communicator of " + std::to_string(tree->lines.members.size()) +
                      " ranks: " + why_not);
-  return granted;
 }
 
 // This member's part before anybody is asked. May throw for want of memory.
@@ -165,25 +163,46 @@ bool MayHaveTree(MPI_Comm comm) {
   return is_inter == 0 && size >= 2 && Session::Get().Job() != 0 && IsWithinWorld(comm);
 }
 
-bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes, Waits waits,
                   CommunicatorTree* tree) {
-  const bool is_ready = tree != nullptr && HasMemoryFor([&] {
-                          MakeRoom(comm, tree);
-                          return true;
-                        });
-  if (!AllSay(comm, is_ready)) return false;
+  const bool is_leader = RankIn(comm) == 0;
+  const bool is_ready = HasMemoryFor([&] {
+    MakeRoom(comm, tree);
+    if (!is_leader) return true;
+    tree->question = std::make_shared<TreeQuestion>(WorldRanks(comm), operation, bytes);
+    return true;
+  });
+  int first_host = Session::Get().host_number();
+  int last_host = first_host;
+  const bool are_ready = AllSay(comm, is_ready, &first_host, &last_host);
+  if (!are_ready || first_host == last_host) {
+    tree->question.reset();
+    return false;
+  }
+  if (!is_leader) return true;
+  tree->asked_tags = TakeTags();
+  const bool is_asked =
+      tree->asked_tags >= 0 &&
+      (waits == Waits::kProgram || HasMemoryFor([&] { return AskMeanwhile(tree->question); }));
+  if (!is_asked) tree->question.reset();
+  return true;
+}
+
+bool LookForTreeOf(MPI_Comm comm, Waits waits, CommunicatorTree* tree) {
   if (RankIn(comm) == 0) {
-    HasMemoryFor([&] {
-      int tags = 0;
-      Pack(AskAsLeader(comm, operation, bytes, &tags), &tree->message);
-      tree->message[kTags] = tags;
-      return true;
-    });
+    if (tree->question != nullptr && waits == Waits::kProgram) tree->question->Ask(waits);
+    if (tree->question == nullptr || tree->question->IsAnswered()) {
+      TakeAnswer(tree);
+    } else {
+      tree->message[kIsPending] = 1;
+    }
   }
   Tell(&tree->message, 0, comm);
+  if (tree->message[kIsPending] != 0) return false;
   if (IdOf(tree->message) == 0) return true;
   tree->lines.comm = TreeLinesComm();
   tree->lines.tags = tree->message[kTags];
+  tree->lines.segment_bytes = TreeSegmentBytes();
   Take(comm, 0, tree);
   return true;
 }
@@ -193,6 +212,11 @@ void FollowNewsOf(MPI_Comm comm, CommunicatorTree* tree) {
 }
 
 void LetGo(CommunicatorTree* tree) {
+  if (tree->question != nullptr) {
+    tree->question->Drop();
+    tree->question.reset();
+    LeaveTags(std::exchange(tree->asked_tags, -1), Session::Get().world_rank(), 1);
+  }
   const uint64_t id = std::exchange(tree->id, 0);
   if (id == 0 || !tree->IsRoot()) return;
   TreeFollower::Get().Unfollow(id);

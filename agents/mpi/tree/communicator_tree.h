@@ -2,11 +2,19 @@
 // followed, given back when the communicator is freed. All members agree at all times whether there
 // is one and which.
 //
-// Making it: rank 0 asks, and tells the others by a native broadcast, within a call that is
-// collective over the communicator: its first collective of that length, or its creation. It also
-// hands out the tags of the tree's messages, which meet nobody else's (tree_lines.h). A tree that
-// some member has no memory for is given back at once: members say so to each other (agreement.h)
-// before the first message goes along it.
+// Making it: within some call that is collective over the communicator, members find out whether
+// there is to be one at all, and rank 0 has it asked for. It also hands out the tags of the tree's
+// messages, which meet nobody else's (tree_lines.h). Within a later one it tells the others by a
+// native broadcast what came of it, or that there is no answer yet:
+//
+//     collective   0 1 2 ...      a                         2a              4a
+//     native       native    [are there hosts?        [an answer?     [an answer?
+//                             rank 0 asks, nobody      not yet]        the tree] ... along it ...
+//                             waits]
+//
+// So a communicator that is used a few times only costs no question, and one that lives waits for
+// none. A tree that some member has no memory for is given back at once: members say so to each
+// other (agreement.h) before the first message goes along it.
 //
 // Following it: only the tree's root watches what becomes of it. When the tree was planned anew or
 // is gone, the root says so along the tree with the next collective whose message goes from the
@@ -33,6 +41,7 @@
 #include "agents/mpi/tree/tree_lines.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_news.h"
+#include "agents/mpi/tree/tree_questions.h"
 #include "agents/mpi/tree/tree_shape.h"
 #include "client/library/coppice.h"
 
@@ -41,8 +50,10 @@ namespace coppice::mpi {
 struct CommunicatorTree {
   static constexpr int kMostUntold = 64;
 
-  TreeLines lines;  // for the tree's messages, once there was a tree
-  uint64_t id = 0;  // 0: there is no tree
+  std::shared_ptr<TreeQuestion> question;  // rank 0's, as long as there may be an answer
+  int asked_tags = -1;                     // that are kept for it
+  TreeLines lines;                         // for the tree's messages, once there was a tree
+  uint64_t id = 0;                         // 0: there is no tree
   uint32_t revision = 0;
   TreeShape shape;
   TreeMemory memory;
@@ -61,16 +72,22 @@ struct CommunicatorTree {
 // another world, which may have no job, other settings or no library: they would not follow.
 bool MayHaveTree(MPI_Comm comm);
 
-// Collective over `comm`, which may have one: *tree is what was granted, if it was. `tree` is null
-// where there is no memory for it; false on all members: some had none.
-bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+// Collective over `comm`, which may have one: rank 0 has it asked for, meanwhile or, where the
+// program `waits`, by the next LookForTreeOf. False, on all members: there is to be none, as they
+// are all on one host, where trees know no better than the MPI library, or some of them have no
+// memory.
+bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes, Waits waits,
                   CommunicatorTree* tree);
+
+// Collective over `comm`, after AskForTreeOf: *tree is what was granted, if it was. False, on all
+// members: there is no answer yet.
+bool LookForTreeOf(MPI_Comm comm, Waits waits, CommunicatorTree* tree);
 
 // Collective over `comm`, before each of its collectives along `tree`, which is one: as it is now.
 void FollowNewsOf(MPI_Comm comm, CommunicatorTree* tree);
 
-// This member's part of giving it back, at any time: there is no tree afterwards. Calls neither MPI
-// nor the agent, so that the functions of attributes may call it.
+// This member's part of giving it back, at any time: there is no tree afterwards, nor a question.
+// Calls neither MPI nor the agent, so that the functions of attributes may call it.
 void LetGo(CommunicatorTree* tree);
 
 }  // namespace coppice::mpi

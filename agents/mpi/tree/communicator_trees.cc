@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tree_questions.h"
 #include "agents/mpi/tree/tree_source.h"
 
 namespace coppice::mpi {
@@ -14,9 +14,15 @@ namespace {
 
 // The attribute; null: there are no trees, and none are asked for.
 struct CommunicatorTrees {
+  // All but `tree` is the same on all members.
   struct OfLength {
+    enum Stage { kUnasked, kAsked, kAnswered };
+
     CommunicatorTree tree;
-    bool was_asked = false;
+    Stage stage = kUnasked;
+    uint64_t uses = 0;   // collectives
+    uint64_t next = 0;   // the number of the one that asks, or looks for the answer
+    uint64_t pause = 0;  // collectives from one look to the next, twice as many each time
   };
   OfLength of_short, of_long;
   bool is_closed = false;  // no trees any more; the same on all members
@@ -83,21 +89,53 @@ bool Find(MPI_Comm comm, bool* was_seen, CommunicatorTrees** trees) {
   return true;
 }
 
-// Collective, as all members see a communicator for the first time together. Without memory here
-// this member says so in the others' first question; null then.
+// When all members see a communicator for the first time.
 CommunicatorTrees* Begin(MPI_Comm comm) {
-  const bool may_have_trees = MayHaveTree(comm);
-  auto* const trees = may_have_trees ? new (std::nothrow) CommunicatorTrees : nullptr;
+  const Settings& settings = Session::Get().settings();
+  auto* const trees = MayHaveTree(comm) ? new CommunicatorTrees : nullptr;
   PMPI_Comm_set_attr(comm, key, trees);
-  if (may_have_trees && trees == nullptr) {
-    AskForTreeOf(comm, COPPICE_OPERATION_BARRIER, 0, nullptr);
+  if (trees == nullptr) return nullptr;
+  for (auto* const of : {&trees->of_short, &trees->of_long}) {
+    of->next = of->pause = static_cast<uint64_t>(settings.trees_after);
   }
+  if (settings.trees == TreesWhen::kCreation) trees->of_short.next = 0;
   return trees;
+}
+
+bool GoAlongTrees(uint64_t bytes) {
+  const int most = Session::Get().settings().trees_max_bytes;
+  if (most >= 0) return bytes <= static_cast<uint64_t>(most);
+  return bytes < kLong || bytes >= kLongEnough;
+}
+
+// Collective, before each collective of that length: it is asked for, or the answer is looked for,
+// if this is the one that does so. False, on all members: no tree of the communicator is asked for
+// again.
+bool Advance(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+             CommunicatorTrees::OfLength* of) {
+  using Stage = CommunicatorTrees::OfLength;
+  if (of->stage == Stage::kAnswered || of->uses++ != of->next) return true;
+  const Waits waits = of->pause == 0 ? Waits::kProgram : Waits::kMeanwhile;
+  if (of->stage == Stage::kUnasked) {
+    SettleFreedTrees();
+    if (!AskForTreeOf(comm, operation, bytes, waits, &of->tree)) return false;
+    of->stage = Stage::kAsked;
+    of->next += of->pause;
+    if (of->pause != 0) return true;
+  }
+  if (LookForTreeOf(comm, waits, &of->tree)) {
+    of->stage = Stage::kAnswered;
+  } else {
+    of->pause *= 2;
+    of->next += of->pause;
+  }
+  return true;
 }
 
 }  // namespace
 
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes) {
+  if (!GoAlongTrees(bytes)) return nullptr;
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
   if (!Find(comm, &was_seen, &trees)) return nullptr;
@@ -105,10 +143,10 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
   if (trees == nullptr || trees->is_closed) return nullptr;
   const bool is_long = bytes >= kLong;
   CommunicatorTrees::OfLength* const of = is_long ? &trees->of_long : &trees->of_short;
-  if (!std::exchange(of->was_asked, true)) {
-    SettleFreedTrees();
-    const uint64_t asked = is_long ? std::max(bytes, kAskedAtLeast) : bytes;
-    if (!AskForTreeOf(comm, operation, asked, &of->tree)) trees->Close();
+  const uint64_t asked = is_long ? std::max(bytes, kAskedAtLeast) : bytes;
+  if (!Advance(comm, operation, asked, of)) {
+    trees->Close();
+    return nullptr;
   }
   if (of->tree.id != 0) FollowNewsOf(comm, &of->tree);
   return of->tree.id != 0 ? &of->tree : nullptr;
@@ -145,12 +183,16 @@ bool EndingCommunicator::Is(MPI_Comm comm) {
 void SettleFreedTrees() {
   DeleteFreed();
   if (TreeLinesComm() == MPI_COMM_NULL) return;
-  GiveBackAll();
+  TellWhatIsGivenBack();
   SettleTags();
 }
 
 void StartCommunicatorTrees() {
   if (Session::Get().settings().trees == TreesWhen::kNever || Session::Get().Job() == 0) return;
+  if (Session::Get().hosts() < 2) {
+    Session::Get().Say("no trees: all ranks are on one host, where the MPI library knows better");
+    return;
+  }
   if (!OpenTreeLines()) {
     Session::Get().Say("no trees: the MPI library has no communicator or no tags for them");
     return;
@@ -165,7 +207,9 @@ void EndCommunicatorTrees() {
   PMPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &is_there);
   if (is_there != 0) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
   PMPI_Comm_free_keyval(&key);
-  SettleFreedTrees();
+  DeleteFreed();
+  StopAskingMeanwhile();
+  GiveBackAll(Waits::kProgram);
   CloseTreeLines();
 }
 

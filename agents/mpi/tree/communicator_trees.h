@@ -1,12 +1,16 @@
 // The trees of a communicator, kept as its attribute: one for short messages and one for long ones,
-// each asked for at its first use (or the short one at the communicator's creation), because no
-// tree suits both:
+// because no tree suits both:
 //
-//     bytes   0 ........ kLong ............
-//     tree    wide, low  narrow, pipelined     64 hosts, 8 MiB along a star: 25 times longer
+//     bytes   0 ........ kLong ............ kLongEnough ............
+//     tree    wide, low  none: natively     narrow, pipelined     64 hosts, 8 MiB along a star: 25
+//                                                                 times longer
 //
-// A program that sends only short messages, or only long ones, asks once for each communicator.
-// Bytes of a collective are the same on all members, so that they agree which tree it is.
+// Each is asked for after so many collectives of its length (COPPICE_TREES_AFTER), or the short one
+// at the communicator's creation. Bytes of a collective are the same on all members, so that they
+// agree which tree it is and count alike.
+//
+// In between the MPI library's own are sooner through. COPPICE_TREES_MAX_BYTES says otherwise: then
+// messages of all lengths up to that one go along trees, and no longer ones.
 #ifndef COPPICE_AGENTS_MPI_TREE_COMMUNICATOR_TREES_H_
 #define COPPICE_AGENTS_MPI_TREE_COMMUNICATOR_TREES_H_
 
@@ -25,9 +29,10 @@ namespace coppice::mpi {
 // kLong.
 constexpr uint64_t kLong = uint64_t{8} << 10U;
 constexpr uint64_t kAskedAtLeast = uint64_t{256} << 10U;
+constexpr uint64_t kLongEnough = kAskedAtLeast + 1;
 
-// Collective over `comm`; null on all ranks if there is no tree for so many bytes. The caller may
-// keep it until the collective is over.
+// Collective over `comm`, for a collective of so many bytes, once; null on all ranks if there is no
+// tree for it. The caller may keep it until the collective is over.
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
 
 // This member leaves a collective to the MPI library which others may carry out along a tree: what

@@ -8,9 +8,7 @@
 namespace coppice::mpi {
 namespace {
 
-// A segment is long against what a message costs besides its bytes (some microseconds, so some
-// 10 KiB at 10 GB/s), and there are no more of them than requests can be had for.
-constexpr MPI_Count kSegmentBytes = MPI_Count{64} << 10U;
+// No more segments than requests can be had for.
 constexpr MPI_Count kMostSegments = 512;
 
 // Of a predefined type, of those of MPI_Type_create_f90_* too: nobody may free them, and Open MPI
@@ -88,11 +86,13 @@ void* OriginIn(void* room, const TypeLayout& layout, int count) {
   return reinterpret_cast<void*>((origin + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-Segments::Segments(int count, MPI_Count element_bytes) : elements_(count) {
+Segments::Segments(int count, MPI_Count element_bytes, int segment_bytes) : elements_(count) {
   const MPI_Count bytes = count * element_bytes;
-  const MPI_Count wanted = std::max(kSegmentBytes, (bytes + kMostSegments - 1) / kMostSegments);
-  const MPI_Count length =
-      element_bytes == 0 ? count : (wanted + element_bytes - 1) / element_bytes;
+  MPI_Count length = count;
+  if (element_bytes > 0) {
+    length = std::max(segment_bytes / element_bytes, (bytes + kMostSegments * element_bytes - 1) /
+                                                         (kMostSegments * element_bytes));
+  }
   length_ = static_cast<int>(std::clamp<MPI_Count>(length, 1, std::max(count, 1)));
   segments_ =
       count == 0 ? 1 : static_cast<int>((static_cast<MPI_Count>(count) + length_ - 1) / length_);

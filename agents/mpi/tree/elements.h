@@ -44,8 +44,10 @@ void* OriginIn(void* room, const TypeLayout& layout, int count);
 // elements is one empty segment.
 class Segments final {
  public:
-  // The same on all ranks that agree on the number of bytes, count * element_bytes.
-  Segments(int count, MPI_Count element_bytes);
+  // The same on all ranks that agree on `segment_bytes` and on the number of bytes, count *
+  // element_bytes. A segment has no more than `segment_bytes`, or one element, unless the message
+  // has more than 512 times as many.
+  Segments(int count, MPI_Count element_bytes, int segment_bytes);
 
   int count() const { return segments_; }
   int first(int segment) const { return segment * length_; }

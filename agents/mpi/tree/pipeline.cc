@@ -3,13 +3,26 @@
 #include <cstring>
 
 namespace coppice::mpi {
+namespace {
+
+// Less came than was expected: members of a broadcast name different lengths. As natively, Open MPI
+// takes it where it is all in one message, and MPICH does not.
+#ifdef OPEN_MPI
+constexpr bool kMayFallShort = true;
+constexpr int kFellShort = MPI_ERR_TRUNCATE;
+#else
+constexpr bool kMayFallShort = false;
+constexpr int kFellShort = MPI_ERR_OTHER;
+#endif
+
+}  // namespace
 
 size_t Pipeline::Pieces(const TreeShape& shape) {
   return shape.children.empty() ? 0 : kSlots + shape.chain_from_end.size();
 }
 
-size_t Pipeline::PieceBytes(const TypeLayout& layout, int count) {
-  return RoomFor(layout, Segments(count, layout.size).longest());
+size_t Pipeline::PieceBytes(const TreeLines& lines, const TypeLayout& layout, int count) {
+  return RoomFor(layout, Segments(count, layout.size, lines.segment_bytes).longest());
 }
 
 Pipeline::Pipeline(const TreeLines& lines, const TreeShape& shape, const TreeMemory& memory,
@@ -18,13 +31,13 @@ Pipeline::Pipeline(const TreeLines& lines, const TreeShape& shape, const TreeMem
       shape_(shape),
       memory_(memory),
       flow_(flow),
-      segments_(flow.count, flow.layout.size),
+      segments_(flow.count, flow.layout.size, lines.segment_bytes),
       word_(flow.word) {}
 
 void Pipeline::Begin() {
   const size_t segments = segments_.count();
   if (flow_.down_from != Flow::kNobody) down_receives_.assign(segments, MPI_REQUEST_NULL);
-  down_sends_.reserve(flow_.down_to.size() * (segments + 1));  // and the rest of the first
+  down_sends_.reserve(flow_.down_to.size() * (segments + 2));  // and the word, and an error's
   if (!flow_.goes_up) return;
   if (IsLeaf()) {
     leaf_sends_.assign(segments, MPI_REQUEST_NULL);
@@ -72,13 +85,16 @@ int Pipeline::Run() {
     if (!is_well) break;
     if (ready == MPI_UNDEFINED) continue;
     // The status of a send says nothing.
-    if (flow_.down_from != Flow::kNobody && waiting[ready] == &down_receives_[0]) Look(status);
+    if (ComesDown(waiting[ready])) Look(status);
   }
   for (std::vector<MPI_Request>* sends : {&slot_sends_, &leaf_sends_, &down_sends_}) {
     if (error_ != MPI_SUCCESS) break;
     Check(PMPI_Waitall(static_cast<int>(sends->size()), sends->data(), MPI_STATUSES_IGNORE));
   }
-  if (error_ != MPI_SUCCESS) Abandon();
+  if (error_ != MPI_SUCCESS) {
+    TellOfError();
+    Abandon();
+  }
   return error_;
 }
 
@@ -187,50 +203,62 @@ MPI_Request* Pipeline::MoveDown() {
   return nullptr;
 }
 
-// The first segment came; if it came short, its last element is still to come.
+bool Pipeline::ComesDown(const MPI_Request* request) const {
+  if (flow_.down_from == Flow::kNobody || IsDownDone()) return false;
+  return request == &rest_receive_ || request == &down_receives_[down_];
+}
+
+// At what came of segment down_.
 void Pipeline::Look(const MPI_Status& status) {
   int count = 0;
   if (!Check(PMPI_Get_count(&status, flow_.layout.type, &count))) return;
-  if (count == segments_.length(0)) return;
-  word_ = true;
-  is_rest_awaited_ = true;
-  if (error_ != MPI_SUCCESS) return;
-  Check(PMPI_Irecv(LastOf(Result(0)), 1, flow_.layout.type, lines_.members.World(flow_.down_from),
-                   lines_.tags + kDownRestTag, lines_.comm, &rest_receive_));
+  if (count == segments_.length(down_)) return;
+  if (count == 0 && down_ == 0 && !word_) {
+    word_ = true;
+    Receive(Result(0), 0, flow_.down_from, kDownRestTag, &rest_receive_);
+    return;
+  }
+  if (!kMayFallShort || count == 0 || segments_.count() > 1) Check(kFellShort);
 }
 
 bool Pipeline::HasCome(MPI_Request** awaited) {
-  MPI_Request* const receive = &down_receives_[down_];
-  *awaited = receive;
-  if (*receive != MPI_REQUEST_NULL) {
+  for (MPI_Request* const receive : {&down_receives_[down_], &rest_receive_}) {
+    *awaited = receive;
+    if (*receive == MPI_REQUEST_NULL) continue;
     MPI_Status status = {};
     if (!IsComplete(receive, &status)) return false;
-    if (down_ == 0 && error_ == MPI_SUCCESS) Look(status);
+    if (error_ == MPI_SUCCESS) Look(status);
+    if (error_ != MPI_SUCCESS) return false;
   }
-  *awaited = &rest_receive_;
-  return !is_rest_awaited_ || down_ > 0 || IsComplete(&rest_receive_);
+  return true;
+}
+
+// Those who wait for what will not be sent get an empty message instead, which is not the word for
+// long: they fail, too, and tell on.
+void Pipeline::TellOfError() {
+  const bool begins_here = flow_.down_from == Flow::kNobody;
+  const int sent = !begins_here ? down_ : flow_.goes_up ? up_ : segments_.count();
+  if (sent == segments_.count()) return;
+  for (const int to : flow_.down_to) {
+    for (const TreeTag tag : {kDownTag, kDownRestTag}) {
+      if (tag == kDownRestTag && sent > 0) break;
+      down_sends_.push_back(MPI_REQUEST_NULL);
+      PMPI_Isend(nullptr, 0, MPI_BYTE, lines_.members.World(to), lines_.tags + tag, lines_.comm,
+                 &down_sends_.back());
+    }
+  }
 }
 
 void Pipeline::SendDown(const void* data, int segment) {
-  const bool is_short = word_ && segment == 0;
+  const bool has_word = word_ && segment == 0;
   for (const int to : flow_.down_to) {
     down_sends_.push_back(MPI_REQUEST_NULL);
-    if (!is_short) {
-      Send(data, segment, to, kDownTag, &down_sends_.back());
-      continue;
+    if (has_word) {
+      SendElements(data, 0, to, kDownTag, &down_sends_.back());
+      down_sends_.push_back(MPI_REQUEST_NULL);
     }
-    SendElements(data, segments_.length(0) - 1, to, kDownTag, &down_sends_.back());
-    down_sends_.push_back(MPI_REQUEST_NULL);
-    SendElements(LastOf(data), 1, to, kDownRestTag, &down_sends_.back());
+    Send(data, segment, to, has_word ? kDownRestTag : kDownTag, &down_sends_.back());
   }
-}
-
-const void* Pipeline::LastOf(const void* first_segment) const {
-  return ElementAt(first_segment, flow_.layout, segments_.length(0) - 1);
-}
-
-void* Pipeline::LastOf(void* first_segment) const {
-  return ElementAt(first_segment, flow_.layout, segments_.length(0) - 1);
 }
 
 // ---- memory and messages -----------------------------------------------------------------------

@@ -7,8 +7,9 @@
 // A rank's part is said by Flow; ranks' parts fit together, which is whose make them's care. Up
 // never waits for down anywhere, so that no ranks wait for each other in a circle.
 //
-// Down messages carry a word for all ranks: see communicator_tree.h. A first segment that comes
-// short of its last element says it; that element is in a message of its own then. Between two
+// Down messages carry a word for all ranks: see communicator_tree.h. A first message without any
+// element says it; the first segment is in a message of its own then. Any other length than was
+// expected is an error, which goes on downwards: no rank waits for one that has failed. Between two
 // ranks one collective sends one kind of message in each direction, so that MPI's order of messages
 // is all that tells segments apart, and tags need only tell trees and kinds apart.
 #ifndef COPPICE_AGENTS_MPI_TREE_PIPELINE_H_
@@ -51,7 +52,7 @@ class Pipeline final {
   // How much memory one needs: so many pieces in a tree of that shape, and so many bytes in each of
   // them, the same on all ranks that give the same arguments.
   static size_t Pieces(const TreeShape& shape);
-  static size_t PieceBytes(const TypeLayout& layout, int count);
+  static size_t PieceBytes(const TreeLines& lines, const TypeLayout& layout, int count);
 
   // All must outlive it; `memory` has what it needs.
   Pipeline(const TreeLines& lines, const TreeShape& shape, const TreeMemory& memory,
@@ -95,9 +96,9 @@ class Pipeline final {
 
   // True when all of segment down_ has come; else *awaited is what has not.
   bool HasCome(MPI_Request** awaited);
-  void Look(const MPI_Status& first_segment);
-  const void* LastOf(const void* first_segment) const;
-  void* LastOf(void* first_segment) const;
+  bool ComesDown(const MPI_Request* request) const;
+  void Look(const MPI_Status& status);
+  void TellOfError();
   void SendDown(const void* data, int segment);
   void Copy(const void* from, void* to, int segment);
   void Send(const void* data, int segment, int to, TreeTag tag, MPI_Request* request);
@@ -120,9 +121,8 @@ class Pipeline final {
   size_t place_ = 0;      // in the chain of segment up_
   int first_posted_ = 0;  // segments whose first receive was posted
   int down_posted_ = 0;
-  int down_ = 0;  // segments received
-  MPI_Request rest_receive_ = MPI_REQUEST_NULL;
-  bool is_rest_awaited_ = false;
+  int down_ = 0;                                 // segments received
+  MPI_Request rest_receive_ = MPI_REQUEST_NULL;  // the first segment, after the word
   bool is_memory_lost_ = false;
 
   void* slots_[kSlots] = {};

@@ -143,7 +143,8 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
   CommunicatorTree* const tree = TreeOf(comm, operation, bytes);
   if (tree == nullptr) return nullptr;
   if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
-  if (!tree->memory.ReservePieces(comm, Pipeline::PieceBytes(flow->layout, count))) return nullptr;
+  const size_t piece_bytes = Pipeline::PieceBytes(tree->lines, flow->layout, count);
+  if (!tree->memory.ReservePieces(comm, piece_bytes)) return nullptr;
   flow->count = count;
   flow->goes_up = true;
   flow->op = op;

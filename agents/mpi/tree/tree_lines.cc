@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/segment_bytes.h"
 
 namespace coppice::mpi {
 namespace {
@@ -23,6 +24,7 @@ struct Left {
 };
 
 MPI_Comm lines = MPI_COMM_NULL;
+int segment_bytes = 0;
 
 std::mutex left_mutex;  // MPI is not called under it
 std::vector<Left> left;
@@ -76,11 +78,13 @@ void TakeBack(size_t looks) {
 }  // namespace
 
 bool OpenTreeLines() {
-  lines = OwnCommunicator(MPI_COMM_WORLD);
+  lines = FirstOwnCommunicator();
   share = Share();
-  int is_open = lines != MPI_COMM_NULL && share > 0 ? 1 : 0;
-  PMPI_Allreduce(MPI_IN_PLACE, &is_open, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (is_open != 0) return true;
+  // What the least of them can do, all do.
+  int least[] = {lines != MPI_COMM_NULL && share > 0 ? 1 : 0, SegmentBytesHere()};
+  PMPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  segment_bytes = least[1];
+  if (least[0] != 0) return true;
   // Those who have one cannot free it together with those who have none.
   lines = MPI_COMM_NULL;
   return false;
@@ -98,6 +102,8 @@ void CloseTreeLines() {
 }
 
 MPI_Comm TreeLinesComm() { return lines; }
+
+int TreeSegmentBytes() { return segment_bytes; }
 
 int TakeTags() {
   const std::lock_guard<std::mutex> lock(own_mutex);

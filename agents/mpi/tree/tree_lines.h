@@ -24,16 +24,19 @@ enum TreeTag { kUpTag, kDownTag, kDownRestTag, kCopyTag, kLeftTag, kTagsOfTree =
 struct TreeLines {
   MPI_Comm comm = MPI_COMM_NULL;
   int tags = 0;            // the first of kTagsOfTree
+  int segment_bytes = 0;   // longer messages are cut
   bool is_spoilt = false;  // after an error: messages may be under way for good
   GroupRanks members;      // where on `comm` each rank of the tree's communicator is
 };
 
-// Collective over the world. True on all ranks or on none, if the MPI library has no communicator
-// to give, which is no error of the program's.
+// Collective over the world, in MPI_Init. True on all ranks or on none, if the MPI library has no
+// communicator to give, which is no error of the program's.
 bool OpenTreeLines();
 // Collective over the world; does nothing if they are not open.
 void CloseTreeLines();
 MPI_Comm TreeLinesComm();
+// The same on all ranks, while lines are open.
+int TreeSegmentBytes();
 
 // The first of a new tree's tags; negative if this process's are all in use. By the leader.
 int TakeTags();

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/tree_counts.h"
 #include "agents/mpi/tree/tree_shape.h"
 
 namespace coppice::mpi {
@@ -11,6 +12,12 @@ namespace {
 
 std::mutex unused_mutex;  // nobody is called under it
 std::vector<uint64_t> unused;
+
+template <class Question>
+Session::Answer Ask(Waits waits, const Question& question) {
+  Session& session = Session::Get();
+  return waits == Waits::kProgram ? session.Ask(question) : session.AskMeanwhile(question);
+}
 
 // Reads and frees it. None if it is no type I tree over `ranks` ranks.
 GrantedTree Take(coppice_tree* tree, size_t ranks) {
@@ -30,20 +37,20 @@ GrantedTree Take(coppice_tree* tree, size_t ranks) {
 }  // namespace
 
 GrantedTree AskForTree(const std::vector<int>& world_ranks, coppice_operation operation,
-                       uint64_t bytes, std::string* why_not) {
-  Session& session = Session::Get();
+                       uint64_t bytes, Waits waits, std::string* why_not) {
+  CountTree(kCountAsked);
   const std::vector<uint32_t> ranks(world_ranks.begin(), world_ranks.end());
   coppice_tree_request request = {};
   request.size = sizeof(request);
-  request.job = session.Job();
+  request.job = Session::Get().Job();
   request.ranks = ranks.data();
   request.rank_count = static_cast<uint32_t>(ranks.size());
   request.operation = operation;
   request.bytes = bytes;
   request.type = COPPICE_TREE_TYPE_I;
   coppice_tree* tree = nullptr;
-  const Session::Answer answer = session.Ask(
-      [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); });
+  const Session::Answer answer = Ask(
+      waits, [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); });
   if (answer.status != COPPICE_OK) {
     *why_not = answer.why_not;
     GrantedTree none;
@@ -55,6 +62,8 @@ GrantedTree AskForTree(const std::vector<int>& world_ranks, coppice_operation op
   if (granted.id == 0) {
     *why_not = "tree " + std::to_string(id) + " is none over the communicator's ranks";
     GiveBack(id);
+  } else {
+    CountTree(kCountGranted);
   }
   return granted;
 }
@@ -77,15 +86,20 @@ void GiveBack(uint64_t id) {
   }
 }
 
-void GiveBackAll() {
+bool IsAnyGivenBack() {
+  const std::lock_guard<std::mutex> lock(unused_mutex);
+  return !unused.empty();
+}
+
+void GiveBackAll(Waits waits) {
   std::vector<uint64_t> now;
   {
     const std::lock_guard<std::mutex> lock(unused_mutex);
     now.swap(unused);
   }
   for (const uint64_t id : now) {
-    const Session::Answer answer = Session::Get().Ask(
-        [&](coppice_client* client) { return coppice_tree_release(client, id); });
+    const Session::Answer answer =
+        Ask(waits, [&](coppice_client* client) { return coppice_tree_release(client, id); });
     const bool is_answered =
         answer.status != COPPICE_UNAVAILABLE && answer.status != COPPICE_DEADLINE_EXCEEDED;
     if (!is_answered) GiveBack(id);

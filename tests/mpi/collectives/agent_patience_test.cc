@@ -56,7 +56,19 @@ TEST(AgentPatience, OneThatComesAndGoesCostsNoMore) {
   int turn = 0;
   const AgentPatience::Duration time = hours(10);
   EXPECT_LE(Waited(time, kQuestion, [&] { return ++turn % 2 == 0; }),
-            kBudget + time / AgentPatience::kShare);
+            2 * (kBudget + time / AgentPatience::kShare));
+}
+
+TEST(AgentPatience, AnswersLeaveThePatienceForSilence) {
+  AgentPatience::Time now{};
+  AgentPatience patience(kQuestion, now);
+  patience.Asked(true, kBudget - kQuestion, now);  // a thousand quick ones
+  for (int silent = 1; silent < AgentPatience::kQuestions; ++silent) {
+    EXPECT_TRUE(patience.MayAsk(now)) << silent;
+    patience.Asked(false, kQuestion, now);
+    patience.Asked(true, {}, now);  // whose pause is the first again
+    now += AgentPatience::kAwhile;
+  }
 }
 
 TEST(AgentPatience, AnAnswerEndsThePauses) {

@@ -33,7 +33,8 @@ class AlongGrantedTrees(unittest.TestCase):
         cls.nodes.stop()
 
     def run_program(self, *words, ranks=RANKS, when="first-use"):
-        environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 20000}
+        environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 20000,
+                       **mpi_run.TREES_AT_ONCE}
         return mpi_run.run(MPI, ranks, self.nodes.on_hosts(ranks, [CONFORMANCE, *words]), LIBRARY,
                            environment, timeout=TIMEOUT_S)
 
@@ -84,7 +85,7 @@ class AlongChangingTrees(unittest.TestCase):
         """What it wrote; all trees were given back, those that it had given up, too."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
-                           "COPPICE_SCRIPT": os.path.join(folder, "script"),
+                           **mpi_run.TREES_AT_ONCE, "COPPICE_SCRIPT": os.path.join(folder, "script"),
                            "COPPICE_SCRIPT_SHAPES": shapes,
                            "COPPICE_SCRIPT_CHANGES": changes, "COPPICE_SCRIPT_SEED": seed, **more}
             done = mpi_run.run(MPI, ranks, program, SCRIPTED, environment, timeout=TIMEOUT_S)

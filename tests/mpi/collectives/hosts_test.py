@@ -62,7 +62,8 @@ class Hosts(unittest.TestCase):
         line = self.hosts.command(
             MPI, RANKS, [*on_each(MPI, HOSTS, 2), *words], program,
             {"LD_PRELOAD": LIBRARY, "COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
-             "COPPICE_TIMEOUT_MS": 5000, "COPPICE_AGENT": self.nodes.socket, **YIELDING})
+             "COPPICE_TIMEOUT_MS": 5000, "COPPICE_AGENT": self.nodes.socket,
+             **mpi_run.TREES_AT_ONCE, **YIELDING})
         with open(self.path / "errors", "w+", encoding="utf-8") as errors:
             with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
                 try:

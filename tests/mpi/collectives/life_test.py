@@ -23,7 +23,8 @@ TIMEOUT_S = 900
 
 
 def environment(**more):
-    return {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 5000, **more}
+    return {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 5000,
+            **mpi_run.TREES_AT_ONCE, **more}
 
 
 def result(text):

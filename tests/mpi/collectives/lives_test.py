@@ -22,7 +22,7 @@ class Lives(unittest.TestCase):
     def run_program(self, *words, when="first-use", **more):
         """The counts, and how many trees were granted for how many bytes; all were given back."""
         with tempfile.TemporaryDirectory() as folder:
-            environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1,
+            environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, **mpi_run.TREES_AT_ONCE,
                            "COPPICE_SCRIPT": os.path.join(folder, "script"), **more}
             done = mpi_run.run(MPI, RANKS, [PROGRAM, *map(str, words)], SCRIPTED, environment,
                                timeout=TIMEOUT_S)

@@ -6,8 +6,11 @@
 //   COPPICE_SCRIPT_CHANGES "revise", "revoke" or "" for none: what happens to trees at random;
 //                          "forget": revised, and nobody can say what they are now
 //   COPPICE_SCRIPT_SEED    of all that is random
-//   COPPICE_SCRIPT_MAP     "silent": who asks for an order waits in vain; N: there are none, which
-//                          is found out N ms after the search's time; else at once
+//   COPPICE_SCRIPT_MAP     "silent": who asks for an order waits in vain; "score S": the last
+//   node's
+//                          process goes first and the first one's last, which is S times the
+//                          present order; N: there are none, which is found out N ms after the
+//                          search's time; else at once
 //   COPPICE_SCRIPT_TREES   "silent": who asks for a tree waits in vain, and says so
 //   COPPICE_SCRIPT_MEMORY  N: one of N pieces of the preloaded library's memory is refused, half of
 //                          those above 4 KiB; at each rank others
@@ -134,6 +137,11 @@ struct coppice_tree {
   std::vector<int32_t> parents;
 };
 
+struct coppice_order {
+  std::vector<uint32_t> positions;
+  double score;
+};
+
 struct coppice_client {
   std::atomic<bool> is_closing = false;
   std::thread watch;
@@ -192,8 +200,8 @@ void coppice_close(coppice_client* client) {
 }
 
 coppice_status coppice_query(coppice_client*, coppice_capabilities* answer) {
-  std::fill(answer->host, answer->host + sizeof(answer->host), '\0');
-  answer->host[0] = 'n';
+  // Each process is on a host of its own, unless COPPICE_HOST says otherwise.
+  std::snprintf(answer->host, sizeof(answer->host), "n%d", static_cast<int>(getpid()));
   answer->connected = 1;
   return COPPICE_OK;
 }
@@ -265,16 +273,28 @@ coppice_status coppice_watch_trees(coppice_client* client, uint64_t,
   return COPPICE_OK;
 }
 
-coppice_status coppice_map(coppice_client*, const coppice_map_request* request, coppice_order**) {
+coppice_status coppice_map(coppice_client*, const coppice_map_request* request,
+                           coppice_order** order) {
   const std::string how = Variable("COPPICE_SCRIPT_MAP", "");
+  const std::string score = "score ";
   if (how == "silent") return COPPICE_DEADLINE_EXCEEDED;
+  if (how.compare(0, score.size(), score) == 0) {
+    *order = new coppice_order{std::vector<uint32_t>(request->rank_count),
+                               std::stod(how.substr(score.size()))};
+    std::iota((*order)->positions.rbegin(), (*order)->positions.rend(), 0U);
+    return COPPICE_OK;
+  }
   if (!how.empty()) poll(nullptr, 0, static_cast<int>(request->budget_ms) + std::stoi(how));
   return COPPICE_UNIMPLEMENTED;
 }
-void coppice_order_free(coppice_order*) {}
-uint32_t coppice_order_ranks(const coppice_order*) { return 0; }
-const uint32_t* coppice_order_positions(const coppice_order*) { return nullptr; }
-double coppice_order_score(const coppice_order*) { return 0; }
+void coppice_order_free(coppice_order* order) { delete order; }
+uint32_t coppice_order_ranks(const coppice_order* order) {
+  return static_cast<uint32_t>(order->positions.size());
+}
+const uint32_t* coppice_order_positions(const coppice_order* order) {
+  return order->positions.data();
+}
+double coppice_order_score(const coppice_order* order) { return order->score; }
 const char* coppice_order_reason(const coppice_order*) { return ""; }
 coppice_status coppice_pattern_put(coppice_client*, const coppice_pattern*) {
   return COPPICE_UNIMPLEMENTED;

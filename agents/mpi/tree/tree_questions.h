@@ -1,0 +1,57 @@
+// Questions that the program does not wait for: one thread of this process asks the agent for trees
+// and gives trees back, while the program goes on with the MPI library's own collectives.
+//
+//   BeginQuestion --> [the thread asks] --> Answered --> TakeAnswer
+//         \--- DropQuestion, at any time: it is not asked, or what was granted is given back
+//
+// The thread is there from the first question on. It never calls MPI, and gets no signals.
+#ifndef COPPICE_AGENTS_MPI_TREE_TREE_QUESTIONS_H_
+#define COPPICE_AGENTS_MPI_TREE_TREE_QUESTIONS_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agents/mpi/tree/tree_source.h"
+#include "client/library/coppice.h"
+
+namespace coppice::mpi {
+
+class TreeQuestion final {
+ public:
+  TreeQuestion(std::vector<int> world_ranks, coppice_operation operation, uint64_t bytes);
+
+  // Asks, once, in the caller's own time (kWaiting) or meanwhile.
+  void Ask(Waits waits);
+  // False: it was not asked yet, or there is no answer yet.
+  bool IsAnswered() const;
+  // Of one that is answered. None: *why_not says why.
+  GrantedTree Take(std::string* why_not);
+  // Nobody wants the answer any more. Calls nobody.
+  void Drop();
+
+ private:
+  const std::vector<int> world_ranks_;
+  const coppice_operation operation_;
+  const uint64_t bytes_;
+
+  mutable std::mutex mutex_;  // of the rest; nobody is called under it but GiveBack
+  bool is_answered_ = false, is_dropped_ = false;
+  GrantedTree granted_;
+  std::string why_not_;
+};
+
+// False: there is no thread to ask it.
+bool AskMeanwhile(std::shared_ptr<TreeQuestion> question);
+
+// What was given back (tree_source.h) is told to the agent soon.
+void TellWhatIsGivenBack();
+
+// Waits for the answer that is under way, if one is; asks nothing more.
+void StopAskingMeanwhile();
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TREE_TREE_QUESTIONS_H_
