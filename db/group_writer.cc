@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 namespace coppice {
@@ -37,14 +38,16 @@ StoreStatistics GroupWriter::Statistics() const {
 
 void GroupWriter::CommitAndCount(absl::Span<PendingMutation> group) {
   const auto begin = std::chrono::steady_clock::now();
-  const bool committed = commit_(group);
+  const absl::Status committed = commit_(group);
   const absl::Duration took = absl::FromChrono(std::chrono::steady_clock::now() - begin);
   constexpr auto& kBounds = StoreStatistics::kBounds;
   const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), took) - kBounds.begin();
   std::lock_guard lock(mutex_);
   statistics_.queued -= group.size();
   statistics_.mutations += group.size();
-  ++(committed ? statistics_.commits : statistics_.failed_commits);
+  ++(committed.ok() ? statistics_.commits : statistics_.failed_commits);
+  if (!committed.ok()) statistics_.refused += group.size();
+  statistics_.fault = std::string(committed.message());
   ++statistics_.commit_times[static_cast<size_t>(bucket)];
   statistics_.commit_time += took;
 }

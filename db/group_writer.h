@@ -27,9 +27,9 @@ struct PendingMutation {
 
 class GroupWriter {
  public:
-  // Applies a group in order and sets every status; runs on the writer's thread. Returns whether
-  // the group was committed.
-  using Commit = std::function<bool(absl::Span<PendingMutation>)>;
+  // Applies a group in order and sets every status; runs on the writer's thread. OK: the group was
+  // committed; else why it was not.
+  using Commit = std::function<absl::Status(absl::Span<PendingMutation>)>;
 
   explicit GroupWriter(Commit commit);
   // Commits and answers everything that waits, then ends the thread.

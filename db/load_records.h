@@ -133,6 +133,8 @@ struct StoreStatistics {
   uint64_t queued = 0;     // mutations that are submitted and not answered
   uint64_t mutations = 0;  // that were answered
   uint64_t commits = 0, failed_commits = 0;
+  uint64_t refused = 0;  // mutations that the storage, not their content, kept from being written
+  std::string fault;     // of the storage, as the next write would meet it; empty: none is known
   std::array<uint64_t, kBounds.size() + 1> commit_times = {};  // [bucket], also of failed ones
   absl::Duration commit_time;                                  // sum of them
   uint64_t database_bytes = 0;                                 // with the write-ahead log; 0: none

@@ -30,7 +30,7 @@ std::string HolderOf(int descriptor) {
 
 absl::StatusOr<LockFile> LockFile::Acquire(const std::string& database) {
   const std::string path = absl::StrCat(database, ".lock");
-  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("database ", database, ": cannot open its lock file ", path, ": ",
@@ -49,12 +49,26 @@ absl::StatusOr<LockFile> LockFile::Acquire(const std::string& database) {
   const std::string pid = absl::StrCat(getpid(), "\n");
   // The id is a courtesy to whoever finds the lock held: a full disk must not refuse the lock.
   if (ftruncate(descriptor, 0) == 0) (void)!pwrite(descriptor, pid.data(), pid.size(), 0);
+  if (absl::Status status = lock.LockDatabase(database); !status.ok()) return status;
   return lock;
 }
 
-LockFile::LockFile(LockFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+absl::Status LockFile::LockDatabase(const std::string& database) {
+  database_ = open(database.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (database_ < 0 || flock(database_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("database ", database, " is in use by another process, by another name of the ",
+                   "same file: stop it, or give this daemon a database of its own"));
+}
+
+LockFile::LockFile(LockFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      database_(std::exchange(other.database_, -1)) {}
 
 LockFile::~LockFile() {
+  if (database_ >= 0) close(database_);
   if (descriptor_ >= 0) close(descriptor_);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,10 +31,12 @@ class MemoryPatterns {
     if (parts.size() != put.parts || end != put.parts) {
       return PatternPartsMissing(pattern, put.parts, parts.size());
     }
-    if (const auto old = patterns_.find(pattern.name); old != patterns_.end()) {
+    if (const auto old = Find(pattern.name, pattern.owner, pattern.by_administrator);
+        old != patterns_.end()) {
       parts_.erase(old->second.id);
+      patterns_.erase(old);
     }
-    patterns_.insert_or_assign(pattern.name, pattern);
+    patterns_.emplace(Key{pattern.name, pattern.owner, pattern.by_administrator}, pattern);
     return absl::OkStatus();
   }
   absl::Status Drop(const DropPatternParts& drop) {
@@ -42,7 +45,7 @@ class MemoryPatterns {
     return absl::OkStatus();
   }
   absl::Status Drop(const DropPattern& drop) {
-    const auto found = patterns_.find(drop.name);
+    const auto found = Find(drop.name, drop.owner, drop.by_administrator);
     if (found == patterns_.end()) return NoSuchPattern(drop.name);
     parts_.erase(found->second.id);
     patterns_.erase(found);
@@ -51,7 +54,7 @@ class MemoryPatterns {
 
   std::vector<PatternRecord> List() const {
     std::vector<PatternRecord> patterns;
-    for (const auto& [name, pattern] : patterns_) patterns.push_back(pattern);
+    for (const auto& [key, pattern] : patterns_) patterns.push_back(pattern);
     return patterns;
   }
   absl::StatusOr<std::string> Data(int64_t id) const {
@@ -62,14 +65,28 @@ class MemoryPatterns {
   }
 
  private:
+  using Key = std::tuple<std::string, std::string, bool>;  // name, owner, by_administrator
+  using Patterns = std::map<Key, PatternRecord>;
+
+  // Administrators have their names in common.
+  Patterns::iterator Find(const std::string& name, const std::string& owner,
+                          bool by_administrator) {
+    if (!by_administrator) return patterns_.find(Key{name, owner, false});
+    auto found = patterns_.lower_bound(Key{name, "", false});
+    while (found != patterns_.end() && found->second.name == name &&
+           !found->second.by_administrator) {
+      ++found;
+    }
+    return found != patterns_.end() && found->second.name == name ? found : patterns_.end();
+  }
   bool IsThere(int64_t id) const {
-    for (const auto& [name, pattern] : patterns_) {
+    for (const auto& [key, pattern] : patterns_) {
       if (pattern.id == id) return true;
     }
     return false;
   }
 
-  std::map<std::string, PatternRecord> patterns_;             // by name
+  Patterns patterns_;
   std::map<int64_t, std::map<uint32_t, std::string>> parts_;  // by pattern, in order
 };
 

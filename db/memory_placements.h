@@ -56,7 +56,7 @@ class MemoryPlacements {
         ++it;
         continue;
       }
-      requests_.erase(placements_.at(id).request_id);
+      requests_.erase(RequestOf(placements_.at(id)));
       placements_.erase(id);
       it = ended_.erase(it);
       ++rows;
@@ -87,6 +87,9 @@ class MemoryPlacements {
   PlacementId last() const { return last_; }
 
  private:
+  static std::pair<std::string, std::string> RequestOf(const PlacementRecord& placement) {
+    return {placement.owner, placement.request_id};
+  }
   // Its job's leaf switches are nobody else's.
   template <class IsActive>
   static bool Guards(const PlacementRecord& placement, IsActive is_active) {
@@ -95,7 +98,7 @@ class MemoryPlacements {
   }
   absl::Status Check(const PlacementRecord& placement) const {
     if (placements_.contains(placement.id)) return PlacementIdTaken(placement.id);
-    if (const auto same = requests_.find(placement.request_id); same != requests_.end()) {
+    if (const auto same = requests_.find(RequestOf(placement)); same != requests_.end()) {
       return PlacementRequestTaken(placement.request_id, same->second);
     }
     for (const std::string& node : placement.nodes) {
@@ -106,20 +109,21 @@ class MemoryPlacements {
   }
   void Enter(const PlacementRecord& placement) {
     for (const std::string& node : placement.nodes) nodes_[node] = placement.id;
-    if (!placement.request_id.empty()) requests_[placement.request_id] = placement.id;
+    if (!placement.request_id.empty()) requests_[RequestOf(placement)] = placement.id;
     PlacementRecord& entered = placements_[placement.id] = placement;
     entered.job = JobId();
     entered.ended = absl::InfiniteFuture();
   }
   void TakeOut(PlacementId id) {
     for (const std::string& node : placements_.at(id).nodes) nodes_.erase(node);
-    requests_.erase(placements_.at(id).request_id);
+    requests_.erase(RequestOf(placements_.at(id)));
     placements_.erase(id);
   }
 
   std::map<PlacementId, PlacementRecord> placements_;
   std::set<std::pair<absl::Time, PlacementId>> ended_;
-  absl::flat_hash_map<std::string, PlacementId> requests_, nodes_;  // nodes_: of those held
+  absl::flat_hash_map<std::pair<std::string, std::string>, PlacementId> requests_;
+  absl::flat_hash_map<std::string, PlacementId> nodes_;  // of those held
   PlacementId last_;
 };
 

@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "db/group_writer.h"
+#include "db/kept_deeds.h"
+#include "db/kept_ranks.h"
 #include "db/memory_distances.h"
 #include "db/memory_measurements.h"
 #include "db/memory_orders.h"
@@ -33,7 +35,11 @@ class Contents {
     return std::visit(
         [this](auto& what) -> absl::Status {
           RETURN_IF_ERROR(CheckShape(what));
-          return Do(what);
+          DeedPtr deed;
+          if constexpr (requires { what.deed; }) deed = what.deed;
+          RETURN_IF_ERROR(Do(what));
+          if (deed != nullptr) Enter(*deed, DeedLimits());
+          return absl::OkStatus();
         },
         mutation);
   }
@@ -44,6 +50,7 @@ class Contents {
   EventRange KeptEvents() const {
     return {events_.empty() ? last_event_ + 1 : events_.begin()->first, last_event_};
   }
+  std::vector<DeedRecord> Deeds(const DeedFilter& filter) const;
   absl::StatusOr<JobRecord> GetJob(JobId id) const;
   int64_t EndedJobs(absl::Time before) const;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
@@ -79,6 +86,12 @@ class Contents {
     return known ? absl::OkStatus() : NodeNotInInventory(guid, user);
   }
 
+  void Enter(DeedRecord deed, const DeedLimits& limits);
+  using RequestKey = std::pair<std::string, std::string>;  // owner and request_id
+  static RequestKey RequestOf(const JobRecord& job) { return {job.owner, job.request_id}; }
+
+  absl::Status Do(PutQuota& put);
+  absl::Status Do(AppendDeeds& append);
   absl::Status Do(PutJob& put);
   absl::Status Do(EndJob& end);
   absl::Status Do(GrantTree& grant);
@@ -116,7 +129,11 @@ class Contents {
 
   std::map<JobId, JobRecord> jobs_;
   std::set<std::pair<absl::Time, JobId>> ended_jobs_;
-  absl::flat_hash_map<std::string, JobId> job_requests_;
+  KeptRanks kept_ranks_;
+  absl::flat_hash_map<RequestKey, JobId> job_requests_;
+  std::map<std::tuple<QuotaHolder, std::string, std::string>, QuotaRecord> quotas_;
+  std::map<int64_t, DeedRecord> deeds_;
+  KeptDeeds kept_deeds_;
   std::map<TreeId, std::shared_ptr<const TreeRecord>> trees_;
   std::map<std::pair<JobId, std::string>, TreeId> tree_requests_;
   absl::btree_map<Guid, CapabilityRecord> capabilities_;
@@ -139,10 +156,10 @@ class Contents {
 absl::Status Contents::Do(PutJob& put) {
   JobRecord& job = put.job;
   if (jobs_.contains(job.id)) return JobIdTaken(job.id);
-  if (auto same = job_requests_.find(job.request_id); same != job_requests_.end()) {
+  if (auto same = job_requests_.find(RequestOf(job)); same != job_requests_.end()) {
     return JobRequestTaken(job.request_id, same->second);
   }
-  if (!job.request_id.empty()) job_requests_[job.request_id] = job.id;
+  if (!job.request_id.empty()) job_requests_[RequestOf(job)] = job.id;
   last_job_ = std::max(last_job_, job.id);
   job.ended = absl::InfiniteFuture();
   const JobId id = job.id;
@@ -156,6 +173,12 @@ absl::Status Contents::Do(EndJob& end) {
   job.state = end.state;
   job.ended = end.time;
   ended_jobs_.emplace(end.time, end.job);
+  kept_ranks_.Enter(job.owner, end.time, end.job, BytesOfRanks(job.endpoints.size()));
+  for (const JobId id : kept_ranks_.TakeSurplus(job.owner, end.keep)) {
+    JobRecord& dropped = jobs_.at(id);
+    dropped.dropped_ranks = static_cast<uint32_t>(dropped.endpoints.size());
+    dropped.endpoints = {};
+  }
   orders_.Drop(end.job);
   std::erase_if(trees_, [&](const auto& item) {
     if (item.second->job != end.job) return false;
@@ -291,6 +314,26 @@ absl::Status Contents::Do(PutProfile& put) {
   return absl::OkStatus();
 }
 
+absl::Status Contents::Do(PutQuota& put) {
+  const auto key = std::tuple(put.quota.kind, put.quota.holder, put.quota.limit);
+  quotas_.erase(key);
+  if (!put.drop) quotas_.emplace(key, std::move(put.quota));
+  return absl::OkStatus();
+}
+
+void Contents::Enter(DeedRecord deed, const DeedLimits& limits) {
+  std::vector<int64_t> gone;
+  deed.id = kept_deeds_.last() + 1;
+  kept_deeds_.Enter(deed.id, deed.share, deed.caller, deed.method, limits, gone);
+  deeds_.emplace(deed.id, std::move(deed));
+  for (const int64_t id : gone) deeds_.erase(id);
+}
+
+absl::Status Contents::Do(AppendDeeds& append) {
+  for (DeedRecord& deed : append.deeds) Enter(std::move(deed), append.limits);
+  return absl::OkStatus();
+}
+
 absl::Status Contents::Do(PutInventory& put) {
   absl::flat_hash_set<Guid> added;
   for (const NodeRecord& node : put.nodes) added.insert(node.guid);
@@ -355,7 +398,9 @@ absl::Status Contents::Do(PruneJobs& prune) {
     const auto [ended, id] = *ended_jobs_.begin();
     const bool is_kept = static_cast<int64_t>(ended_jobs_.size()) <= prune.keep;
     if (is_kept && ended >= prune.before) break;
-    job_requests_.erase(jobs_.at(id).request_id);
+    const JobRecord& job = jobs_.at(id);
+    kept_ranks_.Leave(job.owner, ended, id, BytesOfRanks(job.endpoints.size()));
+    job_requests_.erase(RequestOf(job));
     jobs_.erase(id);
     ended_jobs_.erase(ended_jobs_.begin());
   }
@@ -375,6 +420,7 @@ StoredState Contents::Load() const {
   state.last_tree = last_tree_;
   state.last_fabric_version = last_fabric_version_;
   state.profile_toml = profile_toml_;
+  for (const auto& [key, quota] : quotas_) state.quotas.push_back(quota);
   return state;
 }
 
@@ -392,6 +438,15 @@ std::vector<EventRecord> Contents::Events(const EventFilter& filter) const {
   for (auto event = events_.upper_bound(filter.after_id);
        event != events_.end() && found.size() < filter.limit; ++event) {
     if (Matches(filter, event->second)) found.push_back(event->second);
+  }
+  return found;
+}
+
+std::vector<DeedRecord> Contents::Deeds(const DeedFilter& filter) const {
+  std::vector<DeedRecord> found;
+  for (auto deed = deeds_.upper_bound(filter.after_id);
+       deed != deeds_.end() && found.size() < filter.limit; ++deed) {
+    if (Matches(filter, deed->second)) found.push_back(deed->second);
   }
   return found;
 }
@@ -435,10 +490,10 @@ class MemoryStore::Impl {
   }
 
  private:
-  bool Apply(absl::Span<PendingMutation> group) {
+  absl::Status Apply(absl::Span<PendingMutation> group) {
     std::lock_guard lock(mutex_);
     for (PendingMutation& pending : group) pending.status = contents_.Apply(pending.mutation);
-    return true;
+    return absl::OkStatus();
   }
 
   std::mutex mutex_;
@@ -518,6 +573,10 @@ absl::StatusOr<std::vector<DistanceRecord>> MemoryStore::Distances() {
 
 absl::StatusOr<OrderRecord> MemoryStore::GetOrder(JobId job) {
   return impl_->Ask([&](const Contents& contents) { return contents.orders().Get(job); });
+}
+
+absl::StatusOr<std::vector<DeedRecord>> MemoryStore::Deeds(const DeedFilter& filter) {
+  return impl_->Ask([&](const Contents& contents) { return contents.Deeds(filter); });
 }
 
 StoreStatistics MemoryStore::Statistics() { return impl_->Statistics(); }

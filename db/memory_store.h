@@ -35,6 +35,7 @@ class MemoryStore : public Store {
   absl::StatusOr<std::string> PatternData(int64_t id) override;
   absl::StatusOr<std::vector<DistanceRecord>> Distances() override;
   absl::StatusOr<OrderRecord> GetOrder(JobId job) override;
+  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) override;
   StoreStatistics Statistics() override;
 
  private:

@@ -7,18 +7,20 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "db/deed_records.h"
 
 namespace coppice {
 
 struct PatternRecord {
   int64_t id = 0;    // from 1, above all that were ever given
-  std::string name;  // unique
+  std::string name;  // unique among the owner's, and among all of administrators
   std::string owner;
   uint32_t rank_count = 0;
   uint64_t pair_count = 0;  // unordered
   double total_bytes = 0, total_messages = 0;
   absl::Time created;
-  uint64_t stored_bytes = 0;  // of its data
+  uint64_t stored_bytes = 0;      // of its data
+  bool by_administrator = false;  // put with an administrator's rights: everybody's to use
   friend bool operator==(const PatternRecord&, const PatternRecord&) = default;
 };
 
@@ -30,12 +32,14 @@ struct PutPatternPart {
   std::string data;
 };
 
-// Makes the pattern of these parts visible, in place of the one of that name, if there is one.
+// Makes the pattern of these parts visible, in place of the owner's of that name or, put by an
+// administrator, of that of any administrator, if there is one.
 // INVALID_ARGUMENT: an id below 1, no name, no ranks, totals that are negative or no numbers;
 // ALREADY_EXISTS: the id is taken; FAILED_PRECONDITION: not that many parts are there, from 0 on.
 struct PutPattern {
   PatternRecord pattern;
   uint32_t parts = 0;
+  DeedPtr deed{};
 };
 
 // Drops what there is of the parts of a pattern that will not come. ALREADY_EXISTS: it has come.
@@ -43,9 +47,12 @@ struct DropPatternParts {
   int64_t pattern = 0;
 };
 
-// With its data. NOT_FOUND.
+// With its data. NOT_FOUND. Of administrators' `owner` means nothing.
 struct DropPattern {
   std::string name;
+  std::string owner{};
+  bool by_administrator = false;
+  DeedPtr deed{};
 };
 
 }  // namespace coppice

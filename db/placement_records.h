@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "db/deed_records.h"
 #include "db/record_ids.h"
 
 namespace coppice {
@@ -20,7 +21,7 @@ enum class PlacementState : uint8_t { kHeld = 1, kStarted = 2, kReleased = 3, kE
 
 struct PlacementRecord {
   PlacementId id;
-  std::string request_id;            // empty: none; else unique among placements
+  std::string request_id;            // empty: none; else unique among the owner's placements
   uint64_t request_fingerprint = 0;  // of the request's content
   std::string name;                  // what the scheduler calls it
   std::string owner;                 // user
@@ -33,17 +34,20 @@ struct PlacementRecord {
   std::string reason;                 // in words
   std::string measures;               // JSON, see manager
   PlacementState state = PlacementState::kHeld;
-  JobId job;                  // of a started one: which took the nodes; else 0
-  absl::Time created, ended;  // ended: InfiniteFuture while held
+  JobId job;                      // of a started one: which took the nodes; else 0
+  absl::Time created, ended;      // ended: InfiniteFuture while held
+  bool by_administrator = false;  // made with an administrator's rights
   friend bool operator==(const PlacementRecord&, const PlacementRecord&) = default;
 };
 
-// All of them or none. ALREADY_EXISTS: an id or a request_id is taken, also by a placement that is
-// over and kept. FAILED_PRECONDITION: a node is held by another placement (named), also by one
-// before it in the list. Checked in this order for one after the other. INVALID_ARGUMENT: an id
-// below 1, a state other than held, no nodes, a node twice in one placement, no term, no ranks.
+// All of them or none. ALREADY_EXISTS: an id or the owner's request_id is taken, also by a
+// placement that is over and kept. FAILED_PRECONDITION: a node is held by another placement
+// (named), also by one before it in the list. Checked in this order for one after the other.
+// INVALID_ARGUMENT: an id below 1, a state other than held, no nodes, a node twice in one
+// placement, no term, no ranks.
 struct PutPlacements {
   std::vector<PlacementRecord> placements;
+  DeedPtr deed{};
 };
 
 // Gives the nodes free. NOT_FOUND: no such held placement. INVALID_ARGUMENT: a state that is not
@@ -52,6 +56,7 @@ struct EndPlacement {
   PlacementId placement;
   PlacementState state = PlacementState::kReleased;
   absl::Time time;
+  DeedPtr deed{};
 };
 
 // Drops the placement that ended first, as PruneJobs does with jobs.

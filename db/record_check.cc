@@ -281,6 +281,33 @@ absl::Status CheckShape(const PutOrder& put) {
   return absl::OkStatus();
 }
 
+absl::Status CheckShape(const PutQuota& put) {
+  const QuotaRecord& quota = put.quota;
+  const std::string name = absl::StrCat("quota ", quota.limit, " of ", quota.holder);
+  const int kind = static_cast<int>(quota.kind);
+  if (kind < 1 || kind > 3) return Malformed(name, "unknown kind of holder");
+  if (quota.holder.empty() || quota.limit.empty()) {
+    return Malformed(name, "name its holder and its limit");
+  }
+  return quota.value >= 0 ? absl::OkStatus() : Malformed(name, "its value must not be negative");
+}
+
+absl::Status CheckShape(const AppendDeeds& append) {
+  if (append.limits.per_caller_and_method < 1 || append.limits.per_share < 1) {
+    return Malformed("kept deeds", "their number must be at least 1");
+  }
+  for (const DeedRecord& deed : append.deeds) {
+    const std::string name = absl::StrCat("deed ", deed.method, " of ", deed.caller);
+    const int share = static_cast<int>(deed.share);
+    if (share < 1 || share > 3) return Malformed(name, "unknown share");
+    if (deed.count == 0) return Malformed(name, "it counts none");
+    if (deed.time == absl::InfiniteFuture() || !Storable(deed.time)) {
+      return Malformed(name, "set its time");
+    }
+  }
+  return absl::OkStatus();
+}
+
 int SeverityRank(std::string_view severity) {
   if (severity == "info") return 0;
   if (severity == "warning") return 1;
@@ -301,6 +328,13 @@ bool Matches(const EventFilter& filter, const EventRecord& event) {
          (filter.object.empty() || event.object == filter.object) &&
          (filter.min_severity.empty() ||
           SeverityRank(event.severity) >= SeverityRank(filter.min_severity));
+}
+
+bool Matches(const DeedFilter& filter, const DeedRecord& deed) {
+  return deed.time >= filter.start &&
+         (filter.user.empty() || deed.user == filter.user || deed.caller == filter.user) &&
+         absl::StartsWith(deed.method, filter.method_prefix) &&
+         (!filter.only_denials || deed.share == DeedShare::kDenial);
 }
 
 LinkRecord Ordered(LinkRecord link) {

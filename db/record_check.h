@@ -33,6 +33,8 @@ absl::Status CheckShape(const EndPlacement& end);
 absl::Status CheckShape(const StartPlacement& start);
 absl::Status CheckShape(const PrunePlacements& prune);
 absl::Status CheckShape(const PutOrder& put);
+absl::Status CheckShape(const PutQuota& put);
+absl::Status CheckShape(const AppendDeeds& append);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);

@@ -68,9 +68,10 @@ absl::Status NotTheSameTree(TreeId id) {
 }
 
 absl::Status NoCapability(Guid guid) {
-  return absl::NotFoundError(
-      absl::StrCat("switch ", ToString(guid),
-                   " has no aggregation capability: give it one in the configuration's rules"));
+  return absl::AbortedError(absl::StrCat("switch ", ToString(guid),
+                                         " has no aggregation capability: it left the fabric, or "
+                                         "lost it to other rules, after the tree "
+                                         "was planned; plan again"));
 }
 
 absl::Status NoEntryLeft(const EntryUse& use) {

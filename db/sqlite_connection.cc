@@ -20,8 +20,8 @@ absl::Status MakeStatus(const std::string& path, int code, int system_error,
                         absl::string_view message) {
   const std::string text = absl::StrCat("database ", path, ": ", message);
   if (IsFull(code, system_error)) {
-    return absl::ResourceExhaustedError(absl::StrCat("database ", path, ": disk full (", message,
-                                                     "): free space; it goes on then"));
+    return absl::UnavailableError(absl::StrCat("database ", path, ": disk full (", message,
+                                               "): free space; it goes on then"));
   }
   switch (code) {
     case SQLITE_BUSY:
@@ -49,7 +49,7 @@ absl::Status MakeStatus(const std::string& path, int code, int system_error,
       return absl::DataLossError(
           absl::StrCat(text, ": it is damaged: move it away or restore a copy"));
     case SQLITE_NOMEM:
-      return absl::ResourceExhaustedError(absl::StrCat(text, ": give the daemon more memory"));
+      return absl::UnavailableError(absl::StrCat(text, ": give the daemon more memory"));
     case SQLITE_TOOBIG:
       return absl::InvalidArgumentError(absl::StrCat(text, ": the record is too large to keep"));
     default:
@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   [[maybe_unused]] static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3* database = nullptr;
   const int result = sqlite3_open_v2(path.c_str(), &database, flags | SQLITE_OPEN_NOMUTEX, nullptr);
-  if (database == nullptr) return absl::ResourceExhaustedError("out of memory opening " + path);
+  if (database == nullptr) return absl::UnavailableError("out of memory opening " + path);
   auto connection = std::unique_ptr<Connection>(new Connection(path, database));
   if (result != SQLITE_OK) return connection->Failed();
   sqlite3_extended_result_codes(database, 1);

@@ -19,8 +19,8 @@ constexpr char kFilter[] = R"sql(
     ORDER BY id LIMIT ?7)sql";
 
 std::string List(absl::string_view source, absl::string_view leading) {
-  return absl::StrCat("SELECT id, time_ns, severity, kind, object, message FROM event ", source,
-                      " WHERE id > ?1 AND id <= ?2 AND ", leading, kFilter);
+  return absl::StrCat("SELECT id, time_ns, severity, kind, object, message, actor FROM event ",
+                      source, " WHERE id > ?1 AND id <= ?2 AND ", leading, kFilter);
 }
 
 // Beyond what a stored time can be: before every event, after every event.
@@ -112,7 +112,7 @@ absl::Status EventReader::Append(Statement& statement, const EventFilter& filter
     if (!row) return absl::OkStatus();
     found.push_back({statement.Integer(0), statement.TimeAt(1), std::string(statement.Text(2)),
                      std::string(statement.Text(3)), std::string(statement.Text(4)),
-                     std::string(statement.Text(5))});
+                     std::string(statement.Text(5)), std::string(statement.Text(6))});
   }
 }
 

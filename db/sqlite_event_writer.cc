@@ -9,8 +9,8 @@ namespace coppice {
 
 absl::Status EventWriter::Prepare() {
   ASSIGN_OR_RETURN(insert_, connection_.Prepare(R"sql(
-      INSERT INTO event (id, time_ns, severity, kind, object, message)
-      VALUES (?, ?, ?, ?, ?, ?))sql"));
+      INSERT INTO event (id, time_ns, severity, kind, object, message, actor)
+      VALUES (?, ?, ?, ?, ?, ?, ?))sql"));
   ASSIGN_OR_RETURN(list_oldest_,
                    connection_.Prepare("SELECT id, time_ns FROM event ORDER BY id LIMIT ?"));
   ASSIGN_OR_RETURN(oldest_, connection_.Prepare("SELECT id FROM event ORDER BY id LIMIT 1"));
@@ -24,7 +24,7 @@ absl::Status EventWriter::Append(const AppendEvents& append) {
   for (const EventRecord& event : append.events) {
     event.id == 0 ? insert_.BindNull() : insert_.Bind(event.id);
     insert_.Bind(event.time).Bind(event.severity).Bind(event.kind).Bind(event.object);
-    absl::Status status = insert_.Bind(event.message).Run();
+    absl::Status status = insert_.Bind(event.message).Bind(event.actor).Run();
     if (absl::IsInternal(status) && event.id != 0) return EventIdTaken(event.id);
     RETURN_IF_ERROR(status);
   }

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   ASSIGN_OR_RETURN(mutator->release_savepoint_, connection.Prepare("RELEASE mutation"));
   ASSIGN_OR_RETURN(mutator->rollback_savepoint_, connection.Prepare("ROLLBACK TO mutation"));
   RETURN_IF_ERROR(mutator->PrepareJobs());
+  RETURN_IF_ERROR(mutator->PrepareEnds());
   RETURN_IF_ERROR(mutator->PrepareTrees());
   RETURN_IF_ERROR(mutator->PrepareRevisions());
   RETURN_IF_ERROR(mutator->PrepareInventory());
@@ -37,37 +38,63 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->distances_.Prepare());
   RETURN_IF_ERROR(mutator->placements_.Prepare());
   RETURN_IF_ERROR(mutator->orders_.Prepare());
+  RETURN_IF_ERROR(mutator->deeds_.Prepare());
   return mutator;
 }
 
 absl::Status SqliteMutator::PrepareJobs() {
   ASSIGN_OR_RETURN(insert_job_, connection_.Prepare(R"sql(
       INSERT INTO job (id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state,
-                       created_ns, ended_ns)
-      VALUES (?, ?, ?, ?, ?, ?, ?, 'active', ?, NULL))sql"));
+                       created_ns, ended_ns, by_administrator, placed_nodes, kept_bytes)
+      VALUES (?, ?, ?, ?, ?, ?, ?, 'active', ?, NULL, ?, ?, ?))sql"));
   ASSIGN_OR_RETURN(end_job_, connection_.Prepare(R"sql(
       UPDATE job SET state = ?, ended_ns = ? WHERE id = ? AND state = 'active')sql"));
   ASSIGN_OR_RETURN(release_job_trees_, connection_.Prepare("DELETE FROM tree WHERE job_id = ?"));
   ASSIGN_OR_RETURN(find_job_, connection_.Prepare("SELECT id FROM job WHERE id = ?"));
   ASSIGN_OR_RETURN(find_job_request_,
-                   connection_.Prepare("SELECT id FROM job WHERE request_id = ?"));
+                   connection_.Prepare("SELECT id FROM job WHERE owner = ? AND request_id = ?"));
   ASSIGN_OR_RETURN(find_active_job_,
                    connection_.Prepare("SELECT id FROM job WHERE id = ? AND state = 'active'"));
   ASSIGN_OR_RETURN(put_profile_, connection_.Prepare(R"sql(
       INSERT INTO profile (id, toml) VALUES (1, ?)
       ON CONFLICT (id) DO UPDATE SET toml = excluded.toml)sql"));
   ASSIGN_OR_RETURN(delete_profile_, connection_.Prepare("DELETE FROM profile"));
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::PrepareEnds() {
   ASSIGN_OR_RETURN(count_ended_jobs_,
                    connection_.Prepare("SELECT count(*) FROM job WHERE ended_ns IS NOT NULL"));
   ASSIGN_OR_RETURN(list_ended_jobs_, connection_.Prepare(R"sql(
       SELECT id, ended_ns FROM job WHERE ended_ns IS NOT NULL ORDER BY ended_ns, id LIMIT ?)sql"));
+  ASSIGN_OR_RETURN(list_kept_ranks_, connection_.Prepare(R"sql(
+      SELECT id, owner, ended_ns, kept_bytes FROM job INDEXED BY job_by_kept_ranks
+      WHERE ended_ns IS NOT NULL AND kept_bytes > 0)sql"));
+  ASSIGN_OR_RETURN(find_ended_job_, connection_.Prepare(R"sql(
+      SELECT owner, ended_ns, kept_bytes FROM job WHERE id = ? AND ended_ns IS NOT NULL)sql"));
+  ASSIGN_OR_RETURN(drop_ranks_, connection_.Prepare(R"sql(
+      UPDATE job SET endpoints = '[]', dropped_ranks = kept_bytes / 19, kept_bytes = 0
+      WHERE id = ?)sql"));
+  ASSIGN_OR_RETURN(put_quota_, connection_.Prepare(R"sql(
+      INSERT INTO quota (holder_kind, holder, limit_name, value) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET value = excluded.value)sql"));
+  ASSIGN_OR_RETURN(delete_quota_, connection_.Prepare(R"sql(
+      DELETE FROM quota WHERE holder_kind = ? AND holder = ? AND limit_name = ?)sql"));
   ASSIGN_OR_RETURN(delete_job_, connection_.Prepare("DELETE FROM job WHERE id = ?"));
   return absl::OkStatus();
 }
 
 absl::Status SqliteMutator::ApplyBare(const Mutation& mutation) {
   RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
-  return std::visit([this](const auto& what) { return Do(what); }, mutation);
+  return std::visit(
+      [this](const auto& what) -> absl::Status {
+        RETURN_IF_ERROR(Do(what));
+        if constexpr (requires { what.deed; }) {
+          if (what.deed != nullptr) return deeds_.Append(*what.deed, DeedLimits());
+        }
+        return absl::OkStatus();
+      },
+      mutation);
 }
 
 absl::Status SqliteMutator::Apply(const Mutation& mutation) {
@@ -88,6 +115,8 @@ absl::Status SqliteMutator::Do(const PutJob& put) {
   insert_job_.Bind(job.id.value()).BindOptional(job.request_id);
   insert_job_.Bind(static_cast<int64_t>(job.request_fingerprint)).Bind(job.name).Bind(job.owner);
   insert_job_.Bind(endpoints).Bind(absl::ToInt64Nanoseconds(job.lease)).Bind(job.created);
+  insert_job_.Bind(int64_t{job.by_administrator}).Bind(int64_t{job.placed_nodes});
+  insert_job_.Bind(BytesOfRanks(job.endpoints.size()));
   absl::Status status = insert_job_.Run();
   return status.ok() ? status : ExplainJob(job, std::move(status));
 }
@@ -97,7 +126,7 @@ absl::Status SqliteMutator::ExplainJob(const JobRecord& job, absl::Status failur
   find_job_.Bind(job.id.value());
   ASSIGN_OR_RETURN(const int64_t same_id, Find(find_job_));
   if (same_id != 0) return JobIdTaken(job.id);
-  find_job_request_.Bind(job.request_id);
+  find_job_request_.Bind(job.owner).Bind(job.request_id);
   ASSIGN_OR_RETURN(const int64_t same_request, Find(find_job_request_));
   if (same_request != 0) return JobRequestTaken(job.request_id, JobId(same_request));
   return failure;
@@ -106,7 +135,46 @@ absl::Status SqliteMutator::ExplainJob(const JobRecord& job, absl::Status failur
 absl::Status SqliteMutator::Do(const EndJob& end) {
   RETURN_IF_ERROR(release_job_trees_.Bind(end.job.value()).Run());
   RETURN_IF_ERROR(end_job_.Bind(ToString(end.state)).Bind(end.time).Bind(end.job.value()).Run());
-  return connection_.changes() == 0 ? NoActiveJob(end.job) : absl::OkStatus();
+  return connection_.changes() == 0 ? NoActiveJob(end.job) : DropSurplusRanks(end);
+}
+
+absl::StatusOr<KeptRanks*> SqliteMutator::Ranks() {
+  if (kept_ranks_.has_value()) return &*kept_ranks_;
+  KeptRanks kept;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, list_kept_ranks_.Step());
+    if (!row) break;
+    kept.Enter(std::string(list_kept_ranks_.Text(1)), list_kept_ranks_.TimeAt(2),
+               JobId(list_kept_ranks_.Integer(0)), list_kept_ranks_.Integer(3));
+  }
+  kept_ranks_ = std::move(kept);
+  return &*kept_ranks_;
+}
+
+absl::Status SqliteMutator::DropSurplusRanks(const EndJob& end) {
+  const bool was_read = kept_ranks_.has_value();
+  ranks_changed_ = true;
+  ASSIGN_OR_RETURN(KeptRanks* const kept, Ranks());
+  ASSIGN_OR_RETURN(const bool row, find_ended_job_.Bind(end.job.value()).Step());
+  if (!row) return absl::OkStatus();
+  const std::string owner(find_ended_job_.Text(0));
+  const absl::Time ended = find_ended_job_.TimeAt(1);
+  const int64_t bytes = find_ended_job_.Integer(2);
+  find_ended_job_.Reset();
+  if (was_read) kept->Enter(owner, ended, end.job, bytes);  // else it has been read with the rest
+  for (const JobId id : kept->TakeSurplus(owner, end.keep)) {
+    RETURN_IF_ERROR(drop_ranks_.Bind(id.value()).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::Do(const PutQuota& put) {
+  static constexpr const char* kKinds[] = {"", "user", "account", "tenant"};
+  const QuotaRecord& quota = put.quota;
+  Statement& statement = put.drop ? delete_quota_ : put_quota_;
+  statement.Bind(kKinds[static_cast<size_t>(quota.kind)]).Bind(quota.holder).Bind(quota.limit);
+  if (!put.drop) statement.Bind(quota.value);
+  return statement.Run();
 }
 
 absl::Status SqliteMutator::Do(const StartPlacement& start) {
@@ -130,7 +198,18 @@ absl::Status SqliteMutator::Do(const PruneJobs& prune) {
     jobs.push_back(list_ended_jobs_.Integer(0));
   }
   list_ended_jobs_.Reset();
-  for (const int64_t job : jobs) RETURN_IF_ERROR(delete_job_.Bind(job).Run());
+  for (const int64_t job : jobs) {
+    if (kept_ranks_.has_value()) {
+      ASSIGN_OR_RETURN(const bool row, find_ended_job_.Bind(job).Step());
+      if (row) {
+        kept_ranks_->Leave(std::string(find_ended_job_.Text(0)), find_ended_job_.TimeAt(1),
+                           JobId(job), find_ended_job_.Integer(2));
+        ranks_changed_ = true;
+      }
+      find_ended_job_.Reset();
+    }
+    RETURN_IF_ERROR(delete_job_.Bind(job).Run());
+  }
   return absl::OkStatus();
 }
 

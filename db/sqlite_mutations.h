@@ -6,11 +6,14 @@
 #define COPPICE_DB_SQLITE_MUTATIONS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/kept_ranks.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_deeds.h"
 #include "db/sqlite_distances.h"
 #include "db/sqlite_event_writer.h"
 #include "db/sqlite_measurements.h"
@@ -33,8 +36,17 @@ class SqliteMutator {
   // Cheaper: if it is refused, part of it may be there, and the transaction must be rolled back.
   absl::Status ApplyBare(const Mutation& mutation);
   // What became of the transaction.
-  void Committed() { measurements_.Committed(); }
-  void RolledBack() { measurements_.RolledBack(); }
+  void Committed() {
+    measurements_.Committed();
+    deeds_.Committed();
+    ranks_changed_ = false;
+  }
+  void RolledBack() {
+    measurements_.RolledBack();
+    deeds_.RolledBack();
+    if (ranks_changed_) kept_ranks_.reset();
+    ranks_changed_ = false;
+  }
 
  private:
   explicit SqliteMutator(Connection& connection)
@@ -44,8 +56,10 @@ class SqliteMutator {
         patterns_(connection),
         distances_(connection),
         placements_(connection),
-        orders_(connection) {}
+        orders_(connection),
+        deeds_(connection) {}
   absl::Status PrepareJobs();
+  absl::Status PrepareEnds();
   absl::Status PrepareTrees();
   absl::Status PrepareRevisions();
   absl::Status PrepareInventory();
@@ -73,6 +87,12 @@ class SqliteMutator {
   absl::Status Do(const StartPlacement& start);
   absl::Status Do(const PrunePlacements& prune) { return placements_.Prune(prune); }
   absl::Status Do(const PutOrder& put) { return orders_.Put(put); }
+  absl::Status Do(const PutQuota& put);
+  absl::Status Do(const AppendDeeds& append) { return deeds_.Append(append); }
+
+  // Which ended jobs have their ranks; read when it is first asked for.
+  absl::StatusOr<KeptRanks*> Ranks();
+  absl::Status DropSurplusRanks(const EndJob& end);
 
   absl::Status Grant(const TreeRecord& tree);
   absl::Status InsertTree(const TreeRecord& tree);
@@ -100,9 +120,13 @@ class SqliteMutator {
   DistanceWriter distances_;
   PlacementWriter placements_;
   OrderWriter orders_;
+  DeedWriter deeds_;
+  std::optional<KeptRanks> kept_ranks_;  // unset: not read, or what was read is undone
+  bool ranks_changed_ = false;           // in the open transaction
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_;
   Statement count_ended_jobs_, list_ended_jobs_, delete_job_;
+  Statement list_kept_ranks_, find_ended_job_, drop_ranks_, put_quota_, delete_quota_;
   Statement put_profile_, delete_profile_;
   Statement find_job_, find_job_request_, find_active_job_;
   Statement insert_tree_, insert_tree_switch_, delete_tree_;

@@ -17,9 +17,12 @@ absl::Status PatternWriter::Prepare() {
   ASSIGN_OR_RETURN(find_, connection_.Prepare("SELECT 1 FROM pattern WHERE id = ?"));
   ASSIGN_OR_RETURN(drop_parts_,
                    connection_.Prepare("DELETE FROM pattern_part WHERE pattern_id = ?"));
-  ASSIGN_OR_RETURN(drop_name_, connection_.Prepare("DELETE FROM pattern WHERE name = ?"));
-  ASSIGN_OR_RETURN(insert_,
-                   connection_.Prepare("INSERT INTO pattern VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(drop_name_, connection_.Prepare(R"sql(
+      DELETE FROM pattern WHERE name = ?1 AND owner = ?2 AND by_administrator = 0)sql"));
+  ASSIGN_OR_RETURN(drop_shared_, connection_.Prepare(R"sql(
+      DELETE FROM pattern WHERE name = ? AND by_administrator = 1)sql"));
+  ASSIGN_OR_RETURN(
+      insert_, connection_.Prepare("INSERT INTO pattern VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   return absl::OkStatus();
 }
 
@@ -37,6 +40,12 @@ absl::Status PatternWriter::Put(const PutPatternPart& put) {
   return connection_.changes() == 0 ? PatternPartTaken(put.pattern, put.part) : absl::OkStatus();
 }
 
+absl::Status PatternWriter::DropName(const std::string& name, const std::string& owner,
+                                     bool by_administrator) {
+  if (by_administrator) return drop_shared_.Bind(name).Run();
+  return drop_name_.Bind(name).Bind(owner).Run();
+}
+
 absl::Status PatternWriter::Put(const PutPattern& put) {
   const PatternRecord& p = put.pattern;
   ASSIGN_OR_RETURN(const bool taken, IsThere(p.id));
@@ -48,10 +57,11 @@ absl::Status PatternWriter::Put(const PutPattern& put) {
   if (count != int64_t{put.parts} || end != count) {
     return PatternPartsMissing(p, put.parts, static_cast<uint64_t>(count));
   }
-  RETURN_IF_ERROR(drop_name_.Bind(p.name).Run());
+  RETURN_IF_ERROR(DropName(p.name, p.owner, p.by_administrator));
   insert_.Bind(p.id).Bind(p.name).Bind(p.owner).Bind(int64_t{p.rank_count});
   insert_.Bind(static_cast<int64_t>(p.pair_count)).Bind(p.total_bytes).Bind(p.total_messages);
-  return insert_.Bind(p.created).Bind(static_cast<int64_t>(p.stored_bytes)).Run();
+  insert_.Bind(p.created).Bind(static_cast<int64_t>(p.stored_bytes));
+  return insert_.Bind(int64_t{p.by_administrator}).Run();
 }
 
 absl::Status PatternWriter::Drop(const DropPatternParts& drop) {
@@ -61,14 +71,15 @@ absl::Status PatternWriter::Drop(const DropPatternParts& drop) {
 }
 
 absl::Status PatternWriter::Drop(const DropPattern& drop) {
-  RETURN_IF_ERROR(drop_name_.Bind(drop.name).Run());
+  RETURN_IF_ERROR(DropName(drop.name, drop.owner, drop.by_administrator));
   return connection_.changes() == 0 ? NoSuchPattern(drop.name) : absl::OkStatus();
 }
 
 absl::Status PatternReader::Prepare() {
   ASSIGN_OR_RETURN(list_, connection_.Prepare(R"sql(
       SELECT id, name, owner, rank_count, pair_count, total_bytes, total_messages, created_ns,
-             stored_bytes FROM pattern ORDER BY name)sql"));
+             stored_bytes, by_administrator
+      FROM pattern ORDER BY name, owner, by_administrator)sql"));
   ASSIGN_OR_RETURN(find_, connection_.Prepare("SELECT stored_bytes FROM pattern WHERE id = ?"));
   ASSIGN_OR_RETURN(parts_, connection_.Prepare(
                                "SELECT data FROM pattern_part WHERE pattern_id = ? ORDER BY part"));
@@ -90,6 +101,7 @@ absl::StatusOr<std::vector<PatternRecord>> PatternReader::List() {
     pattern.total_messages = list_.Real(6);
     pattern.created = list_.TimeAt(7);
     pattern.stored_bytes = static_cast<uint64_t>(list_.Integer(8));
+    pattern.by_administrator = list_.Integer(9) != 0;
     patterns.push_back(std::move(pattern));
   }
 }

@@ -27,9 +27,10 @@ class PatternWriter {
 
  private:
   absl::StatusOr<bool> IsThere(int64_t id);
+  absl::Status DropName(const std::string& name, const std::string& owner, bool by_administrator);
 
   Connection& connection_;
-  Statement insert_part_, count_parts_, find_, drop_parts_, drop_name_, insert_;
+  Statement insert_part_, count_parts_, find_, drop_parts_, drop_name_, drop_shared_, insert_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.

@@ -13,7 +13,8 @@ namespace {
 
 #define COPPICE_PLACEMENT_COLUMNS                                                          \
   "id, request_id, request_fingerprint, name, owner, nodes, ranks_per_node, permutation, " \
-  "is_exclusive, term_ns, fabric_version, reason, measures, state, job_id, created_ns, ended_ns"
+  "is_exclusive, term_ns, fabric_version, reason, measures, state, job_id, created_ns, "   \
+  "ended_ns, by_administrator"
 
 const char* ToString(PlacementState state) {
   switch (state) {
@@ -38,16 +39,18 @@ PlacementState StateOf(std::string_view text) {
 }  // namespace
 
 absl::Status PlacementWriter::Prepare() {
-  ASSIGN_OR_RETURN(insert_, connection_.Prepare(
-                                "INSERT INTO placement (" COPPICE_PLACEMENT_COLUMNS ") VALUES "
-                                "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'held', NULL, ?, NULL)"));
+  ASSIGN_OR_RETURN(
+      insert_,
+      connection_.Prepare("INSERT INTO placement (" COPPICE_PLACEMENT_COLUMNS ") VALUES "
+                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'held', NULL, ?, NULL, ?)"));
   ASSIGN_OR_RETURN(insert_node_, connection_.Prepare("INSERT INTO placement_node VALUES (?, ?)"));
   ASSIGN_OR_RETURN(end_, connection_.Prepare(R"sql(
       UPDATE placement SET state = ?, ended_ns = ?, job_id = nullif(?, 0)
       WHERE id = ? AND state = 'held')sql"));
   ASSIGN_OR_RETURN(find_, connection_.Prepare("SELECT id FROM placement WHERE id = ?"));
-  ASSIGN_OR_RETURN(find_request_,
-                   connection_.Prepare("SELECT id FROM placement WHERE request_id = ?"));
+  ASSIGN_OR_RETURN(
+      find_request_,
+      connection_.Prepare("SELECT id FROM placement WHERE owner = ? AND request_id = ?"));
   ASSIGN_OR_RETURN(find_node_,
                    connection_.Prepare("SELECT placement_id FROM placement_node WHERE node = ?"));
   ASSIGN_OR_RETURN(count_ended_,
@@ -85,7 +88,8 @@ absl::Status PlacementWriter::Put(const PlacementRecord& placement) {
   insert_.Bind(permutation).Bind(int64_t{placement.is_exclusive});
   insert_.Bind(absl::ToInt64Nanoseconds(placement.term));
   insert_.Bind(static_cast<int64_t>(placement.fabric_version)).Bind(placement.reason);
-  absl::Status status = insert_.Bind(placement.measures).Bind(placement.created).Run();
+  insert_.Bind(placement.measures).Bind(placement.created);
+  absl::Status status = insert_.Bind(int64_t{placement.by_administrator}).Run();
   if (!status.ok()) return Explain(placement, std::move(status));
   for (const std::string& node : placement.nodes) {
     status = insert_node_.Bind(node).Bind(placement.id.value()).Run();
@@ -99,7 +103,7 @@ absl::Status PlacementWriter::Explain(const PlacementRecord& placement, absl::St
   find_.Bind(placement.id.value());
   ASSIGN_OR_RETURN(const int64_t same_id, Find(find_));
   if (same_id != 0) return PlacementIdTaken(placement.id);
-  find_request_.Bind(placement.request_id);
+  find_request_.Bind(placement.owner).Bind(placement.request_id);
   ASSIGN_OR_RETURN(const int64_t same_request, Find(find_request_));
   if (same_request != 0) {
     return PlacementRequestTaken(placement.request_id, PlacementId(same_request));
@@ -182,6 +186,7 @@ absl::StatusOr<PlacementRecord> PlacementReader::RecordAt(const Statement& row) 
   record.job = JobId(row.IsNull(14) ? 0 : row.Integer(14));
   record.created = row.TimeAt(15);
   record.ended = row.IsNull(16) ? absl::InfiniteFuture() : row.TimeAt(16);
+  record.by_administrator = row.Integer(17) != 0;
   return record;
 }
 

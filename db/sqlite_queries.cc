@@ -13,11 +13,11 @@ namespace {
 
 constexpr char kActiveJobs[] = R"sql(
     SELECT id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state, created_ns,
-           ended_ns
+           ended_ns, by_administrator, placed_nodes, dropped_ranks
     FROM job WHERE state = 'active' ORDER BY id)sql";
 constexpr char kJob[] = R"sql(
     SELECT id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state, created_ns,
-           ended_ns
+           ended_ns, by_administrator, placed_nodes, dropped_ranks
     FROM job WHERE id = ?)sql";
 constexpr char kTrees[] = R"sql(
     SELECT id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
@@ -31,6 +31,9 @@ constexpr char kEntries[] = R"sql(
     SELECT guid, entries_total, entries_reserved, degree_limit,
            (SELECT count(*) FROM tree_switch s WHERE s.guid = c.guid)
     FROM switch_capability c ORDER BY guid < 0, guid)sql";
+constexpr char kQuotas[] = R"sql(
+    SELECT holder_kind, holder, limit_name, value FROM quota
+    ORDER BY instr('user   account tenant', holder_kind), holder, limit_name)sql";
 constexpr char kLink[] =
     "SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?";
 
@@ -60,6 +63,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
       {&reader->last_id_, "SELECT seq FROM sqlite_sequence WHERE name = ?"},
       {&reader->profile_, "SELECT toml FROM profile"},
       {&reader->setting_, "SELECT value FROM setting WHERE name = ?"},
+      {&reader->quotas_, kQuotas},
   };
   for (const auto& [statement, sql] : statements) {
     ASSIGN_OR_RETURN(*statement, connection.Prepare(sql));
@@ -70,6 +74,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   RETURN_IF_ERROR(reader->distances_.Prepare());
   RETURN_IF_ERROR(reader->placements_.Prepare());
   RETURN_IF_ERROR(reader->orders_.Prepare());
+  RETURN_IF_ERROR(reader->deeds_.Prepare());
   return reader;
 }
 
@@ -77,7 +82,8 @@ absl::StatusOr<StoredState> SqliteReader::Load() {
   RETURN_IF_ERROR(begin_.Run());
   absl::StatusOr<StoredState> state = LoadInTransaction();
   // A statement left half way would keep the transaction, and the log that it pins, open.
-  for (Statement* statement : {&active_jobs_, &trees_, &tree_switches_, &entries_, &profile_}) {
+  for (Statement* statement :
+       {&active_jobs_, &trees_, &tree_switches_, &entries_, &profile_, &quotas_}) {
     statement->Reset();
   }
   RETURN_IF_ERROR(commit_.Run());
@@ -96,6 +102,7 @@ absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
   ASSIGN_OR_RETURN(state.entries, Entries());
   ASSIGN_OR_RETURN(state.placements, placements_.Holding());
   RETURN_IF_ERROR(LoadCounters(state));
+  RETURN_IF_ERROR(LoadQuotas(state));
   ASSIGN_OR_RETURN(const bool has_profile, profile_.Step());
   if (has_profile) state.profile_toml = std::string(profile_.Text(0));
   return state;
@@ -107,6 +114,19 @@ absl::Status SqliteReader::LoadTrees(StoredState& state) {
     if (!row) return absl::OkStatus();
     ASSIGN_OR_RETURN(TreeRecord tree, TreeAt(trees_));
     state.trees.push_back(std::move(tree));
+  }
+}
+
+absl::Status SqliteReader::LoadQuotas(StoredState& state) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, quotas_.Step());
+    if (!row) return absl::OkStatus();
+    const std::string_view kind = quotas_.Text(0);
+    state.quotas.push_back({kind == "user"      ? QuotaHolder::kUser
+                            : kind == "account" ? QuotaHolder::kAccount
+                                                : QuotaHolder::kTenant,
+                            std::string(quotas_.Text(1)), std::string(quotas_.Text(2)),
+                            quotas_.Integer(3)});
   }
 }
 
@@ -147,6 +167,9 @@ absl::StatusOr<JobRecord> SqliteReader::JobAt(const Statement& row) const {
   job.state = StateOf(row.Text(7));
   job.created = row.TimeAt(8);
   job.ended = row.IsNull(9) ? absl::InfiniteFuture() : row.TimeAt(9);
+  job.by_administrator = row.Integer(10) != 0;
+  job.placed_nodes = Word(row, 11);
+  job.dropped_ranks = Word(row, 12);
   return job;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/sqlite_connection.h"
+#include "db/sqlite_deeds.h"
 #include "db/sqlite_distances.h"
 #include "db/sqlite_event_queries.h"
 #include "db/sqlite_measurement_queries.h"
@@ -37,6 +38,7 @@ class SqliteReader {
   DistanceReader& distances() { return distances_; }
   PlacementReader& placements() { return placements_; }
   OrderReader& orders() { return orders_; }
+  DeedReader& deeds() { return deeds_; }
 
  private:
   explicit SqliteReader(Connection& connection)
@@ -46,10 +48,12 @@ class SqliteReader {
         patterns_(connection),
         distances_(connection),
         placements_(connection),
-        orders_(connection) {}
+        orders_(connection),
+        deeds_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
   absl::Status LoadTrees(StoredState& state);
   absl::Status LoadCounters(StoredState& state);
+  absl::Status LoadQuotas(StoredState& state);
   // From the row that the statement stands on. DATA_LOSS names the row.
   absl::StatusOr<JobRecord> JobAt(const Statement& row) const;
   absl::StatusOr<TreeRecord> TreeAt(const Statement& row);
@@ -61,9 +65,10 @@ class SqliteReader {
   DistanceReader distances_;
   PlacementReader placements_;
   OrderReader orders_;
+  DeedReader deeds_;
   Statement begin_, commit_;
   Statement active_jobs_, job_, ended_jobs_, trees_, tree_switches_, entries_, link_, last_id_,
-      profile_, setting_;
+      profile_, setting_, quotas_;
 };
 
 }  // namespace coppice

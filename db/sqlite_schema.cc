@@ -35,7 +35,7 @@ absl::Status ApplyAll(Connection& connection, absl::Span<const char* const> migr
 // Not what only tells of the past: it may be gigabytes.
 constexpr char kCheckedTables[] = R"sql(
     SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN
-        ('event', 'history_slot', 'reading_history', 'minute_history', 'hour_history'))sql";
+        ('event', 'deed', 'history_slot', 'reading_history', 'minute_history', 'hour_history'))sql";
 
 absl::Status CheckTable(Connection& connection, const std::string& table) {
   ASSIGN_OR_RETURN(Statement check,

@@ -1,5 +1,6 @@
 #include "db/sqlite_store.h"
 
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 #include <system_error>
@@ -7,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "db/files_in_place.h"
 #include "db/group_writer.h"
 #include "db/lock_file.h"
+#include "db/private_files.h"
 #include "db/sqlite_connection.h"
 #include "db/sqlite_mutations.h"
 #include "db/sqlite_queries.h"
@@ -59,6 +62,9 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path,
     RETURN_IF_ERROR(
         writer->Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_pages).c_str()));
   }
+  // Not by a migration: a database that has none yet gets one whatever its schema.
+  RETURN_IF_ERROR(writer->Execute(
+      "INSERT OR IGNORE INTO setting VALUES ('database_id', random() & 0x7fffffffffffffff)"));
   // From here on the database refuses the tree ids of all earlier runs.
   RETURN_IF_ERROR(writer->Execute(R"sql(
       UPDATE setting SET value = max(value, ifnull(
@@ -89,6 +95,9 @@ class SqliteStore::Impl {
     ASSIGN_OR_RETURN(rollback_, writer_connection_->Prepare("ROLLBACK"));
     ASSIGN_OR_RETURN(reader_connection_, OpenReader(path, options));
     ASSIGN_OR_RETURN(reader_, SqliteReader::Create(*reader_connection_));
+    files_ = std::make_unique<FilesInPlace>(path);
+    ASSIGN_OR_RETURN(database_id_, writer_connection_->QueryInteger(
+                                       "SELECT value FROM setting WHERE name = 'database_id'"));
     group_writer_ = std::make_unique<GroupWriter>(
         [this](absl::Span<PendingMutation> group) { return CommitGroup(group); });
     return absl::OkStatus();
@@ -98,8 +107,13 @@ class SqliteStore::Impl {
     group_writer_->Submit(std::move(mutation), std::move(done));
   }
 
+  uint64_t database_id() const { return static_cast<uint64_t>(database_id_); }
+
   StoreStatistics Statistics() const {
     StoreStatistics statistics = group_writer_->Statistics();
+    const absl::Status lost = files_->Check();
+    // What the last write met may be mended by now; of any other fault only the next one tells.
+    if (!lost.ok() || was_lost_) statistics.fault = std::string(lost.message());
     for (const char* file : {"", "-wal"}) {
       std::error_code absent;
       const auto bytes = std::filesystem::file_size(writer_connection_->path() + file, absent);
@@ -118,11 +132,12 @@ class SqliteStore::Impl {
  private:
   // One transaction: either everything that was not refused is durable, or, on a storage failure,
   // nothing is and everyone gets that failure.
-  bool CommitGroup(absl::Span<PendingMutation> group) {
+  absl::Status CommitGroup(absl::Span<PendingMutation> group) {
+    was_lost_ = false;
     absl::Status status = ApplyGroup(group);
     if (status.ok()) {
       mutator_->Committed();
-      return true;
+      return status;
     }
     if (writer_connection_->in_transaction()) {
       writer_connection_->Execute("ROLLBACK").IgnoreError();  // the first error is the one to tell
@@ -130,7 +145,7 @@ class SqliteStore::Impl {
     mutator_->RolledBack();
     writer_connection_->TakeStorageFailure().IgnoreError();
     for (PendingMutation& pending : group) pending.status = status;
-    return false;
+    return status;
   }
 
   // A savepoint costs a copy of every page that its mutation changes, and hardly any group holds a
@@ -139,7 +154,7 @@ class SqliteStore::Impl {
   absl::Status ApplyGroup(absl::Span<PendingMutation> group) {
     RETURN_IF_ERROR(begin_.Run());
     ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
-    if (applied) return commit_.Run();
+    if (applied) return Commit();
     RETURN_IF_ERROR(rollback_.Run());
     mutator_->RolledBack();
     RETURN_IF_ERROR(begin_.Run());
@@ -147,6 +162,14 @@ class SqliteStore::Impl {
       pending.status = mutator_->Apply(pending.mutation);
       if (!pending.status.ok()) RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
     }
+    return Commit();
+  }
+
+  // As late as can be: what is written to a file that has gone would be answered, and lost.
+  absl::Status Commit() {
+    const absl::Status lost = files_->Check();
+    was_lost_ = !lost.ok();
+    RETURN_IF_ERROR(lost);
     return commit_.Run();
   }
 
@@ -169,6 +192,9 @@ class SqliteStore::Impl {
   std::mutex reader_mutex_;
   std::unique_ptr<Connection> reader_connection_;  // guarded by reader_mutex_
   std::unique_ptr<SqliteReader> reader_;           // guarded by reader_mutex_
+  std::unique_ptr<const FilesInPlace> files_;
+  int64_t database_id_ = 0;
+  std::atomic<bool> was_lost_ = false;  // that is why the last group was not committed
   std::unique_ptr<GroupWriter> group_writer_;
 };
 
@@ -179,6 +205,7 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
                                                                const SqliteOptions& options) {
   // First of all: closing any descriptor of the database file would drop another store's locks.
   ASSIGN_OR_RETURN(LockFile lock, LockFile::Acquire(path));
+  KeepPrivate(path);
   auto impl = std::make_unique<Impl>(std::move(lock));
   RETURN_IF_ERROR(impl->Open(path, options));
   return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(impl)));
@@ -252,6 +279,11 @@ absl::StatusOr<OrderRecord> SqliteStore::GetOrder(JobId job) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.orders().Get(job); });
 }
 
+absl::StatusOr<std::vector<DeedRecord>> SqliteStore::Deeds(const DeedFilter& filter) {
+  return impl_->Ask([&](SqliteReader& reader) { return reader.deeds().Find(filter); });
+}
+
 StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }
+uint64_t SqliteStore::DatabaseId() { return impl_->database_id(); }
 
 }  // namespace coppice

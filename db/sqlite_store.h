@@ -60,7 +60,9 @@ class SqliteStore : public Store {
   absl::StatusOr<std::string> PatternData(int64_t id) override;
   absl::StatusOr<std::vector<DistanceRecord>> Distances() override;
   absl::StatusOr<OrderRecord> GetOrder(JobId job) override;
+  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) override;
   StoreStatistics Statistics() override;
+  uint64_t DatabaseId() override;
 
  private:
   class Impl;

@@ -20,11 +20,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
+#include "db/deed_records.h"
 #include "db/distance_records.h"
 #include "db/load_records.h"
 #include "db/order_records.h"
 #include "db/pattern_records.h"
 #include "db/placement_records.h"
+#include "db/quota_records.h"
 #include "db/record_ids.h"
 
 namespace coppice {
@@ -33,14 +35,17 @@ enum class JobState : uint8_t { kActive = 1, kEnded = 2, kExpired = 3 };
 
 struct JobRecord {
   JobId id;
-  std::string request_id;            // empty: none; else unique among jobs
+  std::string request_id;            // empty: none; else unique among the owner's jobs
   uint64_t request_fingerprint = 0;  // of the request's content, to tell a retry from a misuse
   std::string name;                  // what the launcher calls it
   std::string owner;                 // user
   std::vector<Guid> endpoints;       // [rank] port GUIDs
   absl::Duration lease;              // term that each keepalive renews
   JobState state = JobState::kActive;
-  absl::Time created, ended;  // ended: InfiniteFuture while active
+  absl::Time created, ended;      // ended: InfiniteFuture while active
+  bool by_administrator = false;  // registered with an administrator's rights
+  uint32_t placed_nodes = 0;      // of the placement that it was started from
+  uint32_t dropped_ranks = 0;     // of an ended one whose endpoints are kept no more: their number
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
 
@@ -130,42 +135,59 @@ struct EventRecord {
   std::string kind;      // "job.registered", "tree.granted", "sweep.done", ...
   std::string object;    // "job:7", "switch:0002c9020040b0e0"
   std::string message;
+  std::string actor{};  // who did it; empty: nobody, it happened
   friend bool operator==(const EventRecord&, const EventRecord&) = default;
 };
 
 // --- Mutations. Each is one atomic, durable step. Each refuses a malformed record (an id below 1,
-// vectors of unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. ---
+// vectors of unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. What
+// somebody does brings its deed (deed_records.h; null: none), which is written in the same step.
+// ---
 
-// ALREADY_EXISTS: the id or the request_id is taken, also by a job that has ended and is kept.
+// ALREADY_EXISTS: the id or the owner's request_id is taken, also by a job that has ended and is
+// kept.
 struct PutJob {
   JobRecord job;
+  DeedPtr deed{};
 };
 
-// Ends the job, releases all its trees and drops the order of its ranks. NOT_FOUND: no such active
+// Bytes of the lists of ended jobs' ranks that are kept, 19 a rank.
+struct KeptRankBytes {
+  int64_t per_owner = INT64_MAX, all = INT64_MAX;
+};
+
+// Ends the job, releases all its trees and drops the order of its ranks; and the endpoints of as
+// many ended jobs as are beyond `keep`: the owner's oldest, then those of who keeps the most (at
+// most 64 each time, so several may be beyond it for all for a while). NOT_FOUND: no such active
 // job.
 struct EndJob {
   JobId job;
   JobState state = JobState::kEnded;
   absl::Time time;
+  KeptRankBytes keep{};
+  DeedPtr deed{};
 };
 
 // FAILED_PRECONDITION: the job is not active. ALREADY_EXISTS: the id is taken or belongs to an
 // earlier run of the daemon (take ids from a counter above StoredState::last_tree), or, within the
-// job, the request_id is taken. NOT_FOUND: a switch has no capability record. RESOURCE_EXHAUSTED: a
-// switch has no entry left (the message names it, its total and what is taken). Checked in this
-// order, switches in the order given; parents, edge_links_up and edge_links_down each hold one
-// number per rank and switch.
+// job, the request_id is taken. ABORTED: a switch has no capability record, as one has that left
+// the fabric since the tree was planned. RESOURCE_EXHAUSTED: a switch has no entry left (the
+// message names it, its total and what is taken). Checked in this order, switches in the order
+// given; parents, edge_links_up and edge_links_down each hold one number per rank and switch.
 struct GrantTree {
   explicit GrantTree(TreeRecord record)
       : tree(std::make_shared<const TreeRecord>(std::move(record))) {}
-  explicit GrantTree(std::shared_ptr<const TreeRecord> record) : tree(std::move(record)) {}
+  explicit GrantTree(std::shared_ptr<const TreeRecord> record, DeedPtr made_by = nullptr)
+      : tree(std::move(record)), deed(std::move(made_by)) {}
   std::shared_ptr<const TreeRecord> tree;  // shared with who asks: not null, not copied on its way
+  DeedPtr deed;
 };
 
 // Frees its entries. NOT_FOUND: no such tree in that job.
 struct ReleaseTree {
   TreeId tree;
   JobId job;
+  DeedPtr deed{};
 };
 
 // Grants, plans anew and takes back trees, all or none. First the revoked trees and the old
@@ -179,6 +201,7 @@ struct ChangeTrees {
   std::vector<std::shared_ptr<const TreeRecord>> granted;
   std::vector<std::shared_ptr<const TreeRecord>> revised;
   std::vector<std::pair<TreeId, JobId>> revoked;
+  DeedPtr deed{};
 };
 
 // Replaces the capabilities of all switches. Where granted trees take more than a switch would now
@@ -255,13 +278,14 @@ struct PruneJobs {
 struct StartPlacement {
   PlacementId placement;
   JobRecord job;
+  DeedPtr deed{};
 };
 
-using Mutation =
-    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
-                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
-                 PutPatternPart, PutPattern, DropPatternParts, DropPattern, PutDistances,
-                 PutPlacements, EndPlacement, StartPlacement, PrunePlacements, PutOrder>;
+using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
+                              PutProfile, PutInventory, AppendEvents, PutCounters, PruneHistory,
+                              PruneEvents, PruneJobs, PutPatternPart, PutPattern, DropPatternParts,
+                              DropPattern, PutDistances, PutPlacements, EndPlacement,
+                              StartPlacement, PrunePlacements, PutOrder, PutQuota, AppendDeeds>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -274,7 +298,8 @@ struct StoredState {
   TreeId last_tree;
   PlacementId last_placement;
   uint64_t last_fabric_version = 0;
-  std::string profile_toml;  // of the last PutProfile
+  std::string profile_toml;         // of the last PutProfile
+  std::vector<QuotaRecord> quotas;  // by kind, holder and limit
   friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 
@@ -299,8 +324,9 @@ absl::Status CheckFilter(const EventFilter& filter);
 // Whether a filter that is good picks the event, whatever its after_id and limit say.
 bool Matches(const EventFilter& filter, const EventRecord& event);
 
-// Thread-safe. Storage failures are UNAVAILABLE (busy, I/O), RESOURCE_EXHAUSTED with "disk full",
-// FAILED_PRECONDITION (read-only) or DATA_LOSS (corrupt); the message names the database file.
+// Thread-safe. Storage failures are UNAVAILABLE (busy, I/O, "disk full", a file that was deleted or
+// exchanged), FAILED_PRECONDITION (read-only) or DATA_LOSS (corrupt); the message names the
+// database file.
 class Store {
  public:
   // Called exactly once, on the store's own thread, in the order of submission; must not block and
@@ -339,7 +365,7 @@ class Store {
   // Oldest first, one point for each label that begins in the asked time; none for slots in which
   // nothing is known of the port. A port that was never counted has an empty history.
   virtual absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) = 0;
-  // By name.
+  // By name, then owner.
   virtual absl::StatusOr<std::vector<PatternRecord>> Patterns() = 0;
   // The parts of a pattern, one after the other. NOT_FOUND.
   virtual absl::StatusOr<std::string> PatternData(int64_t id) = 0;
@@ -347,7 +373,10 @@ class Store {
   virtual absl::StatusOr<std::vector<DistanceRecord>> Distances() = 0;
   // Of the ranks of an active job. NOT_FOUND: none is kept; DATA_LOSS: it cannot be read back.
   virtual absl::StatusOr<OrderRecord> GetOrder(JobId job) = 0;
+  virtual absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) = 0;
   virtual StoreStatistics Statistics() = 0;
+  // A number of this database alone, made with it; 0: it has none, as it forgets.
+  virtual uint64_t DatabaseId() { return 0; }
 };
 
 }  // namespace coppice

@@ -48,6 +48,9 @@ class PassingStore : public Store {
   absl::StatusOr<std::string> PatternData(int64_t id) override { return store_->PatternData(id); }
   absl::StatusOr<std::vector<DistanceRecord>> Distances() override { return store_->Distances(); }
   absl::StatusOr<OrderRecord> GetOrder(JobId job) override { return store_->GetOrder(job); }
+  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) override {
+    return store_->Deeds(filter);
+  }
   StoreStatistics Statistics() override { return store_->Statistics(); }
 
  protected:

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/fsuid.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -96,7 +98,7 @@ TEST_F(SqliteOpenTest, DamagedPagesAreFound) {
   Fill();
   const std::string whole = Read();
   const std::set<size_t> unread = PagesOf(R"sql(
-      'event', 'history_slot', 'reading_history', 'minute_history', 'hour_history')sql");
+      'event', 'deed', 'history_slot', 'reading_history', 'minute_history', 'hour_history')sql");
   std::mt19937_64 random(TestSeed());
   for (size_t page = 0; page < whole.size() / 4096; ++page) {
     std::string damaged = whole;
@@ -166,6 +168,34 @@ TEST_F(SqliteOpenTest, ReadOnlyFileAndDirectory) {
   std::filesystem::permissions(directory_.path(), perms(0755));
 }
 
+TEST_F(SqliteOpenTest, FilesAreTheirOwnersAlone) {
+  using std::filesystem::perms;
+  const auto expect_private = [&] {
+    for (const char* const end : {"", "-wal", "-shm", ".lock"}) {
+      EXPECT_EQ(std::filesystem::status(path_ + end).permissions(),
+                perms::owner_read | perms::owner_write)
+          << end;
+    }
+  };
+  const mode_t before = umask(0);
+  {
+    const auto store = SqliteStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_APPLIED((*store)->Apply(PutJob{Job(1)}));
+    expect_private();
+  }
+  // As releases before left them.
+  for (const char* const end : {"", "-wal", "-shm", ".lock"}) {
+    std::ofstream(path_ + end, std::ios::app);
+    std::filesystem::permissions(path_ + end, perms(0664));
+  }
+  const auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_APPLIED((*store)->Apply(PutJob{Job(2)}));
+  expect_private();
+  umask(before);
+}
+
 TEST_F(SqliteOpenTest, SecondDaemonIsToldWhoHoldsIt) {
   auto first = SqliteStore::Open(path_);
   ASSERT_TRUE(first.ok()) << first.status();
@@ -174,6 +204,54 @@ TEST_F(SqliteOpenTest, SecondDaemonIsToldWhoHoldsIt) {
   ASSERT_APPLIED((*first)->Apply(PutJob{Job(1)}));  // and the first goes on
   first->reset();
   EXPECT_TRUE(Open().ok());
+}
+
+// By a name of which the first daemon knows nothing.
+TEST_F(SqliteOpenTest, ALinkToTheFileIsTheSameDatabase) {
+  auto first = SqliteStore::Open(path_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string symbolic = directory_.File("symbolic.db"), hard = directory_.File("hard.db");
+  std::filesystem::create_symlink(path_, symbolic);
+  std::filesystem::create_hard_link(path_, hard);
+  for (const std::string& link : {symbolic, hard}) {
+    EXPECT_STATUS(SqliteStore::Open(link).status(), StatusCode::kFailedPrecondition,
+                  link + " is in use by another process");
+  }
+  first->reset();
+  EXPECT_TRUE(SqliteStore::Open(symbolic).ok());
+}
+
+TEST_F(SqliteOpenTest, EachDatabaseHasANumberOfItsOwn) {
+  const uint64_t number = (*SqliteStore::Open(path_))->DatabaseId();
+  EXPECT_NE(number, 0u);
+  EXPECT_EQ((*SqliteStore::Open(path_))->DatabaseId(), number);
+  EXPECT_NE((*SqliteStore::Open(directory_.File("other.db")))->DatabaseId(), number);
+}
+
+// Whoever answered as if it were written would answer for nothing.
+TEST_F(SqliteOpenTest, NothingIsWrittenToAFileThatIsNotInItsPlace) {
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    SCOPED_TRACE(ending);
+    auto store = SqliteStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const int64_t job = (*store)->Load()->last_job.value() + 1;
+    const std::string file = path_ + ending, aside = directory_.File("aside");
+    std::filesystem::rename(file, aside);
+    const auto expect_refused = [&](const char* words) {
+      EXPECT_THAT((*store)->Statistics().fault, HasSubstr(file + words));
+      EXPECT_STATUS((*store)->Apply(PutJob{Job(job)}), StatusCode::kUnavailable, file + words);
+      EXPECT_EQ((*store)->Load()->last_job, JobId(job - 1));
+    };
+    expect_refused(" was deleted");
+    std::filesystem::copy(aside, file);
+    expect_refused(" was exchanged");
+    EXPECT_EQ((*store)->Statistics().refused, 2u);
+    std::filesystem::rename(aside, file);
+    EXPECT_EQ((*store)->Statistics().fault, "");
+    ASSERT_APPLIED((*store)->Apply(PutJob{Job(job)}));
+    store->reset();
+    EXPECT_EQ((*SqliteStore::Open(path_))->Load()->last_job, JobId(job));
+  }
 }
 
 TEST_F(SqliteOpenTest, BusyShellDelaysThenFailsOneGroupOnly) {
@@ -310,6 +388,50 @@ TEST_F(SqliteOpenTest, DistancesOfTheNinthSchemaAreOverTcp) {
   EXPECT_EQ((*store)->Distances()->at(0), old);
   EXPECT_EQ(old.transport, Transport::kTcp);
   EXPECT_THAT(RawDatabase(path_).Run("UPDATE distance SET transport = 'udp'"), HasSubstr("CHECK"));
+}
+
+TEST_F(SqliteOpenTest, TheTenthSchemaKnewNoHolders) {
+  {
+    auto connection =
+        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    const absl::Status status = Migrate(**connection, Migrations().first(10));
+    ASSERT_TRUE(status.ok()) << status;
+    const std::string two = R"('["0000000000000007","0000000000000008"]')";
+    ASSERT_EQ((*connection)
+                  ->Execute(("INSERT INTO job VALUES"
+                             "  (1, 'r', 0, '', 'ada', " +
+                             two +
+                             ", 1, 'active', 0, NULL),"
+                             "  (2, NULL, 0, '', 'ada', " +
+                             two +
+                             ", 1, 'ended', 0, 5);"
+                             "INSERT INTO pattern VALUES (1, 'melt', 'root', 2, 1, 1.0, 1.0, 0, 1),"
+                             "  (2, 'foam', 'eve', 2, 1, 1.0, 1.0, 0, 1);"
+                             "INSERT INTO pattern_part VALUES (1, 0, 'x'), (2, 0, 'y');"
+                             "INSERT INTO event VALUES (1, 0, 'info', 'a', 'b', 'c')")
+                                .c_str()),
+              absl::OkStatus());
+  }
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->Load()->jobs.at(0).endpoints.size(), 2u);
+  const std::vector<PatternRecord> patterns = *(*store)->Patterns();
+  ASSERT_EQ(patterns.size(), 2u);
+  EXPECT_FALSE(patterns[0].by_administrator);
+  EXPECT_TRUE(patterns[1].by_administrator);
+  EXPECT_EQ(*(*store)->PatternData(1), "x");
+  // Another's request_id is free, one's own is not.
+  JobRecord other = Job(3, "r");
+  other.owner = "eve";
+  ASSERT_APPLIED((*store)->Apply(PutJob{other}));
+  EXPECT_STATUS((*store)->Apply(PutJob{Job(4, "r")}), StatusCode::kAlreadyExists, "job 1");
+  // The older list goes first.
+  ASSERT_APPLIED(
+      (*store)->Apply(EndJob{JobId(1), JobState::kEnded, At(9), {2 * 19 + 1, INT64_MAX}, nullptr}));
+  EXPECT_EQ((*store)->GetJob(JobId(2))->dropped_ranks, 2u);
+  EXPECT_EQ((*store)->GetJob(JobId(1))->endpoints.size(), 2u);
+  EXPECT_EQ((*store)->Events({})->at(0).actor, "");
 }
 
 TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {

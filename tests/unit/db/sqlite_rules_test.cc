@@ -79,8 +79,11 @@ TEST_F(SqliteRulesTest, ATreeNeedsAnActiveJob) {
   Refused("DELETE FROM job", "still has trees");
   Refused("REPLACE INTO job SELECT * FROM job", "the job exists");
   Refused("REPLACE INTO tree SELECT * FROM tree", "error");
-  Refused("REPLACE INTO job SELECT 5, request_id, 0, '', '', '[]', 1, state, 0, NULL FROM job",
-          "the job exists");
+  Refused(
+      "REPLACE INTO job (id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, "
+      "state, created_ns, ended_ns) SELECT 5, request_id, 0, '', owner, '[]', 1, state, 0, NULL "
+      "FROM job",
+      "the job exists");
   EXPECT_EQ(raw_->Run(for_job("1")), "");
 }
 

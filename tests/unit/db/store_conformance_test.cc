@@ -113,7 +113,7 @@ TYPED_TEST(StoreConformanceTest, GrantRefusalsInTheirOrder) {
   EXPECT_STATUS(store.Apply(GrantTree{tree}), StatusCode::kResourceExhausted,
                 "switch 0002c90200400000 has no entry left: 1 taken and 2 reserved of 3");
   tree.switches[0].guid = Switch(1);
-  EXPECT_STATUS(store.Apply(GrantTree{tree}), StatusCode::kNotFound,
+  EXPECT_STATUS(store.Apply(GrantTree{tree}), StatusCode::kAborted,
                 "switch 0002c9020040004d has no aggregation capability");
   tree.switches[1].guid = Switch(1);
   EXPECT_STATUS(store.Apply(GrantTree{tree}), StatusCode::kInvalidArgument, "serves twice");

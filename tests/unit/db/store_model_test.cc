@@ -96,7 +96,7 @@ struct Model {
     }
     for (const TreeSwitchRecord& serving : wanted.switches) {
       auto found = capabilities.find(serving.guid);
-      if (found == capabilities.end()) return StatusCode::kNotFound;
+      if (found == capabilities.end()) return StatusCode::kAborted;
       const int64_t free = int64_t{found->second.entries_total} - found->second.entries_reserved -
                            Taken(serving.guid);
       if (free <= 0) return StatusCode::kResourceExhausted;

@@ -47,10 +47,10 @@ TYPED_TEST(StorePatternsTest, AreThereWithTheirPartsInOrder) {
   ASSERT_APPLIED(store.Apply(PutPattern{record, 2}));
   EXPECT_THAT(*store.Patterns(), ElementsAre(record));
   EXPECT_EQ(*store.PatternData(1), zeros + "def");
-  ASSERT_APPLIED(store.Apply(DropPattern{"lammps"}));
+  ASSERT_APPLIED(store.Apply(DropPattern{"lammps", "mpi"}));
   EXPECT_TRUE(store.Patterns()->empty());
   EXPECT_EQ(store.PatternData(1).status().code(), StatusCode::kNotFound);
-  EXPECT_STATUS(store.Apply(DropPattern{"lammps"}), StatusCode::kNotFound, "lammps");
+  EXPECT_STATUS(store.Apply(DropPattern{"lammps", "mpi"}), StatusCode::kNotFound, "lammps");
 }
 
 TYPED_TEST(StorePatternsTest, TakeThePlaceOfThatName) {

@@ -108,7 +108,7 @@ TYPED_TEST(StoreRevisionsTest, RefusalsChangeNothing) {
   this->Refused(revised(other), StatusCode::kInvalidArgument, "tree 1: a revision keeps");
   this->Refused(revised(Revision(2, 2, {})), StatusCode::kInvalidArgument,
                 "tree 2: is named twice");
-  this->Refused(revised(Revision(1, 2, {2, 77})), StatusCode::kNotFound,
+  this->Refused(revised(Revision(1, 2, {2, 77})), StatusCode::kAborted,
                 "switch 0002c9020040004d has no aggregation capability");
   other = Revision(1, 2, {2});
   other.parents.pop_back();

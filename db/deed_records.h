@@ -1,0 +1,63 @@
+// The account of deeds: who changed what, for whom, from where, and what was denied. Part of the
+// interface in store.h, which includes this.
+//
+// Rows are added and never changed. They are bounded so that nobody washes out another's: users'
+// deeds, administrators' and denials have a share each, within which a caller has so many rows for
+// each method; where a share is full, whoever has the most rows there loses the oldest.
+//
+// A change brings its deed with it (the member `deed` of mutations): both are durable or neither.
+#ifndef COPPICE_DB_DEED_RECORDS_H_
+#define COPPICE_DB_DEED_RECORDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace coppice {
+
+enum class DeedShare : uint8_t { kUser = 1, kAdministrator = 2, kDenial = 3 };
+
+struct DeedRecord {
+  int64_t id = 0;   // assigned by the store
+  absl::Time time;  // of the last, if there were several
+  DeedShare share = DeedShare::kUser;
+  std::string caller;   // who connected
+  std::string user;     // for whom: whose rights the call had
+  std::string origin;   // from where: "uid:1000", "ipv4:10.0.0.7:40112"
+  std::string method;   // "Jobs.EndJob"
+  std::string object;   // "job:7"
+  std::string outcome;  // name of the status code: "OK", "PERMISSION_DENIED"
+  uint32_t count = 1;   // of the same kind; more than 1 for denials only
+  friend bool operator==(const DeedRecord&, const DeedRecord&) = default;
+};
+
+using DeedPtr = std::shared_ptr<const DeedRecord>;
+
+struct DeedLimits {
+  int64_t per_caller_and_method = 2'000;
+  int64_t per_share = 50'000;
+};
+
+// Deeds that come without another mutation. INVALID_ARGUMENT: a count of 0, limits below 1.
+struct AppendDeeds {
+  std::vector<DeedRecord> deeds;
+  DeedLimits limits{};
+};
+
+struct DeedFilter {
+  int64_t after_id = 0;                     // only later ones
+  std::string user{};                       // the caller or for whom it was; empty: any
+  std::string method_prefix{};              // empty: any
+  absl::Time start = absl::InfinitePast();  // not before
+  bool only_denials = false;
+  uint32_t limit = 1000;  // the first so many, by id
+};
+
+bool Matches(const DeedFilter& filter, const DeedRecord& deed);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_DEED_RECORDS_H_

@@ -1,0 +1,240 @@
+// Who holds what: names of requests by owner, the ranks of ended jobs that are kept, quotas, and
+// the account of deeds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/support/tier.h"
+#include "tests/unit/db/raw_database.h"
+#include "tests/unit/db/store_records.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+
+JobRecord JobOf(int64_t id, std::string owner, std::string request_id = "", size_t ranks = 2) {
+  JobRecord job = Job(id, std::move(request_id));
+  job.owner = std::move(owner);
+  job.endpoints.assign(ranks, Guid(0x0002c9030010a001));
+  return job;
+}
+
+DeedRecord Deed(std::string caller, std::string method, DeedShare share = DeedShare::kUser) {
+  DeedRecord deed;
+  deed.time = At(7);
+  deed.share = share;
+  deed.caller = deed.user = std::move(caller);
+  deed.origin = "uid:1000";
+  deed.method = std::move(method);
+  deed.object = "job:7";
+  deed.outcome = "OK";
+  return deed;
+}
+
+DeedPtr Share(DeedRecord deed) { return std::make_shared<const DeedRecord>(std::move(deed)); }
+
+template <class Setup>
+class StoreHoldersTest : public StoreTest<Setup> {
+ protected:
+  // After a restart, where there is one.
+  void Reopen() { (void)this->Load(); }
+  std::vector<DeedRecord> Deeds(const DeedFilter& filter = {}) {
+    return *this->store_->Deeds(filter);
+  }
+  size_t RanksOf(int64_t id) { return this->store_->GetJob(JobId(id))->endpoints.size(); }
+};
+TYPED_TEST_SUITE(StoreHoldersTest, StoreSetups);
+
+TYPED_TEST(StoreHoldersTest, RequestIdsAreTheirOwners) {
+  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(1, "eve", "r")}));
+  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(2, "ada", "r")}));
+  EXPECT_STATUS(this->store_->Apply(PutJob{JobOf(3, "eve", "r")}), StatusCode::kAlreadyExists,
+                "job 1");
+  PlacementRecord placement = Placement(1, {"n1"}, "r");
+  placement.by_administrator = true;
+  ASSERT_APPLIED(this->store_->Apply(PutPlacements{{placement}}));
+  PlacementRecord other = Placement(2, {"n2"}, "r");
+  other.owner = "eve";
+  ASSERT_APPLIED(this->store_->Apply(PutPlacements{{other}}));
+  EXPECT_STATUS(this->store_->Apply(PutPlacements{{Placement(3, {"n3"}, "r")}}),
+                StatusCode::kAlreadyExists, "placement 1");
+  const StoredState state = this->Load();
+  EXPECT_EQ(state.jobs.size(), 2u);
+  ASSERT_EQ(state.placements.size(), 2u);
+  EXPECT_TRUE(state.placements[0].by_administrator);
+}
+
+TYPED_TEST(StoreHoldersTest, JobsKeepWhoseTheyAreAndWhatTheyPlaced) {
+  JobRecord job = JobOf(1, "ada");
+  job.by_administrator = true;
+  job.placed_nodes = 17;
+  ASSERT_APPLIED(this->store_->Apply(PutJob{job}));
+  EXPECT_EQ(this->Load().jobs.at(0), job);
+}
+
+TYPED_TEST(StoreHoldersTest, RanksOfEndedJobsAreKeptWithinTheirBounds) {
+  const KeptRankBytes two_lists{2 * (19 * 10 + 1), INT64_MAX};
+  for (int64_t id = 1; id <= 4; ++id) {
+    ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(id, id == 3 ? "eve" : "ada", "", 10)}));
+  }
+  const auto end = [&](int64_t id, KeptRankBytes keep) {
+    ASSERT_APPLIED(
+        this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(10 + id), keep, nullptr}));
+  };
+  end(1, two_lists);
+  end(2, two_lists);
+  end(3, two_lists);
+  this->Reopen();
+  EXPECT_EQ(this->RanksOf(1), 10u);
+  end(4, two_lists);
+  EXPECT_EQ(this->RanksOf(1), 0u);
+  EXPECT_EQ(this->store_->GetJob(JobId(1))->dropped_ranks, 10u);
+  EXPECT_EQ(this->RanksOf(2), 10u);
+  EXPECT_EQ(this->RanksOf(3), 10u) << "another's";
+  EXPECT_EQ(this->RanksOf(4), 10u);
+  // For all: whoever keeps the most loses.
+  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(5, "eve", "", 10)}));
+  end(5, {INT64_MAX, 3 * (19 * 10 + 1)});
+  EXPECT_EQ(this->RanksOf(2) + this->RanksOf(3), 10u);
+  // A list that is larger than the bound alone is not kept at all.
+  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(6, "bob", "", 1000)}));
+  end(6, two_lists);
+  EXPECT_EQ(this->RanksOf(6), 0u);
+  EXPECT_EQ(this->store_->GetJob(JobId(6))->dropped_ranks, 1000u);
+}
+
+// The sums are of what there is, whatever came in between.
+TYPED_TEST(StoreHoldersTest, BoundsHoldAfterAnything) {
+  std::mt19937_64 random(TestSeed());
+  int64_t next = 1;
+  std::map<int64_t, std::string> ended;
+  const KeptRankBytes keep{3000, 5000};
+  for (int round = 0; round < 300; ++round) {
+    const int64_t id = next++;
+    const std::string owner = random() % 3 == 0 ? "eve" : "ada";
+    ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(id, owner, "", 1 + random() % 60)}));
+    if (random() % 10 == 0) {  // one that is refused takes its group with it
+      EXPECT_FALSE(this->store_->Apply(PutJob{JobOf(id, owner)}).ok());
+    }
+    ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(id), keep, nullptr}));
+    ended[id] = owner;
+    if (random() % 20 == 0) ASSERT_APPLIED(this->store_->Apply(PruneJobs{20, At(0), 5}));
+    if (random() % 50 == 0) this->Reopen();
+    std::map<std::string, int64_t> bytes;
+    int64_t all = 0;
+    for (const auto& [job, of] : ended) {
+      const auto record = this->store_->GetJob(JobId(job));
+      if (!record.ok() || record->endpoints.empty()) continue;
+      const auto size = static_cast<int64_t>(19 * record->endpoints.size() + 1);
+      bytes[of] += size;
+      all += size;
+    }
+    EXPECT_LE(bytes["ada"], keep.per_owner);
+    EXPECT_LE(bytes["eve"], keep.per_owner);
+    EXPECT_LE(all, keep.all);
+    EXPECT_GT(all, 0) << "round " << round;
+  }
+}
+
+TYPED_TEST(StoreHoldersTest, QuotasArePutReplacedAndDropped) {
+  const QuotaRecord trees{QuotaHolder::kUser, "ada", "trees", 7};
+  const QuotaRecord tenant{QuotaHolder::kTenant, "physics", "entries", INT64_MAX};
+  ASSERT_APPLIED(this->store_->Apply(PutQuota{{QuotaHolder::kUser, "ada", "trees", 5}}));
+  ASSERT_APPLIED(this->store_->Apply(PutQuota{tenant}));
+  ASSERT_APPLIED(this->store_->Apply(PutQuota{trees}));
+  EXPECT_EQ(this->Load().quotas, (std::vector<QuotaRecord>{trees, tenant}));
+  ASSERT_APPLIED(this->store_->Apply(PutQuota{trees, true}));
+  ASSERT_APPLIED(this->store_->Apply(PutQuota{trees, true}));  // there is none: fine
+  EXPECT_EQ(this->Load().quotas, (std::vector<QuotaRecord>{tenant}));
+  EXPECT_STATUS(this->store_->Apply(PutQuota{{QuotaHolder::kUser, "", "trees", 5}}),
+                StatusCode::kInvalidArgument, "holder");
+  EXPECT_STATUS(this->store_->Apply(PutQuota{{QuotaHolder::kUser, "ada", "trees", -1}}),
+                StatusCode::kInvalidArgument, "negative");
+}
+
+TYPED_TEST(StoreHoldersTest, AChangeAndItsDeedAreOne) {
+  ASSERT_APPLIED(
+      this->store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("ada", "Jobs.RegisterJob"))}));
+  EXPECT_FALSE(this->store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("eve", "x"))}).ok());
+  ASSERT_APPLIED(this->store_->Apply(
+      EndJob{JobId(1), JobState::kEnded, At(2), {}, Share(Deed("ada", "Jobs.EndJob"))}));
+  this->Reopen();
+  const std::vector<DeedRecord> deeds = this->Deeds();
+  ASSERT_EQ(deeds.size(), 2u);
+  DeedRecord first = Deed("ada", "Jobs.RegisterJob");
+  first.id = 1;
+  EXPECT_EQ(deeds[0], first);
+  EXPECT_EQ(deeds[1].method, "Jobs.EndJob");
+}
+
+TYPED_TEST(StoreHoldersTest, DeedsAreFound) {
+  AppendDeeds append;
+  for (const char* user : {"ada", "eve", "bob"}) {
+    for (const char* method : {"Jobs.EndJob", "Jobs.RegisterJob", "Trees.CreateTree"}) {
+      append.deeds.push_back(
+          Deed(user, method, user[0] == 'b' ? DeedShare::kDenial : DeedShare::kUser));
+      append.deeds.back().time = At(static_cast<int64_t>(append.deeds.size()));
+    }
+  }
+  append.deeds[0].user = "bob";  // ada for bob
+  ASSERT_APPLIED(this->store_->Apply(std::move(append)));
+  EXPECT_EQ(this->Deeds().size(), 9u);
+  EXPECT_EQ(this->Deeds({.user = "bob"}).size(), 4u);
+  EXPECT_EQ(this->Deeds({.user = "ada"}).size(), 3u);
+  EXPECT_EQ(this->Deeds({.method_prefix = "Jobs."}).size(), 6u);
+  EXPECT_EQ(this->Deeds({.start = At(8)}).size(), 2u);
+  EXPECT_EQ(this->Deeds({.only_denials = true}).size(), 3u);
+  const auto page = this->Deeds({.after_id = 3, .limit = 2});
+  ASSERT_EQ(page.size(), 2u);
+  EXPECT_EQ(page[0].id, 4);
+  EXPECT_STATUS(this->store_->Apply(AppendDeeds{{}, {0, 1}}), StatusCode::kInvalidArgument, "kept");
+}
+
+// One who does much, or is denied much, loses his own oldest, and nobody else's.
+TYPED_TEST(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
+  const auto append = [&](DeedRecord deed, int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {20, 50}}));
+    }
+  };
+  append(Deed("root", "Admin.Reload", DeedShare::kAdministrator), 3);
+  append(Deed("ada", "Jobs.EndJob"), 5);
+  append(Deed("eve", "Jobs.EndJob"), 2);
+  append(Deed("eve", "Trees.CreateTree"), 200);
+  append(Deed("eve", "Trees.ReleaseTree"), 200);
+  this->Reopen();
+  append(Deed("eve", "Jobs.EndJob", DeedShare::kDenial), 200);
+  append(Deed("eve", "Trees.CreateTree"), 200);
+  std::map<std::string, int> left;
+  for (const DeedRecord& deed : this->Deeds()) {
+    ++left[deed.caller + " " + deed.method + (deed.share == DeedShare::kDenial ? " denied" : "")];
+  }
+  EXPECT_EQ(left["root Admin.Reload"], 3);
+  EXPECT_EQ(left["ada Jobs.EndJob"], 5);
+  EXPECT_EQ(left["eve Jobs.EndJob"], 2);
+  EXPECT_EQ(left["eve Trees.CreateTree"], 20);
+  EXPECT_EQ(left["eve Trees.ReleaseTree"], 20);
+  EXPECT_EQ(left["eve Jobs.EndJob denied"], 20);
+  for (int user = 0; user < 20; ++user) append(Deed("u" + std::to_string(user), "Jobs.EndJob"), 1);
+  const auto of_ada = this->Deeds({.user = "ada"});
+  EXPECT_EQ(of_ada.size(), 5u) << "of a full share, who has the most loses";
+  EXPECT_LE(this->Deeds().size(), 50u + 3 + 20);
+}
+
+TEST(SqliteDeedsTest, AreNeverChanged) {
+  StoreDirectory directory;
+  const std::string path = directory.File("coppice.db");
+  auto store = *SqliteStore::Open(path);
+  ASSERT_APPLIED(store->Apply(AppendDeeds{{Deed("eve", "Jobs.EndJob")}}));
+  RawDatabase raw(path);
+  EXPECT_THAT(raw.Run("UPDATE deed SET caller = 'ada'"),
+              testing::HasSubstr("stays as it was told"));
+  EXPECT_THAT(raw.Run("SELECT caller || '|' || share || '|' || method FROM deed_list"),
+              testing::HasSubstr("eve|user|Jobs.EndJob"));
+}
+
+}  // namespace
+}  // namespace coppice
