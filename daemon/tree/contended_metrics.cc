@@ -224,6 +224,7 @@ class Walker {
 };
 
 constexpr double kNoCutoff = std::numeric_limits<double>::infinity();
+constexpr double kBoundRounding = 1e-6;  // of LeastContendedUs
 
 bool IsLong(const CostProfile& profile, const Payload& payload) {
   return !PipelineOf(profile, payload).is_one_packet();
@@ -300,7 +301,7 @@ bool FollowsPackets(const CostProfile& profile, Operation operation,
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,
-                           Prediction& predicted) {
+                           Prediction& predicted, double cutoff_us) {
   if (tree.rank_count > kMostRanksContended || sizes.empty()) return absl::OkStatus();
   double slowest_gbps = 0;
   for (const EdgeCost& edge : edges) {
@@ -318,8 +319,16 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
   }
   ASSIGN_OR_RETURN(const TreeRoutes routes, FindRoutes(snapshot, profile, tree));
   if (!any_is_long && !routes.shares) return absl::OkStatus();
+  if (any_is_long && cutoff_us < kNoCutoff) {
+    const double least_us =
+        LeastContendedUs(profile, tree, edges, routes, operation, sizes) * (1 - kBoundRounding);
+    if (least_us >= cutoff_us) {
+      predicted.total_us = least_us;
+      return absl::OkStatus();
+    }
+  }
   const Prediction contended =
-      EvaluateContendedMix(profile, tree, edges, routes, operation, sizes, kNoCutoff);
+      EvaluateContendedMix(profile, tree, edges, routes, operation, sizes, cutoff_us);
   if (any_is_long || contended.total_us > predicted.total_us) predicted = contended;
   return absl::OkStatus();
 }

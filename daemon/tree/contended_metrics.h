@@ -16,6 +16,7 @@
 #define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -72,11 +73,12 @@ bool QueuesMayMatter(const CostProfile& profile, Operation operation,
 
 // Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where there
 // are too many ranks or packets or, if no size is long, no link is shared or queues may not matter.
-// Errors as FindRoutes.
+// A result that is not below `cutoff_us` may be less than it could be. Errors as FindRoutes.
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,
-                           Prediction& predicted);
+                           Prediction& predicted,
+                           double cutoff_us = std::numeric_limits<double>::infinity());
 
 }  // namespace coppice
 

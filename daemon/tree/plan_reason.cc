@@ -7,11 +7,11 @@
 
 namespace coppice {
 
-std::string Figure(const AggregationTree& tree, const Prediction& predicted) {
+std::string Figure(const AggregationTree& tree, const Prediction& predicted, bool is_fewest) {
   if (tree.type == TreeType::kTypeII) {
     const uint32_t switches = tree.serving_switch_count();
-    return absl::StrFormat("%.2f us for type II (%d switch%s)", predicted.total_us, switches,
-                           switches == 1 ? "" : "es");
+    return absl::StrFormat("%.2f us for type II (%d switch%s%s)", predicted.total_us, switches,
+                           switches == 1 ? "" : "es", is_fewest ? ", the fewest" : "");
   }
   return absl::StrFormat("%.2f us for type I (%s, k = %d)", predicted.total_us,
                          std::string(ToString(tree.builder)), tree.width);

@@ -10,8 +10,10 @@
 
 namespace coppice {
 
-// "3.40 us for type I (hierarchical, k = 32)", "2.31 us for type II (9 switches)".
-std::string Figure(const AggregationTree& tree, const Prediction& predicted);
+// "3.40 us for type I (hierarchical, k = 32)", "2.31 us for type II (9 switches)"; `is_fewest`: "(9
+// switches, the fewest)", where more switches could serve.
+std::string Figure(const AggregationTree& tree, const Prediction& predicted,
+                   bool is_fewest = false);
 
 // Up to eight switches as `0002c9020040b0e0 "leaf3" (16 entries)`, then "and 3 more".
 std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> switches);

@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/plan_reason.h"
 #include "daemon/tree/slight_load.h"
@@ -100,10 +99,15 @@ std::string Bare(std::string_view figure) {
                       std::string(figure.substr(figure.find(" (", for_type))));
 }
 
+// Of the tree that takes the fewest entries: a policy may find a faster one that takes more.
+std::string FigureOfFewest(const Type2Result& type2) {
+  return Figure(type2.best->tree, type2.best->predicted, type2.may_serve_more);
+}
+
 // Type I and, if it exists, type II: the faster one. Equally fast: type I, which takes no entries.
 void Choose(const Fabric& fabric, Type1Result&& type1, Type2Result&& type2, TreePlan& plan) {
   const std::string figure1 = Figure(type1.tree, type1.predicted);
-  const std::string figure2 = Figure(type2.best->tree, type2.best->predicted);
+  const std::string figure2 = FigureOfFewest(type2);
   const std::string dearer = DearerBecause(fabric, type2.full_switches);
   if (type2.best->predicted.total_us < type1.predicted.total_us) {
     plan.reason = absl::StrCat("type II: ", Bare(figure2), " against ", figure1, dearer);
@@ -149,8 +153,8 @@ absl::Status FillAuto(const Snapshot& snapshot, const CostProfile& profile,
     const std::string why_not(type1.status().message());
     plan.alternatives.push_back(
         {TreeType::kTypeI, TreeBuilder::kKary, request.width.value_or(0), std::nullopt, why_not});
-    plan.reason = absl::StrCat("type II: ", Bare(Figure(type2.best->tree, type2.best->predicted)),
-                               "; no type I tree: ", why_not);
+    plan.reason =
+        absl::StrCat("type II: ", Bare(FigureOfFewest(type2)), "; no type I tree: ", why_not);
     TakeType2(*std::move(type2.best), plan);
   } else {
     return type1.status();
@@ -172,18 +176,13 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   Type2Result type2;
   if (try_type2) {
     type2 = BuildType2(snapshot, predicting, profile, capacity, request, places);
-    if (type2.best) {
-      RETURN_IF_ERROR(AddContention(predicting, profile, type2.best->tree, type2.best->edges,
-                                    request.operation, request.sizes, type2.best->predicted));
-    }
     plan.full_switches = type2.full_switches;
   }
   if (request.type != TreeType::kTypeII) {
     RETURN_IF_ERROR(
         FillAuto(predicting, profile, request, places, try_type2, std::move(type2), plan));
   } else if (type2.best) {
-    plan.reason = absl::StrCat("type II: ", Bare(Figure(type2.best->tree, type2.best->predicted)),
-                               "; the type was asked for",
+    plan.reason = absl::StrCat("type II: ", Bare(FigureOfFewest(type2)), "; the type was asked for",
                                DearerBecause(*snapshot.fabric, plan.full_switches));
     TakeType2(*std::move(type2.best), plan);
   } else {

@@ -1,17 +1,27 @@
 // One candidate root after the other: physical tree, who must serve, who hangs below whom, what it
 // costs (Chen 2024, 4.1-4.2; spec: trees, 4).
 //
-//   roots, best first --> physical tree --> fewest serving switches --> exact prediction
-//        ^                                       |
-//        +---------- next, if there is no set ---+
+//   nearest roots --> least it can take --> probe: physical tree of --> whole tree --> prediction
+//     idle first      (root_bound)          the leaf switches alone,    of all ranks   with queues
+//        |                 |                who must serve                  |
+//        |                 +-- not sooner --+-- none, or more switches -----+-- the best stays
+//        v                                                                  v
+//   all others, by the least that they can take: none if the best is proven, or enough was tried
 #include "daemon/tree/type2_builder.h"
 
 #include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/minimum_cost.h"
+#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/physical_tree.h"
+#include "daemon/tree/root_bound.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
 #include "daemon/tree/type2_ranks.h"
@@ -19,7 +29,17 @@
 namespace coppice {
 namespace {
 
-constexpr int kMostCompared = 16;  // candidates that work but might be beaten
+// A root that could win less than this is not looked at, and one farther away not taken.
+constexpr double kWorthIt = 1.01;
+
+// What a search may spend once it has a tree; an unfinished search keeps the best so far. Fabrics
+// of some hundred switches and communicators of some hundred ranks stay far below.
+constexpr uint64_t kMostRanks = 8192;                       // hung below roots, in sum
+constexpr uint64_t kMostPackets = kMostPacketsJudged / 16;  // of long messages, followed, in sum
+constexpr uint64_t kMostLeaves = 16384;  // leaf switches whose routes were walked, in sum
+constexpr uint64_t kMostLeavesUntilOne = 1u << 18;  // as long as no root works
+constexpr uint64_t kMostBounds = 1u << 17;  // classes of switches times those of leaf switches
+constexpr int kMostDearer = 16;             // roots that work but take more entries than they might
 
 class Type2Search {
  public:
@@ -41,20 +61,13 @@ class Type2Search {
       TakeSingle();
       return std::move(result_);
     }
-    const std::vector<SwitchIndex> roots = Roots();
-    int compared = 0;
-    for (const SwitchIndex root : roots) {
-      absl::StatusOr<PhysicalTree> physical = BuildPhysicalTree(snapshot_, places_.endpoints, root);
-      if (!physical.ok()) {
-        route_trouble_ = std::string(physical.status().message());
-        continue;
-      }
-      const Type2Candidate candidate =
-          MakeType2Candidate(fabric_, capacity_, places_, highest_, *std::move(physical));
-      if (!Try(candidate)) continue;
-      if (!candidate.has_weaker || ++compared == kMostCompared || CannotImprove(candidate)) break;
+    const std::vector<SwitchIndex> nearest = Roots();
+    reachable_ = nearest.size();
+    for (const SwitchIndex root : nearest) {
+      if (!Consider(root, kNoBound)) break;
     }
-    Finish(roots);
+    if (!request_.root && !nearest.empty()) SearchFarther(nearest);
+    Finish();
     return std::move(result_);
   }
 
@@ -87,42 +100,332 @@ class Type2Search {
     return capacity_[fabric_.AsSwitch(v).value()];
   }
 
-  // True if the candidate works; keeps its best tree if that beats what was found before.
-  bool Try(const Type2Candidate& candidate) {
+  // --- The order of roots
+
+  // Every root but the nearest ones that may be sooner or, if none of those works, work.
+  void SearchFarther(absl::Span<const SwitchIndex> nearest) {
+    if (!result_.best && EntriesAreTooFew()) return;
+    if (result_.best && !CanAfford()) return;
+    const TwinClasses& twins = snapshot_.routes->distances().classes();
+    if (result_.best && twins.class_count() * Bound().leaf_class_count() > kMostBounds) return;
+    nearest_hops_ = Bound().Farthest(nearest.front());
+    std::vector<bool> holds_ranks(fabric_.switch_count());
+    for (const SwitchIndex leaf : places_.leaf_switches) holds_ranks[leaf.value()] = true;
+    std::vector<std::optional<Farther>> of_class(twins.class_count());  // without ranks
+    std::vector<SwitchIndex> roots;
+    std::vector<Farther> farther;
+    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
+      std::optional<Farther> own;
+      std::optional<Farther>& known =
+          holds_ranks[s] ? own : of_class[twins.class_of(SwitchIndex(s))];
+      if (!known) known = Measure(SwitchIndex(s));
+      if (known->hops <= nearest_hops_ || known->hops == RootBound::kUnreachable) continue;
+      ++reachable_;
+      if (result_.best && !MayBeSooner(known->least_us)) continue;
+      roots.emplace_back(s);
+      farther.push_back({SwitchIndex(s), known->hops, known->least_us});
+    }
+    if (roots.empty()) return;
+    SortRoots(snapshot_, capacity_, roots);
+    std::vector<uint32_t> place(fabric_.switch_count(), 0);
+    for (uint32_t i = 0; i < roots.size(); ++i) place[roots[i].value()] = i;
+    const bool by_hops = !result_.best;
+    std::sort(farther.begin(), farther.end(), [&](const Farther& a, const Farther& b) {
+      return std::make_tuple(by_hops ? a.hops : 0, a.least_us, place[a.root.value()]) <
+             std::make_tuple(by_hops ? b.hops : 0, b.least_us, place[b.root.value()]);
+    });
+    if (result_.best) home_hops_ = nearest_hops_;
+    for (const Farther& candidate : farther) {
+      hops_ = candidate.hops;
+      if (!Consider(candidate.root, candidate.least_us)) break;
+    }
+  }
+
+  struct Farther {
+    SwitchIndex root;
+    uint32_t hops = 0;  // to the farthest member's switch
+    double least_us = 0;
+  };
+
+  Farther Measure(SwitchIndex root) {
+    Farther measured{root, Bound().Farthest(root), kNoBound};
+    if (!result_.best || measured.hops == RootBound::kUnreachable) return measured;
+    measured.least_us = LeastUs(root);
+    return measured;
+  }
+
+  // Of a tree that is taken for this root: with one serving switch that is some root, which is
+  // looked at itself; with more the topmost may be another than a root that no rank is on.
+  double LeastUs(SwitchIndex root) {
+    const uint32_t entries = MostEntries();
+    if (entries == 1 || Bound().ranks_on(root) > 0) return Bound().LeastUs(root, entries);
+    return Bound().LeastUsAnywhere(nearest_hops_, entries);
+  }
+
+  bool MayBeSooner(double least_us) const {
+    return least_us * kWorthIt < result_.best->predicted.total_us;
+  }
+
+  // Not even all of them together could serve.
+  bool EntriesAreTooFew() const {
+    uint64_t absorbed = 1;
+    for (const SwitchCapacity& c : capacity_) {
+      if (c.entries_free > 0 && c.degree_limit >= 2) absorbed += c.degree_limit - uint64_t{1};
+    }
+    return absorbed < request_.members.size();
+  }
+
+  RootBound& Bound() {
+    if (!bound_) bound_.emplace(snapshot_, profile_, request_, places_);
+    return *bound_;
+  }
+
+  // --- One root
+
+  static constexpr double kNoBound = 0;
+
+  bool CanAfford() const {
+    return ranks_tried_ + request_.members.size() <= kMostRanks &&
+           leaves_walked_ + places_.leaf_switches.size() <= kMostLeaves &&
+           packets_followed_ <= kMostPackets;
+  }
+
+  // That a better tree may take.
+  uint32_t MostEntries() const { return home_entries_; }
+
+  // Whether the roots as near as the first one that worked are still being compared by entries.
+  bool IsHome() const { return hops_ == home_hops_; }
+
+  // False: no further root is to be looked at.
+  bool Consider(SwitchIndex root, double least_us) {
+    if (!result_.best) return TryFirst(root);
+    if (!CanAfford()) {
+      const bool may_save = has_weaker_ && can_improve_ && IsHome();
+      if (!may_save || ++dearer_tried_ >= kMostDearer) return false;
+    }
+    const uint32_t entries = MostEntries();
+    if (entries <= LeastEntries() || !IsHome()) {
+      if (!MayBeSooner(least_us == kNoBound ? LeastUs(root) : least_us)) return true;
+    }
+    if (IsTwinOfTried(root)) return true;
+    const std::optional<Probe> probe = ProbeRoot(root);
+    if (!probe || probe->entries > entries) return true;
+    const bool may_save = probe->entries < entries && IsHome();
+    const bool may_serve_alone = probe->entries == 1 && probe->top != root;
+    if (!may_save && !may_serve_alone) {
+      if (!probe->is_new || !MayBeSooner(Bound().LeastUs(probe->top, probe->entries))) return true;
+    }
+    TryWhole(root);
+    return true;
+  }
+
+  // As long as none works: whole at once if it is the first, which mostly works.
+  bool TryFirst(SwitchIndex root) {
+    if (tried_ == 0) {
+      first_ = root;
+    } else {
+      if (leaves_walked_ > kMostLeavesUntilOne) return false;
+      if (IsTwinOfTried(root)) {
+        if (Serves(root) < 2) blamed_.push_back(root);  // as its twin was
+        return true;
+      }
+      if (!ProbeRoot(root)) return true;
+    }
+    home_hops_ = hops_;
+    TryWhole(root);
+    return true;
+  }
+
+  void TryWhole(SwitchIndex root) {
+    ++tried_;
+    absl::StatusOr<PhysicalTree> physical = BuildPhysicalTree(snapshot_, places_.endpoints, root);
+    if (!physical.ok()) {
+      route_trouble_ = std::string(physical.status().message());
+      return;
+    }
+    ranks_tried_ += request_.members.size();
+    const Type2Candidate candidate =
+        MakeType2Candidate(fabric_, capacity_, places_, highest_, *std::move(physical));
+    has_weaker_ |= candidate.has_weaker;
+    Try(candidate);
+    can_improve_ = !CannotImprove(candidate);
+  }
+
+  // What a root's tree would be, found for one endpoint of each leaf switch.
+  struct Probe {
+    uint32_t entries = 0;
+    SwitchIndex top;      // of those that serve
+    bool is_new = false;  // may take another time than a tree that was tried
+  };
+
+  // Nothing: no tree from there.
+  std::optional<Probe> ProbeRoot(SwitchIndex root) {
+    if (leaf_places_.endpoints.empty()) FillLeafPlaces();
+    leaves_walked_ += places_.leaf_switches.size();
+    absl::StatusOr<PhysicalTree> physical =
+        BuildPhysicalTree(snapshot_, leaf_places_.endpoints, root);
+    if (!physical.ok()) {
+      ++tried_;
+      route_trouble_ = std::string(physical.status().message());
+      return std::nullopt;
+    }
+    const Type2Candidate candidate =
+        MakeType2Candidate(fabric_, capacity_, leaf_places_, highest_, *std::move(physical));
+    has_weaker_ |= candidate.has_weaker;
+    const ReductionChoice choice = ChooseServing(candidate.switches(candidate.degrees, {}));
+    if (!choice.feasible) {
+      ++tried_;
+      Blame(candidate, choice);
+      return std::nullopt;
+    }
+    const uint32_t top = choice.serving.front();
+    return Probe{static_cast<uint32_t>(choice.serving.size()),
+                 fabric_.AsSwitch(candidate.physical->vertices[top]),
+                 !LinksAreAlike() || shapes_.insert(ShapeOf(candidate, top)).second};
+  }
+
+  void FillLeafPlaces() {
+    std::vector<uint32_t> at(places_.leaf_switches.size(), UINT32_MAX);
+    for (size_t e = 0; e < places_.endpoints.size(); ++e) {
+      uint32_t& place = at[places_.leaf_of_endpoint[e]];
+      if (place == UINT32_MAX) {
+        place = static_cast<uint32_t>(leaf_places_.endpoints.size());
+        leaf_places_.endpoints.push_back(places_.endpoints[e]);
+        leaf_places_.ranks_at.push_back(0);
+      }
+      leaf_places_.ranks_at[place] += places_.ranks_at[e];
+    }
+  }
+
+  // --- Roots that are alike: where nothing is loaded and all links are of one capacity, only hops
+  // and degree limits tell two trees apart.
+
+  bool LinksAreAlike() {
+    if (links_are_alike_) return *links_are_alike_;
+    links_are_alike_ = predicting_.load->empty();
+    float gbps = -1;
+    for (uint32_t i = 0; *links_are_alike_ && i < fabric_.link_count(); ++i) {
+      const float capacity = fabric_.link(LinkIndex(i)).capacity_gbps;
+      if (gbps < 0) gbps = capacity;
+      links_are_alike_ = capacity == gbps;
+    }
+    return *links_are_alike_;
+  }
+
+  // A twin of a root that was tried, without ranks on either. Notes it.
+  bool IsTwinOfTried(SwitchIndex root) {
+    if (snapshot_.routes->kind() != RouteKind::kShortestPath || !LinksAreAlike()) return false;
+    if (first_) NoteTwin(*std::exchange(first_, std::nullopt));
+    return !NoteTwin(root);
+  }
+
+  // False: one was noted before.
+  bool NoteTwin(SwitchIndex root) {
+    if (Bound().ranks_on(root) > 0) return true;
+    return twins_tried_
+        .insert({snapshot_.routes->distances().classes().class_of(root), Serves(root),
+                 fabric_.switch_channels(root).size()})
+        .second;
+  }
+
+  // Most children in a new tree.
+  uint32_t Serves(SwitchIndex s) const {
+    const SwitchCapacity& c = capacity_[s.value()];
+    return c.entries_free > 0 ? c.degree_limit : 0;
+  }
+
+  // Parents, ranks and limits of the switches from the topmost serving one on.
+  static std::vector<uint32_t> ShapeOf(const Type2Candidate& candidate, uint32_t top) {
+    std::vector<uint32_t> shape;
+    shape.reserve(3 * (candidate.switch_count() - top));
+    for (size_t v = top; v < candidate.switch_count(); ++v) {
+      shape.push_back(v == top ? 0 : static_cast<uint32_t>(candidate.physical->parents[v]) - top);
+      shape.push_back(candidate.members_on[v]);
+      shape.push_back(candidate.degrees[v]);
+    }
+    return shape;
+  }
+
+  // --- One physical tree
+
+  // No tree takes fewer entries.
+  uint32_t LeastEntries() const {
+    return static_cast<uint32_t>((request_.members.size() - 1 + highest_ - 2) / (highest_ - 1));
+  }
+
+  // Keeps its best tree if that beats what was found before.
+  void Try(const Type2Candidate& candidate) {
     const std::vector<uint32_t> upper = ServingPreference(snapshot_, candidate, false);
     ReductionChoice choice = ChooseServing(candidate.switches(candidate.degrees, upper));
     if (!choice.feasible) {
-      for (const uint32_t v : choice.in_the_way) Blame(candidate.physical->vertices[v]);
-      if (choice.in_the_way.empty()) limits_too_low_ = true;
-      return false;
+      Blame(candidate, choice);
+      return;
     }
+    if (!result_.best && CanAfford()) shapes_.insert(ShapeOf(candidate, choice.serving.front()));
     const std::vector<uint32_t> lower = ServingPreference(snapshot_, candidate, true);
     ReductionChoice other = ChooseServing(candidate.switches(candidate.degrees, lower));
     if (other.serving != choice.serving) Offer(candidate, other.serving);
     Offer(candidate, choice.serving);
-    return result_.best.has_value();
+    // Where one switch serves, a root that others are behind may do so, too.
+    const std::vector<uint32_t> root_alone = {0};
+    if (choice.serving.size() == 1 && choice.serving != root_alone && !request_.root &&
+        candidate.degrees[0] >= request_.members.size()) {
+      Offer(candidate, root_alone);
+    }
   }
 
+  // Near roots: fewest serving switches, then the sooner one. Farther ones: sooner with no more.
   void Offer(const Type2Candidate& candidate, absl::Span<const uint32_t> serving) {
-    if (result_.best && serving.size() > result_.best->tree.serving_switch_count()) return;
+    double cutoff_us = std::numeric_limits<double>::infinity();
+    if (result_.best) {
+      const uint32_t entries = MostEntries();
+      if (serving.size() > entries) return;
+      const double best_us = result_.best->predicted.total_us;
+      if (!IsHome()) {
+        cutoff_us = best_us / kWorthIt;
+      } else if (serving.size() == entries) {
+        cutoff_us = best_us;
+      }
+    }
     Tree offer;
     offer.tree = HangRanks(fabric_, request_.members, places_, *candidate.physical,
                            candidate.members, candidate.degrees, serving);
-    absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(predicting_, profile_, offer.tree);
-    if (!edges.ok()) {
-      route_trouble_ = std::string(edges.status().message());
+    if (const absl::Status status = Predict(offer, cutoff_us); !status.ok()) {
+      route_trouble_ = std::string(status.message());
       return;
     }
-    offer.edges = *std::move(edges);
-    offer.predicted =
-        EvaluateMix(profile_, offer.tree, offer.edges, request_.operation, request_.sizes);
-    if (result_.best && serving.size() == result_.best->tree.serving_switch_count() &&
-        offer.predicted.total_us >= result_.best->predicted.total_us) {
-      return;
-    }
+    if (offer.predicted.total_us >= cutoff_us) return;
     offer.physical = *candidate.physical;
     NoteWhatMadeItDearer(candidate, serving.size());
+    result_.may_serve_more = serving.size() < Helpers(candidate);
     result_.best = std::move(offer);
+    if (IsHome()) home_entries_ = static_cast<uint32_t>(serving.size());
+  }
+
+  // Exact unless it is not below the cutoff.
+  absl::Status Predict(Tree& offer, double cutoff_us) {
+    RETURN_IF_ERROR(EdgeCosts(predicting_, profile_, offer.tree, path_, offer.edges));
+    offer.predicted =
+        EvaluateMix(profile_, offer.tree, offer.edges, request_.operation, request_.sizes);
+    const bool is_long = AnyIsLong(profile_, request_.operation, request_.sizes);
+    if (!is_long && offer.predicted.total_us >= cutoff_us) return absl::OkStatus();
+    if (is_long) {
+      packets_followed_ +=
+          PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
+    }
+    return AddContention(predicting_, profile_, offer.tree, offer.edges, request_.operation,
+                         request_.sizes, offer.predicted, cutoff_us);
+  }
+
+  // Switches that could serve and see two ranks or more.
+  size_t Helpers(const Type2Candidate& candidate) const {
+    std::vector<uint64_t> below(candidate.members_on.begin(), candidate.members_on.end());
+    size_t helpers = 0;
+    for (size_t v = below.size(); v-- > 0;) {
+      if (candidate.degrees[v] >= 2 && below[v] >= 2) ++helpers;
+      if (v > 0) below[static_cast<size_t>(candidate.physical->parents[v])] += below[v];
+    }
+    return helpers;
   }
 
   // The fewest serving switches of this physical tree if entries were free wherever there are any.
@@ -152,15 +455,14 @@ class Type2Search {
            result_.best->tree.serving_switch_count();
   }
 
-  void Blame(VertexIndex v) {
-    if (CapacityOf(v).entries_free == 0 || CapacityOf(v).degree_limit < 2) {
-      blamed_.push_back(fabric_.AsSwitch(v));
-    } else {
-      limits_too_low_ = true;
+  void Blame(const Type2Candidate& candidate, const ReductionChoice& choice) {
+    if (choice.in_the_way.empty()) limits_too_low_ = true;
+    for (const uint32_t v : choice.in_the_way) {
+      blamed_.push_back(fabric_.AsSwitch(candidate.physical->vertices[v]));
     }
   }
 
-  void Finish(absl::Span<const SwitchIndex> roots) {
+  void Finish() {
     std::vector<SwitchIndex>& full = result_.best ? dearer_ : blamed_;
     std::sort(full.begin(), full.end());
     full.erase(std::unique(full.begin(), full.end()), full.end());
@@ -171,20 +473,29 @@ class Type2Search {
     if (!places_.all_on_switches) {
       result_.routes_are_wrong = true;
       result_.why_not = "a member's port is not cabled to a switch";
-    } else if (roots.empty()) {
+    } else if (reachable_ == 0) {
       result_.routes_are_wrong = true;
       result_.why_not = "no switch reaches all members";
     } else if (!result_.full_switches.empty()) {
       result_.why_not =
-          absl::StrCat("none of ", roots.size(), " candidate root(s) works: ", full.size(),
+          absl::StrCat(WhoDoesNotWork(), ": ", full.size(),
                        " switch(es) on the way have no free entry or cannot aggregate");
     } else if (limits_too_low_) {
-      result_.why_not = absl::StrCat("the switches' degree limits (at most ", highest_,
-                                     ") are too low for ", request_.members.size(), " members");
+      result_.why_not =
+          absl::StrCat("the switches' degree limits (at most ", highest_, ") are too low for ",
+                       request_.members.size(), " members: ", WhoDoesNotWork());
     } else {
       result_.routes_are_wrong = true;
       result_.why_not = route_trouble_;
     }
+  }
+
+  // Roots that are alike count as tried.
+  std::string WhoDoesNotWork() const {
+    if (request_.root) return "the root that was asked for does not work";
+    if (leaves_walked_ <= kMostLeavesUntilOne) return "no switch works as the root";
+    return absl::StrCat("none of the ", tried_, " switches that were tried as the root works, of ",
+                        reachable_, ", the nearest to the members first");
   }
 
   const Snapshot& snapshot_;
@@ -199,6 +510,21 @@ class Type2Search {
   std::vector<SwitchIndex> blamed_, dearer_;
   std::string route_trouble_;
   bool limits_too_low_ = false;
+
+  std::optional<RootBound> bound_;
+  MemberPlaces leaf_places_;   // one endpoint of each leaf switch, with the ranks of all of them
+  uint32_t nearest_hops_ = 0;  // of the nearest roots to the farthest member
+  uint32_t home_entries_ = 0;  // the fewest of those as near as the first that worked
+  uint32_t hops_ = 0, home_hops_ = 0;  // of the root at hand; of the first that worked
+  size_t reachable_ = 0, tried_ = 0;   // roots
+  uint64_t ranks_tried_ = 0, leaves_walked_ = 0, packets_followed_ = 0;
+  int dearer_tried_ = 0;
+  bool has_weaker_ = false, can_improve_ = false;
+  std::optional<bool> links_are_alike_;
+  std::optional<SwitchIndex> first_;  // that was tried and is in neither of these
+  std::set<std::tuple<uint32_t, uint32_t, size_t>> twins_tried_;  // class, limit, cables
+  std::set<std::vector<uint32_t>> shapes_;
+  std::vector<ChannelIndex> path_;
 };
 
 }  // namespace

@@ -20,7 +20,8 @@ struct Type2Result {
     PhysicalTree physical;
     Prediction predicted;
   };
-  std::optional<Tree> best;
+  std::optional<Tree> best;     // predicted with links' queues
+  bool may_serve_more = false;  // more switches of its physical tree could serve than do
   // Switches without a free entry that kept every candidate away, or without which the tree takes
   // more entries than it would; by index.
   std::vector<FullSwitch> full_switches;
@@ -28,10 +29,12 @@ struct Type2Result {
   std::string why_not;            // if there is no tree: for a person
 };
 
-// Candidates are the requested root or else the switches nearest to the members, in the order of
-// SortRoots. The first one that works is taken if no full or weaker switch makes it dearer than its
-// physical tree could be; else up to 16 that work are compared: fewest serving switches, then least
-// predicted time, then that order. Every candidate is tried before the answer is "none".
+// Candidates are the requested root or else all switches. Those nearest to the members, or the
+// nearest that work, say how many switches serve: the fewest. Of all roots whose trees need no more
+// the soonest is taken, within 2 % and by the exact prediction: nearer ones first, a farther one
+// for a gain of 1 % at least. Roots that cannot be sooner (root_bound.h), or are like one that was
+// tried, are passed over. Large searches end early, with the best so far (bounds: .cc); "none" is
+// the answer after every candidate, or says how many were tried.
 //
 // Roots and cables are chosen by the load of `snapshot`, times are predicted with that of
 // `predicting` (slight_load.h). Nobody serves for one member. `request` is valid and its members

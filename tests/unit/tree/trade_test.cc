@@ -157,8 +157,10 @@ double BusiestUs(const Case& c, const AggregationTree& tree, const PhysicalTree*
 
 class Exhaustive {
  public:
-  explicit Exhaustive(const Case& c)
+  // `planned` may have any root.
+  Exhaustive(const Case& c, const TreePlan& planned)
       : c_(c), places_(*FindMemberPlaces(c.snapshot, c.request.members)) {
+    Offer(planned.tree, planned.physical ? &*planned.physical : nullptr);
     OfferType1();
     if (c.request.members.size() > 1) OfferType2();
     front_.Sort();
@@ -255,7 +257,7 @@ TEST(Trade, FrontIsTheExhaustiveOneOnSmallFabrics) {
     const Case c = RandomCase(random);
     const absl::StatusOr<TreePlan> plan = PlanTree(c.snapshot, c.profile, c.capacity, c.request);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    const Exhaustive oracle(c);
+    const Exhaustive oracle(c, *plan);
     ASSERT_EQ(plan->tradeoffs.size(), oracle.front().points().size()) << "round " << round;
     // Times that differ by rounding may stand in either order.
     for (const auto& tradeoff : plan->tradeoffs) {
