@@ -14,8 +14,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/host_names.h"
 #include "daemon/fabric/node_list.h"
 
 namespace coppice {
@@ -99,30 +101,60 @@ std::string Hint(const Fabric& fabric, absl::string_view name) {
                       "; `coppicectl fabric nodes` lists them");
 }
 
+// What tells an endpoint from another with the same host and port.
+std::string DeviceOf(const Fabric& fabric, EndpointIndex endpoint) {
+  const absl::string_view device =
+      SplitNodeDescription(fabric.adapter(endpoint).description).second;
+  return device.empty() ? ToString(fabric.endpoint(endpoint).port_guid) : std::string(device);
+}
+
+bool IsDevice(const Fabric& fabric, EndpointIndex endpoint, absl::string_view device) {
+  return device == DeviceOf(fabric, endpoint) ||
+         ParseGuid(device) == fabric.endpoint(endpoint).port_guid;
+}
+
+// `device`: empty if none was named.
 absl::StatusOr<EndpointIndex> PortOfHost(const Fabric& fabric, HostIndex host, uint32_t port,
-                                         absl::string_view name) {
+                                         absl::string_view device, absl::string_view name) {
   std::optional<EndpointIndex> found;
   std::vector<std::string> ports;
   for (EndpointIndex e : fabric.endpoints_of_host(host)) {
-    const EndpointInfo& info = fabric.endpoint(e);
-    if (info.port.value() == port) {
-      if (found) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "endpoint \"", name, "\" is ambiguous: port ", port, " is there on two adapters, as ",
-            ToString(fabric.endpoint(*found).port_guid), " and ", ToString(info.port_guid),
-            "; name the port's GUID"));
-      }
-      found = e;
+    if (ports.size() < 8) {
+      const std::string one = EndpointName(fabric, e);
+      ports.push_back(one.substr(one.rfind('/') + 1));
     }
-    if (ports.size() < 8) ports.push_back(absl::StrCat(info.port.value()));
+    if (fabric.endpoint(e).port.value() != port) continue;
+    if (!device.empty() && !IsDevice(fabric, e, device)) continue;
+    if (found) {
+      const auto told = [&](EndpointIndex one) {
+        return absl::StrCat(EndpointName(fabric, one), " (",
+                            ToString(fabric.endpoint(one).port_guid), ")");
+      };
+      return absl::InvalidArgumentError(absl::StrCat("endpoint \"", name, "\" is ambiguous: port ",
+                                                     port, " is there on two adapters; name ",
+                                                     told(*found), " or ", told(e)));
+    }
+    found = e;
   }
   if (found) return *found;
   return absl::NotFoundError(absl::StrCat("endpoint \"", name, "\": host ", fabric.host_name(host),
-                                          " has no cabled port ", port, "; it has ",
-                                          absl::StrJoin(ports, ", ")));
+                                          " has no cabled port ", name.substr(name.rfind('/') + 1),
+                                          "; it has ", absl::StrJoin(ports, ", ")));
 }
 
 }  // namespace
+
+std::string EndpointName(const Fabric& fabric, EndpointIndex endpoint) {
+  const EndpointInfo& info = fabric.endpoint(endpoint);
+  const HostIndex host = fabric.host(endpoint);
+  const std::string name = absl::StrCat(fabric.host_name(host), "/", uint32_t{info.port.value()});
+  for (const EndpointIndex other : fabric.endpoints_of_host(host)) {
+    if (other != endpoint && fabric.endpoint(other).port == info.port) {
+      return absl::StrCat(name, "@", DeviceOf(fabric, endpoint));
+    }
+  }
+  return name;
+}
 
 absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string_view name) {
   if (name.empty()) {
@@ -140,11 +172,13 @@ absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string
                                             "; `coppicectl fabric nodes` lists them"));
   }
   const size_t slash = name.rfind('/');
+  const std::pair<absl::string_view, absl::string_view> port_and_device = absl::StrSplit(
+      slash == absl::string_view::npos ? "" : name.substr(slash + 1), absl::MaxSplits('@', 1));
   uint32_t port;
-  if (slash != absl::string_view::npos && absl::SimpleAtoi(name.substr(slash + 1), &port)) {
+  if (absl::SimpleAtoi(port_and_device.first, &port)) {
     const absl::string_view host_name = name.substr(0, slash);
     if (const std::optional<HostIndex> host = fabric.FindHost(host_name)) {
-      return PortOfHost(fabric, *host, port, name);
+      return PortOfHost(fabric, *host, port, port_and_device.second, name);
     }
     name = host_name;
   }

@@ -14,10 +14,15 @@
 
 namespace coppice {
 
-// Finds the endpoint that a user names: host name (its first cabled port), "host/port", or a port
-// GUID: 16 hex digits, or 0x and up to 16 of them, as ibnetdiscover leaves out leading zeros.
-// NOT_FOUND names it and suggests up to three hosts that are called similarly; INVALID_ARGUMENT:
-// empty, or host/port of two adapters.
+// What an endpoint is called, each otherwise: "host/port"; "host/port@device" if two adapters of
+// the host have that port cabled ("n14/1@mlx5_1"), with the port's GUID for an adapter whose
+// description names no device. O(endpoints of the host).
+std::string EndpointName(const Fabric& fabric, EndpointIndex endpoint);
+
+// Finds the endpoint that a user names: host name (its first cabled port), "host/port",
+// "host/port@device" (or @ and the port's GUID), or a port GUID: 16 hex digits, or 0x and up to 16
+// of them, as ibnetdiscover leaves out leading zeros. NOT_FOUND names it and suggests up to three
+// hosts that are called similarly; INVALID_ARGUMENT: empty, or host/port of two adapters.
 absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string_view name);
 
 // Names as requests hold them, of which each may be a list (node_list.h): "n[001-128,130]/1", a. A

@@ -1,6 +1,7 @@
-// Levels of the hierarchy from three views of the switches, tried in this order:
+// Levels of the hierarchy from four views of the switches, tried in this order:
 //
 //   coordinates     torus, mesh, hypercube    line < plane < block       hierarchy_grid.cc
+//   product         the same without names    line < plane < block hierarchy_grid_structure.cc
 //   layers          fat tree, dragonfly+      pod < pod 2 < ...          hierarchy_layers.cc
 //   dense groups    dragonfly, PERCS, HyperX  group < group 2 < ...      hierarchy_cliques.cc
 //
@@ -69,6 +70,7 @@ Middle GroupSwitches(const Fabric& fabric) {
   if (fabric.component_count() == 0) return middle;
   const uint32_t largest = LargestComponent(fabric);
   SwitchPartitions grid = PartitionByCoordinates(fabric);
+  if (!grid.fits[largest]) grid = PartitionByGridStructure(fabric);
   if (grid.fits[largest]) return {std::move(grid.levels), grid.shape[largest]};
   const SwitchPartitions layers = PartitionByLayers(fabric);
   std::vector<bool> rest = layers.fits;

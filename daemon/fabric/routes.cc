@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/endpoint_names.h"
 
 namespace coppice {
 
@@ -209,9 +210,7 @@ std::string Describe(const Fabric& fabric, VertexIndex v) {
     const SwitchInfo& info = fabric.switch_info(fabric.AsSwitch(v));
     return absl::StrCat("switch ", ToString(info.guid), " \"", info.description, "\"");
   }
-  const EndpointIndex endpoint = fabric.AsEndpoint(v);
-  return absl::StrCat("endpoint ", fabric.host_name(fabric.host(endpoint)), "/",
-                      uint32_t{fabric.endpoint(endpoint).port.value()});
+  return absl::StrCat("endpoint ", EndpointName(fabric, fabric.AsEndpoint(v)));
 }
 
 }  // namespace coppice

@@ -4,6 +4,7 @@
 #define COPPICE_DAEMON_FABRIC_SUBNET_PORT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct SweepOptions {
   // In haste: the tables of the sweep before instead, as far as their switches are still there;
   // read if there are none.
   bool keep_forwarding_tables = false;
+  // Called now and then while a long sweep goes on, for whoever must look in between: it may call
+  // LightSweep. Null: nobody.
+  std::function<void()> between = nullptr;
 };
 
 // A node that did not answer, however often it was asked, or not with what can be.
@@ -76,9 +80,21 @@ struct CounterSweep {
   absl::Duration elapsed;
 };
 
+// Of a link, at a switch, that is not as the last full sweep saw it.
+struct LinkChange {
+  Guid node;
+  PortNum port;
+  bool is_up = false;  // it was down; false: it was up
+  friend bool operator==(const LinkChange&, const LinkChange&) = default;
+};
+
 struct LightSweepResult {
   bool has_changed = false;  // something is not as the last full sweep saw it: sweep again
   std::string what;          // the first change, in words: "switch leaf3 port 7: the link is down"
+  // Each end of a link that is up or down now and was not. All that can be reached, unless a node
+  // has changed, too.
+  std::vector<LinkChange> links;
+  bool has_only_links = true;              // nothing else has changed
   std::vector<UnansweredNode> unanswered;  // not counted as a change if the last sweep lacked them
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   absl::Duration elapsed;
@@ -94,8 +110,8 @@ class SubnetPort {
   // names the object); NOT_FOUND: no such file or device.
   virtual absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) = 0;
   // Looks whether the last full sweep of this port still holds: state and rate of every port of
-  // every switch, its LID and its subnet manager's. Errors as Sweep; FAILED_PRECONDITION: no sweep
-  // came before.
+  // every switch, its LID and its subnet manager's. Links that are lost are gone around, so that
+  // one does not hide another. Errors as Sweep; FAILED_PRECONDITION: no sweep came before.
   virtual absl::StatusOr<LightSweepResult> LightSweep() = 0;
   // Counters of every cabled port of every switch of the last full sweep, or UNIMPLEMENTED: this
   // source has none, and never will. Other errors as LightSweep.

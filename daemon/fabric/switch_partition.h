@@ -31,6 +31,10 @@ SwitchPartitions PartitionByCliques(const Fabric& fabric, const std::vector<bool
 // components or none. O(switches * dimensions * log(switches)).
 SwitchPartitions PartitionByCoordinates(const Fabric& fabric);
 
+// The same of grids whose switches are called anyhow, by their cables: components that are whole
+// grids with hosts on every switch (hierarchy_grid_structure.cc). O(switches * cables each^3).
+SwitchPartitions PartitionByGridStructure(const Fabric& fabric);
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_FABRIC_SWITCH_PARTITION_H_

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -27,23 +28,6 @@ std::optional<LaneSpeed> ParseSpeed(absl::string_view speed) {
     if (speed == ToString(static_cast<LaneSpeed>(i))) return static_cast<LaneSpeed>(i);
   }
   return std::nullopt;
-}
-
-// The bytes of the first character of `text`, which is not empty; 0: no UTF-8 (RFC 3629, section
-// 4), which knows no overlong forms, no surrogates and nothing above U+10FFFF.
-size_t CharacterLength(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool allowed = !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F) &&
-                       !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second > 0x8F);
-  return allowed ? length : 0;
 }
 
 }  // namespace
@@ -93,29 +77,20 @@ std::string CleanDescription(absl::string_view description) {
   std::string clean;
   clean.reserve(description.size());
   while (!description.empty()) {
-    const size_t length = CharacterLength(description);
-    const auto first = static_cast<unsigned char>(description.front());
-    if (length == 0) {
-      clean += '?';
-    } else if (first < 0x20 || first == 0x7f) {
-      clean += ' ';
+    const Character character = FirstCharacter(description);
+    if (character.bytes > 0 && IsPlain(character.code)) {
+      clean.append(description.data(), character.bytes);
     } else {
-      clean.append(description.data(), length);
+      clean += character.bytes == 1 ? ' ' : '?';
     }
-    description.remove_prefix(std::max<size_t>(length, 1));
+    description.remove_prefix(std::max<size_t>(character.bytes, 1));
   }
   return clean;
 }
 
 std::string Excerpt(absl::string_view text) {
   constexpr size_t kMost = 80;
-  size_t end = std::min(text.size(), kMost);
-  // Not through the middle of a character.
-  while (end < text.size() && end > kMost - 3 &&
-         (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  return CleanDescription(text.substr(0, end));
+  return CleanDescription(CutText(text, kMost));
 }
 
 absl::StatusOr<NodeHeader> ParseNodeHeader(absl::string_view line,

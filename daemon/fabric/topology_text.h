@@ -133,7 +133,8 @@ std::string FormatLinkRate(LinkRate rate, float capacity_gbps);
 std::optional<float> ParseCapacity(LineCursor& cursor);
 
 // A node description as a line, a terminal and a program may hold it: control characters become
-// spaces, as infiniband-diags does it, and bytes that are no UTF-8 question marks.
+// spaces, as infiniband-diags does it, and what else is not plain (proto/text/plain_text.h), bytes
+// that are no UTF-8 among it, question marks.
 std::string CleanDescription(absl::string_view description);
 
 }  // namespace coppice

@@ -1,10 +1,12 @@
 // Walks a subnet from the local port by directed routes, asking many nodes at once.
 //
 //   NodeInfo --new node--> NodeDescription
-//      ^                   switch:  SwitchInfo -> LinearForwardingTable blocks
-//      |                            PortInfo 0, 1, 2, ...
+//      ^                   switch:  PortInfo 0, 1, 2, ...
 //      |                   adapter: PortInfo of the port that it was reached by
 //      +--- a port's link is up and its cable not yet known: NodeInfo one hop further
+//
+// and then, if tables are wanted, of each switch SwitchInfo -> LinearForwardingTable blocks;
+// between groups of switches whoever must look at the subnet in time may use the engine.
 //
 // A node is known by its GUID, so the several ports of an adapter and the many routes to a switch
 // meet in one record; a cable is known once either end has named the other, and is followed once.
@@ -21,6 +23,7 @@
 #define COPPICE_DAEMON_IB_DISCOVERY_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -52,6 +55,8 @@ class Discovery {
     int silences = 0;  // in a row
   };
 
+  absl::Status RunAll();
+  absl::Status ReadTables(const std::function<void()>& between);
   void OnOutcome(const MadRequest& request, const MadOutcome& outcome);
   void OnNodeInfo(const MadRequest& request, const MadOutcome& outcome);
   void OnNodeDescription(const MadRequest& request, const MadOutcome& outcome);
@@ -71,7 +76,6 @@ class Discovery {
   bool IsSwitch(uint32_t node) const;
 
   MadEngine& engine_;
-  SweepOptions options_;
   SubnetRecord subnet_;
   absl::flat_hash_map<Guid, uint32_t> by_guid_;
   std::vector<Progress> progress_;  // [node]

@@ -40,11 +40,15 @@ absl::StatusOr<LightSweepResult> LightSweeper::Sweep() {
 absl::Status LightSweeper::Walk() {
   progress_.resize(swept_.switches.size());
   for (uint32_t index = 0; index < swept_.switches.size(); ++index) {
+    progress_[index].route = swept_.switches[index].route;
+    progress_[index].is_up.resize(swept_.switches[index].ports.size());
     if (swept_.switches[index].is_first) Begin(index, /*is_doubtful=*/false);
   }
-  RETURN_IF_ERROR(engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
-    OnAnswer(request, outcome);
-  }));
+  do {
+    RETURN_IF_ERROR(engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
+      OnAnswer(request, outcome);
+    }));
+  } while (BeginByOtherWays());
   const bool one_answers = std::any_of(progress_.begin(), progress_.end(),
                                        [](const Progress& p) { return p.has_answered; });
   if (one_answers || !result_.has_changed) return absl::OkStatus();
@@ -96,14 +100,35 @@ void LightSweeper::Begin(uint32_t index, bool is_doubtful) {
   progress.first_port = static_cast<uint32_t>(first - then.ports.begin());
   progress.is_doubtful = progress.is_slow = is_doubtful;
   engine_.Submit(
-      {then.route, MadAttribute::kPortInfo, progress.first_port, index, Lid(0), kLessAttempts});
+      {progress.route, MadAttribute::kPortInfo, progress.first_port, index, Lid(0), kLessAttempts});
+}
+
+// Switches that nobody led to, because a link on the way is lost, by a neighbour that answers over
+// a link that is up. False: there are none, or enough is known.
+bool LightSweeper::BeginByOtherWays() {
+  bool has_begun = false;
+  if (result_.links.empty() || lids_are_doubtful_) return has_begun;
+  for (uint32_t index = 0; index < swept_.switches.size(); ++index) {
+    if (progress_[index].has_begun) continue;
+    for (const SweptPort& port : swept_.switches[index].ports) {
+      if (port.peer == SweptPort::kNowhere) continue;
+      const Progress& neighbour = progress_[port.peer];
+      if (!neighbour.is_up[port.peer_port.value()]) continue;
+      if (neighbour.route.hop_count == DirectedRoute::kMaxHops) continue;
+      progress_[index].route = neighbour.route.Then(port.peer_port);
+      Begin(index, /*is_doubtful=*/false);
+      has_begun = true;
+      break;
+    }
+  }
+  return has_begun;
 }
 
 // Two questions with the whole patience, and before others: enough to know that somebody is gone is
 // enough to end.
 void LightSweeper::LookAgain(uint32_t index) {
   Progress& progress = progress_[index];
-  const DirectedRoute& route = swept_.switches[index].route;
+  const DirectedRoute& route = progress.route;
   progress.is_second_look = true;
   progress.has_answered = progress.is_first_port_silent = progress.is_name_silent = false;
   engine_.SubmitFirst({route, MadAttribute::kNodeInfo, 0, index});
@@ -114,9 +139,8 @@ void LightSweeper::LookAgain(uint32_t index) {
 void LightSweeper::OnSignOfLife(uint32_t index) {
   Progress& progress = progress_[index];
   if (std::exchange(progress.has_answered, true)) return;
-  const SweptSwitch& then = swept_.switches[index];
   if (!progress.is_second_look) {
-    engine_.Submit({then.route, MadAttribute::kNodeInfo, 0, index, Lid(0), kLessAttempts});
+    engine_.Submit({progress.route, MadAttribute::kNodeInfo, 0, index, Lid(0), kLessAttempts});
   }
   for (uint32_t i = 2; i < kPerSwitch; ++i) AskNextPort(index);
   if (!progress.is_first_port_silent) return;
@@ -153,7 +177,7 @@ void LightSweeper::AskNextPort(uint32_t index) {
   }
   if (progress.next_port >= then.ports.size() || progress.is_given_up) return;
   const uint32_t port = progress.next_port++;
-  MadRequest request{then.route, MadAttribute::kPortInfo, port, index};
+  MadRequest request{progress.route, MadAttribute::kPortInfo, port, index};
   if (progress.is_slow || !then.ports[port].answered) request.max_attempts = kLessAttempts;
   engine_.Submit(std::move(request));
 }
@@ -222,6 +246,7 @@ void LightSweeper::FollowCable(uint32_t index, uint32_t port, const MadOutcome& 
 void LightSweeper::OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecord& now) {
   const SweptSwitch& then = swept_.switches[index];
   const SweptPort& known = then.ports[port];
+  progress_[index].is_up[port] = now.link_up;
   if (port == 0 && known.answered) return CompareAddresses(then, now);
   const LinkRate rate = AsPortInfoSays(known.rate);
   if (known.answered && now.link_up == known.link_up && now.rate == rate) return;
@@ -229,7 +254,8 @@ void LightSweeper::OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecor
   if (!known.answered) {
     ChangeOfLink(absl::StrCat(name, ": the port answers again"));
   } else if (now.link_up != known.link_up) {
-    ChangeOfLink(absl::StrCat(name, ": the link is ", now.link_up ? "up" : "down"));
+    result_.links.push_back({then.guid, PortNum(static_cast<uint8_t>(port)), now.link_up});
+    Change(absl::StrCat(name, ": the link is ", now.link_up ? "up" : "down"));
   } else {
     ChangeOfLink(absl::StrCat(name, ": the link runs at ", ToString(now.rate), ", it ran at ",
                               ToString(rate)));
@@ -341,11 +367,17 @@ void LightSweeper::OnSilent(const MadRequest& request, const MadOutcome& outcome
 
 void LightSweeper::ChangeOfNode(absl::string_view what) {
   lids_are_doubtful_ = true;
+  engine_.Abandon();
   ChangeOfLink(what);
 }
 
+// Other than that it is up or down.
 void LightSweeper::ChangeOfLink(absl::string_view what) {
-  engine_.Abandon();
+  result_.has_only_links = false;
+  Change(what);
+}
+
+void LightSweeper::Change(absl::string_view what) {
   if (std::exchange(result_.has_changed, true)) return;
   result_.what = std::string(what);
 }

@@ -9,7 +9,9 @@
 //
 // A switch is asked once the port that leads to it has said that its link is up: a cable that was
 // cut and a switch that lost power are heard of from the switch before, and nobody waits for those
-// behind. The first change ends the sweep: whoever hears of it reads all anew.
+// behind. Links that went down or came up do not end the sweep, as whoever mends wants all of them;
+// switches that a lost link led to are asked over another neighbour, whose link to them is up. Any
+// other change ends it: whoever hears of it reads all anew.
 //
 // A switch that falls silent while its links stay up is looked at twice, because packets get lost:
 //
@@ -77,12 +79,15 @@ class LightSweeper {
     bool is_given_up = false;
     bool is_second_look = false;
     bool is_first_port_silent = false, is_name_silent = false;  // at the second look
+    DirectedRoute route;      // as the full sweep went, unless a link on that way is lost
+    std::vector<bool> is_up;  // [port] as it said now
   };
 
   absl::Status AskLocalPort();
   void OnLocalPort(const MadOutcome& outcome);
   absl::Status Walk();
   void Begin(uint32_t index, bool is_doubtful);
+  bool BeginByOtherWays();
   void AskNextPort(uint32_t index);
   void LookAgain(uint32_t index);
   void OnSignOfLife(uint32_t index);
@@ -99,6 +104,7 @@ class LightSweeper {
   absl::Status AskSilent();
   void OnSilent(const MadRequest& request, const MadOutcome& outcome);
   void ChangeOfLink(absl::string_view what);
+  void Change(absl::string_view what);
   void ChangeOfNode(absl::string_view what);
 
   MadEngine& engine_;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/fabric/topology_text.h"
 
 namespace coppice {
 namespace {
@@ -189,10 +190,7 @@ absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const MadData& data) {
 
 std::string DecodeNodeDescription(const MadData& data) {
   const auto end = std::find(data.begin(), data.begin() + kSubnetDataBytes, 0);
-  std::string text(data.begin(), end);
-  for (char& c : text) {
-    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
-  }
+  const std::string text = CleanDescription(std::string(data.begin(), end));
   return std::string(absl::StripAsciiWhitespace(text));
 }
 

@@ -98,8 +98,8 @@ struct NodeInfoRecord {
 // local port that the node does not have; the message says which.
 absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const MadData& data);
 
-// Up to the first zero byte; control characters and bytes above 126 become '?', blanks at both ends
-// go, so that no node can write to an administrator's terminal.
+// Up to the first zero byte, as CleanDescription has it, so that no node can write to an
+// administrator's terminal; blanks at both ends go.
 std::string DecodeNodeDescription(const MadData& data);
 
 // IBA vol. 1, 14.2.5.6.

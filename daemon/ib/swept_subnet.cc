@@ -41,12 +41,24 @@ SweptSwitch Remember(const SubnetRecord& subnet, const FoundNode& node) {
   for (const FoundPort& port : node.ports) {
     const bool is_cabled = port.peer != FoundPort::kNoPeer;
     known.ports.push_back({port.answered, port.link_up, is_cabled, port.rate});
+    if (is_cabled) known.ports.back().peer_port = port.peer_port;
     if (port.answered) known.was_silent = false;
     if (!is_cabled || known.neighbour != Guid(0)) continue;
     known.neighbour = subnet.nodes[port.peer].info.node_guid;
     known.neighbour_port = port.peer_port;
   }
   return known;
+}
+
+// Of each node, which of the switches it is.
+std::vector<uint32_t> NumberSwitches(const SubnetRecord& subnet) {
+  std::vector<uint32_t> numbers;
+  uint32_t next = 0;
+  for (const FoundNode& node : subnet.nodes) {
+    const bool is_switch = node.info.type == NodeType::kSwitch;
+    numbers.push_back(is_switch ? next++ : SweptPort::kNowhere);
+  }
+  return numbers;
 }
 
 // Notes at the port that the route leaves its last switch by where it leads. False: it passes none.
@@ -81,6 +93,7 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
   swept.local_lmc = local_port.lmc;
   swept.local_subnet_manager_lid = local_port.subnet_manager_lid;
   const std::vector<uint8_t> claims = CountClaims(subnet);
+  const std::vector<uint32_t> numbers = NumberSwitches(subnet);
   absl::flat_hash_map<std::string, uint32_t> by_route;
   for (const FoundNode& node : subnet.nodes) {
     const bool is_switch = node.info.type == NodeType::kSwitch;
@@ -88,6 +101,10 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
         is_switch ? static_cast<uint32_t>(swept.switches.size()) : SweptSwitch::kNone;
     if (is_switch) {
       SweptSwitch known = Remember(subnet, node);
+      for (size_t port = 1; port < node.ports.size(); ++port) {
+        const uint32_t peer = node.ports[port].peer;
+        if (peer != FoundPort::kNoPeer) known.ports[port].peer = numbers[peer];
+      }
       if (known.lid.value() <= kTopUnicastLid && claims[known.lid.value()] == 1) {
         known.counters_lid = known.lid;
       }

@@ -23,6 +23,8 @@ struct SweptPort {
   bool is_cabled = false;        // the node at the other end is known
   LinkRate rate;                 // unknown unless link_up
   uint32_t leads_to = kNowhere;  // the switch whose route leaves its last switch here
+  uint32_t peer = kNowhere;      // the switch at the other end, if it is one
+  PortNum peer_port{};
 };
 
 struct SweptSwitch {

@@ -89,7 +89,9 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
                                    (wanted.read_forwarding_tables || wanted.keep_forwarding_tables);
   RETURN_IF_ERROR(EnsureOpen());
   const MadCounts before = engine_->counts();
+  is_sweeping_ = true;
   absl::StatusOr<SubnetRecord> subnet = Discovery(*engine_).Read(options);
+  is_sweeping_ = false;
   has_failed_ = !subnet.ok();
   if (!subnet.ok()) return Annotate(subnet.status(), Describe());
   if (last_fabric_ != nullptr) {
@@ -101,7 +103,9 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
   if (!result.ok()) return Annotate(result.status(), Describe());
   result->are_tables_kept = options.keep_forwarding_tables;
   if (result->are_tables_kept && !HaveSameLids(*last_fabric_, *result->fabric)) {
-    return Sweep(SweepOptions());  // old tables would lead elsewhere
+    SweepOptions with_tables;  // the old ones would lead elsewhere
+    with_tables.between = wanted.between;
+    return Sweep(with_tables);
   }
   last_fabric_ = result->fabric;
   last_tables_ = result->tables;
@@ -113,7 +117,7 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
 }
 
 absl::Status UmadSubnetPort::EnsureSwept() {
-  RETURN_IF_ERROR(EnsureOpen());
+  if (!is_sweeping_) RETURN_IF_ERROR(EnsureOpen());
   if (swept_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(Describe(), " was not swept yet, or not through this port; sweep it first"));

@@ -67,6 +67,7 @@ class UmadSubnetPort final : public SubnetPort {
   std::shared_ptr<const ForwardingTables> last_tables_;  //
   std::optional<SweptSubnet> swept_;                     // by the last full sweep that succeeded
   uint32_t light_sweeps_ = 0;
+  bool is_sweeping_ = false;        // a full sweep has the engine, which must stay
   bool lids_are_doubtful_ = false;  // by a light sweep since
   PerformanceAgents agents_;
 };

@@ -6,11 +6,14 @@
 // that is quick: both ends armed, then active, asked by ways around the cable.
 #include <gtest/gtest.h>
 
+#include <future>
+#include <iostream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/change_feed.h"
 #include "tests/support/tier.h"
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
@@ -86,6 +89,33 @@ class LiveFlapping : public LivingDaemon {
     }
   }
 
+  // Cuts a cable of the tree, and mends it again; how long it took until a watcher heard of the
+  // next revision, which stands without it.
+  absl::Duration CutAndAwait(TreeId tree) {
+    auto watch = manager_->WatchTrees(JobId(), "", [] {});
+    EXPECT_TRUE(watch.ok()) << watch.status();
+    while (!(*watch)->Next(100)->empty()) {
+    }
+    const std::string cable = CableOf(*manager_->GetTree(tree)->record);
+    const absl::Duration began = clock_.Monotonic();
+    Console("Unlink " + cable);
+    Await("the tree's next revision", [&] {
+      const auto changes = (*watch)->Next(100);
+      EXPECT_TRUE(changes.ok()) << changes.status();
+      if (!changes.ok()) return true;
+      for (const TreeChange& change : *changes) {
+        if (change.tree.record->id == tree && change.reason.find("gone") != std::string::npos) {
+          return true;
+        }
+      }
+      return false;
+    });
+    const absl::Duration took = clock_.Monotonic() - began;
+    EXPECT_NE(cable, CableOf(*manager_->GetTree(tree)->record));
+    Console("ReLink " + cable);
+    return took;
+  }
+
   std::mt19937_64 random_{TestSeed()};
   TreeView tree_;
   std::string cable_, activation_;
@@ -113,6 +143,35 @@ TEST_F(LiveFlapping, EverySecondCostsLittle) {
     }));
   }
   EXPECT_LE(link_events() + EventsOf("link.flapping").size(), 4u + seconds / 10);
+  ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
+}
+
+// What one cable does delays the mending of no other; the times are for who reads the output.
+TEST_F(LiveFlapping, ACutCableIsMendedBesideOneThatFlaps) {
+  const absl::Duration light_period = absl::Milliseconds(FullTier() ? 1000 : 200);
+  ASSERT_NO_FATAL_FAILURE(Begin({absl::Minutes(5), light_period, absl::InfiniteDuration()},
+                                "minhop", FullTier() ? kLargeFabric : kLivingFabric));
+  ASSERT_NO_FATAL_FAILURE(GrantOverLeaves());
+  std::vector<std::string> hosts;  // of leaves that the flapping cable does not reach
+  for (uint32_t host = 40; host < 56; ++host) {
+    hosts.push_back(absl::StrCat("n", absl::Dec(host, absl::kZeroPad4)));
+  }
+  const auto job = Register(std::move(hosts));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto tree = Grant(*job, TreeType::kTypeII);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const int rounds = FullTier() ? 20 : 3;
+  for (const bool flaps : {false, true}) {
+    for (int round = 0; round < rounds && !HasFailure(); ++round) {
+      std::future<void> flapping;
+      if (flaps) flapping = std::async(std::launch::async, [&] { Flap(6); });
+      const absl::Duration took = CutAndAwait(tree->record->id);
+      if (flaps) flapping.get();
+      std::cout << (flaps ? "beside one that flaps: " : "alone: ") << took << ", light period "
+                << light_period << "\n";
+      ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+    }
+  }
   ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
 }
 

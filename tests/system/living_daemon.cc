@@ -83,6 +83,7 @@ void LivingDaemon::ManageSubnet(const SubnetManager& manager) {
 }
 
 void LivingDaemon::Console(const std::string& command) {
+  std::lock_guard lock(console_);
   const absl::StatusOr<std::string> said = subnet_->Console(command);
   ASSERT_TRUE(said.ok()) << said.status();
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -44,7 +45,7 @@ class LivingDaemon : public LiveSubnet {
   // The same beside the one that runs, which it takes over from. Each starts without a memory of
   // LIDs.
   std::unique_ptr<ChildProcess> StartManager(const SubnetManager& manager);
-  void Console(const std::string& command);
+  void Console(const std::string& command);  // from any thread
 
   // Waits, for two minutes at most; fails the test with `what` if it does not come.
   void Await(const std::string& what, const std::function<bool()>& condition);
@@ -81,6 +82,7 @@ class LivingDaemon : public LiveSubnet {
 
  private:
   ManagerOptions options_;
+  std::mutex console_;
   int managers_started_ = 0, programs_run_ = 0;
 };
 

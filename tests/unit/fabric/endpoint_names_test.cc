@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "daemon/fabric/fabric_builder.h"
@@ -118,8 +119,26 @@ TEST(EndpointNamesTest, APortThatTwoAdaptersShareIsAnErrorNotAChoice) {
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("0000000000001001"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("0000000000002001"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("n7/1@mlx5_1"));
   EXPECT_EQ(Guid(0x2002), fabric->endpoint(*ResolveEndpoint(*fabric, "n7/2")).port_guid);
   EXPECT_EQ(Guid(0x1001), fabric->endpoint(*ResolveEndpoint(*fabric, "n7")).port_guid);
+}
+
+TEST(EndpointNamesTest, EachIsCalledOtherwiseAndFoundByThat) {
+  const auto fabric = TwoAdapters();
+  std::set<std::string> names;
+  for (uint32_t e = 0; e < fabric->endpoint_count(); ++e) {
+    const std::string name = EndpointName(*fabric, EndpointIndex(e));
+    EXPECT_TRUE(names.insert(name).second) << name;
+    const auto found = ResolveEndpoint(*fabric, name);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(*found, EndpointIndex(e)) << name;
+  }
+  EXPECT_EQ(names, std::set<std::string>({"n7/1@mlx5_0", "n7/1@mlx5_1", "n7/2"}));
+  EXPECT_EQ(Guid(0x2001),
+            fabric->endpoint(*ResolveEndpoint(*fabric, "n7/1@0000000000002001")).port_guid);
+  EXPECT_EQ(Guid(0x2002), fabric->endpoint(*ResolveEndpoint(*fabric, "n7/2@mlx5_1")).port_guid);
+  EXPECT_TRUE(absl::IsNotFound(ResolveEndpoint(*fabric, "n7/2@mlx5_0").status()));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // excerpts hold nothing that a program or a terminal stumbles over.
 #include "daemon/fabric/topology_lines.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -46,7 +48,7 @@ Read FromMemory(absl::string_view text) {
 
 // Reads twice, to try Rewind.
 Read FromFile(const std::string& text) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/coppice_lines_", TestSeed());
+  const std::string path = absl::StrCat(::testing::TempDir(), "/coppice_lines_", getpid());
   std::ofstream(path, std::ios::binary) << text;
   auto file = TopologyFile::Open(path);
   EXPECT_TRUE(file.ok()) << file.status();
@@ -105,6 +107,7 @@ TEST(TopologyTextTest, DescriptionsAreCleanUtf8) {
   EXPECT_EQ(CleanDescription("\xF4\x90\x80\x80|\xF0\x9F\x98\x80"), "????|\xF0\x9F\x98\x80");
   EXPECT_EQ(CleanDescription("\xE6\x97"), "??");
   EXPECT_EQ(CleanDescription(std::string(3, '\0')), "   ");
+  EXPECT_EQ(CleanDescription("a\xC2\x9Bm|\xE2\x80\xAE|\xD8\x9C"), "a?m|?|?");  // CSI, RLO, ALM
 }
 
 TEST(TopologyTextTest, ExcerptsAreShortAndWhole) {

@@ -1,10 +1,13 @@
 #include "daemon/ib/light_sweep.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
+#include <tuple>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -56,6 +59,19 @@ class LightSweepTest : public testing::Test {
     unanswered_ = result->unanswered;
   }
 
+  // Sweeps light and expects these ends, node, port and whether it is up, in any order.
+  void ExpectLinks(const std::vector<std::tuple<int, uint8_t, bool>>& ends) {
+    const absl::StatusOr<LightSweepResult> result = port_.LightSweep();
+    ASSERT_TRUE(result.ok()) << result.status();
+    std::vector<LinkChange> expected;
+    for (const auto& [node, port, is_up] : ends) {
+      expected.push_back({Guid(subnet_.node(node).guid), PortNum(port), is_up});
+    }
+    EXPECT_THAT(result->links, testing::UnorderedElementsAreArray(expected));
+    EXPECT_EQ(result->has_changed, !ends.empty());
+    EXPECT_TRUE(result->has_only_links);
+  }
+
   ScriptedSubnet subnet_;
   ScriptedPort port_;
   std::vector<UnansweredNode> unanswered_;
@@ -78,6 +94,22 @@ TEST_F(LightSweepTest, ALinkThatGoesDownOrComesUpIsNamed) {
   ExpectChange("");
   subnet_.Cable(3, 5, 4, 1);
   ExpectChange("switch S2 port 5: the link is up");
+}
+
+// One must not hide another: whoever mends wants both, whichever end says so first.
+TEST_F(LightSweepTest, AllLinksThatAreLostAreSeenAtOnce) {
+  subnet_.Cable(5, 3, 3, 6);  // S3 to S2: another way around
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectLinks({});
+  Uncable(1, 2);  // S0 to S1, over which the sweep went to S1
+  Uncable(3, 5);  // S2 to n1, behind it
+  ExpectLinks({{1, 2, false}, {2, 1, false}, {3, 5, false}});
+  EXPECT_EQ(port_.counts().timed_out, 0u);
+  ASSERT_TRUE(port_.Sweep().ok());
+  ExpectLinks({});
+  subnet_.Cable(1, 2, 2, 1);
+  Uncable(5, 3);
+  ExpectLinks({{1, 2, true}, {5, 3, false}});  // no way to S2 but by the cable that is new
 }
 
 // By those before it: who is behind is not waited for.

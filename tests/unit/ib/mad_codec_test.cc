@@ -140,11 +140,19 @@ TEST(DecodeFdr10Active, AgreesWithLibibmad) {
 
 TEST(DecodeNodeDescription, KeepsTerminalsSafe) {
   MadData data{};
-  const std::string text = " n17 mlx5_0\x1b[31m\xff ";
+  const std::string text = " n17 mlx5_0\x1b[31m\xff\xC2\x9B ";
   std::copy(text.begin(), text.end(), data.begin());
-  EXPECT_EQ(DecodeNodeDescription(data), "n17 mlx5_0?[31m?");
+  EXPECT_EQ(DecodeNodeDescription(data), "n17 mlx5_0 [31m??");
   data.fill('x');
   EXPECT_EQ(DecodeNodeDescription(data), std::string(64, 'x'));
+}
+
+// A rule of the configuration names it so, and a file of ibnetdiscover does, too.
+TEST(DecodeNodeDescription, KeepsLettersBeyondAscii) {
+  MadData data{};
+  const std::string text = "L\xC3\xBC\x62\x65\x63k";
+  std::copy(text.begin(), text.end(), data.begin());
+  EXPECT_EQ(DecodeNodeDescription(data), text);
 }
 
 // What the fuzz target does, on a few thousand mutations of a good answer.
