@@ -9,8 +9,13 @@ namespace {
 
 // How often the activity is written: rare beside grants, often enough to follow a job.
 constexpr absl::Duration kFlushPeriod = absl::Seconds(10);
-// Longer waits are cut, so that no sum of times overflows.
-constexpr absl::Duration kLongestWait = absl::Hours(24);
+constexpr absl::Duration kLookPeriod = absl::Seconds(1);
+
+using SteadyPoint = std::chrono::steady_clock::time_point;
+
+absl::Duration Since(SteadyPoint begin) {
+  return absl::FromChrono(std::chrono::steady_clock::now() - begin);
+}
 
 }  // namespace
 
@@ -23,9 +28,8 @@ void Background::Wake() {
 }
 
 bool Background::Sleep(absl::Duration wait) {
-  const auto until =
-      std::chrono::steady_clock::now() +
-      absl::ToChronoNanoseconds(std::clamp(wait, absl::ZeroDuration(), kLongestWait));
+  const auto until = std::chrono::steady_clock::now() +
+                     absl::ToChronoNanoseconds(std::max(wait, absl::ZeroDuration()));
   std::unique_lock lock(mu_);
   changed_.wait_until(lock, until, [&] { return thread_.stopping() || woken_; });
   woken_ = false;
@@ -33,16 +37,25 @@ bool Background::Sleep(absl::Duration wait) {
 }
 
 void Background::LeaseLoop() {
-  auto flushed = std::chrono::steady_clock::now();
+  const SteadyPoint start = std::chrono::steady_clock::now();
+  SteadyPoint began = start, looked = start, flushed = start;
+  absl::Duration waited;  // as it meant to, since `began`
   for (;;) {
-    const absl::Duration next = duties_.expire();
-    const absl::Duration since_flush = absl::FromChrono(std::chrono::steady_clock::now() - flushed);
-    if (since_flush >= kFlushPeriod) {
+    const absl::Duration now = duties_.now();
+    const absl::Duration late = Since(began) - waited;
+    began = std::chrono::steady_clock::now();
+    if (late >= kStall) duties_.stalled(late);
+    const absl::Duration next = duties_.expire(now);
+    if (Since(looked) >= kLookPeriod) {
+      duties_.look();
+      looked = std::chrono::steady_clock::now();
+    }
+    if (Since(flushed) >= kFlushPeriod) {
       duties_.flush();
       flushed = std::chrono::steady_clock::now();
     }
-    const absl::Duration until_flush = std::max(kFlushPeriod - since_flush, absl::Milliseconds(1));
-    if (!Sleep(std::min(next, until_flush))) return;
+    waited = std::clamp(next, absl::Milliseconds(1), kLookPeriod);
+    if (!Sleep(waited)) return;
   }
 }
 

@@ -1,5 +1,10 @@
-// The thread that ends expired leases and writes the activity: only a timer, what it does is handed
-// in. The other thread of the manager reads the subnet: sweep/sweeper.h.
+// The thread that minds what time brings: the end of leases, events of what was granted, the state
+// of the store, and its own delays. When it wakes is here, what it does is handed in. The other
+// thread of the manager reads the subnet: sweep/sweeper.h.
+//
+// A daemon that was stopped, whose machine was paused, or whose disk let nothing through, hears no
+// keepalives meanwhile. It finds out by waking later than it meant to, and says so before it ends
+// any lease: by a time that was read before, so that a stall between the two ends none, either.
 #ifndef COPPICE_DAEMON_MANAGER_BACKGROUND_H_
 #define COPPICE_DAEMON_MANAGER_BACKGROUND_H_
 
@@ -15,9 +20,17 @@ namespace coppice {
 // Thread-safe.
 class Background {
  public:
+  // Later than that is a stall. A quarter of the shortest lease; a busy machine delays by less.
+  static constexpr absl::Duration kStall = absl::Milliseconds(250);
+
   struct Duties {
-    std::function<absl::Duration()> expire;  // returns the time until it is due again
-    std::function<void()> flush;
+    std::function<absl::Duration()> now;
+    // It did not run for so long, at least kStall: before the next `expire`.
+    std::function<void(absl::Duration)> stalled;
+    // As of that time, which `now` gave; returns the time until it is due again.
+    std::function<absl::Duration(absl::Duration)> expire;
+    std::function<void()> look;   // about every second
+    std::function<void()> flush;  // every ten
   };
 
   explicit Background(Duties duties);

@@ -89,6 +89,9 @@ void BatchGrants::Create(CreateBatchArgs args, const BatchWatch& watch, Done don
   ChangeTrees mutation;
   mutation.granted.reserve(reserved->trees.size());
   for (const auto& tree : reserved->trees) mutation.granted.push_back(tree->record);
+  mutation.deed = DeedOf(
+      args.actor, absl::StrCat("job:", args.job.value(), " ", reserved->trees.size(), " trees"),
+      clock_->Now());
   calls_->Submit(std::move(mutation), [this, reserved = *std::move(reserved),
                                        callback = std::move(done)](absl::Status status) mutable {
     OnGranted(reserved, status, std::move(callback));
@@ -235,7 +238,7 @@ absl::StatusOr<BatchGrants::Reserved> BatchGrants::PlanAndReserve(const std::sha
                      static_cast<uint32_t>(args.communicators.size()));
     }
     if (IsCancelled(watch)) return BatchIsCancelled();
-    ASSIGN_OR_RETURN(const bool reserved, TryReserve(*job, basis, draft));
+    ASSIGN_OR_RETURN(const bool reserved, TryReserve(*job, basis, args.actor, draft));
     if (!reserved) continue;
     Reserved result{job, args.request_id, static_cast<uint32_t>(args.communicators.size()), {}, {}};
     result.view = OutcomeOf(basis, args, draft);
@@ -250,14 +253,28 @@ absl::StatusOr<BatchGrants::Reserved> BatchGrants::PlanAndReserve(const std::sha
 
 // False: what was planned on is gone. Otherwise the trees have ids and hold their entries.
 absl::StatusOr<bool> BatchGrants::TryReserve(const Job& job, const PlanBasis& basis,
-                                             BatchDraft& draft) {
+                                             const Actor& actor, BatchDraft& draft) {
   std::vector<absl::Span<const SwitchIndex>> switches;
   switches.reserve(draft.trees.size());
   for (const TreeDraft& tree : draft.trees) switches.emplace_back(tree.switches);
   std::lock_guard lock(tables_->mu);
   if (job.ending) return JobIsEnding(job.record->id);
   if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return false;
-  if (!tables_->entries.ReserveAll(switches)) return false;
+  const QuotaAccount account = AccountOf(*job.record);
+  QuotaAmounts amounts;
+  for (const TreeDraft& tree : draft.trees) {
+    amounts[Quota::kTrees] += 1;
+    amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
+  }
+  if (actor.is_administrator) {
+    tables_->quotas.Count(account, amounts);
+  } else {
+    RETURN_IF_ERROR(tables_->quotas.Take(account, amounts));
+  }
+  if (!tables_->entries.ReserveAll(switches)) {
+    tables_->quotas.Give(account, amounts);
+    return false;
+  }
   for (TreeDraft& tree : draft.trees) tree.record.id = tables_->trees.TakeId();
   return true;
 }
@@ -267,7 +284,10 @@ void BatchGrants::OnGranted(const Reserved& reserved, const absl::Status& status
   if (!status.ok()) {
     {
       std::lock_guard lock(tables_->mu);
-      for (const auto& tree : reserved.trees) tables_->entries.Cancel(tree->record->switches);
+      for (const auto& tree : reserved.trees) {
+        tables_->entries.Cancel(tree->record->switches);
+        tables_->quotas.Give(AccountOf(*job.record), AmountsOf(*tree->record));
+      }
     }
     return Fail(job, reserved.request_id, reserved.communicators, status, std::move(done));
   }

@@ -63,7 +63,8 @@ class BatchGrants {
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
                                           const CreateBatchArgs& args, uint64_t fingerprint,
                                           const BatchWatch& watch);
-  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, BatchDraft& draft);
+  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
+                                  BatchDraft& draft);
   void OnGranted(const Reserved& reserved, const absl::Status& status, Done done);
   void Fail(Job& job, const std::string& request_id, uint32_t communicators,
             const absl::Status& status, Done done);

@@ -1,12 +1,16 @@
 #include "daemon/manager/capability_rules.h"
 
+#include <algorithm>
+
 #include "absl/strings/string_view.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
 
-// Shell pattern: * stands for any characters, ? for one. On a mismatch only the last * is widened,
-// which suffices because an earlier one could give nothing that the last cannot. O(pattern * text).
+// Shell pattern: * stands for any characters, ? for one, which in UTF-8 may be several bytes. On a
+// mismatch only the last * is widened, which suffices because an earlier one could give nothing
+// that the last cannot. O(pattern * text).
 bool MatchesPattern(absl::string_view pattern, absl::string_view text) {
   size_t p = 0, t = 0;
   size_t star = absl::string_view::npos, star_text = 0;
@@ -14,7 +18,10 @@ bool MatchesPattern(absl::string_view pattern, absl::string_view text) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       star_text = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+    } else if (p < pattern.size() && pattern[p] == '?') {
+      ++p;
+      t += std::max<size_t>(FirstCharacter(text.substr(t)).bytes, 1);
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
       ++p;
       ++t;
     } else if (star != absl::string_view::npos) {

@@ -97,6 +97,16 @@ uint64_t ChangeFeed::next() const {
   return first_ + entries_.size();
 }
 
+PresentTrees ChangeFeed::Present(absl::FunctionRef<std::vector<TreeView>()> list) {
+  const uint64_t before = next();
+  PresentTrees present = present_.lock();
+  if (present != nullptr && present_before_ == before) return present;
+  present = std::make_shared<const std::vector<TreeView>>(list());
+  present_ = present;
+  present_before_ = before;
+  return present;
+}
+
 std::string ChangeFeed::TokenOf(uint64_t number) const {
   return absl::StrCat(absl::Hex(run_, absl::kZeroPad16), "-", number);
 }
@@ -119,7 +129,7 @@ absl::StatusOr<uint64_t> ChangeFeed::ParseToken(absl::string_view token) const {
 }
 
 TreeWatch::TreeWatch(ChangeFeed* feed, JobId job, uint64_t from, uint64_t until, bool resumes,
-                     std::vector<TreeView> present, std::function<void()> wake)
+                     PresentTrees present, std::function<void()> wake)
     : feed_(feed),
       job_(job),
       until_(until),
@@ -146,11 +156,12 @@ absl::StatusOr<std::vector<TreeChange>> TreeWatch::Next(size_t limit) {
 
 void TreeWatch::TakePresent(size_t limit, std::vector<TreeChange>& changes) {
   if (is_synced_) return;
-  for (; told_ < present_.size() && changes.size() < limit; ++told_) {
-    changes.push_back({TreeChangeKind::kPresent, "", std::move(present_[told_]), ""});
+  const size_t count = present_ == nullptr ? 0 : present_->size();
+  for (; told_ < count && changes.size() < limit; ++told_) {
+    changes.push_back({TreeChangeKind::kPresent, "", (*present_)[told_], ""});
   }
-  if (told_ < present_.size() || changes.size() >= limit) return;
-  present_ = {};
+  if (told_ < count || changes.size() >= limit) return;
+  present_ = nullptr;
   is_synced_ = true;
   std::lock_guard lock(feed_->mu_);
   changes.push_back({TreeChangeKind::kSynced, feed_->TokenOf(at_), {}, ""});

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +33,9 @@
 namespace coppice {
 
 class TreeWatch;
+
+// Trees of one moment, which all share who began to watch then.
+using PresentTrees = std::shared_ptr<const std::vector<TreeView>>;
 
 class ChangeFeed final {
  public:
@@ -50,6 +54,9 @@ class ChangeFeed final {
 
   // The number that the next change will have.
   uint64_t next() const;
+  // What is granted now, as `list` tells, which is asked once for all watchers who come before the
+  // next change. Under the lock of those who push.
+  PresentTrees Present(absl::FunctionRef<std::vector<TreeView>()> list);
   // What resumes before change `number`.
   std::string TokenOf(uint64_t number) const;
   // INVALID_ARGUMENT: not a token. OUT_OF_RANGE: of another run.
@@ -70,7 +77,10 @@ class ChangeFeed final {
   void Unlist(TreeWatch* watcher);
 
   size_t most_changes_ = 65'536;
-  const uint64_t run_;  // tells this daemon's numbers from those of another run
+  // Guarded by the lock of those who push.
+  std::weak_ptr<const std::vector<TreeView>> present_;
+  uint64_t present_before_ = 0;  // that change
+  const uint64_t run_;           // tells this daemon's numbers from those of another run
   mutable std::mutex mu_;
   // Guarded by mu_.
   std::deque<Entry> entries_;
@@ -88,7 +98,7 @@ class TreeWatch final {
   // `wake` is called under locks, on the thread that pushes: it must be quick and call nothing of
   // the manager.
   TreeWatch(ChangeFeed* feed, JobId job, uint64_t from, uint64_t until, bool resumes,
-            std::vector<TreeView> present, std::function<void()> wake);
+            PresentTrees present, std::function<void()> wake);
   // From here on `wake` is not called.
   ~TreeWatch();
   TreeWatch(const TreeWatch&) = delete;
@@ -111,8 +121,8 @@ class TreeWatch final {
   const JobId job_;
   const uint64_t until_;
   const std::function<void()> wake_;
-  std::vector<TreeView> present_;
-  size_t told_ = 0;  // of present_
+  PresentTrees present_;  // null: none
+  size_t told_ = 0;       // of present_
   bool is_synced_;
   bool over_ = false;
   // Guarded by feed_->mu_.

@@ -5,9 +5,22 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/batch_request.h"
+#include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/tree_request.h"
 
 namespace coppice {
+namespace {
+
+bool IsQuotaRefusal(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && status.GetPayload(kHoldersPayload).has_value();
+}
+
+// Whoever leaves the choice to the daemon gets a tree without entries where more are not allowed.
+bool MayDoWithoutEntries(const CreateTreeArgs& args, const TreeDraft& draft) {
+  return !draft.switches.empty() && !args.type && !args.builder && !args.root_switch;
+}
+
+}  // namespace
 
 Grants::Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
                Jobs* jobs)
@@ -30,6 +43,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
     }
     tables_->entries.Restore(record.id, record.switches);
+    tables_->quotas.Count(AccountOf(*tree->job->record), AmountsOf(record));
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
     tables_->AddTree(std::move(tree), TreeChangeKind::kPresent);
   }
@@ -82,7 +96,9 @@ void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
   if (job == nullptr) return;
   absl::StatusOr<Reserved> reserved = PlanAndReserve(job, args, fingerprint);
   if (!reserved.ok()) return FailGrant(*job, args.request_id, reserved.status(), std::move(done));
-  GrantTree mutation(reserved->record);
+  GrantTree mutation(reserved->record,
+                     DeedOf(args.actor, absl::StrCat("tree:", reserved->record->id.value()),
+                            reserved->record->created));
   calls_->Submit(std::move(mutation), [this, reserved = *std::move(reserved),
                                        callback = std::move(done)](absl::Status status) mutable {
     OnGranted(reserved, std::move(status), std::move(callback));
@@ -115,8 +131,20 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
     draft.record.request_id = args.request_id;
     draft.record.request_fingerprint = fingerprint;
     draft.record.created = clock_->Now();
-    ASSIGN_OR_RETURN(const bool reserved, TryReserve(*job, basis, draft));
-    if (!reserved) continue;
+    absl::StatusOr<bool> reserved = TryReserve(*job, basis, args.actor, draft);
+    if (IsQuotaRefusal(reserved.status()) && MayDoWithoutEntries(args, draft)) {
+      CreateTreeArgs without = args;
+      without.type = TreeType::kTypeI;
+      const std::string why(reserved.status().message());
+      ASSIGN_OR_RETURN(draft, Plan(basis, *job, without, *scratch));
+      absl::StrAppend(&draft.record.reason, "; not of type II: ", why);
+      draft.record.request_id = args.request_id;
+      draft.record.request_fingerprint = fingerprint;
+      draft.record.created = clock_->Now();
+      reserved = TryReserve(*job, basis, args.actor, draft);
+    }
+    RETURN_IF_ERROR(reserved.status());
+    if (!*reserved) continue;
     return Reserved{job, std::make_shared<const TreeRecord>(std::move(draft.record)),
                     basis.snapshot.routes->kind(), std::move(draft.promise)};
   }
@@ -126,11 +154,22 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Jo
 }
 
 // False: what was planned on is gone. Otherwise the draft has its id and holds its entries.
-absl::StatusOr<bool> Grants::TryReserve(const Job& job, const PlanBasis& basis, TreeDraft& draft) {
+absl::StatusOr<bool> Grants::TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
+                                        TreeDraft& draft) {
   std::lock_guard lock(tables_->mu);
   if (job.ending) return JobIsEnding(job.record->id);
   if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return false;
-  if (!tables_->entries.Reserve(draft.switches)) return false;
+  const QuotaAccount account = AccountOf(*job.record);
+  const QuotaAmounts amounts = AmountsOf(draft.record);
+  if (actor.is_administrator) {
+    tables_->quotas.Count(account, amounts);
+  } else {
+    RETURN_IF_ERROR(tables_->quotas.Take(account, amounts));
+  }
+  if (!tables_->entries.Reserve(draft.switches)) {
+    tables_->quotas.Give(account, amounts);
+    return false;
+  }
   draft.record.id = tables_->trees.TakeId();
   return true;
 }
@@ -143,6 +182,7 @@ void Grants::OnGranted(const Reserved& reserved, absl::Status status,
     {
       std::lock_guard lock(tables_->mu);
       tables_->entries.Cancel(record.switches);
+      tables_->quotas.Give(AccountOf(*job.record), AmountsOf(record));
     }
     return FailGrant(job, record.request_id, status, std::move(done));
   }
@@ -194,7 +234,7 @@ absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
                   basis.snapshot.routes->kind(), draft.promise.busiest, std::move(draft.tradeoffs)};
 }
 
-void Grants::Release(TreeId id, Manager::Callback<TreeId> done) {
+void Grants::Release(TreeId id, Manager::Callback<TreeId> done, const Actor& actor) {
   std::unique_lock lock(tables_->mu);
   std::shared_ptr<GrantedTree> tree = tables_->trees.Find(id);
   if (tree == nullptr) {
@@ -206,7 +246,8 @@ void Grants::Release(TreeId id, Manager::Callback<TreeId> done) {
   tree->releasing = true;
   const JobId job = tree->record->job;
   lock.unlock();
-  calls_->Submit(ReleaseTree{id, job}, [this, tree = std::move(tree)](absl::Status status) {
+  ReleaseTree release{id, job, DeedOf(actor, absl::StrCat("tree:", id.value()), clock_->Now())};
+  calls_->Submit(std::move(release), [this, tree = std::move(tree)](absl::Status status) {
     OnReleased(*tree, status);
   });
 }

@@ -44,7 +44,7 @@ class Grants {
 
   void Create(CreateTreeArgs args, Manager::Callback<TreeView> done);
   absl::StatusOr<TreeView> Advise(const CreateTreeArgs& args);
-  void Release(TreeId id, Manager::Callback<TreeId> done);
+  void Release(TreeId id, Manager::Callback<TreeId> done, const Actor& actor = {});
 
  private:
   // A tree that holds its entries and is on its way to the store.
@@ -62,7 +62,8 @@ class Grants {
                                  DraftScratch& scratch);
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
                                           const CreateTreeArgs& args, uint64_t fingerprint);
-  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, TreeDraft& draft);
+  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
+                                  TreeDraft& draft);
   void OnGranted(const Reserved& reserved, absl::Status status, Manager::Callback<TreeView> done);
   void FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
                  Manager::Callback<TreeView> done);

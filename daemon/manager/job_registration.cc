@@ -1,4 +1,5 @@
 // Jobs::Register: the one use case of jobs that reads the fabric. Split from jobs.cc for length.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -72,11 +73,17 @@ absl::Status Jobs::CheckArgs(const RegisterJobArgs& args) const {
   if (args.endpoints.size() > options_->max_job_ranks) {
     return TooManyRanks(args.endpoints.size(), options_->max_job_ranks);
   }
-  return CheckLease(args.lease.value_or(options_->default_lease));
+  return LeaseOf({args.owner, args.actor.is_administrator}, args.lease).status();
 }
 
-absl::Status Jobs::CheckLease(absl::Duration lease) const {
-  if (lease >= options_->min_lease && lease <= options_->max_lease) return absl::OkStatus();
+absl::StatusOr<absl::Duration> Jobs::LeaseOf(const QuotaAccount& account,
+                                             std::optional<absl::Duration> asked) const {
+  const absl::Duration lease =
+      asked.value_or(std::min(options_->default_lease, tables_->quotas.LongestLease(account)));
+  if (lease >= options_->min_lease && lease <= options_->max_lease) {
+    RETURN_IF_ERROR(tables_->quotas.CheckLease(account, lease, "lease"));
+    return lease;
+  }
   return absl::InvalidArgumentError(absl::StrCat("lease: ", absl::FormatDuration(lease),
                                                  " must be between ",
                                                  absl::FormatDuration(options_->min_lease), " and ",
@@ -95,27 +102,29 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
   record.request_fingerprint = fingerprint;
   record.name = std::move(args.display_name);
   record.owner = std::move(args.owner);
-  record.lease = args.lease.value_or(options_->default_lease);
+  record.by_administrator = args.actor.is_administrator;
+  ASSIGN_OR_RETURN(record.lease, LeaseOf(AccountOf(record), args.lease));
   record.created = clock_->Now();
   record.ended = absl::InfiniteFuture();
   return record;
 }
 
-bool Jobs::BeginRegistration(const std::string& request_id, uint64_t fingerprint,
-                             Manager::Callback<JobView>& done) {
+bool Jobs::BeginRegistration(const std::string& owner, const std::string& request_id,
+                             uint64_t fingerprint, Manager::Callback<JobView>& done) {
+  const std::string name = OwnName(owner, request_id);
   using Turn = NamedRequests<JobId, JobView>::Turn;
   std::unique_lock lock(tables_->mu);
   JobTable& jobs = tables_->jobs;
-  switch (jobs.registrations.Peek(request_id, fingerprint)) {
+  switch (jobs.registrations.Peek(name, fingerprint)) {
     case Turn::kMisused:
       lock.unlock();
       done(jobs.registrations.MisusedError(request_id));
       return false;
     case Turn::kWait:
-      jobs.registrations.Wait(request_id, std::move(done));
+      jobs.registrations.Wait(name, std::move(done));
       return false;
     case Turn::kDone: {
-      JobView view = ViewOf(*jobs.Find(jobs.registrations.IdOf(request_id)));
+      JobView view = ViewOf(*jobs.Find(jobs.registrations.IdOf(name)));
       lock.unlock();
       done(std::move(view));
       return false;
@@ -128,54 +137,70 @@ bool Jobs::BeginRegistration(const std::string& request_id, uint64_t fingerprint
     done(NoFabricError());
     return false;
   }
-  jobs.registrations.Begin(request_id, fingerprint);
+  jobs.registrations.Begin(name, fingerprint);
   return true;
 }
 
 void Jobs::SubmitRegistration(JobRecord made,
                               const std::function<Mutation(const JobRecord&)>& mutation,
-                              Manager::Callback<JobView> done) {
+                              const Actor& actor, Manager::Callback<JobView> done) {
   auto record = std::make_shared<JobRecord>(std::move(made));
+  // The nodes are the placement's, which has been allowed them.
+  QuotaAmounts asked = AmountsOf(*record), placed;
+  std::swap(asked[Quota::kNodes], placed[Quota::kNodes]);
+  if (absl::Status room = tables_->quotas.Take(AccountOf(*record), asked); !room.ok()) {
+    return FailRegistration(OwnName(record->owner, record->request_id), room, std::move(done));
+  }
+  tables_->quotas.Count(AccountOf(*record), placed);
   {
     std::lock_guard lock(tables_->mu);
     record->id = tables_->jobs.TakeId();
   }
-  calls_->Submit(mutation(*record),
-                 [this, record, callback = std::move(done)](absl::Status status) mutable {
-                   OnRegistered(std::move(record), std::move(status), std::move(callback));
-                 });
+  calls_->Submit(mutation(*record), [this, record, by = NameOf(actor),
+                                     callback = std::move(done)](absl::Status status) mutable {
+    OnRegistered(std::move(record), by, std::move(status), std::move(callback));
+  });
 }
 
 void Jobs::RegisterBy(JobRecord record, std::function<Mutation(const JobRecord&)> mutation,
-                      Manager::Callback<JobView> done) {
-  if (!BeginRegistration(record.request_id, record.request_fingerprint, done)) return;
-  SubmitRegistration(std::move(record), mutation, std::move(done));
+                      const Actor& actor, Manager::Callback<JobView> done) {
+  const uint64_t fingerprint = record.request_fingerprint;
+  if (!BeginRegistration(record.owner, record.request_id, fingerprint, done)) return;
+  SubmitRegistration(std::move(record), mutation, actor, std::move(done));
 }
 
 void Jobs::Register(RegisterJobArgs args, Manager::Callback<JobView> done) {
   if (absl::Status status = CheckArgs(args); !status.ok()) return done(std::move(status));
   const uint64_t fingerprint = FingerprintOf(args);
-  const std::string request_id = args.request_id;
-  if (!BeginRegistration(request_id, fingerprint, done)) return;
+  const std::string name = OwnName(args.owner, args.request_id);
+  const Actor actor = args.actor;
+  if (!BeginRegistration(args.owner, args.request_id, fingerprint, done)) return;
   std::shared_ptr<const FabricView> view;  // there is one, and it does not go
   {
     std::lock_guard lock(tables_->mu);
     view = tables_->view;
   }
   absl::StatusOr<JobRecord> made = MakeRecord(args, *view, fingerprint);
-  if (!made.ok()) return FailRegistration(request_id, made.status(), std::move(done));
+  if (!made.ok()) return FailRegistration(name, made.status(), std::move(done));
   SubmitRegistration(
-      *std::move(made), [](const JobRecord& record) { return PutJob{record}; }, std::move(done));
+      *std::move(made),
+      [&](const JobRecord& record) {
+        return PutJob{record,
+                      DeedOf(actor, absl::StrCat("job:", record.id.value()), clock_->Now())};
+      },
+      actor, std::move(done));
 }
 
-void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, absl::Status status,
-                        Manager::Callback<JobView> done) {
+void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::string& by,
+                        absl::Status status, Manager::Callback<JobView> done) {
+  const std::string name = OwnName(record->owner, record->request_id);
   if (!status.ok()) {
+    tables_->quotas.Give(AccountOf(*record), AmountsOf(*record));
     if (absl::IsAlreadyExists(status) && !record->request_id.empty()) {
       status = Annotate(status, absl::StrCat("request_id ", record->request_id,
                                              " belongs to a job that is over; take a new one"));
     }
-    return FailRegistration(record->request_id, status, std::move(done));
+    return FailRegistration(name, status, std::move(done));
   }
   auto job = std::make_shared<Job>();
   job->record = record;
@@ -186,22 +211,23 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, absl::Status st
     std::lock_guard lock(tables_->mu);
     view = ViewOf(*job);
     tables_->jobs.Add(std::move(job));
-    waiters = tables_->jobs.registrations.Succeed(record->request_id, record->id);
+    waiters = tables_->jobs.registrations.Succeed(name, record->id);
   }
   on_deadline_();
   events_->Append("info", "job.registered", absl::StrCat("job:", record->id.value()),
                   absl::StrCat("\"", record->name, "\" of ", record->owner, " with ",
-                               record->endpoints.size(), " ranks"));
+                               record->endpoints.size(), " ranks"),
+                  {by, record->owner});
   for (Manager::Callback<JobView>& waiter : waiters) waiter(view);
   done(std::move(view));
 }
 
-void Jobs::FailRegistration(const std::string& request_id, const absl::Status& status,
+void Jobs::FailRegistration(const std::string& name, const absl::Status& status,
                             Manager::Callback<JobView> done) {
   std::vector<Manager::Callback<JobView>> waiters;
   {
     std::lock_guard lock(tables_->mu);
-    waiters = tables_->jobs.registrations.Fail(request_id);
+    waiters = tables_->jobs.registrations.Fail(name);
   }
   for (Manager::Callback<JobView>& waiter : waiters) waiter(status);
   done(status);

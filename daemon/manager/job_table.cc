@@ -19,7 +19,7 @@ void JobTable::Add(std::shared_ptr<Job> job) {
 
 void JobTable::Remove(Job& job) {
   Unqueue(job);
-  registrations.Forget(job.record->request_id);
+  registrations.Forget(OwnName(job.record->owner, job.record->request_id));
   if (is_followed_) changes_.removed.push_back(job.record->id);
   StopFollowingIfLong();
   jobs_.erase(job.record->id);

@@ -88,7 +88,7 @@ class JobTable {
   void set_last(JobId id) { last_ = id; }
   JobId TakeId() { return last_ = JobId(last_.value() + 1); }
 
-  // By request_id, of active jobs and of registrations under way.
+  // By OwnName of the request_id, of active jobs and of registrations under way.
   NamedRequests<JobId, JobView> registrations;
 
  private:

@@ -31,7 +31,9 @@ void Jobs::Restore(std::vector<JobRecord> jobs, JobId last) {
   tables_->jobs.set_last(last);
   for (JobRecord& record : jobs) {
     auto job = std::make_shared<Job>();
-    tables_->jobs.registrations.Restore(record.request_id, record.request_fingerprint, record.id);
+    tables_->jobs.registrations.Restore(OwnName(record.owner, record.request_id),
+                                        record.request_fingerprint, record.id);
+    tables_->quotas.Count(AccountOf(record), AmountsOf(record));
     job->deadline = now + record.lease;
     job->record = std::make_shared<const JobRecord>(std::move(record));
     tables_->jobs.Add(std::move(job));
@@ -103,7 +105,7 @@ absl::StatusOr<JobView> Jobs::KeepAlive(JobId id) {
   return Get(id);
 }
 
-void Jobs::End(JobId id, Manager::Callback<uint32_t> done) {
+void Jobs::End(JobId id, Manager::Callback<uint32_t> done, const Actor& actor) {
   std::unique_lock lock(tables_->mu);
   std::shared_ptr<Job> job = tables_->jobs.Find(id);
   if (job == nullptr) {
@@ -117,31 +119,42 @@ void Jobs::End(JobId id, Manager::Callback<uint32_t> done) {
   if (job->ending) return;  // answered together with the one that came first
   job->ending = true;
   lock.unlock();
-  SubmitEnd(std::move(job), JobState::kEnded);
+  SubmitEnd(std::move(job), JobState::kEnded, actor);
 }
 
-absl::Duration Jobs::ExpireLeases() {
+absl::Duration Jobs::ExpireLeases(absl::Duration now) {
   std::vector<std::shared_ptr<Job>> expired;
   absl::Duration next;
-  const absl::Duration now = clock_->Monotonic();
   {
     std::lock_guard lock(tables_->mu);
     expired = tables_->jobs.TakeExpired(now);
     next = tables_->jobs.NextDeadline();
   }
   // All handed over at once, so the store ends them in one group.
-  for (std::shared_ptr<Job>& job : expired) SubmitEnd(std::move(job), JobState::kExpired);
+  for (std::shared_ptr<Job>& job : expired) SubmitEnd(std::move(job), JobState::kExpired, {});
   return next - now;
 }
 
-void Jobs::SubmitEnd(std::shared_ptr<Job> job, JobState state) {
-  const JobId id = job->record->id;
-  calls_->Submit(
-      EndJob{id, state, clock_->Now()},
-      [this, job = std::move(job), state](absl::Status status) { OnEnded(*job, state, status); });
+void Jobs::ForgiveStall(absl::Duration stalled) {
+  std::lock_guard lock(tables_->mu);
+  const absl::Duration now = clock_->Monotonic();
+  for (const std::shared_ptr<Job>& job : tables_->jobs.List(JobId(), tables_->jobs.size())) {
+    if (!IsForgiven(stalled, job->record->lease)) continue;
+    job->deadline = std::max(job->deadline, now + job->record->lease);
+  }
 }
 
-void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
+void Jobs::SubmitEnd(std::shared_ptr<Job> job, JobState state, const Actor& actor) {
+  const JobRecord& record = *job->record;
+  EndJob end{record.id, state, clock_->Now(), {}, nullptr};
+  end.keep.all = tables_->quotas.AllKeptBytes();
+  if (!record.by_administrator) end.keep.per_owner = tables_->quotas.KeptBytes(record.owner);
+  end.deed = DeedOf(actor, absl::StrCat("job:", record.id.value()), end.time);
+  calls_->Submit(std::move(end), [this, job = std::move(job), state, by = NameOf(actor)](
+                                     absl::Status status) { OnEnded(*job, state, by, status); });
+}
+
+void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::Status& status) {
   // NOT_FOUND: the store has ended it before, by a write that it reported as failed.
   const bool ended = status.ok() || absl::IsNotFound(status);
   std::vector<Manager::Callback<uint32_t>> waiters;
@@ -156,6 +169,7 @@ void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
       job.ended = true;
       tables_->feed.PushEndOf(job.record->id);
       tables_->jobs.Remove(job);
+      tables_->quotas.Give(AccountOf(*job.record), AmountsOf(*job.record));
     } else {
       job.ending = false;
       for (const TreeId id : job.trees) tables_->NoteUnjudged(id);  // repairs passed them over
@@ -164,10 +178,10 @@ void Jobs::OnEnded(Job& job, JobState state, const absl::Status& status) {
   }
   if (ended) {
     const bool expired = state == JobState::kExpired;
-    events_->Append(
-        expired ? "warning" : "info", expired ? "job.expired" : "job.ended",
-        absl::StrCat("job:", job.record->id.value()),
-        absl::StrCat(expired ? "its lease ran out; " : "", released, " trees released"));
+    events_->Append(expired ? "warning" : "info", expired ? "job.expired" : "job.ended",
+                    absl::StrCat("job:", job.record->id.value()),
+                    absl::StrCat(expired ? "its lease ran out; " : "", released, " trees released"),
+                    {by, job.record->owner});
   } else {
     spdlog::warn("job {} could not be ended: {}", job.record->id.value(), status.ToString());
     on_deadline_();

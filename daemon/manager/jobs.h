@@ -10,9 +10,12 @@
 #ifndef COPPICE_DAEMON_MANAGER_JOBS_H_
 #define COPPICE_DAEMON_MANAGER_JOBS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +28,12 @@
 #include "daemon/manager/tables.h"
 
 namespace coppice {
+
+// Whether a daemon that heard nobody for so long owes a lease of that term a new one: renewals come
+// about thrice in a term.
+inline bool IsForgiven(absl::Duration stalled, absl::Duration term) {
+  return stalled >= std::min(absl::Seconds(1), term / 4);
+}
 
 // Thread-safe. Methods as Manager's of the same name.
 class Jobs {
@@ -41,15 +50,20 @@ class Jobs {
   // Registers a job that comes with another mutation than PutJob, which `mutation` makes of the
   // record once it has its id. The record is complete but for that.
   void RegisterBy(JobRecord record, std::function<Mutation(const JobRecord&)> mutation,
-                  Manager::Callback<JobView> done);
+                  const Actor& actor, Manager::Callback<JobView> done);
   absl::StatusOr<JobView> Get(JobId id);
   std::vector<JobView> List(JobId after, size_t limit) const;
   absl::StatusOr<JobView> KeepAlive(JobId id);
-  void End(JobId id, Manager::Callback<uint32_t> done);
-  absl::Duration ExpireLeases();
+  void End(JobId id, Manager::Callback<uint32_t> done, const Actor& actor = {});
+  // As of `now`, by the clock's monotonic time.
+  absl::Duration ExpireLeases(absl::Duration now);
+  // The daemon heard nobody for so long: leases that this may have cost a renewal begin anew.
+  void ForgiveStall(absl::Duration stalled);
 
-  // INVALID_ARGUMENT unless the daemon gives leases so long.
-  absl::Status CheckLease(absl::Duration lease) const;
+  // The term that a job gets. INVALID_ARGUMENT: the daemon gives no lease so long or so short;
+  // RESOURCE_EXHAUSTED: not to this user.
+  absl::StatusOr<absl::Duration> LeaseOf(const QuotaAccount& account,
+                                         std::optional<absl::Duration> asked) const;
   // Why a job is not in the table: NOT_FOUND, or FAILED_PRECONDITION with its state. Asks the
   // store; not with the lock held.
   absl::Status WhyNotActive(JobId id);
@@ -57,20 +71,21 @@ class Jobs {
  private:
   absl::Status CheckArgs(const RegisterJobArgs& args) const;
   // What is to be done for a registration of that name: false if `done` was answered or waits.
-  bool BeginRegistration(const std::string& request_id, uint64_t fingerprint,
-                         Manager::Callback<JobView>& done);
+  bool BeginRegistration(const std::string& owner, const std::string& request_id,
+                         uint64_t fingerprint, Manager::Callback<JobView>& done);
   void SubmitRegistration(JobRecord made, const std::function<Mutation(const JobRecord&)>& mutation,
-                          Manager::Callback<JobView> done);
+                          const Actor& actor, Manager::Callback<JobView> done);
   JobView ViewOf(const Job& job) const;
   absl::StatusOr<JobRecord> FromStore(JobId id);
   absl::StatusOr<JobRecord> MakeRecord(RegisterJobArgs& args, const FabricView& view,
                                        uint64_t fingerprint) const;
-  void OnRegistered(std::shared_ptr<const JobRecord> record, absl::Status status,
-                    Manager::Callback<JobView> done);
-  void FailRegistration(const std::string& request_id, const absl::Status& status,
+  void OnRegistered(std::shared_ptr<const JobRecord> record, const std::string& by,
+                    absl::Status status, Manager::Callback<JobView> done);
+  // `name`: an OwnName.
+  void FailRegistration(const std::string& name, const absl::Status& status,
                         Manager::Callback<JobView> done);
-  void SubmitEnd(std::shared_ptr<Job> job, JobState state);
-  void OnEnded(Job& job, JobState state, const absl::Status& status);
+  void SubmitEnd(std::shared_ptr<Job> job, JobState state, const Actor& actor);
+  void OnEnded(Job& job, JobState state, const std::string& by, const absl::Status& status);
 
   StoreCalls* const calls_;
   EventLog* const events_;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/background.h"
@@ -16,11 +18,14 @@
 #include "daemon/manager/live_options.h"
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/load/unread_watch.h"
+#include "daemon/manager/other_daemons.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/profiles.h"
 #include "daemon/manager/pruning.h"
 #include "daemon/manager/repair.h"
+#include "daemon/manager/replanning.h"
 #include "daemon/manager/store_calls.h"
+#include "daemon/manager/store_watch.h"
 #include "daemon/manager/sweep/lost_members.h"
 #include "daemon/manager/sweep/rounds.h"
 #include "daemon/manager/sweep/sweeper.h"
@@ -28,6 +33,11 @@
 #include "daemon/manager/topology.h"
 
 namespace coppice {
+namespace {
+
+constexpr absl::Duration kToldStall = absl::Seconds(1);
+
+}  // namespace
 
 class Manager::Parts {
  public:
@@ -39,6 +49,7 @@ class Manager::Parts {
         calls(store),
         events(&calls, clock, options, [this] { event_feed.Look(); }),
         pruning(&calls, clock),
+        others(store->DatabaseId(), &events, clock),
         load(store, &tables, options->load),
         topology(&calls, &events, port, clock, &tables, &load, options->capability_rules,
                  last_version),
@@ -48,10 +59,15 @@ class Manager::Parts {
         grants(&calls, clock, &tables, options, &jobs),
         batches(&calls, clock, &tables, options, &jobs),
         repair(&calls, &events, clock, &tables),
+        replanning(clock, &tables, &repair),
         members(&events, clock, &tables),
-        rounds(port, &tables, &topology, &members, &repair, &events,
+        rounds(port, &tables, &topology, &members, &repair, &replanning, &events, clock,
                [this](CounterSweep sweep) { return TakeCounters(sweep); }),
-        background({[this] { return Expire(); }, [this] { FlushActivity(); }}),
+        store_watch(&calls, &events, clock),
+        background({[this] { return clock->Monotonic(); },
+                    [this](absl::Duration stalled) { ForgiveStall(stalled); },
+                    [this](absl::Duration now) { return Expire(now); },
+                    [this] { store_watch.Look(); }, [this] { FlushActivity(); }}),
         sweeper(rounds.Duties(), clock, options->sweep_periods) {}
 
   ~Parts() {
@@ -76,6 +92,7 @@ class Manager::Parts {
   absl::Status Reconfigure(const ManagerOptions& next) {
     RETURN_IF_ERROR(topology.SetRules(next.capability_rules));
     options.Set(next);
+    tables.quotas.Configure(next.quotas);
     profiles.Configure(next.profile);
     load.Configure(next.load);
     {
@@ -100,9 +117,20 @@ class Manager::Parts {
     return status;
   }
 
-  absl::Duration Expire() {
-    const absl::Duration next_job = jobs.ExpireLeases();
-    return std::min(next_job, placements.Expire());
+  absl::Duration Expire(absl::Duration now) {
+    const absl::Duration next_job = jobs.ExpireLeases(now);
+    return std::min(next_job, placements.Expire(now));
+  }
+
+  void ForgiveStall(absl::Duration stalled) {
+    jobs.ForgiveStall(stalled);
+    placements.ForgiveStall(stalled);
+    if (stalled < kToldStall) return;
+    const std::string what =
+        absl::StrFormat("it did not run for %.1f s, or waited for its disk: leases begin anew",
+                        absl::ToDoubleSeconds(stalled));
+    spdlog::warn("the daemon was stalled: {}", what);
+    events.Append("warning", "daemon.stalled", "daemon", what);
   }
 
   void FlushActivity() {
@@ -112,6 +140,7 @@ class Manager::Parts {
       happened = tables.activity.Take(clock->Now());
     }
     events.Append(std::move(happened));
+    events.Flush();
     load.ForgetIfSilent(clock->Monotonic());
     const std::shared_ptr<const ManagerOptions> now = options.Get();
     pruning.Run({now->kept_events, now->kept_event_age},
@@ -125,6 +154,7 @@ class Manager::Parts {
   StoreCalls calls;
   EventLog events;
   Pruning pruning;
+  OtherDaemons others;
   UnreadWatch unread;  // of the sweeping thread
   LoadKeeper load;
   Topology topology;
@@ -134,8 +164,10 @@ class Manager::Parts {
   Grants grants;
   BatchGrants batches;
   Repair repair;
+  Replanning replanning;
   LostMembers members;
   Rounds rounds;
+  StoreWatch store_watch;  // of the background's thread
   Background background;
   Sweeper sweeper;
 };
@@ -157,6 +189,8 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
     parts->tables.on_stale = [sweeper = &parts->sweeper] { sweeper->WakeRepair(); };
   }
   RETURN_IF_ERROR(parts->load.Restore(clock->Now()));
+  parts->tables.quotas.Configure(parts->options->quotas);
+  parts->tables.quotas.SetRows(state.quotas);
   parts->profiles.Restore(state.profile_toml);
   parts->jobs.Restore(std::move(state.jobs), state.last_job);
   parts->placements.Restore(std::move(state.placements), state.last_placement);
@@ -170,10 +204,55 @@ absl::Status Manager::Reconfigure(const ManagerOptions& options) {
   return parts_->Reconfigure(options);
 }
 void Manager::Announce(absl::string_view severity, absl::string_view kind, std::string object,
-                       std::string message) {
-  parts_->events.Append(severity, kind, std::move(object), std::move(message));
+                       std::string message, std::string actor) {
+  parts_->events.Append(severity, kind, std::move(object), std::move(message),
+                        {std::move(actor), ""});
 }
-absl::Duration Manager::ExpireLeases() { return parts_->Expire(); }
+
+QuotaLedger& Manager::quotas() { return parts_->tables.quotas; }
+
+void Manager::SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done) {
+  const QuotaRecord& quota = put.quota;
+  if (!FindQuota(quota.limit).has_value()) {
+    return done(absl::InvalidArgumentError(absl::StrCat(
+        "quota: ", quota.limit, " is no limit; coppicectl quota shows those there are")));
+  }
+  const std::string object = absl::StrCat("user:", quota.holder);
+  put.deed = DeedOf(actor, absl::StrCat(object, " ", quota.limit), parts_->clock->Now());
+  PutQuota mutation = put;
+  parts_->calls.Submit(
+      std::move(mutation), [this, put = std::move(put), object, by = NameOf(actor),
+                            callback = std::move(done)](const absl::Status& status) mutable {
+        if (!status.ok()) return callback(status);
+        parts_->tables.quotas.SetRow(put.quota, put.drop);
+        const bool is_none = put.quota.value == QuotaLimit::kNone;
+        parts_->events.Append("info", "quota.changed", object,
+                              absl::StrCat(put.quota.limit, ": ",
+                                           put.drop  ? "as configured"
+                                           : is_none ? "no limit"
+                                                     : absl::StrCat("at most ", put.quota.value)),
+                              {by, ""});
+        callback(std::move(put.quota));
+      });
+}
+
+absl::StatusOr<std::vector<DeedRecord>> Manager::Deeds(const DeedFilter& filter) const {
+  return parts_->calls.store().Deeds(filter);
+}
+
+void Manager::NoteDeeds(std::vector<DeedRecord> deeds) {
+  const size_t count = deeds.size();
+  if (count == 0) return;
+  parts_->calls.Submit(AppendDeeds{std::move(deeds)}, [count](const absl::Status& status) {
+    if (!status.ok()) spdlog::warn("{} deeds are lost: {}", count, status.ToString());
+  });
+}
+uint64_t Manager::DatabaseId() const { return parts_->calls.store().DatabaseId(); }
+void Manager::HeardOfDatabase(uint64_t database, absl::string_view from) {
+  parts_->others.Hear(database, from);
+}
+absl::Duration Manager::ExpireLeases() { return parts_->Expire(parts_->clock->Monotonic()); }
+void Manager::ForgiveStall(absl::Duration stalled) { parts_->ForgiveStall(stalled); }
 void Manager::FlushActivity() { parts_->FlushActivity(); }
 bool Manager::RepairTrees() { return parts_->repair.Run(/*swept=*/false); }
 
@@ -243,6 +322,7 @@ DaemonCounts Manager::Counts() const {
   const Placements::Numbers placed = parts_->placements.numbers();
   counts.held_placements = placed.held;
   counts.placed_nodes = placed.nodes;
+  counts.other_daemons = parts_->others.Signs();
   std::lock_guard lock(parts_->tables.mu);
   counts.active_jobs = static_cast<uint32_t>(parts_->tables.jobs.size());
   counts.granted_trees = static_cast<uint32_t>(parts_->tables.trees.size());
@@ -288,7 +368,9 @@ std::vector<JobView> Manager::ListJobs(JobId after, size_t limit) const {
   return parts_->jobs.List(after, limit);
 }
 absl::StatusOr<JobView> Manager::KeepAlive(JobId id) { return parts_->jobs.KeepAlive(id); }
-void Manager::EndJob(JobId id, Callback<uint32_t> done) { parts_->jobs.End(id, std::move(done)); }
+void Manager::EndJob(JobId id, Callback<uint32_t> done, const Actor& actor) {
+  parts_->jobs.End(id, std::move(done), actor);
+}
 
 Placements& Manager::placements() { return parts_->placements; }
 
@@ -323,8 +405,8 @@ std::vector<TreeView> Manager::ListTrees(JobId job, TreeId after, size_t limit) 
   return views;
 }
 
-void Manager::ReleaseTree(TreeId id, Callback<TreeId> done) {
-  parts_->grants.Release(id, std::move(done));
+void Manager::ReleaseTree(TreeId id, Callback<TreeId> done, const Actor& actor) {
+  parts_->grants.Release(id, std::move(done), actor);
 }
 
 absl::StatusOr<std::unique_ptr<TreeWatch>> Manager::WatchTrees(JobId job,
@@ -337,17 +419,24 @@ absl::StatusOr<std::unique_ptr<TreeWatch>> Manager::WatchTrees(JobId job,
   if (resumes) {
     ASSIGN_OR_RETURN(from, tables.feed.ParseToken(resume_token));
   }
-  std::vector<TreeView> present;
+  PresentTrees present;
   // In one section: what is listed and what follows leave no gap and do not overlap.
   std::lock_guard lock(tables.mu);
   const std::shared_ptr<Job> of_job = tables.jobs.Find(job);
   if (job != JobId() && of_job == nullptr) until = tables.feed.next();
   if (!resumes) {
     from = tables.feed.next();
-    if (job == JobId() || of_job != nullptr) {
+    const auto list = [&] {
+      std::vector<TreeView> trees;
       for (const auto& tree : tables.trees.List(of_job.get(), TreeId(), tables.trees.size())) {
-        present.push_back(tables.ViewOf(*tree));
+        trees.push_back(tables.ViewOf(*tree));
       }
+      return trees;
+    };
+    if (job == JobId()) {
+      present = tables.feed.Present(list);
+    } else if (of_job != nullptr) {
+      present = std::make_shared<const std::vector<TreeView>>(list());
     }
   }
   return std::make_unique<TreeWatch>(&tables.feed, job, from, until, resumes, std::move(present),

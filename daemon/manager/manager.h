@@ -40,9 +40,11 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/activity.h"
+#include "daemon/manager/actor.h"
 #include "daemon/manager/capability_rules.h"
 #include "daemon/manager/load/link_measure.h"
 #include "daemon/manager/placement/placement_options.h"
+#include "daemon/manager/quota_options.h"
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/manager/sweep/unseen.h"
 #include "daemon/tree/batch/grid.h"
@@ -53,9 +55,10 @@
 
 namespace coppice {
 
-class EventWatch;  // daemon/manager/event_feed.h
-class Placements;  // daemon/manager/placement/placements.h
-class TreeWatch;   // daemon/manager/change_feed.h
+class EventWatch;   // daemon/manager/event_feed.h
+class Placements;   // daemon/manager/placement/placements.h
+class QuotaLedger;  // daemon/manager/quota_ledger.h
+class TreeWatch;    // daemon/manager/change_feed.h
 
 struct ManagerOptions {
   CostProfile profile;
@@ -69,6 +72,8 @@ struct ManagerOptions {
   double promised_duty = 0.1;
   LoadOptions load;
   int64_t kept_events = 1'000'000;
+  // Of one user in an hour that are told singly, so that none washes out the others'.
+  int64_t events_per_user = 10'000;
   absl::Duration kept_event_age = absl::Hours(24 * 400);
   // Jobs that are over are forgotten, with their request_ids: all but the newest so many, and those
   // that ended longer ago.
@@ -78,6 +83,7 @@ struct ManagerOptions {
   uint32_t max_trees_per_job = 100'000;
   uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
   PlacementOptions placement;
+  QuotaOptions quotas;
 };
 
 // The fabric as last published, immutable.
@@ -124,6 +130,7 @@ struct RegisterJobArgs {
   std::vector<std::string> endpoints;  // "host", "host/port" or port GUID; see ResolveEndpoint
   bool all_endpoints = false;
   std::optional<absl::Duration> lease;
+  Actor actor = {};
 };
 
 struct JobView {
@@ -145,6 +152,7 @@ struct CreateTreeArgs {
   std::optional<Guid> root_switch;
   std::optional<TradePolicy> policy;
   bool list_tradeoffs = false;  // of advice only
+  Actor actor = {};
 };
 
 // A granted tree or advice, immutable. `record` is complete for both; advice has id 0.
@@ -169,6 +177,7 @@ struct CreateBatchArgs {
   bool accept_type1 = false;     // for a communicator that gets no tree of type II
   bool validate_only = false;    // plan, take nothing
   BatchGoal goal = BatchGoal::kBoth;
+  Actor actor = {};
 };
 
 // A granted batch or, with ids of 0, a planned one; immutable.
@@ -237,6 +246,8 @@ struct DaemonCounts {
   uint64_t entries_total = 0, entries_reserved = 0, entries_taken = 0;
   TreeTotals trees;
   std::string last_sweep_error;  // empty: the last sweep went well
+  // Signs that another daemon grants trees here, in words.
+  std::vector<std::string> other_daemons = {};
 };
 
 class Manager final {
@@ -266,7 +277,24 @@ class Manager final {
   absl::Status Reconfigure(const ManagerOptions& options);
   // Adds an event, without waiting for it to be kept. `severity` is "info", "warning" or "error".
   void Announce(absl::string_view severity, absl::string_view kind, std::string object,
-                std::string message);
+                std::string message, std::string actor = "");
+
+  // --- Quotas and the account of deeds ---
+  // Who holds how much, and may. Goes with the manager.
+  QuotaLedger& quotas();
+  // Gives a user a limit of his own or (`drop`) the configuration's again. INVALID_ARGUMENT: there
+  // is no limit of that name.
+  void SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done);
+  // As Store::Deeds.
+  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) const;
+  // Deeds that no change to the store brought with it; without waiting for them to be kept.
+  void NoteDeeds(std::vector<DeedRecord> deeds);
+
+  // As Store::DatabaseId: who this daemon is, to those that it serves.
+  uint64_t DatabaseId() const;
+  // `from` ("the agent of host n7") was served by the daemon with that database last; 0: by none.
+  // Another database than ours is a sign of another daemon, told as an event and by Counts.
+  void HeardOfDatabase(uint64_t database, absl::string_view from);
 
   // --- Fabric ---
   // Null before the first successful sweep.
@@ -318,7 +346,7 @@ class Manager final {
   // Renews the lease; returns the job's state (kEnded and kExpired are not errors). NOT_FOUND.
   absl::StatusOr<JobView> KeepAlive(JobId id);
   // The number of trees that were released. Ending an ended job is OK and gives 0.
-  void EndJob(JobId id, Callback<uint32_t> done);
+  void EndJob(JobId id, Callback<uint32_t> done, const Actor& actor = {});
 
   // --- Trees --- (status codes: proto/coppice/v1/trees.proto)
   void CreateTree(CreateTreeArgs args, Callback<TreeView> done);
@@ -331,7 +359,7 @@ class Manager final {
   absl::StatusOr<TreeView> GetTree(TreeId id) const;
   // Granted trees by id, of one job or (JobId 0) of all.
   std::vector<TreeView> ListTrees(JobId job, TreeId after, size_t limit) const;
-  void ReleaseTree(TreeId id, Callback<TreeId> done);
+  void ReleaseTree(TreeId id, Callback<TreeId> done, const Actor& actor = {});
   // What becomes of the trees of one job or (JobId 0) of all, from now on or from `resume_token`
   // on. `wake` as TreeWatch has it. The watch must not outlive the manager.
   absl::StatusOr<std::unique_ptr<TreeWatch>> WatchTrees(JobId job, absl::string_view resume_token,
@@ -344,6 +372,9 @@ class Manager final {
   // Ends all jobs whose lease has run out and all placements whose term has, without waiting for
   // the store; returns the time until the next ends at the earliest (infinite: there is none).
   absl::Duration ExpireLeases();
+  // The daemon heard nobody for so long, at least Background::kStall: leases and terms that this
+  // may have cost a renewal begin anew; a second or more is an event.
+  void ForgiveStall(absl::Duration stalled);
   // Plans anew, or revokes, the trees that do not stand on the published fabric; Sweep does so,
   // too. Blocks. False: some are left, because the store failed or others were always quicker.
   bool RepairTrees();

@@ -22,6 +22,12 @@
 
 namespace coppice {
 
+// The name of a request among all owners': each has names of his own, which others neither find nor
+// take away.
+inline std::string OwnName(const std::string& owner, const std::string& name) {
+  return name.empty() ? name : absl::StrCat(owner, "\n", name);
+}
+
 // `View` is what creation answers with, `Id` what names it afterwards; ids are 1 or more.
 template <class Id, class View>
 class NamedRequests {

@@ -14,7 +14,7 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
     std::lock_guard lock(tables.mu);
     if (tables.view == nullptr) return NoFabricError();
     basis.view = tables.view;
-    basis.snapshot.load = tables.load.Current();
+    basis.snapshot.load = tables.load.CurrentFor(job.record->id);
     basis.endpoints = job.resolved;
     basis.profile = tables.profile;
     basis.promised_duty = tables.promised_duty;

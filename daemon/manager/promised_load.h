@@ -3,6 +3,10 @@
 //
 //     u(c) = duty * bytes(c) / total_us / capacity(c)          bytes: daemon/tree/link_use.h
 //
+// A job's collectives mostly take turns. So all its trees together promise a channel no more than
+// the job's duty, however many they are; and to a plan for the job itself its own promises count as
+// a tenth: enough that of equal ways its trees take different ones.
+//
 // Promises are whole numbers, so that what trees give back leaves nothing behind. Sums go to the
 // planners as a LinkLoad, together with the measured load. Not thread-safe; the manager's lock
 // guards it. Knows no trees: who promises what is kept with the tree.
@@ -13,10 +17,12 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/link_use.h"
+#include "db/store.h"
 
 namespace coppice {
 
@@ -40,27 +46,48 @@ class PromisedLoad {
   void Rebase(const Snapshot& snapshot);
   // Other measured load of the same channels, or none; the promises stay. O(pages).
   void SetMeasured(std::shared_ptr<const LinkLoad> measured);
-  // Of the snapshot's channels. Remove takes back what Add was given. O(promise).
-  void Add(absl::Span<const ChannelPromise> promise);
-  void Remove(absl::Span<const ChannelPromise> promise);
+  // Of one tree of that job, by channel of the snapshot. Of all the job's trees a channel is
+  // promised `duty` at most, a share. Remove takes back what Add was given. O(promise log channels
+  // of the job), and O(channels of the job) where channels are new to it.
+  void Add(JobId job, absl::Span<const ChannelPromise> promise, double duty);
+  void Remove(JobId job, absl::Span<const ChannelPromise> promise, double duty);
 
   // Measured and promised load as of now, at most 1. Never null; empty if there is neither. The
   // same until a promise comes or goes; then O(pages + channels of the pages that changed).
   std::shared_ptr<const LinkLoad> Current();
+  // The same to a plan for that job. Current() itself if what the job promises is slight; else
+  // O(pages + channels of the pages on which it promises).
+  std::shared_ptr<const LinkLoad> CurrentFor(JobId job);
   // Promised on a channel, in parts of kWholeChannel.
   uint64_t parts(ChannelIndex c) const { return parts_[c.value()]; }
 
  private:
+  // Of one job on one channel.
+  struct Share {
+    ChannelIndex channel;
+    uint64_t parts = 0;    // of all its trees
+    uint64_t counted = 0;  // of these, in parts_
+  };
+  struct Account {
+    std::vector<Share> shares;  // by channel; some may be of nothing
+    size_t trees = 0;
+    uint64_t greatest = 0;  // counted on no channel was ever more
+  };
+
+  template <class Change>
+  void Book(JobId job, absl::Span<const ChannelPromise> promise, double duty, Change change);
+  static void MakeRoom(Account& account, absl::Span<const ChannelPromise> promise);
   void Move(ChannelIndex channel, uint64_t difference);
   void MarkStale(uint32_t page);
 
   std::shared_ptr<const LinkLoad> measured_ = std::make_shared<const LinkLoad>();
   std::shared_ptr<const LinkLoad> current_ = measured_;
-  std::vector<uint64_t> parts_;        // [channel]
-  size_t promised_ = 0;                // channels on which something is promised
-  std::vector<uint32_t> promised_in_;  // [page] those of them
-  std::vector<uint32_t> stale_;        // pages of current_, each once
-  std::vector<bool> is_stale_;         // [page]
+  absl::flat_hash_map<JobId, Account> accounts_;  // of jobs with trees
+  std::vector<uint64_t> parts_;                   // [channel] counted of all jobs
+  size_t promised_ = 0;                           // channels on which something is promised
+  std::vector<uint32_t> promised_in_;             // [page] those of them
+  std::vector<uint32_t> stale_;                   // pages of current_, each once
+  std::vector<bool> is_stale_;                    // [page]
 };
 
 }  // namespace coppice

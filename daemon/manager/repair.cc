@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 
@@ -17,10 +16,6 @@ constexpr size_t kMostNamed = 32;  // trees in one event; the rest is a number
 // What another round may set right: something else reached the store first.
 bool IsOvertaken(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsFailedPrecondition(status) || absl::IsAborted(status);
-}
-
-bool IsDiskFull(const absl::Status& status) {
-  return absl::StrContains(status.message(), "disk full");
 }
 
 std::string NameWithReason(const TreeRecord& record, absl::string_view reason) {
@@ -131,7 +126,7 @@ Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
     if (status.ok()) return Outcome::kDone;
     // One of the trees was gone before. Fewer are left each time.
     if (absl::IsNotFound(status) && DropOvertaken(plan)) continue;
-    if (IsOvertaken(status) || (absl::IsResourceExhausted(status) && !IsDiskFull(status))) {
+    if (IsOvertaken(status) || absl::IsResourceExhausted(status)) {
       return Outcome::kAgain;
     }
     spdlog::error("{} trees could not be mended: {}", changes, status.ToString());

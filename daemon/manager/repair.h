@@ -63,6 +63,8 @@ class Repair {
   absl::Duration PatienceLeft();
 
  private:
+  friend class Replanning;  // has its plans carried out here
+
   enum class Outcome : uint8_t { kDone, kAgain, kFailed };
   // What one round judges, as of one instant.
   struct Round {

@@ -18,6 +18,7 @@
 #include "daemon/manager/job_table.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/promised_load.h"
+#include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/tree_table.h"
 
 namespace coppice {
@@ -32,8 +33,26 @@ inline absl::Status NoSuchTree(TreeId id) {
       absl::StrCat("no tree ", id.value(), " is granted; it was released or never existed"));
 }
 
+inline QuotaAccount AccountOf(const JobRecord& job) { return {job.owner, job.by_administrator}; }
+
+// What they count for.
+inline QuotaAmounts AmountsOf(const TreeRecord& tree) {
+  QuotaAmounts amounts;
+  amounts[Quota::kTrees] = 1;
+  amounts[Quota::kEntries] = static_cast<int64_t>(tree.switches.size());
+  return amounts;
+}
+inline QuotaAmounts AmountsOf(const JobRecord& job) {
+  QuotaAmounts amounts;
+  amounts[Quota::kJobs] = 1;
+  amounts[Quota::kRanks] = static_cast<int64_t>(job.endpoints.size());
+  amounts[Quota::kNodes] = job.placed_nodes;
+  return amounts;
+}
+
 struct Tables {
   mutable std::mutex mu;  // std, not absl: ThreadSanitizer does not see through Debian's Abseil
+  QuotaLedger quotas;     // locks for itself; asked under whatever lock decides on a grant
   // All guarded by mu.
   JobTable jobs;
   TreeTable trees;
@@ -59,7 +78,7 @@ struct Tables {
       if (tree->promise.fabric_version != view->snapshot->fabric->version()) {
         tree->promise = FindPromise(*view, *tree->job->record, *tree->record);
       }
-      load.Add(tree->promise.channels);
+      load.Add(tree->record->job, tree->promise.channels, promised_duty);
       NoteIfStale(*tree->record);
       NoteIfUnrouted(*tree);
     }
@@ -69,14 +88,18 @@ struct Tables {
   // The same tree, planned anew; its entries are those of `record` already.
   void ReviseTree(GrantedTree& tree, std::shared_ptr<const TreeRecord> record, TreePromise promise,
                   RouteKind route_kind, std::string reason) {
-    load.Remove(tree.promise.channels);
+    load.Remove(tree.record->job, tree.promise.channels, promised_duty);
+    QuotaAmounts more;  // what a repair needs is not refused
+    more[Quota::kEntries] = static_cast<int64_t>(record->switches.size()) -
+                            static_cast<int64_t>(tree.record->switches.size());
+    quotas.Count(AccountOf(*tree.job->record), more);
     tree.record = std::move(record);
     tree.route_kind = route_kind;
     tree.promise = std::move(promise);
     if (tree.promise.fabric_version != view->snapshot->fabric->version()) {
       tree.promise = FindPromise(*view, *tree.job->record, *tree.record);
     }
-    load.Add(tree.promise.channels);
+    load.Add(tree.record->job, tree.promise.channels, promised_duty);
     NoteIfStale(*tree.record);
     feed.Push(TreeChangeKind::kRevised, ViewOf(tree), std::move(reason));
   }
@@ -85,7 +108,10 @@ struct Tables {
                   std::string reason = "") {
     feed.Push(kind, ViewOf(tree), std::move(reason));
     entries.Release(tree.record->id, tree.record->switches);
-    if (view != nullptr) load.Remove(tree.promise.channels);
+    quotas.Give(AccountOf(*tree.job->record), AmountsOf(*tree.record));
+    if (view != nullptr) {
+      load.Remove(tree.record->job, tree.promise.channels, promised_duty);
+    }
     trees.Remove(tree);
     if (kind == TreeChangeKind::kRevoked) {
       activity.Revoked();
@@ -97,6 +123,13 @@ struct Tables {
   TreeView ViewOf(const GrantedTree& tree) const {
     const RouteKind present = view ? view->snapshot->routes->kind() : RouteKind::kShortestPath;
     return {tree.record, tree.job->record, tree.route_kind.value_or(present), tree.promise.busiest};
+  }
+  // The fabric whose switches and hosts there are to share out.
+  void RebaseEntries(const Fabric& fabric, absl::Span<const EntryUse> uses) {
+    entries.Rebase(fabric, uses);
+    quotas.SetWhole(Quota::kEntries,
+                    static_cast<int64_t>(entries.entries_total() - entries.entries_reserved()));
+    quotas.SetWhole(Quota::kNodes, fabric.host_count());
   }
   // A grant that was on its way while a sweep published another fabric.
   void NoteIfStale(const TreeRecord& record) {

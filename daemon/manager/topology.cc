@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/without_links.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/manager/sweep/fabric_events.h"
 
@@ -43,6 +45,20 @@ bool LeadsAstray(const Fabric& fabric, const ForwardingTables& tables) {
   return false;
 }
 
+// [link] of those with an end that says it is down; empty: none is.
+std::vector<bool> LostLinks(const Fabric& fabric, absl::Span<const LinkChange> changes) {
+  std::vector<bool> lost;
+  for (const LinkChange& change : changes) {
+    const std::optional<SwitchIndex> s = fabric.FindSwitch(change.node);
+    if (change.is_up || !s) continue;
+    const ChannelIndex channel = fabric.channel_at(*s, change.port);
+    if (channel == kNoChannel) continue;
+    lost.resize(fabric.link_count());
+    lost[Fabric::link_of(channel).value()] = true;
+  }
+  return lost;
+}
+
 bool LeadsAstray(const FabricView& view) {
   const ForwardingTables* tables = view.snapshot->routes->tables();
   return tables != nullptr && LeadsAstray(*view.snapshot->fabric, *tables);
@@ -78,10 +94,16 @@ void Topology::FillMetadata(FabricView& view, const FabricView* old, const Fabri
                  old != nullptr ? old->unseen : Unseen(), clock_->Monotonic());
 }
 
-absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste) {
+absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste, std::function<void()> between) {
   SweepOptions options;
   options.keep_forwarding_tables = in_haste;
+  options.between = std::move(between);
+  dropped_.clear();
   ASSIGN_OR_RETURN(SweepResult result, port_->Sweep(options));
+  // What it saw before they were lost; if they are back by now the next light sweep says so.
+  if (const std::vector<bool> lost = LostLinks(*result.fabric, dropped_); !lost.empty()) {
+    ASSIGN_OR_RETURN(result.fabric, WithoutLinks(*result.fabric, lost));
+  }
   View old;
   {
     std::lock_guard lock(tables_->mu);
@@ -118,7 +140,7 @@ absl::Status Topology::SetRules(std::vector<CapabilityRule> rules) {
     RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(fabric, rules)}));
     ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
     std::lock_guard lock(tables_->mu);
-    tables_->entries.Rebase(fabric, uses);
+    tables_->RebaseEntries(fabric, uses);
   }
   rules_ = std::move(rules);
   return absl::OkStatus();
@@ -142,7 +164,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   const std::shared_ptr<const Fabric> fabric = result.fabric->WithVersion(last_version_ + 1);
   view->routes_settled = result.tables == nullptr;  // else not before they are read again
   ASSIGN_OR_RETURN(const auto unloaded, MakeSnapshot(fabric, std::move(result.tables)));
-  RETURN_IF_ERROR(WriteInventory(old, *fabric, view->swept));
+  RETURN_IF_ERROR(WriteInventory(old.get(), *fabric, view->swept));
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, calls_->store().LinkIds(LinksOf(*fabric)));
   view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
   auto snapshot = std::make_shared<Snapshot>(*unloaded);
@@ -155,7 +177,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(*fabric, rules_)}));
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
-  Publish(view, uses, promises);
+  Publish(view, &uses, promises);
   load_->ClearIfSilent();
   events_->Append(
       view->unanswered.empty() ? "info" : "warning", "sweep.done", "fabric",
@@ -163,6 +185,56 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
                    " switches, ", fabric->endpoint_count(), " endpoints, ", fabric->link_count(),
                    " links; unanswered requests: ", view->unanswered.size()));
   return View(std::move(view));
+}
+
+absl::StatusOr<bool> Topology::DropLinks(absl::Span<const LinkChange> changes) {
+  View old;
+  {
+    std::lock_guard lock(tables_->mu);
+    old = tables_->view;
+  }
+  if (old == nullptr) return false;
+  const Fabric& before = *old->snapshot->fabric;
+  const std::vector<bool> lost = LostLinks(before, changes);
+  if (lost.empty()) return false;
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Fabric> rest, WithoutLinks(before, lost));
+  const std::shared_ptr<const Fabric> fabric = rest->WithVersion(last_version_ + 1);
+  auto view = std::make_shared<FabricView>(*old);
+  view->swept = clock_->Now();
+  std::vector<int64_t> ids;
+  ids.reserve(fabric->link_count());
+  for (size_t l = 0; l < lost.size(); ++l) {
+    if (!lost[l]) ids.push_back((*old->link_ids)[l]);
+  }
+  view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
+  // Of the old routes, which live as long as these.
+  const std::shared_ptr<const ForwardingTables> tables(old->snapshot->routes,
+                                                       old->snapshot->routes->tables());
+  view->routes_settled = tables == nullptr;
+  ASSIGN_OR_RETURN(const auto unloaded, MakeSnapshot(fabric, tables));
+  auto snapshot = std::make_shared<Snapshot>(*unloaded);
+  snapshot->load = load_->LoadOf(fabric, *view->link_ids);
+  view->snapshot = std::move(snapshot);
+  Promises promises = FindPromises(*view);
+  PutInventory version;
+  version.fabric_version = fabric->version();
+  version.time = view->swept;
+  RETURN_IF_ERROR(calls_->store().Apply(std::move(version)));
+  last_version_ = fabric->version();
+  dropped_.insert(dropped_.end(), changes.begin(), changes.end());
+  Publish(view, nullptr, promises);
+  load_->ClearIfSilent();
+  TellChanges(old.get(), *view);
+  return true;
+}
+
+absl::Status Topology::KeepDropped(const FabricView& before) {
+  View now;
+  {
+    std::lock_guard lock(tables_->mu);
+    now = tables_->view;
+  }
+  return WriteInventory(&before, *now->snapshot->fabric, now->swept);
 }
 
 // What granted trees promise on the new fabric is found without the lock, as far as they are there.
@@ -187,9 +259,9 @@ Topology::Promises Topology::FindPromises(const FabricView& view) {
   return promises;
 }
 
-void Topology::Publish(const View& view, absl::Span<const EntryUse> uses, Promises& promises) {
+void Topology::Publish(const View& view, const std::vector<EntryUse>* uses, Promises& promises) {
   std::lock_guard lock(tables_->mu);
-  tables_->entries.Rebase(*view->snapshot->fabric, uses);
+  if (uses != nullptr) tables_->RebaseEntries(*view->snapshot->fabric, *uses);
   tables_->view = view;
   tables_->load.Rebase(*view->snapshot);
   for (const auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
@@ -197,14 +269,15 @@ void Topology::Publish(const View& view, absl::Span<const EntryUse> uses, Promis
     tree->promise = found != promises.end()
                         ? std::move(found->second)
                         : tables_->FindPromise(*view, *tree->job->record, *tree->record);
-    tables_->load.Add(tree->promise.channels);
+    tables_->load.Add(tree->record->job, tree->promise.channels, tables_->promised_duty);
   }
 }
 
-absl::Status Topology::WriteInventory(const View& old, const Fabric& fabric, absl::Time swept) {
+absl::Status Topology::WriteInventory(const FabricView* old, const Fabric& fabric,
+                                      absl::Time swept) {
   // Sweeps that saw no change wrote nothing. What is about to vanish was last seen by the last of
   // them, so the store learns that first.
-  if (old && old->swept > inventory_time_) {
+  if (old != nullptr && old->swept > inventory_time_) {
     RETURN_IF_ERROR(calls_->store().Apply(InventoryOf(*old->snapshot->fabric, old->swept)));
     inventory_time_ = old->swept;
   }

@@ -13,6 +13,7 @@
 #define COPPICE_DAEMON_MANAGER_TOPOLOGY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -53,7 +54,15 @@ class Topology {
   // Errors: as SubnetPort::Sweep and Store.
   // In haste the forwarding tables are not read, where there are earlier ones: soon enough, another
   // sweep must.
-  absl::StatusOr<Outcome> Sweep(bool in_haste);
+  // `between`: as SweepOptions; it may call DropLinks.
+  absl::StatusOr<Outcome> Sweep(bool in_haste, std::function<void()> between = nullptr);
+  // Publishes the fabric without those of its links whose ends say that they are down, on the
+  // tables that it has; the store hears of the version only. False: there are none in it. Errors:
+  // the store's, and nothing has changed. O(fabric), a fraction of a full sweep.
+  absl::StatusOr<bool> DropLinks(absl::Span<const LinkChange> changes);
+  // After DropLinks, once what is urgent is done: the store learns when the view before it was seen
+  // last, and what is published now. Errors: the store's.
+  absl::Status KeepDropped(const FabricView& before);
   // Puts other rules in force, on the published fabric at once. On an error, the store's, the old
   // ones stay. Any thread, also while Sweep runs.
   absl::Status SetRules(std::vector<CapabilityRule> rules);
@@ -68,9 +77,10 @@ class Topology {
   void FillMetadata(FabricView& view, const FabricView* old, const Fabric& fabric,
                     SweepResult& result) const;
   void TellChanges(const FabricView* old, const FabricView& now);
-  absl::Status WriteInventory(const View& old, const Fabric& fabric, absl::Time swept);
+  absl::Status WriteInventory(const FabricView* old, const Fabric& fabric, absl::Time swept);
   Promises FindPromises(const FabricView& view);
-  void Publish(const View& view, absl::Span<const EntryUse> uses, Promises& promises);
+  // `uses` null: the switches, and what they can, are those of the view before.
+  void Publish(const View& view, const std::vector<EntryUse>* uses, Promises& promises);
 
   StoreCalls* const calls_;
   EventLog* const events_;
@@ -86,6 +96,7 @@ class Topology {
   absl::Time inventory_time_ = absl::InfinitePast();  // last_seen of what the store holds
 
   FlapFilter flaps_;
+  std::vector<LinkChange> dropped_;  // since the full sweep under way began
 };
 
 }  // namespace coppice

@@ -37,6 +37,8 @@ void FillSwitches(const Fabric& fabric, const AggregationTree& tree,
   }
 }
 
+}  // namespace
+
 void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<uint64_t>& pairs) {
   // Switches first. Endpoints are leaves, so parents stay before their children.
   const uint32_t count = static_cast<uint32_t>(tree.vertices.size());
@@ -56,8 +58,6 @@ void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<ui
     if (tree.parents[i] >= 0) pairs[2 * position[i] + 1] = position[tree.parents[i]] + uint64_t{1};
   }
 }
-
-}  // namespace
 
 void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
                   absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record) {

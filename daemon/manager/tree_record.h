@@ -21,6 +21,10 @@ namespace coppice {
 void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
                   absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record);
 
+// A physical tree as TreeRecord::physical has it; its parents come before their children, and its
+// endpoints have none.
+void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<uint64_t>& pairs);
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_MANAGER_TREE_RECORD_H_

@@ -8,6 +8,8 @@
 #include "daemon/manager/plan_basis.h"
 #include "daemon/manager/record_json.h"
 #include "daemon/manager/recorded_tree.h"
+#include "daemon/manager/tree_record.h"
+#include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
@@ -57,6 +59,57 @@ bool SameLengths(const TreeRecord& record, absl::Span<const EdgeCost> edges) {
   return true;
 }
 
+// How packets reach the tree's root over the routes of its edges: each edge adds what of its way is
+// not there yet, those nearest the root first. So every cable in it is one that packets cross.
+PhysicalTree PhysicalOfRoutes(const Snapshot& snapshot, const AggregationTree& tree) {
+  const Fabric& fabric = *snapshot.fabric;
+  const ChildLists children = ChildrenOf(tree.parents);
+  PhysicalTree physical;
+  absl::flat_hash_map<uint32_t, int32_t> position;  // vertex -> in `physical`
+  const auto add = [&](VertexIndex vertex, int32_t parent, ChannelIndex up) {
+    position[vertex.value()] = static_cast<int32_t>(physical.vertices.size());
+    physical.vertices.push_back(vertex);
+    physical.parents.push_back(parent);
+    physical.up.push_back(up);
+  };
+  std::vector<uint32_t> next;
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    if (tree.parents[node] == AggregationTree::kNoParent) next.push_back(node);
+  }
+  physical.root = tree.vertices[next.front()];
+  add(physical.root, -1, kNoChannel);
+  std::vector<ChannelIndex> path;
+  for (size_t i = 0; i < next.size(); ++i) {
+    const uint32_t parent_node = next[i];
+    for (const uint32_t child : children.of(parent_node)) {
+      next.push_back(child);
+      path.clear();
+      // There is one: the tree was judged over these routes.
+      snapshot.routes->Append(tree.vertices[child], tree.vertices[parent_node], path).IgnoreError();
+      const auto known = std::find_if(path.begin(), path.end(), [&](ChannelIndex channel) {
+        return position.contains(fabric.channel_from(channel).value());
+      });
+      for (auto it = known; it != path.begin();) {
+        --it;
+        const auto parent = position.find(fabric.channel_to(*it).value());
+        if (parent != position.end()) add(fabric.channel_from(*it), parent->second, *it);
+      }
+    }
+  }
+  return physical;
+}
+
+// Of TreeRecord::physical: each node with its parent, in order; the root's is 0.
+std::vector<std::pair<uint64_t, uint64_t>> EdgesOf(const std::vector<uint64_t>& physical) {
+  std::vector<std::pair<uint64_t, uint64_t>> edges;
+  for (size_t i = 0; i + 1 < physical.size(); i += 2) {
+    const uint64_t parent = physical[i + 1];
+    edges.emplace_back(physical[i], parent == 0 ? 0 : physical[2 * (parent - 1)]);
+  }
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
 // The same tree on other routes.
 std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot& snapshot,
                                         const CostProfile& profile, const AggregationTree& tree,
@@ -69,6 +122,17 @@ std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot
   const bool has_tables = snapshot.routes->kind() == RouteKind::kForwardingTables;
   if (has_tables && absl::EndsWith(moved->reason, kOverLinks)) {
     moved->reason.resize(moved->reason.size() - kOverLinks.size());
+  }
+  // Over shortest paths edges follow the physical tree as it is. Where routes to one switch part
+  // from those to the next, no tree is theirs; the one that the tree was built on, which lives,
+  // stays.
+  if (!record.physical.empty() && snapshot.routes->kind() != RouteKind::kShortestPath) {
+    const PhysicalTree physical = PhysicalOfRoutes(snapshot, tree);
+    if (CheckAncestry(*snapshot.fabric, tree, physical).ok()) {
+      std::vector<uint64_t> pairs;
+      FillPhysical(*snapshot.fabric, physical, pairs);
+      if (EdgesOf(pairs) != EdgesOf(record.physical)) moved->physical = std::move(pairs);
+    }
   }
   for (size_t node = 0; node < edges.size(); ++node) {
     moved->edge_links_up[node] = edges[node].links_up;

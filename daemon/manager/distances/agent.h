@@ -23,6 +23,8 @@ struct AgentInfo {
   std::string version;
   std::string measure_address;  // HOST:PORT; empty: it takes no part
   bool has_verbs = false;       // an InfiniBand port to measure over
+  // Of the daemon that it was served by last; 0: of none, or it does not know.
+  uint64_t last_database = 0;
 };
 
 // One side of a pair's ping-pong.
@@ -47,11 +49,18 @@ struct PingPongOutcome {
   std::string remark{};  // why it is TCP though verbs were wanted
 };
 
-// One connection of an agent. Both are quick, may be called by any thread, also after the
+// One connection of an agent. All are quick, may be called by any thread, also after the
 // connection has ended, and do not call back.
 struct AgentLink {
   std::function<void(const PingPong&)> send;
   std::function<void(const absl::Status&)> end;
+  std::function<void(uint64_t id)> stop = {};  // a ping-pong that was sent; null: it cannot be told
+};
+
+// As whom an agent has come.
+struct AgentIdentity {
+  std::string name = {};  // "tls:agent-n1"
+  std::string host = {};  // the only one that it may be the agent of; empty: any
 };
 
 // One connection, told from all others that there ever were; 0: none.

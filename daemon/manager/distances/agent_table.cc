@@ -3,7 +3,7 @@
 namespace coppice {
 
 AgentTable::Entered AgentTable::Enter(AgentInfo info, std::shared_ptr<const AgentLink> link,
-                                      absl::Time now) {
+                                      absl::Time now, std::string identity) {
   Entered entered;
   entered.session = ++last_session_;
   std::string host = info.host;
@@ -15,7 +15,7 @@ AgentTable::Entered AgentTable::Enter(AgentInfo info, std::shared_ptr<const Agen
   } else {
     gone_.erase({agent.since, host});
   }
-  agent = {std::move(info), entered.session, now, std::move(link)};
+  agent = {std::move(info), entered.session, now, std::move(link), std::move(identity)};
   sessions_.emplace(entered.session, std::move(host));
   return entered;
 }

@@ -29,6 +29,7 @@ class AgentTable final {
     AgentSession session = 0;  // 0: gone
     absl::Time since;
     std::shared_ptr<const AgentLink> link;  // null: gone
+    std::string identity = {};              // its name
   };
   struct Entered {
     AgentSession session = 0;
@@ -36,7 +37,8 @@ class AgentTable final {
     std::shared_ptr<const AgentLink> old_link;  // of the replaced
   };
 
-  Entered Enter(AgentInfo info, std::shared_ptr<const AgentLink> link, absl::Time now);
+  Entered Enter(AgentInfo info, std::shared_ptr<const AgentLink> link, absl::Time now,
+                std::string identity = {});
   // False: that session is over already, or never was.
   bool Leave(AgentSession session, absl::Time now);
 

@@ -90,7 +90,8 @@ void DistanceMeter::Loop() {
   }
 }
 
-absl::StatusOr<DistanceMeter::Connected> DistanceMeter::Connect(AgentInfo info, AgentLink link) {
+absl::StatusOr<DistanceMeter::Connected> DistanceMeter::Connect(AgentInfo info, AgentLink link,
+                                                                AgentIdentity identity) {
   RETURN_IF_ERROR(CheckAgentInfo(info));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) {
@@ -98,13 +99,23 @@ absl::StatusOr<DistanceMeter::Connected> DistanceMeter::Connect(AgentInfo info, 
         "no fabric is known yet: the first sweep has not ended; try again");
   }
   ASSIGN_OR_RETURN(info.host, HostOfAgent(*view->snapshot->fabric, info));
+  RETURN_IF_ERROR(CheckHostIsOf(identity, info.host));
   Connected connected;
   connected.host = info.host;
+  connected.database = manager_->DatabaseId();
+  manager_->HeardOfDatabase(info.last_database, absl::StrCat("the agent of host ", info.host));
   Actions actions;
   {
     std::lock_guard lock(mutex_);
+    const AgentTable::Agent* const present = agents_.Find(info.host);
+    if (present != nullptr && present->identity != identity.name) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "host ", info.host, " has an agent, which came as ", Shown(present->identity),
+          ", and you come as ", Shown(identity.name), ": stop that one, or come as it does"));
+    }
     const AgentTable::Entered entered =
-        agents_.Enter(std::move(info), std::make_shared<AgentLink>(std::move(link)), clock_->Now());
+        agents_.Enter(std::move(info), std::make_shared<AgentLink>(std::move(link)), clock_->Now(),
+                      std::move(identity.name));
     connected.session = entered.session;
     if (entered.replaced != 0) {
       FailTasksOf(entered.replaced, "another agent took its place", actions);
@@ -347,6 +358,11 @@ void DistanceMeter::EndMeasurement(const std::shared_ptr<Measurement>& measureme
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     const auto here = task++;
     if (here->second.measurement != measurement) continue;
+    for (const AgentSession session : {here->second.active, here->second.passive}) {
+      const AgentTable::Agent* const agent = agents_.Find(session);
+      if (agent == nullptr || agent->link->stop == nullptr) continue;
+      actions.push_back([link = agent->link, id = here->first] { link->stop(id); });
+    }
     task_of_.erase(here->second.active);
     task_of_.erase(here->second.passive);
     tasks_.erase(here);

@@ -37,7 +37,7 @@ namespace coppice {
 class DistanceMeter final {
  public:
   // All three outlive it.
-  DistanceMeter(const Manager* manager, DistanceShelf* shelf, const Clock* clock)
+  DistanceMeter(Manager* manager, DistanceShelf* shelf, const Clock* clock)
       : manager_(manager), shelf_(shelf), clock_(clock) {}
   ~DistanceMeter();
   DistanceMeter(const DistanceMeter&) = delete;
@@ -50,13 +50,15 @@ class DistanceMeter final {
 
   struct Connected {
     AgentSession session = 0;
-    std::string host;  // the fabric's
+    std::string host;       // the fabric's
+    uint64_t database = 0;  // that it is served from now
   };
-  // The agent of a host, which takes the place of another, whose link is ended with ABORTED.
-  // INVALID_ARGUMENT: a bad host name, port or address; NOT_FOUND: the fabric holds neither; then
-  // nothing has changed. UNAVAILABLE: no fabric yet. `link` is not called before this has returned,
-  // unless a measurement begins meanwhile.
-  absl::StatusOr<Connected> Connect(AgentInfo info, AgentLink link);
+  // The agent of a host, which takes the place of another that came as the same one, whose link is
+  // ended with ABORTED. INVALID_ARGUMENT: a bad host name, port or address; NOT_FOUND: the fabric
+  // holds neither; PERMISSION_DENIED: `identity` is another host's; ALREADY_EXISTS: an agent of
+  // another name is connected for the host; then nothing has changed. UNAVAILABLE: no fabric yet.
+  // `link` is not called before this has returned, unless a measurement begins meanwhile.
+  absl::StatusOr<Connected> Connect(AgentInfo info, AgentLink link, AgentIdentity identity = {});
   // Its pairs fail. A session that is over is left alone.
   void Disconnect(AgentSession session);
   // What one side has to say of its pair. INVALID_ARGUMENT: no task of that session, or no
@@ -96,6 +98,7 @@ class DistanceMeter final {
   void EndTask(uint64_t id, const std::string& error, Actions& actions);
   void EndPair(const std::shared_ptr<Measurement>& measurement, const HostPair& hosts,
                const std::string& error, Actions& actions);
+  // Tells the agents to stop what is under way.
   void EndMeasurement(const std::shared_ptr<Measurement>& measurement, const absl::Status& status,
                       Actions& actions);
   void FailTasksOf(AgentSession session, absl::string_view why, Actions& actions);
@@ -103,7 +106,7 @@ class DistanceMeter final {
   void Loop();
   static void Run(Actions& actions);
 
-  const Manager* const manager_;
+  Manager* const manager_;
   DistanceShelf* const shelf_;
   const Clock* const clock_;
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/mapping/pattern_codec.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -18,45 +21,93 @@ constexpr uint64_t kMega = 1'000'000;
 
 uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kLeastBytes); }
 
-std::string Key(absl::string_view name) { return std::string(name); }
+QuotaAccount AccountOf(const PatternRecord& record) {
+  return {record.owner, record.by_administrator};
+}
+
+QuotaAmounts AmountsOf(const PatternRecord& record) {
+  QuotaAmounts amounts;
+  amounts[Quota::kPatternBytes] = static_cast<int64_t>(Taken(record));
+  return amounts;
+}
 
 absl::Status NoSuchPattern(absl::string_view name) {
-  return absl::NotFoundError(
-      absl::StrCat("no pattern is stored as ", name, "; coppicectl pattern list shows them"));
+  return absl::NotFoundError(absl::StrCat("no pattern is stored as ", name,
+                                          " by you or an administrator; coppicectl "
+                                          "pattern list shows all, take another's as OWNER:NAME"));
 }
 
 }  // namespace
 
 absl::Status CheckPatternName(absl::string_view name) {
-  const bool good = !name.empty() && name.size() <= kLongestName &&
-                    std::all_of(name.begin(), name.end(), [](char c) {
-                      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                             absl::string_view("._-+/@").find(c) != absl::string_view::npos;
-                    });
-  if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("\"", name.substr(0, kLongestName),
-                                                 "\" is no name of a pattern; give 1 to ",
-                                                 kLongestName, " letters, digits and . _ - + / @"));
+  const bool is_spelt =
+      name.size() <= kLongestName && std::all_of(name.begin(), name.end(), [](char c) {
+        return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+               absl::string_view("._-+/@").find(c) != absl::string_view::npos;
+      });
+  // Users take it for a path, and their scripts hand it to commands.
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
+  const bool are_names = std::none_of(parts.begin(), parts.end(), [](absl::string_view part) {
+    return part.empty() || part == "." || part == ".." || part.front() == '-';
+  });
+  if (is_spelt && are_names) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", ShownText(CutText(name, kLongestName)),
+                   "\" is no name of a pattern; give 1 to ", kLongestName,
+                   " letters, digits and . _ - + / @, with something other than . or .. between "
+                   "slashes that does not begin with -"));
 }
 
 absl::StatusOr<std::unique_ptr<PatternShelf>> PatternShelf::Create(Store* store, const Clock* clock,
-                                                                   uint64_t max_bytes) {
+                                                                   uint64_t max_bytes,
+                                                                   QuotaLedger* quotas) {
   ASSIGN_OR_RETURN(std::vector<PatternRecord> records, store->Patterns());
-  std::unique_ptr<PatternShelf> shelf(new PatternShelf(store, clock, max_bytes));
+  std::unique_ptr<PatternShelf> shelf(new PatternShelf(store, clock, max_bytes, quotas));
+  quotas->SetWhole(Quota::kPatternBytes, static_cast<int64_t>(max_bytes));
   absl::MutexLock writing(&shelf->writing_);
   absl::MutexLock lock(&shelf->mutex_);
   for (PatternRecord& record : records) {
     shelf->last_id_ = std::max(shelf->last_id_, record.id);
-    std::string name = record.name;
-    shelf->records_.emplace(std::move(name), std::move(record));
+    quotas->Count(AccountOf(record), AmountsOf(record));
+    Key key = KeyOf(record);
+    shelf->records_.emplace(std::move(key), std::move(record));
   }
   return shelf;
 }
 
-absl::Status PatternShelf::MakeRoom(const PatternRecord& record) const {
+PatternShelf::Records::const_iterator PatternShelf::FindShared(absl::string_view name,
+                                                               absl::string_view owner) const {
+  const std::string key(name);
+  for (auto it = records_.lower_bound(Key{key, "", false});
+       it != records_.end() && it->second.name == key; ++it) {
+    if (it->second.by_administrator && (owner.empty() || it->second.owner == owner)) return it;
+  }
+  return records_.end();
+}
+
+PatternShelf::Records::const_iterator PatternShelf::Find(absl::string_view name,
+                                                         absl::string_view user) const {
+  // Names have no colon, owners may ("tls:ops").
+  const size_t colon = name.rfind(':');
+  if (colon == absl::string_view::npos) {
+    const auto own = records_.find(Key{std::string(name), std::string(user), false});
+    return own != records_.end() ? own : FindShared(name, "");
+  }
+  const absl::string_view owner = name.substr(0, colon), plain = name.substr(colon + 1);
+  const auto own = records_.find(Key{std::string(plain), std::string(owner), false});
+  return own != records_.end() || owner.empty() ? own : FindShared(plain, owner);
+}
+
+PatternShelf::Records::const_iterator PatternShelf::FindReplaced(
+    const PatternRecord& record) const {
+  return record.by_administrator ? FindShared(record.name, "") : records_.find(KeyOf(record));
+}
+
+absl::Status PatternShelf::CheckRoom(const PatternRecord& record) const {
+  const auto replaced = FindReplaced(record);
   uint64_t others = 0;
-  for (const auto& [name, other] : records_) {
-    if (name != record.name) others += Taken(other);
+  for (auto it = records_.begin(); it != records_.end(); ++it) {
+    if (it != replaced) others += Taken(it->second);
   }
   const uint64_t wanted = Taken(record);
   if (wanted <= max_bytes_ && others <= max_bytes_ - wanted) return absl::OkStatus();
@@ -75,7 +126,8 @@ absl::Status PatternShelf::DropUnfinished() {
   return absl::OkStatus();
 }
 
-absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view data) {
+absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view data,
+                                 const DeedPtr& deed) {
   RETURN_IF_ERROR(DropUnfinished());
   unfinished_ = record.id;
   uint32_t part = 0;
@@ -83,42 +135,63 @@ absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view 
     RETURN_IF_ERROR(
         store_->Apply(PutPatternPart{record.id, part++, std::string(data.substr(at, kPartBytes))}));
   }
-  RETURN_IF_ERROR(store_->Apply(PutPattern{record, part}));
+  RETURN_IF_ERROR(store_->Apply(PutPattern{record, part, deed}));
   unfinished_ = 0;
   return absl::OkStatus();
 }
 
-absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, absl::string_view owner,
-                                                const Pattern& pattern,
-                                                const MayChange& may_change) {
+// Counts it in place of what it replaces, as Enter expects.
+absl::Status PatternShelf::TakeRoom(const PatternRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckRoom(record));
+  const auto replaced = FindReplaced(record);
+  const bool replaces = replaced != records_.end();
+  if (replaces) quotas_->Give(AccountOf(replaced->second), AmountsOf(replaced->second));
+  absl::Status status = quotas_->Take(AccountOf(record), AmountsOf(record));
+  if (!status.ok() && replaces) {
+    quotas_->Count(AccountOf(replaced->second), AmountsOf(replaced->second));
+  }
+  return status;
+}
+
+void PatternShelf::Enter(const PatternRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  if (const auto old = FindReplaced(record); old != records_.end()) records_.erase(old);
+  records_.emplace(KeyOf(record), record);
+}
+
+absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, const Actor& actor,
+                                                const Pattern& pattern) {
   RETURN_IF_ERROR(CheckPatternName(name));
   const std::string data = EncodePattern(pattern);
   absl::MutexLock writing(&writing_);
   PatternRecord record;
   record.id = last_id_ + 1;
-  record.name = Key(name);
-  record.owner = std::string(owner);
+  record.name = std::string(name);
+  record.owner = actor.user;
+  record.by_administrator = actor.is_administrator;
   record.rank_count = pattern.rank_count();
   record.pair_count = pattern.pair_count();
   record.total_bytes = pattern.total_bytes();
   record.total_messages = pattern.total_messages();
   record.created = clock_->Now();
   record.stored_bytes = data.size();
-  {
-    absl::MutexLock lock(&mutex_);
-    if (const auto old = records_.find(name); old != records_.end()) {
-      RETURN_IF_ERROR(may_change(old->second));
-    }
-    RETURN_IF_ERROR(MakeRoom(record));
-  }
+  RETURN_IF_ERROR(TakeRoom(record));
   ++last_id_;  // also after a failure: its parts may be there
-  if (absl::Status written = Write(record, data); !written.ok()) {
+  const DeedPtr deed = DeedOf(actor, absl::StrCat("pattern:", name), record.created);
+  if (absl::Status written = Write(record, data, deed); !written.ok()) {
     static_cast<void>(DropUnfinished());  // the next write tries again
+    {
+      absl::MutexLock lock(&mutex_);  // as it was
+      quotas_->Give(AccountOf(record), AmountsOf(record));
+      if (const auto old = FindReplaced(record); old != records_.end()) {
+        quotas_->Count(AccountOf(old->second), AmountsOf(old->second));
+      }
+    }
     Reread();
     return written;
   }
-  absl::MutexLock lock(&mutex_);
-  records_.insert_or_assign(record.name, record);
+  Enter(record);
   return record;
 }
 
@@ -126,53 +199,71 @@ void PatternShelf::Reread() {
   const absl::StatusOr<std::vector<PatternRecord>> there = store_->Patterns();
   if (!there.ok()) return;  // the next write will tell
   absl::MutexLock lock(&mutex_);
+  for (const auto& [key, old] : records_) quotas_->Give(AccountOf(old), AmountsOf(old));
   records_.clear();
-  for (const PatternRecord& record : *there) records_.emplace(record.name, record);
+  for (const PatternRecord& record : *there) {
+    quotas_->Count(AccountOf(record), AmountsOf(record));
+    records_.emplace(KeyOf(record), record);
+  }
 }
 
-absl::StatusOr<PatternRecord> PatternShelf::Get(absl::string_view name) const {
+absl::StatusOr<PatternRecord> PatternShelf::Get(absl::string_view name,
+                                                absl::string_view user) const {
   absl::MutexLock lock(&mutex_);
-  const auto found = records_.find(name);
+  const auto found = Find(name, user);
   if (found == records_.end()) return NoSuchPattern(name);
   return found->second;
 }
 
+std::string PatternShelf::TokenOf(const PatternRecord& record) {
+  return absl::StrCat(record.name, ":", record.by_administrator ? 1 : 0, record.owner);
+}
+
 std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t limit) const {
+  const std::pair<absl::string_view, absl::string_view> token =
+      absl::StrSplit(after, absl::MaxSplits(':', 1));
+  // A name alone: after all of that name.
+  const bool is_whole = !token.second.empty();
+  const Key last{is_whole || after.empty() ? std::string(token.first)
+                                           : absl::StrCat(token.first, absl::string_view("\0", 1)),
+                 std::string(is_whole ? token.second.substr(1) : ""),
+                 is_whole && token.second.front() == '1'};
   std::vector<PatternRecord> page;
   absl::MutexLock lock(&mutex_);
-  for (auto next = records_.upper_bound(after); next != records_.end() && page.size() < limit;
+  for (auto next = records_.upper_bound(last); next != records_.end() && page.size() < limit;
        ++next) {
     page.push_back(next->second);
   }
   return page;
 }
 
-absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name) {
-  ASSIGN_OR_RETURN(PatternRecord record, Get(name));
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name,
+                                                                  absl::string_view user) {
+  ASSIGN_OR_RETURN(PatternRecord record, Get(name, user));
   absl::StatusOr<std::string> data = store_->PatternData(record.id);
   if (absl::IsNotFound(data.status())) {
     // Another took its place meanwhile: once more, while nobody writes.
     absl::MutexLock writing(&writing_);
-    ASSIGN_OR_RETURN(record, Get(name));
+    ASSIGN_OR_RETURN(record, Get(name, user));
     data = store_->PatternData(record.id);
   }
   RETURN_IF_ERROR(data.status());
   return DecodePattern(*data);
 }
 
-absl::Status PatternShelf::Delete(absl::string_view name, const MayChange& may_change) {
+absl::Status PatternShelf::Delete(absl::string_view name, const Actor& actor,
+                                  const MayChange& may_change) {
   absl::MutexLock writing(&writing_);
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = records_.find(name);
-    if (found == records_.end()) return NoSuchPattern(name);
-    RETURN_IF_ERROR(may_change(found->second));
-  }
+  ASSIGN_OR_RETURN(const PatternRecord record, Get(name, actor.user));
+  RETURN_IF_ERROR(may_change(record));
   // A deletion that was told as failed may have been done.
-  const absl::Status dropped = store_->Apply(DropPattern{Key(name)});
+  const absl::Status dropped = store_->Apply(DropPattern{
+      record.name, record.owner, record.by_administrator,
+      DeedOf(actor, absl::StrCat("pattern:", record.owner, ":", record.name), clock_->Now())});
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
   absl::MutexLock lock(&mutex_);
-  records_.erase(records_.find(name));
+  records_.erase(KeyOf(record));
+  quotas_->Give(AccountOf(record), AmountsOf(record));
   return absl::OkStatus();
 }
 

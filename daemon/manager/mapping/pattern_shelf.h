@@ -1,6 +1,9 @@
 // Patterns that are kept by the name of their application, so that its next run is mapped by what
 // the last one did.
 //
+// Names are their owners': who asks for a name gets his own pattern, else an administrator's, never
+// a stranger's unless he says whose ("ada:lammps/melt").
+//
 //   Put: encoded --> parts of 256 KiB, one mutation each, so that grants go on between them
 //                --> PutPattern, which makes the whole visible in one durable step
 #ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_SHELF_H_
@@ -11,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -20,6 +24,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/actor.h"
+#include "daemon/manager/quota_ledger.h"
 #include "daemon/mapping/pattern.h"
 #include "db/store.h"
 
@@ -31,31 +37,53 @@ class PatternShelf final {
   // Reads what there is. Both outlive it. `max_bytes`: of all stored patterns together, each of
   // which counts as 4 KiB at least, so that their number is bounded, too. Errors: as
   // Store::Patterns.
+  // What it takes counts in `quotas`, which outlives it, too.
   static absl::StatusOr<std::unique_ptr<PatternShelf>> Create(Store* store, const Clock* clock,
-                                                              uint64_t max_bytes);
+                                                              uint64_t max_bytes,
+                                                              QuotaLedger* quotas);
 
-  // Whether a pattern of that owner may be replaced or deleted: OK or PERMISSION_DENIED.
+  // Whether a pattern may be deleted: OK or PERMISSION_DENIED.
   using MayChange = std::function<absl::Status(const PatternRecord&)>;
 
-  // Durable when it returns. INVALID_ARGUMENT: not a name; RESOURCE_EXHAUSTED: no room, with the
-  // limit; what `may_change` says of the one of that name; errors of the store.
-  absl::StatusOr<PatternRecord> Put(absl::string_view name, absl::string_view owner,
-                                    const Pattern& pattern, const MayChange& may_change);
-  // NOT_FOUND.
-  absl::StatusOr<PatternRecord> Get(absl::string_view name) const;
-  // By name, those after `after`.
+  // In place of the actor's own of that name or, of an administrator, of that of any. Durable when
+  // it returns. INVALID_ARGUMENT: not a name; RESOURCE_EXHAUSTED: no room, with the limit; errors
+  // of the store.
+  absl::StatusOr<PatternRecord> Put(absl::string_view name, const Actor& actor,
+                                    const Pattern& pattern);
+  // What `name` means to `user`: his own pattern of that name, else the administrators'; after
+  // "OWNER:" that owner's. NOT_FOUND.
+  absl::StatusOr<PatternRecord> Get(absl::string_view name, absl::string_view user) const;
+  // Everybody's, by name and owner: those after `after`, which is empty or what TokenOf gave.
   std::vector<PatternRecord> List(absl::string_view after, size_t limit) const;
+  static std::string TokenOf(const PatternRecord& record);
   // NOT_FOUND; DATA_LOSS: it cannot be read back.
-  absl::StatusOr<std::shared_ptr<const Pattern>> Load(absl::string_view name);
-  absl::Status Delete(absl::string_view name, const MayChange& may_change);
+  absl::StatusOr<std::shared_ptr<const Pattern>> Load(absl::string_view name,
+                                                      absl::string_view user);
+  absl::Status Delete(absl::string_view name, const Actor& actor, const MayChange& may_change);
 
  private:
-  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes)
-      : store_(store), clock_(clock), max_bytes_(max_bytes) {}
-  absl::Status MakeRoom(const PatternRecord& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using Key = std::tuple<std::string, std::string, bool>;  // name, owner, by_administrator
+  using Records = std::map<Key, PatternRecord>;
+
+  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas)
+      : store_(store), clock_(clock), max_bytes_(max_bytes), quotas_(quotas) {}
+  static Key KeyOf(const PatternRecord& record) {
+    return {record.name, record.owner, record.by_administrator};
+  }
+  Records::const_iterator Find(absl::string_view name, absl::string_view user) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The administrators' of that name; `owner` empty: whoever's of them.
+  Records::const_iterator FindShared(absl::string_view name, absl::string_view owner) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What `record` will take the place of.
+  Records::const_iterator FindReplaced(const PatternRecord& record) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeRoom(const PatternRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+  void Enter(const PatternRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+  absl::Status CheckRoom(const PatternRecord& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After a write that was told as failed and may have been done.
-  void Reread() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Write(const PatternRecord& record, absl::string_view data)
+  void Reread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Write(const PatternRecord& record, absl::string_view data, const DeedPtr& deed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   // Drops what a failed write left, now or, if the store takes nothing, before the next one.
   absl::Status DropUnfinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
@@ -63,14 +91,16 @@ class PatternShelf final {
   Store* const store_;
   const Clock* const clock_;
   const uint64_t max_bytes_;
+  QuotaLedger* const quotas_;
   absl::Mutex writing_;  // one Put or Delete at a time; before mutex_
   mutable absl::Mutex mutex_;
-  std::map<std::string, PatternRecord, std::less<>> records_ ABSL_GUARDED_BY(mutex_);
+  Records records_ ABSL_GUARDED_BY(mutex_);
   int64_t last_id_ ABSL_GUARDED_BY(writing_) = 0;
   int64_t unfinished_ ABSL_GUARDED_BY(writing_) = 0;  // id whose parts may be there; 0: none
 };
 
-// 1 to 128 letters, digits and . _ - + / @. INVALID_ARGUMENT names the text.
+// 1 to 128 letters, digits and . _ - + / @; between slashes there is something, which is neither .
+// nor .. and does not begin with -. INVALID_ARGUMENT names the text.
 absl::Status CheckPatternName(absl::string_view name);
 
 }  // namespace coppice

@@ -94,6 +94,7 @@ class Pace {
     best_ = 1;
   }
   bool cancelled() const { return cancelled_; }
+  bool gave_way() const { return gave_way_; }
   absl::Duration took() const { return clock_.Monotonic() - begun_; }
 
  private:
@@ -104,7 +105,14 @@ class Pace {
       TellInTime(now);
       mutex_.Unlock();
     }
-    return cancelled_ || now >= end_;
+    return cancelled_ || now >= end_ || GivesWay(now);
+  }
+
+  // Others wait, and it has had its share.
+  bool GivesWay(absl::Duration now) {
+    if (!watch_.others_wait || now - begun_ < MapWatch::kShareWhileOthersWait) return false;
+    if (!gave_way_ && watch_.others_wait()) gave_way_ = true;
+    return gave_way_;
   }
 
   // Whoever comes while another tells leaves it.
@@ -141,6 +149,7 @@ class Pace {
   const MappingMeasures& before_;
   const MapWatch& watch_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> gave_way_{false};
   std::atomic<bool> waits_{false};  // waiting_ has not been told of
   absl::Mutex mutex_;
   Mapping waiting_ ABSL_GUARDED_BY(mutex_);
@@ -359,6 +368,10 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
     absl::StrAppend(&answer.reason,
                     " Over shortest paths of the links that are there, as the forwarding tables do "
                     "not lead everywhere yet.");
+  }
+  if (pace.gave_way()) {
+    absl::StrAppend(&answer.reason, " The best after ", absl::FormatDuration(view.took),
+                    ": others waited for the daemon's searches.");
   }
   if (args.emit.has_value()) {
     ASSIGN_OR_RETURN(view.launch_text, LaunchText(*args.emit, HostsOfSlots(problem), answer.slots));

@@ -67,12 +67,17 @@ struct MapRanksArgs {
   std::optional<LaunchFormat> emit;
 };
 
-// How a caller follows a search. Both may be called by several threads at once; either may be null.
+// How a caller follows a search. All may be called by several threads at once; any may be null.
 struct MapWatch {
+  // What a search has of its budget though others wait for its thread.
+  static constexpr absl::Duration kShareWhileOthersWait = absl::Seconds(10);
+
   // `positions`: the order whose score it is, if `orders` are asked for, else empty.
   std::function<void(absl::Duration elapsed, double score, std::vector<uint32_t> positions)>
       progress;
   std::function<bool()> is_cancelled;  // true: whoever asked has gone
+  // True: it ends with the best that it has as soon as it has had its share.
+  std::function<bool()> others_wait;
   bool orders = false;
 };
 

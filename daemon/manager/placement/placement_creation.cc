@@ -105,6 +105,12 @@ PlacementView ViewOfPlan(std::shared_ptr<const PlacementRecord> record, const Pl
 
 }  // namespace
 
+absl::Duration Placements::TermOf(const CreatePlacementArgs& args) const {
+  if (args.term) return *args.term;
+  const QuotaAccount account{args.owner, args.actor.is_administrator};
+  return std::min(options_->placement.default_term, tables_->quotas.LongestLease(account));
+}
+
 absl::Status Placements::CheckArgs(const Draft& draft) const {
   if (draft.requests.empty() || draft.requests.size() > kMostAtOnce) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -122,6 +128,10 @@ absl::Status Placements::CheckArgs(const Draft& draft) const {
       status.Update(absl::InvalidArgumentError(absl::StrCat(
           "term: ", absl::FormatDuration(term), " must be between ",
           absl::FormatDuration(kShortestTerm), " and ", absl::FormatDuration(kLongestTerm))));
+    }
+    if (status.ok()) {
+      status.Update(tables_->quotas.CheckLease({args.owner, args.actor.is_administrator},
+                                               TermOf(args), "term"));
     }
     if (!args.request_id.empty() && !names.insert(args.request_id).second) {
       status.Update(absl::InvalidArgumentError(
@@ -164,10 +174,11 @@ bool Placements::Admit(Draft& draft, Callback<Views>& done) {
   Views made;
   absl::Status status;
   for (size_t i = 0; i < draft.requests.size() && status.ok(); ++i) {
-    const std::string& name = draft.requests[i].request_id;
+    const std::string& given = draft.requests[i].request_id;
+    const std::string name = OwnName(draft.requests[i].owner, given);
     const Turn turn = requests_.Peek(name, draft.fingerprints[i]);
     if (turn == Turn::kMisused) {
-      status = At(draft.is_batch, i, requests_.MisusedError(name));
+      status = At(draft.is_batch, i, requests_.MisusedError(given));
     } else if (turn == Turn::kWait && draft.requests.size() == 1) {
       requests_.Wait(name,
                      [callback = std::move(done)](absl::StatusOr<PlacementView> view) mutable {
@@ -178,7 +189,7 @@ bool Placements::Admit(Draft& draft, Callback<Views>& done) {
     } else if (turn == Turn::kWait) {
       status = At(true, i,
                   absl::AbortedError(
-                      absl::StrCat("request_id ", name, " is being carried out; call again")));
+                      absl::StrCat("request_id ", given, " is being carried out; call again")));
     } else if (turn == Turn::kDone) {
       made.push_back(ViewOf(*Find(requests_.IdOf(name))));
     }
@@ -200,7 +211,8 @@ bool Placements::Admit(Draft& draft, Callback<Views>& done) {
     return false;
   }
   for (size_t i = 0; i < draft.requests.size(); ++i) {
-    requests_.Begin(draft.requests[i].request_id, draft.fingerprints[i]);
+    requests_.Begin(OwnName(draft.requests[i].owner, draft.requests[i].request_id),
+                    draft.fingerprints[i]);
     CountOwner(draft.requests[i].owner, 1);
   }
   return true;
@@ -267,7 +279,8 @@ absl::Status Placements::PlanAll(PlacementGround& ground, Draft& draft, CallBudg
     record->request_fingerprint = draft.fingerprints[i];
     record->name = args.display_name;
     record->owner = args.owner;
-    record->term = args.term.value_or(options_->placement.default_term);
+    record->by_administrator = args.actor.is_administrator;
+    record->term = TermOf(args);
     record->created = clock_->Now();
     record->ended = absl::InfiniteFuture();
     Fill(ground, *plan, args.task, *record);
@@ -315,9 +328,27 @@ absl::Status Placements::PlanAndTakeOnce(Draft& draft, const PlacementCancelled&
   ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
   RETURN_IF_ERROR(PlanAll(ground, draft, budget, is_cancelled));
   if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
-  ASSIGN_OR_RETURN(is_taken,
-                   turns_.Take(has_turn, may_wait, [&] { return TryTake(ground, draft); }));
-  return absl::OkStatus();
+  const CreatePlacementArgs& first = draft.requests.front();  // all are one caller's
+  const QuotaAccount account{first.owner, first.actor.is_administrator};
+  const QuotaAmounts nodes = NodesOf(draft);
+  if (first.actor.is_scheduled) {
+    tables_->quotas.Count(account, nodes);
+  } else {
+    RETURN_IF_ERROR(tables_->quotas.Take(account, nodes));
+  }
+  const absl::StatusOr<bool> taken =
+      turns_.Take(has_turn, may_wait, [&] { return TryTake(ground, draft); });
+  is_taken = taken.ok() && *taken;
+  if (!is_taken) tables_->quotas.Give(account, nodes);
+  return taken.status();
+}
+
+QuotaAmounts Placements::NodesOf(const Draft& draft) {
+  QuotaAmounts amounts;
+  for (const std::shared_ptr<PlacementRecord>& record : draft.records) {
+    amounts[Quota::kNodes] += static_cast<int64_t>(record->nodes.size());
+  }
+  return amounts;
 }
 
 absl::Status Placements::PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled) {
@@ -350,6 +381,12 @@ void Placements::Create(std::vector<CreatePlacementArgs> requests,
   for (const std::shared_ptr<PlacementRecord>& record : draft->records) {
     put.placements.push_back(*record);
   }
+  put.deed = DeedOf(
+      draft->requests.front().actor,
+      absl::StrCat("placement:", draft->records.front()->id.value(), draft->is_batch ? " and " : "",
+                   draft->is_batch ? absl::StrCat(draft->records.size() - 1) : "",
+                   draft->is_batch ? " more" : ""),
+      clock_->Now());
   calls_->Submit(std::move(put),
                  [this, draft, callback = std::move(done)](absl::Status status) mutable {
                    OnCreated(draft, std::move(status), std::move(callback));
@@ -382,6 +419,8 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
         holds_.Free(draft->wishes[i]);
       }
     }
+    const CreatePlacementArgs& first = draft->requests.front();
+    tables_->quotas.Give({first.owner, first.actor.is_administrator}, NodesOf(*draft));
     if (absl::IsAlreadyExists(status)) {
       status = Annotate(status, "the placement of that request_id is over; take a new request_id");
     }
@@ -397,7 +436,8 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
       held->wish = std::move(draft->wishes[i]);
       held->deadline = now + held->record->term;
       taking_.erase(held->record->id);
-      waiters.push_back(requests_.Succeed(held->record->request_id, held->record->id));
+      waiters.push_back(requests_.Succeed(OwnName(held->record->owner, held->record->request_id),
+                                          held->record->id));
       Enter(std::move(held));
     }
   }
@@ -410,10 +450,11 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
     events.push_back({0, clock_->Now(), "info", "placement.created",
                       absl::StrCat("placement:", record.id.value()),
                       absl::StrCat("\"", record.name, "\" of ", record.owner, ": ", nodes.size(),
-                                   " nodes, ", FormatNodeList(nodes).substr(0, kMostListTold))});
+                                   " nodes, ", FormatNodeList(nodes).substr(0, kMostListTold)),
+                      NameOf(draft->requests[i].actor)});
     for (Callback<PlacementView>& waiter : waiters[i]) waiter(draft->views[i]);
   }
-  events_->Append(std::move(events));
+  events_->Append(std::move(events), draft->requests.front().owner);
   done(std::move(draft->views));
 }
 
@@ -423,7 +464,7 @@ void Placements::Fail(const Draft& draft, const absl::Status& status, Callback<V
     std::lock_guard lock(mu_);
     for (const CreatePlacementArgs& args : draft.requests) {
       CountOwner(args.owner, -1);
-      for (Callback<PlacementView>& waiter : requests_.Fail(args.request_id)) {
+      for (Callback<PlacementView>& waiter : requests_.Fail(OwnName(args.owner, args.request_id))) {
         waiters.push_back(std::move(waiter));
       }
     }

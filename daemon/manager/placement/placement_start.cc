@@ -85,8 +85,10 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
   RETURN_IF_ERROR(CheckLength("display_name", args.display_name, kMaxNameBytes));
   const std::shared_ptr<const ManagerOptions> options = options_.Get();
   JobRecord job;
-  job.lease = args.lease.value_or(options->default_lease);
-  RETURN_IF_ERROR(jobs_->CheckLease(job.lease));
+  job.owner = placement.owner;
+  job.by_administrator = placement.by_administrator;
+  job.placed_nodes = static_cast<uint32_t>(placement.nodes.size());
+  ASSIGN_OR_RETURN(job.lease, jobs_->LeaseOf(AccountOf(job), args.lease));
   const uint32_t per_node =
       args.ranks_per_node == 0 ? placement.ranks_per_node : args.ranks_per_node;
   const uint64_t positions = uint64_t{per_node} * placement.nodes.size();
@@ -122,7 +124,6 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
   job.request_id = args.request_id;
   job.request_fingerprint = FingerprintOf(args);
   job.name = args.display_name.empty() ? placement.name : args.display_name;
-  job.owner = placement.owner;
   job.created = clock_->Now();
   job.ended = absl::InfiniteFuture();
   return job;
@@ -158,17 +159,21 @@ void Placements::Start(StartPlacementArgs args, Callback<JobView> done) {
   const std::shared_ptr<const PlacementRecord> record = held->record;
   lock.unlock();
   absl::StatusOr<JobRecord> job = JobOf(*record, args);
-  if (!job.ok()) return OnStarted(id, job.status());
+  const std::string by = NameOf(args.actor);
+  if (!job.ok()) return OnStarted(id, by, job.status());
   jobs_->RegisterBy(
       *std::move(job),
-      [this, record](const JobRecord& made) -> Mutation {
+      [this, record, &args](const JobRecord& made) -> Mutation {
         if (record->is_exclusive) keeper_.MarkExclusive(made.id);
-        return StartPlacement{record->id, made};
+        const std::string object =
+            absl::StrCat("placement:", record->id.value(), " job:", made.id.value());
+        return StartPlacement{record->id, made, DeedOf(args.actor, object, clock_->Now())};
       },
-      [this, id](absl::StatusOr<JobView> view) { OnStarted(id, std::move(view)); });
+      args.actor,
+      [this, id, by](absl::StatusOr<JobView> view) { OnStarted(id, by, std::move(view)); });
 }
 
-void Placements::OnStarted(PlacementId id, absl::StatusOr<JobView> job) {
+void Placements::OnStarted(PlacementId id, const std::string& by, absl::StatusOr<JobView> job) {
   std::vector<Callback<JobView>> waiters;
   std::vector<Callback<PlacementId>> end_waiters;
   bool ends = false;
@@ -187,7 +192,7 @@ void Placements::OnStarted(PlacementId id, absl::StatusOr<JobView> job) {
   }
   if (job.ok()) {
     events_->Append("info", "placement.started", absl::StrCat("placement:", id.value()),
-                    absl::StrCat("as job ", job->record->id.value()));
+                    absl::StrCat("as job ", job->record->id.value()), {by, job->record->owner});
   } else {
     on_deadline_();
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "daemon/manager/actor.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placer.h"
 #include "db/store.h"
@@ -34,6 +35,7 @@ struct CreatePlacementArgs {
   std::string request_id, display_name, owner;
   PlacementTask task;
   std::optional<absl::Duration> term;
+  Actor actor = {};
 };
 
 // How a caller follows the planning; may be null. True: whoever asked has gone.
@@ -54,6 +56,7 @@ struct StartPlacementArgs {
   uint32_t ranks_per_node = 0;           // 0: the placement's
   std::optional<absl::Duration> lease;
   bool arrange_ranks = false;
+  Actor actor = {};
 };
 
 // Row by row over `nodes`.

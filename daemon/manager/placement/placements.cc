@@ -31,6 +31,16 @@ const char* WordOf(PlacementState state) {
   return "over";
 }
 
+QuotaAccount AccountOf(const PlacementRecord& record) {
+  return {record.owner, record.by_administrator};
+}
+
+QuotaAmounts AmountsOf(const PlacementRecord& record) {
+  QuotaAmounts amounts;
+  amounts[Quota::kNodes] = static_cast<int64_t>(record.nodes.size());
+  return amounts;
+}
+
 PlacementView ViewOfRecord(std::shared_ptr<const PlacementRecord> record) {
   const RecordedMeasures recorded = ParseMeasures(record->measures);
   PlacementView view;
@@ -66,7 +76,9 @@ void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId la
     held->wish.nodes = record.nodes;
     held->wish.is_exclusive = record.is_exclusive;
     held->deadline = now + record.term;
-    requests_.Restore(record.request_id, record.request_fingerprint, record.id);
+    requests_.Restore(OwnName(record.owner, record.request_id), record.request_fingerprint,
+                      record.id);
+    tables_->quotas.Count(AccountOf(record), AmountsOf(record));
     held->record = std::make_shared<const PlacementRecord>(std::move(record));
     holds_.Restore(held->wish);
     CountOwner(held->record->owner, 1);
@@ -90,8 +102,9 @@ void Placements::Enter(std::shared_ptr<Held> held) {
 void Placements::TakeOut(Held& held) {
   const PlacementRecord& record = *held.record;
   queue_.erase({held.queued_deadline, record.id});
-  requests_.Forget(record.request_id);
+  requests_.Forget(OwnName(record.owner, record.request_id));
   holds_.Free(held.wish);
+  tables_->quotas.Give(AccountOf(record), AmountsOf(record));
   CountOwner(record.owner, -1);
   std::erase_if(without_leaves_, [&](const auto& other) { return other.get() == &held; });
   held_.erase(record.id);
@@ -171,36 +184,45 @@ absl::StatusOr<PlacementView> Placements::Renew(PlacementId id) {
 }
 
 // Of one that is not in memory: it is over, or the store has what it reported as failed.
-void Placements::ReleaseStored(PlacementId id, Callback<PlacementId> done) {
+void Placements::ReleaseStored(PlacementId id, Callback<PlacementId> done, const Actor& actor) {
   const absl::StatusOr<PlacementRecord> record = FromStore(id);
   if (!record.ok()) return done(record.status());
   if (record->state != PlacementState::kHeld) return done(id);
-  calls_->Submit(EndPlacement{id, PlacementState::kReleased, clock_->Now()},
+  const absl::Time now = clock_->Now();
+  calls_->Submit(EndPlacement{id, PlacementState::kReleased, now, DeedOf(actor, ObjectOf(id), now)},
                  [id, callback = std::move(done)](absl::Status status) mutable {
                    if (status.ok() || absl::IsNotFound(status)) return callback(id);
                    callback(std::move(status));
                  });
 }
 
-void Placements::Release(PlacementId id, Callback<PlacementId> done) {
+void Placements::Release(PlacementId id, Callback<PlacementId> done, const Actor& actor) {
   std::unique_lock lock(mu_);
   const std::shared_ptr<Held> held = Find(id);
   if (held == nullptr) {
     const bool is_made = id <= last_ && !taking_.contains(id);
     lock.unlock();
-    if (is_made) return ReleaseStored(id, std::move(done));
+    if (is_made) return ReleaseStored(id, std::move(done), actor);
     return done(absl::NotFoundError(absl::StrCat("placement ", id.value(), " is not made")));
   }
   held->end_waiters.push_back(std::move(done));
   if (held->phase != Phase::kHeld) return;  // answered with what is under way
   held->phase = Phase::kEnding;
   lock.unlock();
-  SubmitEnd(id, PlacementState::kReleased);
+  SubmitEnd(id, PlacementState::kReleased, actor);
 }
 
-absl::Duration Placements::Expire() {
-  std::vector<PlacementId> expired;
+void Placements::ForgiveStall(absl::Duration stalled) {
+  std::lock_guard lock(mu_);
   const absl::Duration now = clock_->Monotonic();
+  for (auto& [id, held] : held_) {
+    if (!IsForgiven(stalled, held->record->term)) continue;
+    held->deadline = std::max(held->deadline, now + held->record->term);
+  }
+}
+
+absl::Duration Placements::Expire(absl::Duration now) {
+  std::vector<PlacementId> expired;
   absl::Duration next = absl::InfiniteDuration();
   {
     std::lock_guard lock(mu_);
@@ -222,12 +244,16 @@ absl::Duration Placements::Expire() {
   return next - now;
 }
 
-void Placements::SubmitEnd(PlacementId id, PlacementState state) {
-  calls_->Submit(EndPlacement{id, state, clock_->Now()},
-                 [this, id, state](absl::Status status) { OnEnded(id, state, status); });
+void Placements::SubmitEnd(PlacementId id, PlacementState state, const Actor& actor) {
+  const absl::Time now = clock_->Now();
+  calls_->Submit(EndPlacement{id, state, now, DeedOf(actor, ObjectOf(id), now)},
+                 [this, id, state, by = NameOf(actor)](absl::Status status) {
+                   OnEnded(id, state, by, status);
+                 });
 }
 
-void Placements::OnEnded(PlacementId id, PlacementState state, const absl::Status& status) {
+void Placements::OnEnded(PlacementId id, PlacementState state, const std::string& by,
+                         const absl::Status& status) {
   // NOT_FOUND: the store has ended it before, by a write that it reported as failed.
   const bool ended = status.ok() || absl::IsNotFound(status);
   std::vector<Callback<PlacementId>> waiters;
@@ -248,7 +274,8 @@ void Placements::OnEnded(PlacementId id, PlacementState state, const absl::Statu
     events_->Append(expired ? "warning" : "info",
                     expired ? "placement.expired" : "placement.released", ObjectOf(id),
                     absl::StrCat(expired ? "its term ran out; " : "", held->record->nodes.size(),
-                                 " nodes are free again"));
+                                 " nodes are free again"),
+                    {by, held->record->owner});
   } else {
     spdlog::warn("placement {} could not be ended: {}", id.value(), status.ToString());
     on_deadline_();

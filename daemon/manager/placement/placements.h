@@ -84,13 +84,16 @@ class Placements final {
   Views List(PlacementId after, size_t limit) const;
   absl::StatusOr<PlacementView> Renew(PlacementId id);
   void Start(StartPlacementArgs args, Callback<JobView> done);
-  void Release(PlacementId id, Callback<PlacementId> done);
+  void Release(PlacementId id, Callback<PlacementId> done, const Actor& actor = {});
   absl::StatusOr<NodeDistancesView> Distances(const std::vector<std::string>& nodes);
   absl::StatusOr<NodeDistancesView> DistancesOfJob(JobId id);
   absl::StatusOr<NodeDistancesView> DistancesOfPlacement(PlacementId id);
 
-  // Ends all whose term has run out; the time until the next does, as Manager::ExpireLeases.
-  absl::Duration Expire();
+  // Ends all whose term has run out by `now`; the time until the next does, as
+  // Manager::ExpireLeases.
+  absl::Duration Expire(absl::Duration now);
+  // As Jobs has it, of terms.
+  void ForgiveStall(absl::Duration stalled);
   struct Numbers {
     uint32_t held = 0;
     uint64_t nodes = 0;
@@ -120,6 +123,7 @@ class Placements final {
 
   // placement_creation.cc
   absl::Status CheckArgs(const Draft& draft) const;
+  absl::Duration TermOf(const CreatePlacementArgs& args) const;
   bool Admit(Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
   absl::StatusOr<PlacementPlan> PlanOne(const PlacementGround& ground, const PlacementTask& task,
@@ -129,6 +133,8 @@ class Placements final {
                        const PlacementCancelled& is_cancelled) const;
   absl::Status PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled);
   bool TryTake(const PlacementGround& ground, Draft& draft);
+  // Of the nodes of all of them.
+  static QuotaAmounts NodesOf(const Draft& draft);
   absl::Status PlanAndTakeOnce(Draft& draft, const PlacementCancelled& is_cancelled,
                                CallBudget& budget, bool has_turn, bool& is_taken);
   void OnCreated(const std::shared_ptr<Draft>& draft, absl::Status status, Callback<Views> done);
@@ -138,15 +144,16 @@ class Placements final {
 
   // placement_start.cc
   absl::StatusOr<JobRecord> JobOf(const PlacementRecord& placement, const StartPlacementArgs& args);
-  void OnStarted(PlacementId id, absl::StatusOr<JobView> job);
+  void OnStarted(PlacementId id, const std::string& by, absl::StatusOr<JobView> job);
   void AnswerStarted(PlacementId id, Callback<JobView> done);
 
   // placements.cc
   PlacementView ViewOf(const Held& held) const;
   absl::StatusOr<PlacementRecord> FromStore(PlacementId id);
-  void ReleaseStored(PlacementId id, Callback<PlacementId> done);
-  void SubmitEnd(PlacementId id, PlacementState state);
-  void OnEnded(PlacementId id, PlacementState state, const absl::Status& status);
+  void ReleaseStored(PlacementId id, Callback<PlacementId> done, const Actor& actor);
+  void SubmitEnd(PlacementId id, PlacementState state, const Actor& actor = {});
+  void OnEnded(PlacementId id, PlacementState state, const std::string& by,
+               const absl::Status& status);
   std::shared_ptr<Held> Find(PlacementId id) const;  // all with mu_ held
   void Enter(std::shared_ptr<Held> held);
   void TakeOut(Held& held);
@@ -167,7 +174,8 @@ class Placements final {
   // Guarded by mu_.
   absl::btree_map<PlacementId, std::shared_ptr<Held>> held_;
   absl::btree_set<std::pair<absl::Duration, PlacementId>> queue_;
-  NamedRequests<PlacementId, PlacementView> requests_;  // of those held and those under way
+  // By OwnName, of those held and those under way.
+  NamedRequests<PlacementId, PlacementView> requests_;
   NodeHolds holds_;
   // Records of what has taken nodes and is not durable yet.
   absl::btree_map<PlacementId, std::shared_ptr<const PlacementRecord>> taking_;

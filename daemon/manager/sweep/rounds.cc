@@ -18,34 +18,39 @@ bool NeedsFull(const absl::Status& status) {
 }  // namespace
 
 Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members,
-               Repair* repair, EventLog* events, OnCounters on_counters)
+               Repair* repair, Replanning* replanning, EventLog* events, const Clock* clock,
+               OnCounters on_counters)
     : port_(port),
       tables_(tables),
       topology_(topology),
       members_(members),
       repair_(repair),
+      replanning_(replanning),
       events_(events),
+      clock_(clock),
       on_counters_(std::move(on_counters)) {}
 
 Sweeper::Duties Rounds::Duties() {
-  return {[this](bool in_haste) { return Full(in_haste); },
-          [this] { return Light(); },
-          [this] { return Counters(); },
-          [this] { return repair_->Run(/*swept=*/false); },
-          [this](SweepKind kind, const absl::Status& status) { Fails(kind, status); },
-          [this](SweepKind kind) { Recovers(kind); }};
+  return {
+      [this](bool in_haste, absl::Duration light_period) { return Full(in_haste, light_period); },
+      [this] { return Light(); },
+      [this] { return Counters(); },
+      [this] { return Mend(); },
+      [this](SweepKind kind, const absl::Status& status) { Fails(kind, status); },
+      [this](SweepKind kind) { Recovers(kind); }};
 }
 
-Sweeper::FullSweep Rounds::Full(bool in_haste) {
-  std::shared_ptr<const FabricView> before;
-  {
-    std::lock_guard lock(tables_->mu);
-    before = tables_->view;
-  }
-  absl::StatusOr<Topology::Outcome> swept = topology_->Sweep(in_haste);
+Sweeper::FullSweep Rounds::Full(bool in_haste, absl::Duration light_period) {
+  const std::shared_ptr<const FabricView> before = Published();
+  absl::StatusOr<Topology::Outcome> swept = topology_->Sweep(in_haste, [&] {
+    bool is_mended = false;
+    if (clock_->Monotonic() - last_look_ >= light_period) Look(is_mended).IgnoreError();
+  });
   Sweeper::FullSweep result;
+  if (swept.ok()) damper_.ReadAll();
   if (swept.ok()) result.outcome.patience = members_->Update(before.get());
   result.outcome.is_repaired = repair_->Run(swept.ok());
+  if (swept.ok()) replanning_->Run();
   topology_->EndFlapping();
   if (!swept.ok()) {
     result.view = swept.status();
@@ -64,14 +69,51 @@ Sweeper::FullSweep Rounds::Full(bool in_haste) {
   return result;
 }
 
+bool Rounds::Mend() {
+  const bool is_repaired = repair_->Run(/*swept=*/false);
+  replanning_->Run();
+  return is_repaired;
+}
+
 Sweeper::OtherSweep Rounds::Light() {
   topology_->EndFlapping();
-  const absl::StatusOr<LightSweepResult> light = port_->LightSweep();
+  bool is_mended = true;
+  const absl::StatusOr<LightSweepResult> light = Look(is_mended);
   if (!light.ok()) return {light.status(), false, {}, NeedsFull(light.status())};
-  if (light->has_changed) spdlog::debug("a light sweep saw a change: {}", light->what);
+  const bool is_worth_it = damper_.IsWorthASweep(light->links, clock_->Monotonic());
+  // Other links than those that say so have changed only their rate, or what is told of them.
+  const bool has_changed =
+      light->has_changed && (is_worth_it || light->links.empty() || !light->has_only_links);
   return {absl::OkStatus(),
-          light->has_changed,
-          {light->mads_sent, light->mads_resent, light->mads_timed_out}};
+          has_changed,
+          {light->mads_sent, light->mads_resent, light->mads_timed_out},
+          !is_mended};
+}
+
+std::shared_ptr<const FabricView> Rounds::Published() const {
+  std::lock_guard lock(tables_->mu);
+  return tables_->view;
+}
+
+// A link that is lost breaks trees; one that is new mends none, and waits for a full sweep.
+absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
+  last_look_ = clock_->Monotonic();
+  absl::StatusOr<LightSweepResult> light = port_->LightSweep();
+  if (!light.ok()) return light;
+  if (light->has_changed) spdlog::debug("a light sweep saw a change: {}", light->what);
+  const std::shared_ptr<const FabricView> before = Published();
+  const absl::StatusOr<bool> dropped = topology_->DropLinks(light->links);
+  if (!dropped.ok()) {
+    spdlog::warn("links that are lost stay in the fabric: {}", dropped.status().ToString());
+    is_mended = false;
+  } else if (*dropped) {
+    members_->Update(before.get());
+    is_mended = repair_->Run(/*swept=*/false);
+    if (const absl::Status kept = topology_->KeepDropped(*before); !kept.ok()) {
+      spdlog::warn("when links were last seen is not kept: {}", kept.ToString());
+    }
+  }
+  return light;
 }
 
 Sweeper::OtherSweep Rounds::Counters() {

@@ -1,7 +1,9 @@
 // What the steps of the timetable do: read the subnet, and see to what follows from it.
 //
-//   full:      read, publish, tell what differs --> lost members --> repair of trees
-//   light:     look whether it still holds
+//   full:      read, publish, tell what differs --> lost members --> repair of trees, and better
+//              plans for those that were repaired in haste
+//   light:     look whether it still holds; what has lost its link: publish without --> lost
+//              members, repair
 //   counters:  read, hand on
 //
 // Says of each how it went; when they run: schedule.h, on which thread: sweeper.h. One call at a
@@ -11,9 +13,12 @@
 
 #include <functional>
 
+#include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/repair.h"
+#include "daemon/manager/replanning.h"
+#include "daemon/manager/sweep/cable_damper.h"
 #include "daemon/manager/sweep/lost_members.h"
 #include "daemon/manager/sweep/sweeper.h"
 #include "daemon/manager/tables.h"
@@ -28,13 +33,17 @@ class Rounds {
 
   // The pointers outlive this. `on_counters` may be null: nobody wants them.
   Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members, Repair* repair,
-         EventLog* events, OnCounters on_counters);
+         Replanning* replanning, EventLog* events, const Clock* clock, OnCounters on_counters);
 
   // For Sweeper.
   Sweeper::Duties Duties();
 
  private:
-  Sweeper::FullSweep Full(bool in_haste);
+  Sweeper::FullSweep Full(bool in_haste, absl::Duration light_period);
+  // The light sweep, and what must be done about it at once. False: trees are left broken.
+  absl::StatusOr<LightSweepResult> Look(bool& is_mended);
+  std::shared_ptr<const FabricView> Published() const;
+  bool Mend();
   Sweeper::OtherSweep Light();
   Sweeper::OtherSweep Counters();
   void Fails(SweepKind kind, const absl::Status& status);
@@ -45,8 +54,12 @@ class Rounds {
   Topology* const topology_;
   LostMembers* const members_;
   Repair* const repair_;
+  Replanning* const replanning_;
   EventLog* const events_;
+  const Clock* const clock_;
   const OnCounters on_counters_;
+  CableDamper damper_;
+  absl::Duration last_look_;
 };
 
 }  // namespace coppice

@@ -13,6 +13,7 @@ constexpr absl::Duration kLongestSettling = absl::Seconds(60);
 constexpr absl::Duration kLateLook = absl::Seconds(20);
 constexpr std::array<int, 4> kFlappingSeconds = {1, 2, 4, 5};
 constexpr absl::Duration kQuiet = absl::Seconds(10);
+constexpr absl::Duration kLongestPause = absl::Milliseconds(250);
 
 absl::Duration SecondsAt(const std::array<int, 4>& seconds, int position) {
   return absl::Seconds(seconds[std::min<size_t>(position, seconds.size() - 1)]);
@@ -50,7 +51,8 @@ Schedule::Step Schedule::Next() const {
   return next;
 }
 
-void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
+void Schedule::EndedFull(absl::Duration began, absl::Duration now,
+                         const FullSweepOutcome& outcome) {
   last_full_ = now;
   const bool was_triggered = triggered_due_ != absl::InfiniteDuration();
   triggered_due_ = absl::InfiniteDuration();
@@ -63,7 +65,14 @@ void Schedule::EndedFull(absl::Duration now, const FullSweepOutcome& outcome) {
     counters_due_ = now + std::min(periods_.counters, absl::Seconds(1));
     if (periods_.counters == absl::InfiniteDuration()) counters_due_ = periods_.counters;
   }
-  light_due_ = now + periods_.light;  // it has just seen more than a light one would
+  // It has seen more than a light one would, but maybe at its begin: who was cut then waits for
+  // that period, and not for the sweep as well.
+  if (periods_.light < absl::InfiniteDuration()) {
+    const absl::Duration pause = std::min(periods_.light / 4, kLongestPause);
+    light_due_ = std::max(began + periods_.light, now + pause);
+  } else {
+    light_due_ = periods_.light;
+  }
   full_due_ = now + periods_.full;
   Settle(now, outcome, was_triggered);
   if (outcome.is_complete && outcome.is_repaired) {

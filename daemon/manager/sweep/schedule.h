@@ -63,7 +63,7 @@ class Schedule {
   Step Next() const;
 
   // The ends of steps, which began at `began`.
-  void EndedFull(absl::Duration now, const FullSweepOutcome& outcome);
+  void EndedFull(absl::Duration began, absl::Duration now, const FullSweepOutcome& outcome);
   void EndedLight(absl::Duration began, absl::Duration now, bool is_ok, bool has_changed);
   void EndedCounters(absl::Duration began, absl::Duration now, bool is_ok);
   // The source does not have it, and never will.

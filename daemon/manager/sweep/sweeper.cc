@@ -108,12 +108,13 @@ void Sweeper::RunFull(Lock& lock) {
   busy_ = true;
   repair_woken_ = has_repaired_ = false;                       // it mends everything
   const bool in_haste = schedule_.is_triggered() && !wanted_;  // who asks wants all of it
+  const absl::Duration light_period = schedule_.periods().light;
   lock.unlock();
   const absl::Duration began = SteadyNow();
-  FullSweep sweep = duties_.full(in_haste);
+  FullSweep sweep = duties_.full(in_haste, light_period);
   lock.lock();
   const absl::Duration now = SteadyNow();
-  schedule_.EndedFull(now, sweep.outcome);
+  schedule_.EndedFull(began, now, sweep.outcome);
   if (sweep.view.ok()) standing_.routes_settled = (*sweep.view)->routes_settled;
   const absl::Status status = sweep.view.status();
   last_full_ = std::move(sweep.view);

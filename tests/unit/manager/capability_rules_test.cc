@@ -92,5 +92,22 @@ TEST(CapabilityRulesTest, PatternsAgreeWithASlowMatcherOnAllSmallCases) {
   }
 }
 
+TEST(CapabilityRulesTest, AQuestionMarkIsOneCharacterInUtf8) {
+  EXPECT_TRUE(
+      PatternMatches("L\xC3\xBC"
+                     "beck",
+                     "L\xC3\xBC"
+                     "beck"));
+  EXPECT_TRUE(PatternMatches("L?beck",
+                             "L\xC3\xBC"
+                             "beck"));
+  EXPECT_TRUE(PatternMatches("*\xC3\xBC*",
+                             "L\xC3\xBC"
+                             "beck"));
+  EXPECT_FALSE(PatternMatches("L??beck",
+                              "L\xC3\xBC"
+                              "beck"));
+}
+
 }  // namespace
 }  // namespace coppice

@@ -30,8 +30,8 @@ constexpr uint64_t kForEver = ~uint64_t{0};
 
 std::unique_ptr<TreeWatch> Watch(
     ChangeFeed& feed, int64_t job, uint64_t from, std::function<void()> wake = [] {}) {
-  return std::make_unique<TreeWatch>(&feed, JobId(job), from, kForEver, /*resumes=*/true,
-                                     std::vector<TreeView>(), std::move(wake));
+  return std::make_unique<TreeWatch>(&feed, JobId(job), from, kForEver, /*resumes=*/true, nullptr,
+                                     std::move(wake));
 }
 
 // Ids of all the changes that there are.

@@ -29,6 +29,17 @@ TEST_F(ManagerFailureTest, AFailedGrantGivesItsReservationBack) {
   ExpectConserved();
 }
 
+// The manager hears of a switch that left a moment after the store did.
+TEST_F(ManagerFailureTest, ASwitchThatLeavesDuringPlanningIsAMoveOfTheFabric) {
+  store_.HoldBack();
+  auto grant = StartCreate(TreeOf(job_));
+  ASSERT_TRUE(memory_.Apply(PutCapabilities{}).ok());
+  store_.LetGo();
+  const absl::Status refused = grant.Get().status();
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  EXPECT_EQ(0u, manager_->Counts().entries_taken);
+}
+
 TEST_F(ManagerFailureTest, WaitersShareTheFailure) {
   CreateTreeArgs args = TreeOf(job_);
   args.request_id = "x";

@@ -158,6 +158,27 @@ TEST_F(ManagerJobsTest, AllExpiredLeasesGoAtOnceAndRenewedOnesStay) {
   ExpectConserved();
 }
 
+// As after SIGSTOP: no renewal could come in meanwhile.
+TEST_F(ManagerJobsTest, AStallEndsNoLease) {
+  RegisterJobArgs args = AllHosts();
+  args.lease = absl::Hours(1);
+  const JobId brief = NewJob(), lasting = Register(args)->record->id;
+  clock_.Advance(absl::Minutes(59));
+  manager_->ForgiveStall(absl::Minutes(59));
+  manager_->ExpireLeases();
+  Settle();
+  EXPECT_EQ(absl::Seconds(60), manager_->GetJob(brief)->lease_left);
+  EXPECT_EQ(absl::Hours(1), manager_->GetJob(lasting)->lease_left);
+  ASSERT_EQ(1u, EventsOf("daemon.stalled").size());
+  EXPECT_NE(std::string::npos, EventsOf("daemon.stalled")[0].message.find("3540.0 s"));
+  clock_.Advance(absl::Seconds(60));
+  manager_->ForgiveStall(absl::Milliseconds(999));  // as any machine may be late
+  manager_->ExpireLeases();
+  Settle();
+  EXPECT_EQ(JobState::kExpired, manager_->GetJob(brief)->record->state);
+  EXPECT_EQ(1u, EventsOf("daemon.stalled").size());
+}
+
 TEST_F(ManagerJobsTest, AStepOfTheWallClockExpiresNothing) {
   const JobId job = NewJob();
   clock_.StepWallClock(absl::Hours(100));

@@ -82,6 +82,32 @@ TEST_F(RepairRoutesTest, ATreeWhoseLinksAllLiveStays) {
   EXPECT_EQ(tree->record->links, now->record->links);
 }
 
+// The subnet manager leads around a cable that lives: packets take it no more, and the tree says
+// so.
+TEST_F(RepairRoutesTest, AReroutedTreeTellsTheCablesThatItTakesNow) {
+  Begin();
+  const auto tree = TreeOver(0, 7);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const uint32_t spine = SpineOf(*tree->record);
+  Picture picture(*manager_);
+  picture.Read();
+  ASSERT_NO_FATAL_FAILURE(SweepTo({}, {.missing_cables = {{0, spine}}}));
+  const auto changes = picture.Read();
+  ASSERT_EQ(1u, changes.size());
+  EXPECT_EQ(TreeChangeKind::kRevised, changes[0].kind);
+  EXPECT_EQ("routes moved", changes[0].reason);
+  const TreeRecord& now = *changes[0].tree.record;
+  EXPECT_EQ(RouteKind::kForwardingTables, changes[0].tree.route_kind);
+  EXPECT_NE(tree->record->physical, now.physical);
+  const FabricView& view = *manager_->fabric();
+  const PhysicalTree physical = PlacePhysical(*view.snapshot->fabric, *view.link_ids, now);
+  for (const ChannelIndex up : physical.up) {
+    if (up == kNoChannel) continue;
+    const int64_t link = (*view.link_ids)[Fabric::link_of(up).value()];
+    EXPECT_TRUE(std::binary_search(now.links.begin(), now.links.end(), link)) << link;
+  }
+}
+
 TEST_F(RepairRoutesTest, RandomTablesThatLagBehind) {
   std::mt19937_64 random(TestSeed());
   const auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };

@@ -122,16 +122,17 @@ TEST_F(RepairTest, LostMemberRevokes) {
   EXPECT_TRUE(Create(named).ok());  // the name is free again
 }
 
-// One entry a switch: the other spine is held by somebody else.
+// One entry a switch, of four children: the other spine and the other leaf switches are held by
+// somebody else, and the two that are left are too few.
 TEST_F(RepairTest, FullSpareRevokesWhatDemandsTypeIIAndTurnsTheRestToTypeI) {
-  Boot(Options(1, 7));
+  Boot(Options(1, 4));
   const auto other = Create(TreeOf(JobOf(8, 15)));
   CreateTreeArgs any = TreeOf(JobOf(0, 7));
   const auto tree = Create(any);
   ASSERT_TRUE(other.ok() && tree.ok()) << other.status() << tree.status();
   const uint32_t spine = SpineOf(*tree->record);
   ASSERT_NE(spine, SpineOf(*other->record));
-  SweepTo({.missing_cables = {{0, spine}}});
+  SweepTo({.missing_spines = {spine}});
   EXPECT_TRUE(absl::IsNotFound(manager_->GetTree(tree->record->id).status()));
   EXPECT_EQ(other->record, Now(other));
   EXPECT_THAT(EventsOf("trees.revoked").at(0).message, HasSubstr("is gone"));
@@ -140,7 +141,7 @@ TEST_F(RepairTest, FullSpareRevokesWhatDemandsTypeIIAndTurnsTheRestToTypeI) {
   const auto flexible = Create(any);
   ASSERT_TRUE(flexible.ok());
   ASSERT_EQ(2, flexible->record->type);
-  SweepTo({.missing_cables = {{0, SpineOf(*flexible->record)}}});
+  SweepTo({.missing_spines = {SpineOf(*flexible->record)}});
   EXPECT_EQ(1, Now(flexible)->type);
   EXPECT_EQ(2u, Now(flexible)->revision);
   EXPECT_EQ(other->record, Now(other));
@@ -321,12 +322,13 @@ TEST_F(RepairTest, IncompleteSweepsAreGivenTime) {
   EXPECT_TRUE(manager_->RepairTrees());
 }
 
-// One entry a switch. `first` loses a cable and finds the other spine held by `second`, which
-// cannot be planned because a member is out of sight, and so is kept, with its entry.
+// One entry a switch, of four children. `first` loses its spine and finds the other one held by
+// `second`, which cannot be planned because a member is out of sight, and so is kept, with its
+// entry.
 class KeptTreeTest : public RepairTest {
  protected:
   void Boot() {
-    RepairTest::Boot(Options(1, 7));
+    RepairTest::Boot(Options(1, 4));
     second_job_ = JobOf(8, 15);
   }
   void LoseBoth(CreateTreeArgs args) {
@@ -337,7 +339,7 @@ class KeptTreeTest : public RepairTest {
     spare_ = SpineOf(*second_->record);
     ASSERT_EQ(1 - spare_, SpineOf(*first_->record));
     SweepResult incomplete;
-    incomplete.fabric = SmallFabric({.missing_hosts = {9}, .missing_cables = {{0, 1 - spare_}}});
+    incomplete.fabric = SmallFabric({.missing_hosts = {9}, .missing_spines = {1 - spare_}});
     incomplete.unanswered.push_back({"0,1", LeafGuid(2), PortNum(4), "NodeInfo"});
     port_.Set(absl::StatusOr<SweepResult>(incomplete));
     ASSERT_TRUE(manager_->Sweep().ok());

@@ -32,7 +32,7 @@ class ScheduleTest : public testing::Test {
   }
   absl::Duration Full(const FullSweepOutcome& outcome) {
     const absl::Duration waited = Step(SweepKind::kFull);
-    schedule_.EndedFull(now_, outcome);
+    schedule_.EndedFull(now_, now_, outcome);
     return waited;
   }
   // Until the next full sweep; light ones and counters see nothing. How long that took.
@@ -198,7 +198,7 @@ TEST_F(ScheduleTest, AFlappingLinkIsReadFiveSecondsApartWhileRoutesSettle) {
         schedule_.EndedLight(now_, now_, true, true);
         continue;
       }
-      schedule_.EndedFull(now_, kChanged);
+      schedule_.EndedFull(now_, now_, kChanged);
       pauses.push_back(absl::ToInt64Seconds(now_ - last));
       last = now_;
     }
@@ -222,7 +222,7 @@ TEST_F(ScheduleTest, AFlappingLinkThatFullSweepsSeeInOneStateIsReadFiveSecondsAp
       schedule_.EndedLight(now_, now_, true, true);
       continue;
     }
-    schedule_.EndedFull(now_, schedule_.is_triggered() ? kKept : kSame);
+    schedule_.EndedFull(now_, now_, schedule_.is_triggered() ? kKept : kSame);
     pauses.push_back(absl::ToInt64Seconds(now_ - last));
     last = now_;
   }
@@ -301,9 +301,9 @@ TEST_F(ScheduleTest, WhatASourceDoesNotHaveIsNotAskedAgain) {
 
 TEST_F(ScheduleTest, NoPeriodIsNeverButForFailures) {
   Schedule schedule({}, absl::Seconds(7));
-  schedule.EndedFull(absl::Seconds(8), {});
+  schedule.EndedFull(absl::Seconds(8), absl::Seconds(8), {});
   EXPECT_EQ(absl::Seconds(9), schedule.Next().due);
-  schedule.EndedFull(absl::Seconds(9), {true, true, true, true, true, true});
+  schedule.EndedFull(absl::Seconds(9), absl::Seconds(9), {true, true, true, true, true, true});
   EXPECT_EQ(absl::InfiniteDuration(), schedule.Next().due);
   schedule.EndedLight(absl::Seconds(9), absl::Seconds(9), true, true);
   EXPECT_EQ(absl::InfiniteDuration(), schedule.Next().due);
@@ -325,8 +325,9 @@ TEST_F(ScheduleTest, NothingStarves) {
       const absl::Duration began = now_;
       now_ += absl::Milliseconds(1 + below(3000));
       if (next.kind == SweepKind::kFull) {
-        schedule_.EndedFull(now_, {below(8) != 0, below(2) == 0, below(2) == 0, below(2) == 0,
-                                   below(4) != 0, below(4) != 0});
+        schedule_.EndedFull(now_, now_,
+                            {below(8) != 0, below(2) == 0, below(2) == 0, below(2) == 0,
+                             below(4) != 0, below(4) != 0});
       } else if (next.kind == SweepKind::kLight) {
         schedule_.EndedLight(began, now_, below(8) != 0, below(2) == 0);
       } else {

@@ -44,7 +44,7 @@ class Gate {
 class SweeperTest : public testing::Test {
  protected:
   Sweeper::Duties Duties() {
-    return {[this](bool in_haste) { return Full(in_haste); },
+    return {[this](bool in_haste, absl::Duration) { return Full(in_haste); },
             [this] { return Other(light_); },
             [this] { return Other(counters_); },
             [this] { return repairs_.Pass(), true; },

@@ -30,6 +30,7 @@ class DistanceMeterTest : public ManagerTest {
   struct Line {
     std::vector<PingPong> tasks;
     std::optional<absl::Status> end;
+    std::vector<uint64_t> stopped;
     AgentSession session = 0;
   };
 
@@ -48,7 +49,8 @@ class DistanceMeterTest : public ManagerTest {
     auto line = std::make_shared<Line>();
     const auto connected =
         meter_->Connect(info, {[line](const PingPong& task) { line->tasks.push_back(task); },
-                               [line](const absl::Status& status) { line->end = status; }});
+                               [line](const absl::Status& status) { line->end = status; },
+                               [line](uint64_t id) { line->stopped.push_back(id); }});
     EXPECT_TRUE(connected.ok()) << connected.status();
     line->session = connected->session;
     return line;
@@ -190,13 +192,17 @@ TEST_F(DistanceMeterTest, RefusesWhatNoTaskAsksFor) {
   refused(0, Good(id + 1));
   refused(2, Good(id));  // another's
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const double bad : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {0.0, -1.0, nan, std::numeric_limits<double>::infinity(), 1e308, 1e8, 1e-9}) {
     refused(0, {id, "", bad, 0, 1, 0, 1});
     refused(0, {id, "", 1, 0, bad, 0, 1});
   }
   refused(0, {id, "", 1, -1, 1, 0, 1});
   refused(0, {id, "", 1, 0, 1, nan, 1});
   refused(0, {id, "", 1, 0, 1, 0, 0});
+  refused(0, {id, "", 1, 1e308, 1, 0, 1});
+  refused(0, {id, "", 1, 0, 1, 1e308, 1});
+  refused(0, {id, "", 1, 0, 1, 0, 100'001});
   EXPECT_FALSE(done_.has_value());
   EXPECT_TRUE(meter_->TakeOutcome(lines[0]->session, Good(id)).ok());
   EXPECT_TRUE(done_.has_value());
@@ -289,6 +295,25 @@ TEST_F(DistanceMeterTest, TheNewestAgentTakesTheHost) {
   EXPECT_TRUE(newer->tasks.empty());
 }
 
+TEST_F(DistanceMeterTest, AnAgentOfAnotherNameDoesNotTakeTheHost) {
+  const auto connect = [&](const AgentIdentity& identity, const std::string& host) {
+    return meter_->Connect(Info(host), {[](const PingPong&) {}, [](const absl::Status&) {}},
+                           identity);
+  };
+  const AgentIdentity own = {"tls:agent-n0", "n0"};
+  const auto first = connect(own, "n0");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(connect({"root", ""}, "n0").status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(connect(own, "n1").status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(connect({"tls:agent-n", "n"}, "n0").status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(connect(own, "n0").ok());
+  EXPECT_TRUE(connect({"tls:n1", "n1.cluster.example"}, "n1").ok());
+  EXPECT_EQ(meter_->connected(), 2u);
+  meter_->Disconnect(first->session);  // replaced already
+  EXPECT_EQ(meter_->connected(), 2u);
+}
+
 TEST_F(DistanceMeterTest, RefusesMeasurementsThatCannotBe) {
   const auto refused = [&](const MeasureArgs& args, absl::StatusCode code, const char* words) {
     const absl::Status status = Begin(args);
@@ -338,6 +363,17 @@ TEST_F(DistanceMeterTest, ACancelledMeasurementLetsItsHostsGo) {
   ASSERT_TRUE(done_.has_value());
   EXPECT_EQ(done_->status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(shelf_->size(), 1u);
+  // The pair that was under way, on both sides, and not the one that was over.
+  EXPECT_THAT(lines[0]->stopped, IsEmpty());
+  std::vector<uint64_t> stopped;
+  for (const auto& line : lines) {
+    for (const uint64_t id : line->stopped) {
+      EXPECT_EQ(id, line->tasks.back().id);
+      stopped.push_back(id);
+    }
+  }
+  ASSERT_EQ(stopped.size(), 2u);
+  EXPECT_EQ(stopped[0], stopped[1]);
   cancelled_ = false;
   done_.reset();
   EXPECT_TRUE(Begin().ok());

@@ -15,6 +15,14 @@ namespace {
 using absl::StatusCode;
 using testing::HasSubstr;
 
+Actor User(std::string name, bool is_administrator = false) {
+  Actor actor;
+  actor.user = std::move(name);
+  actor.is_administrator = is_administrator;
+  return actor;
+}
+const Actor kMpi = User("mpi");
+
 absl::Status Anybody(const PatternRecord&) { return absl::OkStatus(); }
 
 std::shared_ptr<const Pattern> Ring(uint32_t ranks) {
@@ -51,87 +59,149 @@ class FullStore final : public PassingStore {
 class PatternShelfTest : public ::testing::Test {
  protected:
   std::unique_ptr<PatternShelf> Open(uint64_t bytes = 1 << 20) {
-    return PatternShelf::Create(&store_, &clock_, bytes).value();
+    return PatternShelf::Create(&store_, &clock_, bytes, &quotas_).value();
   }
   MemoryStore memory_;
   FullStore store_{&memory_};
   ManualClock clock_;
+  QuotaLedger quotas_;
 };
 
 TEST_F(PatternShelfTest, KeepsPatternsOverARestart) {
   const auto big = Ring(100'000);  // several parts
   {
     const auto shelf = Open(10 << 20);
-    const auto record = shelf->Put("lammps/melt", "mpi", *big, Anybody);
+    const auto record = shelf->Put("lammps/melt", kMpi, *big);
     ASSERT_TRUE(record.ok()) << record.status();
     EXPECT_GT(record->stored_bytes, 512u << 10);
-    ASSERT_TRUE(shelf->Put("foam", "mpi", *Ring(3), Anybody).ok());
+    ASSERT_TRUE(shelf->Put("foam", kMpi, *Ring(3)).ok());
   }
   const auto shelf = Open();
   EXPECT_EQ(shelf->List("", 10).size(), 2u);
   EXPECT_EQ(shelf->List("foam", 10).size(), 1u);
-  EXPECT_EQ(shelf->Get("lammps/melt")->rank_count, 100'000u);
-  EXPECT_EQ((*shelf->Load("lammps/melt"))->total_bytes(), 50'000);
-  ASSERT_TRUE(shelf->Delete("foam", Anybody).ok());
-  EXPECT_EQ(shelf->Load("foam").status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(shelf->Delete("foam", Anybody).code(), StatusCode::kNotFound);
+  EXPECT_EQ(shelf->Get("lammps/melt", "mpi")->rank_count, 100'000u);
+  EXPECT_EQ((*shelf->Load("lammps/melt", "mpi"))->total_bytes(), 50'000);
+  ASSERT_TRUE(shelf->Delete("foam", kMpi, Anybody).ok());
+  EXPECT_EQ(shelf->Load("foam", "mpi").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(shelf->Delete("foam", kMpi, Anybody).code(), StatusCode::kNotFound);
 }
 
-TEST_F(PatternShelfTest, ReplacesByNameIfAllowed) {
+TEST_F(PatternShelfTest, ReplacesItsOwnersOfThatName) {
   const auto shelf = Open();
-  ASSERT_TRUE(shelf->Put("a", "mpi", *Ring(3), Anybody).ok());
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(3)).ok());
   const auto nobody = [](const PatternRecord& record) {
     return absl::PermissionDeniedError(record.owner);
   };
-  EXPECT_EQ(shelf->Put("a", "eve", *Ring(4), nobody).status().code(),
-            StatusCode::kPermissionDenied);
-  EXPECT_EQ(shelf->Delete("a", nobody).code(), StatusCode::kPermissionDenied);
-  EXPECT_EQ(shelf->Get("a")->rank_count, 3u);
-  ASSERT_TRUE(shelf->Put("a", "mpi", *Ring(5), Anybody).ok());
-  EXPECT_EQ((*shelf->Load("a"))->rank_count(), 5u);
+  EXPECT_EQ(shelf->Delete("a", kMpi, nobody).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(shelf->Get("a", "mpi")->rank_count, 3u);
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(5)).ok());
+  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 5u);
   EXPECT_EQ(shelf->List("", 10).size(), 1u);
+}
+
+// A stranger who takes a name first steers nobody else's placements.
+TEST_F(PatternShelfTest, NamesAreTheirOwnersAndAdministratorsAreEverybodys) {
+  const Actor eve = User("eve"), ops = User("ops", true), root = User("root", true);
+  for (const bool again : {false, true}) {
+    const auto shelf = Open();
+    if (!again) {
+      ASSERT_TRUE(shelf->Put("lammps/melt", eve, *Ring(3)).ok());
+    }
+    EXPECT_EQ(shelf->Get("lammps/melt", "ada").status().code(),
+              again ? StatusCode::kOk : StatusCode::kNotFound);
+    EXPECT_EQ(shelf->Get("eve:lammps/melt", "ada")->rank_count, 3u);
+    if (!again) {
+      ASSERT_TRUE(shelf->Put("lammps/melt", ops, *Ring(4)).ok());
+    }
+    EXPECT_EQ(shelf->Get("lammps/melt", "eve")->rank_count, 3u);
+    EXPECT_EQ(shelf->Get("lammps/melt", "ada")->rank_count, again ? 5u : 4u);
+    // Administrators share their names, and replace each other's.
+    if (!again) {
+      ASSERT_TRUE(shelf->Put("lammps/melt", root, *Ring(5)).ok());
+    }
+    EXPECT_EQ(shelf->Get("root:lammps/melt", "eve")->rank_count, 5u);
+    EXPECT_EQ(shelf->Get("ops:lammps/melt", "eve").status().code(), StatusCode::kNotFound);
+    const auto page = shelf->List("", 1);
+    ASSERT_EQ(page.size(), 1u);
+    EXPECT_EQ(page[0].owner, "eve");
+    const auto rest = shelf->List(PatternShelf::TokenOf(page[0]), 10);
+    ASSERT_EQ(rest.size(), 1u);
+    EXPECT_EQ(rest[0].owner, "root");
+    EXPECT_TRUE(shelf->List(PatternShelf::TokenOf(rest[0]), 10).empty());
+  }
+  const auto shelf = Open();
+  ASSERT_TRUE(shelf->Delete("eve:lammps/melt", root, Anybody).ok());
+  EXPECT_EQ(shelf->Get("lammps/melt", "eve")->rank_count, 5u);
+  EXPECT_EQ(quotas_.StandingOf("eve")[static_cast<size_t>(Quota::kPatternBytes)].used, 2 * 4096)
+      << "of two shelves that were opened and are gone";
+}
+
+TEST_F(PatternShelfTest, QuotaOfOneUserAndWhatIsLeftToAdministrators) {
+  QuotaOptions options;
+  options[Quota::kPatternBytes] = {40, true};
+  options.left_to_administrators = 20;
+  quotas_.Configure(options);
+  const auto shelf = Open(10 * 4096);
+  const auto put = [&](const char* name, const Actor& actor) {
+    return shelf->Put(name, actor, *Ring(3)).status();
+  };
+  for (const char* name : {"a", "b", "c", "d"}) ASSERT_TRUE(put(name, kMpi).ok());
+  const absl::Status over = put("e", kMpi);
+  EXPECT_EQ(over.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(over.message()), HasSubstr("mpi holds 16384 bytes of patterns of the "
+                                                     "16384 that one user may have"));
+  EXPECT_TRUE(put("d", kMpi).ok()) << "in place of one of the same size";
+  for (const char* name : {"a", "b", "c", "d"}) ASSERT_TRUE(put(name, User("ada")).ok());
+  const absl::Status left = put("a", User("bob"));
+  EXPECT_EQ(left.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(left.message()), HasSubstr("20% are left to administrators"));
+  EXPECT_TRUE(put("x", User("root", true)).ok());
+  ASSERT_TRUE(shelf->Delete("a", kMpi, Anybody).ok());
+  EXPECT_TRUE(put("a", User("bob")).ok());
 }
 
 TEST_F(PatternShelfTest, RefusesNamesAndSizes) {
   const auto shelf = Open(6000);
-  for (const char* name : {"", "a b", "\xff", "a;b"}) {
-    EXPECT_EQ(shelf->Put(name, "mpi", *Ring(3), Anybody).status().code(),
-              StatusCode::kInvalidArgument);
+  for (const char* name : {"", "a b", "\xff", "a;b", "../a", "a/../b", "..", ".", "-rf", "/etc/x",
+                           "a/", "a//b", "a/-b", "a\x1b[2J"}) {
+    EXPECT_EQ(shelf->Put(name, kMpi, *Ring(3)).status().code(), StatusCode::kInvalidArgument);
   }
   EXPECT_FALSE(CheckPatternName(std::string(129, 'a')).ok());
-  ASSERT_TRUE(shelf->Put("a", "mpi", *Ring(100), Anybody).ok());
-  const absl::Status full = shelf->Put("b", "mpi", *Ring(100), Anybody).status();
+  for (const char* name : {"lammps/melt", "a..b", "run-1", ".hidden", "a@b/c+d_e"}) {
+    EXPECT_TRUE(CheckPatternName(name).ok()) << name;
+  }
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(100)).ok());
+  const absl::Status full = shelf->Put("b", kMpi, *Ring(100)).status();
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(full.message()), HasSubstr("pattern b"));
   // What takes the place of a pattern needs no room beside it.
-  EXPECT_TRUE(shelf->Put("a", "mpi", *Ring(120), Anybody).ok());
+  EXPECT_TRUE(shelf->Put("a", kMpi, *Ring(120)).ok());
 }
 
 TEST_F(PatternShelfTest, CountsSmallPatternsAsWhatTheyTakeInTheDatabase) {
   const auto shelf = Open(5 * 4096);
   for (const char* name : {"a", "b", "c", "d", "e"}) {
-    ASSERT_TRUE(shelf->Put(name, "mpi", *Ring(2), Anybody).ok());
+    ASSERT_TRUE(shelf->Put(name, kMpi, *Ring(2)).ok());
   }
-  EXPECT_EQ(shelf->Put("f", "mpi", *Ring(2), Anybody).status().code(),
-            StatusCode::kResourceExhausted);
-  EXPECT_TRUE(shelf->Put("e", "mpi", *Ring(3), Anybody).ok());
-  ASSERT_TRUE(shelf->Delete("a", Anybody).ok());
-  EXPECT_TRUE(shelf->Put("f", "mpi", *Ring(2), Anybody).ok());
+  EXPECT_EQ(shelf->Put("f", kMpi, *Ring(2)).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(shelf->Put("e", kMpi, *Ring(3)).ok());
+  ASSERT_TRUE(shelf->Delete("a", kMpi, Anybody).ok());
+  EXPECT_TRUE(shelf->Put("f", kMpi, *Ring(2)).ok());
 }
 
 TEST_F(PatternShelfTest, LeavesNoPartsOfWhatFailed) {
   const auto shelf = Open(4 << 20);
   store_.full = true;
-  EXPECT_FALSE(shelf->Put("a", "mpi", *Ring(100'000), Anybody).ok());
+  EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(100'000)).ok());
   EXPECT_TRUE(store_.unfinished.empty());
   // A store that takes nothing drops nothing: before the next pattern then.
   store_.stuck = true;
-  EXPECT_FALSE(shelf->Put("a", "mpi", *Ring(3), Anybody).ok());
+  EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(3)).ok());
   EXPECT_EQ(store_.unfinished.size(), 1u);
-  EXPECT_FALSE(shelf->Put("b", "mpi", *Ring(3), Anybody).ok());
+  EXPECT_FALSE(shelf->Put("b", kMpi, *Ring(3)).ok());
   EXPECT_EQ(store_.unfinished.size(), 1u);
   store_.full = store_.stuck = false;
-  EXPECT_TRUE(shelf->Put("c", "mpi", *Ring(3), Anybody).ok());
+  EXPECT_TRUE(shelf->Put("c", kMpi, *Ring(3)).ok());
   EXPECT_TRUE(store_.unfinished.empty());
   EXPECT_EQ(shelf->List("", 10).size(), 1u);
 }
@@ -139,23 +209,22 @@ TEST_F(PatternShelfTest, LeavesNoPartsOfWhatFailed) {
 TEST_F(PatternShelfTest, KeepsWhatCameAlthoughItWasToldAsFailed) {
   const auto shelf = Open();
   store_.full = store_.late = true;
-  EXPECT_FALSE(shelf->Put("a", "mpi", *Ring(3), Anybody).ok());
+  EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(3)).ok());
   store_.full = false;
-  EXPECT_EQ((*shelf->Load("a"))->rank_count(), 3u);
-  ASSERT_TRUE(shelf->Put("a", "mpi", *Ring(4), Anybody).ok());
-  EXPECT_EQ((*shelf->Load("a"))->rank_count(), 4u);
+  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 3u);
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(4)).ok());
+  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 4u);
 }
 
 TEST_F(PatternShelfTest, LosesNothingToAFullDisk) {
   const auto shelf = Open();
-  ASSERT_TRUE(shelf->Put("a", "mpi", *Ring(3), Anybody).ok());
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(3)).ok());
   store_.full = true;
-  EXPECT_EQ(shelf->Put("a", "mpi", *Ring(4), Anybody).status().code(),
-            StatusCode::kResourceExhausted);
-  EXPECT_EQ((*shelf->Load("a"))->rank_count(), 3u);
+  EXPECT_EQ(shelf->Put("a", kMpi, *Ring(4)).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 3u);
   store_.full = false;
-  ASSERT_TRUE(shelf->Put("a", "mpi", *Ring(4), Anybody).ok());
-  EXPECT_EQ((*shelf->Load("a"))->rank_count(), 4u);
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(4)).ok());
+  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 4u);
 }
 
 }  // namespace

@@ -211,6 +211,29 @@ TEST_F(RankMapperTest, EndsWhenItsCallerHasGone) {
   EXPECT_EQ(mapper_->MapRanks(args, watch).status().code(), StatusCode::kCancelled);
 }
 
+// A second later whenever somebody looks.
+class HastyClock final : public Clock {
+ public:
+  absl::Time Now() const override { return SystemClock().Now(); }
+  absl::Duration Monotonic() const override { return absl::Seconds(++looks_); }
+
+ private:
+  mutable std::atomic<int> looks_ = 0;
+};
+
+TEST_F(RankMapperTest, EndsWithItsBestWhenItHadItsShareAndOthersWait) {
+  const HastyClock clock;
+  RankMapper mapper(manager_.get(), &clock, MapperOptions());
+  MapWatch watch;
+  watch.others_wait = [] { return true; };
+  MapRanksArgs args = Args();
+  args.budget = absl::Minutes(10);
+  const auto view = mapper.MapRanks(args, watch);
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_LT(view->took, absl::Minutes(5));
+  EXPECT_THAT(view->answer.reason, HasSubstr("others waited"));
+}
+
 TEST_F(RankMapperTest, AbortsIfTheFabricMovesMeanwhile) {
   bool moved = false;
   MapWatch watch;

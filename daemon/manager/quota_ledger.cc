@@ -1,0 +1,227 @@
+#include "daemon/manager/quota_ledger.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/manager/placement/placement_view.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kMostTold = 10;
+
+const QuotaWords& WordsOf(Quota quota) { return kQuotaWords[static_cast<size_t>(quota)]; }
+Quota Counted(size_t i) { return static_cast<Quota>(i); }
+
+int64_t Share(int64_t whole, int64_t percent) {
+  return whole == QuotaLimit::kNone ? whole : whole / 100 * percent + whole % 100 * percent / 100;
+}
+
+void SetHolders(absl::string_view lines, absl::Status& status) {
+  status.SetPayload(kHoldersPayload, absl::Cord(lines));
+}
+
+}  // namespace
+
+void QuotaLedger::Configure(const QuotaOptions& options) {
+  std::lock_guard lock(mu_);
+  options_ = options;
+  whole_[static_cast<size_t>(Quota::kJobs)] = options.all_jobs;
+}
+
+void QuotaLedger::SetWhole(Quota quota, int64_t whole) {
+  std::lock_guard lock(mu_);
+  whole_[static_cast<size_t>(quota)] = whole;
+}
+
+void QuotaLedger::SetRows(absl::Span<const QuotaRecord> rows) {
+  for (const QuotaRecord& row : rows) SetRow(row, /*drop=*/false);
+}
+
+void QuotaLedger::SetRow(const QuotaRecord& row, bool drop) {
+  const std::optional<Quota> quota = FindQuota(row.limit);
+  if (!quota.has_value() || row.kind != QuotaHolder::kUser) return;  // of another release
+  std::lock_guard lock(mu_);
+  rows_.erase({row.holder, *quota});
+  if (!drop) rows_.emplace(std::pair(row.holder, *quota), row.value);
+}
+
+bool QuotaLedger::HasOwn(const std::string& user, Quota quota) const {
+  return rows_.contains({user, quota});
+}
+
+int64_t QuotaLedger::LimitOf(const std::string& user, Quota quota) const {
+  if (const auto own = rows_.find({user, quota}); own != rows_.end()) return own->second;
+  const QuotaLimit& limit = options_[quota];
+  if (!limit.is_percent) return limit.value;
+  const auto i = static_cast<size_t>(quota);
+  if (i >= kCountedQuotas) return QuotaLimit::kNone;
+  return std::max<int64_t>(1, Share(whole_[i], limit.value));
+}
+
+int64_t QuotaLedger::ForUsers(Quota quota) const {
+  const int64_t whole = whole_[static_cast<size_t>(quota)];
+  if (whole == QuotaLimit::kNone) return whole;
+  return whole - Share(whole, options_.left_to_administrators);
+}
+
+absl::Status QuotaLedger::OverOwn(const std::string& user, Quota quota, int64_t used, int64_t more,
+                                  int64_t limit) const {
+  const QuotaWords& words = WordsOf(quota);
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat(user, " holds ", used, " ", words.unit, " of the ", limit,
+                   HasOwn(user, quota) ? " that an administrator allows (quota "
+                                       : " that one user may have (quotas.",
+                   words.name, ") and asks for ", more, " more; ", words.make_room,
+                   ", or ask an administrator for a higher limit (coppicectl quota --set)"));
+  SetHolders(absl::StrCat("user:", user, " ", used, " of ", limit, " ", words.unit, " (quota ",
+                          words.name, "), ", more, " more asked for"),
+             status);
+  return status;
+}
+
+absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const {
+  const QuotaWords& words = WordsOf(quota);
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat("users together hold ", used, " ", words.unit, " of the ", limit,
+                   " that they may have: the other ", options_.left_to_administrators,
+                   "% are left to administrators (quotas.left_to_administrators), and ", more,
+                   " more are asked for; wait until others give some back, or ", words.make_room));
+  std::vector<std::pair<int64_t, std::string>> holders;
+  for (const auto& [user, use] : uses_) {
+    if (use.ordinary[quota] > 0) holders.emplace_back(use.ordinary[quota], user);
+  }
+  std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  if (holders.size() > kMostTold) holders.resize(kMostTold);
+  std::vector<std::string> lines;
+  for (const auto& [held, user] : holders) {
+    lines.push_back(
+        absl::StrCat("user:", user, " ", held, " ", words.unit, ", of ", limit, " for all users"));
+  }
+  SetHolders(absl::StrJoin(lines, "\n"), status);
+  return status;
+}
+
+absl::Status QuotaLedger::Judge(const QuotaAccount& account, const QuotaAmounts& amounts) const {
+  if (account.is_exempt) return absl::OkStatus();
+  const auto found = uses_.find(account.user);
+  for (size_t i = 0; i < kCountedQuotas; ++i) {
+    const Quota quota = Counted(i);
+    const int64_t more = amounts.of[i];
+    if (more <= 0) continue;
+    const int64_t used = found == uses_.end() ? 0 : found->second.ordinary.of[i];
+    const int64_t limit = LimitOf(account.user, quota);
+    if (used > limit || more > limit - used) {
+      return OverOwn(account.user, quota, used, more, limit);
+    }
+    const int64_t for_users = ForUsers(quota);
+    if (ordinary_.of[i] > for_users || more > for_users - ordinary_.of[i]) {
+      return OverShare(quota, ordinary_.of[i], more, for_users);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void QuotaLedger::Add(const QuotaAccount& account, const QuotaAmounts& amounts, int sign) {
+  const auto found = uses_.try_emplace(account.user).first;
+  Use& use = found->second;
+  QuotaAmounts& own = account.is_exempt ? use.exempt : use.ordinary;
+  for (size_t i = 0; i < kCountedQuotas; ++i) {
+    const int64_t change = sign * amounts.of[i];
+    own.of[i] += change;
+    all_.of[i] += change;
+    if (!account.is_exempt) ordinary_.of[i] += change;
+  }
+  if (use.ordinary == QuotaAmounts() && use.exempt == QuotaAmounts()) uses_.erase(found);
+}
+
+absl::Status QuotaLedger::Take(const QuotaAccount& account, const QuotaAmounts& amounts) {
+  std::lock_guard lock(mu_);
+  absl::Status status = Judge(account, amounts);
+  if (status.ok()) Add(account, amounts, 1);
+  return status;
+}
+
+absl::Status QuotaLedger::Check(const QuotaAccount& account, const QuotaAmounts& amounts) const {
+  std::lock_guard lock(mu_);
+  return Judge(account, amounts);
+}
+
+void QuotaLedger::Count(const QuotaAccount& account, const QuotaAmounts& amounts) {
+  std::lock_guard lock(mu_);
+  Add(account, amounts, 1);
+}
+
+void QuotaLedger::Give(const QuotaAccount& account, const QuotaAmounts& amounts) {
+  std::lock_guard lock(mu_);
+  Add(account, amounts, -1);
+}
+
+absl::Duration QuotaLedger::LongestLease(const QuotaAccount& account) const {
+  if (account.is_exempt) return absl::InfiniteDuration();
+  std::lock_guard lock(mu_);
+  const int64_t seconds = LimitOf(account.user, Quota::kLeaseSeconds);
+  return seconds == QuotaLimit::kNone ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
+absl::Status QuotaLedger::CheckLease(const QuotaAccount& account, absl::Duration lease,
+                                     absl::string_view what) const {
+  const absl::Duration longest = LongestLease(account);
+  if (lease <= longest) return absl::OkStatus();
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat(what, ": ", absl::FormatDuration(lease), " is longer than the ",
+                   absl::FormatDuration(longest), " that ", account.user,
+                   " may have (quota lease_seconds); ask for a shorter one and renew it, or ask an "
+                   "administrator for a higher limit (coppicectl quota --set)"));
+  SetHolders(absl::StrCat("user:", account.user, " ", absl::FormatDuration(lease), " of ",
+                          absl::FormatDuration(longest), " (quota lease_seconds)"),
+             status);
+  return status;
+}
+
+int64_t QuotaLedger::KeptBytes(const std::string& user) const {
+  std::lock_guard lock(mu_);
+  return LimitOf(user, Quota::kKeptBytes);
+}
+
+int64_t QuotaLedger::AllKeptBytes() const {
+  std::lock_guard lock(mu_);
+  return options_.all_kept_bytes;
+}
+
+std::vector<QuotaStanding> QuotaLedger::StandingOf(const std::string& user) const {
+  std::vector<QuotaStanding> standing;
+  std::lock_guard lock(mu_);
+  const auto found = uses_.find(user);
+  for (size_t i = 0; i < kQuotas; ++i) {
+    QuotaStanding one;
+    one.quota = Counted(i);
+    one.limit = LimitOf(user, one.quota);
+    one.is_own = HasOwn(user, one.quota);
+    if (i < kCountedQuotas) {
+      if (found != uses_.end()) {
+        one.used = found->second.ordinary.of[i] + found->second.exempt.of[i];
+      }
+      one.all_used = all_.of[i];
+      one.whole = whole_[i];
+      one.for_users = ForUsers(one.quota);
+    }
+    standing.push_back(one);
+  }
+  return standing;
+}
+
+std::vector<std::string> QuotaLedger::Users() const {
+  std::set<std::string> users;
+  std::lock_guard lock(mu_);
+  for (const auto& [user, use] : uses_) users.insert(user);
+  for (const auto& [key, value] : rows_) users.insert(key.first);
+  return {users.begin(), users.end()};
+}
+
+}  // namespace coppice

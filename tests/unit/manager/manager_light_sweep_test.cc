@@ -1,0 +1,114 @@
+// What a light sweep sees of links is mended by it, before anybody reads the fabric anew.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <vector>
+
+#include "daemon/manager/inventory.h"
+#include "tests/unit/manager/routed_fixture.h"
+
+namespace coppice {
+namespace {
+
+using testing::HasSubstr;
+
+class ManagerLightSweepTest : public RoutedManagerTest {
+ protected:
+  // Runs the threads, whose next light sweep sees these, until the change of the tree has come. The
+  // full sweep that follows is held until then.
+  TreeChange ChangeBySeeing(std::vector<LinkChange> links, Picture& picture) {
+    std::promise<void> is_seen;
+    const std::shared_future<void> seen = is_seen.get_future().share();
+    const std::shared_ptr<const Fabric> before = manager_->fabric()->snapshot->fabric;
+    port_.OnSweep([seen] { seen.wait(); });
+    LightSweepResult light;
+    light.has_changed = true;
+    light.links = std::move(links);
+    port_.SetLight(light);
+    manager_->SetSweepPeriods(
+        {absl::InfiniteDuration(), absl::Milliseconds(1), absl::InfiniteDuration()});
+    manager_->Start();
+    std::vector<TreeChange> changes;
+    const absl::Time limit = absl::Now() + absl::Seconds(60);
+    while (changes.empty() && absl::Now() < limit) changes = picture.Read();
+    EXPECT_NE(before, manager_->fabric()->snapshot->fabric);
+    dropped_ = manager_->fabric();
+    port_.SetLight(LightSweepResult());
+    is_seen.set_value();
+    manager_->Stop();
+    port_.OnSweep(nullptr);
+    EXPECT_FALSE(changes.empty());
+    return changes.empty() ? TreeChange() : changes.front();
+  }
+
+  std::shared_ptr<const FabricView> dropped_;
+};
+
+TEST_F(ManagerLightSweepTest, ACutCableMovesItsTreeBeforeAFullSweep) {
+  Begin();
+  const auto tree = TreeOver(0, 7);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const uint32_t spine = SpineOf(*tree->record);
+  Picture picture(*manager_);
+  picture.Read();
+  // Both ends say so.
+  const TreeChange change =
+      ChangeBySeeing({{LeafGuid(0), PortNum(static_cast<uint8_t>(1 + spine)), false},
+                      {SpineGuid(spine), PortNum(1), false}},
+                     picture);
+  EXPECT_EQ(TreeChangeKind::kRevised, change.kind);
+  EXPECT_THAT(change.reason, HasSubstr("gone"));
+  EXPECT_EQ(2u, change.tree.record->revision);
+  EXPECT_EQ(1 - spine, SpineOf(*change.tree.record));
+  const std::shared_ptr<const Fabric> cut =
+      SmallFabric({.missing_cables = {{0, spine}}, .has_lids = true});
+  EXPECT_TRUE(SameFabric(*cut, *dropped_->snapshot->fabric));
+  EXPECT_FALSE(dropped_->routes_settled);
+  ExpectStands(*dropped_, *manager_->profile(), change.tree);
+  EXPECT_EQ(1u, EventsOf("link.down").size());
+  // The full sweeps, which had seen nothing of it yet, brought it back; the tree stays where it is.
+  ASSERT_NO_FATAL_FAILURE(SweepTo({.missing_cables = {{0, spine}}}, {}));
+  ExpectConserved();
+}
+
+TEST_F(ManagerLightSweepTest, AHostWhoseCableIsCutIsGoneForCertain) {
+  Begin();
+  const auto tree = TreeOver(0, 7), other = TreeOver(8, 15);
+  ASSERT_TRUE(tree.ok() && other.ok());
+  Picture picture(*manager_);
+  picture.Read();
+  const TreeChange change = ChangeBySeeing({{LeafGuid(0), PortNum(3), false}}, picture);
+  EXPECT_EQ(TreeChangeKind::kRevoked, change.kind);
+  EXPECT_EQ(tree->record->id, change.tree.record->id);
+  EXPECT_FALSE(dropped_->snapshot->fabric->FindEndpoint(PortGuid(0)));
+  EXPECT_TRUE(manager_->GetTree(other->record->id).ok());
+  EXPECT_EQ(1u, EventsOf("job.member_lost").size());
+  EXPECT_TRUE(SameFabric(*SmallFabric({.missing_hosts = {0}, .has_lids = true}),
+                         *dropped_->snapshot->fabric));
+}
+
+TEST_F(ManagerLightSweepTest, WhatCannotBeWrittenIsNotInForce) {
+  Begin();
+  const std::shared_ptr<const FabricView> before = manager_->fabric();
+  store_.Refuse<PutInventory>(absl::UnavailableError("disk full"));
+  LightSweepResult light;
+  light.has_changed = true;
+  light.links = {{LeafGuid(0), PortNum(1), false}};
+  std::promise<void> is_read;
+  int sweeps = 0;
+  port_.OnSweep([&] {
+    if (++sweeps == 2) is_read.set_value();
+  });
+  port_.SetLight(light);
+  manager_->SetSweepPeriods(
+      {absl::InfiniteDuration(), absl::Milliseconds(1), absl::InfiniteDuration()});
+  manager_->Start();
+  is_read.get_future().wait();
+  manager_->Stop();
+  EXPECT_EQ(before->snapshot->fabric, manager_->fabric()->snapshot->fabric);
+  EXPECT_TRUE(EventsOf("link.down").empty());
+}
+
+}  // namespace
+}  // namespace coppice

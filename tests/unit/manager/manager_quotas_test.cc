@@ -1,0 +1,392 @@
+// Quotas where grants are decided: each refusal names the holder, what is given back counts no
+// more, and after a restart the same counts.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/manager/placement/placement_view.h"
+#include "daemon/manager/quota_ledger.h"
+#include "tests/support/tier.h"
+#include "tests/unit/manager/placement/placements_fixture.h"
+
+namespace coppice {
+namespace {
+
+using absl::StatusCode;
+using ::testing::HasSubstr;
+
+class ManagerQuotasTest : public PlacementsTest {
+ protected:
+  void BootWith(QuotaOptions quotas) {
+    ManagerOptions options = Options(/*entries=*/4);
+    options.quotas = quotas;
+    Boot(options);
+  }
+  static QuotaOptions Only(Quota quota, QuotaLimit limit) {
+    QuotaOptions options;
+    options[quota] = limit;
+    return options;
+  }
+  static RegisterJobArgs JobOf(const std::string& owner, bool is_administrator = false,
+                               const std::string& request_id = "") {
+    RegisterJobArgs args = AllHosts(request_id);
+    args.owner = args.actor.user = owner;
+    args.actor.is_administrator = is_administrator;
+    return args;
+  }
+  int64_t Used(const std::string& user, Quota quota) {
+    return manager_->quotas().StandingOf(user)[static_cast<size_t>(quota)].used;
+  }
+  static void ExpectRefused(const absl::Status& status, const std::string& holder,
+                            const std::string& quota) {
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+    const auto payload = status.GetPayload(kHoldersPayload);
+    ASSERT_TRUE(payload.has_value()) << status;
+    EXPECT_THAT(std::string(*payload), HasSubstr("user:" + holder));
+    EXPECT_THAT(std::string(*payload), HasSubstr(quota));
+  }
+  // A job that leaves nodes to placements.
+  static RegisterJobArgs SmallJobOf(const std::string& owner, bool is_administrator = false,
+                                    const std::string& request_id = "") {
+    RegisterJobArgs args = JobOf(owner, is_administrator, request_id);
+    args.all_endpoints = false;
+    args.endpoints = {"n[0-3]"};
+    return args;
+  }
+  // What the records in the store add up to.
+  QuotaAmounts Recount(const std::string& user) {
+    QuotaAmounts amounts;
+    const StoredState state = *store_.Load();
+    std::map<JobId, std::string> owners;
+    for (const JobRecord& job : state.jobs) {
+      owners[job.id] = job.owner;
+      if (job.owner != user) continue;
+      amounts[Quota::kJobs] += 1;
+      amounts[Quota::kRanks] += static_cast<int64_t>(job.endpoints.size());
+      amounts[Quota::kNodes] += job.placed_nodes;
+    }
+    for (const TreeRecord& tree : state.trees) {
+      if (owners[tree.job] != user) continue;
+      amounts[Quota::kTrees] += 1;
+      amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
+    }
+    for (const PlacementRecord& placement : state.placements) {
+      if (placement.owner != user || placement.state != PlacementState::kHeld) continue;
+      amounts[Quota::kNodes] += static_cast<int64_t>(placement.nodes.size());
+    }
+    return amounts;
+  }
+  void ExpectSameAsRecount(const std::string& user) {
+    const QuotaAmounts counted = Recount(user);
+    for (size_t i = 0; i < kCountedQuotas; ++i) {
+      EXPECT_EQ(Used(user, static_cast<Quota>(i)), counted.of[i])
+          << user << " " << std::string(kQuotaWords[i].name);
+    }
+  }
+};
+
+TEST_F(ManagerQuotasTest, Jobs) {
+  BootWith(Only(Quota::kJobs, {2}));
+  const JobId first = (*Register(JobOf("ada"))).record->id;
+  ASSERT_TRUE(Register(JobOf("ada")).ok());
+  ExpectRefused(Register(JobOf("ada")).status(), "ada", "quota jobs");
+  EXPECT_TRUE(Register(JobOf("eve")).ok());
+  EXPECT_TRUE(Register(JobOf("ada", /*is_administrator=*/true)).ok());
+  ASSERT_TRUE(End(first).ok());
+  EXPECT_TRUE(Register(JobOf("ada")).ok());
+  ExpectSameAsRecount("ada");
+}
+
+TEST_F(ManagerQuotasTest, Ranks) {
+  BootWith(Only(Quota::kRanks, {20}));
+  ASSERT_TRUE(Register(JobOf("ada")).ok());  // of 16
+  ExpectRefused(Register(JobOf("ada")).status(), "ada", "quota ranks");
+  RegisterJobArgs small = JobOf("ada");
+  small.all_endpoints = false;
+  small.endpoints = {"n[0-3]"};
+  EXPECT_TRUE(Register(small).ok());
+  EXPECT_EQ(Used("ada", Quota::kRanks), 20);
+}
+
+TEST_F(ManagerQuotasTest, Trees) {
+  BootWith(Only(Quota::kTrees, {2}));
+  const JobId job = (*Register(JobOf("ada"))).record->id;
+  const TreeId first = (*Create(TreeOf(job, TreeType::kTypeI))).record->id;
+  ASSERT_TRUE(Create(TreeOf(job, TreeType::kTypeI)).ok());
+  ExpectRefused(Create(TreeOf(job, TreeType::kTypeI)).status(), "ada", "quota trees");
+  CreateTreeArgs by_root = TreeOf(job, TreeType::kTypeI);
+  by_root.actor.is_administrator = true;
+  ASSERT_TRUE(Create(by_root).ok());
+  EXPECT_EQ(Used("ada", Quota::kTrees), 3) << "whose job it is, whoever asks";
+  ASSERT_TRUE(Release(first).ok());
+  ExpectRefused(Create(TreeOf(job, TreeType::kTypeI)).status(), "ada", "quota trees");
+  CreateBatchArgs batch;
+  batch.job = job;
+  batch.communicators = {{0, 1}, {2, 3}};
+  Answer<std::shared_ptr<const BatchView>> answer;
+  manager_->BatchCreateTrees(batch, {}, answer.Callback());
+  ExpectRefused(answer.Get().status(), "ada", "quota trees");
+  ExpectSameAsRecount("ada");
+  ASSERT_TRUE(End(job).ok());
+  EXPECT_EQ(Used("ada", Quota::kTrees), 0);
+  EXPECT_TRUE(manager_->quotas().Users().empty());
+}
+
+// One user never has all entries; who leaves the choice to the daemon gets a tree without.
+TEST_F(ManagerQuotasTest, Entries) {
+  BootWith(Only(Quota::kEntries, {25, true}));  // of 24: six switches of four
+  const JobId job = (*Register(JobOf("ada"))).record->id;
+  absl::Status refused;
+  while (refused.ok()) refused = Create(TreeOf(job)).status();
+  ExpectRefused(refused, "ada", "quota entries");
+  EXPECT_EQ(Used("ada", Quota::kEntries), 6) << "one for each tree";
+  CreateTreeArgs any;
+  any.job = job;
+  const absl::StatusOr<TreeView> without = Create(any);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->record->type, 1);
+  EXPECT_THAT(without->record->reason, HasSubstr("not of type II: ada holds"));
+  EXPECT_TRUE(Create(TreeOf((*Register(JobOf("eve"))).record->id)).ok());
+  ExpectConserved();
+  ExpectSameAsRecount("ada");
+}
+
+TEST_F(ManagerQuotasTest, NodesOfPlacementsAndOfTheJobsStartedFromThem) {
+  BootWith(Only(Quota::kNodes, {8}));
+  ExpectRefused(Place(Nodes(9)).status(), "ada", "quota nodes");
+  const PlacementId held = PlaceNodes(6);
+  ExpectRefused(Place(Nodes(3)).status(), "ada", "quota nodes");
+  const absl::StatusOr<JobView> job = StartOf(held);
+  ASSERT_TRUE(job.ok()) << job.status();
+  Settle();
+  EXPECT_EQ(Used("ada", Quota::kNodes), 6) << "the job has them now";
+  ExpectRefused(Place(Nodes(3)).status(), "ada", "quota nodes");
+  const PlacementId two = PlaceNodes(2);
+  Boot([] {
+    ManagerOptions options = Options(4);
+    options.quotas = Only(Quota::kNodes, {8});
+    return options;
+  }());
+  EXPECT_EQ(Used("ada", Quota::kNodes), 8) << "after a restart";
+  ASSERT_TRUE(ReleaseOf(two).ok());
+  ASSERT_TRUE(End(job->record->id).ok());
+  EXPECT_EQ(Used("ada", Quota::kNodes), 0);
+  EXPECT_TRUE(Place(Nodes(8)).ok());
+}
+
+TEST_F(ManagerQuotasTest, LeasesAndTerms) {
+  BootWith(Only(Quota::kLeaseSeconds, {30}));
+  RegisterJobArgs args = SmallJobOf("ada");
+  EXPECT_EQ((*Register(args)).record->lease, absl::Seconds(30))
+      << "not the default, which is longer";
+  args.lease = absl::Seconds(31);
+  ExpectRefused(Register(args).status(), "ada", "quota lease_seconds");
+  args.actor.is_administrator = true;
+  EXPECT_TRUE(Register(args).ok());
+  CreatePlacementArgs nodes = Nodes(1);
+  EXPECT_EQ((*Place(nodes)).record->term, absl::Seconds(30));
+  nodes.term = absl::Seconds(31);
+  ExpectRefused(Place(nodes).status(), "ada", "quota lease_seconds");
+}
+
+TEST_F(ManagerQuotasTest, AUserIsGivenALimitOfHisOwnForGood) {
+  BootWith(Only(Quota::kJobs, {1}));
+  PutQuota put{{QuotaHolder::kUser, "ada", "jobs", 2}};
+  Answer<QuotaRecord> answer;
+  Actor root;
+  root.user = root.caller = "root";
+  root.is_administrator = true;
+  root.method = "Admin.SetQuota";
+  manager_->SetQuota(put, root, answer.Callback());
+  ASSERT_TRUE(answer.Get().ok());
+  ASSERT_TRUE(Register(JobOf("ada")).ok());
+  ASSERT_TRUE(Register(JobOf("ada")).ok());
+  BootWith(Only(Quota::kJobs, {1}));
+  EXPECT_EQ(Used("ada", Quota::kJobs), 2);
+  EXPECT_EQ(manager_->quotas().StandingOf("ada")[2].limit, 2);
+  const std::vector<EventRecord> events = EventsOf("quota.changed");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].actor, "root");
+  const std::vector<DeedRecord> deeds = *manager_->Deeds({});
+  ASSERT_EQ(deeds.size(), 1u);
+  EXPECT_EQ(deeds[0].object, "user:ada jobs");
+  EXPECT_EQ(deeds[0].share, DeedShare::kAdministrator);
+  put.quota.limit = "cows";
+  Answer<QuotaRecord> none;
+  manager_->SetQuota(put, root, none.Callback());
+  EXPECT_EQ(none.Get().status().code(), StatusCode::kInvalidArgument);
+}
+
+// A stranger who takes a request_id first keeps nobody from it.
+TEST_F(ManagerQuotasTest, RequestIdsAreTheirOwners) {
+  Boot();
+  const JobId eves = (*Register(SmallJobOf("eve", false, "r"))).record->id;
+  const absl::StatusOr<JobView> adas = Register(SmallJobOf("ada", false, "r"));
+  ASSERT_TRUE(adas.ok()) << adas.status();
+  EXPECT_NE(adas->record->id, eves);
+  EXPECT_EQ((*Register(SmallJobOf("ada", false, "r"))).record->id, adas->record->id) << "a retry";
+  CreatePlacementArgs nodes = Nodes(1, "r");
+  nodes.owner = "eve";
+  const PlacementId held = (*Place(nodes)).record->id;
+  const absl::StatusOr<PlacementView> placed = Place(Nodes(1, "r"));
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_NE(placed->record->id, held);
+  Boot();
+  EXPECT_EQ((*Register(SmallJobOf("ada", false, "r"))).record->id, adas->record->id);
+  EXPECT_EQ((*Register(SmallJobOf("eve", false, "r"))).record->id, eves);
+  EXPECT_EQ((*Place(Nodes(1, "r"))).record->id, placed->record->id);
+}
+
+TEST_F(ManagerQuotasTest, RanksOfEndedJobsAreDroppedBeyondTheirBytes) {
+  BootWith(Only(Quota::kKeptBytes, {2 * (16 * 19 + 1)}));
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 4; ++i) {
+    jobs.push_back((*Register(JobOf("ada"))).record->id);
+    ASSERT_TRUE(End(jobs.back()).ok());
+    clock_.Advance(absl::Seconds(1));
+  }
+  EXPECT_EQ(manager_->GetJob(jobs[1])->record->dropped_ranks, 16u);
+  EXPECT_TRUE(manager_->GetJob(jobs[1])->record->endpoints.empty());
+  EXPECT_EQ(manager_->GetJob(jobs[2])->record->endpoints.size(), 16u);
+}
+
+// Thousands of one user's jobs leave others' events where they are.
+TEST_F(ManagerQuotasTest, EventsOfOneUserAreFolded) {
+  ManagerOptions options = Options();
+  options.events_per_user = 10;
+  Boot(options);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(End((*Register(JobOf("eve"))).record->id).ok());
+  ASSERT_TRUE(Register(JobOf("ada")).ok());
+  EXPECT_EQ(EventsOf("job.").size(), 11u);
+  clock_.Advance(absl::Seconds(61));
+  manager_->FlushActivity();
+  const std::vector<EventRecord> folded = EventsOf("events.folded");
+  ASSERT_EQ(folded.size(), 1u);
+  EXPECT_EQ(folded[0].object, "user:eve");
+  EXPECT_THAT(folded[0].message, HasSubstr("25 job.ended, 25 job.registered"));
+  clock_.Advance(absl::Minutes(30));
+  ASSERT_TRUE(Register(JobOf("eve")).ok());
+  EXPECT_EQ(EventsOf("job.").size(), 12u) << "told singly again";
+}
+
+TEST_F(ManagerQuotasTest, ChangesBringTheirDeedsAndEventsTheirActors) {
+  Boot();
+  RegisterJobArgs args = JobOf("ada");
+  args.actor.caller = "root";
+  args.actor.origin = "uid:0";
+  args.actor.method = "Jobs.RegisterJob";
+  const JobId job = (*Register(args)).record->id;
+  CreateTreeArgs tree = TreeOf(job);
+  tree.actor = args.actor;
+  tree.actor.method = "Trees.CreateTree";
+  ASSERT_TRUE(Create(tree).ok());
+  Actor ops = args.actor;
+  ops.user = ops.caller = "ops";
+  ops.method = "Jobs.EndJob";
+  Answer<uint32_t> end;
+  manager_->EndJob(job, end.Callback(), ops);
+  ASSERT_TRUE(end.Get().ok());
+  std::vector<std::string> told;
+  const std::vector<DeedRecord> deeds = *manager_->Deeds({});
+  for (const DeedRecord& deed : deeds) {
+    told.push_back(absl::StrCat(deed.caller, ">", deed.user, " ", deed.method, " ", deed.object,
+                                " ", deed.outcome));
+  }
+  EXPECT_THAT(told, ::testing::ElementsAre("root>ada Jobs.RegisterJob job:1 OK",
+                                           "root>ada Trees.CreateTree tree:1 OK",
+                                           "ops>ops Jobs.EndJob job:1 OK"));
+  EXPECT_EQ(EventsOf("job.registered").at(0).actor, "root for ada");
+  EXPECT_EQ(EventsOf("job.ended").at(0).actor, "ops");
+}
+
+// Jobs, trees, placements of three users come and go, some refused by the store, some expire, the
+// daemon restarts: the ledger is what the records add up to.
+TEST_F(ManagerQuotasTest, ModelTheLedgerIsARecountOfTheStore) {
+  std::mt19937_64 random(TestSeed());
+  QuotaOptions quotas;
+  quotas[Quota::kJobs] = {4};
+  quotas[Quota::kTrees] = {6};
+  quotas[Quota::kEntries] = {50, true};
+  quotas[Quota::kNodes] = {6};
+  quotas.left_to_administrators = 10;
+  const auto boot = [&] {
+    ManagerOptions options = Options(4);
+    options.quotas = quotas;
+    Boot(options);
+  };
+  boot();
+  const std::vector<std::string> users = {"ada", "eve", "root"};
+  std::vector<JobId> jobs;
+  std::vector<TreeId> trees;
+  std::vector<PlacementId> placements;
+  const auto take = [&](auto& from) {
+    const size_t i = random() % from.size();
+    const auto one = from[i];
+    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
+    return one;
+  };
+  const int rounds = FullTier() ? 4'000 : 400;
+  for (int round = 0; round < rounds; ++round) {
+    const std::string& user = users[random() % users.size()];
+    const bool is_root = user == "root";
+    if (random() % 8 == 0) {
+      store_.RefuseWhere([](const Mutation&) { return absl::UnavailableError("busy"); });
+    }
+    switch (random() % 9) {
+      case 0:
+      case 1: {
+        RegisterJobArgs args = SmallJobOf(user, is_root);
+        const absl::StatusOr<JobView> job = Register(args);
+        if (job.ok()) jobs.push_back(job->record->id);
+        break;
+      }
+      case 2:
+      case 3: {
+        if (jobs.empty()) break;
+        CreateTreeArgs args = TreeOf(jobs[random() % jobs.size()]);
+        if (random() % 2 == 0) args.type.reset();
+        const absl::StatusOr<TreeView> tree = Create(args);
+        if (tree.ok()) trees.push_back(tree->record->id);
+        break;
+      }
+      case 4:
+        if (!trees.empty()) (void)Release(take(trees));
+        break;
+      case 5:
+        if (!jobs.empty()) (void)End(take(jobs));
+        break;
+      case 6: {
+        CreatePlacementArgs args = Nodes(1 + static_cast<uint32_t>(random() % 4));
+        args.owner = args.actor.user = user;
+        args.actor.is_administrator = is_root;
+        const absl::StatusOr<PlacementView> view = Place(args);
+        if (view.ok()) placements.push_back(view->record->id);
+        break;
+      }
+      case 7:
+        if (!placements.empty()) {
+          const absl::StatusOr<JobView> job = StartOf(placements[random() % placements.size()]);
+          if (job.ok()) jobs.push_back(job->record->id);
+        }
+        break;
+      case 8:
+        if (!placements.empty()) (void)ReleaseOf(take(placements));
+        break;
+    }
+    store_.Obey();
+    if (random() % 40 == 0) {
+      clock_.Advance(absl::Minutes(6));
+      (void)manager_->ExpireLeases();
+    }
+    Settle();
+    Settle();
+    if (random() % 50 == 0) boot();
+    for (const std::string& each : users) ExpectSameAsRecount(each);
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace coppice
