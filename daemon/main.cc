@@ -7,7 +7,9 @@
 // A live subnet that does not answer does not end the daemon: its health stays NOT_SERVING and the
 // manager tries again. A file or model that is malformed or missing at the start does end it: it
 // would be as wrong the next time, and whoever named it is there to read why.
+#include <limits.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -42,6 +44,7 @@
 #include "daemon/service/signal_loop.h"
 #include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"
+#include "proto/request_check.h"
 
 namespace coppice {
 namespace {
@@ -95,7 +98,8 @@ absl::Status TryFabric(const Config& config) {
 
 std::optional<TlsFiles> TlsOf(const AccessConfig& access) {
   if (access.tls_certificate.empty()) return std::nullopt;
-  return TlsFiles{access.tls_certificate, access.tls_key, access.tls_client_ca};
+  return TlsFiles{access.tls_certificate, access.tls_key, access.tls_client_ca,
+                  access.tls_open_reading};
 }
 
 // Addresses, and who may use them.
@@ -108,6 +112,9 @@ absl::Status CheckAccess(const Config& config) {
     RETURN_IF_ERROR(At(config.listen_place, CheckNeedsNoTls(address)));
   }
   if (tls) RETURN_IF_ERROR(At(access.tls_place, CheckTlsFiles(*tls)));
+  if (!access.socket_group_place.empty()) {
+    RETURN_IF_ERROR(At(access.socket_group_place, UnixUsers::CheckGroup(access.socket_group)));
+  }
   // The default need not exist: then there are no administrators but root and the daemon's user.
   if (access.admin_group_place.empty()) return absl::OkStatus();
   return At(access.admin_group_place, UnixUsers::CheckGroup(access.admin_group));
@@ -158,15 +165,28 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// As the fabric names it.
+std::string OwnHost() {
+  char name[HOST_NAME_MAX + 1] = {};
+  gethostname(name, sizeof(name) - 1);
+  return std::string(absl::string_view(name).substr(0, absl::string_view(name).find('.')));
+}
+
 RpcServerOptions ServerOptionsOf(const Config& config) {
   RpcServerOptions options;
   options.listen = config.listen;
   options.socket_mode = config.access.socket_mode;
+  options.socket_group = config.access.socket_group;
+  options.needs_socket_group = !config.access.socket_group_place.empty();
   options.tls = TlsOf(config.access);
   options.insecure_tcp = config.access.insecure_tcp;
   options.admin_group = config.access.admin_group;
   options.tls_administrators = config.access.tls_administrators;
+  options.agents = {config.access.agent_certificates, config.access.agent_users, OwnHost(),
+                    config.access.trust_root};
   options.max_request_bytes = config.max_request_bytes;
+  options.admission = config.admission;
+  options.connections = config.connections;
   options.max_job_ranks = config.manager.max_job_ranks;
   options.worker_threads = config.worker_threads;
   options.search_threads = config.mapping.searches;
@@ -182,11 +202,12 @@ std::string OwnAddress(const Config& config, const std::vector<std::string>& add
   return "";
 }
 
-// A source that cannot be read at the start never can, but a full disk can be given space.
+// A source that cannot be read at the start never can, but a full disk can be given space: the
+// store's failures are UNAVAILABLE, those of files and models are not.
 absl::Status FirstSweep(Manager& manager) {
   if (manager.fabric() != nullptr) return absl::OkStatus();
   const absl::Status swept = manager.Sweep().status();
-  return absl::IsResourceExhausted(swept) ? absl::OkStatus() : swept;
+  return absl::IsUnavailable(swept) ? absl::OkStatus() : swept;
 }
 
 // Starts everything, waits for a signal to stop, and takes everything down in reverse order.
@@ -203,13 +224,13 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
                    DistanceShelf::Create(store.get()));
   RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper, distances.get());
   OrderShelf orders(store.get(), manager.get(), &SystemClock());
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<PatternShelf> patterns,
-      PatternShelf::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<PatternShelf> patterns,
+                   PatternShelf::Create(store.get(), &SystemClock(),
+                                        config.mapping.stored_pattern_bytes, &manager->quotas()));
   DistanceMeter meter(manager.get(), distances.get(), &SystemClock());
   Reloader reloader(config, read_again, manager.get());
   RpcServerOptions options = ServerOptionsOf(config);
-  options.reload = [&reloader] { return reloader.Reload(); };
+  options.reload = [&reloader](const std::string& by) { return reloader.Reload(by); };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
       RpcServer::Start({manager.get(), &mapper, &orders, patterns.get(), &meter, distances.get()},
@@ -249,6 +270,7 @@ int Main(int argc, char** argv) {
                "coppiced");
   Flags flags;
   AddFlags(app, flags);
+  SilenceMessageLog();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/text/shown_log.h"
 
 namespace coppice {
 namespace {
@@ -30,10 +31,11 @@ class Priority final : public spdlog::custom_flag_formatter {
 
 std::unique_ptr<spdlog::formatter> FormatterOf(LogFormat format) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<ShownMessage>(ShownMessage::kFlag);
   if (format == LogFormat::kJournal) {
-    formatter->add_flag<Priority>(kPriorityFlag).set_pattern("<%*>%v");
+    formatter->add_flag<Priority>(kPriorityFlag).set_pattern("<%*>%~");
   } else {
-    formatter->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+    formatter->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %~");
   }
   return formatter;
 }

@@ -1,4 +1,5 @@
-// The log: spdlog on stderr, one line an event, errors logged once where they are handled.
+// The log: spdlog on stderr, one line an event whatever it names, errors logged once where they are
+// handled.
 // A library never calls SetUpLog; only a program's main.cc does.
 #ifndef COPPICE_DAEMON_BASE_LOG_H_
 #define COPPICE_DAEMON_BASE_LOG_H_

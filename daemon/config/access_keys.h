@@ -1,4 +1,5 @@
-// Who may connect and who may do everything: socket_mode, admin_group, insecure_tcp and [tls].
+// Who may connect, who may do everything and who is a node's agent: socket_mode, socket_group,
+// admin_group, insecure_tcp, [tls] and [agents].
 #ifndef COPPICE_DAEMON_CONFIG_ACCESS_KEYS_H_
 #define COPPICE_DAEMON_CONFIG_ACCESS_KEYS_H_
 
@@ -12,15 +13,20 @@
 namespace coppice {
 
 struct AccessConfig {
-  uint32_t socket_mode = 0666;  // of Unix sockets
+  uint32_t socket_mode = 0660;           // of Unix sockets
+  std::string socket_group = "coppice";  // of their files; the default need not exist
   std::string admin_group = "coppice-admin";
   bool insecure_tcp = false;
   // Files in PEM; no certificate: no TLS. A certificate has its key.
   std::string tls_certificate, tls_key, tls_client_ca;
   std::vector<std::string> tls_administrators;  // common names of clients' certificates
+  bool tls_open_reading = false;                // callers without a certificate may read
+  // Names in agents' certificates, with "{host}" for the host's; and users that are agents.
+  std::vector<std::string> agent_certificates, agent_users;
+  bool trust_root = false;  // of nodes
 
   // "FILE:LINE: KEY: "; empty where the value is not from a file.
-  std::string admin_group_place, insecure_tcp_place, tls_place;
+  std::string socket_group_place, admin_group_place, insecure_tcp_place, tls_place;
 };
 
 // Reads the keys of `file`; names of files are relative to `directory`. Which groups there are and

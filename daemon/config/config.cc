@@ -42,6 +42,11 @@ constexpr int64_t kMostPlacements = 1'000'000;
 constexpr double kMostWeight = 1e9;
 constexpr int64_t kLeastMappingBytes = 1 << 20;
 constexpr int64_t kMostMappingBytes = int64_t{1} << 40;
+constexpr int64_t kMostQuota = int64_t{1} << 50;
+constexpr int64_t kMostAtOnce = 1'000'000;  // calls, streams, connections
+constexpr int64_t kLeastMemory = 1 << 20;
+constexpr int64_t kMostMemory = int64_t{1} << 40;
+constexpr absl::Duration kLongestReading = absl::Hours(1);
 
 absl::Status ReadLease(const toml::table& table, absl::string_view origin,
                        ManagerOptions& options) {
@@ -85,6 +90,20 @@ absl::Status ReadLoad(const toml::table& table, absl::string_view origin, LoadOp
   return load.Finish();
 }
 
+void ReadCallerBounds(TomlSection& limits, absl::string_view name, absl::string_view path,
+                      absl::string_view origin, CallerBounds& bounds) {
+  const toml::table* const table = limits.Table(name);
+  if (table == nullptr) return;
+  TomlSection section(*table, path, origin);
+  section.Read("calls", 1, kMostAtOnce, bounds.calls);
+  section.Read("waiting", 1, kMostAtOnce, bounds.waiting);
+  section.Read("streams", 1, kMostAtOnce, bounds.streams);
+  section.Read("calls_per_second", 1, kMostAtOnce, bounds.calls_per_second);
+  section.Read("request_memory", kLeastMemory, kMostMemory, bounds.request_memory);
+  section.Read("answer_memory", kLeastMemory, kMostMemory, bounds.answer_memory);
+  limits.Absorb(section.Finish());
+}
+
 absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection limits(table, "limits.", origin);
   limits.Read("request_bytes", kLeastRequestBytes, std::numeric_limits<int>::max(),
@@ -93,12 +112,52 @@ absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Conf
   limits.Read("trees_per_job", 1, kMostTreesPerJob, config.manager.max_trees_per_job);
   limits.Read("tree_changes", 1, kMostTreesPerJob, config.manager.kept_tree_changes);
   limits.Read("events", 1, kMostEvents, config.manager.kept_events);
+  limits.Read("events_per_user", 1, kMostEvents, config.manager.events_per_user);
   limits.Read("event_age", kShortestEventAge, kLongestEventAge, config.manager.kept_event_age);
   limits.Read("ended_jobs", 0, kMostEndedJobs, config.manager.kept_ended_jobs);
   limits.Read("ended_job_age", kShortestJobAge, kLongestJobAge, config.manager.kept_ended_job_age);
   limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
   limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
+  AdmissionBounds& admission = config.admission;
+  limits.Read("request_memory", kLeastMemory, kMostMemory, admission.request_memory);
+  limits.Read("answer_memory", kLeastMemory, kMostMemory, admission.answer_memory);
+  limits.Read("longest_reading", absl::Seconds(1), kLongestReading, admission.longest_reading);
+  limits.Read("connections", 1, kMostAtOnce, config.connections.of_all);
+  limits.Read("connections_per_user", 1, kMostAtOnce, config.connections.of_user);
+  limits.Read("longest_silence", absl::Seconds(1), kLongestReading,
+              config.connections.longest_silence);
+  ReadCallerBounds(limits, "caller", "limits.caller.", origin, admission.caller);
+  ReadCallerBounds(limits, "administrator", "limits.administrator.", origin,
+                   admission.administrator);
   return limits.Finish();
+}
+
+// 0 is "no limit". Shares are of what there is a whole of.
+absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, QuotaOptions& options) {
+  TomlSection quotas(table, "quotas.", origin);
+  const auto none_of_zero = [](int64_t& value) {
+    if (value == 0) value = QuotaLimit::kNone;
+  };
+  for (const QuotaWords& words : kQuotaWords) {
+    QuotaLimit& limit = options[words.quota];
+    if (words.quota == Quota::kLeaseSeconds) {
+      absl::Duration longest = absl::Seconds(limit.value);
+      quotas.Read("lease", kShortestLease, kLongestLease, longest);
+      limit.value = absl::ToInt64Seconds(longest);
+      continue;
+    }
+    quotas.ReadShare(words.name, kMostQuota, limit.value, limit.is_percent);
+    const bool has_whole = words.quota == Quota::kEntries || words.quota == Quota::kNodes ||
+                           words.quota == Quota::kPatternBytes || words.quota == Quota::kJobs;
+    if (limit.is_percent && !has_whole) quotas.Fail(words.name, "must be a whole number");
+    none_of_zero(limit.value);
+  }
+  quotas.Read("left_to_administrators", 0, 100, options.left_to_administrators);
+  quotas.Read("all_jobs", 0, kMostQuota, options.all_jobs);
+  quotas.Read("all_kept_bytes", 0, kMostQuota, options.all_kept_bytes);
+  none_of_zero(options.all_jobs);
+  none_of_zero(options.all_kept_bytes);
+  return quotas.Finish();
 }
 
 absl::Status ReadPlanning(const toml::table& table, absl::string_view origin,
@@ -195,6 +254,9 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   if (const toml::table* limits = file.Table("limits")) {
     file.Absorb(ReadLimits(*limits, origin, config));
   }
+  if (const toml::table* quotas = file.Table("quotas")) {
+    file.Absorb(ReadQuotas(*quotas, origin, config.manager.quotas));
+  }
   if (const toml::table* metrics = file.Table("metrics")) {
     file.Absorb(ReadMetrics(*metrics, origin, config));
   }
@@ -208,6 +270,18 @@ Config DefaultConfig() {
   Config config;
   config.manager.profile = *BuiltInProfile("hdr");
   config.manager.sweep_periods = {absl::Minutes(5), absl::Seconds(5), absl::Seconds(10)};
+  QuotaOptions& quotas = config.manager.quotas;
+  quotas[Quota::kEntries] = {50, true};
+  quotas[Quota::kTrees] = {20'000};
+  quotas[Quota::kJobs] = {1'000};
+  quotas[Quota::kRanks] = {4'194'304};
+  quotas[Quota::kNodes] = {75, true};
+  quotas[Quota::kPatternBytes] = {25, true};
+  quotas[Quota::kKeptBytes] = {64 << 20};
+  quotas[Quota::kLeaseSeconds] = {24 * 3600};
+  quotas.left_to_administrators = 5;
+  quotas.all_jobs = 20'000;
+  quotas.all_kept_bytes = 512 << 20;
   return config;
 }
 

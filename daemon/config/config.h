@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "daemon/base/caller_bounds.h"
 #include "daemon/config/access_keys.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/rank_mapper.h"
@@ -28,7 +29,9 @@ struct Config {
   std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
   AccessConfig access;
   std::string log_level = "info";
-  int max_request_bytes = 64 << 20;
+  int max_request_bytes = 32 << 20;
+  AdmissionBounds admission;  // of callers
+  ConnectionBounds connections;
   int worker_threads = 4;
   absl::Duration shutdown_grace = absl::Seconds(5);
   std::string metrics_listen;  // ADDRESS:PORT; empty: no metrics

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace coppice {
 namespace {
@@ -93,6 +95,25 @@ bool TomlSection::ReadInteger(absl::string_view key, int64_t min, int64_t max, i
   }
   out = number->get();
   return true;
+}
+
+void TomlSection::ReadShare(absl::string_view key, int64_t max, int64_t& value, bool& is_percent) {
+  const toml::node* const node = Take(key);
+  if (node == nullptr) return;
+  int64_t number = 0;
+  if (const auto* const text = node->as_string(); text != nullptr) {
+    absl::string_view digits = Absl(text->get());
+    if (!absl::ConsumeSuffix(&digits, "%") || !absl::SimpleAtoi(digits, &number) || number < 1 ||
+        number > 100) {
+      return Fail(key, "must be a whole number, or a share such as \"50%\"");
+    }
+    is_percent = true;
+  } else if (ReadInteger(key, 0, max, number)) {
+    is_percent = false;
+  } else {
+    return;
+  }
+  value = number;
 }
 
 const toml::table* TomlSection::Table(absl::string_view key) {

@@ -29,6 +29,8 @@ class TomlSection final {
   void Read(absl::string_view key, absl::Duration min, absl::Duration max, absl::Duration& out);
   // A whole number will do, too.
   void Read(absl::string_view key, double min, double max, double& out);
+  // A whole number from 0 on or, with `is_percent`, "1%" to "100%".
+  void ReadShare(absl::string_view key, int64_t max, int64_t& value, bool& is_percent);
   template <class Integer>
   void Read(absl::string_view key, int64_t min, int64_t max, Integer& out) {
     int64_t value = 0;

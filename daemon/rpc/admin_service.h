@@ -10,7 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "coppice/v1/admin.grpc.pb.h"
+#include "daemon/manager/manager.h"
 #include "daemon/rpc/daemon_numbers.h"
+#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
@@ -21,20 +23,28 @@ namespace coppice {
 struct ReloadOutcome {
   std::vector<std::string> changed, needs_restart;
 };
-using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>()>;
+// `by`: who asked, as events name it; empty: the daemon itself, for a signal.
+using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>(const std::string& by)>;
 
-// Thread-safe. `workers` and `peers` outlive it and every call. `reload` may block; null: there is
+// Thread-safe. All pointers outlive it and every call. `reload` may block; null: there is
 // nothing to reload.
 class AdminService final : public v1::Admin::CallbackService {
  public:
-  AdminService(WorkerPool* workers, Peers* peers, MethodStatistics* statistics,
-               ReloadFunction reload, std::function<DaemonNumbers()> numbers)
-      : workers_(workers),
+  AdminService(Manager* manager, DeedLog* deeds, WorkerPool* workers, Peers* peers,
+               MethodStatistics* statistics, ReloadFunction reload,
+               std::function<DaemonNumbers()> numbers)
+      : manager_(manager),
+        deeds_(deeds),
+        workers_(workers),
         peers_(peers),
         reload_(std::move(reload)),
         numbers_(std::move(numbers)),
         get_status_(statistics->AddUnary("Admin.GetStatus")),
-        reload_method_(statistics->AddUnary("Admin.Reload")) {}
+        reload_method_(statistics->AddUnary("Admin.Reload")),
+        get_quota_(statistics->AddUnary("Admin.GetQuota")),
+        list_quotas_(statistics->AddUnary("Admin.ListQuotas")),
+        set_quota_(statistics->AddUnary("Admin.SetQuota")),
+        list_deeds_(statistics->AddUnary("Admin.ListDeeds")) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -42,8 +52,24 @@ class AdminService final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* Reload(grpc::CallbackServerContext* context,
                                    const v1::ReloadRequest* request,
                                    v1::ReloadResponse* response) override;
+  grpc::ServerUnaryReactor* GetQuota(grpc::CallbackServerContext* context,
+                                     const v1::GetQuotaRequest* request,
+                                     v1::UserQuota* response) override;
+  grpc::ServerUnaryReactor* ListQuotas(grpc::CallbackServerContext* context,
+                                       const v1::ListQuotasRequest* request,
+                                       v1::ListQuotasResponse* response) override;
+  grpc::ServerUnaryReactor* SetQuota(grpc::CallbackServerContext* context,
+                                     const v1::SetQuotaRequest* request,
+                                     v1::UserQuota* response) override;
+  grpc::ServerUnaryReactor* ListDeeds(grpc::CallbackServerContext* context,
+                                      const v1::ListDeedsRequest* request,
+                                      v1::ListDeedsResponse* response) override;
 
  private:
+  absl::Status Deeds(const v1::ListDeedsRequest& request, v1::ListDeedsResponse& response);
+
+  Manager* const manager_;
+  DeedLog* const deeds_;
   WorkerPool* const workers_;
   Peers* const peers_;
   const ReloadFunction reload_;
@@ -51,6 +77,10 @@ class AdminService final : public v1::Admin::CallbackService {
   // What counts the calls.
   MethodStatistics::Method* const get_status_;
   MethodStatistics::Method* const reload_method_;
+  MethodStatistics::Method* const get_quota_;
+  MethodStatistics::Method* const list_quotas_;
+  MethodStatistics::Method* const set_quota_;
+  MethodStatistics::Method* const list_deeds_;
 };
 
 }  // namespace coppice

@@ -7,6 +7,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/agents_conversion.h"
 #include "daemon/rpc/error_details.h"
+#include "proto/request_check.h"
 
 namespace coppice {
 namespace {
@@ -17,13 +18,15 @@ absl::Status ShuttingDown() {
 
 }  // namespace
 
-AgentStream* AgentStreams::Open(const absl::Status& allowed) {
+AgentStream* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
   method_->Opened();
   std::shared_ptr<AgentStream> stream;
-  absl::Status status = allowed;
+  absl::Status status = caller.status();
+  AgentIdentity identity;
+  if (caller.ok()) identity = {caller->user, caller->host};
   {
     std::lock_guard lock(mutex_);
-    stream = std::make_shared<AgentStream>(this, ++last_id_);
+    stream = std::make_shared<AgentStream>(this, ++last_id_, std::move(identity));
     open_[last_id_] = stream;
     if (status.ok() && closed_) status = ShuttingDown();
   }
@@ -93,7 +96,7 @@ void AgentStream::End(const absl::Status& status) {
 }
 
 void AgentStream::OnReadDone(bool ok) {
-  if (!ok) return End(absl::OkStatus());  // the agent has said its last
+  if (!ok) return End(TakeRefusal());  // OK: the agent has said its last
   if (const absl::Status status = Take(); !status.ok()) return End(status);
   std::lock_guard lock(mutex_);
   if (!ended_) StartRead(&message_);
@@ -130,8 +133,15 @@ absl::Status AgentStream::TakeHello() {
   link.end = [self = self_](const absl::Status& status) {
     if (const std::shared_ptr<AgentStream> stream = self.lock()) stream->End(status);
   };
+  link.stop = [self = self_](uint64_t id) {
+    const std::shared_ptr<AgentStream> stream = self.lock();
+    if (stream == nullptr) return;
+    v1::AgentTask task;
+    task.set_stop_ping_pong(id);
+    stream->Send(std::move(task));
+  };
   ASSIGN_OR_RETURN(const DistanceMeter::Connected connected,
-                   streams_->meter_->Connect(std::move(info), std::move(link)));
+                   streams_->meter_->Connect(std::move(info), std::move(link), identity_));
   bool is_late = false;
   {
     std::lock_guard lock(mutex_);
@@ -143,6 +153,7 @@ absl::Status AgentStream::TakeHello() {
   v1::AgentTask task;
   task.mutable_welcome()->set_host(connected.host);
   task.mutable_welcome()->set_daemon_version(streams_->version_);
+  task.mutable_welcome()->set_database(connected.database);
   Send(std::move(task));
   return absl::OkStatus();
 }

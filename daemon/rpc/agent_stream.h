@@ -22,6 +22,7 @@
 #include "coppice/v1/agents.grpc.pb.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/peer.h"
 
 namespace coppice {
 
@@ -34,8 +35,8 @@ class AgentStreams final {
   AgentStreams(DistanceMeter* meter, std::string version, MethodStatistics::Method* method)
       : meter_(meter), version_(std::move(version)), method_(method) {}
 
-  // A stream of an agent; ends at once with `allowed` if that is an error.
-  AgentStream* Open(const absl::Status& allowed);
+  // A stream of the agent `caller`; ends at once with it if that is an error.
+  AgentStream* Open(const absl::StatusOr<Peer>& caller);
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close();
 
@@ -59,7 +60,8 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::A
   // Tasks that an agent may leave unread: it is given one pair at a time.
   static constexpr size_t kMostQueued = 16;
 
-  AgentStream(AgentStreams* streams, uint64_t id) : streams_(streams), id_(id) {}
+  AgentStream(AgentStreams* streams, uint64_t id, AgentIdentity identity)
+      : streams_(streams), id_(id), identity_(std::move(identity)) {}
 
   void Begin(std::weak_ptr<AgentStream> self);
   // Queues a task; ends the stream if too many wait.
@@ -78,6 +80,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::A
 
   AgentStreams* const streams_;
   const uint64_t id_;
+  const AgentIdentity identity_;
   std::weak_ptr<AgentStream> self_;
   v1::AgentMessage message_;  // gRPC's while it reads
 

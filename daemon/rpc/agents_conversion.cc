@@ -48,6 +48,7 @@ absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello) {
   info.version = hello.version();
   info.measure_address = hello.measure_address();
   info.has_verbs = hello.verbs();
+  info.last_database = hello.last_database();
   return info;
 }
 

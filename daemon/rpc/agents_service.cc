@@ -9,6 +9,7 @@
 #include "daemon/fabric/node_list.h"
 #include "daemon/rpc/agents_conversion.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/listing_page.h"
 #include "daemon/rpc/unary.h"
 #include "daemon/rpc/update_stream.h"
 
@@ -53,20 +54,23 @@ void AgentsService::CloseStreams() {
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask>* AgentsService::Connect(
     grpc::CallbackServerContext* context) {
-  return streams_.Open(peers_->MayBeAgent(*context));
+  absl::StatusOr<Peer> agent = peers_->Authorise(*context, "/coppice.v1.Agents/Connect");
+  peers_->NoteEnd(*context, "Agents.Connect", "agents", agent.status().code());
+  return streams_.Open(std::move(agent));
 }
 
 grpc::ServerUnaryReactor* AgentsService::ListAgents(grpc::CallbackServerContext*,
                                                     const v1::ListAgentsRequest* request,
                                                     v1::ListAgentsResponse* response) {
-  return AnswerNow(list_agents_, "agents", [&]() -> absl::Status {
+  return AnswerLater(workers_, list_agents_, "agents", [this, request, response]() -> absl::Status {
     ASSIGN_OR_RETURN(const size_t size, PageSize(request->page_size()));
     // One more than a page tells whether another follows.
-    std::vector<AgentView> agents = meter_->Agents(request->page_token(), size + 1);
-    const bool has_more = agents.size() > size;
-    if (has_more) agents.resize(size);
-    for (const AgentView& agent : agents) ToProto(agent, *response->add_agents());
-    if (has_more) response->set_next_page_token(agents.back().info.host);
+    const std::vector<AgentView> agents = meter_->Agents(request->page_token(), size + 1);
+    const size_t shown = FillPage(agents.size(), size, [&](size_t i) -> const v1::Agent& {
+      ToProto(agents[i], *response->add_agents());
+      return response->agents(static_cast<int>(i));
+    });
+    if (shown < agents.size()) response->set_next_page_token(agents[shown - 1].info.host);
     return absl::OkStatus();
   });
 }
@@ -75,7 +79,8 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
     grpc::CallbackServerContext* context, const v1::MeasureDistancesRequest* request) {
   const std::shared_ptr<MeasureStream> stream =
       MeasureStream::Open("measurement", "distances", measure_distances_);
-  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Agents/MeasureDistances");
+  peers_->NoteEnd(*context, "Agents.MeasureDistances", "distances", peer.status().code());
   if (!peer.ok()) {
     stream->End(peer.status());
     return stream.get();
@@ -121,13 +126,16 @@ absl::Status AgentsService::List(const v1::ListDistancesRequest& request,
                                                       kMaxListedNodes, "hosts"));
   }
   ASSIGN_OR_RETURN(
-      std::vector<DistanceRecord> distances,
+      const std::vector<DistanceRecord> distances,
       FindDistances(*shelf_, view == nullptr ? nullptr : view->snapshot.get(), query, medians_));
-  const bool has_more = distances.size() > size;
-  if (has_more) distances.resize(size);
-  for (const DistanceRecord& distance : distances) ToProto(distance, *response.add_distances());
-  if (has_more) {
-    response.set_next_page_token(PairToken(distances.back().host_a, distances.back().host_b));
+  const size_t shown =
+      FillPage(distances.size(), size, [&](size_t i) -> const v1::MeasuredDistance& {
+        ToProto(distances[i], *response.add_distances());
+        return response.distances(static_cast<int>(i));
+      });
+  if (shown < distances.size()) {
+    const DistanceRecord& last = distances[shown - 1];
+    response.set_next_page_token(PairToken(last.host_a, last.host_b));
   }
   return absl::OkStatus();
 }

@@ -37,6 +37,7 @@ void ToProto(const EventRecord& record, v1::Event& message) {
   message.set_kind(record.kind);
   message.set_object(record.object);
   message.set_message(record.message);
+  message.set_actor(record.actor);
 }
 
 }  // namespace coppice

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/slurm_topology.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
@@ -111,6 +112,7 @@ void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
   const EndpointInfo& info = fabric.endpoint(endpoint);
   const AdapterInfo& adapter = fabric.adapter(info.adapter);
   message.set_host(std::string(fabric.host_name(adapter.host)));
+  message.set_endpoint(EndpointName(fabric, endpoint));
   message.set_adapter_guid(ToString(adapter.guid));
   message.set_port(info.port.value());
   message.set_port_guid(ToString(info.port_guid));

@@ -13,6 +13,7 @@
 #include "daemon/rpc/events_conversion.h"
 #include "daemon/rpc/fabric_conversion.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/listing_page.h"
 #include "daemon/rpc/load_conversion.h"
 #include "daemon/rpc/type_table_conversion.h"
 #include "daemon/rpc/unary.h"
@@ -20,14 +21,17 @@
 namespace coppice {
 namespace {
 
-// Converts positions [first, first + page) of `total` with `add`; sets the token of the next page.
+// Converts positions [first, first + page) of `total` with `add`, which returns the message; sets
+// the token of the next page.
 template <class Request, class Response, class Add>
 absl::Status Page(const Request& request, const Fabric& fabric, uint32_t total, Response& response,
                   Add add) {
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const uint32_t first, ParseFabricToken(request.page_token(), fabric.version()));
-  const uint32_t end = static_cast<uint32_t>(std::min<size_t>(total, first + size));
-  for (uint32_t i = first; i < end; ++i) add(i);
+  const size_t left = first < total ? total - first : 0;
+  const uint32_t end = first + static_cast<uint32_t>(FillPage(left, size, [&](size_t i) {
+                         return add(first + static_cast<uint32_t>(i));
+                       }));
   if (end < total) response.set_next_page_token(FabricToken(fabric.version(), end));
   return absl::OkStatus();
 }
@@ -53,7 +57,8 @@ grpc::ServerUnaryReactor* FabricService::GetFabric(grpc::CallbackServerContext*,
 grpc::ServerUnaryReactor* FabricService::ListSwitches(grpc::CallbackServerContext*,
                                                       const v1::ListSwitchesRequest* request,
                                                       v1::ListSwitchesResponse* response) {
-  return AnswerNow(list_switches_, "fabric", [&] { return Switches(*request, *response); });
+  return AnswerLater(workers_, list_switches_, "fabric",
+                     [this, request, response] { return Switches(*request, *response); });
 }
 
 absl::Status FabricService::Switches(const v1::ListSwitchesRequest& request,
@@ -66,14 +71,17 @@ absl::Status FabricService::Switches(const v1::ListSwitchesRequest& request,
   }
   return Page(request, fabric, fabric.switch_count(), response, [&](uint32_t i) {
     const Guid guid = fabric.switch_info(SwitchIndex(i)).guid;
-    ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), *response.add_switches());
+    v1::Switch& one = *response.add_switches();
+    ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), one);
+    return std::cref(one);
   });
 }
 
 grpc::ServerUnaryReactor* FabricService::ListLinks(grpc::CallbackServerContext*,
                                                    const v1::ListLinksRequest* request,
                                                    v1::ListLinksResponse* response) {
-  return AnswerNow(list_links_, "fabric", [&] { return Links(*request, *response); });
+  return AnswerLater(workers_, list_links_, "fabric",
+                     [this, request, response] { return Links(*request, *response); });
 }
 
 absl::Status FabricService::Links(const v1::ListLinksRequest& request,
@@ -84,21 +92,26 @@ absl::Status FabricService::Links(const v1::ListLinksRequest& request,
     v1::Link& link = *response.add_links();
     ToProto(snapshot, LinkIndex(i), link);
     ToProto(manager_->Measure(*snapshot.fabric, LinkIndex(i)), link);
+    return std::cref(link);
   });
 }
 
 grpc::ServerUnaryReactor* FabricService::ListNodes(grpc::CallbackServerContext*,
                                                    const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return AnswerNow(list_nodes_, "fabric", [&] { return Nodes(*request, *response); });
+  return AnswerLater(workers_, list_nodes_, "fabric",
+                     [this, request, response] { return Nodes(*request, *response); });
 }
 
 absl::Status FabricService::Nodes(const v1::ListNodesRequest& request,
                                   v1::ListNodesResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Fabric& fabric = *view->snapshot->fabric;
-  return Page(request, fabric, fabric.endpoint_count(), response,
-              [&](uint32_t i) { ToProto(fabric, EndpointIndex(i), *response.add_nodes()); });
+  return Page(request, fabric, fabric.endpoint_count(), response, [&](uint32_t i) {
+    v1::Node& node = *response.add_nodes();
+    ToProto(fabric, EndpointIndex(i), node);
+    return std::cref(node);
+  });
 }
 
 grpc::ServerUnaryReactor* FabricService::GetRoute(grpc::CallbackServerContext*,
@@ -122,10 +135,9 @@ absl::Status FabricService::Route(const v1::GetRouteRequest& request, v1::Route&
 grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* context,
                                                const v1::SweepRequest*,
                                                v1::FabricSummary* response) {
-  auto* const reactor = new UnaryCall(sweep_);
-  if (const absl::Status allowed = peers_->MayAdminister(*context, "a sweep"); !allowed.ok()) {
-    return Finish(reactor, allowed, "fabric");
-  }
+  auto* const reactor = new UnaryCall(sweep_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Sweep");
+  if (!peer.ok()) return Finish(reactor, peer.status(), "fabric");
   return RunLater(workers_, reactor, "fabric", [this, reactor, response] {
     const auto view = manager_->Sweep();
     if (view.ok()) ToProto(**view, manager_->Counts(), *response);
@@ -149,10 +161,9 @@ absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::Ty
 grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* context,
                                                    const v1::CalibrateRequest* request,
                                                    v1::CalibrateResponse* response) {
-  auto* const reactor = new UnaryCall(calibrate_);
-  if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
-    return Finish(reactor, allowed, "profile");
-  }
+  auto* const reactor = new UnaryCall(calibrate_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Calibrate");
+  if (!peer.ok()) return Finish(reactor, peer.status(), "profile");
   return RunLater(
       workers_, reactor, "profile", [this, reactor, args = FromProto(*request), response] {
         manager_->Calibrate(
@@ -166,10 +177,9 @@ grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerContext* context,
                                                           const v1::ResetCalibrationRequest*,
                                                           v1::ResetCalibrationResponse* response) {
-  auto* const reactor = new UnaryCall(reset_calibration_);
-  if (const absl::Status allowed = peers_->MayAdminister(*context, "calibration"); !allowed.ok()) {
-    return Finish(reactor, allowed, "profile");
-  }
+  auto* const reactor = new UnaryCall(reset_calibration_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/ResetCalibration");
+  if (!peer.ok()) return Finish(reactor, peer.status(), "profile");
   manager_->ResetCalibration(
       [reactor, response](absl::StatusOr<std::shared_ptr<const CostProfile>> profile) {
         if (profile.ok()) response->set_profile((*profile)->name);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/fabric/endpoint_names.h"
 
 namespace coppice {
 namespace {
@@ -56,7 +57,7 @@ void ToProto(const JobView& view, v1::Job& job) {
   job.set_display_name(record.name);
   job.set_owner(record.owner);
   job.set_state(ToProto(record.state));
-  job.set_rank_count(static_cast<uint32_t>(record.endpoints.size()));
+  job.set_rank_count(static_cast<uint32_t>(record.endpoints.size()) + record.dropped_ranks);
   *job.mutable_lease() = ToDuration(record.lease);
   *job.mutable_lease_left() = ToDuration(view.lease_left);
   *job.mutable_create_time() = ToTimestamp(record.created);
@@ -69,9 +70,7 @@ void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job) {
   for (const Guid guid : record.endpoints) {
     const std::optional<EndpointIndex> endpoint =
         fabric == nullptr ? std::nullopt : fabric->FindEndpoint(guid);
-    job.add_endpoints(endpoint ? absl::StrCat(fabric->host_name(fabric->host(*endpoint)), "/",
-                                              fabric->endpoint(*endpoint).port.value())
-                               : ToString(guid));
+    job.add_endpoints(endpoint ? EndpointName(*fabric, *endpoint) : ToString(guid));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
+#include "daemon/rpc/listing_page.h"
 #include "daemon/rpc/ownership.h"
 #include "daemon/rpc/unary.h"
 
@@ -23,11 +24,12 @@ std::string ObjectOf(absl::string_view id) { return absl::StrCat("job:", id); }
 grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* context,
                                                    const v1::RegisterJobRequest* request,
                                                    v1::Job* response) {
-  auto* const reactor = new UnaryCall(register_job_);
-  absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  auto* const reactor = new UnaryCall(register_job_, peers_, context);
+  absl::StatusOr<Peer> peer = peers_->Authorise(*context, "/coppice.v1.Jobs/RegisterJob");
   if (!peer.ok()) return Finish(reactor, peer.status(), "job");
   absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
   if (!args.ok()) return Finish(reactor, args.status(), "job");
+  args->actor = ActorOf(*peer, "Jobs.RegisterJob");
   args->owner = std::move(peer->user);
   const bool is_short =
       !request->all_endpoints() && request->endpoints_size() <= kMostEndpointsInline;
@@ -61,39 +63,48 @@ absl::Status JobsService::Get(const v1::GetJobRequest& request, v1::Job& respons
 grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext*,
                                                 const v1::ListJobsRequest* request,
                                                 v1::ListJobsResponse* response) {
-  return AnswerNow(list_jobs_, "jobs", [&] { return List(*request, *response); });
+  return AnswerLater(workers_, list_jobs_, "jobs",
+                     [this, request, response] { return List(*request, *response); });
 }
 
 absl::Status JobsService::List(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
   // One more than a page tells whether another follows.
-  std::vector<JobView> jobs = manager_->ListJobs(JobId(after), size + 1);
-  const bool has_more = jobs.size() > size;
-  if (has_more) jobs.resize(size);
-  for (const JobView& job : jobs) ToProto(job, *response.add_jobs());
-  if (has_more) response.set_next_page_token(absl::StrCat(jobs.back().record->id.value()));
+  const std::vector<JobView> jobs = manager_->ListJobs(JobId(after), size + 1);
+  const size_t shown = FillPage(jobs.size(), size, [&](size_t i) -> const v1::Job& {
+    ToProto(jobs[i], *response.add_jobs());
+    return response.jobs(static_cast<int>(i));
+  });
+  if (shown < jobs.size()) {
+    response.set_next_page_token(absl::StrCat(jobs[shown - 1].record->id.value()));
+  }
   return absl::OkStatus();
 }
 
 grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* JobsService::KeepAlive(
     grpc::CallbackServerContext* context) {
-  return streams_.Open(manager_, peers_, peers_->Identify(*context));
+  return streams_.Open(manager_, peers_, peers_->Authorise(*context, "/coppice.v1.Jobs/KeepAlive"));
 }
 
 grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* context,
                                               const v1::EndJobRequest* request,
                                               v1::EndJobResponse* response) {
-  auto* const reactor = new UnaryCall(end_job_);
+  auto* const reactor = new UnaryCall(end_job_, peers_, context);
   const std::string object = ObjectOf(request->id());
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Jobs/EndJob");
+  if (!peer.ok()) return Finish(reactor, peer.status(), object);
   const absl::StatusOr<JobId> id = ParseJobId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), object);
-  const absl::Status allowed = MayChangeJob(*manager_, *peers_, *context, *id);
+  const absl::Status allowed = MayChangeJob(*manager_, *peers_, *peer, *id);
   if (!allowed.ok()) return Finish(reactor, allowed, object);
-  manager_->EndJob(*id, [reactor, response, object](absl::StatusOr<uint32_t> released) {
-    if (released.ok()) response->set_released_trees(*released);
-    Finish(reactor, released.status(), object);
-  });
+  manager_->EndJob(
+      *id,
+      [reactor, response, object](absl::StatusOr<uint32_t> released) {
+        if (released.ok()) response->set_released_trees(*released);
+        Finish(reactor, released.status(), object);
+      },
+      ActorOf(*peer, "Jobs.EndJob"));
   return reactor;
 }
 

@@ -1,9 +1,11 @@
 #include "daemon/rpc/keepalive_stream.h"
 
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/error_details.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
+#include "proto/request_check.h"
 
 namespace coppice {
 namespace {
@@ -14,13 +16,14 @@ absl::Status ShuttingDown() {
 
 }  // namespace
 
-KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const Peers* peers, Peer peer) {
+KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const Peers* peers,
+                                        const absl::StatusOr<Peer>& peer) {
   method_->Opened();
-  auto* const stream = new KeepAliveStream(this, manager, peers, std::move(peer));
-  absl::Status status;
+  auto* const stream = new KeepAliveStream(this, manager, peers, peer.ok() ? *peer : Peer());
+  absl::Status status = peer.status();
   {
     absl::MutexLock lock(&mutex_);
-    if (closed_) status = ShuttingDown();
+    if (status.ok() && closed_) status = ShuttingDown();
     open_.insert(stream);
     // Begun under the lock: the stream may be done, and gone, as soon as it has begun.
     if (status.ok()) stream->Begin();
@@ -57,7 +60,7 @@ void KeepAliveStream::End(const absl::Status& status) {
 }
 
 void KeepAliveStream::OnReadDone(bool ok) {
-  if (!ok) return End(absl::OkStatus());  // the client has sent its last
+  if (!ok) return End(TakeRefusal());  // OK: the client has sent its last
   if (const absl::Status status = Answer(); !status.ok()) return End(status);
   absl::MutexLock lock(&mutex_);
   if (!ended_) StartWrite(&response_);
@@ -84,7 +87,9 @@ absl::Status KeepAliveStream::Answer() {
     const absl::StatusOr<JobView> present = manager_->GetJob(id);
     // Of what is gone there is nothing to change, and everybody may know that it is.
     if (present.ok() && present->record->state == JobState::kActive) {
-      RETURN_IF_ERROR(peers_->MayChange(peer_, *present->record));
+      const absl::Status allowed = peers_->MayChange(peer_, *present->record);
+      peers_->NoteEnd(peer_, "Jobs.KeepAlive", absl::StrCat("job:", request_.id()), allowed.code());
+      RETURN_IF_ERROR(allowed);
     }
   }
   const absl::StatusOr<JobView> job = manager_->KeepAlive(id);

@@ -23,9 +23,9 @@ class KeepAliveStreams final {
   // `method` counts the streams.
   explicit KeepAliveStreams(MethodStatistics::Method* method) : method_(method) {}
 
-  // A stream that renews the leases of jobs that `peer` may change. It deletes itself when its call
-  // is done.
-  KeepAliveStream* Open(Manager* manager, const Peers* peers, Peer peer);
+  // A stream that renews the leases of jobs that `peer` may change; it ends at once with `peer` if
+  // that is an error. It deletes itself when its call is done.
+  KeepAliveStream* Open(Manager* manager, const Peers* peers, const absl::StatusOr<Peer>& peer);
 
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close();

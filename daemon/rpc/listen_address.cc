@@ -20,19 +20,19 @@ constexpr absl::string_view kUnixPrefix = "unix:";
 constexpr int kMaxPort = 65535;
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;  // 107 on Linux
 
-absl::Status Bad(absl::string_view address, absl::string_view what) {
+absl::Status BadAddress(absl::string_view address, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("listen address \"", address, "\": ", what));
 }
 
 absl::Status CheckSocketPath(absl::string_view address) {
   const std::string path = SocketPath(address);
-  if (path.empty()) return Bad(address, "give the path of the socket: unix:/PATH");
+  if (path.empty()) return BadAddress(address, "give the path of the socket: unix:/PATH");
   if (absl::StartsWith(address, "unix://") && path.front() != '/') {
-    return Bad(address, "a path after unix:// must be absolute");
+    return BadAddress(address, "a path after unix:// must be absolute");
   }
   if (path.size() > kMaxSocketPath) {
-    return Bad(address, absl::StrCat("the path has ", path.size(), " bytes; a socket's may have ",
-                                     kMaxSocketPath));
+    return BadAddress(address, absl::StrCat("the path has ", path.size(),
+                                            " bytes; a socket's may have ", kMaxSocketPath));
   }
   return absl::OkStatus();
 }
@@ -76,19 +76,20 @@ absl::Status CheckListenAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon == absl::string_view::npos || colon == 0) {
-    return Bad(address, "give unix:PATH or HOST:PORT");
+    return BadAddress(address, "give unix:PATH or HOST:PORT");
   }
   if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > kMaxPort) {
-    return Bad(address, "the port must be a number from 0 (any free one) to 65535");
+    return BadAddress(address, "the port must be a number from 0 (any free one) to 65535");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckNeedsNoTls(absl::string_view address) {
   if (IsUnixAddress(address)) return absl::OkStatus();
-  return Bad(address,
-             "TCP without TLS is refused: give [tls] certificate and key, or state "
-             "insecure_tcp = true (--insecure-tcp) to let anybody who reaches it use the daemon");
+  return BadAddress(
+      address,
+      "TCP without TLS is refused: give [tls] certificate and key, or state "
+      "insecure_tcp = true (--insecure-tcp) to let anybody who reaches it use the daemon");
 }
 
 absl::Status PrepareListenAddress(const std::string& address) {

@@ -65,7 +65,7 @@ absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
 }
 
 // Up to some 30 years; the mapper knows its own limit.
-absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration) {
+absl::StatusOr<absl::Duration> BudgetFromProto(const google::protobuf::Duration& duration) {
   constexpr int64_t kLongest = 1'000'000'000;
   if (duration.seconds() < 0 || duration.nanos() < 0 || duration.nanos() > 999'999'999 ||
       duration.seconds() > kLongest || (duration.seconds() == 0 && duration.nanos() == 0)) {
@@ -200,7 +200,7 @@ absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request) {
   ASSIGN_OR_RETURN(args.task, FromProto(request.task()));
   args.algorithm = request.algorithm();
   if (request.has_budget()) {
-    ASSIGN_OR_RETURN(args.budget, FromProto(request.budget()));
+    ASSIGN_OR_RETURN(args.budget, BudgetFromProto(request.budget()));
   }
   if (request.seed() != 0) args.seed = request.seed();
   ASSIGN_OR_RETURN(args.emit, EmitOf(request.emit()));

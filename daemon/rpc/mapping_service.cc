@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/listing_page.h"
 #include "daemon/rpc/mapping_conversion.h"
 #include "daemon/rpc/unary.h"
 #include "daemon/rpc/update_stream.h"
@@ -46,13 +47,13 @@ void ToProto(const PatternRecord& record, v1::StoredPattern& message) {
   message.set_stored_bytes(record.stored_bytes);
 }
 
-// Who put a pattern, and administrators, may replace and delete it.
+// Who put a pattern, and administrators, may delete it.
 PatternShelf::MayChange OwnerOnly(Peer peer) {
   return [peer = std::move(peer)](const PatternRecord& record) {
     if (peer.is_administrator || peer.user == record.owner) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat("pattern ", record.name, " is ", record.owner,
                                                     "'s, not ", peer.user,
-                                                    "'s; take another name"));
+                                                    "'s; ask him or an administrator"));
   };
 }
 
@@ -74,24 +75,28 @@ grpc::ServerUnaryReactor* MappingService::RunLater(UnaryCall* call, const Reques
 }
 
 template <class Request>
-auto MappingService::Read(const Request& request) -> decltype(FromProto(request)) {
+auto MappingService::Read(const Request& request, const std::string& user)
+    -> decltype(FromProto(request)) {
   ASSIGN_OR_RETURN(const MemoryBudget::Share room,
                    mapper_->TakeToRead(ReadingBytes(TaskOf(request))));
   auto read = FromProto(request);
-  if (read.ok()) RETURN_IF_ERROR(FillPattern(TaskOf(request).pattern_name(), TaskOf(*read)));
+  if (read.ok()) RETURN_IF_ERROR(FillPattern(TaskOf(request).pattern_name(), user, TaskOf(*read)));
   return read;
 }
 
-absl::Status MappingService::FillPattern(const std::string& name, MappingTask& task) {
+absl::Status MappingService::FillPattern(const std::string& name, const std::string& user,
+                                         MappingTask& task) {
   if (name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name));
+  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name, user));
   return absl::OkStatus();
 }
 
 grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
-    grpc::CallbackServerContext*, const v1::MapRanksRequest* request) {
+    grpc::CallbackServerContext* context, const v1::MapRanksRequest* request) {
   const std::shared_ptr<MapStream> stream =
       MapStream::Open("mapping", TaskObject(request->task()), map_ranks_);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/MapRanks");
+  if (!peer.ok()) return stream->End(peer.status()), stream.get();
   // `request` lives until the stream has ended, which may be while a worker reads it: so there are
   // two of it.
   absl::StatusOr<MemoryBudget::Share> room =
@@ -99,9 +104,9 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
   if (!room.ok()) return stream->End(room.status()), stream.get();
   const bool is_queued = stream->RunOn(
       search_workers_,
-      [this, stream, request = *request, room = *std::move(room)] {
+      [this, stream, request = *request, user = peer->user, room = *std::move(room)] {
         if (stream->is_cancelled()) return;
-        const absl::StatusOr<MapRanksArgs> args = Read(request);
+        const absl::StatusOr<MapRanksArgs> args = Read(request, user);
         if (!args.ok()) return stream->End(args.status());
         MapWatch watch;
         watch.orders = request.stream_orders();
@@ -116,6 +121,9 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
           stream->Tell(std::move(update));
         };
         watch.is_cancelled = [this, stream] { return stream->is_cancelled() || closing_; };
+        watch.others_wait = [this, caller = stream->caller()] {
+          return search_workers_->OthersWait(caller);
+        };
         absl::StatusOr<MappingView> view = mapper_->MapRanks(*args, watch);
         if (closing_ && absl::IsCancelled(view.status())) {
           return stream->End(absl::UnavailableError("the daemon is shutting down; try again"));
@@ -131,39 +139,45 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
   return stream.get();
 }
 
-absl::StatusOr<EvaluationView> MappingService::Evaluate(const v1::EvaluateMappingRequest& request) {
-  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task()));
+absl::StatusOr<EvaluationView> MappingService::Evaluate(const v1::EvaluateMappingRequest& request,
+                                                        const std::string& user) {
+  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), user));
   return mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()});
 }
 
-grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerContext* context,
                                                           const v1::EvaluateMappingRequest* request,
                                                           v1::MappingEvaluation* response) {
   auto* const reactor = new UnaryCall(evaluate_mapping_);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/EvaluateMapping");
+  if (!peer.ok()) return Finish(reactor, peer.status(), TaskObject(request->task()));
   return RunLater(reactor, *request, TaskObject(request->task()),
-                  [this, reactor, request, response] {
-                    const absl::StatusOr<EvaluationView> view = Evaluate(*request);
+                  [this, reactor, request, response, user = peer->user] {
+                    const absl::StatusOr<EvaluationView> view = Evaluate(*request, user);
                     if (view.ok()) ToProto(*view, *response);
                     Finish(reactor, view.status(), TaskObject(request->task()));
                   });
 }
 
 absl::Status MappingService::Answer(const v1::GetMappingProblemRequest& request,
-                                    v1::MappingProblem& response) {
-  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task()));
+                                    const std::string& user, v1::MappingProblem& response) {
+  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), user));
   ASSIGN_OR_RETURN(const ProblemView view, mapper_->Problem(task));
   ToProto(view, response);
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* MappingService::GetMappingProblem(
-    grpc::CallbackServerContext*, const v1::GetMappingProblemRequest* request,
+    grpc::CallbackServerContext* context, const v1::GetMappingProblemRequest* request,
     v1::MappingProblem* response) {
   auto* const reactor = new UnaryCall(get_mapping_problem_);
   const std::string object = TaskObject(request->task());
-  return RunLater(reactor, *request, object, [this, reactor, request, response, object] {
-    Finish(reactor, Answer(*request, *response), object);
-  });
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/GetMappingProblem");
+  if (!peer.ok()) return Finish(reactor, peer.status(), object);
+  return RunLater(reactor, *request, object,
+                  [this, reactor, request, response, object, user = peer->user] {
+                    Finish(reactor, Answer(*request, user, *response), object);
+                  });
 }
 
 absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Peer& peer,
@@ -181,10 +195,12 @@ absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Pe
 grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* context,
                                                    const v1::PutOrderRequest* request,
                                                    v1::StoredOrder* response) {
-  auto* const reactor = new UnaryCall(put_order_);
+  auto* const reactor = new UnaryCall(put_order_, peers_, context);
   const std::string object = absl::StrCat("job:", request->job_id());
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutOrder");
+  if (!peer.ok()) return Finish(reactor, peer.status(), object);
   return RunLater(reactor, *request, object,
-                  [this, reactor, request, response, object, peer = peers_->Identify(*context)] {
+                  [this, reactor, request, response, object, peer = *peer] {
                     Finish(reactor, Answer(*request, peer, *response), object);
                   });
 }
@@ -212,7 +228,7 @@ absl::Status MappingService::Answer(const v1::PutPatternRequest& request, const 
   ASSIGN_OR_RETURN(const MemoryBudget::Share room, mapper_->TakeToRead(ReadingBytes(request)));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, PatternOf(request));
   ASSIGN_OR_RETURN(const PatternRecord record,
-                   patterns_->Put(request.name(), peer.user, *pattern, OwnerOnly(peer)));
+                   patterns_->Put(request.name(), ActorOf(peer, "Mapping.PutPattern"), *pattern));
   ToProto(record, response);
   return absl::OkStatus();
 }
@@ -220,8 +236,8 @@ absl::Status MappingService::Answer(const v1::PutPatternRequest& request, const 
 grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext* context,
                                                      const v1::PutPatternRequest* request,
                                                      v1::StoredPattern* response) {
-  auto* const reactor = new UnaryCall(put_pattern_);
-  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  auto* const reactor = new UnaryCall(put_pattern_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutPattern");
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
   return RunLater(reactor, *request, PatternObject(request->name()),
                   [this, reactor, request, response, peer = *peer] {
@@ -230,11 +246,12 @@ grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext
                   });
 }
 
-grpc::ServerUnaryReactor* MappingService::GetPattern(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* MappingService::GetPattern(grpc::CallbackServerContext* context,
                                                      const v1::GetPatternRequest* request,
                                                      v1::StoredPattern* response) {
   return AnswerNow(get_pattern_, PatternObject(request->name()), [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const PatternRecord record, patterns_->Get(request->name()));
+    ASSIGN_OR_RETURN(const PatternRecord record,
+                     patterns_->Get(request->name(), peers_->Identify(*context).user));
     ToProto(record, *response);
     return absl::OkStatus();
   });
@@ -243,29 +260,35 @@ grpc::ServerUnaryReactor* MappingService::GetPattern(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* MappingService::ListPatterns(grpc::CallbackServerContext*,
                                                        const v1::ListPatternsRequest* request,
                                                        v1::ListPatternsResponse* response) {
-  return AnswerNow(list_patterns_, "patterns", [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const size_t size, PageSize(request->page_size()));
-    // One more than a page tells whether another follows.
-    std::vector<PatternRecord> records = patterns_->List(request->page_token(), size + 1);
-    const bool has_more = records.size() > size;
-    if (has_more) records.resize(size);
-    for (const PatternRecord& record : records) ToProto(record, *response->add_patterns());
-    if (has_more) response->set_next_page_token(records.back().name);
-    return absl::OkStatus();
-  });
+  return AnswerLater(
+      workers_, list_patterns_, "patterns", [this, request, response]() -> absl::Status {
+        ASSIGN_OR_RETURN(const size_t size, PageSize(request->page_size()));
+        // One more than a page tells whether another follows.
+        const std::vector<PatternRecord> records = patterns_->List(request->page_token(), size + 1);
+        const size_t shown =
+            FillPage(records.size(), size, [&](size_t i) -> const v1::StoredPattern& {
+              ToProto(records[i], *response->add_patterns());
+              return response->patterns(static_cast<int>(i));
+            });
+        if (shown < records.size())
+          response->set_next_page_token(PatternShelf::TokenOf(records[shown - 1]));
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* MappingService::DeletePattern(grpc::CallbackServerContext* context,
                                                         const v1::DeletePatternRequest* request,
                                                         v1::DeletePatternResponse*) {
-  auto* const reactor = new UnaryCall(delete_pattern_);
-  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  auto* const reactor = new UnaryCall(delete_pattern_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/DeletePattern");
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  return RunLater(reactor, *request, PatternObject(request->name()),
-                  [this, reactor, request, peer = *peer] {
-                    Finish(reactor, patterns_->Delete(request->name(), OwnerOnly(peer)),
-                           PatternObject(request->name()));
-                  });
+  return RunLater(
+      reactor, *request, PatternObject(request->name()), [this, reactor, request, peer = *peer] {
+        Finish(reactor,
+               patterns_->Delete(request->name(), ActorOf(peer, "Mapping.DeletePattern"),
+                                 OwnerOnly(peer)),
+               PatternObject(request->name()));
+      });
 }
 
 grpc::ServerUnaryReactor* MappingService::ListAlgorithms(grpc::CallbackServerContext*,

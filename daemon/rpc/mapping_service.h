@@ -88,13 +88,15 @@ class MappingService final : public v1::Mapping::CallbackService {
                                      const std::string& object, WorkerPool::Task task);
   // The message in the engine's terms, with the stored pattern if it names one.
   template <class Request>
-  auto Read(const Request& request) -> decltype(FromProto(request));
+  auto Read(const Request& request, const std::string& user) -> decltype(FromProto(request));
   // Fetches the stored pattern that a task names, if it names one.
-  absl::Status FillPattern(const std::string& name, MappingTask& task);
+  absl::Status FillPattern(const std::string& name, const std::string& user, MappingTask& task);
   absl::Status Answer(const v1::PutPatternRequest& request, const Peer& peer,
                       v1::StoredPattern& response);
-  absl::StatusOr<EvaluationView> Evaluate(const v1::EvaluateMappingRequest& request);
-  absl::Status Answer(const v1::GetMappingProblemRequest& request, v1::MappingProblem& response);
+  absl::StatusOr<EvaluationView> Evaluate(const v1::EvaluateMappingRequest& request,
+                                          const std::string& user);
+  absl::Status Answer(const v1::GetMappingProblemRequest& request, const std::string& user,
+                      v1::MappingProblem& response);
   absl::Status Answer(const v1::PutOrderRequest& request, const Peer& peer,
                       v1::StoredOrder& response);
   absl::Status Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response);

@@ -7,17 +7,22 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "daemon/rpc/access_table.h"
 #include "daemon/rpc/peer_names.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
 
 constexpr char kDescriptorPrefix[] = "fd:";
 constexpr size_t kMostShown = 100;  // characters of a name that is none
+constexpr size_t kLongestHost = 255;
+constexpr absl::string_view kHostInName = "{host}";
 
 absl::Status ReadOnly(const Peer& peer) {
   if (!peer.why_not.empty()) return absl::PermissionDeniedError(peer.why_not);
@@ -26,10 +31,37 @@ absl::Status ReadOnly(const Peer& peer) {
       "client's certificate (coppicectl --tls-cert FILE --tls-key FILE)");
 }
 
+// What stands in `name` where `pattern` has "{host}"; none: it is no such name.
+std::optional<std::string> HostIn(absl::string_view name, absl::string_view pattern) {
+  const size_t at = pattern.find(kHostInName);
+  if (at == absl::string_view::npos) return std::nullopt;
+  const absl::string_view before = pattern.substr(0, at);
+  const absl::string_view after = pattern.substr(at + kHostInName.size());
+  if (!absl::ConsumePrefix(&name, before) || !absl::ConsumeSuffix(&name, after)) {
+    return std::nullopt;
+  }
+  // It becomes part of an owner's name.
+  const bool is_word = !name.empty() && name.size() <= kLongestHost &&
+                       std::all_of(name.begin(), name.end(), [](char c) {
+                         return absl::ascii_isgraph(static_cast<unsigned char>(c));
+                       });
+  return is_word ? std::optional<std::string>(name) : std::nullopt;
+}
+
+Peer AgentOf(std::string user, std::string host) {
+  Peer peer{std::move(user)};
+  peer.why_not = absl::StrCat(
+      "a node's agent changes things for users of its node only: name one (", kUserMetadata, ")");
+  peer.is_agent = true;
+  peer.host = std::move(host);
+  return peer;
+}
+
 }  // namespace
 
 Peers::Peers(PeerOptions options)
     : anonymous_may_change_(options.anonymous_may_change),
+      agents_(std::move(options.agents)),
       users_(std::move(options.admin_group)),
       tls_administrators_(std::move(options.tls_administrators)) {}
 
@@ -47,7 +79,12 @@ void Peers::NoteConnection(int fd, uid_t uid) {
 }
 
 Peer Peers::Identify(const grpc::CallbackServerContext& context) {
-  return InTheNameOf(Caller(context), context);
+  Peer caller = Caller(context);
+  std::string name = caller.user;
+  Peer peer = InTheNameOf(std::move(caller), context);
+  peer.caller = std::move(name);
+  peer.origin = OriginOf(context.peer());
+  return peer;
 }
 
 Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context) {
@@ -56,11 +93,11 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
   if (first == last) return caller;
   const std::string named(first->second.data(), first->second.size());
   const std::string shown = absl::CHexEscape(named.substr(0, kMostShown));
-  if (!caller.is_administrator) {
+  if (!caller.is_administrator && !caller.is_agent) {
     return {caller.user, false, false,
-            absl::StrCat("only administrators call in the name of others (", kUserMetadata, ": ",
-                         shown, "), and you are ", caller.user, ": leave that out, or ask one (",
-                         WhoAdministers(), ")")};
+            absl::StrCat("only administrators call in the name of others, and nodes' agents (",
+                         kUserMetadata, ": ", shown, "), and you are ", caller.user,
+                         ": leave that out, or ask one (", WhoAdministers(), ")")};
   }
   std::optional<UnixUser> user;
   if (std::next(first) == last) user = users_.FindNamed(named);
@@ -69,7 +106,17 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
             absl::StrCat(kUserMetadata, ": ", shown,
                          " cannot be the name of a user; give one login name or uid")};
   }
-  return {std::move(user->name), true, user->is_administrator};
+  if (caller.is_agent) return UserOfNode(caller, *std::move(user));
+  Peer peer{std::move(user->name), true, user->is_administrator};
+  peer.is_scheduled = metadata.find(kByAgentMetadata) == metadata.end();
+  return peer;
+}
+
+// Whoever has taken a node over can name anybody: so nobody is more than a user by an agent's word.
+Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
+  if (agents_.trust_root) return {std::move(user.name), true, user.is_administrator};
+  if (user.is_root) return {absl::StrCat(kRootOfNode, agent.host), true, false};
+  return {std::move(user.name), true, false};
 }
 
 Peer Peers::Caller(const grpc::CallbackServerContext& context) {
@@ -79,15 +126,42 @@ Peer Peers::Caller(const grpc::CallbackServerContext& context) {
                                                          : FromTransport(context);
 }
 
-Peer Peers::FromDescriptor(absl::string_view number) {
-  uid_t uid = kNobodyYet;
+uid_t Peers::UidOf(absl::string_view number) {
   size_t fd = 0;
-  if (absl::SimpleAtoi(number, &fd)) {
-    absl::ReaderMutexLock lock(&mutex_);
-    if (fd < uids_.size()) uid = uids_[fd];
+  if (!absl::SimpleAtoi(number, &fd)) return kNobodyYet;
+  absl::ReaderMutexLock lock(&mutex_);
+  return fd < uids_.size() ? uids_[fd] : kNobodyYet;
+}
+
+std::string Peers::OriginOf(const std::string& connection) {
+  absl::string_view number = connection;
+  if (!absl::ConsumePrefix(&number, kDescriptorPrefix)) return connection;
+  const uid_t uid = UidOf(number);
+  return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
+}
+
+void Peers::NoteEnd(const grpc::CallbackServerContext& context, absl::string_view method,
+                    absl::string_view object, absl::StatusCode code) {
+  if (deeds_ != nullptr && DeedLog::IsToldOf(method, code)) {
+    NoteEnd(Identify(context), method, object, code);
   }
+}
+
+void Peers::NoteEnd(const Peer& peer, absl::string_view method, absl::string_view object,
+                    absl::StatusCode code) const {
+  if (deeds_ == nullptr || !DeedLog::IsToldOf(method, code)) return;
+  deeds_->Add(ActorOf(peer, method), object, code);
+}
+
+Peer Peers::FromDescriptor(absl::string_view number) {
+  const uid_t uid = UidOf(number);
   if (uid == kNobodyYet) return {kAnonymous, false, false};
   UnixUser user = users_.Find(uid);
+  const std::vector<std::string>& agents = agents_.users;
+  if (!user.is_administrator &&
+      std::find(agents.begin(), agents.end(), user.name) != agents.end()) {
+    return AgentOf(std::move(user.name), agents_.own_host);
+  }
   return {std::move(user.name), true, user.is_administrator};
 }
 
@@ -96,10 +170,26 @@ Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
   if (auth == nullptr || !auth->IsPeerAuthenticated()) {
     return {kAnonymous, anonymous_may_change_, false};
   }
-  const std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
-  if (names.size() != 1 || names.front().empty()) return {kAnonymous, false, false};
-  const std::string name(names.front().data(), names.front().size());
-  return {absl::StrCat(kTlsPrefix, name), true, IsTlsAdministrator(name)};
+  std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  const bool is_named = names.size() == 1 && !names.front().empty();
+  const std::string name(is_named ? std::string(names.front().data(), names.front().size()) : "");
+  if (const std::string fault = TextFault(name); !fault.empty()) {
+    return {kAnonymous, false, false,
+            absl::StrCat("the common name of your certificate ", fault, "; ask for another one")};
+  }
+  if (is_named && IsTlsAdministrator(name)) return {absl::StrCat(kTlsPrefix, name), true, true};
+  const auto others = auth->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME);
+  names.insert(names.end(), others.begin(), others.end());
+  for (const grpc::string_ref& one : names) {
+    const absl::string_view text(one.data(), one.size());
+    if (!TextFault(text).empty()) continue;
+    for (const std::string& pattern : agents_.certificates) {
+      std::optional<std::string> host = HostIn(text, pattern);
+      if (host.has_value()) return AgentOf(absl::StrCat(kTlsPrefix, text), *std::move(host));
+    }
+  }
+  if (!is_named) return {kAnonymous, false, false};
+  return {absl::StrCat(kTlsPrefix, name), true, false};
 }
 
 bool Peers::IsTlsAdministrator(const std::string& name) const {
@@ -108,23 +198,28 @@ bool Peers::IsTlsAdministrator(const std::string& name) const {
          tls_administrators_.end();
 }
 
-absl::StatusOr<Peer> Peers::MayRegister(const grpc::CallbackServerContext& context) {
+absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,
+                                      absl::string_view method) {
+  const MethodAccess* const access = FindAccess(method);
+  if (access == nullptr) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("method ", method,
+                     ": nobody may call it, as the table of access has no line "
+                     "for it; that is a mistake of this daemon: report it"));
+  }
+  if (access->least == Role::kAgent) {
+    Peer caller = Caller(context);
+    if (caller.is_agent || caller.is_administrator) return caller;
+    return absl::PermissionDeniedError(
+        absl::StrCat("to be a node's agent takes a certificate or a user that the daemon's "
+                     "configuration names under [agents], or an administrator, and you are ",
+                     caller.user, ": ask one (", WhoAdministers(), ")"));
+  }
   Peer peer = Identify(context);
-  if (!peer.may_change) return ReadOnly(peer);
-  return peer;
-}
-
-absl::Status Peers::MayAdminister(const grpc::CallbackServerContext& context,
-                                  absl::string_view what) {
-  const Peer peer = Identify(context);
-  if (peer.is_administrator) return absl::OkStatus();
-  if (!peer.why_not.empty()) return ReadOnly(peer);
-  return NotAdministrator(peer, what);
-}
-
-absl::Status Peers::MayBeAgent(const grpc::CallbackServerContext& context) {
-  const Peer peer = Caller(context);
-  return peer.is_administrator ? absl::OkStatus() : NotAdministrator(peer, "to be a node's agent");
+  if (access->least == Role::kReader || peer.is_administrator) return peer;
+  if (access->least == Role::kUser && peer.may_change) return peer;
+  if (access->least == Role::kUser || !peer.why_not.empty()) return ReadOnly(peer);
+  return NotAdministrator(peer, access->what);
 }
 
 absl::Status Peers::NotAdministrator(const Peer& peer, absl::string_view what) const {

@@ -1,19 +1,24 @@
-// Who calls, and what the caller may do: the one place where a service learns its caller.
+// Who calls, and what the caller may do: the one place where a service learns its caller, and where
+// access_table.h is asked.
 //
-//   connection          owner of what it registers   may change          administrator
-//   Unix socket         user name, else the uid      its own             root, the daemon's user,
-//                                                                        members of the admin group
-//   TLS, certificate    "tls:" + common name         its own             if listed
-//   TLS, none           -                            nothing             no
-//   TCP, insecure       "anonymous"                  what is anonymous's no
+//   connection           owner of what it registers   is
+//   Unix socket          user name, else the uid      a user; root, the daemon's user and members
+//   of
+//                                                     the admin group: administrators;
+//                                                     agents.users: the agent of this machine
+//   TLS, certificate     "tls:" + common name         a user; an administrator if listed; a node's
+//                                                     agent if a name of it says so (agents)
+//   TLS, none            -                            a reader
+//   TCP, insecure        "anonymous"                  a user
 //
-// Everybody who can connect may read. Administrators may do everything.
+// An administrator may do everything; who is one is never only an agent.
 //
-// An administrator may call for somebody else, whom the metadata kUserMetadata names, as the agent
-// of a node does for the node's users: the call is then that user's, with the user's own rights and
-// not the administrator's. The daemon's user is an administrator at the daemon's socket only, as
-// its uid may be another's on the machine that names it. Somebody else who names a user, and an
-// administrator who names nobody, may only read: what they meant to do for one user must not be
+// An administrator may call for somebody else, whom the metadata kUserMetadata names: the call is
+// then that user's, with the user's own rights and not the administrator's. The daemon's user is an
+// administrator at the daemon's socket only, as its uid may be another's on the machine that names
+// it. An agent calls so for the users of its node: none of them is an administrator that way, and
+// the node's root is "root@" + host, unless agents.trust_root. Somebody else who names a user, and
+// an administrator who names nobody, may only read: what they meant to do for one user must not be
 // done as another.
 //
 // gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it. The
@@ -36,6 +41,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/manager/actor.h"
+#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/unix_users.h"
 #include "db/store.h"
 
@@ -45,13 +52,37 @@ struct Peer {
   std::string user;
   bool may_change = false;
   bool is_administrator = false;
-  std::string why_not = {};  // may_change is false; empty: callers without a name may not
+  std::string why_not = {};   // may_change is false; empty: callers without a name may not
+  std::string caller = {};    // who connected, whomever the call is for
+  std::string origin = {};    // from where: "uid:1000", "ipv4:10.0.0.7:40112"
+  bool is_agent = false;      // and calls in its own name
+  std::string host = {};      // of an agent: the one that it is the agent of
+  bool is_scheduled = false;  // an administrator that is no agent calls for the user
 };
 
+// Who is a node's agent, and not an administrator.
+struct AgentRules {
+  // Names in certificates, the common one or an alternative one, with "{host}" where the host's
+  // stands: "agent-{host}".
+  std::vector<std::string> certificates = {};
+  // Users at the Unix socket: agents of the machine that the daemon runs on.
+  std::vector<std::string> users = {};
+  std::string own_host = {};  // that machine's name
+  // The roots of nodes and the administrators among their users are what they are at the socket.
+  bool trust_root = false;
+};
+
+// The peer, as whoever does what it asks for must know it. `method`: "Jobs.EndJob".
+inline Actor ActorOf(const Peer& peer, absl::string_view method) {
+  return {peer.user,   peer.is_administrator, peer.caller,
+          peer.origin, std::string(method),   peer.is_scheduled};
+}
+
 struct PeerOptions {
-  std::string admin_group = "coppice-admin";    // need not exist
-  std::vector<std::string> tls_administrators;  // common names
-  bool anonymous_may_change = false;            // callers over TCP without a certificate
+  std::string admin_group = "coppice-admin";         // need not exist
+  std::vector<std::string> tls_administrators = {};  // common names
+  bool anonymous_may_change = false;                 // callers over TCP without a certificate
+  AgentRules agents = {};
 };
 
 // Thread-safe.
@@ -65,17 +96,24 @@ class Peers final {
   // For whom the call is. Cheap, unless the user was not seen for a minute (UnixUsers).
   Peer Identify(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The caller, who may register jobs. PERMISSION_DENIED: it may only read.
-  absl::StatusOr<Peer> MayRegister(const grpc::CallbackServerContext& context);
-  // PERMISSION_DENIED unless the caller is an administrator; `what` begins the message: "a sweep".
-  absl::Status MayAdminister(const grpc::CallbackServerContext& context, absl::string_view what);
-  // PERMISSION_DENIED unless who connected is an administrator, whomever the call is for.
-  absl::Status MayBeAgent(const grpc::CallbackServerContext& context);
+  // For whom the call of `method` ("/coppice.v1.Jobs/EndJob") is; of an agents' method who
+  // connected, whomever it is for. PERMISSION_DENIED, with whom to ask: access_table.h asks for
+  // more, or does not know the method.
+  absl::StatusOr<Peer> Authorise(const grpc::CallbackServerContext& context,
+                                 absl::string_view method);
   // PERMISSION_DENIED, naming the owner, unless `job` is the peer's or the peer an administrator.
   absl::Status MayChange(const Peer& peer, const JobRecord& job) const;
   // The same of what else has an owner: "placement 7", and what to do without it.
   absl::Status MayChange(const Peer& peer, const std::string& object, const std::string& owner,
                          absl::string_view otherwise) const;
+
+  // Where ends of calls are noted; before the first call.
+  void SetDeedLog(DeedLog* deeds) { deeds_ = deeds; }
+  // Notes a call that has ended, if that is something for the account of deeds. Cheap for others.
+  void NoteEnd(const grpc::CallbackServerContext& context, absl::string_view method,
+               absl::string_view object, absl::StatusCode code) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteEnd(const Peer& peer, absl::string_view method, absl::string_view object,
+               absl::StatusCode code) const;
 
   // From the next call on.
   void SetAdministrators(std::string group, std::vector<std::string> tls_names)
@@ -88,7 +126,10 @@ class Peers final {
   Peer Caller(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   // The user that the metadata of a call by `caller` names; `caller` if it names none.
   Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context);
+  Peer UserOfNode(const Peer& agent, UnixUser user) const;
   Peer FromDescriptor(absl::string_view number);
+  std::string OriginOf(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  uid_t UidOf(absl::string_view number) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer FromTransport(const grpc::CallbackServerContext& context) const;
   absl::Status NotAdministrator(const Peer& peer, absl::string_view what) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -96,6 +137,8 @@ class Peers final {
   std::string WhoAdministers() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const bool anonymous_may_change_;
+  const AgentRules agents_;
+  DeedLog* deeds_ = nullptr;
   UnixUsers users_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);

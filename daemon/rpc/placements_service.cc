@@ -8,6 +8,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
+#include "daemon/rpc/listing_page.h"
 #include "daemon/rpc/placements_conversion.h"
 
 namespace coppice {
@@ -20,6 +21,13 @@ constexpr char kObject[] = "placement";
 
 std::string ObjectOf(absl::string_view id) { return absl::StrCat("placement:", id); }
 
+// Before they are converted.
+absl::Status NotTooMany(int requests) {
+  if (static_cast<size_t>(requests) <= Placements::kMostAtOnce) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("requests: ", requests, " of them, at most ",
+                                                 Placements::kMostAtOnce, " at once"));
+}
+
 PlacementCancelled CancelledBy(const grpc::CallbackServerContext* context) {
   return [context] { return context->IsCancelled(); };
 }
@@ -28,35 +36,32 @@ PlacementCancelled CancelledBy(const grpc::CallbackServerContext* context) {
 
 grpc::ServerUnaryReactor* PlacementsService::Plan(UnaryCall* call, const char* object,
                                                   WorkerPool::Task task) {
-  if (planners_->SubmitUnlessFull(std::move(task), kMostWaiting).has_value()) return call;
-  return Finish(call,
-                absl::UnavailableError(absl::StrCat("placement: ", kMostWaiting,
-                                                    " requests wait to be planned; try again")),
-                object);
+  return RunLater(planners_, call, object, std::move(task), kMostWaiting);
 }
 
-absl::Status PlacementsService::FillPattern(PlacementTask& task) {
+absl::Status PlacementsService::FillPattern(const std::string& user, PlacementTask& task) {
   if (task.pattern_name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(task.pattern_name));
+  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(task.pattern_name, user));
   return absl::OkStatus();
 }
 
 absl::StatusOr<CreatePlacementArgs> PlacementsService::ArgsOf(
-    const v1::CreatePlacementRequest& request, const Peer& peer) {
+    const v1::CreatePlacementRequest& request, const Peer& peer, absl::string_view method) {
   ASSIGN_OR_RETURN(CreatePlacementArgs args, FromProto(request));
-  RETURN_IF_ERROR(FillPattern(args.task));
+  RETURN_IF_ERROR(FillPattern(peer.user, args.task));
   args.owner = peer.user;
+  args.actor = ActorOf(peer, method);
   return args;
 }
 
 grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
     grpc::CallbackServerContext* context, const v1::CreatePlacementRequest* request,
     v1::Placement* response) {
-  auto* const call = new UnaryCall(create_);
-  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  auto* const call = new UnaryCall(create_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/CreatePlacement");
   if (!peer.ok()) return Finish(call, peer.status(), kObject);
   return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
-    absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer);
+    absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer, "Placements.CreatePlacement");
     if (!args.ok()) {
       Finish(call, args.status(), kObject);
       return;
@@ -74,13 +79,16 @@ grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
 grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
     grpc::CallbackServerContext* context, const v1::BatchCreatePlacementsRequest* request,
     v1::BatchCreatePlacementsResponse* response) {
-  auto* const call = new UnaryCall(batch_create_);
-  const absl::StatusOr<Peer> peer = peers_->MayRegister(*context);
+  auto* const call = new UnaryCall(batch_create_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/BatchCreatePlacements");
   if (!peer.ok()) return Finish(call, peer.status(), kObject);
+  const absl::Status few = NotTooMany(request->requests_size());
+  if (!few.ok()) return Finish(call, few, kObject);
   return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
     std::vector<CreatePlacementArgs> requests;
     for (int i = 0; i < request->requests_size(); ++i) {
-      absl::StatusOr<CreatePlacementArgs> args = ArgsOf(request->requests(i), peer);
+      absl::StatusOr<CreatePlacementArgs> args =
+          ArgsOf(request->requests(i), peer, "Placements.BatchCreatePlacements");
       if (!args.ok()) {
         Finish(call, Annotate(args.status(), absl::StrCat("requests[", i, "]")), kObject);
         return;
@@ -100,13 +108,13 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
 }
 
 absl::Status PlacementsService::Advise(const v1::AdvisePlacementRequest& request,
-                                       const PlacementCancelled& cancelled,
+                                       const std::string& user, const PlacementCancelled& cancelled,
                                        v1::AdvisePlacementResponse& response) {
   std::vector<PlacementTask> tasks;
   for (int i = 0; i < request.requests_size(); ++i) {
     absl::StatusOr<PlacementTask> task = FromProto(request.requests(i));
     absl::Status status = task.status();
-    if (status.ok()) status = FillPattern(*task);
+    if (status.ok()) status = FillPattern(user, *task);
     if (!status.ok()) return Annotate(status, absl::StrCat("requests[", i, "]"));
     tasks.push_back(*std::move(task));
   }
@@ -121,8 +129,12 @@ grpc::ServerUnaryReactor* PlacementsService::AdvisePlacement(
     grpc::CallbackServerContext* context, const v1::AdvisePlacementRequest* request,
     v1::AdvisePlacementResponse* response) {
   auto* const call = new UnaryCall(advise_);
-  return Plan(call, kObject, [this, call, context, request, response] {
-    Finish(call, Advise(*request, CancelledBy(context), *response), kObject);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/AdvisePlacement");
+  if (!peer.ok()) return Finish(call, peer.status(), kObject);
+  const absl::Status few = NotTooMany(request->requests_size());
+  if (!few.ok()) return Finish(call, few, kObject);
+  return Plan(call, kObject, [this, call, context, request, response, user = peer->user] {
+    Finish(call, Advise(*request, user, CancelledBy(context), *response), kObject);
   });
 }
 
@@ -142,25 +154,25 @@ absl::Status PlacementsService::List(const v1::ListPlacementsRequest& request,
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
   // One more than a page tells whether another follows.
-  Placements::Views views = placements_->List(PlacementId(after), size + 1);
-  const bool has_more = views.size() > size;
-  if (has_more) views.resize(size);
-  for (const PlacementView& view : views) {
-    ToProto(view, /*in_full=*/false, *response.add_placements());
+  const Placements::Views views = placements_->List(PlacementId(after), size + 1);
+  const size_t shown = FillPage(views.size(), size, [&](size_t i) -> const v1::Placement& {
+    ToProto(views[i], /*in_full=*/false, *response.add_placements());
+    return response.placements(static_cast<int>(i));
+  });
+  if (shown < views.size()) {
+    response.set_next_page_token(absl::StrCat(views[shown - 1].record->id.value()));
   }
-  if (has_more) response.set_next_page_token(absl::StrCat(views.back().record->id.value()));
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* PlacementsService::ListPlacements(
     grpc::CallbackServerContext*, const v1::ListPlacementsRequest* request,
     v1::ListPlacementsResponse* response) {
-  return AnswerNow(list_, "placements", [&] { return List(*request, *response); });
+  return AnswerLater(workers_, list_, "placements",
+                     [this, request, response] { return List(*request, *response); });
 }
 
-absl::Status PlacementsService::MayChange(const grpc::CallbackServerContext& context,
-                                          PlacementId id) {
-  const Peer peer = peers_->Identify(context);
+absl::Status PlacementsService::MayChange(const Peer& peer, PlacementId id) {
   if (peer.is_administrator) return absl::OkStatus();
   const absl::StatusOr<PlacementView> view = placements_->Get(id);
   if (!view.ok()) return view.status();
@@ -172,8 +184,12 @@ grpc::ServerUnaryReactor* PlacementsService::RenewPlacement(
     grpc::CallbackServerContext* context, const v1::RenewPlacementRequest* request,
     v1::Placement* response) {
   return AnswerNow(renew_, ObjectOf(request->id()), [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Peer peer,
+                     peers_->Authorise(*context, "/coppice.v1.Placements/RenewPlacement"));
     ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request->id()));
-    RETURN_IF_ERROR(MayChange(*context, id));
+    const absl::Status allowed = MayChange(peer, id);
+    peers_->NoteEnd(*context, "Placements.RenewPlacement", ObjectOf(request->id()), allowed.code());
+    RETURN_IF_ERROR(allowed);
     ASSIGN_OR_RETURN(const PlacementView view, placements_->Renew(id));
     ToProto(view, /*in_full=*/true, *response);
     return absl::OkStatus();
@@ -183,12 +199,15 @@ grpc::ServerUnaryReactor* PlacementsService::RenewPlacement(
 grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
     grpc::CallbackServerContext* context, const v1::StartPlacementRequest* request,
     v1::Job* response) {
-  auto* const call = new UnaryCall(start_);
+  auto* const call = new UnaryCall(start_, peers_, context);
   const std::string object = ObjectOf(request->id());
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/StartPlacement");
+  if (!peer.ok()) return Finish(call, peer.status(), object);
   absl::StatusOr<StartPlacementArgs> args = FromProto(*request);
   if (!args.ok()) return Finish(call, args.status(), object);
-  const absl::Status allowed = MayChange(*context, args->id);
+  const absl::Status allowed = MayChange(*peer, args->id);
   if (!allowed.ok()) return Finish(call, allowed, object);
+  args->actor = ActorOf(*peer, "Placements.StartPlacement");
   return RunLater(workers_, call, object, [this, call, object, response, args = *args] {
     placements_->Start(args, [this, call, object, response](absl::StatusOr<JobView> job) {
       if (job.ok()) {
@@ -205,15 +224,20 @@ grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
 grpc::ServerUnaryReactor* PlacementsService::ReleasePlacement(
     grpc::CallbackServerContext* context, const v1::ReleasePlacementRequest* request,
     v1::ReleasePlacementResponse*) {
-  auto* const call = new UnaryCall(release_);
+  auto* const call = new UnaryCall(release_, peers_, context);
   const std::string object = ObjectOf(request->id());
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/ReleasePlacement");
+  if (!peer.ok()) return Finish(call, peer.status(), object);
   const absl::StatusOr<PlacementId> id = ParsePlacementId(request->id());
   if (!id.ok()) return Finish(call, id.status(), object);
-  const absl::Status allowed = MayChange(*context, *id);
+  const absl::Status allowed = MayChange(*peer, *id);
   if (!allowed.ok()) return Finish(call, allowed, object);
-  placements_->Release(*id, [call, object](absl::StatusOr<PlacementId> released) {
-    Finish(call, released.status(), object);
-  });
+  placements_->Release(
+      *id,
+      [call, object](absl::StatusOr<PlacementId> released) {
+        Finish(call, released.status(), object);
+      },
+      ActorOf(*peer, "Placements.ReleasePlacement"));
   return call;
 }
 

@@ -69,14 +69,14 @@ class PlacementsService final : public v1::Placements::CallbackService {
   // On a planner. UNAVAILABLE at once: too many others wait already.
   grpc::ServerUnaryReactor* Plan(UnaryCall* call, const char* object, WorkerPool::Task task);
   absl::StatusOr<CreatePlacementArgs> ArgsOf(const v1::CreatePlacementRequest& request,
-                                             const Peer& peer);
-  absl::Status FillPattern(PlacementTask& task);
-  absl::Status Advise(const v1::AdvisePlacementRequest& request,
+                                             const Peer& peer, absl::string_view method);
+  absl::Status FillPattern(const std::string& user, PlacementTask& task);
+  absl::Status Advise(const v1::AdvisePlacementRequest& request, const std::string& user,
                       const PlacementCancelled& cancelled, v1::AdvisePlacementResponse& response);
   absl::Status List(const v1::ListPlacementsRequest& request, v1::ListPlacementsResponse& response);
   absl::StatusOr<NodeDistancesView> Distances(const v1::GetNodeDistancesRequest& request);
   // PERMISSION_DENIED: another's. NOT_FOUND also for one on its way, whose owner nobody knows yet.
-  absl::Status MayChange(const grpc::CallbackServerContext& context, PlacementId id);
+  absl::Status MayChange(const Peer& peer, PlacementId id);
 
   Manager* const manager_;
   Placements* const placements_;

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/rpc/call_under_way.h"
 #include "daemon/rpc/error_details.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/worker_pool.h"
@@ -49,7 +50,10 @@ template <class Message>
 class PulledStream final : public grpc::ServerWriteReactor<Message> {
  public:
   PulledStream(PulledStreams<Message>* streams, uint64_t id, std::string object)
-      : streams_(streams), id_(id), object_(std::move(object)) {}
+      : streams_(streams),
+        id_(id),
+        object_(std::move(object)),
+        bounds_(CallUnderWay::OfThisThread()) {}
 
   void Begin(std::unique_ptr<MessageSource<Message>> source) {
     {
@@ -67,8 +71,13 @@ class PulledStream final : public grpc::ServerWriteReactor<Message> {
     const absl::StatusOr<bool> has_one = source_->Next(message_);
     if (!has_one.ok()) return EndLocked(has_one.status());
     if (!*has_one) {
+      if (bounds_ != nullptr) (void)bounds_->HoldMessage(0);
       if (source_->over()) EndLocked(absl::OkStatus());
       return;
+    }
+    if (bounds_ != nullptr) {
+      const absl::Status room = bounds_->HoldMessage(message_.ByteSizeLong());
+      if (!room.ok()) return EndLocked(room);
     }
     is_writing_ = true;
     this->StartWrite(&message_);
@@ -100,8 +109,9 @@ class PulledStream final : public grpc::ServerWriteReactor<Message> {
 
   PulledStreams<Message>* const streams_;
   const uint64_t id_;
-  const std::string object_;  // for errors
-  Message message_;           // being written
+  const std::string object_;                    // for errors
+  const std::shared_ptr<CallUnderWay> bounds_;  // null: the service is not bounded
+  Message message_;                             // being written
 
   std::mutex mutex_;
   // Guarded by mutex_.

@@ -1,27 +1,39 @@
 #include "daemon/rpc/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <google/protobuf/descriptor.h>
+#include <grpc/impl/codegen/compression_types.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+#include <unistd.h>
 
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/admin_service.h"
+#include "daemon/rpc/admission.h"
 #include "daemon/rpc/agents_service.h"
+#include "daemon/rpc/bounded_service.h"
+#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/fabric_service.h"
+#include "daemon/rpc/guarded_reads.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/listen_address.h"
 #include "daemon/rpc/mapping_service.h"
+#include "daemon/rpc/method_bounds.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/placements_service.h"
 #include "daemon/rpc/readiness.h"
+#include "daemon/rpc/reflection_service.h"
+#include "daemon/rpc/server_upkeep.h"
 #include "daemon/rpc/tls_credentials.h"
 #include "daemon/rpc/trees_service.h"
+#include "daemon/rpc/unix_connections.h"
 #include "daemon/rpc/unix_listener.h"
 #include "daemon/rpc/worker_pool.h"
 
@@ -34,6 +46,17 @@ constexpr int kLeastPingIntervalMs = 5'000;
 // The server asks an idle client whether it is still there, to give up dead connections.
 constexpr int kServerPingIntervalMs = 60'000;
 constexpr int kServerPingTimeoutMs = 20'000;
+// A client connects again without an error when it calls next.
+constexpr int kLongestIdleMs = 300'000;
+constexpr int kLongestHandshakeMs = 10'000;
+// Of one connection; others wait at the client.
+constexpr int kMostStreams = 1024;
+// What a call has in memory before it is admitted, at most: the window of its stream. When it may
+// read, gRPC opens the window as far as its request is long.
+constexpr int kStreamWindowBytes = 16 << 10;
+// What gRPC itself may take for all connections, before it gives up streams and connections: far
+// above what our own bounds let it take.
+constexpr size_t kTransportBytes = size_t{512} << 20;
 // Batches that are planned at once. More would plan with the same free entries, and all but one of
 // them again.
 constexpr int kBatchWorkers = 2;
@@ -55,6 +78,15 @@ void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& 
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kLeastPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kLongestIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kLongestHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would widen the windows
+  builder.SetResourceQuota(grpc::ResourceQuota("coppiced").Resize(kTransportBytes));
+  // A compressed request may be a thousand times as large as it comes.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 }
 
 // "127.0.0.1:0" with the port that was bound.
@@ -62,9 +94,17 @@ std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
 }
 
+// Of those that are ours to describe.
+std::vector<std::string> ServiceNames() {
+  return {v1::Jobs::service_full_name(),       v1::Trees::service_full_name(),
+          v1::Fabric::service_full_name(),     v1::Mapping::service_full_name(),
+          v1::Placements::service_full_name(), v1::Agents::service_full_name(),
+          v1::Admin::service_full_name()};
+}
+
 PeerOptions PeersOf(const RpcServerOptions& options) {
   return {options.admin_group, options.tls_administrators,
-          /*anonymous_may_change=*/options.insecure_tcp && !options.tls};
+          /*anonymous_may_change=*/options.insecure_tcp && !options.tls, options.agents};
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
@@ -86,6 +126,13 @@ class RpcServer::Parts {
         placement_workers_(std::in_place, kPlacementWorkers, kSearchNice),
         version_(options.version),
         peers_(PeersOf(options)),
+        deeds_([manager = parts.manager](std::vector<DeedRecord> deeds) {
+          manager->NoteDeeds(std::move(deeds));
+        }),
+        admission_(options.admission, &SystemClock()),
+        connections_(options.connections, &SystemClock()),
+        bounds_{&admission_, &peers_, &connections_, static_cast<size_t>(options.max_request_bytes),
+                static_cast<size_t>(options.admission.request_memory)},
         jobs_(parts.manager, &*workers_, &peers_, &statistics_),
         trees_(parts.manager, &*workers_, &*batch_workers_, &peers_, &statistics_,
                options.max_job_ranks),
@@ -97,8 +144,12 @@ class RpcServer::Parts {
                     &statistics_),
         agents_(parts.manager, parts.meter, parts.distances, &*workers_, &peers_, &statistics_,
                 options.version),
-        admin_(&*workers_, &peers_, &statistics_, options.reload, [this] { return Numbers(); }),
-        manager_(parts.manager) {}
+        admin_(parts.manager, &deeds_, &*workers_, &peers_, &statistics_, options.reload,
+               [this] { return Numbers(); }),
+        reflection_(&peers_, ServiceNames()),
+        manager_(parts.manager) {
+    peers_.SetDeedLog(&deeds_);
+  }
 
   // What still runs on a worker may look at its service until it is done.
   ~Parts() {
@@ -112,6 +163,10 @@ class RpcServer::Parts {
   void Shutdown(absl::Duration grace);
   const std::vector<std::string>& addresses() const { return addresses_; }
   Peers& peers() { return peers_; }
+  void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections) {
+    admission_.SetBounds(admission);
+    connections_.SetBounds(connections);
+  }
   DaemonNumbers Numbers() const;
 
  private:
@@ -126,6 +181,10 @@ class RpcServer::Parts {
       placement_workers_;
   const std::string version_;
   Peers peers_;
+  DeedLog deeds_;
+  Admission admission_;
+  UnixConnections connections_;
+  const Bounds bounds_;
   JobsService jobs_;
   TreesService trees_;
   FabricService fabric_;
@@ -133,7 +192,10 @@ class RpcServer::Parts {
   PlacementsService placements_;
   AgentsService agents_;
   AdminService admin_;
+  ReflectionService reflection_;
   Manager* const manager_;
+  std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of the services
+  std::optional<ServerUpkeep> upkeep_;
   std::vector<std::string> addresses_;
   std::vector<std::shared_ptr<grpc::ServerCredentials>>
       credentials_;  // asked as long as the server stands
@@ -163,7 +225,9 @@ absl::Status RpcServer::Parts::Open(const RpcServerOptions& options) {
     RETURN_IF_ERROR(PrepareListenAddress(address));
     if (IsUnixAddress(address)) paths.push_back(SocketPath(address));
   }
-  ASSIGN_OR_RETURN(unix_listener_, UnixListener::Open(paths, options.socket_mode));
+  ASSIGN_OR_RETURN(unix_listener_,
+                   UnixListener::Open(paths, {options.socket_mode, options.socket_group,
+                                              options.needs_socket_group}));
   return absl::OkStatus();
 }
 
@@ -172,7 +236,6 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
   if (options.tls)
     RETURN_IF_ERROR(CheckTlsFiles(*options.tls));  // also where no address needs them
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetConnectionOptions(builder, options);
   std::vector<int> ports(options.listen.size(), 0);
@@ -183,10 +246,22 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
     builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
     credentials_.push_back(std::move(credentials));
   }
-  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           &jobs_, &trees_, &fabric_, &mapping_, &placements_, &agents_, &admin_}) {
-    builder.RegisterService(service);
-  }
+  const auto bound = [&](grpc::Service* service, const char* name,
+                         const std::vector<BoundedMethod>& methods) {
+    bounded_.push_back(std::make_unique<BoundedService>(
+        service, google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name),
+        methods, &bounds_));
+    builder.RegisterService(bounded_.back().get());
+  };
+  bound(&jobs_, v1::Jobs::service_full_name(), JobsBounds());
+  bound(&trees_, v1::Trees::service_full_name(), TreesBounds());
+  bound(&fabric_, v1::Fabric::service_full_name(), FabricBounds());
+  bound(&mapping_, v1::Mapping::service_full_name(), MappingBounds());
+  bound(&placements_, v1::Placements::service_full_name(), PlacementsBounds());
+  bound(&agents_, v1::Agents::service_full_name(), AgentsBounds());
+  bound(&admin_, v1::Admin::service_full_name(), AdminBounds());
+  upkeep_.emplace(&admission_, &connections_);
+  builder.RegisterService(&reflection_);
   for (grpc::Service* service : extra) builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   for (size_t i = 0; i < ports.size(); ++i) {
@@ -206,7 +281,12 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
 
 void RpcServer::Parts::AcceptUnix() {
   unix_listener_->Start([this](int fd, uid_t uid) {
+    if (!connections_.Admit(fd, uid)) {
+      close(fd);
+      return;
+    }
     peers_.NoteConnection(fd, uid);  // first: a call may come as soon as gRPC has it
+    GuardReads(fd, uid);
     grpc::AddInsecureChannelFromFd(server_.get(), fd);
   });
 }
@@ -214,12 +294,7 @@ void RpcServer::Parts::AcceptUnix() {
 void RpcServer::Parts::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
   health->SetServingStatus(serving);  // those it knows: "" and what was named before
-  for (const char* service : {v1::Jobs::service_full_name(), v1::Trees::service_full_name(),
-                              v1::Fabric::service_full_name(), v1::Mapping::service_full_name(),
-                              v1::Placements::service_full_name(), v1::Agents::service_full_name(),
-                              v1::Admin::service_full_name()}) {
-    health->SetServingStatus(service, serving);
-  }
+  for (const std::string& service : ServiceNames()) health->SetServingStatus(service, serving);
 }
 
 DaemonNumbers RpcServer::Parts::Numbers() const {
@@ -250,6 +325,7 @@ void RpcServer::Parts::Shutdown(absl::Duration grace) {
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
   server_.reset();
+  upkeep_.reset();  // until here calls waited for their turn
 }
 
 RpcServer::RpcServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -273,6 +349,10 @@ const std::vector<std::string>& RpcServer::addresses() const { return parts_->ad
 void RpcServer::SetAdministrators(const std::string& group,
                                   const std::vector<std::string>& tls_names) {
   parts_->peers().SetAdministrators(group, tls_names);
+}
+
+void RpcServer::SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections) {
+  parts_->SetBounds(admission, connections);
 }
 
 DaemonNumbers RpcServer::Numbers() const { return parts_->Numbers(); }

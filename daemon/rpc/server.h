@@ -3,6 +3,7 @@
 //
 //   Unix address: UnixListener accepts, learns the user --> Peers --> gRPC gets the descriptor
 //   TCP address:  gRPC listens itself, with TLS or, if it must be, without
+//   every call --> BoundedService, where its caller's bounds hold --> service
 #ifndef COPPICE_DAEMON_RPC_SERVER_H_
 #define COPPICE_DAEMON_RPC_SERVER_H_
 
@@ -15,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "daemon/base/caller_bounds.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/manager.h"
@@ -23,6 +25,7 @@
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/admin_service.h"
 #include "daemon/rpc/daemon_numbers.h"
+#include "daemon/rpc/peer.h"
 #include "daemon/rpc/tls_credentials.h"
 
 namespace grpc {
@@ -33,17 +36,22 @@ namespace coppice {
 
 struct RpcServerOptions {
   std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
-  mode_t socket_mode = 0666;         // of Unix sockets
+  mode_t socket_mode = 0660;         // of Unix sockets
+  std::string socket_group = {};     // of their files; empty: that of this process
+  bool needs_socket_group = false;   // else, where it cannot be, they are their owner's alone
   std::optional<TlsFiles> tls = {};  // for TCP addresses
   bool insecure_tcp = false;  // TCP addresses without TLS: anybody there may do what users may
   std::string admin_group = "coppice-admin";
   std::vector<std::string> tls_administrators = {};  // common names
-  ReloadFunction reload = nullptr;                   // null: there is no configuration file
-  int max_request_bytes = 64 << 20;                  // a larger request is RESOURCE_EXHAUSTED
-  uint32_t max_job_ranks = 1u << 20;                 // as ManagerOptions
-  int worker_threads = 4;                            // for calls that take long
-  int search_threads = 1;                            // searches for mappings at once
-  std::string version = {};                          // of the program, for whoever asks
+  AgentRules agents = {};
+  ReloadFunction reload = nullptr;   // null: there is no configuration file
+  int max_request_bytes = 32 << 20;  // a larger request is RESOURCE_EXHAUSTED
+  AdmissionBounds admission = {};
+  ConnectionBounds connections = {};
+  uint32_t max_job_ranks = 1u << 20;  // as ManagerOptions
+  int worker_threads = 4;             // for calls that take long
+  int search_threads = 1;             // searches for mappings at once
+  std::string version = {};           // of the program, for whoever asks
 };
 
 // What is served, all of it; it outlives the server.
@@ -78,6 +86,9 @@ class RpcServer final {
 
   // Who administrates, from the next call on: as in RpcServerOptions.
   void SetAdministrators(const std::string& group, const std::vector<std::string>& tls_names);
+
+  // What callers may have, from the next call on.
+  void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections);
 
   // How the daemon fares. Waits for no sweep and not for the database.
   DaemonNumbers Numbers() const;

@@ -56,6 +56,7 @@ void AddHoldings(const DaemonCounts& counts, v1::DaemonStatus& status) {
   status.set_trees_refused(counts.trees.refused);
   status.set_trees_repaired(counts.trees.repaired);
   status.set_trees_revoked(counts.trees.revoked);
+  for (const std::string& sign : counts.other_daemons) status.add_other_daemons(sign);
 }
 
 // An upper bound of what this share of the commits kept; the last bucket has no bound, the one
@@ -79,6 +80,8 @@ void AddStore(const StoreStatistics& store, v1::DaemonStatus& status) {
   *status.mutable_median_commit() = ToDuration(CommitQuantile(store, 0.5));
   *status.mutable_p99_commit() = ToDuration(CommitQuantile(store, 0.99));
   status.set_database_bytes(store.database_bytes);
+  status.set_refused_writes(store.refused);
+  status.set_write_fault(store.fault);
 }
 
 void AddMethod(const MethodNumbers& method, v1::DaemonStatus& status) {

@@ -123,8 +123,9 @@ Stamps StampsOf(const TlsFiles& files) {
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
   explicit TlsCredentials(TlsFiles files) : files_(std::move(files)) {
-    const auto clients = files_.client_ca.empty()
-                             ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+    const auto clients = files_.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                         : files_.open_reading
+                             ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
                              : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
     credentials_ = grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(clients, &Fetch, this));
@@ -176,6 +177,11 @@ class TlsCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 absl::Status CheckTlsFiles(const TlsFiles& files) {
+  if (files.client_ca.empty() && !files.open_reading) {
+    return absl::InvalidArgumentError(
+        "nobody could connect: give tls.client_ca, who signs clients' certificates, or state "
+        "tls.open_reading = true to let everybody who reaches the port read");
+  }
   ASSIGN_OR_RETURN(const TlsTexts texts, ReadTexts(files));
   return CheckTexts(files, texts);
 }

@@ -16,17 +16,20 @@ namespace coppice {
 struct TlsFiles {           // all PEM
   std::string certificate;  // the server's own first, then the chain up to its authority
   std::string key;          // of that certificate
-  std::string client_ca;    // who may sign clients' certificates; empty: clients need none
+  std::string client_ca;    // who may sign clients' certificates; empty: nobody shows one
+  // Who shows no certificate may connect, too. Without `client_ca` nobody could connect otherwise.
+  bool open_reading = false;
 };
 
 // INVALID_ARGUMENT, with the file's name: it cannot be read, is not what it should be, has expired,
-// or the key is another certificate's.
+// or the key is another certificate's; or nobody could connect.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
 // Files that have changed since the last connection are read, and are in force for this one and
 // those to come if CheckTlsFiles would take them; otherwise an error says once what is wrong, and
-// what was in force stays. With `client_ca` a client without a certificate of it cannot connect.
-// The result must outlive the servers that were built with it: they do not hold it.
+// what was in force stays. With `client_ca` a client cannot connect with a certificate of somebody
+// else, nor without one unless open_reading. The result must outlive the servers that were built
+// with it: they do not hold it.
 std::shared_ptr<grpc::ServerCredentials> MakeTlsCredentials(const TlsFiles& files);
 
 }  // namespace coppice

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/listing_page.h"
 #include "daemon/rpc/ownership.h"
 #include "daemon/rpc/trees_batch_conversion.h"
 #include "daemon/rpc/trees_conversion.h"
@@ -21,8 +22,9 @@ namespace {
 // millisecond and more, and gRPC's callback threads are as few as two.
 constexpr size_t kMostMembersInline = 1024;
 
-// A batch holds up to some 16 MB of ranks while it waits, and may be planned for seconds.
-constexpr size_t kMostWaitingBatches = 64;
+// Of one caller. A batch holds up to some 16 MB of ranks while it waits, and may be planned for
+// seconds.
+constexpr size_t kMostWaitingBatches = 8;
 
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
 std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
@@ -44,30 +46,44 @@ BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetai
   };
 }
 
+// What the trees take until the last has been read: those that are granted are the tables', too.
+size_t BytesOf(const BatchView& batch) {
+  size_t bytes = 0;
+  for (const BatchView::Tree& tree : batch.trees) {
+    bytes += sizeof(TreeRecord) + sizeof(uint32_t) * tree.view.record->ranks.size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* TreesService::CreateTree(grpc::CallbackServerContext* context,
                                                    const v1::CreateTreeRequest* request,
                                                    v1::Tree* response) {
-  return Plan(context, create_tree_, *request, request->validate_only(), response);
+  return Plan(context, peers_->Authorise(*context, "/coppice.v1.Trees/CreateTree"), create_tree_,
+              *request, request->validate_only(), response);
 }
 
 grpc::ServerUnaryReactor* TreesService::AdviseTree(grpc::CallbackServerContext* context,
                                                    const v1::CreateTreeRequest* request,
                                                    v1::Tree* response) {
-  return Plan(context, advise_tree_, *request, true, response);
+  return Plan(context, peers_->Authorise(*context, "/coppice.v1.Trees/AdviseTree"), advise_tree_,
+              *request, true, response);
 }
 
 grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* context,
+                                             const absl::StatusOr<Peer>& peer,
                                              MethodStatistics::Method* method,
                                              const v1::CreateTreeRequest& request, bool advise,
                                              v1::Tree* response) {
-  auto* const reactor = new UnaryCall(method);
+  auto* const reactor = new UnaryCall(method, peers_, context);
+  if (!peer.ok()) return Finish(reactor, peer.status(), JobObject(request.job_id()));
   absl::StatusOr<CreateTreeArgs> args = FromProto(request, max_ranks_);
   if (!args.ok()) return Finish(reactor, args.status(), JobObject(request.job_id()));
-  if (!advise) {  // advice takes nothing: everybody may have it
-    const absl::Status allowed = MayChangeJob(*manager_, *peers_, *context, args->job);
+  if (!advise) {  // advice takes nothing: it may be of others' jobs
+    const absl::Status allowed = MayChangeJob(*manager_, *peers_, *peer, args->job);
     if (!allowed.ok()) return Finish(reactor, allowed, JobObject(request.job_id()));
+    args->actor = ActorOf(*peer, "Trees.CreateTree");
   }
   const size_t member_count = MemberCount(*args);
   // `request` lives until the call is finished.
@@ -103,12 +119,16 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
     grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
   const std::shared_ptr<BatchStream> stream =
       BatchStream::Open("batch", JobObject(request->job_id()), batch_create_trees_);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Trees/BatchCreateTrees");
   absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
-  absl::Status status = detail.status();
+  absl::Status status = peer.ok() ? detail.status() : peer.status();
   absl::StatusOr<CreateBatchArgs> args;
   if (status.ok()) status = (args = FromProto(*request, max_ranks_)).status();
   if (status.ok() && !args->validate_only) {
-    status = MayChangeJob(*manager_, *peers_, *context, args->job);
+    constexpr char kMethod[] = "Trees.BatchCreateTrees";
+    status = MayChangeJob(*manager_, *peers_, *peer, args->job);
+    peers_->NoteEnd(*context, kMethod, JobObject(request->job_id()), status.code());
+    args->actor = ActorOf(*peer, kMethod);
   }
   if (!status.ok()) {
     stream->End(status);
@@ -128,7 +148,8 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
             std::move(args), std::move(watch),
             [stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
               if (!batch.ok()) return stream->End(batch.status());
-              stream->Answer(AnswersOf(*std::move(batch), detail));
+              const size_t held = BytesOf(**batch);
+              stream->Answer(AnswersOf(*std::move(batch), detail), held);
             });
       },
       kMostWaitingBatches);
@@ -173,7 +194,8 @@ absl::Status TreesService::Get(const v1::GetTreeRequest& request, v1::Tree& resp
 grpc::ServerUnaryReactor* TreesService::ListTrees(grpc::CallbackServerContext*,
                                                   const v1::ListTreesRequest* request,
                                                   v1::ListTreesResponse* response) {
-  return AnswerNow(list_trees_, "trees", [&] { return List(*request, *response); });
+  return AnswerLater(workers_, list_trees_, "trees",
+                     [this, request, response] { return List(*request, *response); });
 }
 
 absl::Status TreesService::List(const v1::ListTreesRequest& request,
@@ -186,25 +208,33 @@ absl::Status TreesService::List(const v1::ListTreesRequest& request,
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
   // One more than a page tells whether another follows.
-  std::vector<TreeView> trees = manager_->ListTrees(job, TreeId(after), size + 1);
-  const bool has_more = trees.size() > size;
-  if (has_more) trees.resize(size);
-  for (const TreeView& tree : trees) SummaryToProto(tree, *response.add_trees());
-  if (has_more) response.set_next_page_token(absl::StrCat(trees.back().record->id.value()));
+  const std::vector<TreeView> trees = manager_->ListTrees(job, TreeId(after), size + 1);
+  const size_t shown = FillPage(trees.size(), size, [&](size_t i) -> const v1::Tree& {
+    SummaryToProto(trees[i], *response.add_trees());
+    return response.trees(static_cast<int>(i));
+  });
+  if (shown < trees.size()) {
+    response.set_next_page_token(absl::StrCat(trees[shown - 1].record->id.value()));
+  }
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext* context,
                                                     const v1::ReleaseTreeRequest* request,
                                                     v1::ReleaseTreeResponse*) {
-  auto* const reactor = new UnaryCall(release_tree_);
+  auto* const reactor = new UnaryCall(release_tree_, peers_, context);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Trees/ReleaseTree");
+  if (!peer.ok()) return Finish(reactor, peer.status(), TreeObject(request->id()));
   const absl::StatusOr<TreeId> id = ParseTreeId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), TreeObject(request->id()));
-  const absl::Status allowed = MayChangeTree(*manager_, *peers_, *context, *id);
+  const absl::Status allowed = MayChangeTree(*manager_, *peers_, *peer, *id);
   if (!allowed.ok()) return Finish(reactor, allowed, TreeObject(request->id()));
-  manager_->ReleaseTree(*id, [reactor, request](absl::StatusOr<TreeId> released) {
-    Finish(reactor, released.status(), released.ok() ? "" : TreeObject(request->id()));
-  });
+  manager_->ReleaseTree(
+      *id,
+      [reactor, request](absl::StatusOr<TreeId> released) {
+        Finish(reactor, released.status(), released.ok() ? "" : TreeObject(request->id()));
+      },
+      ActorOf(*peer, "Trees.ReleaseTree"));
   return reactor;
 }
 

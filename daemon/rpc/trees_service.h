@@ -61,9 +61,9 @@ class TreesService final : public v1::Trees::CallbackService {
                                         v1::ReleaseTreeResponse* response) override;
 
  private:
-  // Authorises and converts, then grants, or with `advise` only plans.
+  // Converts what `peer` asks for, then grants it, or with `advise` only plans.
   grpc::ServerUnaryReactor* Plan(grpc::CallbackServerContext* context,
-                                 MethodStatistics::Method* method,
+                                 const absl::StatusOr<Peer>& peer, MethodStatistics::Method* method,
                                  const v1::CreateTreeRequest& request, bool advise,
                                  v1::Tree* response);
   size_t MemberCount(const CreateTreeArgs& args);

@@ -4,45 +4,75 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "daemon/rpc/call_under_way.h"
 #include "daemon/rpc/error_details.h"
 #include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
-// One call under way, counted in the statistics of its method. Deletes itself when it is done.
+// One call under way, counted in the statistics of its method. Made by the call's handler; deletes
+// itself when it is done.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  explicit UnaryCall(MethodStatistics::Method* method) : method_(method), begun_(Clock::now()) {}
+  explicit UnaryCall(MethodStatistics::Method* method)
+      : method_(method), bounds_(CallUnderWay::OfThisThread()), begun_(Clock::now()) {}
+  // One that not everybody may make, or that changes something: its end is noted (Peers::NoteEnd).
+  UnaryCall(MethodStatistics::Method* method, Peers* peers,
+            const grpc::CallbackServerContext* context)
+      : method_(method),
+        bounds_(CallUnderWay::OfThisThread()),
+        begun_(Clock::now()),
+        peers_(peers),
+        context_(context) {}
 
-  // Ends the call, once; `this` may be gone afterwards.
-  void Answer(const grpc::Status& status) {
+  // Ends the call, once; `this` may be gone afterwards. `object`: what it was about.
+  // RESOURCE_EXHAUSTED instead: its caller has left too much unread.
+  void Answer(grpc::Status status, absl::string_view object = "") {
+    if (peers_ != nullptr) {
+      peers_->NoteEnd(*context_, method_->name(), object,
+                      static_cast<absl::StatusCode>(status.error_code()));
+    }
+    if (status.ok() && bounds_ != nullptr) status = ToWire(bounds_->HoldAnswer(), "answer");
     const auto took = std::chrono::nanoseconds(Clock::now() - begun_);
     method_->Ended(static_cast<absl::StatusCode>(status.error_code()), took.count());
     Finish(status);
   }
+  // The client has gone.
+  bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
+  // For turns; empty: nobody's.
+  std::string caller() const { return bounds_ == nullptr ? "" : bounds_->caller(); }
+
+  void OnCancel() override { is_cancelled_.store(true, std::memory_order_relaxed); }
   void OnDone() override { delete this; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   MethodStatistics::Method* const method_;
+  const std::shared_ptr<CallUnderWay> bounds_;  // null: the service is not bounded
   const Clock::time_point begun_;
+  std::atomic<bool> is_cancelled_{false};
+  Peers* const peers_ = nullptr;
+  const grpc::CallbackServerContext* const context_ = nullptr;
 };
 
 // Ends the call with `status`, whose details name `object`. Returns it for gRPC, which may have
 // deleted it by then unless this is the call's own handler.
 inline grpc::ServerUnaryReactor* Finish(UnaryCall* call, absl::Status status,
                                         absl::string_view object) {
-  call->Answer(ToWire(std::move(status), object));
+  call->Answer(ToWire(std::move(status), object), object);
   return call;
 }
 
@@ -55,20 +85,30 @@ grpc::ServerUnaryReactor* AnswerNow(MethodStatistics::Method* method, absl::stri
   return Finish(call, handle(), object);
 }
 
-// Calls that may wait for a worker: each holds its request, which may be large.
+// Calls of one caller that may wait for a worker: each holds its request, which may be large.
 inline constexpr size_t kMostWaitingCalls = 256;
 
-// Has a worker run `task`, which ends `call`. UNAVAILABLE at once: too many others wait already.
+// Has a worker run `task`, which ends `call`; callers take turns. One whose client has gone by then
+// does not run. UNAVAILABLE at once: too many others of the caller wait already.
 inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
-                                          absl::string_view object, WorkerPool::Task task) {
-  if (workers->SubmitUnlessFull(std::move(task), kMostWaitingCalls).has_value()) return call;
+                                          absl::string_view object, WorkerPool::Task task,
+                                          size_t most = kMostWaitingCalls) {
+  const bool is_queued = workers
+                             ->SubmitUnlessFull(
+                                 [call, task = std::move(task)]() mutable {
+                                   if (!call->is_cancelled()) return task();
+                                   Finish(call, absl::CancelledError("the client went away"), "");
+                                 },
+                                 most, call->caller())
+                             .has_value();
+  if (is_queued) return call;
   return Finish(call,
-                absl::UnavailableError(
-                    absl::StrCat(kMostWaitingCalls, " calls wait for a thread; try again")),
+                absl::UnavailableError(absl::StrCat(most, " calls wait for a thread; try again")),
                 object);
 }
 
-// A handler that reads the database, which everybody may, on a worker: gRPC's threads are few.
+// A handler that reads the database, or much, which everybody may, on a worker: gRPC's threads are
+// few.
 // `handle` is absl::Status(), and what it refers to lives as long as the call.
 template <class Handle>
 grpc::ServerUnaryReactor* AnswerLater(WorkerPool* workers, MethodStatistics::Method* method,

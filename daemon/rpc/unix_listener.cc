@@ -9,11 +9,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/rpc/unix_users.h"
 
 namespace coppice {
 namespace {
@@ -27,20 +29,43 @@ absl::Status Failed(const std::string& path, const char* what) {
                                              "; see that its directory is the daemon's to write"));
 }
 
+// Gives the file at `path` to the group; the mode that it may have then.
+absl::StatusOr<mode_t> GiveToGroup(const std::string& path, const SocketAccess& access) {
+  constexpr mode_t kGroup = 070, kOthers = 07;
+  if (access.group.empty() || (access.mode & kGroup) == 0) return access.mode;
+  const std::optional<gid_t> group = UnixUsers::FindGroup(access.group);
+  if (group && chown(path.c_str(), static_cast<uid_t>(-1), *group) == 0) return access.mode;
+  const std::string why =
+      group ? absl::StrCat("cannot be given to the group ", access.group, ": ",
+                           std::strerror(errno), "; run the daemon as root or as a member of it")
+            : absl::StrCat("there is no group ", access.group,
+                           " on this host; make it (groupadd --system ", access.group, ")");
+  if (access.needs_the_group) {
+    return absl::FailedPreconditionError(absl::StrCat("socket ", path, ": ", why));
+  }
+  // What everybody may the group may, too.
+  const mode_t mode = access.mode & (~kGroup | ((access.mode & kOthers) << 3));
+  if (mode == access.mode) return mode;
+  spdlog::warn(
+      "socket {}: {}, or name another (socket_group); only the daemon's user and root can connect",
+      path, why);
+  return mode;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Open(
-    const std::vector<std::string>& paths, mode_t mode) {
+    const std::vector<std::string>& paths, const SocketAccess& access) {
   std::unique_ptr<UnixListener> listener(new UnixListener);
   listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (listener->wake_ < 0) {
     return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
   }
-  for (const std::string& path : paths) RETURN_IF_ERROR(listener->Add(path, mode));
+  for (const std::string& path : paths) RETURN_IF_ERROR(listener->Add(path, access));
   return listener;
 }
 
-absl::Status UnixListener::Add(const std::string& path, mode_t mode) {
+absl::Status UnixListener::Add(const std::string& path, const SocketAccess& access) {
   Socket& made = sockets_.emplace_back();
   made.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made.fd < 0) return Failed(path, "cannot make a socket");
@@ -59,6 +84,7 @@ absl::Status UnixListener::Add(const std::string& path, mode_t mode) {
     made.file = info.st_ino;
   }
   if (listen(made.fd, kMostWaiting) != 0) return Failed(path, "cannot be listened at");
+  ASSIGN_OR_RETURN(const mode_t mode, GiveToGroup(path, access));
   if (chmod(path.c_str(), mode) != 0) return Failed(path, "cannot set the mode of the file");
   return absl::OkStatus();
 }

@@ -17,16 +17,24 @@
 
 namespace coppice {
 
+// Who may open the sockets' files.
+struct SocketAccess {
+  mode_t mode = 0660;
+  std::string group = {};        // of the files; empty: that of this process
+  bool needs_the_group = false;  // else, where the files cannot be its: their owner's alone
+};
+
 class UnixListener final {
  public:
   // Takes over `fd`, a connected socket that does not block. Called on the listener's thread.
   using OnConnection = std::function<void(int fd, uid_t uid)>;
 
-  // Listens from here on: connections wait until Start. The sockets' files get `mode`; before that
-  // nobody can open them. The paths have been made way for (PrepareListenAddress).
-  // UNAVAILABLE, with the path: it cannot be bound.
+  // Listens from here on: connections wait until Start. Before the sockets' files have their group
+  // and mode nobody can open them. The paths have been made way for (PrepareListenAddress).
+  // UNAVAILABLE, with the path: it cannot be bound. FAILED_PRECONDITION: it cannot be the group's,
+  // which is needed; where it is not, a warning says whose the file is instead.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Open(const std::vector<std::string>& paths,
-                                                            mode_t mode);
+                                                            const SocketAccess& access);
   // Stops, and removes the files that are still its own.
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
@@ -45,7 +53,7 @@ class UnixListener final {
   };
 
   UnixListener() = default;
-  absl::Status Add(const std::string& path, mode_t mode);
+  absl::Status Add(const std::string& path, const SocketAccess& access);
   void AcceptLoop();
   // False: no descriptor is left, or the like: what waits must wait on.
   bool AcceptAll(int listening);

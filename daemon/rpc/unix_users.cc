@@ -66,17 +66,6 @@ std::optional<uid_t> FindUid(const std::string& name) {
   return found->pw_uid;
 }
 
-std::optional<gid_t> FindGroup(const std::string& name) {
-  group entry{};
-  group* found = nullptr;
-  std::vector<char> buffer;
-  WithBuffer(buffer, [&](char* space, size_t size) {
-    return getgrnam_r(name.c_str(), &entry, space, size, &found);
-  });
-  if (found == nullptr) return std::nullopt;
-  return found->gr_gid;
-}
-
 bool IsMember(const Account& account, gid_t group) {
   std::vector<gid_t> groups(64);
   int count = static_cast<int>(groups.size());
@@ -98,21 +87,32 @@ bool IsNumber(const std::string& name) {
 
 bool IsPlain(const std::string& name) {
   return !IsNumber(name) && name != kAnonymous && name != kUnknownOwner &&
-         !absl::StrContains(name, ":");
+         !absl::StrContains(name, ":") && !absl::StartsWith(name, kRootOfNode);
 }
 
 UnixUser LookUp(uid_t uid, const std::string& admin_group) {
-  UnixUser user{absl::StrCat(uid), uid == 0};
+  UnixUser user{absl::StrCat(uid), uid == 0, uid == 0};
   const std::optional<Account> account = FindAccount(uid);
   if (!account) return user;
   if (IsPlain(account->name)) user.name = account->name;
   if (user.is_administrator) return user;
-  const std::optional<gid_t> group = FindGroup(admin_group);
+  const std::optional<gid_t> group = UnixUsers::FindGroup(admin_group);
   user.is_administrator = group && IsMember(*account, *group);
   return user;
 }
 
 }  // namespace
+
+std::optional<gid_t> UnixUsers::FindGroup(const std::string& name) {
+  group entry{};
+  group* found = nullptr;
+  std::vector<char> buffer;
+  WithBuffer(buffer, [&](char* space, size_t size) {
+    return getgrnam_r(name.c_str(), &entry, space, size, &found);
+  });
+  if (found == nullptr) return std::nullopt;
+  return found->gr_gid;
+}
 
 UnixUser UnixUsers::Find(uid_t uid) {
   UnixUser user = Ask(uid);
@@ -151,7 +151,7 @@ std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user) {
   }
   if (!IsPlain(user)) return std::nullopt;
   const std::optional<uid_t> uid = UidOf(user);
-  return uid.has_value() ? Ask(*uid) : UnixUser{user, false};
+  return uid.has_value() ? Ask(*uid) : UnixUser{user};
 }
 
 std::optional<uid_t> UnixUsers::UidOf(const std::string& name) {

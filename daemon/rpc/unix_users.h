@@ -20,6 +20,7 @@ namespace coppice {
 struct UnixUser {
   std::string name;  // the login name, else the uid in digits; never one of another meaning
   bool is_administrator = false;
+  bool is_root = false;  // uid 0, whatever it is called
 };
 
 // Thread-safe. A first look-up, or one after a minute, asks the system on the caller's thread.
@@ -42,6 +43,8 @@ class UnixUsers final {
 
   // NOT_FOUND: the system knows no such group.
   static absl::Status CheckGroup(const std::string& group);
+  // None: the system knows no such group.
+  static std::optional<gid_t> FindGroup(const std::string& group);
 
  private:
   struct Answer {

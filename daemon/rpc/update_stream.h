@@ -13,6 +13,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/rpc/call_under_way.h"
 #include "daemon/rpc/error_details.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/worker_pool.h"
@@ -60,26 +62,34 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
 
   // Neither blocks.
   void Tell(Update progress) {
-    absl::MutexLock lock(&mutex_);
-    if (ended_ || answers_) return;
-    progress_ = std::move(progress);
-    WriteNext();
+    Next next;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_ || answers_) return;
+      progress_ = std::move(progress);
+      next = WriteNext();
+    }
+    if (next.is_over) End(next.status);
   }
-  void Answer(Answers answers) {
-    bool more = false;
+  // `held`: bytes that `answers` keeps in memory until all has been read.
+  void Answer(Answers answers, size_t held = 0) {
+    Next next;
     {
       absl::MutexLock lock(&mutex_);
       if (ended_) return;
       answers_ = std::move(answers);
-      more = WriteNext();
+      held_ = held;
+      next = WriteNext();
     }
-    if (!more) End(absl::OkStatus());
+    if (next.is_over) End(next.status);
   }
 
   // Has a worker of `pool`, which outlives the call, run `task`; if the client goes before one has
-  // taken it up, it is dropped with all that it holds. False: `most` others wait already.
+  // taken it up, it is dropped with all that it holds. False: `most` others of its caller wait
+  // already.
   bool RunOn(WorkerPool* pool, WorkerPool::Task task, size_t most) {
-    const std::optional<WorkerPool::Ticket> ticket = pool->SubmitUnlessFull(std::move(task), most);
+    const std::optional<WorkerPool::Ticket> ticket =
+        pool->SubmitUnlessFull(std::move(task), most, caller());
     if (!ticket.has_value()) return false;
     bool is_late = false;
     {
@@ -93,17 +103,19 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
 
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_; }
+  // For turns; empty: nobody's.
+  std::string caller() const { return bounds_ == nullptr ? "" : bounds_->caller(); }
 
   void OnWriteDone(bool ok) override {
-    bool more = ok;
+    Next next{.is_over = !ok, .status = ok ? absl::OkStatus() : Gone()};
     {
       absl::MutexLock lock(&mutex_);
       writing_ = false;
       if (ended_) return;
-      if (ok) more = WriteNext();
+      if (ok) next = WriteNext();
     }
     // Not ok: the client has gone, and only the statistics hear of it.
-    if (!more) End(ok ? absl::OkStatus() : Gone());
+    if (next.is_over) End(next.status);
   }
   void OnCancel() override {
     Queued queued;
@@ -122,7 +134,10 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
 
  private:
   UpdateStream(std::string what, std::string object, MethodStatistics::Method* method)
-      : what_(std::move(what)), object_(std::move(object)), method_(method) {}
+      : what_(std::move(what)),
+        object_(std::move(object)),
+        method_(method),
+        bounds_(CallUnderWay::OfThisThread()) {}
 
   struct Queued {
     WorkerPool* pool = nullptr;
@@ -133,25 +148,37 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
     return absl::CancelledError(absl::StrCat(what_, ": the client went away"));
   }
 
-  // Writes what is next, if nothing is being written; false: everything has been written.
-  bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (writing_) return true;
+  struct Next {
+    bool is_over = false;
+    absl::Status status = {};
+  };
+
+  // Writes what is next, if nothing is being written. Over: everything has been written, or the
+  // caller has left too much unread.
+  Next WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_) return {};
     update_.Clear();
     if (progress_) {
       update_ = *std::exchange(progress_, std::nullopt);
     } else if (!answers_) {
-      return true;
+      if (bounds_ != nullptr) (void)bounds_->HoldMessage(0);
+      return {};
     } else if (!answers_(update_)) {
-      return false;
+      return {.is_over = true};
+    }
+    if (bounds_ != nullptr) {
+      const absl::Status room = bounds_->HoldMessage(held_ + update_.ByteSizeLong());
+      if (!room.ok()) return {.is_over = true, .status = room};
     }
     writing_ = true;
     this->StartWrite(&update_);
-    return true;
+    return {};
   }
 
   const std::string what_, object_;
   MethodStatistics::Method* const method_;
-  std::shared_ptr<UpdateStream> self_;  // gRPC's share
+  const std::shared_ptr<CallUnderWay> bounds_;  // null: the service is not bounded
+  std::shared_ptr<UpdateStream> self_;          // gRPC's share
   std::atomic<bool> is_cancelled_{false};
 
   absl::Mutex mutex_;
@@ -159,6 +186,7 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Update> progress_ ABSL_GUARDED_BY(mutex_);  // not written yet
   Answers answers_ ABSL_GUARDED_BY(mutex_);                 // null until it is answered
+  size_t held_ ABSL_GUARDED_BY(mutex_) = 0;                 // by answers_
   Update update_ ABSL_GUARDED_BY(mutex_);                   // gRPC's while writing_
   Queued queued_ ABSL_GUARDED_BY(mutex_);                   // null until RunOn
 };

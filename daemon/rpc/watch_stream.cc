@@ -28,7 +28,7 @@ absl::StatusOr<WatchArgs> ArgsOf(const v1::WatchTreesRequest& request) {
     ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
   }
   if (request.view() == v1::TREE_VIEW_UNSPECIFIED) return args;
-  ASSIGN_OR_RETURN(args.detail, FromProto(request.view()));
+  ASSIGN_OR_RETURN(args.detail, coppice::FromProto(request.view()));
   if (args.detail == TreeDetail::kRank) {
     return absl::InvalidArgumentError(
         "view: RANK is of one rank; watch with SUMMARY or FULL, then get the rank's part");

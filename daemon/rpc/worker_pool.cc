@@ -20,32 +20,60 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WorkerPool::Submit(Task task) {
-  absl::MutexLock lock(&mutex_);
-  tasks_.push_back({++last_ticket_, std::move(task)});
+WorkerPool::Ticket WorkerPool::Add(Task task, const std::string& caller) {
+  std::unique_ptr<Line>& line = lines_[caller];
+  if (line == nullptr) {
+    line = std::make_unique<Line>();
+    line->caller = caller;
+    turns_.push_back(line.get());
+  }
+  line->tasks.push_back({++last_ticket_, std::move(task)});
+  ++waiting_;
+  return last_ticket_;
 }
 
-std::optional<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most) {
+void WorkerPool::Submit(Task task) {
   absl::MutexLock lock(&mutex_);
-  if (tasks_.size() >= most) return std::nullopt;
-  tasks_.push_back({++last_ticket_, std::move(task)});
-  return last_ticket_;
+  Add(std::move(task), "");
+}
+
+std::optional<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
+                                                               const std::string& caller) {
+  absl::MutexLock lock(&mutex_);
+  const auto line = lines_.find(caller);
+  if (line != lines_.end() && line->second->tasks.size() >= most) return std::nullopt;
+  if (waiting_ >= kCallers * most) return std::nullopt;
+  return Add(std::move(task), caller);
 }
 
 bool WorkerPool::Withdraw(Ticket ticket) {
   Task task;  // goes without the lock: what it holds may be large, or ask us something
   absl::MutexLock lock(&mutex_);
-  const auto found = std::find_if(tasks_.begin(), tasks_.end(),
-                                  [&](const Waiting& w) { return w.ticket == ticket; });
-  if (found == tasks_.end()) return false;
-  task = std::move(found->task);
-  tasks_.erase(found);
-  return true;
+  for (const auto& [caller, line] : lines_) {
+    std::deque<Waiting>& tasks = line->tasks;
+    const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                    [&](const Waiting& w) { return w.ticket == ticket; });
+    if (found == tasks.end()) continue;
+    task = std::move(found->task);
+    tasks.erase(found);
+    --waiting_;
+    if (tasks.empty()) {
+      std::erase(turns_, line.get());
+      lines_.erase(caller);
+    }
+    return true;
+  }
+  return false;
 }
 
 size_t WorkerPool::waiting() const {
   absl::MutexLock lock(&mutex_);
-  return tasks_.size();
+  return waiting_;
+}
+
+bool WorkerPool::OthersWait(const std::string& caller) const {
+  absl::MutexLock lock(&mutex_);
+  return turns_.size() > (lines_.contains(caller) ? 1 : 0);
 }
 
 void WorkerPool::Work(int nice) {
@@ -56,10 +84,18 @@ void WorkerPool::Work(int nice) {
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(
-          +[](WorkerPool* pool) { return pool->stopping_ || !pool->tasks_.empty(); }, this));
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front().task);
-      tasks_.pop_front();
+          +[](WorkerPool* pool) { return pool->stopping_ || !pool->turns_.empty(); }, this));
+      if (turns_.empty()) return;
+      Line* const line = turns_.front();
+      turns_.pop_front();
+      task = std::move(line->tasks.front().task);
+      line->tasks.pop_front();
+      --waiting_;
+      if (line->tasks.empty()) {
+        lines_.erase(std::string(line->caller));
+      } else {
+        turns_.push_back(line);
+      }
     }
     task();
   }

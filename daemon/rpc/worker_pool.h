@@ -1,21 +1,27 @@
 // Threads for the calls that take long (a sweep, a tree of ten thousand members): gRPC's callback
 // threads are few and serve every other call, so none of them may be held for milliseconds.
+//
+//   caller A: a1 a2 a3 ...     --+
+//   caller B: b1               --+--> a1 b1 a2 a3 ...: callers take turns, a caller's own in order
 #ifndef COPPICE_DAEMON_RPC_WORKER_POOL_H_
 #define COPPICE_DAEMON_RPC_WORKER_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 
 namespace coppice {
 
-// Thread-safe. Tasks start in the order of submission.
+// Thread-safe. Tasks of one caller start in the order of submission.
 class WorkerPool final {
  public:
   using Task = absl::AnyInvocable<void()>;
@@ -30,23 +36,36 @@ class WorkerPool final {
 
   // For tasks whose number somebody else bounds, as that of open streams.
   void Submit(Task task);
-  // None, and the task is dropped: `most` others wait for a thread already.
-  std::optional<Ticket> SubmitUnlessFull(Task task, size_t most);
+  // None, and the task is dropped: `most` others of `caller` wait for a thread already, or kCallers
+  // times as many of all.
+  std::optional<Ticket> SubmitUnlessFull(Task task, size_t most, const std::string& caller = "");
   // Drops the task, with all that it holds, before it returns. False: a thread has begun it.
   bool Withdraw(Ticket ticket);
   // Tasks that no thread has begun.
   size_t waiting() const;
+  // Whether any of them is another caller's.
+  bool OthersWait(const std::string& caller) const;
+
+  // Callers that find room though each of them has as many tasks waiting as it may.
+  static constexpr size_t kCallers = 8;
 
  private:
   struct Waiting {
     Ticket ticket;
     Task task;
   };
+  struct Line {
+    std::string caller;
+    std::deque<Waiting> tasks;  // tickets ascend; never empty outside the lock
+  };
 
+  Ticket Add(Task task, const std::string& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work(int nice);
 
   mutable absl::Mutex mutex_;
-  std::deque<Waiting> tasks_ ABSL_GUARDED_BY(mutex_);  // tickets ascend
+  absl::flat_hash_map<std::string, std::unique_ptr<Line>> lines_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Line*> turns_ ABSL_GUARDED_BY(mutex_);  // each line once
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/tree_inputs.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -118,7 +119,7 @@ absl::Status JobQuestion::Put(const MappingAnswer& answer) {
   v1::PutOrderRequest request;
   request.set_job_id(task_.job_id());
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
-  request.set_note(answer.reason.substr(0, kMaxNote));
+  request.set_note(std::string(CutText(ShownText(answer.reason), kMaxNote)));
   return Call(kPutOrder, &MappingStub::PutOrder, request).status();
 }
 

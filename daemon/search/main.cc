@@ -15,6 +15,7 @@
 #include "daemon/search/search_run.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_report.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -33,7 +34,7 @@ constexpr absl::Duration kUntilRead = absl::Milliseconds(500);
 
 void Say(uint32_t rank, const absl::Status& status) {
   const std::string text =
-      Printable(absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
+      ShownText(absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
   if (rank == 0) {
     std::fprintf(stderr, "coppice-search: %s\n", text.c_str());
   } else {

@@ -38,7 +38,7 @@ absl::Duration Reloader::shutdown_grace() const {
   return running_.shutdown_grace;
 }
 
-absl::StatusOr<ReloadOutcome> Reloader::Reload() {
+absl::StatusOr<ReloadOutcome> Reloader::Reload(const std::string& by) {
   std::lock_guard lock(mu_);
   if (server_ == nullptr) {
     return absl::UnavailableError("the daemon is starting or stopping: reload it later");
@@ -47,11 +47,11 @@ absl::StatusOr<ReloadOutcome> Reloader::Reload() {
   if (outcome.ok()) {
     const std::string what = Describe(*outcome);
     spdlog::info("configuration read again: {}", what);
-    manager_->Announce("info", "config.reloaded", kObject, what);
+    manager_->Announce("info", "config.reloaded", kObject, what, by);
   } else {
     const std::string why = absl::StrCat(outcome.status().message(), "; all is as it was before");
     spdlog::error("configuration refused: {}", why);
-    manager_->Announce("error", "config.refused", kObject, why);
+    manager_->Announce("error", "config.refused", kObject, why, by);
   }
   return outcome;
 }
@@ -67,6 +67,7 @@ absl::StatusOr<ReloadOutcome> Reloader::Apply() {
     RETURN_IF_ERROR(manager_->Reconfigure(change.next.manager));
     server_->SetAdministrators(change.next.access.admin_group,
                                change.next.access.tls_administrators);
+    server_->SetBounds(change.next.admission, change.next.connections);
     SetLogLevel(change.next.log_level);
     running_ = std::move(change.next);
   }

@@ -31,9 +31,10 @@ class Reloader final {
   // From here on it can reload. `server` outlives this, or a call of Attach with null.
   void Attach(RpcServer* server);
 
-  // As Admin.Reload; UNAVAILABLE while no server is attached. Says what happened as an event and in
-  // the log. Blocks: for a sweep under way and for the store.
-  absl::StatusOr<ReloadOutcome> Reload();
+  // As Admin.Reload, for `by`, or for a signal if that is empty; UNAVAILABLE while no server is
+  // attached. Says what happened as an event and in the log. Blocks: for a sweep under way and for
+  // the store.
+  absl::StatusOr<ReloadOutcome> Reload(const std::string& by);
 
   absl::Duration shutdown_grace() const;
 

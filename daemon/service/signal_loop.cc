@@ -71,7 +71,7 @@ void SignalLoop::ReloadWhenAsked() {
     is_asked_ = false;
     lock.unlock();
     service_->Reloading();
-    (void)reloader_->Reload();  // it has told what happened
+    (void)reloader_->Reload("");  // it has told what happened
     service_->Ready(StatusLine());
     lock.lock();
   }
@@ -93,6 +93,7 @@ void SignalLoop::Pulse() {
 
 std::string SignalLoop::StatusLine() const {
   const DaemonCounts counts = manager_->Counts();
+  const std::string fault = manager_->Statistics().fault;
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) {
     return counts.last_sweep_error.empty()
@@ -105,7 +106,8 @@ std::string SignalLoop::StatusLine() const {
                       " jobs, ", counts.granted_trees, " trees",
                       counts.last_sweep_error.empty()
                           ? ""
-                          : absl::StrCat("; sweeps fail: ", counts.last_sweep_error));
+                          : absl::StrCat("; sweeps fail: ", counts.last_sweep_error),
+                      fault.empty() ? "" : absl::StrCat("; writes fail: ", fault));
 }
 
 }  // namespace coppice

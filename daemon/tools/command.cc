@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 
@@ -29,14 +29,6 @@ CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<
   });
 }
 
-std::string Printable(absl::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
-  }
-  return printable;
-}
-
 absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   std::FILE* const file = std::fopen(path.c_str(), "w");
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
@@ -49,7 +41,9 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
 }
 
 absl::Status PrintText(absl::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+  const std::string shown = ShownText(text, TextLines::kMany);
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
+      std::fflush(stdout) == 0) {
     return absl::OkStatus();
   }
   return absl::ErrnoToStatus(errno, "cannot write standard output");

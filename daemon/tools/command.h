@@ -32,7 +32,8 @@ void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
 void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome);
 
-// Writes `text` to standard output, all of it: a full disk or a closed pipe is an error.
+// Writes `text` to standard output, all of it, as it may be shown (proto/text/plain_text.h): a full
+// disk or a closed pipe is an error.
 absl::Status PrintText(absl::string_view text);
 
 // Adds an option whose value is any text but the empty one: an empty value is a shell variable that
@@ -43,10 +44,6 @@ CLI::Option* AddText(CLI::App& command, const std::string& name, std::string& va
 // Adds an option whose value is a whole number from 0 to 4294967295 in decimal digits.
 CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<uint32_t>& value,
                       const std::string& meaning);
-
-// `text` with a ? for each control character, so that what an error quotes of a file cannot steer a
-// terminal.
-std::string Printable(absl::string_view text);
 
 // Replaces the file `path` by `text`. Status codes as absl::ErrnoToStatus gives them; the message
 // names the file.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "daemon/tools/command.h"
+#include "proto/text/plain_text.h"
 
 namespace {
 
@@ -48,6 +49,6 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? coppice::kDone : coppice::kWrongUsage;
   }
   if (outcome.status.ok()) return coppice::kDone;
-  std::fprintf(stderr, "coppice-plan: %s\n", coppice::Printable(outcome.status.ToString()).c_str());
+  std::fprintf(stderr, "coppice-plan: %s\n", coppice::ShownText(outcome.status.ToString()).c_str());
   return coppice::kRequestFailed;
 }

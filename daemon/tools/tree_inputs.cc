@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -132,6 +134,13 @@ absl::Status AddLoad(const Fabric& fabric, absl::string_view line, std::vector<f
 }  // namespace
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::file_status kind = std::filesystem::status(path, unknown);
+  // A device may never end. Pipes do: a shell's <(COMMAND) is one.
+  if (path != "-" && std::filesystem::is_other(kind) && !std::filesystem::is_fifo(kind)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a regular file: give the path of a text file"));
+  }
   const auto close = [](std::FILE* f) { std::fclose(f); };
   std::FILE* const opened = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
   const std::unique_ptr<std::FILE, decltype(close)> file(opened, close);

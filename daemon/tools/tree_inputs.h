@@ -19,8 +19,8 @@
 namespace coppice {
 
 // The whole file, or standard input if `path` is "-"; at most 1 GiB. NOT_FOUND, PERMISSION_DENIED
-// or another code of absl::ErrnoToStatus; INVALID_ARGUMENT: over the limit. The message names the
-// file.
+// or another code of absl::ErrnoToStatus; INVALID_ARGUMENT: over the limit, or a device. The
+// message names the file.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 // One endpoint a line in rank order, named as endpoint_names.h says, or a list of them as

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "daemon/fabric/endpoint_names.h"
 
 namespace coppice {
 namespace {
@@ -24,11 +25,6 @@ std::string NodeId(const Fabric& fabric, const AggregationTree& tree, uint32_t n
   return tree.IsRank(node) ? RankId(node) : SwitchId(fabric, tree.vertices[node]);
 }
 
-std::string EndpointName(const Fabric& fabric, VertexIndex v) {
-  const EndpointIndex e = fabric.AsEndpoint(v);
-  return absl::StrCat(fabric.host_name(fabric.host(e)), "/", fabric.endpoint(e).port.value());
-}
-
 std::string Text(absl::string_view word) { return std::string(word); }
 
 Json NodesJson(const Fabric& fabric, const TreePlan& plan) {
@@ -40,7 +36,8 @@ Json NodesJson(const Fabric& fabric, const TreePlan& plan) {
     json["id"] = NodeId(fabric, plan.tree, node);
     json["kind"] = rank ? "rank" : "switch";
     json["rank"] = rank ? Json(node) : Json();
-    json["endpoint"] = rank ? Json(EndpointName(fabric, plan.tree.vertices[node])) : Json();
+    json["endpoint"] =
+        rank ? Json(EndpointName(fabric, fabric.AsEndpoint(plan.tree.vertices[node]))) : Json();
     json["parent"] =
         parent < 0 ? Json() : Json(NodeId(fabric, plan.tree, static_cast<uint32_t>(parent)));
     json["links"] = plan.edges[node].links_up;
@@ -132,7 +129,7 @@ std::string NodeLine(const Fabric& fabric, const TreePlan& plan, uint32_t node) 
   std::string line = NodeId(fabric, plan.tree, node);
   const VertexIndex v = plan.tree.vertices[node];
   absl::StrAppend(&line, "  ",
-                  plan.tree.IsRank(node) ? EndpointName(fabric, v)
+                  plan.tree.IsRank(node) ? EndpointName(fabric, fabric.AsEndpoint(v))
                                          : fabric.switch_info(fabric.AsSwitch(v)).description);
   if (plan.tree.parents[node] >= 0) {
     absl::StrAppend(&line, "  (", Count(plan.edges[node].links_up, "link", "links"), ")");

@@ -147,6 +147,11 @@ TEST_F(AgentsServiceTest, RefusesBadMessages) {
   refused({Hello(Host(0)), Result(7, 0, 1)}, StatusCode::kInvalidArgument, "latency_us: 0");
   const double nan = std::numeric_limits<double>::quiet_NaN();
   refused({Hello(Host(0)), Result(7, 1, nan)}, StatusCode::kInvalidArgument, "bandwidth_gbps: nan");
+  refused({Hello(Host(0)), Result(7, 1e308, 1)}, StatusCode::kInvalidArgument, "0.01 to 1e+07");
+  refused({Hello(Host(0)), Result(7, 1, 1e308)}, StatusCode::kInvalidArgument, "1e-06 to 10000");
+  v1::AgentMessage many = Hello(Host(0));
+  many.mutable_hello()->set_cores(1'000'000);
+  refused({many}, StatusCode::kInvalidArgument, "hello.cores: 1000000");
   Await([&] { return loopback_.meter().connected() == 0; });
 }
 
@@ -314,6 +319,33 @@ TEST_F(AgentsServiceTest, ListsByPagesAndHosts) {
   request.add_hosts(Host(0));
   request.add_hosts(Host(4));
   ExpectStatus(Distances(request).status(), StatusCode::kFailedPrecondition, Host(4));
+}
+
+// Otherwise two nodes would go on for as long as they were asked to.
+TEST_F(AgentsServiceTest, ACancelStopsTheAgents) {
+  AgentCall a(channel_), b(channel_);
+  a.Say(Hello(Host(0)));
+  b.Say(Hello(Host(1)));
+  ASSERT_TRUE(a.Hear().has_value() && b.Hear().has_value());
+  grpc::ClientContext context;
+  Loopback::SetDeadline(context);
+  const auto stream = stub_->MeasureDistances(&context, v1::MeasureDistancesRequest());
+  const auto of_a = a.Hear(), of_b = b.Hear();
+  ASSERT_TRUE(of_a.has_value() && of_a->has_ping_pong() && of_b.has_value());
+  context.TryCancel();
+  EXPECT_FALSE(stream->Finish().ok());
+  std::thread timer([this] {
+    while (loopback_.meter().Expire() < absl::InfiniteDuration()) std::this_thread::yield();
+  });
+  for (AgentCall* const agent : {&a, &b}) {
+    const auto stop = agent->Hear();
+    ASSERT_TRUE(stop.has_value() && stop->has_stop_ping_pong());
+    EXPECT_EQ(stop->stop_ping_pong(), of_a->ping_pong().id());
+  }
+  timer.join();
+  // What the agents say of it comes too late, which is no mistake.
+  EXPECT_TRUE(a.Say(Result(of_a->ping_pong().id(), 1, 1)));
+  EXPECT_EQ(loopback_.distances().size(), 0u);
 }
 
 TEST_F(AgentsServiceTest, AShutdownEndsAgentsAndMeasurements) {

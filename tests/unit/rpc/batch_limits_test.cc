@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -74,6 +75,34 @@ TEST(WorkerPoolTest, NoMoreWaitThanMay) {
     go_on.Notify();
   }
   EXPECT_EQ(done, 3);
+}
+
+TEST(WorkerPoolTest, CallersTakeTurns) {
+  absl::Notification started, go_on;
+  std::string order;
+  {
+    WorkerPool pool(1);
+    pool.Submit([&] {
+      started.Notify();
+      go_on.WaitForNotification();
+    });
+    started.WaitForNotification();
+    const auto submit = [&](char caller) {
+      return pool.SubmitUnlessFull([&order, caller] { order += caller; }, 3,
+                                   std::string(1, caller));
+    };
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(submit('a'));
+    EXPECT_FALSE(submit('a'));
+    const auto withdrawn = submit('c');
+    EXPECT_TRUE(submit('b'));
+    ASSERT_TRUE(withdrawn.has_value());
+    EXPECT_TRUE(pool.Withdraw(*withdrawn));
+    EXPECT_EQ(pool.waiting(), 4u);
+    EXPECT_TRUE(pool.OthersWait("a"));
+    EXPECT_TRUE(pool.OthersWait("c"));
+    go_on.Notify();
+  }
+  EXPECT_EQ(order, "abaa");
 }
 
 TEST(WorkerPoolTest, WhatIsWithdrawnIsDroppedAtOnceAndMakesRoom) {

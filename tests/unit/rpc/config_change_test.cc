@@ -29,15 +29,28 @@ TEST(Access, IsRead) {
   EXPECT_TRUE(plain->access.insecure_tcp);
   const auto tls = Parse(
       "[tls]\ncertificate = \"s.pem\"\nkey = \"/k.pem\"\nclient_ca = \"ca.pem\"\n"
-      "administrators = [\"a\", \"b\"]\n");
+      "administrators = [\"a\", \"b\"]\n[agents]\ncertificates = [\"agent-{host}\"]\n"
+      "users = [\"coppice-agent\"]\ntrust_root = true\n");
   ASSERT_TRUE(tls.ok()) << tls.status();
   EXPECT_EQ(tls->access.tls_certificate, "/etc/c/s.pem");
   EXPECT_EQ(tls->access.tls_key, "/k.pem");
   EXPECT_EQ(tls->access.tls_client_ca, "/etc/c/ca.pem");
   EXPECT_THAT(tls->access.tls_administrators, ElementsAre("a", "b"));
   EXPECT_EQ(tls->access.tls_place, "c.toml:2: tls.certificate: ");
+  EXPECT_FALSE(tls->access.tls_open_reading);
+  EXPECT_THAT(tls->access.agent_certificates, ElementsAre("agent-{host}"));
+  EXPECT_THAT(tls->access.agent_users, ElementsAre("coppice-agent"));
+  EXPECT_TRUE(tls->access.trust_root);
+  const auto open = Parse("[tls]\ncertificate = \"s\"\nkey = \"k\"\nopen_reading = true\n");
+  ASSERT_TRUE(open.ok()) << open.status();
+  EXPECT_TRUE(open->access.tls_open_reading);
   const auto none = Parse("");
-  EXPECT_EQ(none->access.socket_mode, 0666u);
+  EXPECT_EQ(none->access.socket_mode, 0660u);
+  EXPECT_EQ(none->access.socket_group, "coppice");
+  EXPECT_EQ(none->access.socket_group_place, "");
+  EXPECT_EQ(Parse("socket_group = \"ops\"")->access.socket_group_place, "c.toml:1: socket_group: ");
+  EXPECT_THAT(none->access.agent_certificates, IsEmpty());
+  EXPECT_FALSE(none->access.trust_root);
   EXPECT_EQ(none->access.admin_group, "coppice-admin");
   EXPECT_EQ(none->access.admin_group_place, "");
   EXPECT_EQ(none->access.tls_certificate, "");
@@ -52,10 +65,23 @@ TEST(Access, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorIn("insecure_tcp = 1"), StartsWith("c.toml:1: insecure_tcp: must be true or"));
   EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\""), StartsWith("c.toml:1: tls.key: is missing"));
   EXPECT_THAT(ErrorIn("[tls]\nkey = \"s\""), StartsWith("c.toml:1: tls.certificate: is missing"));
-  EXPECT_THAT(ErrorIn("insecure_tcp = true\n[tls]\ncertificate = \"s\"\nkey = \"k\"\n"),
+  EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\"\nkey = \"k\"\n"),
+              StartsWith("c.toml:1: tls.client_ca: is missing"));
+  for (const char* pattern : {"n1", "{host}", "", "{host}-{host}"}) {
+    EXPECT_THAT(ErrorIn(std::string("[tls]\ncertificate = \"s\"\nkey = \"k\"\nclient_ca = \"c\"\n"
+                                    "[agents]\ncertificates = [\"") +
+                        pattern + "\"]\n"),
+                StartsWith("c.toml:6: agents.certificates: "))
+        << pattern;
+  }
+  EXPECT_THAT(ErrorIn("[agents]\ncertificates = [\"agent-{host}\"]\n"),
+              StartsWith("c.toml:2: agents.certificates: are shown by clients"));
+  EXPECT_THAT(ErrorIn("insecure_tcp = true\n[tls]\ncertificate = \"s\"\nkey = \"k\"\n"
+                      "open_reading = true\n"),
               StartsWith("c.toml:1: insecure_tcp: contradicts"));
-  EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\"\nkey = \"k\"\nadministrators = [\"a\"]\n"),
-              StartsWith("c.toml:4: tls.administrators: "));
+  EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\"\nkey = \"k\"\nopen_reading = true\n"
+                      "administrators = [\"a\"]\n"),
+              StartsWith("c.toml:5: tls.administrators: "));
 }
 
 TEST(ConfigChange, TellsWhatHoldsAtOnce) {
@@ -80,7 +106,7 @@ TEST(ConfigChange, TellsWhatHoldsAtOnce) {
 // A key that Compare does not know would be changed in the file and never be told.
 TEST(ConfigChange, KnowsEveryKeyOfTheSample) {
   std::ifstream sample(COPPICE_SOURCE_DIR "/deploy/coppiced.toml");
-  const std::regex section("\\[([a-z_]+)\\]"), key("#?([a-z_]+) = .*");
+  const std::regex section("\\[([a-z_.]+)\\]"), key("#?([a-z_]+) = .*");
   std::string path;
   std::smatch found;
   int keys = 0;

@@ -36,6 +36,8 @@ void ExpectDefaults(const Config& config) {
   EXPECT_EQ(config.listen, expected.listen);
   EXPECT_EQ(config.log_level, expected.log_level);
   EXPECT_EQ(config.max_request_bytes, expected.max_request_bytes);
+  EXPECT_TRUE(config.admission == expected.admission);
+  EXPECT_TRUE(config.connections == expected.connections);
   EXPECT_EQ(config.worker_threads, expected.worker_threads);
   EXPECT_EQ(config.shutdown_grace, expected.shutdown_grace);
   EXPECT_EQ(config.metrics_listen, expected.metrics_listen);

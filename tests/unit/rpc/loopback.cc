@@ -25,6 +25,10 @@ std::string MakeDirectory() {
 
 Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   if (options.server.listen.empty()) options.server.listen = {"unix:" + directory_ + "/s"};
+  // Tests of rights come as users that the default mode keeps out.
+  if (options.server.socket_mode == RpcServerOptions().socket_mode) {
+    options.server.socket_mode = 0666;
+  }
   auto port = OfflineSubnetPort::Create(options.fabric);
   EXPECT_TRUE(port.ok()) << port.status();
   port_ = *std::move(port);
@@ -36,6 +40,7 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   rule.degree_limit = options.degree_limit;
   manager_options.capability_rules = {rule};
   manager_options.kept_tree_changes = options.kept_tree_changes;
+  manager_options.quotas = options.quotas;
   auto manager = Manager::Create(&store_, port_.get(), &clock_, manager_options);
   EXPECT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);
@@ -46,7 +51,8 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), options.mapper,
                                          distances_.get());
   orders_ = std::make_unique<OrderShelf>(&store_, manager_.get(), &clock_);
-  auto patterns = PatternShelf::Create(&store_, &clock_, options.pattern_bytes);
+  auto patterns =
+      PatternShelf::Create(&store_, &clock_, options.pattern_bytes, &manager_->quotas());
   EXPECT_TRUE(patterns.ok()) << patterns.status();
   patterns_ = *std::move(patterns);
   meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &clock_);

@@ -49,6 +49,7 @@ class Loopback final {
     uint32_t degree_limit = 16;
     uint32_t kept_tree_changes = 65'536;
     uint64_t pattern_bytes = 1 << 20;
+    QuotaOptions quotas = {};
     MapperOptions mapper = {};
     RpcServerOptions server{.listen = {}};  // none: a Unix socket of its own
   };

@@ -5,11 +5,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "daemon/rpc/unix_listener.h"
 #include "daemon/rpc/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
@@ -153,8 +155,11 @@ TEST_F(Owners, DoNotShareRequestIds) {
   User owner(loopback_, kDaemonUser), other(loopback_, kBinUser);
   const auto job = owner.Register("once");
   EXPECT_EQ(owner.Register("once")->id(), job->id());
-  const absl::Status taken = other.Register("once").status();
-  EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
+  // Who uses a name first keeps nobody else from it.
+  const auto others = other.Register("once");
+  ASSERT_TRUE(others.ok()) << others.status();
+  EXPECT_NE(others->id(), job->id());
+  EXPECT_EQ(other.Register("once")->id(), others->id());
 }
 
 TEST_F(Owners, AreUnderAdministrators) {
@@ -202,6 +207,37 @@ TEST_F(Owners, ConnectAsTheSocketsModeAllows) {
   EXPECT_EQ(info.st_mode & 07777, 0600u);
   ASSERT_EQ(stat(loopback_.server().addresses()[0].substr(5).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0666u);
+}
+
+// Opens a socket for the group and says which mode and group its file has.
+struct stat SocketOf(const SocketAccess& access) {
+  std::string folder = "/tmp/coppice-socket-XXXXXX";
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  struct stat info {};
+  {
+    const auto listener = UnixListener::Open({folder + "/s"}, access);
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    EXPECT_EQ(stat((folder + "/s").c_str(), &info), 0);
+  }
+  std::filesystem::remove_all(folder);
+  return info;
+}
+
+TEST_F(Owners, ConnectAsMembersOfTheSocketsGroup) {
+  struct stat info = SocketOf({0660, "bin"});
+  EXPECT_EQ(info.st_gid, UnixUsers::FindGroup("bin"));
+  EXPECT_EQ(info.st_mode & 07777, 0660u);
+  // Without that group nobody in its place; whom the mode lets in anyway stays so.
+  info = SocketOf({0660, "coppice-test"});
+  EXPECT_EQ(info.st_gid, getegid());
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_EQ(SocketOf({0666, "coppice-test"}).st_mode & 07777, 0666u);
+  EXPECT_EQ(SocketOf({0600, "coppice-test"}).st_mode & 07777, 0600u);
+  EXPECT_EQ(RpcServerOptions().socket_mode, 0660u);
+  const absl::Status needed =
+      UnixListener::Open({"/tmp/coppice-no-such-socket"}, {0660, "coppice-test", true}).status();
+  EXPECT_EQ(needed.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(needed.message()), HasSubstr("no group coppice-test"));
 }
 
 TEST(UnixUsers, NamesAndRefusesGroups) {

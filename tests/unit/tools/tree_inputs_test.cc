@@ -169,6 +169,13 @@ TEST(ReadTextFile, NamesTheFile) {
   EXPECT_THAT(std::string(ReadTextFile("/").status().message()), HasSubstr("cannot read /"));
 }
 
+// Read to its limit it would be a gigabyte of zeros.
+TEST(ReadTextFile, RefusesADeviceUnread) {
+  const absl::Status status = ReadTextFile("/dev/zero").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/zero: not a regular file"));
+}
+
 void ExpectNamedError(const absl::Status& status, const std::string& text) {
   if (status.ok()) return;
   EXPECT_TRUE(absl::IsInvalidArgument(status) || absl::IsNotFound(status)) << status << text;

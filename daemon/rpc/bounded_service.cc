@@ -1,0 +1,335 @@
+#include "daemon/rpc/bounded_service.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/zero_copy_stream.h>
+#include <google/protobuf/message.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/call.h>
+#include <grpcpp/impl/call_op_set.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/rpc_service_method.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/rpc/call_under_way.h"
+#include "daemon/rpc/caller.h"
+#include "daemon/rpc/error_details.h"
+#include "daemon/rpc/message_cost.h"
+#include "google/rpc/error_details.pb.h"
+#include "proto/request_check.h"
+#include "proto/status_conversion.h"
+
+namespace coppice {
+namespace {
+
+using google::protobuf::Message;
+using google::protobuf::MethodDescriptor;
+using grpc::internal::MethodHandler;
+using grpc::internal::RpcMethod;
+using grpc::internal::RpcServiceMethod;
+
+// A message and what is made of it for the manager.
+constexpr int64_t kCopies = 2;
+// An answer as an object, and as gRPC sends it.
+constexpr int64_t kAnswerCopies = 3;
+
+// An operation of a call that receives one message, and leaves it as it came: one of the parts of
+// grpc::internal::CallOpSet.
+class ReceiveBytes {
+ public:
+  ReceiveBytes() = default;
+  ReceiveBytes(const ReceiveBytes&) = delete;
+  ReceiveBytes& operator=(const ReceiveBytes&) = delete;
+  ~ReceiveBytes() {
+    if (bytes_ != nullptr) grpc_byte_buffer_destroy(bytes_);
+  }
+
+  // Null: none came.
+  grpc_byte_buffer* bytes() const { return bytes_; }
+  grpc_byte_buffer* TakeBytes() { return std::exchange(bytes_, nullptr); }
+
+ protected:
+  void AddOp(grpc_op* ops, size_t* count) {
+    grpc_op& op = ops[(*count)++];
+    op.op = GRPC_OP_RECV_MESSAGE;
+    op.flags = 0;
+    op.reserved = nullptr;
+    op.data.recv_message.recv_message = &bytes_;
+  }
+  void FinishOp(bool*) {}
+  void SetInterceptionHookPoint(grpc::internal::InterceptorBatchMethodsImpl*) {}
+  void SetFinishInterceptionHookPoint(grpc::internal::InterceptorBatchMethodsImpl*) {}
+  void SetHijackingState(grpc::internal::InterceptorBatchMethodsImpl*) {}
+
+ private:
+  grpc_byte_buffer* bytes_ = nullptr;
+};
+
+// The pieces of a message as they came. Copies none.
+class PiecesStream final : public google::protobuf::io::ZeroCopyInputStream {
+ public:
+  explicit PiecesStream(grpc_byte_buffer* bytes) {
+    is_good_ = grpc_byte_buffer_reader_init(&reader_, bytes) != 0;
+  }
+  ~PiecesStream() override {
+    if (is_good_) grpc_byte_buffer_reader_destroy(&reader_);
+  }
+
+  bool Next(const void** data, int* size) override {
+    if (left_ == 0) {
+      if (!is_good_ || grpc_byte_buffer_reader_peek(&reader_, &piece_) == 0) return false;
+      left_ = static_cast<int>(GRPC_SLICE_LENGTH(*piece_));
+    }
+    *data = GRPC_SLICE_END_PTR(*piece_) - left_;
+    *size = left_;
+    read_ += left_;
+    left_ = 0;
+    return true;
+  }
+  void BackUp(int count) override {
+    left_ = count;
+    read_ -= count;
+  }
+  bool Skip(int count) override {
+    const void* data = nullptr;
+    int size = 0;
+    while (count > 0) {
+      if (!Next(&data, &size)) return false;
+      if (size > count) BackUp(size - count);
+      count -= std::min(size, count);
+    }
+    return true;
+  }
+  int64_t ByteCount() const override { return read_; }
+
+ private:
+  grpc_byte_buffer_reader reader_;
+  bool is_good_ = false;
+  grpc_slice* piece_ = nullptr;
+  int left_ = 0;  // at its end, not handed out
+  int64_t read_ = 0;
+};
+
+// Ends a call that no handler sees.
+class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+struct Method {
+  std::string name;  // "Trees.CreateTree", for errors
+  Admission::Kind kind = Admission::Kind::kCall;
+  size_t most_request_bytes = 0;
+  Message* (*answer_of)(void* holder) = nullptr;
+  const google::protobuf::Descriptor* request = nullptr;
+  std::unique_ptr<MessageCost> cost;  // null: a dialogue
+  MethodHandler* inner = nullptr;
+  const Bounds* bounds = nullptr;
+};
+
+absl::Status TooLarge(const Method& method, absl::string_view what, size_t most) {
+  return absl::ResourceExhaustedError(absl::StrCat(method.name, ": this request ", what,
+                                                   ", and the most is ", most,
+                                                   " bytes; ask "
+                                                   "for less at once"));
+}
+
+// Too much is under way: says that it will be less. OK stays so.
+absl::Status WithRetry(absl::Status status) {
+  if (status.ok()) return status;
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(1);
+  SetDetail(status, retry);
+  return status;
+}
+
+// From the headers of a call until gRPC has forgotten it.
+class BoundedCall final : public AdmittedCall, public CallUnderWay {
+ public:
+  BoundedCall(const Method* method, const MethodHandler::HandlerParameter& parameter)
+      : method_(*method),
+        call_(*parameter.call),
+        context_(static_cast<grpc::CallbackServerContext*>(parameter.server_context)),
+        requester_(parameter.call_requester) {
+    grpc_call_ref(call_.call());
+  }
+  ~BoundedCall() override {
+    received_tag_.Clear();
+    grpc_call_unref(call_.call());
+  }
+
+  void Arrive() {
+    self_ = std::static_pointer_cast<BoundedCall>(shared_from_this());
+    const std::string connection = context_->peer();
+    Caller caller = CallerOf(*method_.bounds->peers, *context_, connection);
+    descriptor_ = DescriptorOf(connection);
+    if (descriptor_.has_value()) method_.bounds->connections->CallBegins(*descriptor_);
+    const auto verdict = method_.bounds->admission->Arrive(self_, caller, method_.kind);
+    caller_ = std::move(caller.name);
+    if (!verdict.ok()) return Refuse(ToWire(WithRetry(verdict.status()), "call"));
+    if (*verdict == Admission::Verdict::kStart) Start();
+  }
+
+  const std::string& caller() const override { return caller_; }
+
+  absl::Status HoldAnswer() override {
+    if (answer_ == nullptr) return absl::OkStatus();
+    const size_t bytes = answer_->ByteSizeLong();
+    const absl::Status status = HoldMessage(bytes);
+    if (!status.ok()) {
+      const std::unique_ptr<Message> empty(answer_->New());
+      answer_->GetReflection()->Swap(answer_, empty.get());
+    }
+    return status;
+  }
+  absl::Status HoldMessage(size_t bytes) override {
+    return method_.bounds->admission->HoldAnswer(*this,
+                                                 kAnswerCopies * static_cast<int64_t>(bytes));
+  }
+
+ private:
+  void Start() override {
+    if (method_.kind == Admission::Kind::kDialogue) return Run(nullptr, nullptr);
+    // Not inline: what runs then takes locks that this thread may have.
+    received_tag_.Set(
+        call_.call(), [this](bool) { Received(); }, &receive_, /*can_inline=*/false);
+    receive_.set_core_cq_tag(&received_tag_);
+    call_.PerformOps(&receive_);
+  }
+  void Abort() override { grpc_call_cancel(call_.call(), nullptr); }
+
+  void Received() {
+    const std::shared_ptr<BoundedCall> held = self_;  // it may be over before we are
+    method_.bounds->admission->Read(*this);
+    if (receive_.bytes() == nullptr) {
+      return Refuse({grpc::StatusCode::CANCELLED, "the client sent no request"});
+    }
+    if (const absl::Status status = Weigh(); !status.ok()) {
+      return Refuse(ToWire(status, "call"));
+    }
+    grpc::Status status;
+    void* holder = nullptr;
+    void* const request =
+        method_.inner->Deserialize(call_.call(), receive_.TakeBytes(), &status, &holder);
+    if (method_.answer_of != nullptr && holder != nullptr) answer_ = method_.answer_of(holder);
+    Run(request, holder, status);
+  }
+
+  // Whether there is room for the request.
+  absl::Status Weigh() {
+    const Bounds& bounds = *method_.bounds;
+    const size_t size = grpc_byte_buffer_length(receive_.bytes());
+    if (size > method_.most_request_bytes) {
+      return TooLarge(method_, absl::StrCat("has ", size, " bytes"), method_.most_request_bytes);
+    }
+    {
+      PiecesStream pieces(receive_.bytes());
+      const absl::Status plain = CheckRequest(*method_.request, pieces);
+      if (!plain.ok()) return plain;
+    }
+    PiecesStream pieces(receive_.bytes());
+    const size_t most = bounds.most_request_memory;
+    const absl::StatusOr<size_t> cost = method_.cost->Of(&pieces, most);
+    if (!cost.ok()) return cost.status();
+    const size_t all = size + kCopies * *cost;
+    if (all > most) return TooLarge(method_, "takes more memory than any may", most);
+    return WithRetry(bounds.admission->TakeRequest(*this, static_cast<int64_t>(all)));
+  }
+
+  void Run(void* request, void* holder, const grpc::Status& status = {}) {
+    const std::shared_ptr<CallUnderWay> shared = self_;
+    const CallUnderWay::Scope scope(&shared);
+    method_.inner->RunHandler({&call_, context_, request, status, holder, [this] { Over(); }});
+  }
+
+  void Refuse(const grpc::Status& status) {
+    grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer> refuse(
+        [&status](grpc::CallbackServerContext*) { return new Refusal(status); });
+    refuse.RunHandler({&call_, context_, nullptr, {}, nullptr, [this] { Over(); }});
+  }
+
+  void Over() {
+    const std::shared_ptr<BoundedCall> last = std::move(self_);
+    requester_();  // the context is gone from here on
+    method_.bounds->admission->Leave(*this);
+    if (descriptor_.has_value()) method_.bounds->connections->CallEnds(*descriptor_);
+  }
+
+  const Method& method_;
+  grpc::internal::Call call_;
+  grpc::CallbackServerContext* const context_;
+  const std::function<void()> requester_;
+  std::string caller_;
+  std::optional<int> descriptor_;
+  std::shared_ptr<BoundedCall> self_;  // gRPC's share
+  grpc::internal::CallOpSet<ReceiveBytes> receive_;
+  grpc::internal::CallbackWithSuccessTag received_tag_;
+  Message* answer_ = nullptr;
+};
+
+class BoundedHandler final : public MethodHandler {
+ public:
+  explicit BoundedHandler(Method method) : method_(std::move(method)) {}
+
+  void RunHandler(const HandlerParameter& parameter) override {
+    std::make_shared<BoundedCall>(&method_, parameter)->Arrive();
+  }
+
+ private:
+  const Method method_;
+};
+
+Admission::Kind KindOf(const MethodDescriptor& method) {
+  if (method.client_streaming()) return Admission::Kind::kDialogue;
+  return method.server_streaming() ? Admission::Kind::kStream : Admission::Kind::kCall;
+}
+
+}  // namespace
+
+BoundedService::BoundedService(grpc::Service* inner,
+                               const google::protobuf::ServiceDescriptor* descriptor,
+                               const std::vector<BoundedMethod>& methods, const Bounds* bounds) {
+  // Of any service: protected, as only services mark their own methods.
+  MethodHandler* (grpc::Service::*const handler_of)(int) = &BoundedService::GetHandler;
+  for (int i = 0; i < descriptor->method_count(); ++i) {
+    const MethodDescriptor& described = *descriptor->method(i);
+    Method method;
+    method.name = absl::StrCat(descriptor->name(), ".", described.name());
+    method.kind = KindOf(described);
+    method.inner = (inner->*handler_of)(i);
+    method.bounds = bounds;
+    method.request = described.input_type();
+    if (method.kind != Admission::Kind::kDialogue) {
+      method.cost = std::make_unique<MessageCost>(described.input_type());
+    }
+    BoundedMethod bound;
+    const auto found = std::find_if(methods.begin(), methods.end(), [&](const BoundedMethod& m) {
+      return m.name == described.name();
+    });
+    if (found != methods.end()) bound = *found;
+    method.answer_of = bound.answer_of;
+    method.most_request_bytes =
+        bound.most_request_bytes == BoundedMethod::kBulkRequest
+            ? bounds->most_request_bytes
+            : std::min(bound.most_request_bytes, bounds->most_request_bytes);
+    names_.push_back(absl::StrCat("/", descriptor->full_name(), "/", described.name()));
+    // A dialogue, as gRPC sees it: it hands over the call without its request.
+    auto* const made = new RpcServiceMethod(names_.back().c_str(), RpcMethod::BIDI_STREAMING,
+                                            new BoundedHandler(std::move(method)));
+    made->SetServerApiType(RpcServiceMethod::ApiType::CALL_BACK);
+    AddMethod(made);
+  }
+}
+
+}  // namespace coppice

@@ -1,0 +1,70 @@
+// Looks at the frames that a client sends on one HTTP/2 connection, before gRPC reads them.
+// Debian's gRPC 1.51.1 bounds neither a block of headers that is never ended (CONTINUATION frames,
+// RFC 9113 section 6.10; CVE-2023-33953: 45 bytes of memory for each that was sent) nor how often a
+// client opens a stream and resets it, pings, or changes its settings (section 10.5).
+//
+//   bytes --> preface (24) --> frame header (9) --> payload, passed over --> frame header ...
+//                                   |
+//                                   +-- HEADERS, CONTINUATION: bytes of the block so far
+//                                   +-- RST_STREAM, SETTINGS, PING: so many at once, so many a
+//                                   second
+//
+// Decodes no headers and keeps no payload: what else a client may do wrong, gRPC finds. Knows
+// neither sockets nor gRPC.
+#ifndef COPPICE_DAEMON_RPC_HTTP2_GUARD_H_
+#define COPPICE_DAEMON_RPC_HTTP2_GUARD_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace coppice {
+
+// Used by one thread at a time.
+class Http2Guard final {
+ public:
+  // gRPC itself refuses more than 8 KiB of decoded metadata, in words and for the one call.
+  static constexpr size_t kMaxHeaderBlock = 16 << 10;
+  static constexpr uint32_t kMaxHeaderFrames = 16;  // of one block: empty ones add no bytes
+
+  // Takes the next bytes that came, at `now`. Empty: they are good; otherwise why the connection is
+  // to be closed, and from then on the same whatever comes. O(frames), not O(bytes).
+  absl::string_view Take(absl::string_view bytes, absl::Time now);
+
+ private:
+  // What may come all at once, and what is let through again each second.
+  struct Allowance {
+    uint8_t frame_type;
+    double most, per_second;
+    const char* refusal;
+  };
+  struct Used {
+    double frames = 0;
+    absl::Time since = absl::InfinitePast();
+  };
+  static constexpr size_t kLimited = 3;
+  static const Allowance kAllowances[kLimited];
+
+  static constexpr size_t kPrefaceSize = 24, kFrameHeaderSize = 9;
+
+  // False: `why_` says why not.
+  bool BeginFrame(absl::Time now);
+  bool TakeHeaderBlock(size_t length, uint8_t flags);
+  bool CountLimited(uint8_t type, absl::Time now);
+
+  size_t preface_left_ = kPrefaceSize;
+  std::array<uint8_t, kFrameHeaderSize> header_ = {};
+  size_t header_size_ = 0;   // bytes of header_ that are there
+  size_t payload_left_ = 0;  // of the frame that is passed over
+  size_t block_size_ = 0;    // of the block of headers that is open
+  uint32_t block_frames_ = 0;
+  std::array<Used, kLimited> used_;
+  absl::string_view why_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_HTTP2_GUARD_H_

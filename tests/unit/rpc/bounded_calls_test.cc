@@ -1,0 +1,257 @@
+// The bounds in front of every method, over a real server: what is refused, what is not even read,
+// and that everything is given back.
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "coppice/v1/placements.grpc.pb.h"
+#include "daemon/rpc/method_bounds.h"
+#include "google/rpc/error_details.pb.h"
+#include "proto/status_conversion.h"
+#include "tests/unit/rpc/loopback.h"
+
+namespace coppice {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kMostRounds = 10'000;  // until the server knows what the client has done
+constexpr int kRanks = 20'000;       // so many that a client's window does not hold the answer
+
+// Calls in the name of a user who is no administrator.
+std::unique_ptr<grpc::ClientContext> As(const std::string& user) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  Loopback::SetDeadline(*context);
+  context->AddMetadata("coppice-user", user);
+  return context;
+}
+
+Loopback::Options With(const CallerBounds& caller, int64_t request_memory = 16 << 20) {
+  Loopback::Options options;
+  options.server.admission.caller = caller;
+  options.server.admission.request_memory = request_memory;
+  return options;
+}
+
+class BoundedCallsTest : public ::testing::Test {
+ protected:
+  void Begin(const Loopback::Options& options) { loopback_ = std::make_unique<Loopback>(options); }
+
+  absl::Status GetFabric(const std::string& user) {
+    v1::FabricSummary summary;
+    return FromGrpcStatus(loopback_->fabric().GetFabric(As(user).get(), {}, &summary));
+  }
+  absl::Status GetJob(const std::string& user, const std::string& id) {
+    v1::GetJobRequest request;
+    request.set_id(id);
+    v1::Job job;
+    return FromGrpcStatus(loopback_->jobs().GetJob(As(user).get(), request, &job));
+  }
+  // With an answer of some 200 KB.
+  std::string RegisterLargeJob() {
+    v1::RegisterJobRequest request;
+    const auto fabric =
+        loopback_->Call(loopback_->fabric(), &v1::Fabric::Stub::ListNodes, v1::ListNodesRequest());
+    EXPECT_TRUE(fabric.ok()) << fabric.status();
+    for (int i = 0; i < kRanks; ++i) request.add_endpoints(fabric->nodes(i % 16).host());
+    const auto job = loopback_->Call(loopback_->jobs(), &v1::Jobs::Stub::RegisterJob, request);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? job->id() : "";
+  }
+  // Of the bytes as they are.
+  absl::Status Send(const std::string& method, const std::string& wire) {
+    const auto context = As("mallory");
+    grpc::Slice slice(wire);
+    const grpc::ByteBuffer request(&slice, 1);
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    absl::Notification done;
+    grpc::GenericStub(loopback_->Connect())
+        .UnaryCall(context.get(), method, {}, &request, &response, [&](grpc::Status s) {
+          status = std::move(s);
+          done.Notify();
+        });
+    done.WaitForNotification();
+    return FromGrpcStatus(status);
+  }
+
+  std::unique_ptr<Loopback> loopback_;
+};
+
+// A call for a job whose answer nobody reads.
+class UnreadCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  UnreadCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& user,
+             const std::string& job)
+      : context_(As(user)), stub_(channel) {
+    v1::GetJobRequest request;
+    request.set_id(job);
+    grpc::Slice slice(request.SerializeAsString());
+    request_ = grpc::ByteBuffer(&slice, 1);
+    stub_.PrepareBidiStreamingCall(context_.get(), "/coppice.v1.Jobs/GetJob", {}, this);
+    StartWriteLast(&request_, {});
+    StartCall();
+  }
+  ~UnreadCall() override {
+    context_->TryCancel();
+    done_.WaitForNotification();
+  }
+  void AwaitAnswer() { answered_.WaitForNotification(); }
+  void OnReadInitialMetadataDone(bool) override { answered_.Notify(); }
+  void OnDone(const grpc::Status&) override { done_.Notify(); }
+
+ private:
+  const std::unique_ptr<grpc::ClientContext> context_;
+  grpc::GenericStub stub_;
+  grpc::ByteBuffer request_;
+  absl::Notification answered_, done_;
+};
+
+TEST_F(BoundedCallsTest, ACallerHasSoManyStreamsAndOthersHaveTheirOwn) {
+  Begin(With({.streams = 1}));
+  const auto first = As("mallory"), second = As("mallory"), other = As("alice");
+  v1::TreeChange change;
+  const auto one = loopback_->trees().WatchTrees(first.get(), {});
+  ASSERT_TRUE(one->Read(&change));
+  const auto two = loopback_->trees().WatchTrees(second.get(), {});
+  EXPECT_FALSE(two->Read(&change));
+  const absl::Status refused = FromGrpcStatus(two->Finish());
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("mallory has 1 streams open"));
+  EXPECT_TRUE(GetDetail<google::rpc::RetryInfo>(refused).has_value());
+  const auto three = loopback_->trees().WatchTrees(other.get(), {});
+  EXPECT_TRUE(three->Read(&change));
+  first->TryCancel();
+  other->TryCancel();
+  absl::Status again = refused;
+  for (int i = 0; i < kMostRounds && !again.ok(); ++i) {
+    const auto context = As("mallory");
+    const auto stream = loopback_->trees().WatchTrees(context.get(), {});
+    if (stream->Read(&change)) again = absl::OkStatus();
+    context->TryCancel();
+    (void)stream->Finish();
+  }
+  EXPECT_TRUE(again.ok());
+}
+
+TEST_F(BoundedCallsTest, AHugeCountIsRefusedBeforeAnythingIsBuilt) {
+  Begin(With({}));
+  std::string wire;
+  for (int i = 0; i < 2'000'000; ++i) wire += std::string("\x0a\x00", 2);
+  for (const char* method : {"AdvisePlacement", "BatchCreatePlacements"}) {
+    const absl::Status status = Send(absl::StrCat("/coppice.v1.Placements/", method), wire);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("takes more memory than any may"));
+  }
+  // Few enough for memory, too many for planning: refused before they are converted.
+  wire.resize(2 * 1001);
+  const absl::Status status = Send("/coppice.v1.Placements/AdvisePlacement", wire);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("at most 1000 at once"));
+  EXPECT_TRUE(GetFabric("mallory").ok());
+}
+
+TEST_F(BoundedCallsTest, ARequestIsAsLargeAsItsMethodNeeds) {
+  Begin(With({}));
+  v1::GetJobRequest request;
+  request.set_id(std::string(2 << 20, '1'));
+  const absl::Status status = Send("/coppice.v1.Jobs/GetJob", request.SerializeAsString());
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the most is 1048576 bytes"));
+}
+
+TEST_F(BoundedCallsTest, WhatIsNoRequestIsAnInvalidArgument) {
+  Begin(With({}));
+  const std::pair<const char*, const char*> kWiresAndWords[] = {
+      {"\x0a", "GetJobRequest"}, {"\x0a\x02\xff\xfe", "id: is no UTF-8"}};
+  for (const auto& [wire, words] : kWiresAndWords) {
+    const absl::Status status = Send("/coppice.v1.Jobs/GetJob", wire);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
+}
+
+TEST_F(BoundedCallsTest, WhoDoesNotReadIsAnsweredNoMore) {
+  Begin(With({.answer_memory = 300'000}));
+  const std::string job = RegisterLargeJob();
+  ASSERT_NE(job, "");
+  {
+    UnreadCall unread(loopback_->Connect(), "mallory", job);
+    unread.AwaitAnswer();
+    const absl::Status refused = GetJob("mallory", job);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("not read answers"));
+    EXPECT_TRUE(GetJob("alice", job).ok());
+  }
+  absl::Status again = absl::UnknownError("");
+  for (int i = 0; i < kMostRounds && !again.ok(); ++i) again = GetJob("mallory", job);
+  EXPECT_TRUE(again.ok()) << again;
+}
+
+TEST_F(BoundedCallsTest, ACallThatIsCancelledWhileItWaitsGivesItsPlaceBack) {
+  Begin(With({.calls = 1}));
+  const std::string job = RegisterLargeJob();
+  {
+    UnreadCall unread(loopback_->Connect(), "mallory", job);  // has the only place
+    unread.AwaitAnswer();
+    const auto waiting = As("mallory");
+    const v1::GetFabricRequest request;
+    v1::FabricSummary summary;
+    absl::Notification done;
+    loopback_->fabric().async()->GetFabric(waiting.get(), &request, &summary,
+                                           [&](const grpc::Status&) { done.Notify(); });
+    EXPECT_TRUE(GetFabric("alice").ok());
+    waiting->TryCancel();
+    done.WaitForNotification();
+  }
+  EXPECT_TRUE(GetFabric("mallory").ok());
+}
+
+TEST_F(BoundedCallsTest, ShutsDownWithCallsThatWait) {
+  Begin(With({.calls = 1, .calls_per_second = 1}));
+  const std::string job = RegisterLargeJob();
+  UnreadCall unread(loopback_->Connect(), "mallory", job);
+  unread.AwaitAnswer();
+  UnreadCall waiting(loopback_->Connect(), "mallory", job);
+  EXPECT_TRUE(GetFabric("alice").ok());
+  loopback_->server().Shutdown(absl::ZeroDuration());
+}
+
+TEST(MethodBounds, KnowTheAnswerOfEveryUnaryMethod) {
+  const std::vector<std::pair<const char*, std::vector<BoundedMethod>>> services = {
+      {v1::Jobs::service_full_name(), JobsBounds()},
+      {v1::Trees::service_full_name(), TreesBounds()},
+      {"coppice.v1.Fabric", FabricBounds()},
+      {"coppice.v1.Mapping", MappingBounds()},
+      {"coppice.v1.Placements", PlacementsBounds()},
+      {"coppice.v1.Agents", AgentsBounds()},
+      {"coppice.v1.Admin", AdminBounds()}};
+  const auto* const pool = google::protobuf::DescriptorPool::generated_pool();
+  for (const auto& [name, bounds] : services) {
+    const auto* const service = pool->FindServiceByName(name);
+    ASSERT_NE(service, nullptr) << name;
+    for (int i = 0; i < service->method_count(); ++i) {
+      const auto& method = *service->method(i);
+      if (method.client_streaming() || method.server_streaming()) continue;
+      const auto found = std::find_if(bounds.begin(), bounds.end(), [&](const BoundedMethod& m) {
+        return m.name == method.name() && m.answer_of != nullptr;
+      });
+      EXPECT_TRUE(found != bounds.end()) << name << "." << method.name();
+    }
+    for (const BoundedMethod& bound : bounds) {
+      EXPECT_NE(service->FindMethodByName(bound.name), nullptr) << bound.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coppice

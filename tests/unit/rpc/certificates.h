@@ -1,0 +1,46 @@
+// Certificates for a test, of an authority of its own, that are never written to a disk but where a
+// server reads its own.
+#ifndef COPPICE_TESTS_UNIT_RPC_CERTIFICATES_H_
+#define COPPICE_TESTS_UNIT_RPC_CERTIFICATES_H_
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include <memory>
+#include <string>
+
+namespace coppice {
+
+// In PEM.
+struct Certificate {
+  std::string certificate, key;
+};
+
+class Authority final {
+ public:
+  Authority();
+
+  const std::string& certificate() const { return own_.certificate; }
+  // `name`: the common one; `alternative`: "DNS:n1.example", or nothing.
+  Certificate Sign(const std::string& name, const std::string& alternative = "");
+
+ private:
+  struct Free {
+    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+    void operator()(X509* certificate) const { X509_free(certificate); }
+  };
+  using Key = std::unique_ptr<EVP_PKEY, Free>;
+  using Signed = std::unique_ptr<X509, Free>;
+
+  Signed Make(const std::string& name, const std::string& alternative, EVP_PKEY* key,
+              const X509* issuer);
+
+  Key key_;
+  Signed root_;
+  long last_serial_ = 0;
+  Certificate own_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_TESTS_UNIT_RPC_CERTIFICATES_H_
