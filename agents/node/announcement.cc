@@ -94,10 +94,12 @@ class Announcement::Stream final : public grpc::ClientBidiReactor<v1::AgentMessa
   bool is_over_ = false;
 };
 
-Announcement::Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong)
+Announcement::Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong,
+                           OnStop on_stop)
     : link_(link),
       hello_(std::move(hello)),
       on_ping_pong_(std::move(on_ping_pong)),
+      on_stop_(std::move(on_stop)),
       stub_(v1::Agents::NewStub(link->channel())),
       pause_(kFirstPause, kLongestPause, std::hash<std::string>()(hello_.host())) {}
 
@@ -123,18 +125,22 @@ void Announcement::OnTask(const v1::AgentTask& task) {
   pause_.Reset();
   if (task.has_welcome()) {
     is_welcome_ = true;
+    hello_.set_last_database(task.welcome().database());
     last_error_.clear();
     spdlog::info("daemon {} at {} takes this agent for {}", task.welcome().daemon_version(),
                  link_->server(), task.welcome().host());
   } else if (task.has_ping_pong()) {
     tasks_.insert(task.ping_pong().id());
     on_ping_pong_(task.ping_pong());
+  } else if (task.has_stop_ping_pong()) {
+    tasks_.erase(task.stop_ping_pong());
+    on_stop_(task.stop_ping_pong());
   }
 }
 
 void Announcement::OnEnd(const grpc::Status& status) {
   stream_.reset();
-  tasks_.clear();
+  for (const uint64_t id : std::exchange(tasks_, {})) on_stop_(id);
   is_welcome_ = false;
   waits_for_daemon_ = status.error_code() == grpc::StatusCode::UNAVAILABLE;
   const std::string error = status.ok() ? "it ended the call" : status.error_message();

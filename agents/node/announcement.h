@@ -22,8 +22,10 @@ namespace coppice {
 class Announcement final {
  public:
   using OnPingPong = std::function<void(const v1::PingPongTask&)>;
+  using OnStop = std::function<void(uint64_t id)>;
 
-  Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong);
+  // `on_stop`: nobody waits any more for the result of that task, which came by the newest stream.
+  Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong, OnStop on_stop);
   ~Announcement();
 
   void Begin();
@@ -41,8 +43,9 @@ class Announcement final {
   void OnEnd(const grpc::Status& status);
 
   DaemonLink* const link_;
-  const v1::AgentHello hello_;
+  v1::AgentHello hello_;  // with the database of the last daemon that took it
   const OnPingPong on_ping_pong_;
+  const OnStop on_stop_;
   const std::unique_ptr<v1::Agents::StubInterface> stub_;
   RetryPause pause_;
   std::shared_ptr<Stream> stream_;

@@ -9,6 +9,7 @@ namespace {
 
 // Honoured from administrators (daemon/rpc/peer.h).
 constexpr char kUserKey[] = "coppice-user";
+constexpr char kByAgentKey[] = "coppice-by-agent";
 constexpr size_t kLongestUser = 255;
 
 // gRPC ends the process over metadata of other characters.
@@ -44,6 +45,7 @@ std::shared_ptr<ForwardedCall> ForwardedCall::Start(grpc::GenericStub& stub, Eve
   const grpc::Slice slice(request.message.data(), request.message.size());
   call->request_ = grpc::ByteBuffer(&slice, 1);
   call->context_.AddMetadata(kUserKey, request.user);
+  call->context_.AddMetadata(kByAgentKey, "1");
   if (request.timeout.count() > 0) {
     call->context_.set_deadline(std::chrono::system_clock::now() + request.timeout);
   }

@@ -50,7 +50,7 @@ LocalConnection::LocalConnection(int fd, LocalCaller caller, const LocalParts* p
 
 LocalConnection::~LocalConnection() {
   if (!is_closed_) parts_->loop->Forget(fd_);
-  for (const auto& [id, call] : calls_) Abandon(call);
+  for (const auto& [id, call] : calls_) Drop(call);
   close(fd_);
   parts_->limits->Change(caller_.uid, told_bytes_, 0);
   parts_->limits->Disconnect(caller_.uid);
@@ -115,7 +115,7 @@ void LocalConnection::RefuseWith(const grpc::Status& status) {
   if (is_closed_ || std::exchange(is_refusing_, true)) return;
   End(0, status);
   is_refused_ = true;
-  for (const auto& [id, call] : calls_) Abandon(call);
+  for (const auto& [id, call] : calls_) Drop(call);
   calls_.clear();
   request_bytes_ = 0;
   frames_.emplace();
@@ -137,6 +137,11 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
     End(request.call(),
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
          absl::StrCat("this connection has ", kMostCalls, " calls open; wait for some to end")});
+  } else if (!parts_->limits->MayBeginCall(caller_.uid)) {
+    End(request.call(),
+        {grpc::StatusCode::RESOURCE_EXHAUSTED,
+         absl::StrCat("the node's processes, or those of user ", caller_.user,
+                      ", have too many calls in flight at the agent; wait for some to end")});
   } else if (request.method() == kHoldJob) {
     Hold(request);
   } else if (request.method() == kSearchOrder) {
@@ -150,6 +155,7 @@ LocalConnection::OpenCall& LocalConnection::Open(const v1::LocalRequest& request
   OpenCall& call = calls_[request.call()];
   call.bytes = request.message().size();
   request_bytes_ += call.bytes;
+  parts_->limits->BeginCall(caller_.uid);
   return call;
 }
 
@@ -158,6 +164,7 @@ bool LocalConnection::Over(uint64_t id) {
   if (found == calls_.end()) return false;
   request_bytes_ -= found->second.bytes;
   calls_.erase(found);
+  parts_->limits->EndCall(caller_.uid);
   return true;
 }
 
@@ -213,6 +220,11 @@ std::function<void(const absl::Status&)> LocalConnection::Answer(
 void LocalConnection::Cancel(const OpenCall& call) {
   if (call.forwarded != nullptr) call.forwarded->Cancel();
   if (call.search != 0) parts_->searches->Cancel(call.search);
+}
+
+void LocalConnection::Drop(const OpenCall& call) {
+  Abandon(call);
+  parts_->limits->EndCall(caller_.uid);
 }
 
 void LocalConnection::Abandon(const OpenCall& call) {

@@ -84,6 +84,7 @@ class LocalConnection final {
       uint64_t call, std::shared_ptr<const google::protobuf::MessageLite> message);
   void Cancel(const OpenCall& call);
   void Abandon(const OpenCall& call);
+  void Drop(const OpenCall& call);  // its place in calls_ goes, too
   void OnMessage(uint64_t call, const std::string& message);
 
   void Reply(uint64_t call, const google::protobuf::MessageLite& message);

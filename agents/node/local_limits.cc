@@ -37,6 +37,20 @@ void LocalLimits::Disconnect(uid_t user) {
   if (--users_.at(user).connections == 0) users_.erase(user);
 }
 
+bool LocalLimits::MayBeginCall(uid_t user) const {
+  return whole_.calls < bounds_.calls && users_.at(user).calls < bounds_.calls_of_user;
+}
+
+void LocalLimits::BeginCall(uid_t user) {
+  ++whole_.calls;
+  ++users_.at(user).calls;
+}
+
+void LocalLimits::EndCall(uid_t user) {
+  --whole_.calls;
+  --users_.at(user).calls;
+}
+
 bool LocalLimits::Change(uid_t user, size_t before, size_t now) {
   Share& own = users_.at(user);
   for (Share* share : {&whole_, &own}) share->bytes += now - before;

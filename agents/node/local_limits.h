@@ -16,6 +16,8 @@ struct LocalBounds {
   size_t connections_of_user = 8'192;
   size_t bytes = size_t{1} << 30;
   size_t bytes_of_user = size_t{512} << 20;
+  size_t calls = 32'768;  // in flight
+  size_t calls_of_user = 16'384;
 };
 
 // Less connections where the process may have fewer descriptors: some are kept for the agent.
@@ -34,10 +36,14 @@ class LocalLimits final {
   // So many bytes are held for a connection in the place of `before`. False: that is too much; it
   // counts all the same.
   bool Change(uid_t user, size_t before, size_t now);
+  // Of a user who is connected. False: too many calls are in flight.
+  bool MayBeginCall(uid_t user) const;
+  void BeginCall(uid_t user);
+  void EndCall(uid_t user);
 
  private:
   struct Share {
-    size_t connections = 0, bytes = 0;
+    size_t connections = 0, bytes = 0, calls = 0;
   };
 
   const LocalBounds bounds_;

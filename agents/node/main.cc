@@ -28,6 +28,8 @@
 #include "agents/node/node_agent.h"
 #include "agents/node/search_guard.h"
 #include "agents/node/settings.h"
+#include "proto/request_check.h"
+#include "proto/text/shown_log.h"
 
 namespace coppice {
 namespace {
@@ -113,7 +115,10 @@ absl::Status SetUpLog(const std::string& name) {
         "log level \"", name, "\": give trace, debug, info, warning, error, critical or off"));
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("coppice-agent"));
-  spdlog::set_pattern(StderrIsJournal() ? "%v" : "%Y-%m-%dT%H:%M:%S.%e %l %v");
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<ShownMessage>(ShownMessage::kFlag)
+      .set_pattern(StderrIsJournal() ? "%~" : "%Y-%m-%dT%H:%M:%S.%e %l %~");
+  spdlog::set_formatter(std::move(formatter));
   spdlog::set_level(level);
   return absl::OkStatus();
 }
@@ -186,6 +191,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
   Flags flags;
   AddFlags(app, flags);
+  SilenceMessageLog();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

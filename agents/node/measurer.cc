@@ -74,13 +74,20 @@ void Measurer::Take(const v1::PingPongTask& task, uint64_t stream) {
   on_result_(result);
 }
 
+void Measurer::Stop(uint64_t id, uint64_t stream) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (newest_ != std::pair<uint64_t, uint64_t>(stream, id)) return;
+  if (waiting_) waiting_->is_taken_back = true;
+  is_broken_off_ = true;  // also of what is over: the next task puts it back
+}
+
 void Measurer::RunUntilStopped() {
   std::unique_lock<std::mutex> lock(mu_);
   for (;;) {
     changed_.wait(lock, [this] { return is_stopped_ || waiting_; });
     if (is_stopped_) return;
     const Waiting next = *std::exchange(waiting_, std::nullopt);
-    is_broken_off_ = false;
+    is_broken_off_ = next.is_taken_back;
     lock.unlock();
     const v1::PingPongResult result = Measure(next);
     lock.lock();

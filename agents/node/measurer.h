@@ -34,11 +34,15 @@ class Measurer final {
   // with an error. Its time runs from now. The active side is answered with figures or an error,
   // the passive side only when it fails: nobody else could tell why. Thread-safe.
   void Take(const v1::PingPongTask& task, uint64_t stream = 0);
+  // Breaks that task off, which then ends as one that fails, unless it is over or a newer one has
+  // come. Thread-safe.
+  void Stop(uint64_t id, uint64_t stream = 0);
 
  private:
   struct Waiting {
     v1::PingPongTask task;
     std::chrono::steady_clock::time_point deadline;
+    bool is_taken_back = false;
   };
 
   void RunUntilStopped();

@@ -23,7 +23,8 @@ struct MeasuringLimit {
   // DEADLINE_EXCEEDED, in the words of `late`.
   absl::StatusOr<std::chrono::milliseconds> NextWait(absl::string_view late) const {
     if (is_stopped != nullptr && *is_stopped) {
-      return absl::CancelledError("it was broken off: the agent stops, or has a newer task");
+      return absl::CancelledError(
+          "it was broken off: the agent stops, the daemon takes the task back, or has a newer one");
     }
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

@@ -140,9 +140,11 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
   };
   agent->measurer_ = std::make_unique<Measurer>(*std::move(peers), VerbsOf(settings), on_result);
   agent->announcement_ = std::make_unique<Announcement>(
-      agent->link_.get(), hello, [raw](const v1::PingPongTask& task) {
+      agent->link_.get(), hello,
+      [raw](const v1::PingPongTask& task) {
         raw->measurer_->Take(task, raw->announcement_->streams());
-      });
+      },
+      [raw](uint64_t id) { raw->measurer_->Stop(id, raw->announcement_->streams()); });
   WarnIfOthersAreHidden();
   WarnIfNoDevice(settings);
   agent->announcement_->Begin();

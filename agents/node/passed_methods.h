@@ -6,8 +6,8 @@
 
 namespace coppice {
 
-// "/coppice.v1.Trees/CreateTree". What jobs need and what everybody may read; nothing that
-// administers the daemon, and no stream of many requests.
+// "/coppice.v1.Trees/CreateTree". What users may do and what everybody may read; nothing that
+// administers the daemon. Of a stream of requests (KeepAlive) it passes one.
 bool IsPassedOn(absl::string_view method);
 
 }  // namespace coppice

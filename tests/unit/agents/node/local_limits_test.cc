@@ -37,6 +37,18 @@ TEST(LocalLimitsTest, AnotherUserIsStillServed) {
   EXPECT_FALSE(limits.Change(1001, 40, 41));  // of all
 }
 
+TEST(LocalLimitsTest, AnotherUserMayStillCall) {
+  LocalLimits limits({.calls = 4, .calls_of_user = 3});
+  EXPECT_TRUE(limits.Connect(1000) && limits.Connect(1001));
+  for (int i = 0; i < 3; ++i) limits.BeginCall(1000);
+  EXPECT_FALSE(limits.MayBeginCall(1000));
+  EXPECT_TRUE(limits.MayBeginCall(1001));
+  limits.BeginCall(1001);
+  EXPECT_FALSE(limits.MayBeginCall(1001));  // all are taken
+  limits.EndCall(1000);
+  EXPECT_TRUE(limits.MayBeginCall(1001));
+}
+
 TEST(LocalLimitsTest, SomeDescriptorsAreTheAgents) {
   EXPECT_EQ(WithinDescriptors({}, 524'288).connections, LocalBounds().connections);
   EXPECT_EQ(WithinDescriptors({}, 1024).connections, 960u);

@@ -101,8 +101,9 @@ TEST(NodeAgentTest, RefusesWhatItDoesNotPassOn) {
   StandingDaemon daemon;
   StandingAgent agent(daemon.address());
   LocalPeer peer(agent.socket());
-  for (const char* method : {"/coppice.v1.Admin/Reload", "/coppice.v1.Fabric/Sweep",
-                             "/coppice.v1.Jobs/KeepAlive", "/coppice.v1.Agents/Connect", "", "x"}) {
+  for (const char* method :
+       {"/coppice.v1.Admin/Reload", "/coppice.v1.Fabric/Sweep", "/coppice.v1.Admin/ListDeeds",
+        "/coppice.v1.Agents/Connect", "", "x"}) {
     peer.Call(1, method);
     const v1::LocalEnd end = peer.ReadEnd();
     EXPECT_EQ(end.code(), static_cast<uint32_t>(grpc::StatusCode::UNIMPLEMENTED));
@@ -207,8 +208,9 @@ TEST(NodeAgentTest, ProcessesCostNoThreads) {
   const size_t before = ThreadsOfThisProcess();
   for (int i = 0; i < 448; ++i) peers.push_back(std::make_unique<LocalPeer>(agent.socket()));
   ask_all();
-  // gRPC's server in this process has a few more or fewer, by its load.
-  EXPECT_LT(ThreadsOfThisProcess(), before + 16);
+  // gRPC's server in this process has more or fewer, by its load: 118 more were seen on a busy
+  // machine. A thread for each of the 448 would be far above that.
+  EXPECT_LT(ThreadsOfThisProcess(), before + 224);
 }
 
 TEST(NodeAgentTest, ServesWithoutADaemonAndAgainWithOne) {

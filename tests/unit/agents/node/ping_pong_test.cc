@@ -302,6 +302,35 @@ TEST(MeasurerTest, AFailedPairDoesNotHoldUpTheNext) {
   for (const auto& result : of_passive.Await(5)) EXPECT_THAT(result.error(), HasSubstr("newer"));
 }
 
+// Of what would go on for minutes, and of what has not begun.
+TEST(MeasurerTest, ATaskThatIsTakenBackIsBrokenOff) {
+  Results of_passive, of_active;
+  auto listener = PingPongListener::Listen("127.0.0.1:0");
+  ASSERT_TRUE(listener.ok());
+  const std::string address = AddressOf(*listener);
+  Measurer passive(*std::move(listener), VerbsChoice(),
+                   [&](const auto& result) { of_passive.Take(result); });
+  Measurer active(std::nullopt, VerbsChoice(), [&](const auto& result) { of_active.Take(result); });
+  v1::PingPongTask task = Task(7, true, address, 600'000);
+  task.set_bandwidth_samples(10'000);
+  task.set_bandwidth_bytes(256 << 20);
+  active.Take(task, 3);
+  task.set_active(false);
+  passive.Take(task, 3);
+  active.Stop(6, 3);  // another
+  active.Stop(7, 2);
+  active.Stop(7, 3);
+  passive.Stop(7, 3);
+  ASSERT_EQ(of_active.Await(1).size(), 1u);
+  EXPECT_EQ(of_active.Await(1)[0].id(), 7u);
+  EXPECT_NE(of_active.Await(1)[0].error(), "");
+  // And the next is measured.
+  passive.Take(WithToken(Task(8, false, "", 30'000), kOther), 3);
+  active.Take(WithToken(Task(8, true, address, 30'000), kOther), 3);
+  ASSERT_EQ(of_active.Await(2).size(), 2u);
+  EXPECT_EQ(of_active.Await(2)[1].error(), "");
+}
+
 TEST(MeasurerTest, AnOlderTaskIsDroppedUnlessItsStreamIsNewer) {
   Results results;
   auto listener = PingPongListener::Listen("127.0.0.1:0");
