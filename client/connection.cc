@@ -30,6 +30,14 @@ absl::Status ReadInto(const std::string& path, std::string& text) {
   return absl::OkStatus();
 }
 
+std::shared_ptr<grpc::Channel> ChannelTo(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(
+      -1);  // the full view of a tree of 40,960 ranks has no bound here
+  return grpc::CreateCustomChannel(server, credentials, arguments);
+}
+
 }  // namespace
 
 std::string DefaultServer() { return FromEnvironment("COPPICE_SERVER", kDefaultServer); }
@@ -74,11 +82,11 @@ absl::Status CheckServer(absl::string_view server) {
 
 Connection::Connection(std::string server, absl::Duration deadline,
                        const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+    : Connection(server, deadline, ChannelTo(server, credentials)) {}
+
+Connection::Connection(std::string server, absl::Duration deadline,
+                       const std::shared_ptr<grpc::Channel>& channel)
     : server_(std::move(server)), deadline_(deadline) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(
-      -1);  // the full view of a tree of 40,960 ranks has no bound here
-  const auto channel = grpc::CreateCustomChannel(server_, credentials, arguments);
   jobs_ = v1::Jobs::NewStub(channel);
   trees_ = v1::Trees::NewStub(channel);
   fabric_ = v1::Fabric::NewStub(channel);

@@ -58,6 +58,10 @@ class Connection {
                       const std::shared_ptr<grpc::ChannelCredentials>& credentials =
                           grpc::InsecureChannelCredentials());
 
+  // Over a channel that there is; `server` is what errors call it.
+  Connection(std::string server, absl::Duration deadline,
+             const std::shared_ptr<grpc::Channel>& channel);
+
   // Calls `on_wait` with true before each call and with false after it. Set before the first call.
   void OnWait(std::function<void(bool)> on_wait) { on_wait_ = std::move(on_wait); }
 

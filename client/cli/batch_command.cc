@@ -15,6 +15,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/member_file.h"
 #include "client/cli/output.h"
+#include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
 
 namespace coppice {
@@ -104,8 +105,9 @@ absl::Status FillRequest(BatchOptions& options) {
 
 void ShowProgress(const v1::BatchProgress& progress) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::cerr << "\r\033[K" << progress.phase() << " " << progress.planned() << " of "
-            << progress.communicators() << std::flush;
+  ShownStream::Control(std::cerr, kWipeLine);
+  std::cerr << progress.phase() << " " << progress.planned() << " of " << progress.communicators()
+            << std::flush;
 }
 
 absl::StatusOr<Outcome> Run(Connection& connection, const v1::BatchCreateTreesRequest& request) {
@@ -119,7 +121,7 @@ absl::StatusOr<Outcome> Run(Connection& connection, const v1::BatchCreateTreesRe
         if (update.has_summary()) outcome.summary = std::move(*update.mutable_summary());
         has_summary |= update.has_summary();
       });
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+  if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
   if (!status.ok()) return status;
   if (!has_summary) return absl::DataLossError("the daemon's answer ended without a summary");
   return outcome;

@@ -22,6 +22,8 @@ struct Session {
 
 void AddStatusCommand(CLI::App& app, Session& session);
 void AddReloadCommand(CLI::App& app, Session& session);
+void AddQuotaCommand(CLI::App& app, Session& session);
+void AddAuditCommand(CLI::App& app, Session& session);
 void AddFabricCommands(CLI::App& app, Session& session);
 void AddEntriesCommand(CLI::App& app, Session& session);
 void AddTypeTableCommand(CLI::App& app, Session& session);

@@ -14,6 +14,7 @@
 #include "client/cli/distance_matrix.h"
 #include "client/cli/node_words.h"
 #include "client/cli/output.h"
+#include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
 
 namespace coppice {
@@ -57,7 +58,8 @@ struct MeasureOptions {
 
 void ShowProgress(const v1::MeasureProgress& progress) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::cerr << "\r\033[Kround " << progress.round() << " of " << progress.rounds() << ": "
+  ShownStream::Control(std::cerr, kWipeLine);
+  std::cerr << "round " << progress.round() << " of " << progress.rounds() << ": "
             << Counted(progress.pairs(), "pair") << " measured, " << progress.failed() << " failed"
             << std::flush;
 }
@@ -86,7 +88,7 @@ int Measure(Session& session, Connection& connection, MeasureOptions& options) {
   };
   const absl::Status status =
       connection.Watch(connection.agents(), &AgentsStub::MeasureDistances, options.request, each);
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+  if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
   if (!status.ok()) return Fail(status);
   for (const std::string& failure : summary.failures()) std::cerr << failure << "\n";
   for (const std::string& remark : summary.remarks()) std::cerr << remark << "\n";

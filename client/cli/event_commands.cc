@@ -16,6 +16,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -33,10 +34,10 @@ int ListEvents(Session& session, Connection& connection, const v1::ListEventsReq
   const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "MESSAGE"});
+  Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "BY", "MESSAGE"});
   for (const v1::Event& event : all->events()) {
     table.Add({absl::StrCat(event.id()), TimeText(event.time()), event.severity(), event.kind(),
-               event.object(), event.message()});
+               event.object(), event.actor(), event.message()});
   }
   table.Print(std::cout);
   return 0;
@@ -46,7 +47,9 @@ int ListEvents(Session& session, Connection& connection, const v1::ListEventsReq
 void PrintFollowed(const Session& session, const v1::Event& event) {
   if (session.json) return PrintJsonLine(std::cout, event);
   std::cout << event.id() << "  " << TimeText(event.time()) << "  " << event.severity() << "  "
-            << event.kind() << "  " << event.object() << "  " << event.message() << "\n";
+            << event.kind() << "  " << ShownText(event.object())
+            << (event.actor().empty() ? "" : "  by " + ShownText(event.actor())) << "  "
+            << ShownText(event.message()) << "\n";
 }
 
 // What to do after a stream that broke off with `status`: the exit status, or none and it is to be

@@ -132,8 +132,8 @@ int ListNodes(Session& session, Connection& connection) {
   if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"});
   for (const v1::Node& node : all->nodes()) {
-    table.Add({absl::StrCat(node.host(), "/", node.port()), node.port_guid(), LidText(node.lid()),
-               node.switch_guid(), absl::StrCat(node.switch_port()), node.description()});
+    table.Add({node.endpoint(), node.port_guid(), LidText(node.lid()), node.switch_guid(),
+               absl::StrCat(node.switch_port()), node.description()});
   }
   table.Print(std::cout);
   return 0;

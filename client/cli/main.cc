@@ -4,16 +4,20 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/time/time.h"
+#include "client/cli/agent_channel.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
+#include "client/cli/shown_stream.h"
 #include "client/cli/waiting.h"
 #include "client/connection.h"
+#include "proto/request_check.h"
 
 namespace coppice {
 namespace {
@@ -44,14 +48,17 @@ std::vector<std::string> ReadFromStandardInput(const CLI::App& app) {
 }
 
 int Main(int argc, char** argv) {
+  const ShownStream shown_output(std::cout), shown_errors(std::cerr);
+  SilenceMessageLog();
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
   app.require_subcommand(1);
   app.fallthrough();  // --server and --timeout may stand behind the command, too
   app.set_version_flag("--version", "coppicectl " COPPICE_VERSION);
   std::string server = DefaultServer();
-  app.add_option(
+  const CLI::Option* const server_option = app.add_option(
       "--server", server,
-      "unix:PATH or HOST:PORT; default $COPPICE_SERVER, then " + std::string(kDefaultServer));
+      "unix:PATH or HOST:PORT; default $COPPICE_SERVER, then " + std::string(kDefaultServer) +
+          ", then this node's agent ($COPPICE_AGENT, then its usual socket)");
   TlsOptions tls = DefaultTls();
   app.add_option("--tls-ca", tls.ca,
                  "With HOST:PORT: file of the authority of the daemon's certificate; default "
@@ -72,6 +79,8 @@ int Main(int argc, char** argv) {
   Session session;
   AddStatusCommand(app, session);
   AddReloadCommand(app, session);
+  AddQuotaCommand(app, session);
+  AddAuditCommand(app, session);
   AddFabricCommands(app, session);
   AddEntriesCommand(app, session);
   AddTypeTableCommand(app, session);
@@ -107,7 +116,21 @@ int Main(int argc, char** argv) {
   if (const absl::Status bad = CheckServer(server); !bad.ok()) return Fail(bad), kWrongUsage;
   const auto credentials = CredentialsFor(server, tls);
   if (!credentials.ok()) return Fail(credentials.status()), kWrongUsage;
-  Connection connection(server, absl::Seconds(timeout_s), *credentials);
+  // Users come through their node's agent: the daemon's own socket is not theirs to open.
+  const bool is_named = server_option->count() > 0 || server != kDefaultServer;
+  std::optional<AgentChannel> agent;
+  if (!is_named && !CanConnect(server.substr(sizeof("unix:") - 1)) && CanConnect(DefaultAgent())) {
+    server = "the agent at " + DefaultAgent();
+    if (!user.empty()) {
+      std::cerr << server << " calls in your own name only; --as takes --server, and an "
+                << "administrator\n";
+      return kWrongUsage;
+    }
+    agent.emplace(DefaultAgent());
+  }
+  Connection connection = agent.has_value()
+                              ? Connection(server, absl::Seconds(timeout_s), agent->channel())
+                              : Connection(server, absl::Seconds(timeout_s), *credentials);
   if (!user.empty()) connection.CallAs(user);
   Waiting waiting(std::cerr, isatty(STDERR_FILENO) != 0, "waiting for " + server);
   if (!session.endless) {

@@ -22,6 +22,7 @@
 #include "client/cli/map_words.h"
 #include "client/cli/node_words.h"
 #include "client/cli/output.h"
+#include "client/cli/shown_stream.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace coppice {
@@ -151,8 +152,8 @@ void PrintResult(const v1::MappingResult& result) {
 
 void ShowProgress(const v1::MapRanksProgress& progress) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::cerr << "\r\033[K"
-            << absl::StrFormat("%.1f s: %.4f of the present order",
+  ShownStream::Control(std::cerr, kWipeLine);
+  std::cerr << absl::StrFormat("%.1f s: %.4f of the present order",
                                1e-9 * static_cast<double>(
                                           google::protobuf::util::TimeUtil::DurationToNanoseconds(
                                               progress.elapsed())),
@@ -172,7 +173,7 @@ int Search(Session& session, Connection& connection, const v1::MapRanksRequest& 
   };
   const absl::Status status =
       connection.Watch(connection.mapping(), &MappingStub::MapRanks, request, each);
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
+  if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
   if (!status.ok()) return Fail(status);
   if (!has_result) {
     return Fail(absl::DataLossError("the daemon's answer ended without a result"));

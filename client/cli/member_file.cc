@@ -1,41 +1,23 @@
 #include "client/cli/member_file.h"
 
-#include <cerrno>
-#include <cstring>
 #include <deque>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/input_file.h"
 
 namespace coppice {
-namespace {
-
-absl::Status CannotRead(const std::string& path) {
-  return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path);
-    if (!file) return CannotRead(path);
-  }
-  std::istream& in = path == "-" ? std::cin : file;
+  const absl::StatusOr<std::string> text = ReadText(path);
+  if (!text.ok()) return text.status();
   std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    line.erase(std::min(line.find('#'), line.size()));
-    absl::StripAsciiWhitespace(&line);
-    if (!line.empty()) lines.push_back(std::move(line));
+  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+    if (!line.empty()) lines.emplace_back(line);
   }
-  if (in.bad()) return CannotRead(path);
   return lines;
 }
 

@@ -14,7 +14,7 @@
 namespace coppice {
 
 // Lines of a file ("-": standard input) without comments (#), blank lines and surrounding space.
-// NOT_FOUND: cannot be read.
+// Errors as ReadText's.
 absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path);
 
 // Ranks of `job` that sit on the named endpoints: the n-th mention of an endpoint is the n-th rank

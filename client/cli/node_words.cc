@@ -86,6 +86,14 @@ absl::Status AddName(absl::string_view name, Names& names) {
   return absl::OkStatus();
 }
 
+// "n54/1", "n54/1@mlx5_1".
+bool MayBeEndpoint(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
+  const absl::string_view host = parts.front();
+  return parts.size() == 2 && !host.empty() && host.front() != '.' && host.front() != '~' &&
+         AreDigits(parts.back().substr(0, parts.back().find('@')));
+}
+
 }  // namespace
 
 absl::StatusOr<Names> ExpandNodeList(absl::string_view text) {
@@ -129,7 +137,8 @@ absl::StatusOr<Names> ReadNodeWords(const std::string& text) {
   std::error_code unreadable;
   const std::filesystem::file_status file = std::filesystem::status(text, unreadable);
   const bool is_there = std::filesystem::exists(file) && !std::filesystem::is_directory(file);
-  const bool is_path = text.find('/') != std::string::npos && !MayBeNodeList(text);
+  const bool is_path =
+      text.find('/') != std::string::npos && !MayBeNodeList(text) && !MayBeEndpoint(text);
   if (text == "-" || is_there || is_path) return ReadMemberFile(text);
   return Names{text};
 }

@@ -18,7 +18,7 @@ inline constexpr char kNodeWordsHelp[] =
 
 // The lines of a file of that name (member_file.h; "-" is standard input), else the text itself.
 // NOT_FOUND: there is no such file, and the text, with a slash and neither bracket nor comma, is
-// meant as one.
+// meant as one: it is not an endpoint's name, "n54/1".
 absl::StatusOr<std::vector<std::string>> ReadNodeWords(const std::string& text);
 
 // The names that a list stands for, as the daemon reads it. INVALID_ARGUMENT says what is wrong

@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/shown_stream.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -30,7 +32,19 @@ std::string JsonText(const google::protobuf::Message& message, bool on_lines) {
   return text;
 }
 
+// How many columns of a terminal a text of UTF-8 takes, letters that take two aside.
+size_t Width(const std::string& cell) {
+  return static_cast<size_t>(std::count_if(cell.begin(), cell.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
 }  // namespace
+
+void Table::Add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = ShownText(cell);
+  rows_.push_back(std::move(row));
+}
 
 void Table::Print(std::ostream& out) const {
   const size_t columns = rows_.front().size();
@@ -38,7 +52,7 @@ void Table::Print(std::ostream& out) const {
   std::vector<bool> numeric(columns, rows_.size() > 1);
   for (size_t r = 0; r < rows_.size(); ++r) {
     for (size_t c = 0; c < columns; ++c) {
-      width[c] = std::max(width[c], rows_[r][c].size());
+      width[c] = std::max(width[c], Width(rows_[r][c]));
       if (r > 0 && !rows_[r][c].empty() && !IsNumber(rows_[r][c])) numeric[c] = false;
     }
   }
@@ -46,13 +60,15 @@ void Table::Print(std::ostream& out) const {
   for (size_t r = 0; r < rows_.size(); ++r) {
     std::string line;
     for (size_t c = 0; c < columns; ++c) {
-      const std::string pad(width[c] - rows_[r][c].size(), ' ');
+      const std::string pad(width[c] - Width(rows_[r][c]), ' ');
       absl::StrAppend(&line, c == 0 ? "" : "  ", numeric[c] ? pad : "", rows_[r][c],
                       numeric[c] ? "" : pad);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    if (r == 0 && bold) line = absl::StrCat("\033[1m", line, "\033[0m");
-    out << line << "\n";
+    if (r == 0 && bold) ShownStream::Control(out, "\033[1m");
+    out << line;
+    if (r == 0 && bold) ShownStream::Control(out, "\033[0m");
+    out << "\n";
   }
 }
 

@@ -16,12 +16,12 @@
 namespace coppice {
 
 // Rows under a heading, each column as wide as its widest cell; numbers, and "-" for none, to the
-// right. The heading
-// is bold if standard output is a terminal.
+// right. The heading is bold if standard output is a terminal. A cell is one line, whatever it
+// holds.
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void Add(std::vector<std::string> row);
   void Print(std::ostream& out) const;
 
  private:

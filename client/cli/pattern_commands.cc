@@ -87,14 +87,15 @@ void AddPatternCommands(CLI::App& app, Session& session) {
       app.add_subcommand("pattern", "Communication patterns that are kept for later runs");
   patterns->require_subcommand(1);
   AddPut(*patterns, session);
-  CLI::App* list = patterns->add_subcommand("list", "All patterns, by name");
+  CLI::App* list = patterns->add_subcommand("list", "Everybody's patterns, by name");
   AddJsonFlag(*list, session);
   list->callback([&session] { session.run = [&](Connection& c) { return List(session, c); }; });
 
   CLI::App* show = patterns->add_subcommand("show", "One pattern");
   AddJsonFlag(*show, session);
   auto get = std::make_shared<v1::GetPatternRequest>();
-  show->add_option("name", *get->mutable_name(), "Of the application")->required();
+  show->add_option("name", *get->mutable_name(), "Of the application; another's: OWNER:NAME")
+      ->required();
   show->callback([&session, get] {
     session.run = [&session, get](Connection& c) {
       return Show(session, c.Call(c.mapping(), &MappingStub::GetPattern, *get));
@@ -103,7 +104,8 @@ void AddPatternCommands(CLI::App& app, Session& session) {
 
   CLI::App* erase = patterns->add_subcommand("delete", "Forget a pattern");
   auto drop = std::make_shared<v1::DeletePatternRequest>();
-  erase->add_option("name", *drop->mutable_name(), "Of the application")->required();
+  erase->add_option("name", *drop->mutable_name(), "Of the application; another's: OWNER:NAME")
+      ->required();
   erase->callback([&session, drop] {
     session.run = [drop](Connection& c) {
       const auto gone = c.Call(c.mapping(), &MappingStub::DeletePattern, *drop);

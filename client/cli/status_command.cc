@@ -98,8 +98,11 @@ void PrintHoldings(const v1::DaemonStatus& status) {
             << Counted(status.queued_calls(), "call") << "\n"
             << "database   " << Bytes(status.database_bytes()) << ", "
             << Counted(status.commits(), "commit") << ", half within "
-            << Text(status.median_commit()) << ", 99 % within " << Text(status.p99_commit())
-            << "\n";
+            << Text(status.median_commit()) << ", 99 % within " << Text(status.p99_commit());
+  if (status.refused_writes() > 0) {
+    std::cout << ", " << Counted(status.refused_writes(), "write") << " refused";
+  }
+  std::cout << "\n";
 }
 
 void PrintMethods(const v1::DaemonStatus& status) {
@@ -128,6 +131,10 @@ void PrintStatus(const v1::DaemonStatus& status) {
 // What an administrator has to look at, in words.
 std::vector<std::string> WhatIsWrong(const v1::DaemonStatus& status) {
   std::vector<std::string> wrong;
+  if (!status.write_fault().empty()) wrong.push_back(status.write_fault());
+  for (const std::string& other : status.other_daemons()) {
+    wrong.push_back(absl::StrCat("another daemon: ", other));
+  }
   double period_s = 0;  // the shortest of those that confirm the fabric
   for (const auto& [name, sweep] : KindsOf(status)) {
     if (!sweep->last_error().empty()) {

@@ -61,7 +61,7 @@ absl::StatusOr<EndpointNames> NamesOfEndpoints(Connection& connection) {
   for (const v1::Node& node : all->nodes()) {
     uint64_t guid = 0;
     if (!absl::SimpleHexAtoi(node.port_guid(), &guid)) continue;
-    names[guid] = absl::StrCat(node.host(), "/", node.port());
+    names[guid] = node.endpoint();
   }
   return names;
 }

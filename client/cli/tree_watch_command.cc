@@ -8,6 +8,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -28,7 +29,7 @@ void PrintChange(const v1::TreeChange& change) {
               << tree.revision() << "  type " << Word(tree.type()) << "  ranks "
               << tree.rank_count() << "  switches " << tree.switch_count();
   }
-  if (!change.reason().empty()) std::cout << "  " << change.reason();
+  if (!change.reason().empty()) std::cout << "  " << ShownText(change.reason());
   if (!change.resume_token().empty()) std::cout << "  [" << change.resume_token() << "]";
   std::cout << "\n";
 }

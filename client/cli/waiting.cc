@@ -4,6 +4,8 @@
 #include <ostream>
 #include <utility>
 
+#include "client/cli/shown_stream.h"
+
 namespace coppice {
 
 Waiting::Waiting(std::ostream& out, bool is_terminal, std::string what)
@@ -28,7 +30,8 @@ void Waiting::End() {
   const std::lock_guard<std::mutex> lock(mutex_);
   waits_ = false;
   if (!is_terminal_ || !shown_) return;
-  out_ << "\r\033[K" << std::flush;
+  ShownStream::Control(out_, kWipeLine);
+  out_ << std::flush;
   shown_ = false;
 }
 
@@ -38,7 +41,8 @@ void Waiting::Run() {
     if (over_cv_.wait_for(lock, std::chrono::seconds(1), [this] { return over_; })) return;
     if (!waits_ || (shown_ && !is_terminal_)) continue;
     if (is_terminal_) {
-      out_ << "\r" << what_ << ": " << seconds << " s" << std::flush;
+      ShownStream::Control(out_, "\r");
+      out_ << what_ << ": " << seconds << " s" << std::flush;
     } else {
       out_ << what_ << std::endl;
     }

@@ -71,5 +71,20 @@ TEST(ReadNodeWords, TakesFilesAndLists) {
   EXPECT_THAT(*ReadNodeWords("n7"), ElementsAre("n7"));
 }
 
+// There is no file of that name here, and whoever names a port means no file.
+TEST(ReadNodeWords, AnEndpointIsNoFile) {
+  EXPECT_THAT(*ReadNodeWords("n54/1"), ElementsAre("n54/1"));
+  EXPECT_THAT(*ReadNodeWords("n54/1@mlx5_1"), ElementsAre("n54/1@mlx5_1"));
+  for (const char* path : {"./1", "../1", "/1", "hosts/list", "a/b/1"}) {
+    EXPECT_TRUE(absl::IsNotFound(ReadNodeWords(path).status())) << path;
+  }
+}
+
+TEST(ReadNodeWords, ADeviceIsRefusedUnread) {
+  const absl::Status status = ReadNodeWords("/dev/zero").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not a regular file"));
+}
+
 }  // namespace
 }  // namespace coppice

@@ -147,7 +147,11 @@ TEST(WatchTest, ListsAgainWhereTheTokenIsTooOld) {
   const Client client = Open(agent.path());
   ASSERT_EQ(coppice_watch_trees(client.get(), 7, Told::Take, &told), COPPICE_OK);
   // Index 2 waits for its process to go; only a restart cuts it.
-  while (agent.connections() < 3) std::this_thread::yield();
+  const auto asked = [&] {
+    const std::lock_guard<std::mutex> lock(mu);
+    return tokens.size();
+  };
+  while (asked() < 3) std::this_thread::yield();
   agent.Stop();
   agent.Start();
   EXPECT_EQ(told.Await(7), (std::vector<std::string>{"1 1/1", "1 2/1", "1 3/1", "4 2/5", "1 4/1",
