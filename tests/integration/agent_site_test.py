@@ -66,11 +66,12 @@ class Tls(SiteTest):
             self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
                          "-nodes", "-days", "2", "-subj", "/CN=" + authority, "-keyout",
                          authority + ".key", "-out", authority + ".pem")
-        for name in ("server", "agents", "alice"):
+        for name in ("server", "agent-n0001", "agent-n0002", "alice"):
             self.make_certificate(name)
         with open(self.daemon.config, "a", encoding="utf-8") as config:
             config.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
-                         'client_ca = "authority.pem"\nadministrators = ["agents"]\n')
+                         'client_ca = "authority.pem"\n'
+                         '[agents]\ncertificates = ["agent-{host}"]\n')
         log = os.path.join(self.daemon.directory, "log")
         self.daemon.command += ["--listen", "127.0.0.1:0"]
         with open(log, "wb") as file:
@@ -118,8 +119,8 @@ class Tls(SiteTest):
         self.assertEqual(self.jobs(), {})
         self.assertEqual(agent.end(), 0)
 
-    def test_users_come_through_an_agent_that_is_an_administrator(self):
-        agent = self.agent("authority", "agents")
+    def test_users_come_through_an_agent_that_is_no_administrator(self):
+        agent = self.agent("authority", "agent-n0001")
         wait_until(lambda: "takes this agent for n0001" in agent.logged(), "the welcome")
         (known,) = self.ctl("agent", "list")["agents"]
         self.assertEqual((known["hello"]["host"], known["connected"]), ("n0001", True))
@@ -128,12 +129,22 @@ class Tls(SiteTest):
         self.assertNotEqual(self.create_tree(program), "")
         self.lease_is_renewed(job)
         self.ends_with_its_process(program, job)
+        # Its node's root is a user as others are.
+        program, job = self.holder(agent, 0)
+        self.assertEqual(self.jobs()[job]["owner"], "root@n0001")
+        self.ends_with_its_process(program, job)
+
+    def test_an_agent_is_not_the_agent_of_another_host(self):
+        agent = self.agent("authority", "agent-n0002")
+        wait_until(lambda: "does not take this agent" in agent.logged(), "a word in the log")
+        self.assertIn("agent of", agent.logged())
+        self.assertEqual(self.ctl("agent", "list").get("agents", []), [])
 
     def test_a_daemon_of_another_authority_is_not_believed(self):
-        self.refused(self.agent("stranger", "agents"), libcoppice.UNAVAILABLE,
+        self.refused(self.agent("stranger", "agent-n0001"), libcoppice.UNAVAILABLE,
                      "certificate verify failed")
 
-    def test_an_agent_that_is_no_administrator_speaks_for_nobody(self):
+    def test_a_users_certificate_makes_no_agent(self):
         self.refused(self.agent("authority", "alice"), libcoppice.PERMISSION_DENIED, "tls:alice")
 
 
@@ -209,7 +220,7 @@ class HiddenProcesses(SiteTest):
         with open(self.daemon.config, "r+", encoding="utf-8") as config:
             rules = config.read()
             config.seek(0)
-            config.write('admin_group = "nogroup"\n' + rules)
+            config.write('admin_group = "nogroup"\nsocket_mode = "0666"\n' + rules)
         os.chmod(self.daemon.directory, 0o755)
         self.daemon.start().wait_until_listening()
         self.ctl("fabric", "sweep")

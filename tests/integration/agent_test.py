@@ -6,6 +6,7 @@ import os
 import queue
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -274,6 +275,51 @@ class AgentTest(unittest.TestCase):
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
         return program, job
+
+    def test_coppicectl_comes_through_the_agent(self):
+        """As a user who cannot open the daemon's socket, and names no server."""
+        control = shutil.copy(COPPICECTL, self.agent.directory)  # where others may run it
+
+        def ask(*arguments, status=0, user=OTHER, agent=self.agent.socket):
+            environment = {key: value for key, value in os.environ.items()
+                           if key != "COPPICE_SERVER"}
+            done = subprocess.run([control, *arguments], capture_output=True, text=True,
+                                  timeout=120, check=False, user=user, group=user,
+                                  env={**environment, "COPPICE_AGENT": agent})
+            self.assertEqual(done.returncode, status, (arguments, done.stdout, done.stderr))
+            return done.stdout if status == 0 else done.stderr
+
+        def answer(*arguments):
+            return json.loads(ask(*arguments, "--json"))
+
+        job = answer("job", "register", "--all")
+        self.assertEqual(job["owner"], str(OTHER))
+        tree = answer("tree", "create", "--job", job["id"], "--ranks", "0-3")
+        self.assertEqual(answer("tree", "show", tree["id"])["job_id"], job["id"])
+        ask("job", "keepalive", job["id"])
+        for command in (["status"], ["fabric", "switches"], ["fabric", "nodes"], ["entries"],
+                        ["events"], ["agent", "list"], ["job", "list"], ["tree", "list"],
+                        ["placement", "list"], ["pattern", "list"],
+                        ["export", "slurm-topology"],
+                        ["tree", "advise", "--job", job["id"]]):
+            ask(*command)
+        # Details of errors come through; what administers does not.
+        self.assertIn("4711", ask("tree", "show", "4711", status=1))
+        self.assertIn("does not pass it on", ask("fabric", "sweep", status=1))
+        self.assertIn("your own name", ask("--as", "nobody", "job", "list", status=2))
+        self.assertIn("belongs to %d" % OTHER,
+                      ask("job", "end", job["id"], status=1, user=NOBODY))
+        # A watch has no end of its own.
+        watch = subprocess.Popen([control, "tree", "watch", "--json"], stdout=subprocess.PIPE,
+                                 text=True, user=OTHER, group=OTHER,
+                                 env={**os.environ, "COPPICE_AGENT": self.agent.socket})
+        self.addCleanup(watch.communicate)
+        self.addCleanup(watch.kill)
+        self.assertIn('"' + tree["id"] + '"', watch.stdout.readline() + watch.stdout.readline())
+        ask("tree", "release", tree["id"])
+        ask("job", "end", job["id"])
+        self.assertIn("no answer", ask("status", "--timeout", "5", status=1,
+                                       agent="/nonexistent/a.sock"))
 
     def test_an_agent_that_cannot_start_says_why(self):
         def refused(word, *arguments):

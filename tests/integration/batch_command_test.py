@@ -100,7 +100,8 @@ class BatchCommand(unittest.TestCase):
         self.refused(1, *command, "--grid", "4by4", words=["4by4", "256x160"])
         self.refused(1, *command, "--grid", "4x5", words=["16 ranks"])
         self.refused(1, *command, "--grid", "4x4", "--axes", "0,0", words=["twice"])
-        self.refused(1, *command, "--list", "/dev/null", words=["/dev/null", "no communicators"])
+        self.refused(1, *command, "--list", "/dev/null", words=["/dev/null", "regular file"])
+        self.refused(1, *command, "--list", "-", stdin="", words=["no communicators"])
         self.refused(1, *command, "--list", "-", stdin="0-3\n4-x\n", words=["communicator 1", "4-x"])
         self.refused(1, *command, "--list", "-", stdin="3 99\n", words=["communicators[0]", "99"])
 

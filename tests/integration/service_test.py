@@ -1,6 +1,7 @@
 """The daemon as a service: what it tells a service manager, how it reloads, whose jobs are whose, and
 TCP, with TLS and without. Runs as root: only root can call as somebody else."""
 
+import grp
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import shutil
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import sys
 import time
@@ -213,6 +215,7 @@ class ServiceManager(ServiceTest):
 class Users(ServiceTest):
     def test_jobs_belong_to_who_registered_them(self):
         self.assertEqual(os.geteuid(), 0, "run as root: only root can call as somebody else")
+        self.write('socket_mode = "0666"\n' + RULES % 4)
         self.start_ready()
         control = shutil.copy(CONTROL, self.daemon.directory)  # where others may run it
         mine = {"user": "daemon", "control": control}
@@ -224,10 +227,28 @@ class Users(ServiceTest):
         self.assert_refused("a reload is for administrators", "reload", **others)
         self.ask("job", "show", job["id"], **others)
         # As a member of the group that the file names from now on.
-        self.write('admin_group = "bin"\n' + RULES % 4)
+        self.write('socket_mode = "0666"\nadmin_group = "bin"\n' + RULES % 4)
         self.assertEqual(self.ask_json("reload")["changed"], ["admin_group"])
         self.ask("fabric", "sweep", **others)
         self.ask("job", "end", job["id"], **others)
+
+
+    def test_the_socket_is_its_groups(self):
+        """That of the file's keys; the default's need not exist on this host."""
+        self.write('socket_group = "bin"\n' + RULES % 4)
+        self.start_ready()
+        info = os.stat(self.daemon.socket)
+        self.assertEqual((stat.S_IMODE(info.st_mode), info.st_gid), (0o660, grp.getgrnam("bin").gr_gid))
+        control = shutil.copy(CONTROL, self.daemon.directory)
+        self.ask("status", user="bin", control=control)
+        self.assert_refused("no answer", "status", user="daemon", control=control)
+        for suffix in ("", "-wal", "-shm", ".lock"):
+            self.assertEqual(stat.S_IMODE(os.stat(self.daemon.database + suffix).st_mode), 0o600)
+        self.assertEqual(self.daemon.end()[0], 0)
+        self.write('socket_group = "coppice-test"\n' + RULES % 4)
+        status, errors = self.daemon.run()
+        self.assertEqual(status, 1)
+        self.assertIn('socket_group: there is no group "coppice-test"', errors)
 
 
 class Tcp(ServiceTest):
@@ -301,7 +322,16 @@ class Tcp(ServiceTest):
     def test_callers_without_certificates_may_read(self):
         self.make_authority("authority")
         self.make_certificate("server", "authority")
-        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n' + RULES % 4)
+        keys = '[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
+        self.write(keys + RULES % 4)
+        self.daemon.command += ["--listen", "127.0.0.1:0"]
+        status, errors = self.daemon.run()
+        self.assertEqual(status, 1)
+        for word in ("tls.client_ca: is missing", "open_reading = true"):
+            self.assertIn(word, errors)
+        # Where the site lets everybody read.
+        self.write(keys + "open_reading = true\n" + RULES % 4)
+        del self.daemon.command[-2:]
         server = self.start_tcp()
         self.ask("status", *self.tls(), server=server)
         self.assert_refused("may only read", "job", "register", "--all", *self.tls(),
@@ -332,7 +362,8 @@ class Tcp(ServiceTest):
         self.make_authority("authority")
         for name in ("server", *names):
             self.make_certificate(name, "authority")
-        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n' + RULES % 4)
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
+                   'open_reading = true\n' + RULES % 4)
         return self.start_tcp()
 
     def test_renewed_certificates_are_shown_to_the_next_connection(self):
@@ -349,7 +380,8 @@ class Tcp(ServiceTest):
         self.make_authority("authority")
         for name in ("server", "next"):
             self.make_certificate(name, "authority")
-        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n' + RULES % 4)
+        self.write('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
+                   'open_reading = true\n' + RULES % 4)
         self.daemon.command += ["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"]
         self.start()
         line = self.log_line(r"listening on .*").group(0)
@@ -413,7 +445,7 @@ class Tcp(ServiceTest):
                            ('certificate = "authority.pem"', "tls.key: is missing"),
                            ('certificate = "authority.pem"\nkey = "authority.key"\n'
                             'administrators = ["ops"]', "tls.client_ca")):
-            self.write("[tls]\n" + text + "\n")
+            self.write("[tls]\nopen_reading = true\n" + text + "\n")
             status, errors = self.daemon.run()
             self.assertEqual(status, 1, text)
             self.assertIn(word, errors)

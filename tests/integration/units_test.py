@@ -1,11 +1,14 @@
-"""The service units of daemon and agent, which one host may run both."""
+"""The service units: of daemon and agent, which one host may run both, and of the glue to Slurm."""
 
 import glob
 import os
+import re
+import shutil
+import subprocess
 import sys
 import unittest
 
-UNITS = sys.argv.pop(1)
+UNITS, SLURM = sys.argv.pop(1), sys.argv.pop(1)
 # What forbids new privileges to a service that is no root, beside the setting of that name
 # (systemd.exec(5)).
 IMPLY_NO_NEW_PRIVILEGES = {
@@ -50,6 +53,55 @@ class Units(unittest.TestCase):
                        **settings(os.path.join(UNITS, "coppice-agent-search.conf"))}
         for name in forbids & set(with_search):
             self.assertIn(with_search[name], ("no", "", "~"), name)
+
+
+class Limits(unittest.TestCase):
+    """What holds for every unit: one that runs away, or is made to, costs the host's others little."""
+
+    # Most exposed that each may be (0 to 10, systemd-analyze(1)): what it has to do keeps the rest open.
+    # The topology's is root with three capabilities.
+    EXPOSURE = {"coppiced": 1.8, "coppice-agent": 1.9, "coppice-slurm": 1.6,
+                "coppice-slurm-topology": 2.4}
+
+    def setUp(self):
+        paths = [path for folder in (UNITS, SLURM)
+                 for path in glob.glob(os.path.join(folder, "*.service"))]
+        self.units = {os.path.basename(path)[:-len(".service")]: path for path in paths}
+        self.assertEqual(set(self.units), set(self.EXPOSURE))
+
+    def test_memory_and_threads_are_bounded(self):
+        for name, path in self.units.items():
+            unit = settings(path)
+            self.assertRegex(unit.get("MemoryMax", ""), r"^\d+[MG]$", name)
+            self.assertEqual(unit.get("MemorySwapMax"), "0", name)
+            self.assertRegex(unit.get("TasksMax", ""), r"^\d+$", name)
+
+    def test_only_one_that_falls_at_its_start_is_given_up(self):
+        # systemd counts starts: a unit is given up if there were more than Burst in Interval. Who can
+        # end a daemon after some seconds must not be able to keep it down.
+        def seconds(text):
+            return float(re.fullmatch(r"([\d.]+)s", text).group(1))
+        for name, path in self.units.items():
+            unit = settings(path)
+            a_start = seconds(unit["StartLimitIntervalSec"]) / int(unit["StartLimitBurst"])
+            lived = a_start - seconds(unit["RestartSec"])
+            self.assertGreater(lived, 0, f"{name}: is never given up, and fills the journal")
+            self.assertLessEqual(lived, 2, f"{name}: is given up though it lived so many seconds")
+
+    def test_a_search_has_the_memory_that_it_needs(self):
+        search = settings(os.path.join(UNITS, "coppice-agent-search.conf"))
+        for setting in ("MemoryMax", "TasksMax"):
+            self.assertEqual(search.get(setting), "infinity", setting)
+
+    def test_they_are_no_more_exposed_than_they_have_to_be(self):
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("no systemd-analyze on this host")
+        for name, path in self.units.items():
+            done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", path],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
+            self.assertIsNotNone(found, done.stderr)
+            self.assertLessEqual(float(found.group(1)), self.EXPOSURE[name], done.stdout)
 
 
 if __name__ == "__main__":

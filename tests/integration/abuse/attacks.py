@@ -1,0 +1,104 @@
+"""The table of attacks: what an attacker does, and how much of it in the short and in the full tier.
+
+`letter`: of the table in README.md. `deed`: of deeds.py, with the counts as its arguments."""
+
+import dataclasses
+
+import http2
+from victim import MEMORY_LIMIT
+
+FABRIC = "model:fat-tree(leaves=16,spines=8,hosts-per-leaf=16)"
+# As many places as a mapping problem may have that is answered whole: 134 MB of distances.
+LARGE_FABRIC = "model:fat-tree(leaves=64,spines=32,hosts-per-leaf=64)"
+# What the administrator has done before: a deed, and its counts in the short and in the full tier.
+STANDING_TREES = {"before": ("fill", {"trees": 3000}, {"trees": 20_000}), "entries": 1_000_000}
+MANY_EVENTS = {"before": ("end_jobs", {"many": 1000, "ranks": 1}, {"many": 20_000, "ranks": 1})}
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack:
+    letter: str
+    group: str
+    name: str
+    deed: str
+    short: dict
+    full: dict = dataclasses.field(default_factory=dict)  # what differs from `short`
+    fabric: str = FABRIC
+    before: tuple = ()
+    config: str = ""
+    entries: int = 64      # of every switch
+    descriptors: tuple = (None, None)  # that the daemon may have
+    tls: bool = False      # over TCP with TLS, else at the Unix socket
+    memory_limit: tuple = (MEMORY_LIMIT, MEMORY_LIMIT)
+    seconds: tuple = (1.5, 20)
+    full_only: bool = False  # README.md says why
+
+
+ATTACKS = [
+    # Requests that are small on the wire and large in memory.
+    Attack("A", "requests", "advise_placement_of_empty_requests", "empty_messages",
+           {"method": "Placements.AdvisePlacement", "field": 1, "megabytes": 24, "in_flight": 1},
+           {"megabytes": 40, "in_flight": 4}),
+    Attack("A", "requests", "batch_placements_of_empty_requests", "empty_messages",
+           {"method": "Placements.BatchCreatePlacements", "field": 1, "megabytes": 24, "in_flight": 1},
+           {"megabytes": 40, "in_flight": 4}),
+    Attack("D", "requests", "register_job_of_empty_endpoints", "empty_messages",
+           {"method": "Jobs.RegisterJob", "field": 3, "megabytes": 66, "in_flight": 1},
+           {"in_flight": 8}),
+    Attack("floods", "requests", "register_jobs_of_a_million_ranks", "register_jobs",
+           {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 16}, full_only=True),
+    Attack("floods", "requests", "advise_placements_in_flight", "advise_placements",
+           {"requests": 1000, "nodes": 64, "in_flight": 16}, {"in_flight": 64}),
+
+    # Answers that are large, or that nobody reads.
+    Attack("C", "answers", "mapping_problems_unread", "mapping_problems",
+           {"connections": 24, "places": 4096}, {"connections": 60}, fabric=LARGE_FABRIC,
+           seconds=(4, 20)),
+    Attack("E", "answers", "list_trees_taken_back", "unread",
+           {"method": "Trees.ListTrees", "connections": 2, "streams": 100, "taken_back_s": 0.3},
+           {"connections": 6, "taken_back_s": 2}, **STANDING_TREES),
+    Attack("E", "answers", "list_trees_unread", "unread",
+           {"method": "Trees.ListTrees", "connections": 3, "streams": 100},
+           {"connections": 6}, **STANDING_TREES),
+    Attack("K", "answers", "list_trees_in_flight", "calls",
+           {"method": "Trees.ListTrees", "in_flight": 32}, **STANDING_TREES),
+    Attack("floods", "answers", "list_events_in_flight", "calls",
+           {"method": "Fabric.ListEvents", "in_flight": 32, "page_size": 10000}, **MANY_EVENTS),
+    Attack("K", "answers", "watch_trees_unread", "unread",
+           {"method": "Trees.WatchTrees", "connections": 5, "streams": 100},
+           {"connections": 20}, **STANDING_TREES),
+    Attack("floods", "answers", "watch_events_unread", "unread",
+           {"method": "Fabric.WatchEvents", "connections": 5, "streams": 100, "after_id": 0},
+           {"connections": 20}, **MANY_EVENTS),
+
+    # Calls that take long.
+    Attack("K", "calls", "evaluate_mappings_in_flight", "evaluate_mappings",
+           {"ranks": 256, "in_flight": 32}),
+    Attack("H", "calls", "map_ranks_in_flight", "map_ranks",
+           {"ranks": 64, "in_flight": 18, "seconds": 600}),
+    Attack("floods", "calls", "create_trees_in_flight", "create_trees", {"in_flight": 64}),
+    Attack("floods", "calls", "create_and_release_trees", "create_and_release", {"streams": 64}),
+    Attack("floods", "calls", "batches_in_flight", "batches",
+           {"communicators": 1024, "ranks": 1024, "in_flight": 16}, {"in_flight": 67}),
+
+    # What Debian's gRPC keeps before anybody can look at it: the daemon may be ended at its limit.
+    Attack("B", "headers", "headers_of_small_fields_without_end", "headers_without_end",
+           {"kind": "fields", "connections": 4}, memory_limit=(300_000_000, 2_000_000_000)),
+    Attack("B", "headers", "header_value_without_end", "headers_without_end",
+           {"kind": "value", "connections": 4}, memory_limit=(300_000_000, 2_000_000_000)),
+
+    # Connections.
+    Attack("F", "connections", "silent_connections", "idle_connections",
+           {"many": 2990}, {"many": 19_990}, descriptors=(3000, 20_000)),
+    Attack("F", "connections", "idle_connections", "idle_connections",
+           {"many": 2990, "said": (http2.PREFACE + http2.settings(65535)).hex()},
+           {"many": 19_990}, descriptors=(3000, 20_000)),
+    Attack("floods", "connections", "rapid_reset", "rapid_reset",
+           {"method": "Fabric.GetFabric", "at_once": 100}, {}),
+    Attack("floods", "connections", "rapid_reset_of_listings", "rapid_reset",
+           {"method": "Trees.ListTrees", "at_once": 100}, **STANDING_TREES),
+    Attack("floods", "connections", "half_open_tls", "idle_connections",
+           # The head of a ClientHello of 512 bytes.
+           {"many": 1000, "said": "160301020001" + "0001fc0303" + "00" * 20}, {"many": 10_000},
+           tls=True),
+]

@@ -1,0 +1,430 @@
+"""What persons do (person.py): the honest one's day, the administrator's preparations, and attacks. An
+attack goes on until its process is killed, and counts what it did: calls by their outcome, connections,
+bytes; and "done": calls that came to something, frames and connections that need no answer. So a test
+sees that it was one."""
+
+import itertools
+import threading
+import time
+
+import grpc
+
+import http2
+
+PACE_S = 0.005  # of the honest one, between two calls
+HONEST_S = 10   # the longest that it waits for an answer
+HONEST_RANKS = 16
+CALL_S = 60  # the longest that an attacker waits for an answer
+EMPTY = 2    # bytes of an empty message or string in a list: its tag and its length
+
+
+# --- the honest one and the administrator ---
+
+def sweep(person):
+    person.call(person.channel(), "Fabric.Sweep")  # returns once a fabric is known
+
+
+def hosts(person, many=0):
+    nodes = person.call(person.channel(), "Fabric.ListNodes", page_size=10000).nodes
+    return [node.host for node in nodes][:many or None]
+
+
+def begin(person):
+    """The honest one's job, its standing tree and its connection."""
+    person.channel_kept = person.channel()
+    person.job = person.call(person.channel_kept, "Jobs.RegisterJob", display_name="honest",
+                             endpoints=hosts(person, HONEST_RANKS), lease={"seconds": 3600}).id
+    person.tree = person.call(person.channel_kept, "Trees.CreateTree", job_id=person.job,
+                              type="TREE_TYPE_II").id
+
+
+def day(person, seconds):
+    """Calls one after the other; milliseconds of each, of reads and of grants, the longest of each
+    method, and what failed."""
+    times = {"reads": [], "grants": []}
+    slowest = {}
+    failures = []
+    granted = None
+    end = time.monotonic() + seconds
+
+    def timed(kind, channel, method, **fields):
+        begun = time.monotonic()
+        try:
+            return person.call(channel, method, timeout=HONEST_S, **fields)
+        except grpc.RpcError as error:
+            failures.append(f"{method}: {error.code().name}: {error.details()}")
+            return None
+        finally:
+            took = (time.monotonic() - begun) * 1e3
+            times[kind].append(took)
+            slowest[method] = max(slowest.get(method, 0), round(took))
+            time.sleep(PACE_S)
+
+    step = 0
+    while time.monotonic() < end:
+        timed("reads", person.channel_kept, "Fabric.GetFabric")
+        timed("reads", person.channel_kept, "Trees.GetTree", id=person.tree)
+        granted = timed("grants", person.channel_kept, "Trees.CreateTree", job_id=person.job,
+                        type="TREE_TYPE_II", ranks=range(8))
+        timed("reads", person.channel_kept, "Trees.ListTrees", job_id=person.job)
+        if granted is not None:
+            timed("grants", person.channel_kept, "Trees.ReleaseTree", id=granted.id)
+        if step % 4 == 0:
+            with person.channel() as new:
+                timed("reads", new, "Fabric.GetFabric")
+        step += 1
+    return {"times": times, "slowest": slowest, "failures": failures}
+
+
+def connect_only(person):
+    """"OK", or the error that the kernel gives."""
+    try:
+        person.connect().close()
+    except OSError as error:
+        return type(error).__name__
+    return "OK"
+
+
+def find_tree(person):
+    """After a restart of the daemon: the tree that it had granted, in its old state."""
+    channel = person.channel()
+    person.call(channel, "Trees.GetTree", id=person.tree)
+    person.channel_kept = channel
+
+
+def fill(person, trees):
+    """Standing trees of 16 ranks; as many as the administrator may."""
+    channel = person.channel()
+    job = person.call(channel, "Jobs.RegisterJob", all_endpoints=True, lease={"seconds": 3600})
+    while trees > 0:
+        some = min(trees, 1000)
+        updates = person.call(channel, "Trees.BatchCreateTrees", timeout=300, job_id=job.id,
+                              accept_type_i=True, view="TREE_VIEW_SUMMARY",
+                              communicators=[{"rank_ranges": [{"first": i % 128, "count": 16}]}
+                                             for i in range(some)])
+        assert updates[-1].summary.granted == some, updates[-1]
+        trees -= some
+    return job.id
+
+
+# --- floods ---
+
+def flood(person, method, body, in_flight, connections=1, timeout=CALL_S):
+    """Keeps so many calls under way. `body`: bytes, or what makes them from a number."""
+    channels = [person.channel() for _ in range(connections)]
+    _, _, _, is_stream = person.protocol.method(method)
+
+    def keep(number):
+        ask_raw = person.raw(channels[number % connections], method)
+        while True:
+            request = body(number) if callable(body) else body
+            person.count("sent")
+            person.count("bytes", len(request))
+            try:
+                answer = ask_raw(request, timeout=timeout)
+                if is_stream:
+                    for _ in answer:
+                        pass
+                person.count("OK")
+            except grpc.RpcError as error:
+                person.count(error.code().name)
+            person.count("done")
+            person.count("done")
+
+    threads = [threading.Thread(target=keep, args=[number], daemon=True)
+               for number in range(in_flight)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+
+
+def empty_messages(person, method, field, megabytes, in_flight):
+    """A list of empty messages or strings: two bytes each here, a whole object there."""
+    body = bytes([field << 3 | 2, 0]) * (megabytes * 1_000_000 // EMPTY)
+    flood(person, method, body, in_flight, connections=in_flight)
+
+
+def own_job(person, ranks=0):
+    channel = person.channel()
+    names = hosts(person)
+    return person.call(channel, "Jobs.RegisterJob", lease={"seconds": 3600},
+                       endpoints=[names[i % len(names)] for i in range(ranks)] if ranks else names).id
+
+
+def calls(person, method, in_flight, connections=4, **fields):
+    flood(person, method, person.request(method, **fields).SerializeToString(), in_flight,
+          connections)
+
+
+def create_trees(person, in_flight):
+    calls(person, "Trees.CreateTree", in_flight, job_id=own_job(person))
+
+
+def create_and_release(person, streams):
+    channels = [person.channel() for _ in range(4)]
+    job = own_job(person)
+
+    def keep(number):
+        channel = channels[number % len(channels)]
+        while True:
+            try:
+                person.count("sent")
+                tree = person.call(channel, "Trees.CreateTree", job_id=job, ranks=range(32))
+                person.call(channel, "Trees.ReleaseTree", id=tree.id)
+                person.count("OK")
+            except grpc.RpcError as error:
+                person.count(error.code().name)
+            person.count("done")
+
+    threads = [threading.Thread(target=keep, args=[i], daemon=True) for i in range(streams)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+
+
+def batches(person, communicators, ranks, in_flight):
+    job = own_job(person, ranks)
+    calls(person, "Trees.BatchCreateTrees", in_flight, job_id=job, view="TREE_VIEW_SUMMARY",
+          admission="BATCH_ADMISSION_LARGEST", accept_type_i=True,
+          communicators=[{"rank_ranges": [{"first": 0, "count": ranks}]}] * communicators)
+
+
+def advise_placements(person, requests, nodes, in_flight):
+    calls(person, "Placements.AdvisePlacement", in_flight,
+          requests=[{"constraints": {"node_count": nodes}}] * requests)
+
+
+def register_jobs(person, ranks, in_flight):
+    names = hosts(person)
+    request = person.request("Jobs.RegisterJob", lease={"seconds": 5},  # then they are gone again
+                             endpoints=[names[i % len(names)] for i in range(ranks)])
+    flood(person, "Jobs.RegisterJob", request.SerializeToString(), in_flight, connections=in_flight)
+
+
+def all_to_all(ranks):
+    pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
+    return {"rank_count": ranks, "from": [a for a, _ in pairs], "to": [b for _, b in pairs],
+            "bytes": [1.0 + (a * 7 + b * 13) % 64 for a, b in pairs]}
+
+
+def map_ranks(person, ranks, in_flight, seconds):
+    calls(person, "Mapping.MapRanks", in_flight, budget={"seconds": seconds},
+          task={"hosts": hosts(person, ranks), "pattern": all_to_all(ranks)})
+
+
+def evaluate_mappings(person, ranks, in_flight):
+    calls(person, "Mapping.EvaluateMapping", in_flight,
+          task={"hosts": hosts(person, ranks), "pattern": all_to_all(ranks)})
+
+
+# --- connections by hand ---
+
+def unread(person, method, connections, streams, taken_back_s=0, **fields):
+    """Calls whose answers are not read, as the window for them is 0; `taken_back_s`: cancelled after
+    that time, and made again."""
+    path, request, _, _ = person.protocol.method(method)
+    body = request(**fields).SerializeToString()
+    held = [None] * connections
+    while True:
+        for i, connection in enumerate(held):
+            try:
+                if connection is not None and connection.is_open() and not taken_back_s:
+                    continue
+                if connection is None or not connection.is_open():
+                    connected = person.connect()
+                    connected.settimeout(CALL_S)
+                    held[i] = connection = http2.Connection(connected, window=0)
+                    person.count("connections")
+                made = [connection.call(path, body) for _ in range(streams)]
+                person.count("sent", len(made))
+                person.count("done")
+                if taken_back_s:
+                    time.sleep(taken_back_s)
+                    connection.socket.sendall(b"".join(
+                        http2.frame(http2.RST_STREAM, 0, stream, bytes([0, 0, 0, http2.CANCEL]))
+                        for stream in made))
+            except OSError as error:
+                held[i] = None
+                person.count(type(error).__name__)
+        time.sleep(0.05)
+
+
+def mapping_problems(person, connections, places):
+    """Answers of 8 bytes for each pair of places, which nobody reads."""
+    unread(person, "Mapping.GetMappingProblem", connections, 1,
+           task={"hosts": hosts(person, places),
+                 "pattern": {"rank_count": places, "from": [0], "to": [1], "bytes": [1.0]}})
+
+
+def headers_without_end(person, kind, connections):
+    """HEADERS and then CONTINUATION without END_HEADERS. "fields": many small ones; "value": one that is
+    as long as the connection lives."""
+    if kind == "fields":
+        first, more = b"", http2.field(b"a", b"") * (http2.MOST_PAYLOAD // 4)
+    else:
+        first = b"\0\x01a\x7f\x81\xff\xff\xff\x07" + b"x" * 1000  # of 2 GiB
+        more = b"x" * http2.MOST_PAYLOAD
+    continuation = http2.frame(http2.CONTINUATION, 0, 1, more)
+
+    def keep():
+        while True:
+            try:
+                connection = http2.Connection(person.connect())
+                person.count("connections")
+                connection.socket.settimeout(CALL_S)
+                connection.socket.sendall(
+                    http2.frame(http2.HEADERS, 0, 1, http2.call_headers("/") + first))
+                while True:
+                    connection.socket.sendall(continuation)
+                    person.count("done")
+                    person.count("bytes", len(continuation))
+            except OSError as error:
+                person.count(type(error).__name__)
+                time.sleep(0.01)
+
+    threads = [threading.Thread(target=keep, daemon=True) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+
+
+def rapid_reset(person, method, at_once, **fields):
+    """Calls that are taken back in the same breath."""
+    path, request, _, _ = person.protocol.method(method)
+    body = request(**fields).SerializeToString()
+    while True:
+        try:
+            connection = http2.Connection(person.connect())
+            person.count("connections")
+            connection.socket.settimeout(CALL_S)
+            while connection.is_open():
+                breath = []
+                for _ in range(at_once):
+                    stream, connection.next_stream = connection.next_stream, connection.next_stream + 2
+                    breath += [http2.call_frames(stream, path, body),
+                               http2.frame(http2.RST_STREAM, 0, stream,
+                                           bytes([0, 0, 0, http2.CANCEL]))]
+                connection.socket.sendall(b"".join(breath))
+                person.count("sent", at_once)
+                person.count("done")
+        except OSError as error:
+            person.count(type(error).__name__)
+            time.sleep(0.01)
+
+
+def idle_connections(person, many, said="", address=None):
+    """Connections that say nothing, or not enough (hex), and are opened again when they are closed."""
+    words = bytes.fromhex(said)
+    held = []
+    while True:
+        person.counts["held"] = len(held)
+        try:
+            while len(held) < many:
+                connected = person.connect(address)
+                if words:
+                    connected.sendall(words)
+                held.append(connected)
+                person.count("done")
+        except OSError as error:
+            person.count(type(error).__name__)
+        time.sleep(0.05)
+        still = [connected for connected in held if http2.is_open(connected)]
+        person.count("closed", len(held) - len(still))
+        held = still
+
+
+def await_closed(person, many, said=""):
+    """Opens so many connections that call nothing, and waits until the daemon has closed all."""
+    silent = [person.connect() for _ in range(many)]
+    for connected in silent:
+        connected.sendall(bytes.fromhex(said))
+    deadline = time.monotonic() + CALL_S
+    while any(http2.is_open(connected) for connected in silent):
+        assert time.monotonic() < deadline, "a silent connection is open still"
+        time.sleep(0.05)
+
+
+# --- one user who takes all ---
+
+def until_refused(person, method, most, requests):
+    """Calls with these fields, one after the other, until one is refused or `most` were granted: how
+    many were, and the refusal."""
+    channel = person.channel()
+    for granted, fields in enumerate(itertools.islice(requests, most)):
+        try:
+            person.call(channel, method, **fields)
+        except grpc.RpcError as error:
+            return {"granted": granted, "code": error.code().name, "words": error.details()}
+    return {"granted": most, "code": "OK", "words": ""}
+
+
+def take_all_entries(person, most):
+    tree = {"job_id": own_job(person), "type": "TREE_TYPE_II"}
+    return until_refused(person, "Trees.CreateTree", most, itertools.repeat(tree))
+
+
+def take_all_jobs(person, most):
+    job = {"endpoints": hosts(person, 2), "lease": {"seconds": 86400}}
+    return until_refused(person, "Jobs.RegisterJob", most, itertools.repeat(job))
+
+
+def take_all_nodes(person, most, nodes):
+    placement = {"term": {"seconds": 3600}, "placement": {"constraints": {"node_count": nodes}}}
+    return until_refused(person, "Placements.CreatePlacement", most, itertools.repeat(placement))
+
+
+def take_all_pattern_bytes(person, most, ranks):
+    pattern = all_to_all(ranks)
+    return until_refused(person, "Mapping.PutPattern", most,
+                         ({"name": f"mine/{i}", "pattern": pattern} for i in itertools.count()))
+
+
+def put_pattern(person, name, ranks):
+    """How many ranks the pattern has that the person finds under that name then."""
+    person.call(person.channel(), "Mapping.PutPattern", name=name, pattern=all_to_all(ranks))
+    return person.call(person.channel(), "Mapping.GetPattern", name=name).rank_count
+
+
+def end_jobs(person, many, ranks):
+    """Registers jobs and ends each at once."""
+    channel = person.channel()
+    names = hosts(person)
+    endpoints = [names[i % len(names)] for i in range(ranks)]
+    for _ in range(many):
+        job = person.call(channel, "Jobs.RegisterJob", endpoints=endpoints)
+        person.call(channel, "Jobs.EndJob", id=job.id)
+
+
+def register(person, request_id):
+    """The job's number and owner."""
+    job = person.call(person.channel(), "Jobs.RegisterJob", request_id=request_id,
+                      endpoints=hosts(person, 2))
+    return {"id": job.id, "owner": job.owner}
+
+
+def events_of(person, object_name):
+    """How many events tell of it."""
+    return len(person.call(person.channel(), "Fabric.ListEvents", object=object_name).events)
+
+
+def search(person, ranks, milliseconds):
+    """A search of the honest one's."""
+    updates = person.call(person.channel(), "Mapping.MapRanks", timeout=120,
+                          budget={"nanos": milliseconds * 1_000_000},
+                          task={"hosts": hosts(person, ranks), "pattern": all_to_all(ranks)})
+    return updates[-1].result.algorithm
+
+
+def connected_agents(person):
+    agents = person.call(person.channel(), "Agents.ListAgents").agents
+    return sum(agent.connected for agent in agents)
+
+
+def measure(person, seconds):
+    """Has the agents send as much as may be asked for; gives up after so many seconds."""
+    try:
+        person.call(person.channel(), "Agents.MeasureDistances", timeout=seconds,
+                    bandwidth_bytes=256 << 20, bandwidth_samples=10000)
+    except grpc.RpcError as error:
+        return error.code().name
+    return "OK"
