@@ -14,8 +14,6 @@
 namespace coppice {
 namespace {
 
-constexpr const char* kHistoryTables[] = {"reading_history", "minute_history", "hour_history"};
-
 constexpr char kCounters[] = R"sql(
     SELECT port, is_extended, sent_bytes_per_second, received_bytes_per_second, read_ns, sent_bytes,
            received_bytes, sent_packets, received_packets, sent_wait_ticks, symbol_errors,

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int64_t kMostPorts = (int64_t{1} << kHistoryPortBits) - 1;
 
-constexpr const char* kHistoryTables[] = {"reading_history", "minute_history", "hour_history"};
-
 size_t PlaceOf(HistoryResolution resolution) { return static_cast<size_t>(resolution) - 1; }
 
 const char* DirectionName(bool from_b) { return from_b ? "b-to-a" : "a-to-b"; }

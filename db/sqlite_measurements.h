@@ -20,6 +20,8 @@ namespace coppice {
 
 // Bits of a history row's key that number its port.
 inline constexpr int kHistoryPortBits = 24;
+// Of each of kHistoryResolutions.
+inline constexpr std::array kHistoryTables = {"reading_history", "minute_history", "hour_history"};
 
 // Belongs to the writer's thread; works within its transaction.
 class MeasurementWriter {

@@ -30,7 +30,7 @@ const char* ToString(PlacementState state) {
   return "unknown";  // which the table refuses
 }
 
-PlacementState StateOf(std::string_view text) {
+PlacementState PlacementStateOf(std::string_view text) {
   if (text == "held") return PlacementState::kHeld;
   if (text == "started") return PlacementState::kStarted;
   return text == "released" ? PlacementState::kReleased : PlacementState::kExpired;
@@ -182,7 +182,7 @@ absl::StatusOr<PlacementRecord> PlacementReader::RecordAt(const Statement& row) 
   record.fabric_version = static_cast<uint64_t>(row.Integer(10));
   record.reason = std::string(row.Text(11));
   record.measures = std::string(row.Text(12));
-  record.state = StateOf(row.Text(13));
+  record.state = PlacementStateOf(row.Text(13));
   record.job = JobId(row.IsNull(14) ? 0 : row.Integer(14));
   record.created = row.TimeAt(15);
   record.ended = row.IsNull(16) ? absl::InfiniteFuture() : row.TimeAt(16);

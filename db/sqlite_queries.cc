@@ -41,7 +41,7 @@ uint32_t Word(const Statement& row, int column) {
   return static_cast<uint32_t>(row.Integer(column));
 }
 
-JobState StateOf(std::string_view text) {
+JobState JobStateOf(std::string_view text) {
   if (text == "active") return JobState::kActive;
   return text == "ended" ? JobState::kEnded : JobState::kExpired;
 }
@@ -164,7 +164,7 @@ absl::StatusOr<JobRecord> SqliteReader::JobAt(const Statement& row) const {
   job.endpoints = *std::move(endpoints);
   const int64_t lease_ns = row.Integer(6);
   job.lease = lease_ns == INT64_MAX ? absl::InfiniteDuration() : absl::Nanoseconds(lease_ns);
-  job.state = StateOf(row.Text(7));
+  job.state = JobStateOf(row.Text(7));
   job.created = row.TimeAt(8);
   job.ended = row.IsNull(9) ? absl::InfiniteFuture() : row.TimeAt(9);
   job.by_administrator = row.Integer(10) != 0;

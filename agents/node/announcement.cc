@@ -10,7 +10,7 @@
 namespace coppice {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstPause{200}, kLongestPause{5'000};
+constexpr std::chrono::milliseconds kShortestPause{200}, kLongestPause{5'000};
 // Where trying again soon cannot help: a daemon of another release, another agent of this host.
 constexpr std::chrono::milliseconds kLongPause{30'000};
 
@@ -101,7 +101,7 @@ Announcement::Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on
       on_ping_pong_(std::move(on_ping_pong)),
       on_stop_(std::move(on_stop)),
       stub_(v1::Agents::NewStub(link->channel())),
-      pause_(kFirstPause, kLongestPause, std::hash<std::string>()(hello_.host())) {}
+      pause_(kShortestPause, kLongestPause, std::hash<std::string>()(hello_.host())) {}
 
 Announcement::~Announcement() {
   if (stream_ != nullptr) stream_->Abandon();

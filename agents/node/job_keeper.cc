@@ -21,7 +21,7 @@ constexpr char kEndJob[] = "/coppice.v1.Jobs/EndJob";
 // How soon the end of the last process is noticed, of some hundred; of the most, within ten
 // seconds.
 constexpr Milliseconds kLookEvery{1'000};
-constexpr Milliseconds kFirstPause{200};
+constexpr Milliseconds kFirstRenewalPause{200};
 // Who is denied for longer, and for longer than the lease, is denied for good.
 constexpr Milliseconds kShortestDenial{60'000};
 // Of one user at a time.
@@ -59,9 +59,14 @@ void JobKeeper::Stop(Kept& kept) {
 
 void JobKeeper::Add(const HeldJob& job, Milliseconds first_renewal) {
   const uint64_t seed = std::hash<std::string>()(job.id) ^ std::hash<std::string>()(BootId());
-  Kept kept{
-      job, false, false, {}, nullptr, Milliseconds(0), {kFirstPause, kLongestRenewalPause, seed},
-      {}};
+  Kept kept{job,
+            false,
+            false,
+            {},
+            nullptr,
+            Milliseconds(0),
+            {kFirstRenewalPause, kLongestRenewalPause, seed},
+            {}};
   Kept& placed = jobs_.emplace(job.id, std::move(kept)).first->second;
   Schedule(placed, first_renewal);
 }

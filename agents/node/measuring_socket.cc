@@ -16,7 +16,7 @@
 namespace coppice {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kMeasuringBacklog = 64;
 constexpr char kLate[] = "the peer did not answer in time";
 
 absl::Status Broken(const std::string& what, int error) {
@@ -74,7 +74,8 @@ absl::StatusOr<int> MeasuringSocket::Listen(const std::string& address) {
     const int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const int yes = 1;
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (fd >= 0 && bind(fd, one->ai_addr, one->ai_addrlen) == 0 && listen(fd, kBacklog) == 0) {
+    if (fd >= 0 && bind(fd, one->ai_addr, one->ai_addrlen) == 0 &&
+        listen(fd, kMeasuringBacklog) == 0) {
       return fd;
     }
     status = Broken(absl::StrCat("address ", address, ": cannot be listened at"), errno);

@@ -154,7 +154,7 @@ void PrintDistances(const v1::ListDistancesResponse& list) {
   table.Print(std::cout);
 }
 
-int List(Session& session, Connection& connection, const ListOptions& options) {
+int ListDistances(Session& session, Connection& connection, const ListOptions& options) {
   std::vector<std::string> members;
   if (options.matrix || options.estimate || !options.hosts.empty()) {
     auto named = Members(connection, options);
@@ -239,7 +239,9 @@ void AddList(CLI::App& distance, Session& session) {
       ->needs(matrix)
       ->check(CLI::PositiveNumber);
   command->callback([&session, options] {
-    session.run = [&session, options](Connection& c) { return List(session, c, *options); };
+    session.run = [&session, options](Connection& c) {
+      return ListDistances(session, c, *options);
+    };
   });
 }
 

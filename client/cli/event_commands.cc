@@ -25,7 +25,7 @@ using FabricStub = v1::Fabric::StubInterface;
 
 // Short: until its next call this program does not see that a server takes leave, which waits for
 // it.
-constexpr absl::Duration kTryAgain = absl::Milliseconds(200);
+constexpr absl::Duration kFollowAgain = absl::Milliseconds(200);
 // Kinds of events that `fabric watch` shows.
 constexpr std::array<absl::string_view, 6> kOfFabric = {"sweep.",  "link.", "node.",
                                                         "switch.", "sm.",   "lids."};
@@ -67,7 +67,7 @@ std::optional<int> AfterBreak(const absl::Status& status, bool& is_told,
   if (!std::exchange(is_told, true)) {
     std::cerr << "waiting for the daemon: " << status.message() << "\n";
   }
-  absl::SleepFor(kTryAgain);
+  absl::SleepFor(kFollowAgain);
   return std::nullopt;
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using FabricStub = v1::Fabric::StubInterface;
 
-constexpr absl::Duration kTryAgain = absl::Milliseconds(500);
+constexpr absl::Duration kRetryPause = absl::Milliseconds(500);
 constexpr absl::Duration kRunAgain = absl::Seconds(5);  // a command that failed
 constexpr char kFabricPublished[] = "sweep.done";
 constexpr char kFabricObject[] = "fabric";
@@ -127,7 +127,7 @@ int Follow(const Session& session, Connection& connection, const ExportOptions& 
     if (!status.ok() && !std::exchange(is_told, true)) {
       std::cerr << "waiting for the daemon: " << status.message() << "\n";
     }
-    absl::SleepFor(status.ok() && is_owed ? kRunAgain : kTryAgain);
+    absl::SleepFor(status.ok() && is_owed ? kRunAgain : kRetryPause);
   }
 }
 

@@ -86,7 +86,7 @@ int Show(Session& session, Connection& connection, const std::string& id, bool o
   return 0;
 }
 
-int List(Session& session, Connection& connection) {
+int ListJobs(Session& session, Connection& connection) {
   const auto all =
       ListAll(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest());
   if (!all.ok()) return Fail(all.status());
@@ -161,7 +161,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
   CLI::App* list = job->add_subcommand("list", "Active jobs");
   AddJsonFlag(*list, session);
   list->callback(
-      [&session] { session.run = [&session](Connection& c) { return List(session, c); }; });
+      [&session] { session.run = [&session](Connection& c) { return ListJobs(session, c); }; });
 
   const auto with_id = [&](const char* name, const char* what, auto action) {
     CLI::App* command = job->add_subcommand(name, what);

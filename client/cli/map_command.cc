@@ -111,7 +111,7 @@ Json JsonOf(const v1::MappingMeasures& measures) {
   return json;
 }
 
-void PrintMeasures(const v1::MappingMeasures& before, const v1::MappingMeasures& after) {
+void PrintBeforeAndAfter(const v1::MappingMeasures& before, const v1::MappingMeasures& after) {
   Table table({"MEASURE", "BEFORE", "AFTER", "CHANGE"});
   const auto add = [&](const char* name, double old_value, double new_value) {
     table.Add(
@@ -143,7 +143,7 @@ void PrintResultJson(const v1::MappingResult& result) {
 }
 
 void PrintResult(const v1::MappingResult& result) {
-  PrintMeasures(result.before(), result.after());
+  PrintBeforeAndAfter(result.before(), result.after());
   std::cout << "\nalgorithm " << result.algorithm() << ", " << Fixed(result.seconds())
             << " s, fabric version " << result.fabric_version() << "\n";
   if (!result.reason().empty()) std::cout << result.reason() << "\n";
@@ -201,7 +201,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
       connection.Call(connection.mapping(), &MappingStub::EvaluateMapping, request);
   if (!response.ok()) return Fail(response.status());
   if (session.json) return PrintJson(std::cout, *response), 0;
-  PrintMeasures(response->before(), response->after());
+  PrintBeforeAndAfter(response->before(), response->after());
   std::cout << "\n";
   Table table({"BUSIEST FROM", "TO", "BYTES", "GB/S LEFT"});
   for (const v1::BusyLink& link : response->busiest()) {
@@ -212,7 +212,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
   return 0;
 }
 
-int List(Session& session, Connection& connection) {
+int ListMappings(Session& session, Connection& connection) {
   const auto response = connection.Call(connection.mapping(), &MappingStub::ListAlgorithms,
                                         v1::ListAlgorithmsRequest());
   if (!response.ok()) return Fail(response.status());
@@ -246,7 +246,7 @@ int ShowStored(Session& session, Connection& connection, const v1::MapRanksReque
 }
 
 int Map(Session& session, Connection& connection, MapOptions& options) {
-  if (options.list) return List(session, connection);
+  if (options.list) return ListMappings(session, connection);
   if (options.stored) return ShowStored(session, connection, options.request);
   const absl::Status status = FillTask(options, *options.request.mutable_task());
   if (!status.ok()) return Fail(status);

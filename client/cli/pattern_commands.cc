@@ -59,7 +59,7 @@ int Put(Session& session, Connection& connection, PatternFiles& files) {
               connection.Call(connection.mapping(), &MappingStub::PutPattern, files.request));
 }
 
-int List(Session& session, Connection& connection) {
+int ListPatterns(Session& session, Connection& connection) {
   const auto list = ListAll(connection, connection.mapping(), &MappingStub::ListPatterns,
                             v1::ListPatternsRequest());
   if (!list.ok()) return Fail(list.status());
@@ -89,7 +89,8 @@ void AddPatternCommands(CLI::App& app, Session& session) {
   AddPut(*patterns, session);
   CLI::App* list = patterns->add_subcommand("list", "Everybody's patterns, by name");
   AddJsonFlag(*list, session);
-  list->callback([&session] { session.run = [&](Connection& c) { return List(session, c); }; });
+  list->callback(
+      [&session] { session.run = [&](Connection& c) { return ListPatterns(session, c); }; });
 
   CLI::App* show = patterns->add_subcommand("show", "One pattern");
   AddJsonFlag(*show, session);

@@ -52,7 +52,7 @@ int Advise(Session& session, Connection& connection, PlacementRequestOptions& op
   return 0;
 }
 
-int List(Session& session, Connection& connection) {
+int ListPlacements(Session& session, Connection& connection) {
   const auto all = ListAll(connection, connection.placements(), &Stub::ListPlacements,
                            v1::ListPlacementsRequest());
   if (!all.ok()) return Fail(all.status());
@@ -217,8 +217,9 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
   AddPlacementBatchCommand(*placement, session);
   CLI::App* list = placement->add_subcommand("list", "Placements that hold nodes");
   AddJsonFlag(*list, session);
-  list->callback(
-      [&session] { session.run = [&session](Connection& c) { return List(session, c); }; });
+  list->callback([&session] {
+    session.run = [&session](Connection& c) { return ListPlacements(session, c); };
+  });
   AddStart(*placement, session);
   const auto with_id = [&](const char* name, const char* what, auto action) {
     CLI::App* command = placement->add_subcommand(name, what);

@@ -163,7 +163,7 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
                   options.summary);
 }
 
-int List(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
+int ListTrees(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
   const auto all = ListAll(connection, connection.trees(), &TreesStub::ListTrees, request);
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
@@ -305,7 +305,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
   auto request = std::make_shared<v1::ListTreesRequest>();
   list->add_option("--job", *request->mutable_job_id(), "Only this job's");
   list->callback([&session, request] {
-    session.run = [&session, request](Connection& c) { return List(session, c, *request); };
+    session.run = [&session, request](Connection& c) { return ListTrees(session, c, *request); };
   });
 
   const auto with_id = [&](const char* name, const char* what, auto action) {

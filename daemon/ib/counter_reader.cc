@@ -8,7 +8,6 @@
 namespace coppice {
 namespace {
 
-constexpr int kSilencesToGiveUp = 3;
 // With the engine's defaults 0.85 s for a switch's first request, and again the same, 1.7 s for one
 // that has just answered another, 0.4 s for who was given up at the last reading, and 0.15 s for
 // the first request to each switch once so many are silent now.

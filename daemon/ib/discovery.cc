@@ -15,8 +15,6 @@ constexpr uint32_t kPerNode = 4;
 // Switches whose tables are read before somebody else has the port: a quarter of a second of
 // requests where there are 8,192 LIDs, many windows' worth.
 constexpr uint32_t kTablesAtATime = 64;
-// A node that left this many requests in a row unanswered is asked no more.
-constexpr int kSilencesToGiveUp = 3;
 
 // FDR10 is NVIDIA's: SwitchX and later switches, ConnectX-3 and later adapters know the attribute.
 bool MayRunFdr10(const NodeInfoRecord& info) {

@@ -9,9 +9,8 @@
 namespace coppice {
 namespace {
 
-// As in a full sweep: requests under way to one switch, and silences in a row to give it up.
+// As in a full sweep: requests under way to one switch.
 constexpr uint32_t kPerSwitch = 4;
-constexpr int kSilencesToGiveUp = 3;
 // For the first look, and for whom no answer is expected, or not soon; with the engine's defaults
 // 0.4 s.
 constexpr int kLessAttempts = 2;

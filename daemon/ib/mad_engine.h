@@ -36,6 +36,9 @@
 
 namespace coppice {
 
+// A node that left this many requests in a row unanswered is asked no more.
+inline constexpr int kSilencesToGiveUp = 3;
+
 struct MadRequest {
   DirectedRoute route;  // of subnet management
   MadAttribute attribute = MadAttribute::kNodeInfo;

@@ -5,7 +5,7 @@
 namespace coppice {
 namespace {
 
-constexpr double kRounding = 1e-12;  // of sums of doubles in another order, relative
+constexpr double kSumRounding = 1e-12;  // of sums of doubles in another order, relative
 // Of some hundred channels one more that is full makes about as much: nobody measures less.
 constexpr double kSmoother = 1e-3;
 constexpr double kWorthMoving = 1e-6;  // of the hop-bytes
@@ -16,7 +16,7 @@ bool IsLess(double a, double b, double tolerance) { return b - a > tolerance * s
 }  // namespace
 
 bool MappingStanding::HasScoreOf(const MappingStanding& other) const {
-  return !IsLess(score, other.score, kRounding) && !IsLess(other.score, score, kRounding);
+  return !IsLess(score, other.score, kSumRounding) && !IsLess(other.score, score, kSumRounding);
 }
 
 bool MappingStanding::HasLessSmooth(const MappingStanding& other) const {

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "daemon/placement/placement_cost.h"
+
 namespace coppice {
 namespace {
 
-constexpr double kWorthwhile = 1e-9;
-
 struct BestMove {
   uint32_t b = 0, q = 0;
-  double delta = -kWorthwhile;
+  double delta = -kWorthwhileGain;
 };
 
 void TryMove(const CountState& state, uint32_t a, uint32_t b, uint32_t q, BestMove& best) {

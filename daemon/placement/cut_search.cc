@@ -20,10 +20,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "daemon/placement/placement_cost.h"
+
 namespace coppice {
 namespace {
-
-constexpr double kWorthwhile = 1e-9;
 
 double Weight(double hops) { return 1 / (hops * hops); }
 
@@ -81,7 +81,7 @@ class CutState {
 
 struct BestExchange {
   uint32_t a = 0, b = 0, q = 0;
-  double delta = -kWorthwhile;
+  double delta = -kWorthwhileGain;
 };
 
 }  // namespace

@@ -22,13 +22,12 @@
 
 #include "daemon/placement/count_state.h"
 #include "daemon/placement/link_tally.h"
+#include "daemon/placement/placement_cost.h"
 
 namespace coppice {
 namespace {
 
 constexpr uint32_t kMostLeaves = 64;
-constexpr double kEqual = 1e-9;  // relative: what sums of the same numbers may differ by
-
 class Brancher {
  public:
   Brancher(const PlacementQuestion& question, const LeafField& field, uint64_t patience,
@@ -121,7 +120,7 @@ class Brancher {
   }
 
   bool IsHopeless(double cost) const {
-    return !best_.hosts.empty() && cost >= best_.cost - kEqual * (1 + std::abs(best_.cost));
+    return !best_.hosts.empty() && cost >= best_.cost - kEqualCost * (1 + std::abs(best_.cost));
   }
 
   void Branch(uint32_t i, uint32_t left) {

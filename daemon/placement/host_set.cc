@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/placement/placement_cost.h"
+
 namespace coppice {
 
 HostSet::HostSet(const PlacementQuestion& question, const LeafField& field)
@@ -70,8 +72,6 @@ double HostSet::cost() {
 
 namespace {
 
-constexpr double kWorthwhile = 1e-9;
-
 class HostImprovement {
  public:
   HostImprovement(const LeafField& field, HostSet& set, uint64_t& patience)
@@ -100,7 +100,7 @@ class HostImprovement {
   bool TryExchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
     Exchange(out, in);
     const double cost = set_.cost();
-    if (cost < cost_ - kWorthwhile) {
+    if (cost < cost_ - kWorthwhileGain) {
       cost_ = cost;
       return true;
     }

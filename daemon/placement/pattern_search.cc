@@ -24,11 +24,10 @@
 #include "daemon/mapping/search/links/traffic_routes.h"
 #include "daemon/placement/pattern_problem.h"
 #include "daemon/placement/placement_check.h"
+#include "daemon/placement/placement_cost.h"
 
 namespace coppice {
 namespace {
-
-constexpr double kEqual = 1e-9;  // relative: what sums of the same numbers may differ by
 
 std::vector<uint32_t> HeaviestFirst(const Pattern& pattern) {
   std::vector<double> bytes(pattern.rank_count(), 0);
@@ -109,7 +108,7 @@ class OrderWalk {
     return !IsTooFull(greatest);
   }
 
-  bool IsTooFull(double congestion) const { return congestion >= limit_ * (1 - kEqual); }
+  bool IsTooFull(double congestion) const { return congestion >= limit_ * (1 - kEqualCost); }
 
   bool Join(uint32_t rank, uint32_t place, double& greatest) {
     for (const Exchange& x : pattern_.exchanges(rank)) {
@@ -296,7 +295,7 @@ absl::StatusOr<bool> SearchPatternExactly(const PlacementQuestion& question,
   OrderWalk walk(problem, limits.branches, control);
   for (const HostSets::Set& set : *all) {
     const double left = best.cost - set.cost;  // for traffic
-    if (left <= least + kEqual * (1 + std::abs(best.cost))) break;
+    if (left <= least + kEqualCost * (1 + std::abs(best.cost))) break;
     double congestion = left / weight;
     const auto seats = walk.Run(set.members, congestion);
     if (seats) {

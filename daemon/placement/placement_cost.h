@@ -33,6 +33,12 @@
 
 namespace coppice {
 
+// Costs that differ by less than this part of them are equal: sums of the same numbers in another
+// order.
+inline constexpr double kEqualCost = 1e-9;
+// A change that gains less is not made: it would go round in circles.
+inline constexpr double kWorthwhileGain = 1e-9;
+
 // What all weights 0 stands for.
 PlacementObjective DefaultObjective();
 

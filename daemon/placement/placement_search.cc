@@ -21,6 +21,7 @@
 #include "daemon/placement/exact_search.h"
 #include "daemon/placement/host_set.h"
 #include "daemon/placement/leaf_fill.h"
+#include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_starts.h"
 
 namespace coppice {
@@ -29,8 +30,6 @@ namespace {
 constexpr uint32_t kFewLeaves = 64;  // all balls are grown and improved
 constexpr uint32_t kRegions = 3;     // of each kind
 constexpr size_t kMostField = 512;   // leaf switches that moves look at
-constexpr double kEqual = 1e-9;
-
 struct CountChoice {
   LeafCounts counts;
   double cost = 0;
@@ -284,7 +283,7 @@ class Searcher {
 
   bool ProvenBy(double bound) {
     const double cost = result_.choices.front().cost;
-    result_.is_optimal = cost <= bound + kEqual * (1 + std::abs(cost));
+    result_.is_optimal = cost <= bound + kEqualCost * (1 + std::abs(cost));
     return result_.is_optimal;
   }
 
@@ -343,7 +342,7 @@ class Searcher {
       host_patience_ -= std::min<uint64_t>(host_patience_, best.hosts.size() + 1);
       ImproveHosts(field, set, host_patience_);
       const double cost = set.cost();
-      if (cost < best.cost - kEqual) best = {set.hosts(), cost, best.scope};
+      if (cost < best.cost - kEqualCost) best = {set.hosts(), cost, best.scope};
     }
     if (best.cost >= before) return;
     set.Assign(best.hosts);

@@ -14,6 +14,7 @@
 #include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/placement/pattern_judge.h"
 #include "daemon/placement/pattern_problem.h"
+#include "daemon/placement/placement_cost.h"
 #include "daemon/placement/spread_choices.h"
 
 namespace coppice {
@@ -23,8 +24,6 @@ namespace {
 constexpr double kShareOfExchange = 0.3, kShareOfExact = 0.5;
 constexpr uint32_t kMostJudged = 400, kMostRanksJudged = 20'000;  // sets, and their ranks together
 constexpr size_t kMostBounded = 4'096;  // open hosts over which a bound is looked for
-constexpr double kEqual = 1e-9;         // relative
-
 // Of a time that is left, a part: true once that is over.
 SearchControl PartOf(const SearchControl& control, double share) {
   const double least = (1 - share) * control.remaining();
@@ -67,11 +66,12 @@ absl::StatusOr<RankOrder> KeepOrder(const PlacementQuestion& question, const Pat
 absl::StatusOr<bool> MeetsBounds(const PlacementQuestion& question, const SearchResult& found,
                                  const PatternChoice& best) {
   const double least = found.choices.front().cost;
-  if (!found.is_optimal || best.hosts_cost > least + kEqual * (1 + std::abs(least))) return false;
+  if (!found.is_optimal || best.hosts_cost > least + kEqualCost * (1 + std::abs(least)))
+    return false;
   if (CostWithTraffic(question, 0, best.max_congestion) == 0) return true;
   if (question.open.hosts.size() > kMostBounded) return false;
   ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, question.open.hosts));
-  return best.max_congestion <= FindCongestionBound(problem).value * (1 + kEqual);
+  return best.max_congestion <= FindCongestionBound(problem).value * (1 + kEqualCost);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace coppice {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kMapHelp[] =
     "Files (- is standard input):\n"
     "  --pattern   Matrix Market (row r, column s: bytes that rank r - 1 sends to rank s - 1),\n"
     "              METIS graph (an edge's weight: bytes of both directions together), a dense\n"
@@ -60,7 +60,7 @@ void RegisterMapCommand(CLI::App& app, CommandOutcome& outcome) {
       app.add_subcommand("map", "The order of ranks that puts heavy communication on short links");
   const auto options = std::make_shared<MapOptions>();
   AddMapOptions(*command, *options);
-  command->footer(kHelp);
+  command->footer(kMapHelp);
   command->callback([options, &outcome] {
     CheckUsage(*options);
     outcome.status = RunMap(*options);

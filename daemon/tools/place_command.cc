@@ -14,7 +14,7 @@
 namespace coppice {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kPlaceHelp[] =
     "Lists are written n[001-128,130],login1. Files (- is standard input; # begins a comment "
     "line):\n"
     "  --held      NODES HOLDER a line: who has the same holder communicates\n"
@@ -41,7 +41,7 @@ void RegisterPlaceCommand(CLI::App& app, CommandOutcome& outcome) {
   CLI::App* const command = app.add_subcommand("place", "Which nodes to give a job");
   const auto options = std::make_shared<PlaceOptions>();
   AddPlacementOptions(*command, *options);
-  command->footer(kHelp);
+  command->footer(kPlaceHelp);
   command->callback([options, &outcome] { outcome.status = RunPlace(*options); });
 }
 

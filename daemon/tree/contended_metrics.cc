@@ -34,10 +34,10 @@ struct Head {
   }
 };
 
-class Walker {
+class ContendedWalker {
  public:
-  Walker(const CostProfile& profile, const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-         const TreeRoutes& routes)
+  ContendedWalker(const CostProfile& profile, const AggregationTree& tree,
+                  absl::Span<const EdgeCost> edges, const TreeRoutes& routes)
       : profile_(profile),
         tree_(tree),
         edges_(edges),
@@ -239,7 +239,7 @@ Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& 
   if (IsLong(profile, payload)) {
     return EvaluatePackets(profile, tree, edges, routes, payload, kNoCutoff);
   }
-  return Walker(profile, tree, edges, routes).Predict(payload);
+  return ContendedWalker(profile, tree, edges, routes).Predict(payload);
 }
 
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,

@@ -35,10 +35,10 @@ Train TrainOf(uint64_t bytes, uint64_t packet_bytes, uint64_t more, uint32_t mos
           .last_bytes = static_cast<double>(last)};
 }
 
-class Walker {
+class PacketWalker {
  public:
-  Walker(const CostProfile& profile, const AggregationTree& tree, const TreeRoutes& routes,
-         const Payload& payload, const Pipeline& pipeline, uint32_t most)
+  PacketWalker(const CostProfile& profile, const AggregationTree& tree, const TreeRoutes& routes,
+               const Payload& payload, const Pipeline& pipeline, uint32_t most)
       : profile_(profile),
         tree_(tree),
         routes_(routes),
@@ -418,8 +418,8 @@ Pipeline AfterFirst(Pipeline pipeline, uint64_t most) {
 // Makes stages as long as those after the first packet took in the mean, where that is longer: what
 // overtakes and comes down between what goes up leaves stages idle that have work before them, the
 // more of it the longer the message. `first` has followed one packet, `followed` all but `rest`.
-void AddPace(const Pipeline& pipeline, const Pipeline& rest, const Walker& first,
-             const Walker& followed, Stages& stages) {
+void AddPace(const Pipeline& pipeline, const Pipeline& rest, const PacketWalker& first,
+             const PacketWalker& followed, Stages& stages) {
   const auto pace = [](double more_us, uint64_t more) {
     return more > 0 ? more_us / static_cast<double>(more) : 0;
   };
@@ -458,7 +458,7 @@ Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tr
   const Pipeline rest = AfterFirst(pipeline, most);
   Stages stages;
   if (!rest.is_one_packet()) stages = LinkStages(profile, tree, edges, routes, rest.packet);
-  Walker walker(profile, tree, routes, payload, pipeline, most);
+  PacketWalker walker(profile, tree, routes, payload, pipeline, most);
   if (cutoff_us < kNever) {
     walker.Expect(BoundPackets(profile, tree, routes, FirstPackets(payload, pipeline, most)));
   }
@@ -469,7 +469,7 @@ Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tr
                            .total_us = profile.init_us + last_us};
   if (rest.is_one_packet()) return prediction;
   if (is_whole) {
-    Walker first(profile, tree, routes, payload, pipeline, 1);
+    PacketWalker first(profile, tree, routes, payload, pipeline, 1);
     first.Run(kNever);
     AddPace(pipeline, rest, first, walker, stages);
   }

@@ -20,9 +20,9 @@ namespace {
 constexpr int32_t kUnseen = -1;
 constexpr int32_t kOnThisWalk = -2;
 
-class Walker {
+class PhysicalWalker {
  public:
-  Walker(const Snapshot& snapshot, SwitchIndex root)
+  PhysicalWalker(const Snapshot& snapshot, SwitchIndex root)
       : snapshot_(snapshot),
         fabric_(*snapshot.fabric),
         root_(root),
@@ -133,7 +133,7 @@ class Walker {
 absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
                                                absl::Span<const EndpointIndex> endpoints,
                                                SwitchIndex root) {
-  Walker walker(snapshot, root);
+  PhysicalWalker walker(snapshot, root);
   walker.Reserve(endpoints.size());
   for (const EndpointIndex endpoint : endpoints) {
     if (absl::Status status = walker.AddSwitches(endpoint); !status.ok()) return status;

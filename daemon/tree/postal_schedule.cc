@@ -11,7 +11,7 @@
 namespace coppice {
 namespace {
 
-constexpr double kRounding = 1e-9;  // of a time; sums in another order differ by less
+constexpr double kTimeRounding = 1e-9;  // of a time; sums in another order differ by less
 constexpr int kMostHalvings = 10, kMostDoublings = 20;
 constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what a slot is worth
 
@@ -22,7 +22,7 @@ enum SlotKind : size_t { kNext, kNear, kFar };
 // was last true. `fits` may lower its argument to the time that was needed. Infinite: not found.
 template <class Fits>
 double LeastTime(double low, double high, double gap_us, Fits fits) {
-  high = std::max(high, kRounding);
+  high = std::max(high, kTimeRounding);
   for (int i = 0; !fits(high); ++i) {
     if (i == kMostDoublings) return std::numeric_limits<double>::infinity();
     low = high;
@@ -106,13 +106,13 @@ class NearFar {
     for (uint32_t child = 0; child < degree && reach < sizes_[0]; ++child) {
       const double child_us = left_us - costs_.near_us - child * costs_.gap_us;
       if (child_us < 0) break;
-      while (below > 0 && child_reaches_[below - 1] > child_us + kRounding) --below;
+      while (below > 0 && child_reaches_[below - 1] > child_us + kTimeRounding) --below;
       reach += 1 + static_cast<uint32_t>(below);
     }
     return static_cast<int32_t>(reach);
   }
   static int32_t Count(const std::vector<double>& times, double left_us) {
-    const auto after = std::upper_bound(times.begin(), times.end(), left_us + kRounding);
+    const auto after = std::upper_bound(times.begin(), times.end(), left_us + kTimeRounding);
     return static_cast<int32_t>(after - times.begin());
   }
 
@@ -156,7 +156,7 @@ class NearFar {
   }
 
   bool Run(double limit_us) {
-    limit_us_ = limit_us + kRounding;
+    limit_us_ = limit_us + kTimeRounding;
     left_ = units_;
     last_us_ = 0;
     missing_.assign(sizes_.begin(), sizes_.end());
@@ -248,7 +248,7 @@ class Leaders {
 
  private:
   bool Run(double limit_us) {
-    if (own_us_[0] > limit_us + kRounding) return false;
+    if (own_us_[0] > limit_us + kTimeRounding) return false;
     last_us_ = own_us_[0];
     slots_.Clear();
     slots_.Push(kNext, 0, 0);
@@ -259,9 +259,9 @@ class Leaders {
       if (!slots_.Take(slot)) return false;
       const auto [us, part] = slot;
       const double free_us = us + costs_.gap_us;
-      if (free_us + own_us_[part] > limit_us + kRounding) continue;
+      if (free_us + own_us_[part] > limit_us + kTimeRounding) continue;
       const double there_us = us + costs_.far_us;
-      if (there_us + own_us_[next] > limit_us + kRounding) return false;
+      if (there_us + own_us_[next] > limit_us + kTimeRounding) return false;
       last_us_ = std::max({last_us_, there_us + own_us_[next], free_us + own_us_[part]});
       parents_[next] = static_cast<int32_t>(part);
       slots_.Push(kFar, there_us, next++);

@@ -70,9 +70,10 @@ struct Packet {
   }
 };
 
-class Walker {
+class MetricsWalker {
  public:
-  Walker(const CostProfile& profile, const AggregationTree& tree, absl::Span<const EdgeCost> edges)
+  MetricsWalker(const CostProfile& profile, const AggregationTree& tree,
+                absl::Span<const EdgeCost> edges)
       : profile_(profile), tree_(tree), edges_(edges), order_(Order(tree)) {}
 
   Prediction Predict(const Payload& payload) {
@@ -171,14 +172,14 @@ class Walker {
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload) {
   if (tree.parents.empty()) return {};
-  return Walker(profile, tree, edges).Predict(payload);
+  return MetricsWalker(profile, tree, edges).Predict(payload);
 }
 
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
                        absl::Span<const EdgeCost> edges, Operation operation,
                        absl::Span<const SizeShare> sizes) {
   if (tree.parents.empty() || sizes.empty()) return {};
-  Walker walker(profile, tree, edges);
+  MetricsWalker walker(profile, tree, edges);
   return MeanOver(sizes,
                   [&](uint64_t bytes) { return walker.Predict(PayloadOf(operation, bytes)); });
 }

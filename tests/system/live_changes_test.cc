@@ -12,7 +12,7 @@
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::live_changes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -216,4 +216,4 @@ TEST_F(LiveChanges, LoadIsTheRateOfTheCounters) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_changes_test

@@ -17,7 +17,7 @@
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::live_chaos_test {
 namespace {
 
 class LiveChaos : public LivingDaemon {
@@ -246,4 +246,4 @@ TEST_F(LiveChaos, OneAnswerInTenIsLostAllTheTime) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_chaos_test

@@ -12,7 +12,7 @@
 #include "tests/system/injected_loads.h"
 #include "tests/system/living_daemon.h"
 
-namespace coppice {
+namespace coppice::live_clock_test {
 namespace {
 
 constexpr std::array kSteps = {absl::Hours(1), absl::Hours(-3), absl::Seconds(-7),
@@ -127,4 +127,4 @@ TEST_F(LiveClock, OnlyLabelsStep) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_clock_test

@@ -19,7 +19,7 @@
 #include "tests/system/injected_loads.h"
 #include "tests/system/live_subnet.h"
 
-namespace coppice {
+namespace coppice::live_counters_test {
 namespace {
 
 using Place = std::pair<Guid, PortNum>;
@@ -242,4 +242,4 @@ TEST_F(LiveCounters, ASilentSwitchIsNamedAndTheRestIsRead) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_counters_test

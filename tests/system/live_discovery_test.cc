@@ -9,7 +9,7 @@
 #include "tests/system/live_subnet.h"
 #include "tests/system/reference_text.h"
 
-namespace coppice {
+namespace coppice::live_discovery_test {
 namespace {
 
 class LiveDiscovery : public LiveSubnet {
@@ -133,4 +133,4 @@ TEST_F(LiveDiscovery, WithoutASubnetManagerTheGraphIsReadAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_discovery_test

@@ -12,7 +12,7 @@
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::live_disk_test {
 namespace {
 
 class LiveDisk : public LivingDaemon {
@@ -132,4 +132,4 @@ TEST_F(LiveDisk, ARestartOnAFullDiskLosesNothing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_disk_test

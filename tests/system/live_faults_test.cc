@@ -14,7 +14,7 @@
 #include "tests/system/live_subnet.h"
 #include "tests/system/reference_text.h"
 
-namespace coppice {
+namespace coppice::live_faults_test {
 namespace {
 
 class LiveFaults : public LiveSubnet {
@@ -229,4 +229,4 @@ TEST_F(LiveFaults, SweepsFromThreadAfterThreadDoNotLeak) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_faults_test

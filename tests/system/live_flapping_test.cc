@@ -18,7 +18,7 @@
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::live_flapping_test {
 namespace {
 
 class LiveFlapping : public LivingDaemon {
@@ -176,4 +176,4 @@ TEST_F(LiveFlapping, ACutCableIsMendedBesideOneThatFlaps) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_flapping_test

@@ -10,7 +10,7 @@
 #include "tests/support/tier.h"
 #include "tests/system/live_subnet.h"
 
-namespace coppice {
+namespace coppice::live_light_sweep_test {
 namespace {
 
 class LiveLightSweep : public LiveSubnet {
@@ -196,4 +196,4 @@ TEST_F(LiveLightSweep, AnUnpluggedLocalPortIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_light_sweep_test

@@ -14,7 +14,7 @@
 #include "db/sqlite_store.h"
 #include "tests/system/live_subnet.h"
 
-namespace coppice {
+namespace coppice::live_repair_test {
 namespace {
 
 template <class T, class Call>
@@ -128,4 +128,4 @@ TEST_F(LiveRepair, ACutCableMovesItsTree) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_repair_test

@@ -14,7 +14,7 @@
 #include "tests/system/live_subnet.h"
 #include "tests/system/reference_text.h"
 
-namespace coppice {
+namespace coppice::live_silent_switch_test {
 namespace {
 
 using NodeAndPort = std::pair<uint64_t, int>;
@@ -131,4 +131,4 @@ TEST_F(LiveSilentSwitch, ALeafTakesItsHostsWithIt) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_silent_switch_test

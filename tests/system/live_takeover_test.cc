@@ -12,7 +12,7 @@
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::live_takeover_test {
 namespace {
 
 class LiveTakeover : public LivingDaemon {
@@ -112,4 +112,4 @@ TEST_F(LiveTakeover, AManagerOfHigherPriorityTakesOverAndIsSurvived) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::live_takeover_test

@@ -15,8 +15,8 @@ int Made(const Fint* comm, Fint* made, Make make) {
   return error;
 }
 
-int Grid(const Fint* comm, const Fint* dimensions, const Fint* sizes, const Fint* periods,
-         const Fint* reorder, Fint* made) {
+int CartCreate(const Fint* comm, const Fint* dimensions, const Fint* sizes, const Fint* periods,
+               const Fint* reorder, Fint* made) {
   return Made(comm, made, [&](MPI_Comm old, MPI_Comm* grid) {
     return MPI_Cart_create(old, *dimensions, sizes, periods, *reorder, grid);
   });
@@ -81,7 +81,7 @@ COPPICE_FORTRAN_CALLED(mpi_cart_sub, (Fint * comm, Fint* remain, Fint* made, Fin
 COPPICE_FORTRAN_CALLED(mpi_cart_create,
                        (Fint * comm, Fint* dimensions, Fint* sizes, Fint* periods, Fint* reorder,
                         Fint* made, Fint* error),
-                       Grid(comm, dimensions, sizes, periods, reorder, made))
+                       CartCreate(comm, dimensions, sizes, periods, reorder, made))
 
 }  // extern "C"
 

@@ -12,7 +12,7 @@ std::atomic<uint64_t> communicators_gone = 0;
 
 namespace {
 
-int key = MPI_KEYVAL_INVALID;
+int kept_key = MPI_KEYVAL_INVALID;
 
 struct Last {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -76,32 +76,32 @@ const CommunicatorRanks* RanksOf(MPI_Comm comm) {
   const uint64_t gone_before = communicators_gone.load(std::memory_order_acquire);
   Last& last = LastOf(comm);
   if (comm == last.comm && gone_before == last.gone) return last.ranks;
-  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
+  if (comm == MPI_COMM_NULL || kept_key == MPI_KEYVAL_INVALID) return nullptr;
   void* value = nullptr;
   int is_there = 0;
-  PMPI_Comm_get_attr(comm, key, &value, &is_there);
+  PMPI_Comm_get_attr(comm, kept_key, &value, &is_there);
   auto* ranks = static_cast<CommunicatorRanks*>(value);
   if (!is_there) {
     ranks = Find(comm);
-    PMPI_Comm_set_attr(comm, key, ranks);
+    PMPI_Comm_set_attr(comm, kept_key, ranks);
   }
   last = {comm, ranks, gone_before};
   return ranks;
 }
 
 void StartCommunicatorRanks() {
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &key, nullptr);
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &kept_key, nullptr);
 }
 
 void EndCommunicatorRanks() {
-  if (key == MPI_KEYVAL_INVALID) return;
+  if (kept_key == MPI_KEYVAL_INVALID) return;
   for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
     void* value = nullptr;
     int is_there = 0;
-    PMPI_Comm_get_attr(comm, key, &value, &is_there);
-    if (is_there) PMPI_Comm_delete_attr(comm, key);
+    PMPI_Comm_get_attr(comm, kept_key, &value, &is_there);
+    if (is_there) PMPI_Comm_delete_attr(comm, kept_key);
   }
-  PMPI_Comm_free_keyval(&key);
+  PMPI_Comm_free_keyval(&kept_key);
 }
 
 bool IsWithinWorld(MPI_Comm comm) {

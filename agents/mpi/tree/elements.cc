@@ -13,7 +13,7 @@ constexpr MPI_Count kMostSegments = 512;
 
 // Of a predefined type, of those of MPI_Type_create_f90_* too: nobody may free them, and Open MPI
 // ends a program that does.
-bool IsPredefined(int combiner) {
+bool IsPredefinedCombiner(int combiner) {
   return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
          combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
 }
@@ -21,7 +21,7 @@ bool IsPredefined(int combiner) {
 bool IsNamed(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = 0;
   return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-         IsPredefined(combiner);
+         IsPredefinedCombiner(combiner);
 }
 
 // Predefined types, and any number of such beside each other.
@@ -30,7 +30,7 @@ bool IsInOrder(MPI_Datatype type) {
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) {
     return false;
   }
-  if (IsPredefined(combiner)) return true;
+  if (IsPredefinedCombiner(combiner)) return true;
   const bool is_contiguous = combiner == MPI_COMBINER_CONTIGUOUS && integers == 1;
   if ((combiner != MPI_COMBINER_DUP && !is_contiguous) || types != 1 || addresses != 0) {
     return false;
@@ -43,7 +43,7 @@ bool IsInOrder(MPI_Datatype type) {
   }
   const bool is_in_order = IsInOrder(inner);
   if (PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-      !IsPredefined(combiner)) {
+      !IsPredefinedCombiner(combiner)) {
     PMPI_Type_free(&inner);
   }
   return is_in_order;

@@ -69,7 +69,7 @@ unsigned GroupsOf(MPI_Op op) {
   return kNone;
 }
 
-bool IsPredefined(MPI_Op op) {
+bool IsPredefinedOp(MPI_Op op) {
   const MPI_Op all[] = {MPI_MAX,    MPI_MIN,    MPI_SUM,     MPI_PROD, MPI_LAND,
                         MPI_BAND,   MPI_LOR,    MPI_BOR,     MPI_LXOR, MPI_BXOR,
                         MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP};
@@ -80,7 +80,7 @@ bool IsPredefined(MPI_Op op) {
 
 Reduction ReductionOf(MPI_Op op, MPI_Datatype type) {
   if (op == MPI_OP_NULL || type == MPI_DATATYPE_NULL) return Reduction::kNotOurs;
-  if (IsPredefined(op)) {
+  if (IsPredefinedOp(op)) {
     return (GroupsOf(op) & GroupOf(type)) != 0 ? Reduction::kAnyOrder : Reduction::kNotOurs;
   }
   int commutes = 0;

@@ -105,7 +105,7 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateLevels(const ModelArgument
   return builder.Build(arguments);
 }
 
-absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
+absl::StatusOr<std::shared_ptr<const Fabric>> GenerateFatTree(const ModelArguments& arguments) {
   const bool by_ports = arguments.Given("ports") || arguments.Given("levels");
   for (const char* name : {"leaves", "spines", "hosts-per-leaf", "ports-per-host",
                            "uplinks-per-leaf", "supernodes", "tops"}) {
@@ -162,7 +162,7 @@ const Model& FatTreeModel() {
        {"uplinks-per-leaf", kInteger, "0", 0, 254, "cables from a leaf to the spines; 0 = spines"},
        {"supernodes", kInteger, "1", 1, 65536, "two-level trees side by side"},
        {"tops", kInteger, "0", 0, 65536, "switches joined to one spine of every supernode"}},
-      &Generate};
+      &GenerateFatTree};
   return *model;
 }
 

@@ -23,7 +23,7 @@ std::string Name(const std::vector<uint64_t>& extents, uint64_t number) {
   return name;
 }
 
-absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
+absl::StatusOr<std::shared_ptr<const Fabric>> GenerateHyperx(const ModelArguments& arguments) {
   const std::vector<uint64_t>& extents = arguments.Extents("dims");
   const uint64_t hosts = arguments.Integer("hosts"), parallel = arguments.Integer("parallel");
   double size = 1, degree = 0;
@@ -68,7 +68,7 @@ const Model& HyperxModel() {
                 {{"dims", ArgumentKind::kExtents, "4x4", 1, 255, "switches along each dimension"},
                  {"hosts", kInteger, "4", 0, 254, "hosts on each switch"},
                  {"parallel", kInteger, "1", 1, 64, "cables between two joined switches"}},
-                &Generate};
+                &GenerateHyperx};
   return *model;
 }
 

@@ -58,7 +58,7 @@ void AddSupernode(ModelBuilder& builder, uint64_t number, uint64_t hosts) {
   });
 }
 
-absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
+absl::StatusOr<std::shared_ptr<const Fabric>> GeneratePercs(const ModelArguments& arguments) {
   const uint64_t supernodes = arguments.Integer("supernodes"), hosts = arguments.Integer("hosts");
   const uint64_t d = arguments.Integer("d");
   if (arguments.Given("speeds")) {
@@ -92,7 +92,7 @@ const Model& PercsModel() {
        {"d", kInteger, "9", 0, 221, "D links of each node"},
        {"hosts", kInteger, "1", 0, 200, "hosts on each node"},
        {"seed", kInteger, "1", 0, UINT64_MAX, "where the D links end"}},
-      &Generate};
+      &GeneratePercs};
   return *model;
 }
 

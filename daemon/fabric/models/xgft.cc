@@ -59,7 +59,7 @@ void CableLevel(ModelBuilder& builder, const Level& low, const Level& high, uint
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Fabric>> Generate(const ModelArguments& arguments) {
+absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const ModelArguments& arguments) {
   const std::vector<uint64_t>& children = arguments.Extents("m");
   const std::vector<uint64_t>& parents = arguments.Extents("w");
   if (children.size() != parents.size()) {
@@ -108,7 +108,7 @@ const Model& XgftModel() {
        {"w", ArgumentKind::kExtents, "1x2", 1, 254, "parents of a node of the level below each"},
        {"rails", ArgumentKind::kInteger, "1", 1, 8,
         "separate planes; a host has an adapter in each"}},
-      &Generate};
+      &GenerateXgft};
   return *model;
 }
 

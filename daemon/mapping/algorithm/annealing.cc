@@ -40,7 +40,7 @@ absl::StatusOr<Mapped> Annealing(const MappingProblem& problem, const Mapping& s
     keep(seats);
   }
   const auto rounds = static_cast<uint32_t>(ParameterOf(self, options, "rounds"));
-  AnnealOptions anneal;
+  SparseAnnealOptions anneal;
   anneal.hot = ParameterOf(self, options, "hot");
   for (uint32_t round = 0; round < rounds && !control.stopped(); ++round) {
     Seats seats = best;

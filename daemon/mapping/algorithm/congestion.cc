@@ -50,8 +50,9 @@ absl::StatusOr<Mapped> BetterOf(const MappingProblem& problem, const Mapping& st
   return mapped;
 }
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunCongestion(const MappingProblem& problem, const Mapping& start,
+                                     const AlgorithmOptions& options,
+                                     const SearchControl& control) {
   if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
     return absl::FailedPreconditionError(
         "congestion counts links and there is no fabric: name one, or choose an algorithm that "
@@ -86,7 +87,7 @@ const MappingAlgorithm& CongestionAlgorithm() {
       {{"rounds", 48, 0, 1e6, "annealings at most"},
        {"starts", 1, 0, 1, "1: begins with the best of start and quick methods"},
        {"cuts", 4, 0, 1000, "cuts of the pattern along the cables' capacities to begin with"}},
-      Run};
+      RunCongestion};
   return *entry;
 }
 

@@ -61,8 +61,8 @@ std::vector<uint32_t> LabelsOf(const Clusters& clusters, uint32_t ranks) {
   return labels;
 }
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunCpNsc(const MappingProblem& problem, const Mapping&,
+                                const AlgorithmOptions& options, const SearchControl& control) {
   const ClusterMapOptions map_options = ClusterMapOptionsOf(CpNscAlgorithm(), options);
   const uint32_t ranks = problem.rank_count();
   ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
@@ -88,7 +88,7 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
 
 const MappingAlgorithm& CpNscAlgorithm() {
   static const auto* const entry = new MappingAlgorithm{"cp-nsc", "Wang 2015, algorithms 1 to 4",
-                                                        false, ClusterMapParameters(), Run};
+                                                        false, ClusterMapParameters(), RunCpNsc};
   return *entry;
 }
 

@@ -239,8 +239,8 @@ Attempt Try(const MappingProblem& problem, uint32_t start, bool near_partner,
   return attempt;
 }
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunGreedy(const MappingProblem& problem, const Mapping&,
+                                 const AlgorithmOptions& options, const SearchControl& control) {
   if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
     return absl::FailedPreconditionError(
         "greedy looks for places along links and there is no fabric: name one, or choose an "
@@ -274,7 +274,7 @@ const MappingAlgorithm& GreedyAlgorithm() {
        {"starts", 4, 1, Places::kMaxSlots, "how many are tried"},
        {"near", 1, 0, 1,
         "ranks go 1: near the partner they are drawn to, 0: near the last placed"}},
-      Run};
+      RunGreedy};
   return *entry;
 }
 

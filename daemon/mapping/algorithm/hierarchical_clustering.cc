@@ -176,8 +176,9 @@ class Descent final {
   uint32_t depth_ = 0, steps_ = 0;
 };
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunHierarchicalClustering(const MappingProblem& problem, const Mapping&,
+                                                 const AlgorithmOptions& options,
+                                                 const SearchControl& control) {
   const MappingAlgorithm& self = HierarchicalClusteringAlgorithm();
   const ClusterMapOptions map_options = ClusterMapOptionsOf(self, options);
   ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
@@ -216,8 +217,8 @@ std::vector<AlgorithmParameter> Parameters() {
 }  // namespace
 
 const MappingAlgorithm& HierarchicalClusteringAlgorithm() {
-  static const auto* const entry =
-      new MappingAlgorithm{"hierarchical-clustering", "Wang 2015, 4.5", false, Parameters(), Run};
+  static const auto* const entry = new MappingAlgorithm{
+      "hierarchical-clustering", "Wang 2015, 4.5", false, Parameters(), RunHierarchicalClustering};
   return *entry;
 }
 

@@ -115,8 +115,8 @@ std::vector<uint32_t> SizesThatFit(const Places& places, const std::vector<uint3
   return sizes;
 }
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunMulticore(const MappingProblem& problem, const Mapping&,
+                                    const AlgorithmOptions& options, const SearchControl& control) {
   if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
     return absl::FailedPreconditionError(
         "multicore hands its parts to a method that needs a fabric and there is none: name one, or "
@@ -155,7 +155,7 @@ const MappingAlgorithm& MulticoreAlgorithm() {
       "Hoefler 2011, 3.4",
       false,
       {{"then", 2, 1, 3, "the method for the parts: 1 greedy, 2 recursive, 3 rcm"}},
-      Run};
+      RunMulticore};
   return *entry;
 }
 

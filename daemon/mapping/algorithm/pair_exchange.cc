@@ -32,7 +32,6 @@ namespace coppice {
 namespace {
 
 // Smaller changes, against what is added up, are rounding.
-constexpr double kRounding = 1e-12;
 constexpr uint64_t kAsked = 64;         // iterations between looks at the clock
 constexpr uint64_t kOffered = 1 << 16;  // ... between offers of something better
 
@@ -44,7 +43,7 @@ class PairExchange final {
     for (uint32_t p = 0; p < problem.capacities.size(); ++p) {
       for (uint32_t i = 0; i < problem.capacities[p]; ++i) slots_.push_back({p, i});
     }
-    least_ = kRounding * CostOf(cost, occupants_.seats());
+    least_ = kCostRounding * CostOf(cost, occupants_.seats());
   }
 
   Mapped Run(uint64_t iterations, bool in_order, uint64_t seed, const SearchControl& control) {
@@ -99,8 +98,9 @@ class PairExchange final {
   uint64_t exchanged_ = 0;
 };
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunPairExchange(const MappingProblem& problem, const Mapping& start,
+                                       const AlgorithmOptions& options,
+                                       const SearchControl& control) {
   const MappingAlgorithm& self = PairExchangeAlgorithm();
   ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
                    MakeSparseProblem(problem, control));
@@ -121,7 +121,7 @@ const MappingAlgorithm& PairExchangeAlgorithm() {
       true,
       {{"iterations", 500000, 1, 1e15, "pairs of positions that are tried"},
        {"in-order", 0, 0, 1, "1: pairs one after the other, until none gains; 0: at random"}},
-      Run};
+      RunPairExchange};
   return *entry;
 }
 

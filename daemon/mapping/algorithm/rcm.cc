@@ -151,8 +151,8 @@ std::vector<PlaceIndex> OrderOfPlaces(const Places& places, const Fabric& fabric
   return order;
 }
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&, const AlgorithmOptions&,
-                           const SearchControl&) {
+absl::StatusOr<Mapped> RunRcm(const MappingProblem& problem, const Mapping&,
+                              const AlgorithmOptions&, const SearchControl&) {
   if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
     return absl::FailedPreconditionError(
         "rcm numbers the switches and there is no fabric: name one, or choose an algorithm that "
@@ -173,7 +173,8 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&, const 
 }  // namespace
 
 const MappingAlgorithm& RcmAlgorithm() {
-  static const auto* const entry = new MappingAlgorithm{"rcm", "Hoefler 2011, 3.3", false, {}, Run};
+  static const auto* const entry =
+      new MappingAlgorithm{"rcm", "Hoefler 2011, 3.3", false, {}, RunRcm};
   return *entry;
 }
 

@@ -176,8 +176,8 @@ class RecursiveMapper {
   Mapping& mapping_;
 };
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunRecursive(const MappingProblem& problem, const Mapping&,
+                                    const AlgorithmOptions& options, const SearchControl& control) {
   if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
     return absl::FailedPreconditionError(
         "recursive cuts the fabric in two and there is none: name one, or choose multisection");
@@ -200,7 +200,7 @@ absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping&,
 
 const MappingAlgorithm& RecursiveAlgorithm() {
   static const auto* const entry =
-      new MappingAlgorithm{"recursive", "Hoefler 2011, algorithm 2", false, {}, Run};
+      new MappingAlgorithm{"recursive", "Hoefler 2011, algorithm 2", false, {}, RunRecursive};
   return *entry;
 }
 

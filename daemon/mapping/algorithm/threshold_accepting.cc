@@ -95,8 +95,9 @@ class ThresholdAccepting {
   Xoshiro random_;
 };
 
-absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
-                           const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunThresholdAccepting(const MappingProblem& problem, const Mapping& start,
+                                             const AlgorithmOptions& options,
+                                             const SearchControl& control) {
   if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
     return absl::FailedPreconditionError(
         "threshold-accepting counts links and there is no fabric: name one, or choose "
@@ -119,7 +120,7 @@ const MappingAlgorithm& ThresholdAcceptingAlgorithm() {
       "Hoefler 2011, 3.5",
       true,
       {{"outer-iterations", 1000, 1, 1e12, "times 20 exchanges, while the threshold falls to 0"}},
-      Run};
+      RunThresholdAccepting};
   return *entry;
 }
 

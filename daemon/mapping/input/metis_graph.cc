@@ -13,7 +13,7 @@
 namespace coppice {
 namespace {
 
-constexpr absl::string_view kComments = "%#";
+constexpr absl::string_view kGraphComments = "%#";
 constexpr uint64_t kMaxWeightsPerVertex = 1 << 10;
 
 struct Header {
@@ -36,7 +36,7 @@ absl::Status CheckCounts(const LineScanner& lines, absl::string_view text, const
 }
 
 absl::Status ReadHeader(LineScanner& lines, absl::string_view text, Header& header) {
-  const bool has_line = lines.NextLineThatSays(kComments);
+  const bool has_line = lines.NextLineThatSays(kGraphComments);
   if (!has_line || !ParseCount(lines.NextWord(), header.ranks) ||
       !ParseCount(lines.NextWord(), header.edges)) {
     return lines.Error("a graph begins with the line RANKS EDGES [FORMAT [WEIGHTS]]");
@@ -62,7 +62,7 @@ absl::Status ReadHeader(LineScanner& lines, absl::string_view text, Header& head
 // A blank line is a vertex.
 bool IsComment(const LineScanner& lines) {
   const char first = lines.NextCharacter();
-  return first != '\0' && kComments.find(first) != absl::string_view::npos;
+  return first != '\0' && kGraphComments.find(first) != absl::string_view::npos;
 }
 
 struct Reading {
@@ -127,7 +127,7 @@ absl::Status ReadVertices(LineScanner& lines, const Header& header, Reading& rea
 // The line of a vertex, to name it; only on the way to an error.
 uint64_t LineOf(absl::string_view text, absl::string_view origin, uint32_t rank) {
   LineScanner lines(text, origin);
-  lines.NextLineThatSays(kComments);
+  lines.NextLineThatSays(kGraphComments);
   uint32_t next = 0;
   while (lines.NextLine()) {
     if (!IsComment(lines) && next++ == rank) break;

@@ -11,7 +11,7 @@
 namespace coppice {
 namespace {
 
-constexpr absl::string_view kComments = "#%";
+constexpr absl::string_view kMatrixComments = "#%";
 
 // The values of one line. A comma ends a value, and two of them have a value between them, which is
 // a hole if nothing stands there; so has a comma at either end of the line.
@@ -53,7 +53,7 @@ absl::StatusOr<uint64_t> ReadCount(LineScanner& lines, uint32_t most, bool& has_
     if (!ParseCount(word, count)) {
       return lines.Error(absl::StrCat(Quoted(word), " is no number of rows"));
     }
-    if (count >= 1 && count <= most) has_row = lines.NextLineThatSays(kComments);
+    if (count >= 1 && count <= most) has_row = lines.NextLineThatSays(kMatrixComments);
   }
   if (count >= 1 && count <= most) return count;
   return lines.Error(absl::StrCat("the matrix has ", count, " rows; give 1 to ", most));
@@ -87,13 +87,13 @@ absl::Status ReadRow(const LineScanner& lines, absl::string_view value, uint64_t
 absl::StatusOr<uint32_t> ReadSquareMatrix(absl::string_view text, absl::string_view origin,
                                           absl::string_view value, uint32_t most, Visitor visit) {
   LineScanner lines(text, origin);
-  if (!lines.NextLineThatSays(kComments)) {
+  if (!lines.NextLineThatSays(kMatrixComments)) {
     return lines.ErrorOfAll(absl::StrCat("is empty; give a square matrix of ", value, "s"));
   }
   bool has_row = false;
   ASSIGN_OR_RETURN(const uint64_t count, ReadCount(lines, most, has_row));
   uint64_t row = 0;
-  for (; has_row; has_row = lines.NextLineThatSays(kComments), ++row) {
+  for (; has_row; has_row = lines.NextLineThatSays(kMatrixComments), ++row) {
     if (row == count) {
       return lines.Error(
           absl::StrCat("the matrix is not square: more than ", count, " rows of as many columns"));

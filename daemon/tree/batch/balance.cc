@@ -18,7 +18,7 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kRootsCompared = 16;
+constexpr uint32_t kRootsOfBalance = 16;
 constexpr size_t kMostTried = 32;  // communicators of one link
 
 using Height = std::pair<uint32_t, uint32_t>;
@@ -54,8 +54,8 @@ bool MoveOff(const BatchShape& shape, uint32_t c, RootReach reach, BatchState& s
   state.ForgetJournal();
   state.Replace(c, std::nullopt);
   const bool any = reach == RootReach::kAny;
-  std::optional<BatchOffer> offer = any || extra_hops > 0 ? offers.Any(shape, kRootsCompared)
-                                                          : offers.Nearest(shape, kRootsCompared);
+  std::optional<BatchOffer> offer = any || extra_hops > 0 ? offers.Any(shape, kRootsOfBalance)
+                                                          : offers.Nearest(shape, kRootsOfBalance);
   if (offer && offer->tree.serving.size() <= entries &&
       (any || offer->tree.extra_hops <= extra_hops)) {
     state.Replace(c, std::move(offer->tree));

@@ -17,7 +17,7 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kDepth = 8;           // longest chain
-constexpr uint32_t kRootsCompared = 4;   // of a move
+constexpr uint32_t kRootsOfMove = 4;     // of a move
 constexpr uint32_t kRootsSearched = 64;  // before a communicator is given up
 constexpr uint32_t kRootsAlone = 64;     // tried to learn what a communicator would take alone
 constexpr int kSetsPerRoot = 3;          // serving sets tried in the trees to one root
@@ -47,7 +47,7 @@ void BatchRepair::UnblockAll() {
 bool BatchRepair::PlaceDirectly(uint32_t communicator) {
   const BatchShape& shape = ShapeOf(communicator);
   std::optional<BatchOffer> offer =
-      may_go_farther_ ? offers_.Any(shape, kRootsCompared) : offers_.Nearest(shape, kRootsCompared);
+      may_go_farther_ ? offers_.Any(shape, kRootsOfMove) : offers_.Nearest(shape, kRootsOfMove);
   if (!offer) return false;
   state_.Replace(communicator, std::move(offer->tree));
   return true;
@@ -195,7 +195,7 @@ bool BatchRepair::SaveOn(uint32_t communicator) {
   state_.Replace(communicator, std::nullopt);
   uint32_t searched = 0;
   for (const SwitchIndex root : shape.nearest) {
-    if (offers_.exhausted() || ++searched > kRootsCompared) break;
+    if (offers_.exhausted() || ++searched > kRootsOfMove) break;
     const size_t mark = state_.Mark();
     if (MoveInto(communicator, root, 2) && cost() < before) return true;
     state_.RevertTo(mark);

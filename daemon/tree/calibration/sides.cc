@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostSizes = 8;  // thresholds tried for each max()
 constexpr int kMaxSteps = 30;
-constexpr double kRounding = 1e-9;  // relative; less is no gain
+constexpr double kGainRounding = 1e-9;  // relative; less is no gain
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 // Sizes from which on the port's rate wins, for one type.
@@ -48,8 +48,8 @@ Settled SolveFor(const Problem& problem, const CostProfile& start, const Sides& 
 }
 
 bool IsBetter(const Settled& a, const Settled& b) {
-  if (a.squares < b.squares * (1 - kRounding)) return true;
-  return a.at_rest && !b.at_rest && a.squares <= b.squares * (1 + kRounding);
+  if (a.squares < b.squares * (1 - kGainRounding)) return true;
+  return a.at_rest && !b.at_rest && a.squares <= b.squares * (1 + kGainRounding);
 }
 
 // Gauss-Newton from `best`; the best point passed.

@@ -39,7 +39,7 @@ uint32_t NextCharacter(absl::string_view text, size_t& at) {
 }
 
 // Quoted, everything but plain ASCII as \uXXXX or \UXXXXXXXX.
-std::string Quoted(absl::string_view text) {
+std::string QuotedToml(absl::string_view text) {
   std::string quoted = "\"";
   for (size_t at = 0; at < text.size();) {
     const uint32_t character = NextCharacter(text, at);
@@ -60,7 +60,7 @@ std::string Flag(bool value) { return value ? "true" : "false"; }
 
 std::string ProfileToToml(const CostProfile& profile) {
   std::string text;
-  if (!profile.name.empty()) absl::StrAppend(&text, "name = ", Quoted(profile.name), "\n");
+  if (!profile.name.empty()) absl::StrAppend(&text, "name = ", QuotedToml(profile.name), "\n");
   absl::StrAppend(&text, "is_estimate = ", Flag(profile.is_estimate), "\n");
   const auto number = [&](absl::string_view key, double value) {
     absl::StrAppend(&text, key, " = ", Number(value), "\n");

@@ -8,11 +8,11 @@ namespace coppice::conformance {
 namespace {
 
 // Where this process's numbers lie from MPI_BOTTOM, and from what an operation is called with.
-MPI_Aint places[2];
+MPI_Aint own_places[2];
 
 void AddNumbers(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) {
-    for (const MPI_Aint place : places) {
+    for (const MPI_Aint place : own_places) {
       const MPI_Aint from = reinterpret_cast<MPI_Aint>(in) + place;
       const MPI_Aint to = reinterpret_cast<MPI_Aint>(inout) + place;
       *reinterpret_cast<int64_t*>(to) += *reinterpret_cast<int64_t*>(from);
@@ -28,11 +28,11 @@ void CompareReductionsAtAddresses(const Shape& shape, Report* report) {
     int64_t untouched;
     int64_t second;
   } own = {0, 0, 0};
-  MPI_Get_address(&own.first, &places[0]);
-  MPI_Get_address(&own.second, &places[1]);
+  MPI_Get_address(&own.first, &own_places[0]);
+  MPI_Get_address(&own.second, &own_places[1]);
   const int lengths[2] = {1, 1};
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  MPI_Type_create_hindexed(2, lengths, places, MPI_INT64_T, &type);
+  MPI_Type_create_hindexed(2, lengths, own_places, MPI_INT64_T, &type);
   MPI_Type_commit(&type);
   MPI_Op add = MPI_OP_NULL;
   MPI_Op_create(AddNumbers, 1, &add);

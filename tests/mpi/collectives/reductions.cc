@@ -11,7 +11,7 @@
 namespace coppice::conformance {
 namespace {
 
-constexpr char kUntouched = 0x5a;
+constexpr char kUntouchedByte = 0x5a;
 
 struct Case {
   const Shape& shape;
@@ -25,7 +25,7 @@ struct Case {
   }
   bool NeedsTree() const { return count > 0 && shape.size > 1; }
   std::vector<char> Empty() const {
-    return std::vector<char>(static_cast<size_t>(count) * type.extent, kUntouched);
+    return std::vector<char>(static_cast<size_t>(count) * type.extent, kUntouchedByte);
   }
 };
 

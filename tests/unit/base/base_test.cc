@@ -9,7 +9,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strong_id.h"
 
-namespace coppice {
+namespace coppice::base_test {
 namespace {
 
 TEST(StrongId, KeepsKindsApart) {
@@ -68,4 +68,4 @@ TEST(SetUpLog, NamesAnUnknownLevel) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::base_test

@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 
-namespace coppice {
+namespace coppice::process_test {
 namespace {
 
 TEST(ProcessTest, OpenFilesAndThreadsAreCounted) {
@@ -51,4 +51,4 @@ TEST(ProcessTest, MemoryAndTimesAreThoseOfThisProcess) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::process_test

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 
-namespace coppice {
+namespace coppice::connection_test {
 namespace {
 
 TEST(CheckServer, TakesTheTwoFormsOnly) {
@@ -48,4 +48,4 @@ TEST(Connection, NamesTheServerThatDoesNotAnswer) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::connection_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::distance_matrix_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(DistanceMatrixText, NamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::distance_matrix_test

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/map_words.h"
 
-namespace coppice {
+namespace coppice::map_words_test {
 namespace {
 
 using ::testing::Optional;
@@ -32,4 +32,4 @@ TEST(MapWords, BudgetsAsCoppicePlanReadsThem) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::map_words_test

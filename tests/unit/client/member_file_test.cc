@@ -9,7 +9,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::member_file_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(ReadMemberFile, DropsCommentsAndBlankLines) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::member_file_test

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::node_words_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -87,4 +87,4 @@ TEST(ReadNodeWords, ADeviceIsRefusedUnread) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::node_words_test

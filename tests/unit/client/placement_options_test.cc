@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::placement_options_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(ParseWeights, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placement_options_test

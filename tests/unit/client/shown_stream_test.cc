@@ -10,7 +10,7 @@
 #include "proto/text/plain_text.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::shown_stream_test {
 namespace {
 
 TEST(ShownStreamTest, EscapesAllButLinesAndItsOwn) {
@@ -57,4 +57,4 @@ TEST(ShownStreamTest, ACellIsOneLine) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::shown_stream_test

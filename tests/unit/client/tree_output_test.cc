@@ -7,7 +7,7 @@
 
 #include "client/cli/output.h"
 
-namespace coppice {
+namespace coppice::tree_output_test {
 namespace {
 
 //        switch aa                rank 3 -> switch aa, ranks 0-2 -> switch bb -> switch aa
@@ -98,4 +98,4 @@ TEST(Table, AlignsNumbersToTheRight) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::tree_output_test

@@ -8,7 +8,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::number_list_test {
 namespace {
 
 TEST(NumberListTest, ExtremesAreExact) {
@@ -101,4 +101,4 @@ TEST(NumberListTest, MutatedTextIsReadExactlyOrRefused) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::number_list_test

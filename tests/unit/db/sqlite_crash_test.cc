@@ -15,7 +15,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::sqlite_crash_test {
 namespace {
 
 constexpr int kThreads = 4;
@@ -154,4 +154,4 @@ TEST(SqliteCrashTest, AnsweredIsStoredAndEntriesAreExact) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sqlite_crash_test

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::sqlite_failure_test {
 namespace {
 
 using absl::StatusCode;
@@ -132,4 +132,4 @@ TEST(SqliteFailureTest, FailingWrites) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sqlite_failure_test

@@ -9,7 +9,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::sqlite_growth_test {
 namespace {
 
 using enum HistoryResolution;
@@ -127,4 +127,4 @@ TEST_F(SqliteGrowthTest, AdministratorsReadViews) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sqlite_growth_test

@@ -16,7 +16,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::sqlite_open_test {
 namespace {
 
 using absl::StatusCode;
@@ -453,4 +453,4 @@ TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sqlite_open_test

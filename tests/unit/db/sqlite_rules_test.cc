@@ -6,7 +6,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::sqlite_rules_test {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST_F(SqliteRulesTest, InventoryRemembersWhenThingsWereSeen) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sqlite_rules_test

@@ -8,7 +8,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_concurrency_test {
 namespace {
 
 template <class Setup>
@@ -97,4 +97,4 @@ TYPED_TEST(StoreConcurrencyTest, ReadersSeeWholeMutations) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_concurrency_test

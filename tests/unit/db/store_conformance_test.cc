@@ -7,7 +7,7 @@
 
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_conformance_test {
 namespace {
 
 using absl::StatusCode;
@@ -334,4 +334,4 @@ TYPED_TEST(StoreConformanceTest, DestructionAnswersWhatWaits) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_conformance_test

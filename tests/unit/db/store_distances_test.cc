@@ -7,7 +7,7 @@
 
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_distances_test {
 namespace {
 
 using absl::StatusCode;
@@ -78,4 +78,4 @@ TYPED_TEST(StoreDistancesTest, RefuseWhatIsNoMeasurement) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_distances_test

@@ -10,7 +10,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_holders_test {
 namespace {
 
 using absl::StatusCode;
@@ -237,4 +237,4 @@ TEST(SqliteDeedsTest, AreNeverChanged) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_holders_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_inventory_test {
 namespace {
 
 using absl::StatusCode;
@@ -88,4 +88,4 @@ TYPED_TEST(StoreInventoryTest, LaterInventoryMayNameEarlierNodes) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_inventory_test

@@ -8,7 +8,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_measurements_test {
 namespace {
 
 using absl::StatusCode;
@@ -334,4 +334,4 @@ TEST(StoreMeasurementsModelTest, StoresAgree) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_measurements_test

@@ -9,7 +9,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_model_test {
 namespace {
 
 using absl::StatusCode;
@@ -306,4 +306,4 @@ TYPED_TEST(StoreModelTest, AgreesWithTheModel) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_model_test

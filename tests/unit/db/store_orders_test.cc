@@ -10,7 +10,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_orders_test {
 namespace {
 
 using absl::StatusCode;
@@ -181,4 +181,4 @@ TEST_F(SqliteOrdersTest, TheDatabaseKeepsOrdersToActiveJobs) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_orders_test

@@ -6,7 +6,7 @@
 
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_patterns_test {
 namespace {
 
 using absl::StatusCode;
@@ -106,4 +106,4 @@ TYPED_TEST(StorePatternsTest, RefuseRecordsThatNobodyCanKeep) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_patterns_test

@@ -14,7 +14,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_placements_test {
 namespace {
 
 using absl::StatusCode;
@@ -216,4 +216,4 @@ TEST(SqlitePlacementsTest, AShellCannotGiveANodeTwice) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_placements_test

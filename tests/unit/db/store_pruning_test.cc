@@ -10,7 +10,7 @@
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_pruning_test {
 namespace {
 
 using absl::StatusCode;
@@ -126,4 +126,4 @@ TEST(SqlitePruningTest, SizeStaysFlatWhereJobsComeAndGo) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_pruning_test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/db/store_records.h"
 
-namespace coppice {
+namespace coppice::store_revisions_test {
 namespace {
 
 using absl::StatusCode;
@@ -170,4 +170,4 @@ TYPED_TEST(StoreRevisionsTest, OneRefusalLeavesItsGroupWhole) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_revisions_test

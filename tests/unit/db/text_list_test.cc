@@ -10,7 +10,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::text_list_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -48,4 +48,4 @@ TEST(TextList, NothingElseIsRead) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::text_list_test

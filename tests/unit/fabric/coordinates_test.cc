@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::coordinates_test {
 namespace {
 
 TEST(Coordinates, FormatAndParseAreInverse) {
@@ -22,4 +22,4 @@ TEST(Coordinates, ContradictionsAreNoPosition) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::coordinates_test

@@ -8,7 +8,7 @@
 
 #include "daemon/fabric/fabric_builder.h"
 
-namespace coppice {
+namespace coppice::endpoint_names_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST(EndpointNamesTest, EachIsCalledOtherwiseAndFoundByThat) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::endpoint_names_test

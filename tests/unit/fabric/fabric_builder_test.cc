@@ -7,7 +7,7 @@
 #include "daemon/fabric/host_names.h"
 #include "daemon/fabric/routes.h"
 
-namespace coppice {
+namespace coppice::fabric_builder_test {
 namespace {
 
 using ::testing::Test;
@@ -176,4 +176,4 @@ TEST(SplitNodeDescription, KnowsDevices) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::fabric_builder_test

@@ -48,6 +48,10 @@ struct FabricPeer {
   Fabric fabric;
 };
 
+}  // namespace coppice
+
+namespace coppice::fabric_check_test {
+
 namespace {
 
 // S0 - S1 with two hosts each: links 0: S0-n0, 1: S0-n1, 2: S0-S1, 3: S1-n2, 4: S1-n3.
@@ -134,4 +138,4 @@ TEST(CheckFabric, KnowsEndpointsBackToBack) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::fabric_check_test

@@ -15,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::fabric_source_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST(OfflineSubnetPortTest, EverySweepReadsTheFileAfresh) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::fabric_source_test

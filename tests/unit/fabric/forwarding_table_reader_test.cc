@@ -14,7 +14,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::forwarding_table_reader_test {
 namespace {
 
 constexpr char kTable[] =
@@ -120,4 +120,4 @@ TEST(ForwardingTableReader, SurvivesMutatedText) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::forwarding_table_reader_test

@@ -19,7 +19,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::group_tree_test {
 namespace {
 
 using testing::ElementsAre;
@@ -316,4 +316,4 @@ TEST(LeafClusters, PartsOfRandomFabrics) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::group_tree_test

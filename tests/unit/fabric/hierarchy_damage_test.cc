@@ -20,7 +20,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::hierarchy_damage_test {
 namespace {
 
 // What is taken away: cables between switches, switches, adapters, by index.
@@ -224,4 +224,4 @@ TEST(DamagedFabrics, TheRealClusterKeepsItsBlocks) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::hierarchy_damage_test

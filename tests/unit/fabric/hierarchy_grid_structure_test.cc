@@ -16,7 +16,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::hierarchy_grid_structure_test {
 namespace {
 
 using Cable = std::pair<uint32_t, uint32_t>;
@@ -270,4 +270,4 @@ TEST(GridStructure, AgreesWithAnOracle) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::hierarchy_grid_structure_test

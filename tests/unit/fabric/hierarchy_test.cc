@@ -12,7 +12,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::hierarchy_test {
 namespace {
 
 std::string Summary(const Hierarchy& hierarchy) {
@@ -132,4 +132,4 @@ TEST(Hierarchy, OfAnEmptyFabricHasNoGroups) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::hierarchy_test

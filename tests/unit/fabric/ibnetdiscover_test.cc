@@ -21,7 +21,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::ibnetdiscover_test {
 namespace {
 
 using FabricOr = absl::StatusOr<std::shared_ptr<const Fabric>>;
@@ -323,4 +323,4 @@ TEST(TopologyReaderTest, MutatedTextsNeverCrash) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::ibnetdiscover_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::link_load_test {
 namespace {
 
 TEST(LinkLoad, IsWhatItIsMadeOf) {
@@ -55,4 +55,4 @@ TEST(LinkLoad, ChangedPagesLeaveTheOldValueAsItIs) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::link_load_test

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::model_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -303,4 +303,4 @@ TEST(ModelTest, BadArgumentsAreNamedWithRangeAndUsage) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::model_test

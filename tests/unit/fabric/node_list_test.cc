@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::node_list_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -204,4 +204,4 @@ Ca	1 "H-0000000000000020"		# "n2 mlx5_0"
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::node_list_test

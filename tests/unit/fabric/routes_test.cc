@@ -9,7 +9,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::routes_test {
 namespace {
 
 constexpr uint32_t kFar = 1000000;
@@ -289,4 +289,4 @@ TEST(DimensionOrder, CorrectsTheLowestDimensionFirstTheShorterWayRound) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::routes_test

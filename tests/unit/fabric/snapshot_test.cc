@@ -4,7 +4,7 @@
 
 #include "tests/support/fabrics.h"
 
-namespace coppice {
+namespace coppice::snapshot_test {
 namespace {
 
 TEST(Snapshot, WithoutTablesTakesShortestPaths) {
@@ -46,4 +46,4 @@ TEST(Snapshot, LoadIsPerChannel) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::snapshot_test

@@ -16,7 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::topology_hostile_test {
 namespace {
 
 using FabricOr = absl::StatusOr<std::shared_ptr<const Fabric>>;
@@ -211,4 +211,4 @@ TEST(TopologyRoundTripTest, EveryModelInBothFormats) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::topology_hostile_test

@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::topology_lines_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(TopologyTextTest, ExcerptsAreShortAndWhole) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::topology_lines_test

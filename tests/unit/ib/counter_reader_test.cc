@@ -14,7 +14,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/ib/scripted_port.h"
 
-namespace coppice {
+namespace coppice::counter_reader_test {
 namespace {
 
 constexpr uint8_t kHost = 1, kSwitch = 2;
@@ -421,4 +421,4 @@ TEST(CounterReader, ASlowSwitchCostsABoundedTime) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::counter_reader_test

@@ -13,7 +13,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/ib/scripted_subnet.h"
 
-namespace coppice {
+namespace coppice::discovery_test {
 namespace {
 
 constexpr uint8_t kHost = 1, kSwitch = 2, kRouter = 3;
@@ -371,4 +371,4 @@ TEST_F(RandomSubnets, SurviveNodesThatAnswerNonsense) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::discovery_test

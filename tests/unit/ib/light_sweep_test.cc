@@ -14,7 +14,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/ib/scripted_port.h"
 
-namespace coppice {
+namespace coppice::light_sweep_test {
 namespace {
 
 constexpr uint8_t kHost = 1, kSwitch = 2;
@@ -512,4 +512,4 @@ TEST(LightSweep, FromASwitchAndWithoutAny) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::light_sweep_test

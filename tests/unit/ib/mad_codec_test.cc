@@ -8,7 +8,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::mad_codec_test {
 namespace {
 
 MadData RandomData(std::mt19937_64& random) {
@@ -180,4 +180,4 @@ TEST(DecodeReply, TakesAnyBytes) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::mad_codec_test

@@ -8,7 +8,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/ib/scripted_subnet.h"
 
-namespace coppice {
+namespace coppice::mad_engine_test {
 namespace {
 
 using Kind = MadOutcome::Kind;
@@ -190,4 +190,4 @@ TEST_F(MadEngineTest, AFullQueueIsTriedAgainAndALostPortIsNot) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::mad_engine_test

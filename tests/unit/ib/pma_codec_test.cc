@@ -7,7 +7,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::pma_codec_test {
 namespace {
 
 MadData RandomData(std::mt19937_64& random) {
@@ -142,4 +142,4 @@ TEST(DecodePortCountersExtended, AgreesWithLibibmadOnRandomData) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pma_codec_test

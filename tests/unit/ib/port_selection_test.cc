@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "daemon/ib/umad_subnet_port.h"
 
-namespace coppice {
+namespace coppice::port_selection_test {
 namespace {
 
 TEST(ParsePortSelection, TakesBothForms) {
@@ -37,4 +37,4 @@ TEST(UmadSubnetPort, NamesThePortThatDoesNotExist) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::port_selection_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::activity_test {
 namespace {
 
 TEST(ActivityTest, NothingHappenedGivesNoEvent) {
@@ -55,4 +55,4 @@ TEST(ActivityTest, AFloodOfSwitchesIsCutShort) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::activity_test

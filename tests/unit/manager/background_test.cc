@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace coppice {
+namespace coppice::background_test {
 namespace {
 
 absl::Duration SteadyNow() {
@@ -55,4 +55,4 @@ TEST(BackgroundTest, AStallIsToldBeforeLeasesEnd) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::background_test

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace coppice {
+namespace coppice::batch_request_test {
 namespace {
 
 TEST(BatchRequestTest, NamesOfTreesLeadBackToTheirBatch) {
@@ -51,4 +51,4 @@ TEST(BatchRequestTest, EveryPartOfTheContentCounts) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_request_test

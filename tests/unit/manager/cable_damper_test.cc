@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace coppice {
+namespace coppice::cable_damper_test {
 namespace {
 
 constexpr LinkChange kDown{Guid(1), PortNum(1), false}, kUp{Guid(1), PortNum(1), true};
@@ -59,4 +59,4 @@ TEST_F(CableDamperTest, OneThatRestsIsReadOnceMore) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::cable_damper_test

@@ -4,7 +4,7 @@
 
 #include "daemon/fabric/fabric_builder.h"
 
-namespace coppice {
+namespace coppice::capability_rules_test {
 namespace {
 
 std::shared_ptr<const Fabric> SwitchNamed(const std::string& description) {
@@ -110,4 +110,4 @@ TEST(CapabilityRulesTest, AQuestionMarkIsOneCharacterInUtf8) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::capability_rules_test

@@ -10,7 +10,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::change_feed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -252,4 +252,4 @@ TEST_F(WatchTreesTest, JobsThatAreOverAndJobsThatNeverWere) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::change_feed_test

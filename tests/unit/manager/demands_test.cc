@@ -6,7 +6,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::demands_test {
 namespace {
 
 TreeRecord RecordOf(std::string demands) {
@@ -80,4 +80,4 @@ TEST(DemandsTest, EditedTextNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::demands_test

@@ -9,7 +9,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::entry_ledger_test {
 namespace {
 
 std::vector<EntryUse> UsesOf(const Fabric& fabric, uint32_t total, uint32_t reserved) {
@@ -152,4 +152,4 @@ TEST(EntryLedgerTest, RandomOperationsAgreeWithAModel) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::entry_ledger_test

@@ -18,7 +18,7 @@
 #include "tests/support/passing_store.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::event_feed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -377,4 +377,4 @@ INSTANTIATE_TEST_SUITE_P(Stores, EventFeedRaceTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "Sqlite" : "Memory"; });
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::event_feed_test

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::fabric_events_test {
 namespace {
 
 using testing::ElementsAre;
@@ -149,4 +149,4 @@ TEST(FabricEvents, TheSubnetManager) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::fabric_events_test

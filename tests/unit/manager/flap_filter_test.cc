@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::flap_filter_test {
 namespace {
 
 using testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST_F(FlapFilterTest, ObjectsAndOtherKindsAreApart) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::flap_filter_test

@@ -12,7 +12,7 @@
 #include "daemon/manager/sweep/fabric_events.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::hidden_test {
 namespace {
 
 using testing::IsEmpty;
@@ -160,4 +160,4 @@ TEST_F(HiddenTest, FromOneSilenceToTheNext) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::hidden_test

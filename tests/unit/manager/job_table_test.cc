@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::job_table_test {
 namespace {
 
 std::shared_ptr<Job> JobUntil(int64_t id, absl::Duration deadline) {
@@ -56,4 +56,4 @@ TEST(JobTableTest, AJobThatLeavesIsForgottenByTheQueue) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::job_table_test

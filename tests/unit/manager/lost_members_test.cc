@@ -6,7 +6,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::lost_members_test {
 namespace {
 
 using testing::ElementsAre;
@@ -155,4 +155,4 @@ TEST_F(LostMembersTest, ARestartFindsThemAgain) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::lost_members_test

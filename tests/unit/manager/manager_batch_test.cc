@@ -14,7 +14,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_batch_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -583,4 +583,4 @@ TEST_F(ManagerBatchTest, BadInputIsNamed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_batch_test

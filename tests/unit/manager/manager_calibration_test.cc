@@ -6,7 +6,7 @@
 #include "daemon/tree/calibration/model.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_calibration_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST_F(ManagerCalibrationTest, AStoredProfileThatIsNoneAnyMoreIsToldAndPassedOve
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_calibration_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_failure_test {
 namespace {
 
 class ManagerFailureTest : public ManagerTest {
@@ -210,4 +210,4 @@ TEST_F(ManagerFailureTest, DestructionWaitsForTheStore) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_failure_test

@@ -3,7 +3,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_jobs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -290,4 +290,4 @@ TEST_F(ManagerJobsTest, EventsAreNeverMoreThanAreKept) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_jobs_test

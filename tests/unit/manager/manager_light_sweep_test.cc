@@ -8,7 +8,7 @@
 #include "daemon/manager/inventory.h"
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_light_sweep_test {
 namespace {
 
 using testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(ManagerLightSweepTest, WhatCannotBeWrittenIsNotInForce) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_light_sweep_test

@@ -6,7 +6,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_numbers_test {
 namespace {
 
 class ManagerNumbersTest : public ManagerTest {};
@@ -42,4 +42,4 @@ TEST_F(ManagerNumbersTest, NumbersComeWhileASweepHangsAndTheStoreHoldsBack) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_numbers_test

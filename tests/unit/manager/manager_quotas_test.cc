@@ -11,7 +11,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_quotas_test {
 namespace {
 
 using absl::StatusCode;
@@ -389,4 +389,4 @@ TEST_F(ManagerQuotasTest, ModelTheLedgerIsARecountOfTheStore) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_quotas_test

@@ -8,7 +8,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_race_test {
 namespace {
 
 class ManagerRaceTest : public ManagerTest {
@@ -166,4 +166,4 @@ TEST_F(ManagerRaceTest, ThreadsOfTheManagerAndCallersTogether) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_race_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_reconfigure_test {
 namespace {
 
 using ::testing::Each;
@@ -81,4 +81,4 @@ TEST_F(ManagerReconfigureTest, AStoreThatRefusesLeavesAllAsItWas) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_reconfigure_test

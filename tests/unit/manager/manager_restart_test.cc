@@ -4,7 +4,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_restart_test {
 namespace {
 
 class ManagerRestartTest : public ManagerTest {};
@@ -85,4 +85,4 @@ TEST_F(ManagerRestartTest, AnEndedJobIsStillKnown) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_restart_test

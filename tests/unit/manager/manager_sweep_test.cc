@@ -7,7 +7,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_sweep_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -157,4 +157,4 @@ TEST_F(ManagerSweepTest, TheThreadsSweepAtOnceAndStop) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_sweep_test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::manager_trees_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -313,4 +313,4 @@ TEST_F(ManagerTreesTest, ListsByIdAndByJob) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::manager_trees_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::named_requests_test {
 namespace {
 
 using Requests = NamedRequests<JobId, JobView>;
@@ -41,4 +41,4 @@ TEST(NamedRequestsTest, TheEmptyNameNamesNothing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::named_requests_test

@@ -6,7 +6,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::other_daemons_test {
 namespace {
 
 using testing::HasSubstr;
@@ -40,4 +40,4 @@ TEST(OtherDaemonsTest, ASignIsOneEventAndAWarningForAnHour) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::other_daemons_test

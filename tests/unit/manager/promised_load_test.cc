@@ -10,7 +10,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::promised_load_test {
 namespace {
 
 TEST(PromiseOf, IsTheShareOfTheChannelThatTheCollectiveTakes) {
@@ -284,4 +284,4 @@ TEST_F(PromisedLoadTest, FollowsTheFabric) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::promised_load_test

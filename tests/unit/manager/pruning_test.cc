@@ -8,7 +8,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::pruning_test {
 namespace {
 
 class TurnedClock final : public Clock {
@@ -115,4 +115,4 @@ TEST_F(PruningTest, JobsByAgeUnderAnEvenClock) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pruning_test

@@ -9,7 +9,7 @@
 #include "daemon/manager/placement/placement_view.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::quota_ledger_test {
 namespace {
 
 using absl::StatusCode;
@@ -175,4 +175,4 @@ TEST(QuotaLedgerTest, ModelOfTakesAndGives) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::quota_ledger_test

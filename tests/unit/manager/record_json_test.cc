@@ -11,7 +11,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::record_json_test {
 namespace {
 
 TEST(RecordJsonTest, SizesAreCompactAndReadBackTheSame) {
@@ -114,4 +114,4 @@ TEST(RecordJsonTest, DamagedTextIsAnEmptyList) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::record_json_test

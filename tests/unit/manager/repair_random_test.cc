@@ -9,7 +9,7 @@
 #include "tests/unit/manager/manager_fixture.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::repair_random_test {
 namespace {
 
 class RepairRandomTest : public ManagerTest {
@@ -86,4 +86,4 @@ TEST_F(RepairRandomTest, WhatIsGrantedStands) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::repair_random_test

@@ -7,7 +7,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice {
+namespace coppice::repair_routes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST_F(RepairRoutesTest, RandomTablesThatLagBehind) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::repair_routes_test

@@ -9,7 +9,7 @@
 #include "tests/unit/manager/manager_fixture.h"
 #include "tests/unit/manager/standing_trees.h"
 
-namespace coppice {
+namespace coppice::repair_test {
 namespace {
 
 using testing::HasSubstr;
@@ -532,4 +532,4 @@ TEST_F(RepairTest, GrantsReleasesAndEndsBesideSweepsThatTakeLinks) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::repair_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice {
+namespace coppice::replanning_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(ReplanningTest, ATreeStaysWhereEntriesAreTaken) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::replanning_test

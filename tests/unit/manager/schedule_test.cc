@@ -9,7 +9,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::schedule_test {
 namespace {
 
 constexpr SweepPeriods kPeriods{absl::Minutes(5), absl::Seconds(5), absl::Seconds(10)};
@@ -338,4 +338,4 @@ TEST_F(ScheduleTest, NothingStarves) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::schedule_test

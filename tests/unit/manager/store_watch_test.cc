@@ -6,7 +6,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::store_watch_test {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(StoreWatchTest, AFaultAndItsEndAreEvents) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::store_watch_test

@@ -10,7 +10,7 @@
 
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::sweeper_test {
 namespace {
 
 using testing::ElementsAre;
@@ -250,4 +250,4 @@ TEST_F(SweeperTest, RepairsRunBetweenSweeps) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sweeper_test

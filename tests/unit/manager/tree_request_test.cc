@@ -7,7 +7,7 @@
 
 #include "daemon/manager/fingerprint.h"
 
-namespace coppice {
+namespace coppice::tree_request_test {
 namespace {
 
 TEST(FingerprintTest, IsTheSameInEveryRunOfEveryDaemon) {
@@ -83,4 +83,4 @@ TEST(TreeRequestTest, MarksAreCleanAfterEveryVerdict) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::tree_request_test

@@ -7,7 +7,7 @@
 #include "daemon/manager/plan_basis.h"
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice {
+namespace coppice::unrouted_grants_test {
 namespace {
 
 using testing::HasSubstr;
@@ -150,4 +150,4 @@ TEST_F(UnroutedGrantsTest, ItIsJudgedAtOnce) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::unrouted_grants_test

@@ -17,7 +17,7 @@
 #include "tests/unit/mapping/algorithm_cases.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::algorithm_optimum_test {
 namespace {
 
 // In what share of the small problems an algorithm finds the optimum of what it minimises. What is
@@ -192,4 +192,4 @@ TEST(HoeflersFigureOne, IsShortenedByHisOtherMethods) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::algorithm_optimum_test

@@ -16,7 +16,7 @@
 #include "tests/unit/mapping/algorithm_cases.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::algorithms_test {
 namespace {
 
 constexpr char kFatTree[] = "fat-tree(leaves=4,spines=2,hosts-per-leaf=2)";
@@ -208,4 +208,4 @@ TEST(RunAlgorithm, RefusesMoreRanksThanPlaces) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::algorithms_test

@@ -15,7 +15,7 @@
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
 
-namespace coppice {
+namespace coppice::auto_equals_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST(AutoUnroutable, ACandidateWithoutRoutesIsNone) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::auto_equals_test

@@ -11,7 +11,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::auto_optimum_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(AutoOptimum, IsNotClaimedOfMoreThanCanBeLookedAt) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::auto_optimum_test

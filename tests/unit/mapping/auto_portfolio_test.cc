@@ -12,7 +12,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::auto_portfolio_test {
 namespace {
 
 // Presets, but for those that would take minutes here.
@@ -131,4 +131,4 @@ TEST(AutoPortfolio, IsNeverAboveOthersOnMatrices) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::auto_portfolio_test

@@ -19,7 +19,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::auto_stop_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -232,4 +232,4 @@ TEST(AutoTime, LeavesAnAdmissibleOrderWheneverItEnds) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::auto_stop_test

@@ -13,7 +13,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::auto_test {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -143,4 +143,4 @@ TEST(AutoMapping, SeatsRanksThatTalkToThemselvesWhereThatCostsLeast) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::auto_test

@@ -15,7 +15,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::cluster_place_test {
 namespace {
 
 constexpr PlacementScheme kPlain = PlacementScheme::kPlain;
@@ -193,4 +193,4 @@ TEST(ExchangeClusters, DrawsPairsAtRandomWhereThereAreTooManyAndStopsWhenItMust)
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::cluster_place_test

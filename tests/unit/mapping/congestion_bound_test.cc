@@ -16,7 +16,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::congestion_bound_test {
 namespace {
 
 // Of all sets of at most `room` ranks with `rank` in them.
@@ -143,4 +143,4 @@ TEST(CapacityGroups, AreNoneWhereAllTrunksAreAlike) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::congestion_bound_test

@@ -12,7 +12,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::congestion_test {
 namespace {
 
 MappingProblem SmallProblem(uint64_t round, uint64_t seed) {
@@ -85,4 +85,4 @@ TEST(CongestionSearch, OffersWhatItReturnsAndIsNeverWorseThanItsStart) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::congestion_test

@@ -15,7 +15,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::cp_nsc_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -299,4 +299,4 @@ TEST(HierarchicalClustering, ClustersSoManyLevels) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::cp_nsc_test

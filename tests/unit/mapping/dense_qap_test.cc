@@ -17,7 +17,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::dense_qap_test {
 namespace {
 
 struct Shape {
@@ -200,4 +200,4 @@ TEST(DenseQap, RefusesMoreSlotsThanItsMatricesMayHave) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::dense_qap_test

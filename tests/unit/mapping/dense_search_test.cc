@@ -20,7 +20,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::dense_search_test {
 namespace {
 
 std::vector<double> Distances(uint32_t size, bool symmetric, bool whole, Xoshiro& random,
@@ -228,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(All, DenseAlgorithms,
                          });
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::dense_search_test

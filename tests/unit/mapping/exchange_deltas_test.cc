@@ -19,7 +19,7 @@
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
 
-namespace coppice {
+namespace coppice::exchange_deltas_test {
 namespace {
 
 struct Kind {
@@ -198,4 +198,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, QapDeltas, ::testing::ValuesIn(kQapKinds),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::exchange_deltas_test

@@ -12,7 +12,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::hoefler_methods_test {
 namespace {
 
 Mapped MappedBy(const char* name, const MappingProblem& problem, AlgorithmOptions options = {}) {
@@ -143,4 +143,4 @@ TEST(HoeflersMethods, SayThatTheyNeedAFabric) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::hoefler_methods_test

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::launch_file_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -46,4 +46,4 @@ TEST(LaunchFormat, NamesAreThoseOfTheCommandLine) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::launch_file_test

@@ -22,7 +22,7 @@
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
 
-namespace coppice {
+namespace coppice::least_cut_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -191,4 +191,4 @@ TEST(CongestionProof, EndsThePortfolioWhereACableBetweenSwitchesIsFull) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::least_cut_test

@@ -16,7 +16,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::link_traffic_test {
 namespace {
 
 using Path = std::vector<ChannelIndex>;
@@ -183,4 +183,4 @@ TEST(ChannelCapacities, AreLowerByTheLoadButNeverNothing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::link_traffic_test

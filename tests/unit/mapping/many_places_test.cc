@@ -9,7 +9,7 @@
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::many_places_test {
 namespace {
 
 // The distances of the nearest places of a few places, as the lists have them, are those of all.
@@ -76,4 +76,4 @@ TEST(ManyPlaces, AreLeftInOneGroupWhenStopped) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::many_places_test

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::mapping_answer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -165,4 +165,4 @@ TEST(AnswerMapping, StartsWhereItIsTold) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::mapping_answer_test

@@ -10,7 +10,7 @@
 #include "daemon/mapping/link_traffic.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::mapping_metrics_test {
 namespace {
 
 PlaceIndex P(uint32_t p) { return PlaceIndex(p); }
@@ -92,4 +92,4 @@ TEST(Score, IsOneForThePresentOrder) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::mapping_metrics_test

@@ -11,7 +11,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::mapping_problem_test {
 namespace {
 
 using ::testing::AllOf;
@@ -83,4 +83,4 @@ TEST(CheckProblem, RefusesObjectivesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::mapping_problem_test

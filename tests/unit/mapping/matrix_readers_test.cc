@@ -16,7 +16,7 @@
 #include "tests/unit/mapping/reader_files.h"
 #include "tests/unit/mapping/reader_properties.h"
 
-namespace coppice {
+namespace coppice::matrix_readers_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST(MatrixReaders, SurviveMutatedFiles) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::matrix_readers_test

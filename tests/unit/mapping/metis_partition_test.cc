@@ -11,7 +11,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::metis_partition_test {
 namespace {
 
 std::vector<uint32_t> SizesOf(const WeightedGraph& graph, const std::vector<uint32_t>& parts,
@@ -104,4 +104,4 @@ TEST(Subgraph, KeepsOnePartAndItsInnerEdges) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::metis_partition_test

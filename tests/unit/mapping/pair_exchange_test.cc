@@ -9,7 +9,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::pair_exchange_test {
 namespace {
 
 Mapped Exchanged(const MappingProblem& problem, const Mapping& start, AlgorithmOptions options,
@@ -102,4 +102,4 @@ TEST(PairExchange, StopsAfterARoundWithoutGainInOrderAndAtOnceWhenItMust) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pair_exchange_test

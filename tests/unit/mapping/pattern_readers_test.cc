@@ -16,7 +16,7 @@
 #include "tests/unit/mapping/reader_files.h"
 #include "tests/unit/mapping/reader_properties.h"
 
-namespace coppice {
+namespace coppice::pattern_readers_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -354,4 +354,4 @@ TEST(ReadPattern, SurvivesMutatedFiles) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pattern_readers_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace coppice {
+namespace coppice::pattern_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(AsTimes, RefusesTimesBeyondADouble) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pattern_test

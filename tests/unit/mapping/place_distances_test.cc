@@ -11,7 +11,7 @@
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
 
-namespace coppice {
+namespace coppice::place_distances_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(MatrixDistances, RefuseByRowAndColumn) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::place_distances_test

@@ -6,7 +6,7 @@
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/mapping/mapping_check.h"
 
-namespace coppice {
+namespace coppice::places_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(CheckMapping, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::places_test

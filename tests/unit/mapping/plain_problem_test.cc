@@ -11,7 +11,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::plain_problem_test {
 namespace {
 
 MappingProblem ThereAndBack(const MappingProblem& problem) {
@@ -83,4 +83,4 @@ TEST(PlainProblem, RefusesWhatIsTooLargeOrTorn) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::plain_problem_test

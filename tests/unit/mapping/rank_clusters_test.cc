@@ -16,7 +16,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::rank_clusters_test {
 namespace {
 
 const SearchControl kSpent([] { return true; }, nullptr);
@@ -334,4 +334,4 @@ TEST(BisectRanks, KeepsAnySizes) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::rank_clusters_test

@@ -44,7 +44,7 @@ void operator delete(void* at, size_t) noexcept { Free(at); }
 void operator delete(void* at, std::align_val_t) noexcept { Free(at); }
 void operator delete(void* at, size_t, std::align_val_t) noexcept { Free(at); }
 
-namespace coppice {
+namespace coppice::search_bytes_test {
 namespace {
 
 void ExpectEnough(const char* name, MappingProblem problem, uint32_t threads, double rounds) {
@@ -150,4 +150,4 @@ TEST(ReadingBytes, AreEnoughForRanksThatSayNothing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::search_bytes_test

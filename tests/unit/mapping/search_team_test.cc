@@ -24,7 +24,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::search_team_test {
 namespace {
 
 // Where the processes meet: each leaves something and takes what all have left. Processes that call
@@ -273,4 +273,4 @@ TEST(SearchTeam, EveryAlgorithmThatSpansProcessesIsTested) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::search_team_test

@@ -19,7 +19,7 @@
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
 
-namespace coppice {
+namespace coppice::sparse_search_test {
 namespace {
 
 struct Case {
@@ -301,4 +301,4 @@ TEST(SwapUntilLocalOptimum, PutsAShuffledGridInOrderWithAnnealing) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::sparse_search_test

@@ -14,7 +14,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
-namespace coppice {
+namespace coppice::traffic_state_test {
 namespace {
 
 struct Case {
@@ -122,4 +122,4 @@ INSTANTIATE_TEST_SUITE_P(Models, RoutesWithoutRoom,
                                            TrafficModel::kEvenShortestPaths));
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::traffic_state_test

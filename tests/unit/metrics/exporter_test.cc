@@ -13,7 +13,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace coppice {
+namespace coppice::exporter_test {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(MetricsExporterTest, PortThatIsTakenIsNamed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::exporter_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace coppice {
+namespace coppice::family_list_test {
 namespace {
 
 std::string Text(FamilyList& list) { return prometheus::TextSerializer().Serialize(list.Take()); }
@@ -41,4 +41,4 @@ TEST(FamilyListTest, HistogramsAreCumulativeAndInSeconds) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::family_list_test

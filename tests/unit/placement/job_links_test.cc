@@ -10,7 +10,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/placement/placement_oracle.h"
 
-namespace coppice {
+namespace coppice::job_links_test {
 namespace {
 
 // Channels between switches on all routes between the hosts' first endpoints.
@@ -87,4 +87,4 @@ TEST(JobLinks, HoldersComeAndGo) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::job_links_test

@@ -19,7 +19,7 @@
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/placement/placement_oracle.h"
 
-namespace coppice {
+namespace coppice::pattern_optimum_test {
 namespace {
 
 // The first ones have thin tops, so that what keeps hosts together makes links full.
@@ -186,4 +186,4 @@ TEST(PatternOptimum, HeuristicIsSeldomFarOff) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pattern_optimum_test

@@ -12,7 +12,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/placement/placement_oracle.h"
 
-namespace coppice {
+namespace coppice::place_optimum_test {
 namespace {
 
 const char* const kSmallFabrics[] = {
@@ -145,4 +145,4 @@ TEST(PlaceOptimum, HeuristicIsWithinTwoPercent) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::place_optimum_test

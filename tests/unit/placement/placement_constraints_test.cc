@@ -12,7 +12,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/placement/placement_oracle.h"
 
-namespace coppice {
+namespace coppice::placement_constraints_test {
 namespace {
 
 using ::testing::AllOf;
@@ -233,4 +233,4 @@ TEST(PlacementConstraints, SurvivesAnything) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placement_constraints_test

@@ -11,7 +11,7 @@
 #include "daemon/placement/placer.h"
 #include "tests/unit/placement/placement_oracle.h"
 
-namespace coppice {
+namespace coppice::rank_order_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST(CutSearch, DeltasAddUpAndTheCutGetsLess) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::rank_order_test

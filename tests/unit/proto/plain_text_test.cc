@@ -8,7 +8,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::plain_text_test {
 namespace {
 
 // As UTF-8, straight from RFC 3629, section 3.
@@ -82,4 +82,4 @@ TEST(PlainText, WhateverIsShownIsPlain) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::plain_text_test

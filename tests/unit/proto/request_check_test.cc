@@ -16,7 +16,7 @@
 #include "proto/text/plain_text.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::request_check_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST_F(RequestCheckTest, AgreesWithTheParserOnMutations) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::request_check_test

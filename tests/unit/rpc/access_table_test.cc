@@ -25,7 +25,7 @@
 #include "tests/unit/rpc/scripted_agent.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::access_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -391,4 +391,4 @@ TEST_F(AccessTableTest, AConnectedAgentIsReplacedByItselfOnly) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::access_table_test

@@ -6,7 +6,7 @@
 #include "coppice/v1/admin.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::admin_service_test {
 namespace {
 
 v1::DaemonStatus StatusOf(Loopback& loopback) {
@@ -82,4 +82,4 @@ TEST(AdminServiceTest, WatchersAreCounted) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::admin_service_test

@@ -14,7 +14,7 @@
 #include "daemon/rpc/unix_connections.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::admission_test {
 namespace {
 
 using Verdict = Admission::Verdict;
@@ -275,4 +275,4 @@ TEST(UnixConnectionsTest, AUserLosesTheIdlestOfTooMany) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::admission_test

@@ -16,7 +16,7 @@
 #include "tests/unit/rpc/scripted_agent.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::agents_service_test {
 namespace {
 
 using absl::StatusCode;
@@ -515,4 +515,4 @@ TEST_F(InTheNameOfUsers, AgentsAreWhoTheyAre) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::agents_service_test

@@ -10,7 +10,7 @@
 #include "daemon/rpc/trees_batch_conversion.h"
 #include "daemon/rpc/worker_pool.h"
 
-namespace coppice {
+namespace coppice::batch_limits_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(WorkerPoolTest, WhatIsWithdrawnIsDroppedAtOnceAndMakesRoom) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_limits_test

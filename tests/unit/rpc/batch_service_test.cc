@@ -11,7 +11,7 @@
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::batch_service_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -247,4 +247,4 @@ TEST_F(BatchServiceTest, AShutdownEndsItsStreams) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_service_test

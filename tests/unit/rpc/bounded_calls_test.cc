@@ -19,7 +19,7 @@
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::bounded_calls_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -254,4 +254,4 @@ TEST(MethodBounds, KnowTheAnswerOfEveryUnaryMethod) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::bounded_calls_test

@@ -6,7 +6,7 @@
 #include "daemon/tree/calibration/model.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::calibration_service_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST_F(CalibrationServiceTest, RefusalsNameTheText) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::calibration_service_test

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <regex>
 
-namespace coppice {
+namespace coppice::config_change_test {
 namespace {
 
 using ::testing::Contains;
@@ -120,4 +120,4 @@ TEST(ConfigChange, KnowsEveryKeyOfTheSample) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::config_change_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::config_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -253,4 +253,4 @@ TEST(Config, SurvivesMutatedText) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::config_test

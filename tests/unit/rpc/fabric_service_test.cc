@@ -7,7 +7,7 @@
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::fabric_service_test {
 namespace {
 
 using FabricStub = v1::Fabric::Stub;
@@ -176,4 +176,4 @@ TEST(FabricWithoutSweep, IsUnavailableButForSweepAndEvents) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::fabric_service_test

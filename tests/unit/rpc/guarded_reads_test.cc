@@ -12,7 +12,7 @@
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::guarded_reads_test {
 namespace {
 
 constexpr size_t kMaxSent = 64 << 20;
@@ -69,4 +69,4 @@ TEST(GuardedReadsTest, FloodOfSettingsIsCutOff) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::guarded_reads_test

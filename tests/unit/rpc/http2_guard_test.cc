@@ -7,7 +7,7 @@
 
 #include "tests/unit/rpc/http2_frames.h"
 
-namespace coppice {
+namespace coppice::http2_guard_test {
 namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'700'000'000);
@@ -95,4 +95,4 @@ TEST(Http2GuardTest, TakesAnyTime) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::http2_guard_test

@@ -9,7 +9,7 @@
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::job_order_test {
 namespace {
 
 using absl::StatusCode;
@@ -93,4 +93,4 @@ TEST_F(JobOrderTest, TellsTheProblemOfAJob) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::job_order_test

@@ -7,7 +7,7 @@
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::jobs_service_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -209,4 +209,4 @@ TEST(JobsWithoutFabric, AreUnavailableWithRetryInfo) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::jobs_service_test

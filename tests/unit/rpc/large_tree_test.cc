@@ -4,7 +4,7 @@
 
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::large_tree_test {
 namespace {
 
 using TreesStub = v1::Trees::Stub;
@@ -60,4 +60,4 @@ INSTANTIATE_TEST_SUITE_P(Types, LargeTreeTest,
                          ::testing::Values(v1::TREE_TYPE_I, v1::TREE_TYPE_II));
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::large_tree_test

@@ -12,7 +12,7 @@
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::late_call_test {
 namespace {
 
 using coppice::benchmark::Empty;
@@ -132,4 +132,4 @@ TEST(LateCall, KeepsTheNumberOfItsConnection) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::late_call_test

@@ -10,7 +10,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::load_service_test {
 namespace {
 
 using absl::StatusCode;
@@ -204,4 +204,4 @@ TEST(LoadConversionTest, LinksTellMeasuredAndPromised) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::load_service_test

@@ -11,7 +11,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::mapping_service_test {
 namespace {
 
 using absl::StatusCode;
@@ -380,4 +380,4 @@ TEST_F(MappingServiceTest, AShutdownEndsSearches) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::mapping_service_test

@@ -13,7 +13,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/unit/rpc/message_cost_properties.h"
 
-namespace coppice {
+namespace coppice::message_cost_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -84,4 +84,4 @@ TEST(MessageCost, NamesTheFieldThatIsMalformed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::message_cost_test

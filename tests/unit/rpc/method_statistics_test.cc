@@ -10,7 +10,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::method_statistics_test {
 namespace {
 
 TEST(MethodStatisticsTest, BucketsHoldWhatIsWithinTheirBounds) {
@@ -94,4 +94,4 @@ TEST(MethodStatisticsTest, NothingIsLostBetweenThreads) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::method_statistics_test

@@ -12,7 +12,7 @@
 #include "coppice/v1/placements.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::node_lists_test {
 namespace {
 
 using absl::StatusCode;
@@ -131,4 +131,4 @@ TEST_F(NodeLists, ThatCannotBeReadAreNamed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::node_lists_test

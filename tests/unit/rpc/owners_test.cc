@@ -16,7 +16,7 @@
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::owners_test {
 namespace {
 
 using ::testing::AllOf;
@@ -278,4 +278,4 @@ TEST(UnixUsers, WhoRunsTheDaemonIsNoAdministratorByName) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::owners_test

@@ -11,7 +11,7 @@
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::placements_service_test {
 namespace {
 
 using absl::StatusCode;
@@ -181,4 +181,4 @@ TEST_F(PlacementsServiceTest, WhoMayOnlyReadMayNotEvenAskForAdvice) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placements_service_test

@@ -10,7 +10,7 @@
 #include "coppice/v1/fabric.pb.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::pulled_stream_test {
 namespace {
 
 using Streams = PulledStreams<v1::Event>;
@@ -93,4 +93,4 @@ TEST(PulledStreamTest, AStreamThatIsWokenTooLateIsNotPumped) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pulled_stream_test

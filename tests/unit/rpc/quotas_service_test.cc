@@ -11,7 +11,7 @@
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
 
-namespace coppice {
+namespace coppice::quotas_service_test {
 namespace {
 
 using ::testing::Contains;
@@ -213,4 +213,4 @@ TEST(QuotasServiceTest, EventsNameWhoDidIt) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::quotas_service_test

@@ -11,7 +11,7 @@
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::refused_requests_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST_F(RefusedRequestsTest, OfAStreamEndItWithTheReason) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::refused_requests_test

@@ -9,7 +9,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/rpc/request_properties.h"
 
-namespace coppice {
+namespace coppice::request_decoders_test {
 namespace {
 
 std::string Mutated(std::string text, std::mt19937_64& random) {
@@ -106,4 +106,4 @@ TEST(RequestDecodersTest, AGuidIsSixteenHexDigitsAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::request_decoders_test

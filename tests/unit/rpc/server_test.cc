@@ -15,7 +15,7 @@
 #include "tests/unit/rpc/health.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::server_test {
 namespace {
 
 using grpc::health::v1::Health;
@@ -159,4 +159,4 @@ TEST(ListenAddress, TellsWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::server_test

@@ -4,7 +4,7 @@
 
 #include "google/rpc/error_details.pb.h"
 
-namespace coppice {
+namespace coppice::status_conversion_test {
 namespace {
 
 TEST(StatusConversion, KeepsCodesAndMessages) {
@@ -45,4 +45,4 @@ TEST(StatusConversion, DropsDetailsThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::status_conversion_test

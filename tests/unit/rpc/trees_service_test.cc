@@ -7,7 +7,7 @@
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::trees_service_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -269,4 +269,4 @@ TEST_F(TreesServiceTest, ListsPageByPageAndByJob) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::trees_service_test

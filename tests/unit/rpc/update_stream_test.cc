@@ -8,7 +8,7 @@
 #include "coppice/v1/mapping.pb.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::update_stream_test {
 namespace {
 
 using absl::StatusCode;
@@ -153,4 +153,4 @@ TEST_F(UpdateStreamTest, ATaskOfAClientThatHasGoneBeforeIsDropped) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::update_stream_test

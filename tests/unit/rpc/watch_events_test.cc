@@ -11,7 +11,7 @@
 
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::watch_events_test {
 namespace {
 
 using testing::ElementsAre;
@@ -200,4 +200,4 @@ TEST_F(WatchEventsTest, ShutdownEndsThemAndAClientThatGoesIsForgotten) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::watch_events_test

@@ -11,7 +11,7 @@
 #include "daemon/rpc/watch_stream.h"
 #include "tests/unit/rpc/loopback.h"
 
-namespace coppice {
+namespace coppice::watch_trees_test {
 namespace {
 
 using testing::ElementsAre;
@@ -270,4 +270,4 @@ TEST(WatchMessageTest, RevisionsAndRevocationsCarryTheirReason) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::watch_trees_test

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::systemd_test {
 namespace {
 
 // A socket of the abstract name space, where no file is left behind.
@@ -65,4 +65,4 @@ TEST_F(SystemdTest, ReadsWhatItIsToldAtTheStart) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::systemd_test

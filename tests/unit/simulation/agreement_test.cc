@@ -16,7 +16,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::agreement_test {
 namespace {
 
 double Draw(std::mt19937_64& random, double least, double most) {
@@ -166,4 +166,4 @@ TEST(Agreement, SimulatorAndEvaluationSayTheSameOfSinglePackets) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::agreement_test

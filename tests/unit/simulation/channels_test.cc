@@ -10,7 +10,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::channels_test {
 namespace {
 
 // One channel of 0.04 us per packet of noise.
@@ -134,4 +134,4 @@ TEST(EventQueue, GivesEventsInOrderWhateverTheyCameIn) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::channels_test

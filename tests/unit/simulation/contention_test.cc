@@ -15,7 +15,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::contention_test {
 namespace {
 
 uint32_t Below(std::mt19937_64& random, size_t bound) {
@@ -124,4 +124,4 @@ TEST(Contention, TheSecondPacketWaitsForTheCable) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::contention_test

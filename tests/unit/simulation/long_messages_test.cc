@@ -21,7 +21,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::long_messages_test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -284,4 +284,4 @@ TEST(LongMessages, NoBuilderIsFasterThanThePlan) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::long_messages_test

@@ -11,7 +11,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::paper_order_test {
 namespace {
 
 constexpr uint32_t kWidth = 32;
@@ -118,4 +118,4 @@ TEST(PaperOrder, TypeIIIsBelowTheSixtyFourAryTree) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::paper_order_test

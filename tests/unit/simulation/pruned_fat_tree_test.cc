@@ -32,7 +32,7 @@
 #include "gtest/gtest.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::pruned_fat_tree_test {
 namespace {
 
 constexpr uint32_t kLeaves = 32, kPortsPerLeaf = 16, kWidth = 32, kDegree = 64;
@@ -164,4 +164,4 @@ TEST(PrunedFatTree, NoWiringGivesAllThreeOverAllStepsTogether) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pruned_fat_tree_test

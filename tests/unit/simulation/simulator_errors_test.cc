@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::simulator_errors_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST_F(SimulatorErrors, NoRoute) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::simulator_errors_test

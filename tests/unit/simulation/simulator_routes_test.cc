@@ -9,7 +9,7 @@
 #include "tests/support/tables.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::simulator_routes_test {
 namespace {
 
 constexpr double kExact = 1e-9;
@@ -108,4 +108,4 @@ TEST(SimulatorRoutes, TreesAtOneSwitchShareItsUnitsIfTold) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::simulator_routes_test

@@ -12,7 +12,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
-namespace coppice {
+namespace coppice::simulator_test {
 namespace {
 
 constexpr double kExact = 1e-9;
@@ -268,4 +268,4 @@ TEST(Simulator, NoPacketIsLostOrMadeUp) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::simulator_test

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/map_words.h"
 
-namespace coppice {
+namespace coppice::map_options_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -46,4 +46,4 @@ TEST(ParseBudget, IsADurationAboveZero) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::map_options_test

@@ -11,7 +11,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::place_inputs_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(PlaceInputs, AnyTextIsReadOrRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::place_inputs_test

@@ -11,7 +11,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::tree_inputs_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -219,4 +219,4 @@ TEST(TreeInputs, SurviveMutatedText) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::tree_inputs_test

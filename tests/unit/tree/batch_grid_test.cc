@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::batch_grid_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -81,4 +81,4 @@ TEST(BatchGridTest, DrawsDistinctMembersBySeed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_grid_test

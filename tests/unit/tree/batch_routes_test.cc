@@ -13,7 +13,7 @@
 #include "tests/support/tables.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::batch_routes_test {
 namespace {
 
 Snapshot SnapshotOfModel(const std::string& spec) {
@@ -153,4 +153,4 @@ TEST(BatchRoutesTest, LinksFirstIsNeverWorseForLinks) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_routes_test

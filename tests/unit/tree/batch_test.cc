@@ -18,7 +18,7 @@
 #include "tests/unit/tree/batch_oracle.h"
 #include "tests/unit/tree/plan_check.h"
 
-namespace coppice {
+namespace coppice::batch_test {
 namespace {
 
 using ::testing::Contains;
@@ -330,4 +330,4 @@ TEST(BatchTest, CheckNoticesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_test

@@ -24,7 +24,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/batch_oracle.h"
 
-namespace coppice {
+namespace coppice::batch_unload_test {
 namespace {
 
 BatchTotals TotalsFor(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
@@ -333,4 +333,4 @@ TEST(PathSpreaderTest, CountsPacketsAndRefusesWhatFindsNoRoom) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::batch_unload_test

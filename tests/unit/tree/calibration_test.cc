@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::calibration_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -569,4 +569,4 @@ TEST(FitProfile, RefusesWrongInputs) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::calibration_test

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::calibration_text_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -219,4 +219,4 @@ TEST(ProfileToToml, AnyNameGivesTextThatCanBeRead) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::calibration_text_test

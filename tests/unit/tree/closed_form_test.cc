@@ -10,7 +10,7 @@
 #include "daemon/tree/tree_metrics.h"
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::closed_form_test {
 namespace {
 
 CostProfile Paper() { return *BuiltInProfile("paper"); }
@@ -203,4 +203,4 @@ TEST(ClosedForm, TypeIISavesLessForLongMessagesAndManyMembers) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::closed_form_test

@@ -11,7 +11,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::cost_profile_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -161,4 +161,4 @@ TEST(CostProfile, SurvivesMutatedText) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::cost_profile_test

@@ -11,7 +11,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/slot_oracle.h"
 
-namespace coppice {
+namespace coppice::group_slots_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -248,4 +248,4 @@ TEST(GroupSlots, IsLeastForSmallNestings) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::group_slots_test

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::minimum_cost_test {
 namespace {
 
 // A physical tree on plain arrays: vertices 0..n-1, parents before children.
@@ -320,4 +320,4 @@ TEST(MinimumCost, BoundCountsTheStrongestSwitchesFirst) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::minimum_cost_test

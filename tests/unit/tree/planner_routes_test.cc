@@ -19,7 +19,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/plan_check.h"
 
-namespace coppice {
+namespace coppice::planner_routes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST(PlannerRoutes, PlansOnRandomFabricsHoldTheirConstraints) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::planner_routes_test

@@ -22,7 +22,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/plan_check.h"
 
-namespace coppice {
+namespace coppice::planner_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -48,12 +48,6 @@ TreeRequest RequestFor(std::vector<EndpointIndex> members) {
   TreeRequest request;
   request.members = std::move(members);
   return request;
-}
-
-std::vector<EndpointIndex> AllEndpoints(const Fabric& fabric) {
-  std::vector<EndpointIndex> all;
-  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) all.emplace_back(e);
-  return all;
 }
 
 // Hops from every switch to the members' switches, one search per member.
@@ -420,4 +414,4 @@ TEST(Planner, ARequestedRootIsHonoured) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::planner_test

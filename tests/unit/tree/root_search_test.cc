@@ -25,7 +25,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/plan_check.h"
 
-namespace coppice {
+namespace coppice::root_search_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -346,4 +346,4 @@ TEST(RootSearch, AutoComparesWithTheBestTypeII) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::root_search_test

@@ -23,7 +23,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/plan_check.h"
 
-namespace coppice {
+namespace coppice::trade_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -386,4 +386,4 @@ TEST(Trade, ReasonSaysWhatThePolicyGivesUp) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::trade_test

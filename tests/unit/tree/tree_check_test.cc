@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
 
-namespace coppice {
+namespace coppice::tree_check_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST_F(TreeCheck, RefusesParentsThatAreNoAncestors) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::tree_check_test

@@ -15,7 +15,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/tree/event_simulation.h"
 
-namespace coppice {
+namespace coppice::tree_metrics_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -322,4 +322,4 @@ TEST_F(EdgesOnFabric, NamesAnEdgeWithoutRoute) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::tree_metrics_test

@@ -23,7 +23,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::type1_choice_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -295,4 +295,4 @@ TEST(FlatGroups, AreTheArrangement) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::type1_choice_test

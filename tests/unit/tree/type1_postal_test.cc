@@ -22,7 +22,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::type1_postal_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -394,4 +394,4 @@ TEST(Postal, RefusesBadInput) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::type1_postal_test

@@ -14,7 +14,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::type1_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST(TypeI, RefusesBadInput) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::type1_test

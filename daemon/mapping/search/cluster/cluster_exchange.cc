@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
 
 namespace coppice {
 namespace {
 
 // Smaller changes, against what is added up, are rounding.
-constexpr double kRounding = 1e-12;
 constexpr uint64_t kAsked = 16;  // pairs between looks at the clock
 
 // A cluster among those of its size.
@@ -49,7 +49,7 @@ class ClusterSwaps final {
         seats_(seats),
         moved_(seats.size(), false),
         partners_(clusters.size()),
-        least_(kRounding * CostOf(cost, seats)) {
+        least_(kCostRounding * CostOf(cost, seats)) {
     done_.noise = static_cast<uint32_t>(noise_.size());
     std::vector<uint32_t> cluster_of(seats.size());
     for (uint32_t c = 0; c < clusters.size(); ++c) {

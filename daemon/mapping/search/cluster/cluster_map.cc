@@ -7,12 +7,11 @@
 
 #include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/partition/rank_bisection.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
 namespace {
-
-constexpr double kRounding = 1e-12;  // of a cost
 
 // Appends a node of the places that `groups` has from `begin` to `end`.
 void AddNode(const SparseProblem& problem, uint32_t begin, uint32_t end, NodeCores& nodes) {
@@ -228,7 +227,7 @@ bool TakeBlockIfNoWorse(const SparseProblem& problem, Seats& seats) {
   const auto [now, then] = VisitCost(*problem.distances, problem.graph, [&](const auto& cost) {
     return std::pair(CostOf(cost, seats), CostOf(cost, block));
   });
-  if (then > now * (1 + kRounding)) return false;
+  if (then > now * (1 + kCostRounding)) return false;
   seats = std::move(block);
   return true;
 }

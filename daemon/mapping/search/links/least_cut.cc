@@ -25,7 +25,7 @@ namespace {
 
 // Of the sum of all weights, where sums of them are not exact: what is added and taken away again a
 // million times leaves less.
-constexpr double kRounding = 1e-9;
+constexpr double kCutRounding = 1e-9;
 constexpr double kFine = 1 << 10;           // parts of a byte: METIS graphs have halves
 constexpr uint64_t kNodesPerQuestion = 64;  // whether to stop
 
@@ -164,7 +164,7 @@ double LeastCut::AtLeast(double enough, uint64_t& nodes, const SearchControl& co
   best_ = std::numeric_limits<double>::infinity();
   const double least = std::min(best_, Explore(enough, nodes, control));
   if (exact_) return least;
-  return std::max(0.0, least - kRounding * std::max(per_out_, per_in_) * pattern_.total_bytes());
+  return std::max(0.0, least - kCutRounding * std::max(per_out_, per_in_) * pattern_.total_bytes());
 }
 
 }  // namespace coppice

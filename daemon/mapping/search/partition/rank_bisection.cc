@@ -15,9 +15,9 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kVectors = 4;
-constexpr uint32_t kRounds = 8;        // of exchanges over one cut
-constexpr uint32_t kWithoutGain = 60;  // exchanges after the best point of a round
-constexpr double kRounding = 1e-9;     // of the heaviest vertex: smaller gains are none
+constexpr uint32_t kRounds = 8;           // of exchanges over one cut
+constexpr uint32_t kWithoutGain = 60;     // exchanges after the best point of a round
+constexpr double kWeightRounding = 1e-9;  // of the heaviest vertex: smaller gains are none
 
 class CutExchange final {
  public:
@@ -57,7 +57,7 @@ class CutExchange final {
         gains_[u] += sides_[graph_.neighbours[e]] == sides_[u] ? -weight : weight;
         all += weight;
       }
-      least_ = std::max(least_, kRounding * all);
+      least_ = std::max(least_, kWeightRounding * all);
       open_[sides_[u]].emplace(-gains_[u], u);
     }
   }

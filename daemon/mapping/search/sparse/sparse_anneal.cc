@@ -13,8 +13,7 @@ namespace coppice {
 namespace {
 
 constexpr int kStages = 64;
-constexpr double kColdest = 0.02;  // of T0
-constexpr uint32_t kNobody = 0xffffffff;
+constexpr double kColdest = 0.02;    // of T0
 constexpr uint32_t kSamples = 2000;  // proposals that the mean delta is taken from
 constexpr double kOutweighs = 30;    // times the median: no part of the mean
 
@@ -31,7 +30,7 @@ const std::array<double, 4096>& Logarithms() {
 template <class Cost>
 class Annealing final {
  public:
-  Annealing(const Cost& cost, const SparseProblem& problem, const AnnealOptions& options,
+  Annealing(const Cost& cost, const SparseProblem& problem, const SparseAnnealOptions& options,
             const SearchControl& control, const Seats& seats)
       : cost_(cost),
         links_(cost.graph.links),
@@ -61,10 +60,10 @@ class Annealing final {
 
  private:
   struct Proposal {
-    uint32_t u = kNobody, with = kNobody, to = 0;
+    uint32_t u = kNoRank, with = kNoRank, to = 0;
   };
 
-  // u is kNobody if there is nothing to try.
+  // u is kNoRank if there is nothing to try.
   Proposal Propose() {
     const uint32_t u = random_.Below(static_cast<uint32_t>(occupants_.seats().size()));
     const size_t begin = links_.begin[u];
@@ -77,7 +76,7 @@ class Annealing final {
     const absl::Span<const uint32_t> others = occupants_.of(to);
     const uint32_t room = occupants_.free(to);
     const uint64_t coin = random_();
-    if (room > 0 && (others.empty() || (coin & 1) != 0)) return {u, kNobody, to};
+    if (room > 0 && (others.empty() || (coin & 1) != 0)) return {u, kNoRank, to};
     // Of many occupants those at the border matter: the partner itself is one.
     if (others.size() > 4 && to == at && (coin & 2) != 0) return {u, v, to};
     return {u, others[random_.Below(static_cast<uint32_t>(others.size()))], to};
@@ -85,7 +84,7 @@ class Annealing final {
 
   double Delta(const Proposal& p) const {
     const double mine = MoveDelta(cost_, occupants_.seats(), p.u, p.to);
-    return p.with == kNobody ? mine : mine + SwapRest(cost_, occupants_.seats(), p.u, p.with);
+    return p.with == kNoRank ? mine : mine + SwapRest(cost_, occupants_.seats(), p.u, p.with);
   }
 
   // Of what proposals change that change anything; but for the few that outweigh all others, which
@@ -94,7 +93,7 @@ class Annealing final {
     std::vector<double> changes;
     for (uint32_t i = 0; i < kSamples; ++i) {
       const Proposal p = Propose();
-      if (p.u == kNobody) continue;
+      if (p.u == kNoRank) continue;
       const double delta = std::abs(Delta(p));
       if (delta > 0) changes.push_back(delta);
     }
@@ -119,11 +118,11 @@ class Annealing final {
     for (uint64_t i = 0; i < proposals; ++i) {
       if ((i & 63) == 0 && control_.stopped()) return false;
       const Proposal p = Propose();
-      if (p.u == kNobody) continue;
+      if (p.u == kNoRank) continue;
       const double delta = Delta(p);
       if (delta > 0 && delta > temperature * logarithms_[random_() >> 52]) continue;
       now += delta;
-      if (p.with == kNobody) {
+      if (p.with == kNoRank) {
         occupants_.Move(p.u, p.to);
       } else {
         occupants_.Swap(p.u, p.with);
@@ -135,7 +134,7 @@ class Annealing final {
   const Cost cost_;
   const WeightedGraph& links_;
   const SparseProblem& problem_;
-  const AnnealOptions options_;
+  const SparseAnnealOptions options_;
   const SearchControl& control_;
   const std::array<double, 4096>& logarithms_ = Logarithms();
   Xoshiro random_;
@@ -145,7 +144,7 @@ class Annealing final {
 
 }  // namespace
 
-double Anneal(const SparseProblem& problem, const AnnealOptions& options,
+double Anneal(const SparseProblem& problem, const SparseAnnealOptions& options,
               const SearchControl& control, Seats& seats) {
   return VisitCost(*problem.distances, problem.graph, [&](const auto& cost) {
     return Annealing(cost, problem, options, control, seats).Run(seats);

@@ -18,7 +18,7 @@
 
 namespace coppice {
 
-struct AnnealOptions {
+struct SparseAnnealOptions {
   uint64_t seed = 1;
   double hot = 0.03;        // T0 over the mean absolute delta
   double proposals = 1000;  // for each rank
@@ -26,7 +26,7 @@ struct AnnealOptions {
 
 // One cooling. Leaves the best seating seen at the end of a stage (of 64) in `seats`, and returns
 // what it gained: 0 and the start if that was best. O(proposals * degree).
-double Anneal(const SparseProblem& problem, const AnnealOptions& options,
+double Anneal(const SparseProblem& problem, const SparseAnnealOptions& options,
               const SearchControl& control, Seats& seats);
 
 }  // namespace coppice

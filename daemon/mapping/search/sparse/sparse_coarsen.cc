@@ -4,27 +4,27 @@
 #include <numeric>
 #include <utility>
 
+#include "daemon/mapping/search/sparse/sparse_occupants.h"
+
 namespace coppice {
 namespace {
 
-constexpr uint32_t kNobody = 0xffffffff;
-
 // [coarse vertex] its members, as rows.
-struct Clusters {
+struct CoarseRows {
   std::vector<uint32_t> begin, members;
 };
 
-Clusters RowsOf(const std::vector<uint32_t>& coarse_of) {
-  Clusters clusters;
+CoarseRows RowsOf(const std::vector<uint32_t>& coarse_of) {
+  CoarseRows rows;
   const uint32_t count =
       coarse_of.empty() ? 0 : *std::max_element(coarse_of.begin(), coarse_of.end()) + 1;
-  clusters.begin.assign(count + 1, 0);
-  for (const uint32_t c : coarse_of) ++clusters.begin[c + 1];
-  std::partial_sum(clusters.begin.begin(), clusters.begin.end(), clusters.begin.begin());
-  clusters.members.resize(coarse_of.size());
-  std::vector<uint32_t> next(clusters.begin.begin(), clusters.begin.end() - 1);
-  for (uint32_t v = 0; v < coarse_of.size(); ++v) clusters.members[next[coarse_of[v]]++] = v;
-  return clusters;
+  rows.begin.assign(count + 1, 0);
+  for (const uint32_t c : coarse_of) ++rows.begin[c + 1];
+  std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
+  rows.members.resize(coarse_of.size());
+  std::vector<uint32_t> next(rows.begin.begin(), rows.begin.end() - 1);
+  for (uint32_t v = 0; v < coarse_of.size(); ++v) rows.members[next[coarse_of[v]]++] = v;
+  return rows;
 }
 
 }  // namespace
@@ -33,16 +33,16 @@ std::vector<uint32_t> MatchNeighbours(const SparseGraph& graph, absl::Span<const
                                       uint32_t largest, Xoshiro& random) {
   const WeightedGraph& links = graph.links;
   const uint32_t count = graph.vertex_count();
-  std::vector<uint32_t> order(count), mate(count, kNobody);
+  std::vector<uint32_t> order(count), mate(count, kNoRank);
   std::iota(order.begin(), order.end(), 0);
   for (uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
   for (const uint32_t u : order) {
-    if (mate[u] != kNobody) continue;
+    if (mate[u] != kNoRank) continue;
     double best = 0;
     uint32_t with = u;
     for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) {
       const uint32_t v = links.neighbours[e];
-      if (mate[v] != kNobody || keys[v] != keys[u]) continue;
+      if (mate[v] != kNoRank || keys[v] != keys[u]) continue;
       if (links.vertex_sizes[u] + links.vertex_sizes[v] > largest) continue;
       const double rating = links.weights[e] * links.weights[e] / links.vertex_sizes[v];
       if (rating > best) {
@@ -65,8 +65,8 @@ SparseGraph Contract(const SparseGraph& graph, const std::vector<uint32_t>& coar
                      bool keep_self) {
   const WeightedGraph& links = graph.links;
   const bool directed = !graph.out.empty();
-  const Clusters clusters = RowsOf(coarse_of);
-  const auto count = static_cast<uint32_t>(clusters.begin.size() - 1);
+  const CoarseRows rows = RowsOf(coarse_of);
+  const auto count = static_cast<uint32_t>(rows.begin.size() - 1);
   SparseGraph coarse;
   coarse.links.begin.assign(1, 0);
   coarse.links.begin.reserve(count + 1);
@@ -75,8 +75,8 @@ SparseGraph Contract(const SparseGraph& graph, const std::vector<uint32_t>& coar
   std::vector<size_t> place_in_row(count, 0);
   for (uint32_t c = 0; c < count; ++c) {
     const size_t row = coarse.links.neighbours.size();
-    for (uint32_t i = clusters.begin[c]; i < clusters.begin[c + 1]; ++i) {
-      const uint32_t v = clusters.members[i];
+    for (uint32_t i = rows.begin[c]; i < rows.begin[c + 1]; ++i) {
+      const uint32_t v = rows.members[i];
       coarse.links.vertex_sizes[c] += links.vertex_sizes[v];
       if (keep_self && !graph.self.empty()) coarse.self[c] += graph.self[v];
       for (size_t e = links.begin[v]; e < links.begin[v + 1]; ++e) {

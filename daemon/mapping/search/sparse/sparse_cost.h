@@ -20,6 +20,8 @@
 namespace coppice {
 
 using Seats = std::vector<uint32_t>;  // [vertex] place
+// Costs that differ by less than this part of them are equal: sums in another order.
+inline constexpr double kCostRounding = 1e-12;
 
 template <class Distances>
 struct SymmetricCost {

@@ -11,6 +11,8 @@
 
 namespace coppice {
 
+inline constexpr uint32_t kNoRank = 0xffffffff;
+
 class Occupants final {
  public:
   // No place has more vertices than its capacity.

@@ -6,19 +6,17 @@
 #include <vector>
 
 #include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_occupants.h"
 
 namespace coppice {
 namespace {
 
-constexpr uint32_t kNobody = 0xffffffff;
 // A place of more slots is asked for a partner of a swap only by those who would gain by
 // themselves: one of the two always does.
 constexpr uint32_t kFewSlots = 8;
 constexpr uint32_t kAskedOccupants = 512;
 // Smaller changes, against the sizes of what is added up, are rounding.
-constexpr double kRounding = 1e-12;
-
 template <class Cost>
 class SwapSearch final {
  public:
@@ -38,7 +36,7 @@ class SwapSearch final {
     for (auto i = static_cast<uint32_t>(queue_.size()); i > 1; --i) {
       std::swap(queue_[i - 1], queue_[random.Below(i)]);
     }
-    least_ = kRounding * CostOf(cost, seats);
+    least_ = kCostRounding * CostOf(cost, seats);
   }
 
   double Run(Seats& seats) {
@@ -62,7 +60,7 @@ class SwapSearch final {
   struct Change {
     double delta = 0;
     uint32_t to = 0;
-    uint32_t with = kNobody;
+    uint32_t with = kNoRank;
   };
 
   // Drops what is done of the queue.
@@ -102,7 +100,7 @@ class SwapSearch final {
   void Try(uint32_t u, uint32_t place, Change& best) {
     const Seats& seats = occupants_.seats();
     const double mine = MoveDelta(cost_, seats, u, place);
-    if (occupants_.free(place) > 0 && mine < best.delta) best = {mine, place, kNobody};
+    if (occupants_.free(place) > 0 && mine < best.delta) best = {mine, place, kNoRank};
     const absl::Span<const uint32_t> others = occupants_.of(place);
     if (others.size() > kFewSlots && mine >= -least_) return;
     for (const uint32_t w : others.subspan(0, kAskedOccupants)) {
@@ -112,7 +110,7 @@ class SwapSearch final {
   }
 
   void Apply(uint32_t u, const Change& change) {
-    if (change.with == kNobody) {
+    if (change.with == kNoRank) {
       occupants_.Move(u, change.to);
     } else {
       occupants_.Swap(u, change.with);

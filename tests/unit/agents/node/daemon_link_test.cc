@@ -13,7 +13,7 @@
 #include <optional>
 #include <thread>
 
-namespace coppice {
+namespace coppice::daemon_link_test {
 namespace {
 
 // Takes connections, counts them, and closes each at once.
@@ -82,4 +82,4 @@ TEST(DaemonLinkTest, ManyThatHurryDoNotUndoTheBackOff) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::daemon_link_test

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace coppice {
+namespace coppice::event_loop_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -79,4 +79,4 @@ TEST(EventLoopTest, RunUntilEndsBySelfOrByTime) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::event_loop_test

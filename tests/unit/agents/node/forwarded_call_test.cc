@@ -10,7 +10,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/unit/agents/node/standing_daemon.h"
 
-namespace coppice {
+namespace coppice::forwarded_call_test {
 namespace {
 
 struct Ended {
@@ -75,4 +75,4 @@ TEST(ForwardedCallTest, ANumberAndANameArriveAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::forwarded_call_test

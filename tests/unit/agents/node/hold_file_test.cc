@@ -12,7 +12,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::hold_file_test {
 namespace {
 
 class HoldFileTest : public ::testing::Test {
@@ -130,4 +130,4 @@ TEST_F(HoldFileTest, OneThatCannotBeWrittenIsSaid) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::hold_file_test

@@ -15,7 +15,7 @@
 #include "tests/unit/agents/node/local_peer.h"
 #include "tests/unit/agents/node/standing_daemon.h"
 
-namespace coppice {
+namespace coppice::job_keeper_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -314,4 +314,4 @@ TEST(RenewalTimesTest, TwoTriesMayFailWithinALease) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::job_keeper_test

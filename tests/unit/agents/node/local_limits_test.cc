@@ -12,7 +12,7 @@
 #include "tests/unit/agents/node/local_peer.h"
 #include "tests/unit/agents/node/standing_daemon.h"
 
-namespace coppice {
+namespace coppice::local_limits_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(LocalLimitsTest, HoldsAreCalls) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::local_limits_test

@@ -10,7 +10,7 @@
 
 #include "agents/node/process_looks.h"
 
-namespace coppice {
+namespace coppice::loop_turns_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST_F(LoopTurnsTest, EachProcessIsLookedAtOnce) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::loop_turns_test

@@ -19,7 +19,7 @@
 #include "tests/unit/agents/node/local_peer.h"
 #include "tests/unit/agents/node/standing_daemon.h"
 
-namespace coppice {
+namespace coppice::node_agent_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -338,4 +338,4 @@ TEST(NodeAgentTest, ASecondAgentAtTheSocketIsRefused) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::node_agent_test

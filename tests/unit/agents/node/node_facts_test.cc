@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace coppice {
+namespace coppice::node_facts_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(NodeFactsTest, ThisNodeHasANameAndCores) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::node_facts_test

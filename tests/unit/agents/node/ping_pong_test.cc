@@ -16,7 +16,7 @@
 
 #include "agents/node/measurer.h"
 
-namespace coppice {
+namespace coppice::ping_pong_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -349,4 +349,4 @@ TEST(MeasurerTest, AnOlderTaskIsDroppedUnlessItsStreamIsNewer) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::ping_pong_test

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace coppice {
+namespace coppice::process_identity_test {
 namespace {
 
 std::string Stat(const std::string& name, const std::string& state, const std::string& start,
@@ -163,4 +163,4 @@ TEST(ProcessIdentityTest, WithoutADescriptorNobodyIsTakenForGone) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::process_identity_test

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace coppice {
+namespace coppice::search_guard_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(SearchGuardTest, InputBeginsWithItsSize) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::search_guard_test

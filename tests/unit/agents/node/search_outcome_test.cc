@@ -6,7 +6,7 @@
 #include <csignal>
 #include <string>
 
-namespace coppice {
+namespace coppice::search_outcome_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -50,4 +50,4 @@ TEST(SearchOutcomeTest, HowItEnded) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::search_outcome_test

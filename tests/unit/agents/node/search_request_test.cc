@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace coppice {
+namespace coppice::search_request_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(SearchRequestTest, Words) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::search_request_test

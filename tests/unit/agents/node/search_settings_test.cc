@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace coppice {
+namespace coppice::search_settings_test {
 namespace {
 
 using std::chrono::hours;
@@ -90,4 +90,4 @@ TEST(SearchSettingsTest, BoundsHaveBounds) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::search_settings_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::settings_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -154,4 +154,4 @@ TEST(SettingsTest, AnythingMayBeInTheFile) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::settings_test

@@ -10,7 +10,7 @@
 
 #include "tests/verbs/device_double.h"
 
-namespace coppice {
+namespace coppice::verbs_double_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -207,4 +207,4 @@ TEST_F(VerbsDoubleTest, HoldsTheOrderOfDestruction) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::verbs_double_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace coppice {
+namespace coppice::verbs_offer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(VerbsOfferTest, ReachesWhatIsOnItsSubnet) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::verbs_offer_test

@@ -16,7 +16,7 @@
 #include "agents/node/ping_pong.h"
 #include "tests/verbs/device_double.h"
 
-namespace coppice {
+namespace coppice::verbs_ping_pong_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -369,4 +369,4 @@ TEST_F(PassiveTest, TheFirstProtocolIsServedOverTcp) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::verbs_ping_pong_test

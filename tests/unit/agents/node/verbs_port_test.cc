@@ -7,7 +7,7 @@
 #include "agents/node/settings.h"
 #include "tests/verbs/device_double.h"
 
-namespace coppice {
+namespace coppice::verbs_port_test {
 namespace {
 
 using ::testing::AllOf;
@@ -111,4 +111,4 @@ TEST_F(VerbsPortTest, RefusesTextThatNamesNoPort) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::verbs_port_test

@@ -17,7 +17,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/unit/client/library/scripted_agent.h"
 
-namespace coppice {
+namespace coppice::calls_test {
 namespace {
 
 struct CloseClient {
@@ -506,4 +506,4 @@ TEST(CallsTest, NamesAndNumbers) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::calls_test

@@ -14,7 +14,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/unit/client/library/scripted_agent.h"
 
-namespace coppice {
+namespace coppice::coppice_hpp_test {
 namespace {
 
 using client::Change;
@@ -131,4 +131,4 @@ TEST(CoppiceHppTest, AListenerOfAWatchThatIsOverIsFreed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::coppice_hpp_test

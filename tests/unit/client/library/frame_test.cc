@@ -8,7 +8,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::frame_test {
 namespace {
 
 std::vector<std::string> ReadAll(FrameReader& reader) {
@@ -70,4 +70,4 @@ TEST(FrameTest, AClaimedLengthTakesNoMemory) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::frame_test

@@ -37,7 +37,7 @@ void* Allocate(std::size_t size) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
-namespace coppice {
+namespace coppice::memory_test {
 namespace {
 
 struct CloseClient {
@@ -219,4 +219,4 @@ TEST(MemoryTest, AWatchWithoutMemoryIsNotSilent) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::memory_test

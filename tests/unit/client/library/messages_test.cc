@@ -17,7 +17,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::messages_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -372,4 +372,4 @@ TEST(MessagesTest, AnythingMayArrive) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::messages_test

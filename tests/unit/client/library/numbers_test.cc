@@ -3,7 +3,7 @@
 // ever leaves, and none is ever given another.
 #include "client/library/coppice.h"
 
-namespace coppice {
+namespace coppice::numbers_test {
 namespace {
 
 #define COPPICE_IS(name, number) static_assert((name) == (number))
@@ -54,4 +54,4 @@ static_assert(sizeof(coppice_tree_type) == sizeof(int));
 static_assert(sizeof(coppice_change) == sizeof(int));
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::numbers_test

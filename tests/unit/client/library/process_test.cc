@@ -27,7 +27,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/unit/client/library/scripted_agent.h"
 
-namespace coppice {
+namespace coppice::process_test {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
@@ -254,4 +254,4 @@ TEST(ProcessTest, ACallIsNotCancelledInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::process_test

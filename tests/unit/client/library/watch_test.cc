@@ -15,7 +15,7 @@
 #include "coppice/v1/trees.pb.h"
 #include "tests/unit/client/library/scripted_agent.h"
 
-namespace coppice {
+namespace coppice::watch_test {
 namespace {
 
 std::string ChangeText(v1::TreeChangeKind kind, int tree, int revision, const std::string& token) {
@@ -363,4 +363,4 @@ TEST(RetryPauseTest, GrowsToItsBoundAndVaries) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::watch_test

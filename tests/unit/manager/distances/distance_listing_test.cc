@@ -10,7 +10,7 @@
 #include "db/memory_store.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::distance_listing_test {
 namespace {
 
 using ::testing::AllOf;
@@ -240,4 +240,4 @@ TEST_F(DistanceListingTest, CountsLatencyOnceAMessage) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::distance_listing_test

@@ -16,7 +16,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::distance_meter_race_test {
 namespace {
 
 constexpr int kHosts = 8;
@@ -126,4 +126,4 @@ TEST_F(DistanceMeterRace, EveryMeasurementEndsAndCountsEachPairOnce) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::distance_meter_race_test

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::distance_meter_test {
 namespace {
 
 using ::testing::AllOf;
@@ -424,4 +424,4 @@ TEST_F(DistanceMeterTest, BeforeAFabricNobodyIsAnybody) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::distance_meter_test

@@ -6,7 +6,7 @@
 
 #include "db/memory_store.h"
 
-namespace coppice {
+namespace coppice::distance_shelf_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(DistanceShelfTest, DropsTheOldestOfTooMany) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::distance_shelf_test

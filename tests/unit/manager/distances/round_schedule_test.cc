@@ -11,7 +11,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::round_schedule_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST(SampledRounds, AreTheSameForTheSameSeed) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::round_schedule_test

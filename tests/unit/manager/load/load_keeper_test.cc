@@ -9,7 +9,7 @@
 #include "daemon/manager/inventory.h"
 #include "tests/unit/manager/manager_fixture.h"
 
-namespace coppice {
+namespace coppice::load_keeper_test {
 namespace {
 
 using testing::ElementsAre;
@@ -427,4 +427,4 @@ TEST_F(LoadKeeperTest, MinuteThatCouldNotBeWrittenIsWrittenLater) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::load_keeper_test

@@ -13,7 +13,7 @@
 #include "daemon/manager/load/error_watch.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::port_rates_test {
 namespace {
 
 using testing::HasSubstr;
@@ -307,4 +307,4 @@ TEST(ErrorWatchTest, IsToldOnceAnHourAndWhenItIsOver) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::port_rates_test

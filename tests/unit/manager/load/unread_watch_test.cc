@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace coppice {
+namespace coppice::unread_watch_test {
 namespace {
 
 using testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST_F(UnreadWatchTest, ManyAreOneEvent) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::unread_watch_test

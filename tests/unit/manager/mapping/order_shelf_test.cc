@@ -7,7 +7,7 @@
 
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice {
+namespace coppice::order_shelf_test {
 namespace {
 
 using absl::StatusCode;
@@ -158,4 +158,4 @@ TEST_F(OrderShelfTest, WritesWhatLaunchersRead) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::order_shelf_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::pattern_codec_test {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(PatternCodec, SurvivesWhateverItIsGiven) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pattern_codec_test

@@ -9,7 +9,7 @@
 #include "tests/support/manual_clock.h"
 #include "tests/support/passing_store.h"
 
-namespace coppice {
+namespace coppice::pattern_shelf_test {
 namespace {
 
 using absl::StatusCode;
@@ -228,4 +228,4 @@ TEST_F(PatternShelfTest, LosesNothingToAFullDisk) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::pattern_shelf_test

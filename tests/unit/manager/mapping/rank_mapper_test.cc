@@ -9,7 +9,7 @@
 #include "daemon/mapping/mapping_check.h"
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice {
+namespace coppice::rank_mapper_test {
 namespace {
 
 using absl::StatusCode;
@@ -335,4 +335,4 @@ TEST(MemoryBudget, GivesBackWhatWasTaken) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::rank_mapper_test

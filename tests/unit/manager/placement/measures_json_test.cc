@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::measures_json_test {
 namespace {
 
 TEST(MeasuresJson, IsReadAsWritten) {
@@ -38,4 +38,4 @@ TEST(MeasuresJson, ReadsWhatItFindsInOtherText) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::measures_json_test

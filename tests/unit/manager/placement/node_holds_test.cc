@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::node_holds_test {
 namespace {
 
 using Wish = NodeHolds::Wish;
@@ -61,4 +61,4 @@ TEST(NodeHolds, ALeafSwitchMayBeHeldWhole) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::node_holds_test

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace coppice {
+namespace coppice::placement_turns_test {
 namespace {
 
 absl::Status WaitOn() { return absl::OkStatus(); }
@@ -92,4 +92,4 @@ TEST(PlacementTurns, WhoGivesUpIsNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placement_turns_test

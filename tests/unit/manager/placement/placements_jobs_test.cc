@@ -16,7 +16,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 
-namespace coppice {
+namespace coppice::placements_jobs_test {
 namespace {
 
 class PlacementsJobsTest : public PlacementsTest {
@@ -146,4 +146,4 @@ TEST_F(PlacementsJobsTest, AJobOnPlacedNodesLeavesThePlacementAsItIs) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placements_jobs_test

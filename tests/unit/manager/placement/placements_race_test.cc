@@ -9,7 +9,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 
-namespace coppice {
+namespace coppice::placements_race_test {
 namespace {
 
 class PlacementsRaceTest : public PlacementsTest {
@@ -104,4 +104,4 @@ TEST_F(PlacementsRaceTest, ALongBatchIsNotStarved) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placements_race_test

@@ -13,7 +13,7 @@
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 
-namespace coppice {
+namespace coppice::placements_random_test {
 namespace {
 
 class PlacementsRandomTest : public PlacementsTest {
@@ -134,4 +134,4 @@ TEST_F(PlacementsRandomTest, RandomLivesKeepNodesApart) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placements_random_test

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 
-namespace coppice {
+namespace coppice::placements_test {
 namespace {
 
 using absl::StatusCode;
@@ -503,4 +503,4 @@ TEST_F(PlacementsTest, NodeListsRegisterJobs) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::placements_test
