@@ -18,10 +18,6 @@
 namespace coppice {
 namespace {
 
-// A communicator of more members is planned on a worker thread: from here on planning takes about a
-// millisecond and more, and gRPC's callback threads are as few as two.
-constexpr size_t kMostMembersInline = 1024;
-
 // Of one caller. A batch holds up to some 16 MB of ranks while it waits, and may be planned for
 // seconds.
 constexpr size_t kMostWaitingBatches = 8;
@@ -85,7 +81,6 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
     if (!allowed.ok()) return Finish(reactor, allowed, JobObject(request.job_id()));
     args->actor = ActorOf(*peer, "Trees.CreateTree");
   }
-  const size_t member_count = MemberCount(*args);
   // `request` lives until the call is finished.
   auto answer = [reactor, response, &request](absl::StatusOr<TreeView> tree) {
     if (!tree.ok()) {
@@ -95,24 +90,16 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
     FullToProto(*tree, *response);
     reactor->Answer(grpc::Status::OK);
   };
-  auto call = [this, advise, args = *std::move(args), answer]() mutable {
-    if (advise) {
-      answer(manager_->AdviseTree(args));
-    } else {
-      manager_->CreateTree(std::move(args), answer);
-    }
-  };
-  if (member_count > kMostMembersInline) {
-    return RunLater(workers_, reactor, JobObject(request.job_id()), std::move(call));
-  }
-  call();
-  return reactor;
-}
-
-size_t TreesService::MemberCount(const CreateTreeArgs& args) {
-  if (!args.ranks.empty()) return args.ranks.size();
-  const absl::StatusOr<JobView> job = manager_->GetJob(args.job);
-  return job.ok() ? job->record->endpoints.size() : 0;  // an unknown job is refused at once
+  // Planning takes from a fraction of a millisecond to many: not on a thread of gRPC, where the
+  // next caller could not be heard, and callers take turns.
+  return RunLater(workers_, reactor, JobObject(request.job_id()),
+                  [this, advise, args = *std::move(args), answer]() mutable {
+                    if (advise) {
+                      answer(manager_->AdviseTree(args));
+                    } else {
+                      manager_->CreateTree(std::move(args), answer);
+                    }
+                  });
 }
 
 grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateTrees(

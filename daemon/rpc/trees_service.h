@@ -66,7 +66,6 @@ class TreesService final : public v1::Trees::CallbackService {
                                  const absl::StatusOr<Peer>& peer, MethodStatistics::Method* method,
                                  const v1::CreateTreeRequest& request, bool advise,
                                  v1::Tree* response);
-  size_t MemberCount(const CreateTreeArgs& args);
   absl::Status Get(const v1::GetTreeRequest& request, v1::Tree& response);
   absl::Status List(const v1::ListTreesRequest& request, v1::ListTreesResponse& response);
 
