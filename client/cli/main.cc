@@ -90,7 +90,6 @@ int Main(int argc, char** argv) {
   AddJobCommands(app, session);
   AddTreeCommands(app, session);
   AddMapCommand(app, session);
-  AddSearchCommand(app, session, timeout_s);
   AddAgentCommands(app, session);
   AddDistanceCommands(app, session);
   AddPatternCommands(app, session);

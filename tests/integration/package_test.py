@@ -58,7 +58,6 @@ class Package(unittest.TestCase):
                      "usr/lib/tmpfiles.d/coppice-slurm.conf",
                      "usr/share/doc/coppice/slurm/README.md",
                      "usr/share/doc/coppice/slurm/job_submit.lua",
-                     "usr/share/doc/coppice/coppice-agent-search.conf",
                      "usr/share/doc/coppice/README.md", "usr/share/doc/coppice/copyright"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
         for path in modes:
