@@ -71,7 +71,7 @@ FILES = {"daemon/search": {"client": {"job_question", "search_options"},
 ONLY = {"daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
         "daemon/simulation": {"daemon/tree": {"daemon/tree/tree.h", "daemon/tree/cost_profile.h",
                                               "daemon/tree/collective.h"}}}
-TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
              "agents", "client", "daemon", "db", "deploy", "proto", "tests"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
