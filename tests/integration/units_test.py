@@ -47,13 +47,6 @@ class Units(unittest.TestCase):
         for setting in ("User", "Group", "RuntimeDirectoryMode"):
             self.assertEqual(len({unit[setting] for unit in self.units.values()}), 1, setting)
 
-    def test_an_agent_that_starts_searches_as_others_may_run_sudo(self):
-        forbids = IMPLY_NO_NEW_PRIVILEGES | {"NoNewPrivileges", "CapabilityBoundingSet"}
-        with_search = {**self.units["coppice-agent.service"],
-                       **settings(os.path.join(UNITS, "coppice-agent-search.conf"))}
-        for name in forbids & set(with_search):
-            self.assertIn(with_search[name], ("no", "", "~"), name)
-
 
 class Limits(unittest.TestCase):
     """What holds for every unit: one that runs away, or is made to, costs the host's others little."""
@@ -87,11 +80,6 @@ class Limits(unittest.TestCase):
             lived = a_start - seconds(unit["RestartSec"])
             self.assertGreater(lived, 0, f"{name}: is never given up, and fills the journal")
             self.assertLessEqual(lived, 2, f"{name}: is given up though it lived so many seconds")
-
-    def test_a_search_has_the_memory_that_it_needs(self):
-        search = settings(os.path.join(UNITS, "coppice-agent-search.conf"))
-        for setting in ("MemoryMax", "TasksMax"):
-            self.assertEqual(search.get(setting), "infinity", setting)
 
     def test_they_are_no_more_exposed_than_they_have_to_be(self):
         if shutil.which("systemd-analyze") is None:
