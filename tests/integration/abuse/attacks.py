@@ -99,6 +99,8 @@ ATTACKS = [
     Attack("F", "connections", "idle_connections", "idle_connections",
            {"many": 2990, "said": (http2.PREFACE + http2.settings(65535)).hex()},
            {"many": 19_990}, descriptors=(3000, 20_000)),
+    Attack("F", "connections", "silent_connections_over_tcp", "idle_connections",
+           {"many": 2990}, {"many": 19_990}, descriptors=(3000, 20_000), tls=True),
     Attack("floods", "connections", "rapid_reset", "rapid_reset",
            {"method": "Fabric.GetFabric", "at_once": 100}, {}),
     Attack("floods", "connections", "rapid_reset_of_listings", "rapid_reset",
