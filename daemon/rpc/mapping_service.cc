@@ -87,7 +87,7 @@ auto MappingService::Read(const Request& request, const std::string& user)
 absl::Status MappingService::FillPattern(const std::string& name, const std::string& user,
                                          MappingTask& task) {
   if (name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name, user));
+  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name, user, mapper_->memory()));
   return absl::OkStatus();
 }
 

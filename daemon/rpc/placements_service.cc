@@ -39,16 +39,11 @@ grpc::ServerUnaryReactor* PlacementsService::Plan(UnaryCall* call, const char* o
   return RunLater(planners_, call, object, std::move(task), kMostWaiting);
 }
 
-absl::Status PlacementsService::FillPattern(const std::string& user, PlacementTask& task) {
-  if (task.pattern_name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(task.pattern_name, user));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<CreatePlacementArgs> PlacementsService::ArgsOf(
-    const v1::CreatePlacementRequest& request, const Peer& peer, absl::string_view method) {
+    const v1::CreatePlacementRequest& request, const Peer& peer, absl::string_view method,
+    PlacementPatterns& patterns) {
   ASSIGN_OR_RETURN(CreatePlacementArgs args, FromProto(request));
-  RETURN_IF_ERROR(FillPattern(peer.user, args.task));
+  ASSIGN_OR_RETURN(args.task.pattern, patterns.Of(request.placement().traffic()));
   args.owner = peer.user;
   args.actor = ActorOf(peer, method);
   return args;
@@ -61,7 +56,9 @@ grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
   const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/CreatePlacement");
   if (!peer.ok()) return Finish(call, peer.status(), kObject);
   return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
-    absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer, "Placements.CreatePlacement");
+    PlacementPatterns patterns(patterns_, memory_, peer.user);
+    absl::StatusOr<CreatePlacementArgs> args =
+        ArgsOf(*request, peer, "Placements.CreatePlacement", patterns);
     if (!args.ok()) {
       Finish(call, args.status(), kObject);
       return;
@@ -85,10 +82,11 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
   const absl::Status few = NotTooMany(request->requests_size());
   if (!few.ok()) return Finish(call, few, kObject);
   return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
+    PlacementPatterns patterns(patterns_, memory_, peer.user);
     std::vector<CreatePlacementArgs> requests;
     for (int i = 0; i < request->requests_size(); ++i) {
       absl::StatusOr<CreatePlacementArgs> args =
-          ArgsOf(request->requests(i), peer, "Placements.BatchCreatePlacements");
+          ArgsOf(request->requests(i), peer, "Placements.BatchCreatePlacements", patterns);
       if (!args.ok()) {
         Finish(call, Annotate(args.status(), absl::StrCat("requests[", i, "]")), kObject);
         return;
@@ -110,12 +108,16 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
 absl::Status PlacementsService::Advise(const v1::AdvisePlacementRequest& request,
                                        const std::string& user, const PlacementCancelled& cancelled,
                                        v1::AdvisePlacementResponse& response) {
+  PlacementPatterns patterns(patterns_, memory_, user);
+  const auto task_of = [&](const v1::PlacementRequest& one) -> absl::StatusOr<PlacementTask> {
+    ASSIGN_OR_RETURN(PlacementTask task, FromProto(one));
+    ASSIGN_OR_RETURN(task.pattern, patterns.Of(one.traffic()));
+    return task;
+  };
   std::vector<PlacementTask> tasks;
   for (int i = 0; i < request.requests_size(); ++i) {
-    absl::StatusOr<PlacementTask> task = FromProto(request.requests(i));
-    absl::Status status = task.status();
-    if (status.ok()) status = FillPattern(user, *task);
-    if (!status.ok()) return Annotate(status, absl::StrCat("requests[", i, "]"));
+    absl::StatusOr<PlacementTask> task = task_of(request.requests(i));
+    if (!task.ok()) return Annotate(task.status(), absl::StrCat("requests[", i, "]"));
     tasks.push_back(*std::move(task));
   }
   ASSIGN_OR_RETURN(const Placements::Views views, placements_->Advise(tasks, cancelled));
@@ -141,12 +143,17 @@ grpc::ServerUnaryReactor* PlacementsService::AdvisePlacement(
 grpc::ServerUnaryReactor* PlacementsService::GetPlacement(grpc::CallbackServerContext*,
                                                           const v1::GetPlacementRequest* request,
                                                           v1::Placement* response) {
-  return AnswerNow(get_, ObjectOf(request->id()), [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request->id()));
-    ASSIGN_OR_RETURN(const PlacementView view, placements_->Get(id));
-    ToProto(view, /*in_full=*/true, *response);
-    return absl::OkStatus();
-  });
+  // Of up to all nodes, with an order of a million ranks.
+  return AnswerLater(workers_, get_, ObjectOf(request->id()),
+                     [this, request, response] { return GetOne(*request, *response); });
+}
+
+absl::Status PlacementsService::GetOne(const v1::GetPlacementRequest& request,
+                                       v1::Placement& response) {
+  ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request.id()));
+  ASSIGN_OR_RETURN(const PlacementView view, placements_->Get(id));
+  ToProto(view, /*in_full=*/true, response);
+  return absl::OkStatus();
 }
 
 absl::Status PlacementsService::List(const v1::ListPlacementsRequest& request,

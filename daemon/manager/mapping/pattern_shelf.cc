@@ -238,8 +238,11 @@ std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t li
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name,
-                                                                  absl::string_view user) {
+                                                                  absl::string_view user,
+                                                                 MemoryBudget& memory) {
   ASSIGN_OR_RETURN(PatternRecord record, Get(name, user));
+  const std::string reading = absl::StrCat("reading pattern ", record.name);
+  ASSIGN_OR_RETURN(const MemoryBudget::Share stored, memory.Take(record.stored_bytes, reading));
   absl::StatusOr<std::string> data = store_->PatternData(record.id);
   if (absl::IsNotFound(data.status())) {
     // Another took its place meanwhile: once more, while nobody writes.
@@ -248,7 +251,10 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_v
     data = store_->PatternData(record.id);
   }
   RETURN_IF_ERROR(data.status());
-  return DecodePattern(*data);
+  ASSIGN_OR_RETURN(MemoryBudget::Share room, memory.Take(DecodingBytes(*data), reading));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern, DecodePattern(*data));
+  room.ShrinkTo(pattern->MemoryBytes());
+  return Counted(std::move(pattern), std::move(room));
 }
 
 absl::Status PatternShelf::Delete(absl::string_view name, const Actor& actor,

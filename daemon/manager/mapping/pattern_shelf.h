@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/actor.h"
+#include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/quota_ledger.h"
 #include "daemon/mapping/pattern.h"
 #include "db/store.h"
@@ -56,9 +57,10 @@ class PatternShelf final {
   // Everybody's, by name and owner: those after `after`, which is empty or what TokenOf gave.
   std::vector<PatternRecord> List(absl::string_view after, size_t limit) const;
   static std::string TokenOf(const PatternRecord& record);
-  // NOT_FOUND; DATA_LOSS: it cannot be read back.
+  // What reading takes counts in `memory`, which outlives it, and then the pattern as long as
+  // anybody has it. NOT_FOUND; DATA_LOSS: it cannot be read back; RESOURCE_EXHAUSTED: no room.
   absl::StatusOr<std::shared_ptr<const Pattern>> Load(absl::string_view name,
-                                                      absl::string_view user);
+                                                      absl::string_view user, MemoryBudget& memory);
   absl::Status Delete(absl::string_view name, const Actor& actor, const MayChange& may_change);
 
  private:
