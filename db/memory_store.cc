@@ -322,11 +322,17 @@ absl::Status Contents::Do(PutQuota& put) {
 }
 
 void Contents::Enter(DeedRecord deed, const DeedLimits& limits) {
-  std::vector<int64_t> gone;
+  KeptDeeds::Changes changes;
   deed.id = kept_deeds_.last() + 1;
-  kept_deeds_.Enter(deed.id, deed.share, deed.caller, deed.method, limits, gone);
+  deed.first = std::min(deed.first, deed.time);
+  kept_deeds_.Enter(deed, limits, changes);
   deeds_.emplace(deed.id, std::move(deed));
-  for (const int64_t id : gone) deeds_.erase(id);
+  for (const KeptDeeds::Changes::Folded& folded : changes.folded) {
+    DeedRecord& row = deeds_.at(folded.id);
+    row.count = folded.count;
+    row.first = folded.first;
+  }
+  for (const int64_t id : changes.gone) deeds_.erase(id);
 }
 
 absl::Status Contents::Do(AppendDeeds& append) {
