@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "db/deed_records.h"
+#include "db/fair_level.h"
 
 namespace coppice {
 
@@ -79,24 +80,11 @@ class KeptDeeds {
       last->first = std::min(last->first, row->first);
       changes.gone.push_back(row->id);
     }
-    last->count = static_cast<uint32_t>(
-        std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
+    last->count =
+        static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
     share.count -= last - rows.begin();
     rows.erase(rows.begin(), last);
     changes.folded.push_back({rows.front().id, rows.front().count, rows.front().first});
-  }
-
-  // The greatest number, `least` or more, such that holders of more rows, cut to it, leave no more
-  // than `most`.
-  static int64_t Level(const std::vector<int64_t>& sizes, int64_t most, int64_t least) {
-    int64_t above = 1 + *std::max_element(sizes.begin(), sizes.end());
-    while (above - least > 1) {
-      const int64_t level = least + (above - least) / 2;
-      int64_t sum = 0;
-      for (const int64_t size : sizes) sum += std::min(size, level);
-      (sum <= most ? least : above) = level;
-    }
-    return least;
   }
 
   static void MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes) {
@@ -105,7 +93,7 @@ class KeptDeeds {
     const int64_t most = limits.per_share - std::min(kMostFree, limits.per_share / 64);
     std::vector<int64_t> sizes;
     for (const auto& [kind, rows] : share.kinds) sizes.push_back(SizeOf(rows));
-    const int64_t level = Level(sizes, most, 1);
+    const int64_t level = FairLevel(sizes, most, 1);
     for (auto& [kind, rows] : share.kinds) {
       if (SizeOf(rows) > level) Fold(share, rows, level, changes);
     }
@@ -131,7 +119,7 @@ class KeptDeeds {
     }
     std::vector<int64_t> sizes;
     for (const auto& [caller, rows] : callers) sizes.push_back(static_cast<int64_t>(rows.size()));
-    const int64_t level = Level(sizes, most, 0);
+    const int64_t level = FairLevel(sizes, most);
     for (auto& [caller, rows] : callers) {
       std::sort(rows.begin(), rows.end());
       const int64_t surplus = static_cast<int64_t>(rows.size()) - level;

@@ -1,4 +1,7 @@
--- Schema 12. A row of the account may stand for several deeds of one kind: their number, and when the
+-- Schema 12. Ended jobs by owner, each of whom has a share of what is kept.
+CREATE INDEX job_by_owner_end ON job (owner, ended_ns) WHERE ended_ns IS NOT NULL;
+
+-- A row of the account may stand for several deeds of one kind: their number, and when the
 -- first was.
 
 DROP TRIGGER deed_fixed;
