@@ -73,13 +73,14 @@ class PlacementsService final : public v1::Placements::CallbackService {
   // On a planner. UNAVAILABLE at once: too many others wait already.
   grpc::ServerUnaryReactor* Plan(UnaryCall* call, const char* object, WorkerPool::Task task);
   absl::StatusOr<CreatePlacementArgs> ArgsOf(const v1::CreatePlacementRequest& request,
-                                             const Peer& peer, absl::string_view method,
-                                             PlacementPatterns& patterns);
+                                             const Peer& peer, PlacementPatterns& patterns);
   absl::Status Advise(const v1::AdvisePlacementRequest& request, const std::string& user,
                       const PlacementCancelled& cancelled, v1::AdvisePlacementResponse& response);
   absl::Status GetOne(const v1::GetPlacementRequest& request, v1::Placement& response);
   absl::Status List(const v1::ListPlacementsRequest& request, v1::ListPlacementsResponse& response);
   absl::StatusOr<NodeDistancesView> Distances(const v1::GetNodeDistancesRequest& request);
+  absl::Status Renew(const v1::RenewPlacementRequest& request, const Peer& peer,
+                     v1::Placement& response);
   // PERMISSION_DENIED: another's. NOT_FOUND also for one on its way, whose owner nobody knows yet.
   absl::Status MayChange(const Peer& peer, PlacementId id);
 

@@ -18,7 +18,6 @@
 #include "daemon/rpc/admission.h"
 #include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/bounded_service.h"
-#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/guarded_reads.h"
 #include "daemon/rpc/jobs_service.h"
@@ -126,9 +125,6 @@ class RpcServer::Parts {
         placement_workers_(std::in_place, kPlacementWorkers, kSearchNice),
         version_(options.version),
         peers_(PeersOf(options)),
-        deeds_([manager = parts.manager](std::vector<DeedRecord> deeds) {
-          manager->NoteDeeds(std::move(deeds));
-        }),
         admission_(options.admission, &SystemClock()),
         connections_(options.connections, &SystemClock()),
         bounds_{&admission_, &peers_, &connections_, static_cast<size_t>(options.max_request_bytes),
@@ -144,11 +140,11 @@ class RpcServer::Parts {
                     &*placement_workers_, &peers_, &statistics_),
         agents_(parts.manager, parts.meter, parts.distances, &*workers_, &peers_, &statistics_,
                 options.version),
-        admin_(parts.manager, &deeds_, &*workers_, &peers_, &statistics_, options.reload,
+        admin_(parts.manager, &*workers_, &peers_, &statistics_, options.reload,
                [this] { return Numbers(); }),
         reflection_(&peers_, ServiceNames()),
         manager_(parts.manager) {
-    peers_.SetDeedLog(&deeds_);
+    peers_.SetDeedLog(&parts.manager->deeds());
   }
 
   // What still runs on a worker may look at its service until it is done.
@@ -181,7 +177,6 @@ class RpcServer::Parts {
       placement_workers_;
   const std::string version_;
   Peers peers_;
-  DeedLog deeds_;
   Admission admission_;
   UnixConnections connections_;
   const Bounds bounds_;

@@ -101,6 +101,33 @@ class SubnetTest(unittest.TestCase):
         self.assertEqual(self.ask("fabric", "show")["link_count"], links + 1)
         self.assertEqual(len(self.ask("events", "--kind", "trees.repaired")["events"]), 1)
 
+    def test_whoever_watches_sees_a_tree_that_is_rerouted(self):
+        self.begin()
+        trees = self.grant()
+        log = os.path.join(self.daemon.directory, "watch")
+        with open(log, "wb") as file:
+            watch = subprocess.Popen([COPPICECTL, "--server", self.daemon.address, "tree", "watch"],
+                                     stdout=file)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+
+        def seen(kind):
+            with open(log, encoding="utf-8") as file:
+                return [line for line in file if line.startswith(kind)]
+        wait_until(lambda: seen("synced"), "all that are there")
+        # Other tables over the same cables; which move depends on OpenSM.
+        for routing in ("ftree", "updn", "dfsssp", "minhop"):
+            self.subnet.manage(routing)
+            self.ask("fabric", "sweep")
+            if self.ask("events", "--kind", "trees.rerouted").get("events"):
+                break
+        else:
+            self.fail("no tree was rerouted")
+        wait_until(lambda: seen("revised"), "a tree that is rerouted, in tree watch")
+        self.assertIn("tree ", seen("revised")[0])
+        self.assertEqual(seen("revoked"), [])
+        self.assert_whole(trees)
+
     def test_a_subnet_that_stops_is_told_and_goes_on(self):
         self.begin()
         trees = self.grant()

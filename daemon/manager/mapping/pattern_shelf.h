@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/actor.h"
+#include "daemon/manager/deed_log.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/quota_ledger.h"
 #include "daemon/mapping/pattern.h"
@@ -38,10 +39,12 @@ class PatternShelf final {
   // Reads what there is. Both outlive it. `max_bytes`: of all stored patterns together, each of
   // which counts as 4 KiB at least, so that their number is bounded, too. Errors: as
   // Store::Patterns.
-  // What it takes counts in `quotas`, which outlives it, too.
+  // What it takes counts in `quotas`, and who puts and deletes what is told to `deeds`, unless that
+  // is null; both outlive it, too.
   static absl::StatusOr<std::unique_ptr<PatternShelf>> Create(Store* store, const Clock* clock,
                                                               uint64_t max_bytes,
-                                                              QuotaLedger* quotas);
+                                                              QuotaLedger* quotas,
+                                                              DeedLog* deeds = nullptr);
 
   // Whether a pattern may be deleted: OK or PERMISSION_DENIED.
   using MayChange = std::function<absl::Status(const PatternRecord&)>;
@@ -67,8 +70,9 @@ class PatternShelf final {
   using Key = std::tuple<std::string, std::string, bool>;  // name, owner, by_administrator
   using Records = std::map<Key, PatternRecord>;
 
-  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas)
-      : store_(store), clock_(clock), max_bytes_(max_bytes), quotas_(quotas) {}
+  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas,
+               DeedLog* deeds)
+      : store_(store), clock_(clock), max_bytes_(max_bytes), quotas_(quotas), deeds_(deeds) {}
   static Key KeyOf(const PatternRecord& record) {
     return {record.name, record.owner, record.by_administrator};
   }
@@ -87,6 +91,7 @@ class PatternShelf final {
   void Reread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Write(const PatternRecord& record, absl::string_view data, const DeedPtr& deed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+  void Tell(const DeedPtr& deed) const;
   // Drops what a failed write left, now or, if the store takes nothing, before the next one.
   absl::Status DropUnfinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
@@ -94,6 +99,7 @@ class PatternShelf final {
   const Clock* const clock_;
   const uint64_t max_bytes_;
   QuotaLedger* const quotas_;
+  DeedLog* const deeds_;
   absl::Mutex writing_;  // one Put or Delete at a time; before mutex_
   mutable absl::Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);
