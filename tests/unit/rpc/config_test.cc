@@ -146,9 +146,7 @@ TEST(Config, RulesMatchDescriptionsOfAnyCharacters) {
     ASSERT_TRUE(builder.AddSwitch(info).ok());
   }
   const auto fabric = *builder.Build();
-  for (const char* const rule : {R"(schrank-\u00fc*)", R"(schrank-\U000000fc?)",
-                                 "*-\xc3\xbc"
-                                 "7"}) {
+  for (const char* const rule : {R"(schrank-\u00fc*)", R"(schrank-\U000000fc?)"}) {
     const auto config = ParseConfig(
         absl::StrCat("[[switches]]\ndescription = \"", rule, "\"\nentries = 5\ndegree_limit = 8\n"),
         "c.toml", ".");
