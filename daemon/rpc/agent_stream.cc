@@ -23,7 +23,7 @@ AgentStream* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
   std::shared_ptr<AgentStream> stream;
   absl::Status status = caller.status();
   AgentIdentity identity;
-  if (caller.ok()) identity = {caller->user, caller->host};
+  if (caller.ok()) identity = {caller->user, caller->host, caller->origin};
   {
     std::lock_guard lock(mutex_);
     stream = std::make_shared<AgentStream>(this, ++last_id_, std::move(identity));

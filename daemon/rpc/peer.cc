@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "daemon/rpc/access_table.h"
@@ -29,6 +30,24 @@ constexpr int kMostQuestions = 256;
 constexpr double kQuestionsPerSecond = 16;
 constexpr size_t kMostAgents = 65'536;  // whose questions are counted
 constexpr absl::string_view kHostInName = "{host}";
+
+// They change something, and no mutation brings their deed.
+constexpr absl::string_view kNotedWhenDone[] = {
+    "Admin.Reload", "Agents.MeasureDistances", "Fabric.Calibrate", "Fabric.ResetCalibration",
+    "Fabric.Sweep", "Mapping.PutOrder",
+};
+
+// "Jobs.EndJob" of "/coppice.v1.Jobs/EndJob".
+std::string ShortName(absl::string_view method) {
+  const size_t slash = method.rfind('/');
+  const absl::string_view service = method.substr(0, slash);
+  return absl::StrCat(service.substr(service.rfind('.') + 1), ".", method.substr(slash + 1));
+}
+
+// As deeds name it: what the call is about, else what is another's ("job 7").
+std::string ObjectOf(const Peer& peer, const std::string& owned) {
+  return peer.object.empty() ? absl::StrReplaceAll(owned, {{" ", ":"}}) : peer.object;
+}
 
 absl::Status ReadOnly(const Peer& peer) {
   if (!peer.why_not.empty()) return absl::PermissionDeniedError(peer.why_not);
@@ -173,17 +192,19 @@ std::string Peers::OriginOf(const std::string& connection) {
   return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
 }
 
-void Peers::NoteEnd(const grpc::CallbackServerContext& context, absl::string_view method,
-                    absl::string_view object, absl::StatusCode code) {
-  if (deeds_ != nullptr && DeedLog::IsToldOf(method, code)) {
-    NoteEnd(Identify(context), method, object, code);
-  }
+void Peers::NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
+                     absl::string_view object) {
+  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone), method) !=
+                       std::end(kNotedWhenDone);
+  if (deeds_ == nullptr || !is_told) return;
+  Peer peer = Identify(context);
+  peer.method = std::string(method);
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
 }
 
-void Peers::NoteEnd(const Peer& peer, absl::string_view method, absl::string_view object,
-                    absl::StatusCode code) const {
-  if (deeds_ == nullptr || !DeedLog::IsToldOf(method, code)) return;
-  deeds_->Add(ActorOf(peer, method), object, code);
+void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
+  if (deeds_ == nullptr) return;
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kPermissionDenied);
 }
 
 Peer Peers::FromDescriptor(absl::string_view number) {
@@ -232,37 +253,49 @@ bool Peers::IsTlsAdministrator(const std::string& name) const {
 }
 
 absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,
-                                      absl::string_view method) {
+                                      absl::string_view method, absl::string_view object) {
   const MethodAccess* const access = FindAccess(method);
+  const bool of_agents = access != nullptr && access->least == Role::kAgent;
+  Peer peer = of_agents ? Caller(context) : Identify(context);
+  if (of_agents) {
+    peer.caller = peer.user;
+    peer.origin = OriginOf(context.peer());
+  }
+  peer.method = ShortName(method);
+  peer.object = std::string(object);
+  absl::Status status = Judge(access, method, peer);
+  if (status.ok()) return peer;
+  NoteDenied(peer, object);
+  return status;
+}
+
+absl::Status Peers::Judge(const MethodAccess* access, absl::string_view method,
+                          const Peer& peer) const {
   if (access == nullptr) {
     return absl::PermissionDeniedError(
         absl::StrCat("method ", method,
                      ": nobody may call it, as the table of access has no line "
                      "for it; that is a mistake of this daemon: report it"));
   }
+  if (access->least == Role::kReader || peer.is_administrator) return absl::OkStatus();
   if (access->least == Role::kAgent) {
-    Peer caller = Caller(context);
-    if (caller.is_agent || caller.is_administrator) return caller;
+    if (peer.is_agent) return absl::OkStatus();
     return absl::PermissionDeniedError(
         absl::StrCat("to be a node's agent takes a certificate or a user that the daemon's "
                      "configuration names under [agents], or an administrator, and you are ",
-                     caller.user, ": ask one (", WhoAdministers(), ")"));
+                     peer.user, ": ask one (", WhoAdministers(), ")"));
   }
-  Peer peer = Identify(context);
-  if (access->least == Role::kReader || peer.is_administrator) return peer;
-  if (access->least == Role::kUser && peer.may_change) return peer;
+  if (access->least == Role::kUser && peer.may_change) return absl::OkStatus();
   if (access->least == Role::kUser || !peer.why_not.empty()) return ReadOnly(peer);
-  return NotAdministrator(peer, access->what);
-}
-
-absl::Status Peers::NotAdministrator(const Peer& peer, absl::string_view what) const {
-  return absl::PermissionDeniedError(absl::StrCat(what, " is for administrators, and you are ",
-                                                  peer.user, ": ask one (", WhoAdministers(), ")"));
+  return absl::PermissionDeniedError(absl::StrCat(access->what,
+                                                  " is for administrators, and you are ", peer.user,
+                                                  ": ask one (", WhoAdministers(), ")"));
 }
 
 absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
   const std::string id = absl::StrCat("job ", job.id.value());
   if (!peer.is_administrator && peer.may_change && job.owner == kUnknownOwner) {
+    NoteDenied(peer, ObjectOf(peer, id));
     return absl::PermissionDeniedError(
         absl::StrCat(id, " was registered when owners were not noted yet: ask an administrator (",
                      WhoAdministers(), ")"));
@@ -272,9 +305,9 @@ absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
 
 absl::Status Peers::MayChange(const Peer& peer, const std::string& object, const std::string& owner,
                               absl::string_view otherwise) const {
-  if (peer.is_administrator) return absl::OkStatus();
+  if (peer.is_administrator || (peer.may_change && owner == peer.user)) return absl::OkStatus();
+  NoteDenied(peer, ObjectOf(peer, object));
   if (!peer.may_change) return ReadOnly(peer);
-  if (owner == peer.user) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat(object, " belongs to ", owner, ", and you are ", peer.user, ": ask ", owner,
                    " or an administrator (", WhoAdministers(), "), or ", otherwise));

@@ -98,8 +98,8 @@ class ReflectionStream final
 
 grpc::ServerBidiReactor<reflection::ServerReflectionRequest, reflection::ServerReflectionResponse>*
 ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Peer> peer =
-      peers_->Authorise(*context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+  const absl::StatusOr<Peer> peer = peers_->Authorise(
+      *context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "reflection");
   return new ReflectionStream(&services_, peer.status());
 }
 

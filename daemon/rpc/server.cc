@@ -19,7 +19,6 @@
 #include "daemon/rpc/admission.h"
 #include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/bounded_service.h"
-#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/guarded_reads.h"
 #include "daemon/rpc/health_service.h"
@@ -131,9 +130,6 @@ class RpcServer::Parts {
         version_(options.version),
         has_tls_(options.tls.has_value()),
         peers_(PeersOf(options)),
-        deeds_([manager = parts.manager](std::vector<DeedRecord> deeds) {
-          manager->NoteDeeds(std::move(deeds));
-        }),
         admission_(options.admission, &SystemClock()),
         connections_(options.connections, &SystemClock()),
         bounds_{&admission_, &peers_, &connections_, static_cast<size_t>(options.max_request_bytes),
@@ -145,16 +141,16 @@ class RpcServer::Parts {
         mapping_(parts.mapper, parts.orders, parts.patterns, &*pattern_workers_, &*search_workers_,
                  kLargeRequests * static_cast<size_t>(options.max_request_bytes), &peers_,
                  &statistics_),
-        placements_(parts.manager, parts.patterns, &*workers_, &*placement_workers_, &peers_,
-                    &statistics_),
+        placements_(parts.manager, parts.patterns, &parts.mapper->memory(), &*workers_,
+                    &*placement_workers_, &peers_, &statistics_),
         agents_(parts.manager, parts.meter, parts.distances, &*workers_, &peers_, &statistics_,
                 options.version),
-        admin_(parts.manager, &deeds_, &*workers_, &peers_, &statistics_, options.reload,
+        admin_(parts.manager, &*workers_, &peers_, &statistics_, options.reload,
                [this] { return Numbers(); }),
         health_(ServiceNames(), &statistics_),
         reflection_(&peers_, ServiceNames()),
         manager_(parts.manager) {
-    peers_.SetDeedLog(&deeds_);
+    peers_.SetDeedLog(&parts.manager->deeds());
   }
 
   // What still runs on a worker may look at its service until it is done.
@@ -189,7 +185,6 @@ class RpcServer::Parts {
   const std::string version_;
   const bool has_tls_;
   Peers peers_;
-  DeedLog deeds_;
   Admission admission_;
   UnixConnections connections_;
   const Bounds bounds_;

@@ -28,7 +28,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   explicit UnaryCall(MethodStatistics::Method* method)
       : method_(method), bounds_(CallUnderWay::OfThisThread()), begun_(Clock::now()) {}
-  // One that not everybody may make, or that changes something: its end is noted (Peers::NoteEnd).
+  // One that changes something: that it went well is noted (Peers::NoteDone).
   UnaryCall(MethodStatistics::Method* method, Peers* peers,
             const grpc::CallbackServerContext* context)
       : method_(method),
@@ -40,10 +40,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // Ends the call, once; `this` may be gone afterwards. `object`: what it was about.
   // RESOURCE_EXHAUSTED instead: its caller has left too much unread.
   void Answer(grpc::Status status, absl::string_view object = "") {
-    if (peers_ != nullptr) {
-      peers_->NoteEnd(*context_, method_->name(), object,
-                      static_cast<absl::StatusCode>(status.error_code()));
-    }
+    if (status.ok() && peers_ != nullptr) peers_->NoteDone(*context_, method_->name(), object);
     if (status.ok() && bounds_ != nullptr) status = ToWire(bounds_->HoldAnswer(), "answer");
     const auto took = std::chrono::nanoseconds(Clock::now() - begun_);
     method_->Ended(static_cast<absl::StatusCode>(status.error_code()), took.count());

@@ -190,6 +190,24 @@ def streams_of_unknown_fields(person, method, megabytes, streams):
     threads[0].join()
 
 
+def name_a_pattern(person, method, path, pairs, in_flight):
+    """A stored pattern that a thousand small requests name. `path`: of fields, to what is placed."""
+    person.call(person.channel(), "Mapping.PutPattern", timeout=CALL_S, name="x",
+                pattern={"rank_count": pairs + 1, "from": range(pairs), "to": range(1, pairs + 1),
+                         "bytes": [0.5] * pairs})
+    request = {"traffic": {"pattern_name": "x"}}
+    for field in path:
+        request = {field: request}
+    calls(person, method, in_flight, requests=[request] * 1000)
+
+
+def bring_idle_ranks(person, ranks, in_flight):
+    """Patterns of nobody who talks: a few bytes here, a row for each rank there."""
+    calls(person, "Placements.AdvisePlacement", in_flight, requests=[
+        {"constraints": {"node_count": 16},
+         "traffic": {"ranks_per_node": 65536, "pattern": {"rank_count": ranks}}}] * 1000)
+
+
 def own_job(person, ranks=0):
     channel = person.channel()
     names = hosts(person)
