@@ -23,8 +23,8 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "daemon/base/fair_level.h"
 #include "db/deed_records.h"
-#include "db/fair_level.h"
 
 namespace coppice {
 

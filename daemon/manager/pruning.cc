@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "daemon/base/fair_level.h"
 #include "daemon/base/log.h"
-#include "db/fair_level.h"
 
 namespace coppice {
 namespace {

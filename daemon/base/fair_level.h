@@ -1,7 +1,7 @@
 // What each of many may keep where there is room for so many in all: who has few keeps them, and
 // those who have more are cut to one level, the same for all of them.
-#ifndef COPPICE_DB_FAIR_LEVEL_H_
-#define COPPICE_DB_FAIR_LEVEL_H_
+#ifndef COPPICE_DAEMON_BASE_FAIR_LEVEL_H_
+#define COPPICE_DAEMON_BASE_FAIR_LEVEL_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -26,4 +26,4 @@ inline int64_t FairLevel(absl::Span<const int64_t> sizes, int64_t most, int64_t 
 
 }  // namespace coppice
 
-#endif  // COPPICE_DB_FAIR_LEVEL_H_
+#endif  // COPPICE_DAEMON_BASE_FAIR_LEVEL_H_
