@@ -89,17 +89,14 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
     return stream.get();
   }
   peers_->NoteDone(*context, "Agents.MeasureDistances", "distances");
-  const bool is_queued = stream->RunOn(
+  const absl::Status queued = stream->RunOn(
       workers_,
       [this, stream, args = *args] {
         const absl::Status begun = meter_->Measure(args, WatchOf(stream));
         if (!begun.ok()) stream->End(begun);
       },
       kMostWaiting);
-  if (!is_queued) {
-    stream->End(absl::UnavailableError(
-        absl::StrCat("measurement: ", kMostWaiting, " calls wait already; try again")));
-  }
+  if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
 

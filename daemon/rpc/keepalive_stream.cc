@@ -61,7 +61,9 @@ void KeepAliveStream::End(const absl::Status& status) {
 
 void KeepAliveStream::OnReadDone(bool ok) {
   if (!ok) return End(TakeRefusal());  // OK: the client has sent its last
-  if (const absl::Status status = Answer(); !status.ok()) return End(status);
+  const absl::Status status = Answer();
+  request_ = {};  // the next may be long in coming
+  if (!status.ok()) return End(status);
   absl::MutexLock lock(&mutex_);
   if (!ended_) StartWrite(&response_);
 }

@@ -93,7 +93,7 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
   absl::StatusOr<MemoryBudget::Share> room =
       requests_.Take(2 * request->SpaceUsedLong(), kThisRequest);
   if (!room.ok()) return stream->End(room.status()), stream.get();
-  const bool is_queued = stream->RunOn(
+  const absl::Status queued = stream->RunOn(
       search_workers_,
       [this, stream, request = *request, user = peer->user, room = *std::move(room)] {
         if (stream->is_cancelled()) return;
@@ -123,10 +123,7 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
         stream->Answer(AnswerOf(*std::move(view)));
       },
       kMostWaitingSearches);
-  if (!is_queued) {
-    stream->End(absl::UnavailableError(
-        absl::StrCat("mapping: ", kMostWaitingSearches, " searches wait already; try again")));
-  }
+  if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "daemon/rpc/access_table.h"
 #include "daemon/rpc/peer_names.h"
 #include "proto/text/plain_text.h"
@@ -23,6 +24,11 @@ namespace {
 constexpr char kDescriptorPrefix[] = "fd:";
 constexpr size_t kMostShown = 100;  // characters of a name that is none
 constexpr size_t kLongestHost = 255;
+// A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
+// node's.
+constexpr int kMostQuestions = 256;
+constexpr double kQuestionsPerSecond = 16;
+constexpr size_t kMostAgents = 65'536;  // whose questions are counted
 constexpr absl::string_view kHostInName = "{host}";
 
 // They change something, and no mutation brings their deed.
@@ -100,7 +106,9 @@ void Peers::NoteConnection(int fd, uid_t uid) {
 Peer Peers::Identify(const grpc::CallbackServerContext& context) {
   Peer caller = Caller(context);
   std::string name = caller.user;
+  const bool is_by_agent = caller.is_agent;
   Peer peer = InTheNameOf(std::move(caller), context);
+  peer.is_by_agent = is_by_agent && peer.user != name;
   peer.caller = std::move(name);
   peer.origin = OriginOf(context.peer());
   return peer;
@@ -118,8 +126,18 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
                          kUserMetadata, ": ", shown, "), and you are ", caller.user,
                          ": leave that out, or ask one (", WhoAdministers(), ")")};
   }
+  bool is_asked_for_too_many = false;
+  const auto may_ask = [&] {
+    is_asked_for_too_many = !caller.is_administrator && !MayAskFor(caller);
+    return !is_asked_for_too_many;
+  };
   std::optional<UnixUser> user;
-  if (std::next(first) == last) user = users_.FindNamed(named);
+  if (std::next(first) == last) user = users_.FindNamed(named, may_ask);
+  if (is_asked_for_too_many) {
+    return {caller.user, false, false,
+            absl::StrCat(caller.user, " names too many users at once, of whom ", shown,
+                         " is one: call again in a moment")};
+  }
   if (!user.has_value()) {
     return {caller.user, false, false,
             absl::StrCat(kUserMetadata, ": ", shown,
@@ -129,6 +147,21 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
   Peer peer{std::move(user->name), true, user->is_administrator};
   peer.is_scheduled = metadata.find(kByAgentMetadata) == metadata.end();
   return peer;
+}
+
+bool Peers::MayAskFor(const Peer& agent) {
+  const absl::Time now = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  if (questions_.size() >= kMostAgents) questions_.clear();
+  const auto [found, is_new] = questions_.try_emplace(agent.user);
+  Questions& questions = found->second;
+  const double more = absl::ToDoubleSeconds(now - questions.filled) * kQuestionsPerSecond;
+  questions.left =
+      is_new ? kMostQuestions : std::clamp(questions.left + more, 0.0, double{kMostQuestions});
+  questions.filled = now;
+  if (questions.left < 1) return false;
+  questions.left -= 1;
+  return true;
 }
 
 // Whoever has taken a node over can name anybody: so nobody is more than a user by an agent's word.

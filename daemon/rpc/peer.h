@@ -37,10 +37,12 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "daemon/manager/actor.h"
 #include "daemon/manager/deed_log.h"
 #include "daemon/rpc/access_table.h"
@@ -59,6 +61,7 @@ struct Peer {
   bool is_agent = false;      // and calls in its own name
   std::string host = {};      // of an agent: the one that it is the agent of
   bool is_scheduled = false;  // an administrator that is no agent calls for the user
+  bool is_by_agent = false;   // by the word of `caller`, an agent that is no administrator
   std::string method = {};    // that it was authorised for: "Jobs.EndJob"
   std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
 };
@@ -129,8 +132,11 @@ class Peers final {
 
   // Who connected, whomever the call is for.
   Peer Caller(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The user that the metadata of a call by `caller` names; `caller` if it names none.
-  Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context);
+  // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many
+  // that we would ask the system for each.
+  Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayAskFor(const Peer& agent) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer UserOfNode(const Peer& agent, UnixUser user) const;
   Peer FromDescriptor(absl::string_view number);
   std::string OriginOf(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,6 +155,12 @@ class Peers final {
   mutable absl::Mutex mutex_;
   std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);
   std::vector<uid_t> uids_ ABSL_GUARDED_BY(mutex_);  // [descriptor]
+  // Users that the system may be asked for, of those that an agent names.
+  struct Questions {
+    double left = 0;
+    absl::Time filled;
+  };
+  absl::flat_hash_map<std::string, Questions> questions_ ABSL_GUARDED_BY(mutex_);  // by agent
 };
 
 }  // namespace coppice

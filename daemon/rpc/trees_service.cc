@@ -124,7 +124,7 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
     stream->End(status);
     return stream.get();
   }
-  const bool is_queued = stream->RunOn(
+  const absl::Status queued = stream->RunOn(
       batch_workers_,
       [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
         BatchWatch watch;
@@ -143,10 +143,7 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
             });
       },
       kMostWaitingBatches);
-  if (!is_queued) {
-    stream->End(absl::UnavailableError(
-        absl::StrCat("batch: ", kMostWaitingBatches, " batches wait already; try again")));
-  }
+  if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
 

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "daemon/base/caller_bounds.h"
+
 namespace coppice {
 
-WorkerPool::WorkerPool(int threads, int nice) {
+WorkerPool::WorkerPool(int threads, int nice)
+    : most_running_(threads > 1 ? static_cast<size_t>(threads) - 1 : 1) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { Work(nice); });
 }
 
@@ -25,11 +29,24 @@ WorkerPool::Ticket WorkerPool::Add(Task task, const std::string& caller) {
   if (line == nullptr) {
     line = std::make_unique<Line>();
     line->caller = caller;
-    turns_.push_back(line.get());
   }
   line->tasks.push_back({++last_ticket_, std::move(task)});
   ++waiting_;
+  Settle(line.get());
   return last_ticket_;
+}
+
+void WorkerPool::Settle(Line* line) {
+  if (line->tasks.empty()) {
+    if (line->is_listed) std::erase(turns_, line);
+    line->is_listed = false;
+    if (line->running == 0) lines_.erase(std::string(line->caller));
+    return;
+  }
+  const bool may_run = line->running < most_running_ || line->caller.empty();
+  if (line->is_listed || !may_run) return;
+  line->is_listed = true;
+  turns_.push_back(line);
 }
 
 void WorkerPool::Submit(Task task) {
@@ -37,12 +54,18 @@ void WorkerPool::Submit(Task task) {
   Add(std::move(task), "");
 }
 
-std::optional<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
-                                                               const std::string& caller) {
+absl::StatusOr<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
+                                                                const std::string& caller) {
   absl::MutexLock lock(&mutex_);
   const auto line = lines_.find(caller);
-  if (line != lines_.end() && line->second->tasks.size() >= most) return std::nullopt;
-  if (waiting_ >= kCallers * most) return std::nullopt;
+  const size_t own = line == lines_.end() ? 0 : line->second->tasks.size();
+  const int64_t share = ShareOf(static_cast<int64_t>(most), static_cast<int64_t>(kCallers * most),
+                                static_cast<int64_t>(waiting_ - own));
+  if (own > 0 && static_cast<int64_t>(own) >= share) {
+    return absl::UnavailableError(absl::StrCat("of your calls ", own, " wait for a thread already",
+                                               own == waiting_ ? "" : ", and others' wait, too",
+                                               "; call again when some have ended"));
+  }
   return Add(std::move(task), caller);
 }
 
@@ -57,10 +80,7 @@ bool WorkerPool::Withdraw(Ticket ticket) {
     task = std::move(found->task);
     tasks.erase(found);
     --waiting_;
-    if (tasks.empty()) {
-      std::erase(turns_, line.get());
-      lines_.erase(caller);
-    }
+    Settle(line.get());
     return true;
   }
   return false;
@@ -73,7 +93,8 @@ size_t WorkerPool::waiting() const {
 
 bool WorkerPool::OthersWait(const std::string& caller) const {
   absl::MutexLock lock(&mutex_);
-  return turns_.size() > (lines_.contains(caller) ? 1 : 0);
+  const auto own = lines_.find(caller);
+  return waiting_ > (own == lines_.end() ? 0 : own->second->tasks.size());
 }
 
 void WorkerPool::Work(int nice) {
@@ -81,23 +102,30 @@ void WorkerPool::Work(int nice) {
   if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
   while (true) {
     Task task;
+    Line* line = nullptr;
     {
       absl::MutexLock lock(&mutex_);
+      // Also what is left at the end, as soon as it may begin.
       mutex_.Await(absl::Condition(
-          +[](WorkerPool* pool) { return pool->stopping_ || !pool->turns_.empty(); }, this));
+          +[](WorkerPool* pool) {
+            return !pool->turns_.empty() || (pool->stopping_ && pool->waiting_ == 0);
+          },
+          this));
       if (turns_.empty()) return;
-      Line* const line = turns_.front();
+      line = turns_.front();
       turns_.pop_front();
+      line->is_listed = false;
+      ++line->running;
       task = std::move(line->tasks.front().task);
       line->tasks.pop_front();
       --waiting_;
-      if (line->tasks.empty()) {
-        lines_.erase(std::string(line->caller));
-      } else {
-        turns_.push_back(line);
-      }
+      Settle(line);
     }
     task();
+    task = nullptr;  // with all that it holds, before the caller's next
+    absl::MutexLock lock(&mutex_);
+    --line->running;
+    Settle(line);
   }
 }
 

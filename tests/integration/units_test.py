@@ -48,13 +48,6 @@ class Units(unittest.TestCase):
         for setting in ("User", "Group", "RuntimeDirectoryMode"):
             self.assertEqual(len({unit[setting] for unit in self.units.values()}), 1, setting)
 
-    def test_an_agent_that_starts_searches_as_others_may_run_sudo(self):
-        forbids = IMPLY_NO_NEW_PRIVILEGES | {"NoNewPrivileges", "CapabilityBoundingSet"}
-        with_search = {**self.units["coppice-agent.service"],
-                       **settings(os.path.join(UNITS, "coppice-agent-search.conf"))}
-        for name in forbids & set(with_search):
-            self.assertIn(with_search[name], ("no", "", "~"), name)
-
 
 class Limits(unittest.TestCase):
     """What holds for every unit: one that runs away, or is made to, costs the host's others little."""
@@ -103,11 +96,6 @@ class Limits(unittest.TestCase):
         self.assertLessEqual(whole + 4 * frame, most)
         self.assertLessEqual(4 * of_user, whole, "a few users do not take it all")
         self.assertLessEqual(frame, of_user, "the longest request that there is passes")
-
-    def test_a_search_has_the_memory_that_it_needs(self):
-        search = settings(os.path.join(UNITS, "coppice-agent-search.conf"))
-        for setting in ("MemoryMax", "TasksMax"):
-            self.assertEqual(search.get(setting), "infinity", setting)
 
     def test_they_are_no_more_exposed_than_they_have_to_be(self):
         if shutil.which("systemd-analyze") is None:

@@ -32,6 +32,7 @@ class Attack:
     memory_limit: tuple = (MEMORY_LIMIT, MEMORY_LIMIT)
     seconds: tuple = (1.5, 20)
     full_only: bool = False  # README.md says why
+    bulk: bool = False       # the honest one sends and gets a megabyte now and then, too
 
 
 ATTACKS = [
@@ -56,13 +57,18 @@ ATTACKS = [
            {"in_flight": 8}),
     Attack("floods", "requests", "register_jobs_of_a_million_ranks", "register_jobs",
            {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 16}, full_only=True),
+    Attack("floods", "requests", "streams_of_unknown_fields", "streams_of_unknown_fields",
+           {"method": "Jobs.KeepAlive", "megabytes": 4, "streams": 64}, {"streams": 256}, bulk=True),
+    Attack("floods", "requests", "streams_of_half_messages", "half_sent",
+           {"method": "Jobs.KeepAlive", "megabytes": 30, "connections": 48}, {"connections": 200},
+           seconds=(4, 20), bulk=True),
     Attack("floods", "requests", "advise_placements_in_flight", "advise_placements",
            {"requests": 1000, "nodes": 64, "in_flight": 16}, {"in_flight": 64}),
 
     # Answers that are large, or that nobody reads.
     Attack("C", "answers", "mapping_problems_unread", "mapping_problems",
            {"connections": 24, "places": 4096}, {"connections": 60}, fabric=LARGE_FABRIC,
-           seconds=(4, 20)),
+           seconds=(4, 20), bulk=True),
     Attack("E", "answers", "list_trees_taken_back", "unread",
            {"method": "Trees.ListTrees", "connections": 2, "streams": 100, "taken_back_s": 0.3},
            {"connections": 6, "taken_back_s": 2}, **STANDING_TREES),
@@ -102,6 +108,8 @@ ATTACKS = [
     Attack("F", "connections", "idle_connections", "idle_connections",
            {"many": 2990, "said": (http2.PREFACE + http2.settings(65535)).hex()},
            {"many": 19_990}, descriptors=(3000, 20_000)),
+    Attack("F", "connections", "silent_connections_over_tcp", "idle_connections",
+           {"many": 2990}, {"many": 19_990}, descriptors=(3000, 20_000), tls=True),
     Attack("floods", "connections", "rapid_reset", "rapid_reset",
            {"method": "Fabric.GetFabric", "at_once": 100}, {}),
     Attack("floods", "connections", "rapid_reset_of_listings", "rapid_reset",
