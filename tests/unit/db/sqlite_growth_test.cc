@@ -91,7 +91,8 @@ TEST_F(SqliteGrowthTest, EveryOlderSchemaIsMigrated) {
                                   (2, 'switch', 'spine', '', 0, 0, 36, 0, 0);
           INSERT INTO link VALUES (5, 1, 1, 2, 1, '4xHDR', 200.0, 0, 0);
           INSERT INTO link_load VALUES (5, 'a-to-b', 0.5, 0.75, 9, 10);
-          INSERT INTO event VALUES (3, 4, 'error', 'sweep.failed', 'fabric', 'words'))sql"));
+          INSERT INTO event (id, time_ns, severity, kind, object, message)
+            VALUES (3, 4, 'error', 'sweep.failed', 'fabric', 'words'))sql"));
     }
     auto store = SqliteStore::Open(path);
     ASSERT_TRUE(store.ok()) << store.status();
