@@ -8,6 +8,7 @@
 #include <grpcpp/server_posix.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -119,7 +120,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
 class RpcServer::Parts {
  public:
   Parts(const ServedParts& parts, const RpcServerOptions& options)
-      : workers_(std::in_place, options.worker_threads),
+      : workers_(std::in_place, options.worker_threads, 0,
+                 std::max(1, options.worker_threads - 1)),  // one is there for the others
         batch_workers_(std::in_place, kBatchWorkers),
         search_workers_(std::in_place, options.search_threads, kSearchNice),
         pattern_workers_(std::in_place, 1, kSearchNice),

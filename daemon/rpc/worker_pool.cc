@@ -8,7 +8,8 @@
 
 namespace coppice {
 
-WorkerPool::WorkerPool(int threads, int nice) {
+WorkerPool::WorkerPool(int threads, int nice, int most_of_caller)
+    : most_of_caller_(most_of_caller) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { Work(nice); });
 }
 
@@ -25,16 +26,27 @@ WorkerPool::Ticket WorkerPool::Add(Task task, const std::string& caller) {
   if (line == nullptr) {
     line = std::make_unique<Line>();
     line->caller = caller;
-    turns_.push_back(line.get());
   }
   line->tasks.push_back({++last_ticket_, std::move(task)});
   ++waiting_;
+  Update(*line);
   return last_ticket_;
 }
 
-void WorkerPool::Submit(Task task) {
+void WorkerPool::Update(Line& line) {
+  if (line.tasks.empty() && line.has_turn) std::erase(turns_, &line);
+  line.has_turn = line.has_turn && !line.tasks.empty();
+  if (line.tasks.empty() && line.running == 0) {
+    lines_.erase(std::string(line.caller));
+  } else if (!line.has_turn && !line.tasks.empty() && line.running < most_of_caller_) {
+    turns_.push_back(&line);
+    line.has_turn = true;
+  }
+}
+
+void WorkerPool::Submit(Task task, const std::string& caller) {
   absl::MutexLock lock(&mutex_);
-  Add(std::move(task), "");
+  Add(std::move(task), caller);
 }
 
 std::optional<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
@@ -57,10 +69,7 @@ bool WorkerPool::Withdraw(Ticket ticket) {
     task = std::move(found->task);
     tasks.erase(found);
     --waiting_;
-    if (tasks.empty()) {
-      std::erase(turns_, line.get());
-      lines_.erase(caller);
-    }
+    Update(*line);
     return true;
   }
   return false;
@@ -73,29 +82,34 @@ size_t WorkerPool::waiting() const {
 
 bool WorkerPool::OthersWait(const std::string& caller) const {
   absl::MutexLock lock(&mutex_);
-  return turns_.size() > (lines_.contains(caller) ? 1 : 0);
+  return std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) {
+    return line.first != caller && !line.second->tasks.empty();
+  });
 }
 
 void WorkerPool::Work(int nice) {
   // Of a thread, as Linux has it, and of those that it starts. Lowering it is always allowed.
   if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
+  Line* line = nullptr;  // of the task that has just run
   while (true) {
     Task task;
     {
       absl::MutexLock lock(&mutex_);
+      if (line != nullptr) {
+        --line->running;
+        Update(*line);
+      }
       mutex_.Await(absl::Condition(
           +[](WorkerPool* pool) { return pool->stopping_ || !pool->turns_.empty(); }, this));
       if (turns_.empty()) return;
-      Line* const line = turns_.front();
+      line = turns_.front();
       turns_.pop_front();
+      line->has_turn = false;
       task = std::move(line->tasks.front().task);
       line->tasks.pop_front();
       --waiting_;
-      if (line->tasks.empty()) {
-        lines_.erase(std::string(line->caller));
-      } else {
-        turns_.push_back(line);
-      }
+      ++line->running;
+      Update(*line);
     }
     task();
   }

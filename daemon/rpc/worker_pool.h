@@ -6,6 +6,7 @@
 #ifndef COPPICE_DAEMON_RPC_WORKER_POOL_H_
 #define COPPICE_DAEMON_RPC_WORKER_POOL_H_
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -27,15 +28,16 @@ class WorkerPool final {
   using Task = absl::AnyInvocable<void()>;
   using Ticket = uint64_t;  // names a task that was submitted
 
-  // `nice`: how much less of the processor they get than others, 0 to 19.
-  explicit WorkerPool(int threads, int nice = 0);
+  // `nice`: how much less of the processor they get than others, 0 to 19. `most_of_caller`: threads
+  // that one caller may have at once, at least 1.
+  explicit WorkerPool(int threads, int nice = 0, int most_of_caller = INT_MAX);
   // Runs everything that was submitted, then joins.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // For tasks whose number somebody else bounds, as that of open streams.
-  void Submit(Task task);
+  void Submit(Task task, const std::string& caller = "");
   // None, and the task is dropped: `most` others of `caller` wait for a thread already, or kCallers
   // times as many of all.
   std::optional<Ticket> SubmitUnlessFull(Task task, size_t most, const std::string& caller = "");
@@ -56,15 +58,20 @@ class WorkerPool final {
   };
   struct Line {
     std::string caller;
-    std::deque<Waiting> tasks;  // tickets ascend; never empty outside the lock
+    std::deque<Waiting> tasks;  // tickets ascend
+    int running = 0;            // outside the lock there are some of either
+    bool has_turn = false;      // it is in turns_
   };
 
   Ticket Add(Task task, const std::string& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After any change: gives it its turn if it may have one, forgets it if it has nothing.
+  void Update(Line& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work(int nice);
 
+  const int most_of_caller_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<std::string, std::unique_ptr<Line>> lines_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Line*> turns_ ABSL_GUARDED_BY(mutex_);  // each line once
+  std::deque<Line*> turns_ ABSL_GUARDED_BY(mutex_);  // each line once, if a thread may take of it
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
