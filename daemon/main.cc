@@ -225,9 +225,10 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
                    DistanceShelf::Create(store.get()));
   RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper, distances.get());
   OrderShelf orders(store.get(), manager.get(), &SystemClock());
-  ASSIGN_OR_RETURN(const std::unique_ptr<PatternShelf> patterns,
-                   PatternShelf::Create(store.get(), &SystemClock(),
-                                        config.mapping.stored_pattern_bytes, &manager->quotas()));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<PatternShelf> patterns,
+      PatternShelf::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes,
+                           &manager->quotas(), &manager->deeds()));
   DistanceMeter meter(manager.get(), distances.get(), &SystemClock());
   Reloader reloader(config, read_again, manager.get());
   RpcServerOptions options = ServerOptionsOf(config);

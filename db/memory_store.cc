@@ -53,6 +53,7 @@ class Contents {
   std::vector<DeedRecord> Deeds(const DeedFilter& filter) const;
   absl::StatusOr<JobRecord> GetJob(JobId id) const;
   int64_t EndedJobs(absl::Time before) const;
+  std::vector<OwnedJobs> EndedJobsOfOwners() const;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) const;
   const MemoryMeasurements& measurements() const { return measurements_; }
   const MemoryPatterns& patterns() const { return patterns_; }
@@ -319,11 +320,17 @@ absl::Status Contents::Do(PutQuota& put) {
 }
 
 void Contents::Enter(DeedRecord deed, const DeedLimits& limits) {
-  std::vector<int64_t> gone;
+  KeptDeeds::Changes changes;
   deed.id = kept_deeds_.last() + 1;
-  kept_deeds_.Enter(deed.id, deed.share, deed.caller, deed.method, limits, gone);
+  deed.first = std::min(deed.first, deed.time);
+  kept_deeds_.Enter(deed, limits, changes);
   deeds_.emplace(deed.id, std::move(deed));
-  for (const int64_t id : gone) deeds_.erase(id);
+  for (const KeptDeeds::Changes::Folded& folded : changes.folded) {
+    DeedRecord& row = deeds_.at(folded.id);
+    row.count = folded.count;
+    row.first = folded.first;
+  }
+  for (const int64_t id : changes.gone) deeds_.erase(id);
 }
 
 absl::Status Contents::Do(AppendDeeds& append) {
@@ -391,15 +398,25 @@ absl::Status Contents::Do(PruneEvents& prune) {
 }
 
 absl::Status Contents::Do(PruneJobs& prune) {
-  for (uint32_t i = 0; i < prune.rows && !ended_jobs_.empty(); ++i) {
-    const auto [ended, id] = *ended_jobs_.begin();
-    const bool is_kept = static_cast<int64_t>(ended_jobs_.size()) <= prune.keep;
-    if (is_kept && ended >= prune.before) break;
+  const auto counts = [&](const std::pair<absl::Time, JobId>& row) {
+    return !prune.owner.has_value() || jobs_.at(row.second).owner == prune.owner;
+  };
+  int64_t count = std::count_if(ended_jobs_.begin(), ended_jobs_.end(), counts);
+  uint32_t dropped = 0;
+  for (auto row = ended_jobs_.begin(); row != ended_jobs_.end() && dropped < prune.rows;) {
+    if (!counts(*row)) {
+      ++row;
+      continue;
+    }
+    const auto [ended, id] = *row;
+    if (count <= prune.keep && ended >= prune.before) break;
     const JobRecord& job = jobs_.at(id);
     kept_ranks_.Leave(job.owner, ended, id, BytesOfRanks(job.endpoints.size()));
     job_requests_.erase(RequestOf(job));
     jobs_.erase(id);
-    ended_jobs_.erase(ended_jobs_.begin());
+    row = ended_jobs_.erase(row);
+    --count;
+    ++dropped;
   }
   return absl::OkStatus();
 }
@@ -452,6 +469,14 @@ absl::StatusOr<JobRecord> Contents::GetJob(JobId id) const {
   auto job = jobs_.find(id);
   if (job == jobs_.end()) return NoSuchJob(id);
   return job->second;
+}
+
+std::vector<OwnedJobs> Contents::EndedJobsOfOwners() const {
+  std::map<std::string, int64_t> count;
+  for (const auto& [ended, id] : ended_jobs_) ++count[jobs_.at(id).owner];
+  std::vector<OwnedJobs> owners;
+  for (const auto& [owner, jobs] : count) owners.push_back({owner, jobs});
+  return owners;
 }
 
 int64_t Contents::EndedJobs(absl::Time before) const {
@@ -528,6 +553,10 @@ absl::StatusOr<JobRecord> MemoryStore::GetJob(JobId id) {
 
 absl::StatusOr<int64_t> MemoryStore::EndedJobs(absl::Time before) {
   return impl_->Ask([&](const Contents& contents) { return contents.EndedJobs(before); });
+}
+
+absl::StatusOr<std::vector<OwnedJobs>> MemoryStore::EndedJobsOfOwners() {
+  return impl_->Ask([](const Contents& contents) { return contents.EndedJobsOfOwners(); });
 }
 
 absl::StatusOr<PlacementRecord> MemoryStore::GetPlacement(PlacementId id) {

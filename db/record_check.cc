@@ -293,7 +293,7 @@ absl::Status CheckShape(const PutQuota& put) {
 }
 
 absl::Status CheckShape(const AppendDeeds& append) {
-  if (append.limits.per_caller_and_method < 1 || append.limits.per_share < 1) {
+  if (append.limits.singly < 1 || append.limits.per_share < 1) {
     return Malformed("kept deeds", "their number must be at least 1");
   }
   for (const DeedRecord& deed : append.deeds) {
@@ -301,7 +301,7 @@ absl::Status CheckShape(const AppendDeeds& append) {
     const int share = static_cast<int>(deed.share);
     if (share < 1 || share > 3) return Malformed(name, "unknown share");
     if (deed.count == 0) return Malformed(name, "it counts none");
-    if (deed.time == absl::InfiniteFuture() || !Storable(deed.time)) {
+    if (deed.time == absl::InfiniteFuture() || !Storable(std::min(deed.first, deed.time))) {
       return Malformed(name, "set its time");
     }
   }

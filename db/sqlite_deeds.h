@@ -33,10 +33,10 @@ class DeedWriter {
   absl::Status ReadKept();
 
   Connection& connection_;
-  Statement insert_, delete_, list_;
+  Statement insert_, fold_, delete_, list_;
   std::optional<KeptDeeds> kept_;  // unset: not read, or what was read is undone
   bool changed_ = false;           // in the open transaction
-  std::vector<int64_t> gone_;      // reused from deed to deed
+  KeptDeeds::Changes changes_;     // reused from deed to deed
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.

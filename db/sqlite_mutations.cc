@@ -77,6 +77,12 @@ absl::Status SqliteMutator::PrepareEnds() {
                    connection_.Prepare("SELECT count(*) FROM job WHERE ended_ns IS NOT NULL"));
   ASSIGN_OR_RETURN(list_ended_jobs_, connection_.Prepare(R"sql(
       SELECT id, ended_ns FROM job WHERE ended_ns IS NOT NULL ORDER BY ended_ns, id LIMIT ?)sql"));
+  ASSIGN_OR_RETURN(
+      count_ended_of_,
+      connection_.Prepare("SELECT count(*) FROM job WHERE ended_ns IS NOT NULL AND owner = ?"));
+  ASSIGN_OR_RETURN(list_ended_of_, connection_.Prepare(R"sql(
+      SELECT id, ended_ns FROM job WHERE ended_ns IS NOT NULL AND owner = ?
+      ORDER BY ended_ns, id LIMIT ?)sql"));
   ASSIGN_OR_RETURN(list_kept_ranks_, connection_.Prepare(R"sql(
       SELECT id, owner, ended_ns, kept_bytes FROM job INDEXED BY job_by_kept_ranks
       WHERE ended_ns IS NOT NULL AND kept_bytes > 0)sql"));
@@ -222,17 +228,24 @@ absl::Status SqliteMutator::Do(const PutProfile& put) {
 }
 
 absl::Status SqliteMutator::Do(const PruneJobs& prune) {
-  ASSIGN_OR_RETURN(const int64_t ended, Find(count_ended_jobs_));
+  const bool of_all = !prune.owner.has_value();
+  Statement& count = of_all ? count_ended_jobs_ : count_ended_of_;
+  Statement& list = of_all ? list_ended_jobs_ : list_ended_of_;
+  if (!of_all) {
+    count.Bind(*prune.owner);
+    list.Bind(*prune.owner);
+  }
+  ASSIGN_OR_RETURN(const int64_t ended, Find(count));
   std::vector<int64_t> jobs;
-  list_ended_jobs_.Bind(int64_t{prune.rows});
+  list.Bind(int64_t{prune.rows});
   for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_ended_jobs_.Step());
+    ASSIGN_OR_RETURN(const bool row, list.Step());
     if (!row) break;
     const bool is_kept = static_cast<int64_t>(jobs.size()) >= ended - prune.keep;
-    if (is_kept && list_ended_jobs_.TimeAt(1) >= prune.before) break;
-    jobs.push_back(list_ended_jobs_.Integer(0));
+    if (is_kept && list.TimeAt(1) >= prune.before) break;
+    jobs.push_back(list.Integer(0));
   }
-  list_ended_jobs_.Reset();
+  list.Reset();
   for (const int64_t job : jobs) {
     if (kept_ranks_.has_value()) {
       ASSIGN_OR_RETURN(const bool row, find_ended_job_.Bind(job).Step());

@@ -147,7 +147,7 @@ class SqliteMutator {
   std::vector<JobId> abandoned_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_;
-  Statement count_ended_jobs_, list_ended_jobs_, delete_job_;
+  Statement count_ended_jobs_, list_ended_jobs_, count_ended_of_, list_ended_of_, delete_job_;
   Statement list_kept_ranks_, find_ended_job_, drop_ranks_, put_quota_, delete_quota_;
   Statement put_profile_, delete_profile_;
   Statement find_job_, find_job_request_, find_active_job_;

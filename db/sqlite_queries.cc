@@ -57,6 +57,8 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
       {&reader->active_jobs_, kActiveJobs},
       {&reader->job_, kJob},
       {&reader->ended_jobs_, "SELECT count(*) FROM job WHERE ended_ns < ?"},
+      {&reader->ended_jobs_of_owners_,
+       "SELECT owner, count(*) FROM job WHERE ended_ns IS NOT NULL GROUP BY owner"},
       {&reader->trees_, kTrees},
       {&reader->tree_switches_, kTreeSwitches},
       {&reader->entries_, kEntries},
@@ -239,6 +241,16 @@ absl::StatusOr<int64_t> SqliteReader::EndedJobs(absl::Time before) {
   const int64_t count = row ? ended_jobs_.Integer(0) : 0;
   ended_jobs_.Reset();
   return count;
+}
+
+absl::StatusOr<std::vector<OwnedJobs>> SqliteReader::EndedJobsOfOwners() {
+  std::vector<OwnedJobs> owners;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, ended_jobs_of_owners_.Step());
+    if (!row) return owners;
+    owners.push_back(
+        {std::string(ended_jobs_of_owners_.Text(0)), ended_jobs_of_owners_.Integer(1)});
+  }
 }
 
 absl::StatusOr<std::vector<int64_t>> SqliteReader::LinkIds(const std::vector<LinkRecord>& links) {

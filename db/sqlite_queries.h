@@ -32,6 +32,7 @@ class SqliteReader {
   absl::StatusOr<std::vector<EntryUse>> Entries();
   absl::StatusOr<JobRecord> GetJob(JobId id);
   absl::StatusOr<int64_t> EndedJobs(absl::Time before);
+  absl::StatusOr<std::vector<OwnedJobs>> EndedJobsOfOwners();
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
   EventReader& events() { return events_; }
   MeasurementReader& measurements() { return measurements_; }
@@ -71,8 +72,8 @@ class SqliteReader {
   RankReader ranks_;
   DeedReader deeds_;
   Statement begin_, commit_;
-  Statement active_jobs_, job_, ended_jobs_, trees_, tree_switches_, entries_, link_, last_id_,
-      profile_, setting_, quotas_;
+  Statement active_jobs_, job_, ended_jobs_, ended_jobs_of_owners_, trees_, tree_switches_,
+      entries_, link_, last_id_, profile_, setting_, quotas_;
 };
 
 }  // namespace coppice

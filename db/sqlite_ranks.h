@@ -1,5 +1,5 @@
 // The ranks of jobs as SQL: the writer's part and the reader's. They are rows of their own, slices
-// of kRanksOfSlice ranks (one of any size from before schema 12), so that a job of a million ranks
+// of kRanksOfSlice ranks (one of any size from before schema 13), so that a job of a million ranks
 // is written in steps that others need not wait for, and its end does not write them again.
 #ifndef COPPICE_DB_SQLITE_RANKS_H_
 #define COPPICE_DB_SQLITE_RANKS_H_

@@ -249,6 +249,10 @@ absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.EndedJobs(before); });
 }
 
+absl::StatusOr<std::vector<OwnedJobs>> SqliteStore::EndedJobsOfOwners() {
+  return impl_->Ask([](SqliteReader& reader) { return reader.EndedJobsOfOwners(); });
+}
+
 absl::StatusOr<PlacementRecord> SqliteStore::GetPlacement(PlacementId id) {
   return impl_->Ask([&](SqliteReader& reader) { return reader.placements().Get(id); });
 }

@@ -50,6 +50,7 @@ class SqliteStore : public Store {
   absl::StatusOr<EventRange> KeptEvents() override;
   absl::StatusOr<JobRecord> GetJob(JobId id) override;
   absl::StatusOr<int64_t> EndedJobs(absl::Time before) override;
+  absl::StatusOr<std::vector<OwnedJobs>> EndedJobsOfOwners() override;
   absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) override;
   absl::StatusOr<int64_t> EndedPlacements(absl::Time before) override;
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;

@@ -276,7 +276,13 @@ struct PruneEvents {
 struct PruneJobs {
   int64_t keep = 100'000;
   absl::Time before = absl::InfinitePast();
-  uint32_t rows = 16;  // of up to 20 MB each
+  uint32_t rows = 16;                  // of up to 20 MB each
+  std::optional<std::string> owner{};  // only his jobs go, and only his count
+};
+
+struct OwnedJobs {
+  std::string owner;
+  int64_t jobs = 0;
 };
 
 // The job takes the nodes of the placement, which is over then: at no time are they free.
@@ -363,6 +369,8 @@ class Store {
   virtual absl::StatusOr<JobRecord> GetJob(JobId id) = 0;
   // Number of jobs that are kept and ended before that time; of all for InfiniteFuture.
   virtual absl::StatusOr<int64_t> EndedJobs(absl::Time before) = 0;
+  // How many each owner has of them, in no order.
+  virtual absl::StatusOr<std::vector<OwnedJobs>> EndedJobsOfOwners() = 0;
   // The same of placements.
   virtual absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) = 0;
   virtual absl::StatusOr<int64_t> EndedPlacements(absl::Time before) = 0;

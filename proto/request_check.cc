@@ -131,6 +131,12 @@ bool PassesRequestCheck(const Descriptor& type, grpc::ByteBuffer* wire) {
   absl::Status& refusal = Refusal();
   refusal = absl::OkStatus();
   if (wire == nullptr) return true;
+  if (const size_t size = wire->Length(); size > kMostStreamedBytes) {
+    refusal = absl::ResourceExhaustedError(absl::StrCat(type.name(), ": this message has ", size,
+                                                        " bytes, and the most is ",
+                                                        kMostStreamedBytes, "; say less at once"));
+    return false;
+  }
   grpc::ProtoBufferReader reader(wire);
   if (!reader.status().ok()) return true;  // as the parser will find, too
   refusal = CheckRequest(type, reader);

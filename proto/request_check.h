@@ -7,8 +7,9 @@
 //                                     bad: refused (daemon/rpc/bounded_service.cc)
 //
 // Messages of a client's stream are read by gRPC as they come. The generated code of the services
-// includes this (proto/CMakeLists.txt), so that gRPC checks them, too; TakeRefusal tells the stream
-// why there is no message.
+// includes this (proto/CMakeLists.txt), so that gRPC checks them, too, and their size, as a stream
+// may be one of thousands that wait with what they have; TakeRefusal tells the stream why there is
+// no message.
 #ifndef COPPICE_PROTO_REQUEST_CHECK_H_
 #define COPPICE_PROTO_REQUEST_CHECK_H_
 
@@ -18,6 +19,7 @@
 #include <grpcpp/impl/codegen/config_protobuf.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -30,13 +32,17 @@ namespace coppice {
 absl::Status CheckRequest(const google::protobuf::Descriptor& type,
                           google::protobuf::io::ZeroCopyInputStream& wire);
 
+// Bytes of a message of a client's stream: an agent's hello with a thousand ports has 20 KB. At
+// most 16 times as much while it is read, where all of it is fields that nobody knows.
+inline constexpr size_t kMostStreamedBytes = 64 << 10;
+
 // Whether a service of the file that defines it takes messages of that type, one after another.
 bool IsStreamed(const google::protobuf::Descriptor& type);
 
 // Why this thread's last message of a stream was refused; OK: it was not. Once.
 absl::Status TakeRefusal();
 
-// CheckRequest; its status is kept for TakeRefusal.
+// Its size, then CheckRequest; the status is kept for TakeRefusal.
 bool PassesRequestCheck(const google::protobuf::Descriptor& type, grpc::ByteBuffer* wire);
 // Keeps for TakeRefusal that the parser made nothing of it.
 void RefuseMalformed(const google::protobuf::Descriptor& type);

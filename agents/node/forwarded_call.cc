@@ -7,7 +7,8 @@
 namespace coppice {
 namespace {
 
-// Honoured from administrators (daemon/rpc/peer.h).
+// For whom the call is, and that it is so by an agent's word: the daemon heeds it of agents, and of
+// administrators (daemon/rpc/peer.h).
 constexpr char kUserKey[] = "coppice-user";
 constexpr char kByAgentKey[] = "coppice-by-agent";
 constexpr size_t kLongestUser = 255;

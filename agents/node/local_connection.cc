@@ -26,9 +26,6 @@ constexpr size_t kKeptOutput = size_t{1} << 20;
 
 constexpr char kGetAgent[] = "/coppice.v1.Local/GetAgent";
 constexpr char kHoldJob[] = "/coppice.v1.Local/HoldJob";
-constexpr char kSearchOrder[] = "/coppice.v1.Local/SearchOrder";
-
-bool IsOwn(const std::string& method) { return method == kHoldJob || method == kSearchOrder; }
 
 grpc::Status NotPassedOn(const std::string& method) {
   return {
@@ -131,7 +128,7 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
   } else if (request.method() == kGetAgent) {
     Reply(request.call(), parts_->describe());
     End(request.call(), grpc::Status::OK);
-  } else if (!IsOwn(request.method()) && !IsPassedOn(request.method())) {
+  } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
     End(request.call(), NotPassedOn(request.method()));
   } else if (calls_.size() >= kMostCalls) {
     End(request.call(),
@@ -144,8 +141,6 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
                       ", have too many calls in flight at the agent; wait for some to end")});
   } else if (request.method() == kHoldJob) {
     Hold(request);
-  } else if (request.method() == kSearchOrder) {
-    Search(request);
   } else {
     Forward(request);
   }
@@ -193,20 +188,6 @@ void LocalConnection::Hold(const v1::LocalRequest& request) {
                        Answer(request.call(), std::make_shared<v1::HoldJobResponse>()));
 }
 
-void LocalConnection::Search(const v1::LocalRequest& request) {
-  v1::SearchOrderRequest search;
-  if (!search.ParseFromString(request.message())) {
-    return End(request.call(), {grpc::StatusCode::INVALID_ARGUMENT, "not a SearchOrderRequest"});
-  }
-  Open(request);
-  const uint64_t number =
-      parts_->searches->Begin(caller_, search, std::chrono::milliseconds(request.timeout_ms()),
-                              Answer(request.call(), std::make_shared<v1::SearchOrderResponse>()));
-  if (const auto open = calls_.find(request.call()); open != calls_.end()) {
-    open->second.search = number;
-  }
-}
-
 std::function<void(const absl::Status&)> LocalConnection::Answer(
     uint64_t id, std::shared_ptr<const google::protobuf::MessageLite> message) {
   return [this, id, message = std::move(message),
@@ -219,7 +200,6 @@ std::function<void(const absl::Status&)> LocalConnection::Answer(
 
 void LocalConnection::Cancel(const OpenCall& call) {
   if (call.forwarded != nullptr) call.forwarded->Cancel();
-  if (call.search != 0) parts_->searches->Cancel(call.search);
 }
 
 void LocalConnection::Drop(const OpenCall& call) {
@@ -229,7 +209,6 @@ void LocalConnection::Drop(const OpenCall& call) {
 
 void LocalConnection::Abandon(const OpenCall& call) {
   if (call.forwarded != nullptr) call.forwarded->Abandon();
-  if (call.search != 0) parts_->searches->Abandon(call.search);
 }
 
 void LocalConnection::OnMessage(uint64_t id, const std::string& message) {

@@ -28,7 +28,6 @@
 #include "agents/node/job_keeper.h"
 #include "agents/node/local_caller.h"
 #include "agents/node/local_limits.h"
-#include "agents/node/order_searches.h"
 #include "client/library/frame.h"
 #include "coppice/v1/local.pb.h"
 
@@ -41,7 +40,6 @@ struct LocalParts {
   JobKeeper* keeper;
   std::function<v1::GetAgentResponse()> describe;
   LocalLimits* limits;
-  OrderSearches* searches;
 };
 
 // Belongs to the loop.
@@ -59,7 +57,6 @@ class LocalConnection final {
  private:
   struct OpenCall {
     std::shared_ptr<ForwardedCall> forwarded;  // null: one of the agent's own
-    uint64_t search = 0;                       // of SearchOrder
     size_t bytes = 0;                          // of the request
     bool is_waiting = false;                   // for output to get low
   };
@@ -78,7 +75,6 @@ class LocalConnection final {
   bool Over(uint64_t call);
   void Forward(const v1::LocalRequest& request);
   void Hold(const v1::LocalRequest& request);
-  void Search(const v1::LocalRequest& request);
   // What an own method calls when it is done: once, perhaps after the connection.
   std::function<void(const absl::Status&)> Answer(
       uint64_t call, std::shared_ptr<const google::protobuf::MessageLite> message);

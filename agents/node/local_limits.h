@@ -14,8 +14,10 @@ namespace coppice {
 struct LocalBounds {
   size_t connections = 16'384;
   size_t connections_of_user = 8'192;
-  size_t bytes = size_t{1} << 30;
-  size_t bytes_of_user = size_t{512} << 20;
+  // Half of what the unit gives the agent (deploy/systemd/coppice-agent.service): a request that is
+  // on its way through has copies that are not counted. A user may send the longest frame there is.
+  size_t bytes = size_t{512} << 20;
+  size_t bytes_of_user = size_t{128} << 20;
   size_t calls = 32'768;  // in flight
   size_t calls_of_user = 16'384;
 };

@@ -26,7 +26,6 @@
 #include "absl/strings/str_cat.h"
 #include "agents/node/event_loop.h"
 #include "agents/node/node_agent.h"
-#include "agents/node/search_guard.h"
 #include "agents/node/settings.h"
 #include "proto/request_check.h"
 #include "proto/text/shown_log.h"
@@ -185,9 +184,6 @@ int Fail(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc > 1 && argv[1] == std::string(kGuardCommand)) {
-    return GuardSearch(std::vector<std::string>(argv + 2, argv + argc));
-  }
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
   Flags flags;
   AddFlags(app, flags);

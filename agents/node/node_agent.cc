@@ -119,14 +119,8 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
   agent->link_ = std::make_unique<DaemonLink>(loop, settings.server, *credentials);
   NodeAgent* const raw = agent.get();
   agent->limits_.emplace(WithinDescriptors(settings.bounds, MostDescriptors()));
-  agent->parts_ = {loop,
-                   agent->link_.get(),
-                   nullptr,
-                   [raw, hello] { return raw->Describe(hello); },
-                   &*agent->limits_,
-                   nullptr};
-  agent->searches_ = std::make_unique<OrderSearches>(loop, agent->link_.get(), settings);
-  agent->parts_.searches = agent->searches_.get();
+  agent->parts_ = {loop, agent->link_.get(), nullptr, [raw, hello] { return raw->Describe(hello); },
+                   &*agent->limits_};
   if (absl::Status status = agent->KeepOthersOut(settings); !status.ok()) return status;
   auto server = LocalServer::Listen(settings.socket, settings.socket_mode, &agent->parts_);
   if (!server.ok()) return server.status();
@@ -161,7 +155,6 @@ bool NodeAgent::Stop() {
   server_.reset();
   announcement_.reset();
   measurer_.reset();
-  searches_.reset();
   keeper_.reset();
   if (link_ == nullptr || link_->IsIdle()) return true;
   loop_->RunUntil([this] { return link_->IsIdle(); }, kPatience);

@@ -15,7 +15,6 @@
 #include "agents/node/local_server.h"
 #include "agents/node/measurer.h"
 #include "agents/node/node_facts.h"
-#include "agents/node/order_searches.h"
 #include "agents/node/settings.h"
 #include "agents/node/state_lock.h"
 
@@ -50,7 +49,6 @@ class NodeAgent final {
   std::optional<StateLock> state_lock_;  // outlives what writes there
   std::unique_ptr<DaemonLink> link_;
   std::unique_ptr<JobKeeper> keeper_;
-  std::unique_ptr<OrderSearches> searches_;
   std::unique_ptr<Announcement> announcement_;
   std::unique_ptr<Measurer> measurer_;
   std::optional<LocalLimits> limits_;

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
 #include "agents/node/verbs/verbs_choice.h"
 
 namespace coppice {
@@ -67,56 +64,6 @@ absl::Status TakeMode(const toml::node& node, const std::string& origin, mode_t&
   return absl::OkStatus();
 }
 
-absl::Status Take(const toml::node& node, const std::string& origin, absl::string_view key,
-                  std::chrono::milliseconds& out) {
-  const auto value = node.value_exact<std::string>();
-  absl::Duration duration;
-  if (!value || !absl::ParseDuration(*value, &duration) || duration < absl::ZeroDuration() ||
-      duration > absl::Hours(24 * 365)) {
-    return At(origin, node.source().begin.line, absl::StrCat(key, ": give a time such as \"60s\""));
-  }
-  out = absl::ToChronoMilliseconds(duration);
-  return absl::OkStatus();
-}
-
-absl::Status Take(const toml::node& node, const std::string& origin, absl::string_view key,
-                  size_t& out) {
-  const auto value = node.value_exact<int64_t>();
-  if (!value || *value < 0) {
-    return At(origin, node.source().begin.line, absl::StrCat(key, ": give a number"));
-  }
-  out = static_cast<size_t>(*value);
-  return absl::OkStatus();
-}
-
-absl::Status NoSuchKey(const toml::node& node, const std::string& origin, absl::string_view key) {
-  return At(origin, node.source().begin.line,
-            absl::StrCat(key, ": no such key; agent.toml of the package shows all"));
-}
-
-absl::Status TakeSearchKey(absl::string_view key, const toml::node& node, const std::string& origin,
-                           SearchSettings& search) {
-  const std::string name = absl::StrCat("search.", key);
-  if (key == "command") return Take(node, origin, name, search.command);
-  if (key == "as_user") return Take(node, origin, name, search.as_user);
-  if (key == "max_budget") return Take(node, origin, name, search.max_budget);
-  if (key == "grace") return Take(node, origin, name, search.grace);
-  if (key == "at_once") return Take(node, origin, name, search.at_once);
-  return NoSuchKey(node, origin, name);
-}
-
-absl::Status TakeSearch(const toml::node& node, const std::string& origin, SearchSettings& search) {
-  if (!node.is_table()) {
-    return At(origin, node.source().begin.line, "search: is a table; write [search]");
-  }
-  for (const auto& [key, value] : *node.as_table()) {
-    const absl::string_view name(key.str().data(), key.str().size());
-    const absl::Status status = TakeSearchKey(name, value, origin, search);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status TakeKey(absl::string_view key, const toml::node& node, const std::string& origin,
                      Settings& settings) {
   if (key == "server") return Take(node, origin, key, settings.server);
@@ -132,8 +79,8 @@ absl::Status TakeKey(absl::string_view key, const toml::node& node, const std::s
   if (key == "measure_address") return Take(node, origin, key, settings.measure_address);
   if (key == "measure_device") return Take(node, origin, key, settings.measure_device);
   if (key == "log_level") return Take(node, origin, key, settings.log_level);
-  if (key == "search") return TakeSearch(node, origin, settings.search);
-  return NoSuchKey(node, origin, key);
+  return At(origin, node.source().begin.line,
+            absl::StrCat(key, ": no such key; agent.toml of the package shows all"));
 }
 
 }  // namespace
@@ -157,8 +104,6 @@ absl::Status ReadSettingsFile(const std::string& path, Settings& settings) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat("configuration ", path, ": cannot be read"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::error_code error;
-  settings.file = std::filesystem::absolute(path, error).string();
   return ReadSettings(text, path, settings);
 }
 
@@ -177,7 +122,7 @@ absl::Status CheckSettings(const Settings& settings) {
   if (const auto device = ParseVerbsChoice(settings.measure_device); !device.ok()) {
     return device.status();
   }
-  return CheckSearchSettings(settings.search);
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

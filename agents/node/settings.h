@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/local_limits.h"
-#include "agents/node/search_settings.h"
 #include "client/connection.h"
 
 namespace coppice {
@@ -31,8 +30,6 @@ struct Settings {
   std::string measure_device;   // "mlx5_0/1": the port for verbs; empty: the first active one,
                                 // of port_guids if those are named; "none": TCP only
   std::string log_level = "info";
-  SearchSettings search;  // off
-  std::string file;       // that it was read from, to be found from any folder; empty: none
 };
 
 // TOML over `settings`. INVALID_ARGUMENT, as "ORIGIN:LINE: what": it is malformed, or a key is

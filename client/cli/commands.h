@@ -36,7 +36,6 @@ void AddAgentCommands(CLI::App& app, Session& session);
 void AddDistanceCommands(CLI::App& app, Session& session);
 void AddMapCommand(CLI::App& app, Session& session);
 // `timeout_s` is read when it runs.
-void AddSearchCommand(CLI::App& app, Session& session, const double& timeout_s);
 void AddPatternCommands(CLI::App& app, Session& session);
 void AddPlacementCommands(CLI::App& app, Session& session);
 void AddPlacementBatchCommand(CLI::App& placement, Session& session);  // below `placement`

@@ -143,7 +143,7 @@ const char* TransportText(v1::Transport transport) {
 
 void PrintDistances(const v1::ListDistancesResponse& list) {
   Table table(
-      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GB/S", "SPREAD", "SAMPLES", "MEASURED"});
+      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GBIT/S", "SPREAD", "SAMPLES", "MEASURED"});
   for (const v1::MeasuredDistance& d : list.distances()) {
     const bool is_measured = d.samples() > 0;
     table.Add({d.from(), d.to(), TransportText(d.transport()), Fixed(d.latency_us()),

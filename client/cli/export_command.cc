@@ -69,7 +69,7 @@ absl::Status Export(const Session& session, Connection& connection, const Export
   auto response =
       connection.Call(connection.fabric(), &FabricStub::ExportTopology, options.request);
   if (!response.ok()) return response.status();
-  if (options.output.empty()) {
+  if (options.output.empty() || options.output == "-") {
     session.json ? PrintJson(std::cout, *response) : void(std::cout << response->text());
     return absl::OkStatus();
   }
@@ -150,7 +150,7 @@ void AddExportCommands(CLI::App& app, Session& session) {
   options->request.set_format(v1::TOPOLOGY_FORMAT_SLURM);
   CLI::Option* output = command->add_option(
       "--output", options->output,
-      "File to write, at once and only if that changes it; default standard output");
+      "File to write, at once and only if that changes it; default, and with -, standard output");
   command
       ->add_flag("--follow", session.endless,
                  "Go on until interrupted: write the file again when the fabric has changed, also "

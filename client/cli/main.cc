@@ -90,7 +90,6 @@ int Main(int argc, char** argv) {
   AddJobCommands(app, session);
   AddTreeCommands(app, session);
   AddMapCommand(app, session);
-  AddSearchCommand(app, session, timeout_s);
   AddAgentCommands(app, session);
   AddDistanceCommands(app, session);
   AddPatternCommands(app, session);
@@ -136,7 +135,11 @@ int Main(int argc, char** argv) {
   if (!session.endless) {
     connection.OnWait([&](bool waits) { waits ? waiting.Begin() : waiting.End(); });
   }
-  return session.run(connection);
+  const int status = session.run(connection);
+  // A full disk, say: what a launcher would read is not whole.
+  if (std::cout.flush()) return status;
+  std::cerr << "error: standard output could not be written\n";
+  return 1;
 }
 
 }  // namespace

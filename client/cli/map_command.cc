@@ -203,7 +203,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
   if (session.json) return PrintJson(std::cout, *response), 0;
   PrintBeforeAndAfter(response->before(), response->after());
   std::cout << "\n";
-  Table table({"BUSIEST FROM", "TO", "BYTES", "GB/S LEFT"});
+  Table table({"BUSIEST FROM", "TO", "BYTES", "GBIT/S LEFT"});
   for (const v1::BusyLink& link : response->busiest()) {
     table.Add({link.from(), link.to(), absl::StrFormat("%.6g", link.bytes()),
                Fixed(link.capacity_gbps())});

@@ -105,8 +105,10 @@ int Audit(Session& session, Connection& connection, const v1::ListDeedsRequest& 
   if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"TIME", "CALLER", "FOR", "FROM", "METHOD", "OBJECT", "OUTCOME", "TIMES"});
   for (const v1::Deed& deed : all->deeds()) {
+    const std::string since =
+        deed.count() == 1 ? "" : absl::StrCat(" since ", TimeText(deed.first_time()));
     table.Add({TimeText(deed.time()), deed.caller(), deed.user(), deed.origin(), deed.method(),
-               deed.object(), deed.outcome(), absl::StrCat(deed.count())});
+               deed.object(), deed.outcome(), absl::StrCat(deed.count(), since)});
   }
   table.Print(std::cout);
   return 0;

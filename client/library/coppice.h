@@ -238,26 +238,6 @@ COPPICE_API const uint32_t* coppice_order_positions(const coppice_order* order);
 COPPICE_API double coppice_order_score(const coppice_order* order);
 COPPICE_API const char* coppice_order_reason(const coppice_order* order);
 
-typedef struct coppice_search_request {
-  size_t size;
-  uint64_t job;
-  const char* application; /* under whose name the daemon keeps the pattern */
-  uint64_t seed;           /* 0: 1 */
-  uint32_t budget_ms;      /* 0: 10 s */
-  uint32_t reserved;       /* 0 */
-} coppice_search_request;
-
-/* Has the node's agent start coppice-search, a parallel search on the job's own nodes, before the
- * job's program starts, and waits for its end: the budget, and the client's timeout for all else.
- * The daemon keeps the order until the job ends, for launchers, too (coppicectl map --stored). The
- * agent's configuration says how it is started, and for whom. FAILED_PRECONDITION: it says nothing
- * of it. PERMISSION_DENIED: the job is another's, or the agent serves its own user only.
- * ALREADY_EXISTS: a search for the job goes on. UNKNOWN: the search failed, with its last words.
- * `order`: NULL, or it gets what the daemon keeps; coppice_order_free() it. Its score is 0. */
-COPPICE_API coppice_status coppice_search_order(coppice_client* client,
-                                                const coppice_search_request* request,
-                                                coppice_order** order);
-
 typedef struct coppice_pattern {
   size_t size;
   const char* name; /* of the application */

@@ -139,13 +139,6 @@ struct MapOptions {
   uint64_t seed = 0;
 };
 
-struct SearchOptions {
-  uint64_t job = 0;
-  std::string application;  // of a stored pattern
-  uint32_t budget_ms = 0;   // 0: 10 s
-  uint64_t seed = 0;
-};
-
 struct Change {
   coppice_change kind;
   uint64_t tree;
@@ -245,18 +238,6 @@ class Client {
     if (Status status = Fill(options.pattern, request); !status.ok()) return status;
     coppice_order* order = nullptr;
     const coppice_status code = coppice_map(client_.get(), &request, &order);
-    if (code != COPPICE_OK) return Status::Of(code);
-    return Order(order);
-  }
-  // By coppice-search on the job's own nodes, started by the node's agent.
-  Result<Order> SearchOrder(const SearchOptions& options) {
-    coppice_search_request request = COPPICE_INIT(request);
-    request.job = options.job;
-    request.application = options.application.c_str();
-    request.budget_ms = options.budget_ms;
-    request.seed = options.seed;
-    coppice_order* order = nullptr;
-    const coppice_status code = coppice_search_order(client_.get(), &request, &order);
     if (code != COPPICE_OK) return Status::Of(code);
     return Order(order);
   }

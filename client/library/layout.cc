@@ -18,7 +18,6 @@ static_assert(COPPICE_IS_LAST(coppice_capabilities, agent_version));
 static_assert(COPPICE_IS_LAST(coppice_job_request, reserved));
 static_assert(COPPICE_IS_LAST(coppice_tree_request, reserved));
 static_assert(COPPICE_IS_LAST(coppice_map_request, seed));
-static_assert(COPPICE_IS_LAST(coppice_search_request, reserved));
 static_assert(COPPICE_IS_LAST(coppice_pattern, messages));
 #undef COPPICE_IS_LAST
 
@@ -64,12 +63,6 @@ COPPICE_IS_AT(coppice_map_request, messages, 72);
 COPPICE_IS_AT(coppice_map_request, pattern_name, 80);
 COPPICE_IS_AT(coppice_map_request, algorithm, 88);
 COPPICE_IS_AT(coppice_map_request, seed, 96);
-
-COPPICE_IS_AT(coppice_search_request, job, 8);
-COPPICE_IS_AT(coppice_search_request, application, 16);
-COPPICE_IS_AT(coppice_search_request, seed, 24);
-COPPICE_IS_AT(coppice_search_request, budget_ms, 32);
-COPPICE_IS_AT(coppice_search_request, reserved, 36);
 
 COPPICE_IS_AT(coppice_pattern, name, 8);
 COPPICE_IS_AT(coppice_pattern, rank_count, 16);

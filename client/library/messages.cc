@@ -292,15 +292,6 @@ std::string EncodeMap(const coppice_map_request& request) {
   return writer.text();
 }
 
-std::string EncodeSearch(const coppice_search_request& request) {
-  Writer writer;
-  writer.Bytes(1, std::to_string(request.job));
-  writer.Bytes(2, View(request.application));
-  writer.Number(3, request.budget_ms);
-  writer.Number(4, request.seed);
-  return writer.text();
-}
-
 std::string EncodePattern(const coppice_pattern& pattern) {
   Writer writer;
   writer.Bytes(1, View(pattern.name));
@@ -315,16 +306,6 @@ bool DecodeOrder(std::string_view message, OrderAnswer& order) {
     if (reader.field() == 2) is_good = DecodeResult(reader.bytes(), order);
   }
   return is_good && reader.ok();
-}
-
-bool DecodeStoredOrder(std::string_view message, OrderAnswer& order) {
-  order.score = 0;
-  Reader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == 2) reader.AppendTo(order.positions);
-    if (reader.field() == 3) order.reason = reader.bytes();
-  }
-  return reader.ok();
 }
 
 }  // namespace coppice

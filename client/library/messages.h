@@ -80,7 +80,6 @@ bool DecodeChange(std::string_view message, ChangeAnswer& change);
 // ---- rank orders -------------------------------------------------------------------------------
 
 std::string EncodeMap(const coppice_map_request& request);
-std::string EncodeSearch(const coppice_search_request& request);  // local.proto
 std::string EncodePattern(const coppice_pattern& pattern);
 
 struct OrderAnswer {
@@ -89,8 +88,6 @@ struct OrderAnswer {
   std::string reason;
 };
 bool DecodeOrder(std::string_view message, OrderAnswer& order);
-// The one that the daemon keeps of a job: its note as the reason, and no score.
-bool DecodeStoredOrder(std::string_view message, OrderAnswer& order);
 
 }  // namespace coppice
 

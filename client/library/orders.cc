@@ -7,11 +7,8 @@ namespace coppice {
 namespace {
 
 constexpr char kMap[] = "/coppice.v1.Mapping/MapRanks";
-constexpr char kSearch[] = "/coppice.v1.Local/SearchOrder";
-constexpr char kGetOrder[] = "/coppice.v1.Mapping/GetOrder";
 constexpr char kPut[] = "/coppice.v1.Mapping/PutPattern";
 constexpr uint32_t kDefaultBudgetMs = 1000;
-constexpr uint32_t kSearchBudgetMs = 10'000;
 
 template <class Pattern>
 Outcome CheckPairs(const Pattern& pattern, const char* name) {
@@ -61,35 +58,6 @@ Outcome Map(coppice_client* client, const coppice_map_request* given, coppice_or
   return outcome;
 }
 
-Outcome Get(coppice_client& client, SteadyTime deadline, uint64_t job, coppice_order** order) {
-  std::string answer;
-  const Outcome outcome =
-      Ask(client, deadline, kGetOrder, EncodeId(job), /*may_repeat=*/true, answer);
-  if (!outcome.ok()) return outcome;
-  auto handle = std::make_unique<coppice_order>();
-  if (!DecodeStoredOrder(answer, handle->answer) || !IsOrder(handle->answer.positions)) {
-    return Misunderstood(kGetOrder);
-  }
-  *order = handle.release();
-  return outcome;
-}
-
-Outcome Search(coppice_client* client, const coppice_search_request* given, coppice_order** order) {
-  coppice_search_request request;
-  Outcome outcome = Check(client);
-  if (outcome.ok()) outcome = Take(given, "coppice_search_request", request);
-  if (outcome.ok() && request.application == nullptr) {
-    outcome = Wrong("coppice_search_request.application: is NULL");
-  }
-  if (!outcome.ok()) return outcome;
-  if (request.budget_ms == 0) request.budget_ms = kSearchBudgetMs;
-  const SteadyTime deadline = DeadlineOf(*client) + std::chrono::milliseconds(request.budget_ms);
-  std::string answer;
-  outcome = Ask(*client, deadline, kSearch, EncodeSearch(request), /*may_repeat=*/false, answer);
-  if (!outcome.ok() || order == nullptr) return outcome;
-  return Get(*client, deadline, request.job, order);
-}
-
 Outcome Put(coppice_client* client, const coppice_pattern* given) {
   constexpr char kName[] = "coppice_pattern";
   coppice_pattern pattern;
@@ -108,11 +76,6 @@ Outcome Put(coppice_client* client, const coppice_pattern* given) {
 coppice_status coppice_map(coppice_client* client, const coppice_map_request* request,
                            coppice_order** order) {
   return coppice::Run([&] { return coppice::Map(client, request, order); });
-}
-
-coppice_status coppice_search_order(coppice_client* client, const coppice_search_request* request,
-                                    coppice_order** order) {
-  return coppice::Run([&] { return coppice::Search(client, request, order); });
 }
 
 void coppice_order_free(coppice_order* order) { delete order; }

@@ -119,11 +119,16 @@ absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Conf
   limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
   limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
   AdmissionBounds& admission = config.admission;
+  limits.Read("calls", 1, kMostAtOnce, admission.calls);
+  limits.Read("waiting", 1, kMostAtOnce, admission.waiting);
+  limits.Read("streams", 1, kMostAtOnce, admission.streams);
   limits.Read("request_memory", kLeastMemory, kMostMemory, admission.request_memory);
   limits.Read("answer_memory", kLeastMemory, kMostMemory, admission.answer_memory);
   limits.Read("longest_reading", absl::Seconds(1), kLongestReading, admission.longest_reading);
   limits.Read("connections", 1, kMostAtOnce, config.connections.of_all);
   limits.Read("connections_per_user", 1, kMostAtOnce, config.connections.of_user);
+  limits.Read("tcp_connections", 1, kMostAtOnce, config.connections.tcp_of_all);
+  limits.Read("tcp_connections_per_address", 1, kMostAtOnce, config.connections.tcp_of_address);
   limits.Read("longest_silence", absl::Seconds(1), kLongestReading,
               config.connections.longest_silence);
   ReadCallerBounds(limits, "caller", "limits.caller.", origin, admission.caller);

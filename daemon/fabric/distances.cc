@@ -63,7 +63,7 @@ std::optional<uint32_t> SwitchDistances::Hops(VertexIndex from, VertexIndex to) 
   if (from == to) return 0;
   const Fabric& fabric = *fabric_;
   if (!fabric.IsSwitch(from) && !fabric.IsSwitch(to)) {
-    if (fabric.host(fabric.AsEndpoint(from)) == fabric.host(fabric.AsEndpoint(to))) return 0;
+    if (fabric.StayWithinHost(fabric.AsEndpoint(from), fabric.AsEndpoint(to))) return 0;
     for (const Channel& channel : fabric.channels(from)) {
       if (channel.to == to) return 1;  // back to back
     }

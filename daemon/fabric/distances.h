@@ -55,8 +55,8 @@ class SwitchDistances final {
     return c == t ? 2 : ClassRowTo(t)[c];
   }
 
-  // Links on a shortest path between two vertices: 0 for one vertex or two endpoints of one host,
-  // 2 for endpoints of one switch, ... ; nullopt if there is no path.
+  // Links on a shortest path between two vertices: 0 for one vertex or two endpoints whose packets
+  // stay within their host, 2 for other endpoints of one switch, ... ; nullopt if there is no path.
   std::optional<uint32_t> Hops(VertexIndex from, VertexIndex to) const;
 
   // Hops from every class of switches to class `target`, [class_count], for walking a route. The

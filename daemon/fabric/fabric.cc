@@ -105,8 +105,8 @@ size_t Fabric::MemoryBytes() const {
                  HeapBytes(endpoints_) + HeapBytes(host_names_) + HeapBytes(links_) +
                  HeapBytes(channel_begin_) + HeapBytes(endpoint_part_) + HeapBytes(channels_) +
                  HeapBytes(port_begin_) + HeapBytes(port_channel_) + HeapBytes(uplink_) +
-                 HeapBytes(host_begin_) + HeapBytes(host_endpoints_) + HeapBytes(component_) +
-                 HeapBytes(by_port_guid_) + HeapBytes(by_lid_);
+                 HeapBytes(host_begin_) + HeapBytes(host_endpoints_) + HeapBytes(bundle_) +
+                 HeapBytes(component_) + HeapBytes(by_port_guid_) + HeapBytes(by_lid_);
   for (const SwitchInfo& s : switches_) bytes += HeapBytes(s.description);
   for (const AdapterInfo& a : adapters_) bytes += HeapBytes(a.description);
   for (const std::string& name : host_names_) bytes += HeapBytes(name);

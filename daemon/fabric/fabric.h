@@ -4,7 +4,7 @@
 //        endpoint 0 --- switch 0 === switch 1 --- endpoint 1        === two parallel links
 //                         |             |
 //        endpoint 2 ------+             +--------- endpoint 3       0 and 2: two ports of one
-//        adapter
+//        adapter, one bundle; were 0 and 1 of one adapter, they were two bundles of one host
 //
 // Vertices are numbered once: switches 0..S-1, then endpoints S..S+E-1. Links are undirected;
 // link L has the two channels 2L (from its `a` end to its `b` end) and 2L+1 (back). Switches are
@@ -36,6 +36,7 @@ using EndpointIndex = StrongId<struct EndpointIndexTag, uint32_t>;
 using VertexIndex = StrongId<struct VertexIndexTag, uint32_t>;
 using AdapterIndex = StrongId<struct AdapterIndexTag, uint32_t>;
 using HostIndex = StrongId<struct HostIndexTag, uint32_t>;
+using BundleIndex = StrongId<struct BundleIndexTag, uint32_t>;
 using LinkIndex = StrongId<struct LinkIndexTag, uint32_t>;
 using ChannelIndex = StrongId<struct ChannelIndexTag, uint32_t>;
 
@@ -119,6 +120,17 @@ class Fabric final {
   absl::string_view host_name(HostIndex h) const { return host_names_[h.value()]; }
   HostIndex host(EndpointIndex e) const { return adapter(e).host; }
   absl::Span<const EndpointIndex> endpoints_of_host(HostIndex h) const;
+
+  // The ports of one host on one switch. A port without a switch is a bundle of its own. Bundles of
+  // a host are numbered one after another, in the order of the hosts.
+  BundleIndex bundle(EndpointIndex e) const { return bundle_[e.value()]; }
+  // Whether packets between two endpoints cross no link: they are in one bundle; or they are on one
+  // host whose bundles no cable joins, so that the host alone can pass packets on. Not transitive
+  // where hosts are in several components; within a component it is bundle(a) == bundle(b).
+  bool StayWithinHost(EndpointIndex a, EndpointIndex b) const {
+    return bundle(a) == bundle(b) ||
+           (component(Vertex(a)) != component(Vertex(b)) && host(a) == host(b));
+  }
   const LinkInfo& link(LinkIndex l) const { return links_[l.value()]; }
   Lid lid(VertexIndex v) const;
 
@@ -185,6 +197,7 @@ class Fabric final {
   std::vector<ChannelIndex> uplink_;        // [endpoint_count]
   std::vector<uint32_t> host_begin_;        // [host_count + 1] into host_endpoints_
   std::vector<EndpointIndex> host_endpoints_;
+  std::vector<BundleIndex> bundle_;  // [endpoint_count]
   std::vector<uint32_t> component_;  // [vertex_count]
   uint32_t component_count_ = 0;
 

@@ -96,6 +96,7 @@ class FabricBuilder {
   static absl::Status IndexFabric(Fabric& fabric);
   static void IndexPorts(Fabric& fabric);
   static void IndexChannels(Fabric& fabric);
+  static void IndexBundles(Fabric& fabric);
   static void FindComponents(Fabric& fabric);
   static absl::Status IndexPortGuids(Fabric& fabric);
   static absl::Status IndexLids(Fabric& fabric);

@@ -1,6 +1,8 @@
 #include "daemon/fabric/fabric_check.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -161,6 +163,28 @@ absl::Status CheckHosts(const Fabric& fabric) {
   return Broken(fabric, fabric.Vertex(e), "listed under no host");
 }
 
+// Of two endpoints of a host those on one switch are in one bundle, all others on different ones.
+absl::Status CheckBundles(const Fabric& fabric) {
+  std::map<BundleIndex, EndpointIndex> first_of_bundle;
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    std::map<SwitchIndex, BundleIndex> bundle_at;
+    for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
+      const BundleIndex bundle = fabric.bundle(e);
+      const std::optional<SwitchIndex> at = fabric.attached_switch(e);
+      const auto [first, is_new] = first_of_bundle.try_emplace(bundle, e);
+      const EndpointIndex other = first->second;
+      if (!is_new &&
+          (!at || fabric.host(other) != HostIndex(h) || fabric.attached_switch(other) != at)) {
+        return Broken(fabric, fabric.Vertex(e), "in a bundle of another host or switch");
+      }
+      if (at && bundle_at.try_emplace(*at, bundle).first->second != bundle) {
+        return Broken(fabric, fabric.Vertex(e), "not in the bundle of its host and switch");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLids(const Fabric& fabric) {
   for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
     const Lid lid = fabric.lid(VertexIndex(v));
@@ -191,6 +215,7 @@ absl::Status CheckFabric(const Fabric& fabric) {
   RETURN_IF_ERROR(CheckLinks(fabric, times_seen));
   RETURN_IF_ERROR(CheckComponents(fabric));
   RETURN_IF_ERROR(CheckHosts(fabric));
+  RETURN_IF_ERROR(CheckBundles(fabric));
   return CheckLids(fabric);
 }
 

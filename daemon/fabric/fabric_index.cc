@@ -2,6 +2,7 @@
 // Every index follows from those alone.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -65,6 +66,29 @@ void FabricBuilder::IndexChannels(Fabric& fabric) {
   for (uint32_t v = switches; v < vertices; ++v) {
     fabric.channels_.push_back(channel(only[v - switches]));
     fabric.channel_begin_[v + 1] = static_cast<uint32_t>(fabric.channels_.size());
+  }
+}
+
+// Host by host. Whose bundle each switch had last is kept, so that nothing need be cleared.
+void FabricBuilder::IndexBundles(Fabric& fabric) {
+  struct Last {
+    uint32_t host = std::numeric_limits<uint32_t>::max();
+    BundleIndex bundle;
+  };
+  std::vector<Last> bundle_at(fabric.switch_count());
+  fabric.bundle_.resize(fabric.endpoint_count());
+  uint32_t bundles = 0;
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
+      const std::optional<SwitchIndex> at = fabric.attached_switch(e);
+      if (!at) {
+        fabric.bundle_[e.value()] = BundleIndex(bundles++);
+        continue;
+      }
+      Last& last = bundle_at[at->value()];
+      if (last.host != h) last = {h, BundleIndex(bundles++)};
+      fabric.bundle_[e.value()] = last.bundle;
+    }
   }
 }
 
@@ -147,6 +171,7 @@ absl::Status FabricBuilder::IndexLids(Fabric& fabric) {
 absl::Status FabricBuilder::IndexFabric(Fabric& fabric) {
   IndexPorts(fabric);
   IndexChannels(fabric);
+  IndexBundles(fabric);
   FindComponents(fabric);
   RETURN_IF_ERROR(IndexPortGuids(fabric));
   return IndexLids(fabric);

@@ -106,9 +106,8 @@ std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
   Middle middle = GroupSwitches(fabric);
   hierarchy->shape = middle.shape;
   std::vector<Hierarchy::Level>& levels = hierarchy->levels;
-  levels.push_back(MakeLevel(fabric, "host", [&](EndpointIndex e) {
-    return uint64_t{fabric.host(e).value()} << 32 | LeafKey(fabric, e);
-  }));
+  levels.push_back(
+      MakeLevel(fabric, "host", [&](EndpointIndex e) { return fabric.bundle(e).value(); }));
   levels.push_back(
       MakeLevel(fabric, "leaf switch", [&](EndpointIndex e) { return LeafKey(fabric, e); }));
   Hierarchy::Level component = MakeLevel(

@@ -12,8 +12,9 @@
 
 namespace coppice {
 
-// Level 0 is the host, level 1 the leaf switch, the last level the connected component. Levels that
-// would equal the one before them are left out (except host, leaf switch and component).
+// Level 0 is the host's part on one switch (Fabric::bundle), level 1 the leaf switch, the last
+// level the connected component. Levels that would equal the one before them are left out (except
+// host, leaf switch and component).
 struct Hierarchy {
   struct Level {
     std::string name;  // "host", "leaf switch", "pod", "group", "plane", "component"
@@ -25,8 +26,7 @@ struct Hierarchy {
   // A word for the whole: "fat tree", "torus", "dragonfly", "irregular".
   std::string shape;
 
-  // Invariant: two endpoints in one group at level i are in one group at level i+1, unless an
-  // adapter of one host is cabled to several leaf switches: then level 0 splits the host by switch.
+  // Invariant: two endpoints in one group at level i are in one group at level i+1.
 };
 
 // Total, deterministic; near-linear in switches + links. How: see hierarchy.cc.

@@ -159,8 +159,8 @@ absl::Status Routes::Walk(VertexIndex from, VertexIndex to, Visitor visit) const
   if (from == to) return absl::OkStatus();
   VertexIndex here = from;
   if (!fabric_->IsSwitch(from)) {
-    const EndpointIndex source = fabric_->AsEndpoint(from);
-    if (!fabric_->IsSwitch(to) && fabric_->host(source) == fabric_->host(fabric_->AsEndpoint(to))) {
+    if (!fabric_->IsSwitch(to) &&
+        fabric_->StayWithinHost(fabric_->AsEndpoint(from), fabric_->AsEndpoint(to))) {
       return absl::OkStatus();
     }
     const Channel& out = fabric_->channels(from).front();

@@ -43,11 +43,11 @@ class Routes final {
   RouteKind kind() const { return kind_; }
 
   // Appends the channels from `from` to `to`, in order. Appends nothing if they are one vertex or
-  // two endpoints of one host, whose packets do not enter the fabric. NOT_FOUND: no route, and the
-  // message names both ends and the switch where the route breaks off; `path` is then unchanged.
-  // A forwarding loop is such an error. Cost: the length of the route, times a switch's ports for
-  // shortest paths, whose first route to a new class of switches (twin_classes.h) also computes
-  // its distances.
+  // two endpoints whose packets stay within their host (Fabric::StayWithinHost). NOT_FOUND: no
+  // route, and the message names both ends and the switch where the route breaks off; `path` is
+  // then unchanged. A forwarding loop is such an error. Cost: the length of the route, times a
+  // switch's ports for shortest paths, whose first route to a new class of switches
+  // (twin_classes.h) also computes its distances.
   absl::Status Append(VertexIndex from, VertexIndex to, std::vector<ChannelIndex>& path) const;
 
   // The channel that switch `s` sends a packet for `to` through; kNoChannel: none, or `to` is `s`.

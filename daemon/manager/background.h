@@ -1,10 +1,12 @@
-// The thread that minds what time brings: the end of leases, events of what was granted, the state
-// of the store, and its own delays. When it wakes is here, what it does is handed in. The other
-// thread of the manager reads the subnet: sweep/sweeper.h.
+// The threads that mind what time brings: one the end of leases, the state of the store, and its
+// own delays; another what may take long (events of what was granted, old rows that go), so that
+// nobody's lease waits for it. When they wake is here, what they do is handed in. The third thread
+// of the manager reads the subnet: sweep/sweeper.h.
 //
 // A daemon that was stopped, whose machine was paused, or whose disk let nothing through, hears no
-// keepalives meanwhile. It finds out by waking later than it meant to, and says so before it ends
+// keepalives meanwhile. It finds out by being later than it meant to, and says so before it ends
 // any lease: by a time that was read before, so that a stall between the two ends none, either.
+// What it works itself is no stall: a daemon with much to do would begin leases anew for ever.
 #ifndef COPPICE_DAEMON_MANAGER_BACKGROUND_H_
 #define COPPICE_DAEMON_MANAGER_BACKGROUND_H_
 
@@ -30,7 +32,8 @@ class Background {
     // As of that time, which `now` gave; returns the time until it is due again.
     std::function<absl::Duration(absl::Duration)> expire;
     std::function<void()> look;   // about every second
-    std::function<void()> flush;  // every ten
+    std::function<void()> flush;  // every so often, on the other thread
+    absl::Duration flush_every = absl::Seconds(10);
   };
 
   explicit Background(Duties duties);
@@ -38,16 +41,21 @@ class Background {
 
   // Both idempotent. Stop joins.
   void Start() {
-    thread_.Start([this] { LeaseLoop(); });
+    leases_.Start([this] { LeaseLoop(); });
+    flushes_.Start([this] { FlushLoop(); });
   }
-  void Stop() { thread_.Stop(); }
+  void Stop() {
+    leases_.Stop();
+    flushes_.Stop();
+  }
   // `expire` may be due earlier than it said. Never blocks for long.
   void Wake();
 
  private:
   void LeaseLoop();
+  void FlushLoop();
   // Until `wait` has passed, Wake, or Stop; true unless Stop.
-  bool Sleep(absl::Duration wait);
+  bool SleepOfLeases(absl::Duration wait);
 
   const Duties duties_;
 
@@ -56,7 +64,7 @@ class Background {
   // Guarded by mu_.
   bool woken_ = false;
 
-  LoopThread thread_{mu_, changed_};
+  LoopThread leases_{mu_, changed_}, flushes_{mu_, changed_};
 };
 
 }  // namespace coppice

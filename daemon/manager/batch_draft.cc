@@ -1,6 +1,8 @@
 #include "daemon/manager/batch_draft.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -21,13 +23,14 @@ constexpr size_t kMostSwitches = 16;  // full ones in its payload, which travels
 class Drafter {
  public:
   Drafter(const PlanBasis& basis, const JobRecord& job, const CreateBatchArgs& args,
-          absl::Span<const SwitchCapacity> capacity, const BatchWatch& watch,
+          absl::Span<const SwitchCapacity> capacity, const BatchRoom& room, const BatchWatch& watch,
           std::vector<RefusedSwitch>& full_switches)
       : basis_(basis),
         snapshot_(basis.snapshot),
         job_(job),
         args_(args),
         capacity_(capacity),
+        room_(room),
         watch_(watch),
         full_switches_(full_switches) {
     alike_.job = args.job;
@@ -41,6 +44,7 @@ class Drafter {
   absl::StatusOr<BatchDraft> Draft() {
     RETURN_IF_ERROR(FindMembers());
     ASSIGN_OR_RETURN(BatchPlan plan, Plan());
+    StayWithinRoom(plan);
     draft_.most_packets = plan.totals.most_packets;
     draft_.most_loaded = DescribeChannel(plan.totals.most_loaded);
     for (uint32_t i = 0; i < batch_.size(); ++i) {
@@ -99,6 +103,37 @@ class Drafter {
                      });
   }
 
+  // Takes trees from the plan, or all of a communicator (left_out_), that there is no room for.
+  void StayWithinRoom(BatchPlan& plan) {
+    left_out_.resize(batch_.size());
+    if (!args_.largest_part && !args_.accept_type1) return;
+    const auto entries_of = [&](uint32_t i) {
+      const CommunicatorResult& result = plan.communicators[i];
+      return result.tree ? static_cast<int64_t>(result.tree->serving.size())
+                         : std::numeric_limits<int64_t>::max();
+    };
+    std::vector<uint32_t> order(batch_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return entries_of(a) < entries_of(b); });
+    int64_t trees = 0, entries = 0;
+    for (const uint32_t i : order) {
+      CommunicatorResult& result = plan.communicators[i];
+      if (!result.tree && !args_.accept_type1) continue;
+      if (args_.largest_part && trees >= room_.trees) {
+        left_out_[i] = room_.why_not(Quota::kTrees, trees + 1);
+        continue;
+      }
+      if (result.tree && entries_of(i) > room_.entries - entries) {
+        result.why_not = room_.why_not(Quota::kEntries, entries + entries_of(i));
+        result.tree.reset();
+        if (!args_.accept_type1) continue;
+      }
+      if (result.tree) entries += entries_of(i);
+      ++trees;
+    }
+  }
+
   std::string DescribeChannel(ChannelIndex channel) const {
     if (channel == kNoChannel) return "";
     const Fabric& fabric = *snapshot_.fabric;
@@ -109,6 +144,7 @@ class Drafter {
 
   // The communicator's tree, or why it gets none.
   absl::Status Hang(uint32_t i, const CommunicatorResult& result) {
+    if (!left_out_[i].empty()) return Refuse(i, left_out_[i]);
     NoteFull(result);
     if (!result.tree && !args_.accept_type1) return Refuse(i, result.why_not);
     TreeRequest& request = scratch_.request;
@@ -180,6 +216,7 @@ class Drafter {
   const JobRecord& job_;
   const CreateBatchArgs& args_;
   const absl::Span<const SwitchCapacity> capacity_;
+  const BatchRoom& room_;
   const BatchWatch& watch_;
   std::vector<RefusedSwitch>& full_switches_;
 
@@ -187,7 +224,8 @@ class Drafter {
   DraftScratch scratch_;
   std::vector<BatchCommunicator> batch_;  // those that can be planned
   std::vector<uint32_t> numbers_;         // [position in batch_] communicator
-  std::set<uint32_t> full_;               // switches
+  std::vector<std::string> left_out_;  // [position in batch_] why there is no room; empty: there is
+  std::set<uint32_t> full_;            // switches
   BatchDraft draft_;
 };
 
@@ -200,9 +238,10 @@ absl::Status BatchIsCancelled() {
 absl::StatusOr<BatchDraft> DraftBatch(const PlanBasis& basis, const JobRecord& job,
                                       const CreateBatchArgs& args,
                                       absl::Span<const SwitchCapacity> capacity,
-                                      const BatchWatch& watch, std::vector<RefusedSwitch>& full) {
+                                      const BatchRoom& room, const BatchWatch& watch,
+                                      std::vector<RefusedSwitch>& full) {
   full.clear();
-  return Drafter(basis, job, args, capacity, watch, full).Draft();
+  return Drafter(basis, job, args, capacity, room, watch, full).Draft();
 }
 
 }  // namespace coppice

@@ -19,6 +19,31 @@ bool LacksTreesForRoutes(const absl::StatusOr<BatchDraft>& draft, const BatchWat
          (absl::IsResourceExhausted(draft.status()) || MayLackRoutes(draft.status()));
 }
 
+// As of now: another batch of the owner's may take of it before this one is planned.
+BatchRoom RoomOf(const QuotaLedger& quotas, const JobRecord& job, const Actor& actor) {
+  QuotaAccount account = AccountOf(job);
+  account.is_exempt |= actor.is_administrator;
+  const QuotaAmounts left = quotas.Left(account);
+  BatchRoom room{left[Quota::kTrees], left[Quota::kEntries]};
+  room.why_not = [&quotas, account](Quota quota, int64_t more) {
+    QuotaAmounts amounts;
+    amounts[quota] = more;
+    const absl::Status refused = quotas.Check(account, amounts);
+    return refused.ok() ? "the owner's quota is used up by others of his calls"
+                        : std::string(refused.message());
+  };
+  return room;
+}
+
+QuotaAmounts AmountsOf(const BatchDraft& draft) {
+  QuotaAmounts amounts;
+  for (const TreeDraft& tree : draft.trees) {
+    amounts[Quota::kTrees] += 1;
+    amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
+  }
+  return amounts;
+}
+
 void TellOverLinks(BatchDraft& draft) {
   for (TreeDraft& tree : draft.trees) absl::StrAppend(&tree.record.reason, kOverLinks);
 }
@@ -196,12 +221,14 @@ absl::StatusOr<BatchDraft> BatchGrants::Draft(PlanBasis& basis, const Job& job,
                                               std::vector<SwitchCapacity>& capacity) {
   if (IsCancelled(watch)) return BatchIsCancelled();  // a plan may take seconds
   std::vector<RefusedSwitch> full;
-  absl::StatusOr<BatchDraft> draft = DraftBatch(basis, *job.record, args, capacity, watch, full);
+  const BatchRoom room = RoomOf(tables_->quotas, *job.record, args.actor);
+  absl::StatusOr<BatchDraft> draft =
+      DraftBatch(basis, *job.record, args, capacity, room, watch, full);
   if (LacksTreesForRoutes(draft, watch) && AreTablesBehind(basis)) {
     PlanBasis links = OverLinks(*tables_, basis);
     std::vector<RefusedSwitch> full_there;
     absl::StatusOr<BatchDraft> there =
-        DraftBatch(links, *job.record, args, capacity, watch, full_there);
+        DraftBatch(links, *job.record, args, capacity, room, watch, full_there);
     if (IsCancelled(watch)) return BatchIsCancelled();
     if (!draft.ok() || (there.ok() && there->trees.size() > draft->trees.size())) {
       basis = std::move(links);
@@ -210,6 +237,7 @@ absl::StatusOr<BatchDraft> BatchGrants::Draft(PlanBasis& basis, const Job& job,
       if (draft.ok()) TellOverLinks(*draft);
     }
   }
+  if (draft.ok()) draft->room = room;
   if (!full.empty()) {
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
@@ -261,15 +289,15 @@ absl::StatusOr<bool> BatchGrants::TryReserve(const Job& job, const PlanBasis& ba
   if (job.ending) return JobIsEnding(job.record->id);
   if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return false;
   const QuotaAccount account = AccountOf(*job.record);
-  QuotaAmounts amounts;
-  for (const TreeDraft& tree : draft.trees) {
-    amounts[Quota::kTrees] += 1;
-    amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
-  }
+  const QuotaAmounts amounts = AmountsOf(draft);
   if (actor.is_administrator) {
     tables_->quotas.Count(account, amounts);
-  } else {
-    RETURN_IF_ERROR(tables_->quotas.Take(account, amounts));
+  } else if (absl::Status taken = tables_->quotas.Take(account, amounts); !taken.ok()) {
+    // What stayed within what there was has lost a race: planned again, it takes less.
+    const bool was_within = amounts[Quota::kTrees] <= draft.room.trees &&
+                            amounts[Quota::kEntries] <= draft.room.entries;
+    if (was_within) return false;
+    return taken;
   }
   if (!tables_->entries.ReserveAll(switches)) {
     tables_->quotas.Give(account, amounts);

@@ -46,7 +46,8 @@ class Manager::Parts {
       : options(std::move(given)),
         clock(wall_clock),
         event_feed(store),
-        calls(store),
+        calls(store, [this](const DeedRecord& deed) { deeds.Told(deed); }),
+        deeds(&calls, clock),
         events(&calls, clock, options, [this] { event_feed.Look(); }),
         pruning(&calls, clock),
         others(store->DatabaseId(), &events, clock),
@@ -141,6 +142,7 @@ class Manager::Parts {
     }
     events.Append(std::move(happened));
     events.Flush();
+    deeds.FlushDue();
     load.ForgetIfSilent(clock->Monotonic());
     const std::shared_ptr<const ManagerOptions> now = options.Get();
     pruning.Run({now->kept_events, now->kept_event_age},
@@ -152,6 +154,7 @@ class Manager::Parts {
   Tables tables;
   EventFeed event_feed;
   StoreCalls calls;
+  DeedLog deeds;
   EventLog events;
   Pruning pruning;
   OtherDaemons others;
@@ -240,13 +243,7 @@ absl::StatusOr<std::vector<DeedRecord>> Manager::Deeds(const DeedFilter& filter)
   return parts_->calls.store().Deeds(filter);
 }
 
-void Manager::NoteDeeds(std::vector<DeedRecord> deeds) {
-  const size_t count = deeds.size();
-  if (count == 0) return;
-  parts_->calls.Submit(AppendDeeds{std::move(deeds)}, [count](const absl::Status& status) {
-    if (!status.ok()) spdlog::warn("{} deeds are lost: {}", count, status.ToString());
-  });
-}
+DeedLog& Manager::deeds() { return parts_->deeds; }
 uint64_t Manager::DatabaseId() const { return parts_->calls.store().DatabaseId(); }
 void Manager::HeardOfDatabase(uint64_t database, absl::string_view from) {
   parts_->others.Hear(database, from);

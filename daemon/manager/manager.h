@@ -42,6 +42,7 @@
 #include "daemon/manager/activity.h"
 #include "daemon/manager/actor.h"
 #include "daemon/manager/capability_rules.h"
+#include "daemon/manager/deed_log.h"
 #include "daemon/manager/load/link_measure.h"
 #include "daemon/manager/placement/placement_options.h"
 #include "daemon/manager/quota_options.h"
@@ -287,8 +288,8 @@ class Manager final {
   void SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done);
   // As Store::Deeds.
   absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) const;
-  // Deeds that no change to the store brought with it; without waiting for them to be kept.
-  void NoteDeeds(std::vector<DeedRecord> deeds);
+  // Where deeds are noted that no change brings with it.
+  DeedLog& deeds();
 
   // As Store::DatabaseId: who this daemon is, to those that it serves.
   uint64_t DatabaseId() const;

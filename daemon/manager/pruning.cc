@@ -1,7 +1,10 @@
 #include "daemon/manager/pruning.h"
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
+#include "daemon/base/fair_level.h"
 #include "daemon/base/log.h"
 
 namespace coppice {
@@ -51,11 +54,31 @@ int Pruning::RoundsOfEvents(int64_t keep) {
   return Rounds(kept->newest - kept->oldest + 1 - keep, kEvents, kMostRoundsOfEvents);
 }
 
-int Pruning::RoundsOfJobs(int64_t keep, absl::Time before) {
-  const absl::StatusOr<int64_t> all = calls_->store().EndedJobs(absl::InfiniteFuture());
+void Pruning::PruneOldJobs(absl::Time before) {
   const absl::StatusOr<int64_t> old = calls_->store().EndedJobs(before);
-  if (!all.ok() || !old.ok()) return 1;
-  return Rounds(std::max(*all - keep, *old), kJobs, kMostRoundsOfJobs);
+  if (old.ok() && *old == 0) return;
+  Prune(calls_, PruneJobs{std::numeric_limits<int64_t>::max(), before, kJobs}, "jobs",
+        Rounds(old.value_or(0), kJobs, kMostRoundsOfJobs));
+}
+
+void Pruning::PruneSurplusOfJobs(int64_t keep) {
+  const absl::StatusOr<int64_t> all = calls_->store().EndedJobs(absl::InfiniteFuture());
+  if (all.ok() && *all <= keep) return;
+  const absl::StatusOr<std::vector<OwnedJobs>> owners = calls_->store().EndedJobsOfOwners();
+  if (!owners.ok()) {
+    spdlog::warn("old jobs were not dropped: {}", owners.status().ToString());
+    return;
+  }
+  std::vector<int64_t> sizes;
+  for (const OwnedJobs& owned : *owners) sizes.push_back(owned.jobs);
+  const int64_t level = FairLevel(sizes, keep);
+  int64_t rounds_left = kMostRoundsOfJobs;
+  for (const OwnedJobs& owned : *owners) {
+    if (owned.jobs <= level || rounds_left == 0) continue;
+    const int rounds = Rounds(owned.jobs - level, kJobs, rounds_left);
+    rounds_left -= rounds;
+    Prune(calls_, PruneJobs{level, absl::InfinitePast(), kJobs, owned.owner}, "jobs", rounds);
+  }
 }
 
 int Pruning::RoundsOfPlacements(int64_t keep, absl::Time before) {
@@ -68,14 +91,14 @@ int Pruning::RoundsOfPlacements(int64_t keep, absl::Time before) {
 void Pruning::Run(const Limits& events, const Limits& ended) {
   const absl::Time wall = clock_->Now();
   PruneEvents prune_events{events.keep, absl::InfinitePast(), kEvents};
-  PruneJobs prune_jobs{ended.keep, absl::InfinitePast(), kJobs};
   PrunePlacements prune_placements{ended.keep, absl::InfinitePast(), kJobs};
   if (IsEven(wall, clock_->Monotonic())) {
     prune_events.before = wall - events.age;
-    prune_placements.before = prune_jobs.before = wall - ended.age;
+    prune_placements.before = wall - ended.age;
+    PruneOldJobs(wall - ended.age);
   }
   Prune(calls_, prune_events, "events", RoundsOfEvents(events.keep));
-  Prune(calls_, prune_jobs, "jobs", RoundsOfJobs(ended.keep, prune_jobs.before));
+  PruneSurplusOfJobs(ended.keep);
   Prune(calls_, prune_placements, "placements",
         RoundsOfPlacements(ended.keep, prune_placements.before));
 }

@@ -6,7 +6,8 @@
 // drop a year of them. So age counts only when that clock has gone along with the monotonic one for
 // an hour, time enough to set it right; number counts always. Whoever adds events drops those that
 // are too many with them (event_log.h); what is left to do here is after the limit was lowered.
-// Knows no kinds of events.
+// Of jobs each owner has a share: one who registers and ends them by the thousand does not free the
+// request_ids of others, whose retries would make second jobs. Knows no kinds of events.
 #ifndef COPPICE_DAEMON_MANAGER_PRUNING_H_
 #define COPPICE_DAEMON_MANAGER_PRUNING_H_
 
@@ -24,7 +25,7 @@ class Pruning {
   static constexpr absl::Duration kEvenFor = absl::Hours(1);
 
   struct Limits {
-    int64_t keep = 0;    // the newest so many
+    int64_t keep = 0;    // the newest so many; of jobs, who has the most of them loses first
     absl::Duration age;  // and not older than this
   };
 
@@ -39,9 +40,11 @@ class Pruning {
  private:
   // Whether the wall clock has gone evenly for kEvenFor.
   bool IsEven(absl::Time wall, absl::Duration monotonic);
-  // Mutations that the number of events or of jobs calls for; at least 1.
+  void PruneOldJobs(absl::Time before);
+  // Of owners with more jobs than a level those that ended first, so that `keep` are left.
+  void PruneSurplusOfJobs(int64_t keep);
+  // Mutations that the number of events or of placements calls for; at least 1.
   int RoundsOfEvents(int64_t keep);
-  int RoundsOfJobs(int64_t keep, absl::Time before);
   int RoundsOfPlacements(int64_t keep, absl::Time before);
 
   StoreCalls* const calls_;

@@ -152,6 +152,24 @@ absl::Status QuotaLedger::Check(const QuotaAccount& account, const QuotaAmounts&
   return Judge(account, amounts);
 }
 
+QuotaAmounts QuotaLedger::Left(const QuotaAccount& account) const {
+  QuotaAmounts left;
+  left.of.fill(QuotaLimit::kNone);
+  if (account.is_exempt) return left;
+  std::lock_guard lock(mu_);
+  const auto found = uses_.find(account.user);
+  for (size_t i = 0; i < kCountedQuotas; ++i) {
+    const Quota quota = Counted(i);
+    const int64_t used = found == uses_.end() ? 0 : found->second.ordinary.of[i];
+    const int64_t limit = LimitOf(account.user, quota), for_users = ForUsers(quota);
+    if (limit != QuotaLimit::kNone) left.of[i] = std::max<int64_t>(0, limit - used);
+    if (for_users != QuotaLimit::kNone) {
+      left.of[i] = std::min(left.of[i], std::max<int64_t>(0, for_users - ordinary_.of[i]));
+    }
+  }
+  return left;
+}
+
 void QuotaLedger::Count(const QuotaAccount& account, const QuotaAmounts& amounts) {
   std::lock_guard lock(mu_);
   Add(account, amounts, 1);

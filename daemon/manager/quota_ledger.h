@@ -66,6 +66,8 @@ class QuotaLedger {
   absl::Status Take(const QuotaAccount& account, const QuotaAmounts& amounts);
   // What Take would say.
   absl::Status Check(const QuotaAccount& account, const QuotaAmounts& amounts) const;
+  // The most of each that Take would give by itself; QuotaLimit::kNone: any.
+  QuotaAmounts Left(const QuotaAccount& account) const;
   void Count(const QuotaAccount& account, const QuotaAmounts& amounts);
   // What Take or Count counted.
   void Give(const QuotaAccount& account, const QuotaAmounts& amounts);

@@ -30,13 +30,14 @@ class Gatherer {
         mapping_(mapping),
         end_(end),
         traffic_(traffic),
+        in_parts_(fabric_.component_count() > 1),
         flow_of_switch_(fabric_.switch_count(), 0.0) {
     const Places& places = *problem.places;
     sites_.reserve(places.count());
     for (uint32_t p = 0; p < places.count(); ++p) {
       const EndpointIndex e = places.endpoint(PlaceIndex(p));
       const std::optional<SwitchIndex> at = fabric_.attached_switch(e);
-      sites_.push_back({fabric_.host(e).value(), at ? at->value() : kNoSwitch,
+      sites_.push_back({fabric_.bundle(e).value(), at ? at->value() : kNoSwitch,
                         at ? fabric_.uplink(e).value() : 0});
     }
   }
@@ -61,13 +62,18 @@ class Gatherer {
  private:
   static constexpr uint32_t kNoSwitch = 0xffffffff;
   struct Site {  // of a place
-    uint32_t host, leaf, uplink;
+    uint32_t bundle, leaf, uplink;
   };
 
   uint32_t KeyOf(uint32_t place) const {
     if (end_ == FlowsEndAt::kEndpoints) return place;
     const uint32_t leaf = sites_[place].leaf;
     return leaf == kNoSwitch ? fabric_.switch_count() : leaf;
+  }
+
+  // On two bundles of a host that no cable joins.
+  bool OnPartsOfOneHost(PlaceIndex a, PlaceIndex b) const {
+    return fabric_.StayWithinHost(problem_.places->endpoint(a), problem_.places->endpoint(b));
   }
 
   // What a rank hears from all others.
@@ -79,7 +85,7 @@ class Gatherer {
       if (exchange.in_bytes == 0) continue;
       const PlaceIndex from = mapping_[exchange.peer];
       const Site& speaker = sites_[from.value()];
-      if (speaker.host == site.host) continue;
+      if (speaker.bundle == site.bundle || (in_parts_ && OnPartsOfOneHost(from, here))) continue;
       if (speaker.leaf == kNoSwitch || site.leaf == kNoSwitch) {
         RETURN_IF_ERROR(AlongTheCable(from, here, exchange.in_bytes));
         continue;
@@ -125,6 +131,7 @@ class Gatherer {
   absl::Span<const PlaceIndex> mapping_;
   FlowsEndAt end_;
   LinkTraffic& traffic_;
+  const bool in_parts_;                 // the fabric
   std::vector<Site> sites_;             // [place]
   std::vector<double> flow_of_switch_;  // to the present destination
   std::vector<uint32_t> speakers_;      // switches whose flow is above 0

@@ -40,12 +40,12 @@ uint32_t LeafKey(const Fabric& fabric, EndpointIndex e) {
   return leaf.has_value() ? fabric.Vertex(*leaf).value() : fabric.Vertex(e).value();
 }
 
-// The hosts of all places, and a row for each leaf switch; no columns and no links yet.
+// The bundles of all places, and a row for each leaf switch; no columns and no links yet.
 ClassDistances ByLeafSwitch(const Fabric& fabric, const Places& places, ClassNumbers& leaves) {
   ClassDistances classes;
   for (uint32_t p = 0; p < places.count(); ++p) {
     const EndpointIndex e = places.endpoint(PlaceIndex(p));
-    classes.hosts.push_back(fabric.host(e).value());
+    classes.bundles.push_back(fabric.bundle(e).value());
     classes.from_classes.push_back(leaves.Of(LeafKey(fabric, e), PlaceIndex(p)));
   }
   return classes;
@@ -126,7 +126,7 @@ class RouteTree {
 
 // Whether a column for each leaf switch says what a column for each place does.
 bool EqualWithinLeaves(const ClassDistances& d, const std::vector<PlaceIndex>& seats) {
-  const size_t places = d.hosts.size();
+  const size_t places = d.bundles.size();
   for (size_t row = 0; row < seats.size(); ++row) {
     const uint8_t* const links = &d.links[row * places];
     for (size_t p = 0; p < places; ++p) {
@@ -138,7 +138,7 @@ bool EqualWithinLeaves(const ClassDistances& d, const std::vector<PlaceIndex>& s
 
 // Keeps the columns of the seats alone. Whether the rest is symmetric.
 bool KeepLeafColumns(ClassDistances& d, const std::vector<PlaceIndex>& seats) {
-  const size_t places = d.hosts.size(), leaves = seats.size();
+  const size_t places = d.bundles.size(), leaves = seats.size();
   for (size_t row = 0; row < leaves; ++row) {
     for (size_t column = 0; column < leaves; ++column) {
       d.links[row * leaves + column] = d.links[row * places + seats[column].value()];
@@ -318,7 +318,7 @@ size_t PlaceDistances::MemoryBytes() const {
   struct Bytes {
     size_t operator()(const LevelDistances& d) const { return d.codes.size() * 8; }
     size_t operator()(const ClassDistances& d) const {
-      return d.hosts.size() * 12 + d.links.size();
+      return d.bundles.size() * 12 + d.links.size();
     }
     size_t operator()(const MatrixDistances& d) const { return d.values.size() * 8; }
   };

@@ -36,14 +36,14 @@ struct LevelDistances {
 };
 
 struct ClassDistances {
-  std::vector<uint32_t> hosts;         // [place] places of one host are at distance 0
+  std::vector<uint32_t> bundles;       // [place] places of one bundle are at distance 0
   std::vector<uint32_t> from_classes;  // [place] row
   std::vector<uint32_t> to_classes;    // [place] column
   uint32_t columns = 0;
-  std::vector<uint8_t> links;  // [row][column], between places of different hosts
+  std::vector<uint8_t> links;  // [row][column], between places of different bundles
 
   double operator()(uint32_t a, uint32_t b) const {
-    return hosts[a] == hosts[b]
+    return bundles[a] == bundles[b]
                ? 0.0
                : links[static_cast<size_t>(from_classes[a]) * columns + to_classes[b]];
   }
@@ -72,7 +72,7 @@ class PlaceDistances final {
   static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Uniform(
       absl::Span<const uint32_t> extents, absl::Span<const double> distances);
 
-  // Links on a shortest path between the places' endpoints; 0 within a host.
+  // Links on a shortest path between the places' endpoints; 0 in one bundle (Fabric::bundle).
   // FAILED_PRECONDITION, naming two endpoints: no path. RESOURCE_EXHAUSTED: more than
   // kMaxTableBytes. Memory: leaf switches squared bytes.
   static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Hops(

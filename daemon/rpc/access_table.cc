@@ -73,7 +73,7 @@ constexpr MethodAccess kTable[] = {
 
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::kOperator,
      "reflection"},
-    // gRPC's own, which asks nobody.
+    // Asks nobody.
     {"/grpc.health.v1.Health/Check", Role::kReader},
     {"/grpc.health.v1.Health/Watch", Role::kReader},
 };

@@ -59,6 +59,7 @@ void ToProto(const DeedRecord& deed, v1::Deed& message) {
   message.set_object(deed.object);
   message.set_outcome(deed.outcome);
   message.set_count(deed.count);
+  *message.mutable_first_time() = ToTimestamp(deed.first);
   message.set_is_administrator(deed.share == DeedShare::kAdministrator);
 }
 
@@ -77,13 +78,13 @@ grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* cont
                                                const v1::ReloadRequest*,
                                                v1::ReloadResponse* response) {
   auto* const reactor = new UnaryCall(reload_method_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/Reload");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/Reload", kObject);
   if (!peer.ok()) return Finish(reactor, peer.status(), kObject);
   if (reload_ == nullptr) {
     return Finish(reactor, absl::FailedPreconditionError("this server has no configuration file"),
                   kObject);
   }
-  const std::string by = NameOf(ActorOf(*peer, "Admin.Reload"));
+  const std::string by = NameOf(ActorOf(*peer));
   return RunLater(workers_, reactor, kObject, [this, reactor, response, by] {
     const absl::StatusOr<ReloadOutcome> outcome = reload_(by);
     if (outcome.ok()) {
@@ -109,7 +110,7 @@ grpc::ServerUnaryReactor* AdminService::ListQuotas(grpc::CallbackServerContext* 
                                                    const v1::ListQuotasRequest*,
                                                    v1::ListQuotasResponse* response) {
   auto* const reactor = new UnaryCall(list_quotas_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/ListQuotas");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/ListQuotas", "quotas");
   if (!peer.ok()) return Finish(reactor, peer.status(), "quotas");
   return RunLater(workers_, reactor, "quotas", [this, reactor, response] {
     const QuotaLedger& quotas = manager_->quotas();
@@ -123,11 +124,11 @@ grpc::ServerUnaryReactor* AdminService::SetQuota(grpc::CallbackServerContext* co
                                                  v1::UserQuota* response) {
   auto* const reactor = new UnaryCall(set_quota_, peers_, context);
   const std::string object = absl::StrCat("user:", request->user());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/SetQuota");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/SetQuota", object);
   if (!peer.ok()) return Finish(reactor, peer.status(), object);
   absl::StatusOr<PutQuota> put = QuotaOf(*request);
   if (!put.ok()) return Finish(reactor, put.status(), object);
-  manager_->SetQuota(*std::move(put), ActorOf(*peer, "Admin.SetQuota"),
+  manager_->SetQuota(*std::move(put), ActorOf(*peer),
                      [this, reactor, response, object](const absl::StatusOr<QuotaRecord>& set) {
                        if (set.ok()) ToProto(manager_->quotas(), set->holder, *response);
                        Finish(reactor, set.status(), object);
@@ -160,10 +161,10 @@ grpc::ServerUnaryReactor* AdminService::ListDeeds(grpc::CallbackServerContext* c
                                                   const v1::ListDeedsRequest* request,
                                                   v1::ListDeedsResponse* response) {
   auto* const reactor = new UnaryCall(list_deeds_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/ListDeeds");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/ListDeeds", "deeds");
   if (!peer.ok()) return Finish(reactor, peer.status(), "deeds");
-  deeds_->Flush();
   return RunLater(workers_, reactor, "deeds", [this, reactor, request, response] {
+    manager_->deeds().Flush();
     Finish(reactor, Deeds(*request, *response), "deeds");
   });
 }

@@ -12,7 +12,6 @@
 #include "coppice/v1/admin.grpc.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/daemon_numbers.h"
-#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
 #include "daemon/rpc/worker_pool.h"
@@ -30,11 +29,9 @@ using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>(const std::st
 // nothing to reload.
 class AdminService final : public v1::Admin::CallbackService {
  public:
-  AdminService(Manager* manager, DeedLog* deeds, WorkerPool* workers, Peers* peers,
-               MethodStatistics* statistics, ReloadFunction reload,
-               std::function<DaemonNumbers()> numbers)
+  AdminService(Manager* manager, WorkerPool* workers, Peers* peers, MethodStatistics* statistics,
+               ReloadFunction reload, std::function<DaemonNumbers()> numbers)
       : manager_(manager),
-        deeds_(deeds),
         workers_(workers),
         peers_(peers),
         reload_(std::move(reload)),
@@ -69,7 +66,6 @@ class AdminService final : public v1::Admin::CallbackService {
   absl::Status Deeds(const v1::ListDeedsRequest& request, v1::ListDeedsResponse& response);
 
   Manager* const manager_;
-  DeedLog* const deeds_;
   WorkerPool* const workers_;
   Peers* const peers_;
   const ReloadFunction reload_;

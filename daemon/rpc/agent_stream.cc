@@ -23,7 +23,7 @@ AgentStream* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
   std::shared_ptr<AgentStream> stream;
   absl::Status status = caller.status();
   AgentIdentity identity;
-  if (caller.ok()) identity = {caller->user, caller->host};
+  if (caller.ok()) identity = {caller->user, caller->host, caller->origin};
   {
     std::lock_guard lock(mutex_);
     stream = std::make_shared<AgentStream>(this, ++last_id_, std::move(identity));
@@ -97,7 +97,9 @@ void AgentStream::End(const absl::Status& status) {
 
 void AgentStream::OnReadDone(bool ok) {
   if (!ok) return End(TakeRefusal());  // OK: the agent has said its last
-  if (const absl::Status status = Take(); !status.ok()) return End(status);
+  const absl::Status status = Take();
+  message_ = {};  // the next may be long in coming
+  if (!status.ok()) return End(status);
   std::lock_guard lock(mutex_);
   if (!ended_) StartRead(&message_);
 }

@@ -54,8 +54,7 @@ void AgentsService::CloseStreams() {
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask>* AgentsService::Connect(
     grpc::CallbackServerContext* context) {
-  absl::StatusOr<Peer> agent = peers_->Authorise(*context, "/coppice.v1.Agents/Connect");
-  peers_->NoteEnd(*context, "Agents.Connect", "agents", agent.status().code());
+  absl::StatusOr<Peer> agent = peers_->Authorise(*context, "/coppice.v1.Agents/Connect", "agents");
   return streams_.Open(std::move(agent));
 }
 
@@ -79,8 +78,7 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
     grpc::CallbackServerContext* context, const v1::MeasureDistancesRequest* request) {
   const std::shared_ptr<MeasureStream> stream =
       MeasureStream::Open("measurement", "distances", measure_distances_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Agents/MeasureDistances");
-  peers_->NoteEnd(*context, "Agents.MeasureDistances", "distances", peer.status().code());
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Agents/MeasureDistances", "distances");
   if (!peer.ok()) {
     stream->End(peer.status());
     return stream.get();
@@ -90,17 +88,15 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
     stream->End(args.status());
     return stream.get();
   }
-  const bool is_queued = stream->RunOn(
+  peers_->NoteDone(*context, "Agents.MeasureDistances", "distances");
+  const absl::Status queued = stream->RunOn(
       workers_,
       [this, stream, args = *args] {
         const absl::Status begun = meter_->Measure(args, WatchOf(stream));
         if (!begun.ok()) stream->End(begun);
       },
       kMostWaiting);
-  if (!is_queued) {
-    stream->End(absl::UnavailableError(
-        absl::StrCat("measurement: ", kMostWaiting, " calls wait already; try again")));
-  }
+  if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
 

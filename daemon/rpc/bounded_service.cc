@@ -135,6 +135,7 @@ struct Method {
   const google::protobuf::Descriptor* request = nullptr;
   std::unique_ptr<MessageCost> cost;  // null: a dialogue
   MethodHandler* inner = nullptr;
+  bool is_change = false;
   const Bounds* bounds = nullptr;
 };
 
@@ -172,17 +173,21 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
   void Arrive() {
     self_ = std::static_pointer_cast<BoundedCall>(shared_from_this());
     const std::string connection = context_->peer();
-    Caller caller = CallerOf(*method_.bounds->peers, *context_, connection);
+    const Caller caller = CallerOf(*method_.bounds->peers, *context_, connection);
+    caller_ = caller.Key();
     descriptor_ = DescriptorOf(connection);
     if (descriptor_.has_value()) method_.bounds->connections->CallBegins(*descriptor_);
+    // All is set by now: from here on another thread may start it.
     const auto verdict = method_.bounds->admission->Arrive(self_, caller, method_.kind);
-    caller_ = std::move(caller.name);
     if (!verdict.ok()) return Refuse(ToWire(WithRetry(verdict.status()), "call"));
     if (*verdict == Admission::Verdict::kStart) Start();
   }
 
   const std::string& caller() const override { return caller_; }
 
+  absl::Status CanAnswer() override {
+    return WithRetry(method_.bounds->admission->CanAnswer(*this));
+  }
   absl::Status HoldAnswer() override {
     if (answer_ == nullptr) return absl::OkStatus();
     const size_t bytes = answer_->ByteSizeLong();
@@ -194,8 +199,9 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
     return status;
   }
   absl::Status HoldMessage(size_t bytes) override {
-    return method_.bounds->admission->HoldAnswer(*this,
-                                                 kAnswerCopies * static_cast<int64_t>(bytes));
+    return WithRetry(method_.bounds->admission->HoldAnswer(
+        *this, kAnswerCopies * static_cast<int64_t>(bytes),
+        method_.is_change ? Admission::Answer::kKept : Admission::Answer::kRefused));
   }
 
  private:
@@ -207,7 +213,11 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
     receive_.set_core_cq_tag(&received_tag_);
     call_.PerformOps(&receive_);
   }
-  void Abort() override { grpc_call_cancel(call_.call(), nullptr); }
+  // Has no place for details: the words say that it may be tried again.
+  void Abort(const absl::Status& why) override {
+    grpc_call_cancel_with_status(call_.call(), static_cast<grpc_status_code>(why.code()),
+                                 std::string(why.message()).c_str(), nullptr);
+  }
 
   void Received() {
     const std::shared_ptr<BoundedCall> held = self_;  // it may be over before we are
@@ -319,6 +329,7 @@ BoundedService::BoundedService(grpc::Service* inner,
     });
     if (found != methods.end()) bound = *found;
     method.answer_of = bound.answer_of;
+    method.is_change = bound.is_change;
     method.most_request_bytes =
         bound.most_request_bytes == BoundedMethod::kBulkRequest
             ? bounds->most_request_bytes

@@ -7,6 +7,9 @@
 //                           +-- RESOURCE_EXHAUSTED ----+                       answer, held until
 //                           read
 //
+// A stream of requests is admitted so, too; each of its messages is bounded as it comes
+// (proto/request_check.h).
+//
 // gRPC reads the whole request of a unary call before a handler hears of the call, and parses it.
 // So each method is registered as if it read its requests by itself, which is what a handler of
 // gRPC's kind may do, and the generated handler is given the request when it has passed. Until then
@@ -46,7 +49,13 @@ struct BoundedMethod {
   size_t most_request_bytes = kSmallRequest;
   // The answer in what gRPC holds for a unary call; null: of another kind.
   google::protobuf::Message* (*answer_of)(void* holder) = nullptr;
+  bool is_change = false;  // what it answers has been done, and is told whatever room there is
 };
+
+inline BoundedMethod Change(BoundedMethod method) {
+  method.is_change = true;
+  return method;
+}
 
 // The method of a service by its handler, which tells the types of its messages.
 template <class Service, class Request, class Response>

@@ -18,11 +18,14 @@ class CallUnderWay {
  public:
   virtual ~CallUnderWay() = default;
 
-  // Who called; a name for turns.
+  // Who called; tells callers apart, for turns.
   virtual const std::string& caller() const = 0;
+  // Before its work begins, which may change something. RESOURCE_EXHAUSTED: its caller has left too
+  // much unread; end the call with that.
+  virtual absl::Status CanAnswer() = 0;
   // Before its answer is handed to gRPC, which holds it until the client has read it. A unary
   // call's answer is emptied if there is no room for it. RESOURCE_EXHAUSTED: end the call with
-  // that.
+  // that; never of a method that changes something.
   virtual absl::Status HoldAnswer() = 0;
   // The same of a message of a stream, as large on the wire; 0: it has been read.
   virtual absl::Status HoldMessage(size_t bytes) = 0;

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "daemon/rpc/client_network.h"
 #include "daemon/rpc/peer_names.h"
 
 namespace coppice {
@@ -20,11 +21,11 @@ std::optional<int> DescriptorOf(absl::string_view connection) {
 Caller CallerOf(Peers& peers, const grpc::CallbackServerContext& context,
                 absl::string_view connection) {
   Peer peer = peers.Identify(context);
-  // Without the port, which each connection has anew.
   if (peer.user == kAnonymous) {
-    peer.user = absl::StrCat(kAnonymous, " at ", connection.substr(0, connection.rfind(':')));
+    return {absl::StrCat(kAnonymous, " at ", NetworkOf(connection)), kAnonymous, false, true};
   }
-  return {std::move(peer.user), peer.is_administrator};
+  if (peer.user == peer.caller) return {std::move(peer.user), "", peer.is_administrator, false};
+  return {std::move(peer.user), std::move(peer.caller), peer.is_administrator, peer.is_by_agent};
 }
 
 }  // namespace coppice

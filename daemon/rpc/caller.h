@@ -14,8 +14,10 @@
 
 namespace coppice {
 
-// A user of whom an agent says that the call is the user's has bounds of its own, wherever its
-// calls come from. `connection`: of the context, as gRPC tells it ("fd:7", "ipv4:10.0.0.1:4711").
+// Of whom somebody else says that the call is his, has bounds of his own for each who says so:
+// nobody takes another's places by naming him. Readers without a name are told apart by address, by
+// network over IPv6, and have one bound together as those of an agent have. `connection`: of the
+// context, as gRPC tells it ("fd:7", "ipv4:10.0.0.1:4711").
 Caller CallerOf(Peers& peers, const grpc::CallbackServerContext& context,
                 absl::string_view connection);
 

@@ -136,7 +136,7 @@ grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* cont
                                                const v1::SweepRequest*,
                                                v1::FabricSummary* response) {
   auto* const reactor = new UnaryCall(sweep_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Sweep");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Sweep", "fabric");
   if (!peer.ok()) return Finish(reactor, peer.status(), "fabric");
   return RunLater(workers_, reactor, "fabric", [this, reactor, response] {
     const auto view = manager_->Sweep();
@@ -162,7 +162,7 @@ grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* 
                                                    const v1::CalibrateRequest* request,
                                                    v1::CalibrateResponse* response) {
   auto* const reactor = new UnaryCall(calibrate_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Calibrate");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Calibrate", "profile");
   if (!peer.ok()) return Finish(reactor, peer.status(), "profile");
   return RunLater(
       workers_, reactor, "profile", [this, reactor, args = FromProto(*request), response] {
@@ -178,7 +178,7 @@ grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerCo
                                                           const v1::ResetCalibrationRequest*,
                                                           v1::ResetCalibrationResponse* response) {
   auto* const reactor = new UnaryCall(reset_calibration_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/ResetCalibration");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/ResetCalibration", "profile");
   if (!peer.ok()) return Finish(reactor, peer.status(), "profile");
   manager_->ResetCalibration(
       [reactor, response](absl::StatusOr<std::shared_ptr<const CostProfile>> profile) {

@@ -10,10 +10,15 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "daemon/base/caller_bounds.h"
 #include "daemon/base/log.h"
 #include "daemon/rpc/http2_guard.h"
 
@@ -23,11 +28,59 @@ namespace {
 constexpr size_t kMaxDescriptors = 1 << 20;
 constexpr absl::Duration kLogPeriod = absl::Seconds(10);
 
+// What one client has sent of messages that have not come whole, over all its connections.
+class HalfSent final {
+ public:
+  // One for each name that has connections.
+  static std::shared_ptr<HalfSent> Of(const std::string& who) {
+    static auto* const mutex = new std::mutex;
+    static auto* const known = new absl::flat_hash_map<std::string, std::weak_ptr<HalfSent>>;
+    std::lock_guard lock(*mutex);
+    if (known->size() >= kMostKnown) {
+      absl::erase_if(*known, [](const auto& one) { return one.second.expired(); });
+    }
+    std::weak_ptr<HalfSent>& place = (*known)[who];
+    std::shared_ptr<HalfSent> found = place.lock();
+    if (found == nullptr) place = found = std::make_shared<HalfSent>();
+    return found;
+  }
+
+  // False: it has more than its share by now.
+  bool Add(int64_t bytes) {
+    const int64_t all = all_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    const int64_t own = own_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    return bytes <= 0 || own <= ShareOf(kMostHalfSent, kMostHalfSent, all - own);
+  }
+
+ private:
+  static constexpr size_t kMostKnown = 4096;
+
+  static inline std::atomic<int64_t> all_{0};
+  std::atomic<int64_t> own_{0};
+};
+
 // Of one socket, in whatever descriptor it is. One read at a time: gRPC sees to that.
 struct GuardedSocket {
-  uint64_t cookie;  // the kernel's, never used again
-  uid_t uid;
+  GuardedSocket(uint64_t socket, std::string client)
+      : cookie(socket), who(std::move(client)), half_sent(HalfSent::Of(who)) {}
+  ~GuardedSocket() { GiveBack(); }
+
+  // Empty, or why the connection is to be closed.
+  absl::string_view Take(absl::string_view bytes) {
+    const absl::string_view why = guard.Take(bytes, absl::Now());
+    const int64_t more = guard.half_sent() - counted;
+    if (more == 0 || !why.empty()) return why;
+    counted += more;
+    return half_sent->Add(more) ? "" : "too much of messages that do not end";
+  }
+  // It is over.
+  void GiveBack() { half_sent->Add(-std::exchange(counted, 0)); }
+
+  const uint64_t cookie;  // the kernel's, never used again
+  const std::string who;
   Http2Guard guard;
+  const std::shared_ptr<HalfSent> half_sent;
+  int64_t counted = 0;
 };
 
 // Tells whether `fd` is still the socket that it was. 0: it is no socket.
@@ -46,12 +99,12 @@ class GuardTable final {
     return *table;
   }
 
-  void Put(int fd, uid_t uid) {
+  void Put(int fd, std::string who) {
     if (static_cast<size_t>(fd) >= size_) return;
     const uint64_t cookie = CookieOf(fd);
     // Where the kernel gives none, a later socket of the descriptor could not be told from this
     // one.
-    Replace(fd, cookie == 0 ? nullptr : new GuardedSocket{cookie, uid, {}});
+    Replace(fd, cookie == 0 ? nullptr : new GuardedSocket(cookie, std::move(who)));
     in_use_.store(true, std::memory_order_release);
   }
 
@@ -87,7 +140,7 @@ class GuardTable final {
 };
 
 // A client that comes again and again must not fill the log.
-void LogDropped(uid_t uid, absl::string_view why) {
+void LogDropped(const std::string& who, absl::string_view why) {
   static std::atomic<int64_t> next_ns{0};
   static std::atomic<uint64_t> untold{0};
   const absl::Time now = absl::Now();
@@ -97,18 +150,18 @@ void LogDropped(uid_t uid, absl::string_view why) {
     ++untold;
     return;
   }
-  spdlog::warn("unix sockets: a connection of uid {} was closed: {}; {} others since the last word",
-               uid, std::string(why), untold.exchange(0));
+  spdlog::warn("a connection of {} was closed: {}; {} others since the last word", who,
+               std::string(why), untold.exchange(0));
 }
 
 bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
   for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
     const iovec& part = message.msg_iov[i];
     const size_t here = std::min(size, part.iov_len);
-    const absl::string_view why =
-        socket.guard.Take({static_cast<const char*>(part.iov_base), here}, absl::Now());
+    const absl::string_view why = socket.Take({static_cast<const char*>(part.iov_base), here});
     if (!why.empty()) {
-      LogDropped(socket.uid, why);
+      socket.GiveBack();
+      LogDropped(socket.who, why);
       return false;
     }
     size -= here;
@@ -118,7 +171,7 @@ bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
 
 }  // namespace
 
-void GuardReads(int fd, uid_t uid) { GuardTable::Get().Put(fd, uid); }
+void GuardReads(int fd, std::string who) { GuardTable::Get().Put(fd, std::move(who)); }
 
 }  // namespace coppice
 
@@ -126,8 +179,15 @@ void GuardReads(int fd, uid_t uid) { GuardTable::Get().Put(fd, uid); }
 // (pthread_cancel).
 extern "C" ssize_t recvmsg(int fd, msghdr* message, int flags) {
   const ssize_t size = syscall(SYS_recvmsg, fd, message, flags);
-  if (size <= 0 || (flags & MSG_PEEK) != 0) return size;
+  const bool is_idle = size < 0 && (errno == EAGAIN || errno == EINTR);
+  if (is_idle || (flags & MSG_PEEK) != 0) return size;
+  const int error = errno;
   coppice::GuardedSocket* const socket = coppice::GuardTable::Get().Find(fd);
+  if (size <= 0) {
+    if (socket != nullptr) socket->GiveBack();
+    errno = error;
+    return size;
+  }
   if (socket == nullptr || coppice::IsGood(*socket, *message, static_cast<size_t>(size))) {
     return size;
   }

@@ -3,11 +3,16 @@
 // RFC 9113 section 6.10; CVE-2023-33953: 45 bytes of memory for each that was sent) nor how often a
 // client opens a stream and resets it, pings, or changes its settings (section 10.5).
 //
+// And it collects a message of whatever length the message says, before anybody hears of it.
+//
 //   bytes --> preface (24) --> frame header (9) --> payload, passed over --> frame header ...
 //                                   |
 //                                   +-- HEADERS, CONTINUATION: bytes of the block so far
 //                                   +-- RST_STREAM, SETTINGS, PING: so many at once, so many a
 //                                   second
+//
+//                                   |
+//                                   +-- DATA: bytes of messages that have not come whole
 //
 // Decodes no headers and keeps no payload: what else a client may do wrong, gRPC finds. Knows
 // neither sockets nor gRPC.
@@ -18,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -34,7 +40,20 @@ class Http2Guard final {
   // to be closed, and from then on the same whatever comes. O(frames), not O(bytes).
   absl::string_view Take(absl::string_view bytes, absl::Time now);
 
+  // Bytes that have come of messages whose ends have not. Also of streams that the server has given
+  // up since, of which nobody tells us.
+  int64_t half_sent() const { return half_sent_; }
+
  private:
+  // Streams that have been left in the middle of a message.
+  static constexpr size_t kMaxHalfMessages = 4096;
+  static constexpr uint8_t kMessageHeaderSize = 5;  // a flag, then its length
+
+  struct Message {
+    uint8_t header_size = 0;  // bytes of it that have come
+    uint32_t left = 0;        // after the header
+    int64_t got = 0;
+  };
   // What may come all at once, and what is let through again each second.
   struct Allowance {
     uint8_t frame_type;
@@ -52,6 +71,11 @@ class Http2Guard final {
 
   // False: `why_` says why not.
   bool BeginFrame(absl::Time now);
+  bool BeginData(uint8_t flags);
+  void TakeData(absl::string_view bytes);
+  bool EndData();
+  uint32_t StreamOfFrame() const;
+  void ForgetStream(uint32_t stream);
   bool TakeHeaderBlock(size_t length, uint8_t flags);
   bool CountLimited(uint8_t type, absl::Time now);
 
@@ -62,6 +86,11 @@ class Http2Guard final {
   size_t block_size_ = 0;    // of the block of headers that is open
   uint32_t block_frames_ = 0;
   std::array<Used, kLimited> used_;
+  bool is_data_ = false;                                  // the frame that is passed over
+  bool is_last_ = false;                                  // of its stream
+  Message message_;                                       // of the stream of that frame
+  absl::flat_hash_map<uint32_t, Message> half_messages_;  // by stream
+  int64_t half_sent_ = 0;
   absl::string_view why_;
 };
 

@@ -22,7 +22,7 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
                                                    const v1::RegisterJobRequest* request,
                                                    v1::Job* response) {
   auto* const reactor = new UnaryCall(register_job_, peers_, context);
-  absl::StatusOr<Peer> peer = peers_->Authorise(*context, "/coppice.v1.Jobs/RegisterJob");
+  absl::StatusOr<Peer> peer = peers_->Authorise(*context, "/coppice.v1.Jobs/RegisterJob", "job");
   if (!peer.ok()) return Finish(reactor, peer.status(), "job");
   const bool is_short = !request->all_endpoints() &&
                         static_cast<size_t>(request->endpoints_size()) <= kMostRanksInline;
@@ -32,7 +32,7 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
       Finish(reactor, args.status(), "job");
       return;
     }
-    args->actor = ActorOf(peer, "Jobs.RegisterJob");
+    args->actor = ActorOf(peer);
     args->owner = peer.user;
     manager_->RegisterJob(*std::move(args), [this, reactor, response](absl::StatusOr<JobView> job) {
       const size_t ranks = job.ok() ? job->record->endpoints.size() : 0;
@@ -84,7 +84,8 @@ absl::Status JobsService::List(const v1::ListJobsRequest& request, v1::ListJobsR
 
 grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* JobsService::KeepAlive(
     grpc::CallbackServerContext* context) {
-  return streams_.Open(manager_, peers_, peers_->Authorise(*context, "/coppice.v1.Jobs/KeepAlive"));
+  return streams_.Open(manager_, peers_,
+                       peers_->Authorise(*context, "/coppice.v1.Jobs/KeepAlive", ""));
 }
 
 grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* context,
@@ -92,7 +93,7 @@ grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* conte
                                               v1::EndJobResponse* response) {
   auto* const reactor = new UnaryCall(end_job_, peers_, context);
   const std::string object = ObjectOf(request->id());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Jobs/EndJob");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Jobs/EndJob", object);
   if (!peer.ok()) return Finish(reactor, peer.status(), object);
   const absl::StatusOr<JobId> id = ParseJobId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), object);
@@ -104,7 +105,7 @@ grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* conte
         if (released.ok()) response->set_released_trees(*released);
         Finish(reactor, released.status(), object);
       },
-      ActorOf(*peer, "Jobs.EndJob"));
+      ActorOf(*peer));
   return reactor;
 }
 

@@ -61,7 +61,9 @@ void KeepAliveStream::End(const absl::Status& status) {
 
 void KeepAliveStream::OnReadDone(bool ok) {
   if (!ok) return End(TakeRefusal());  // OK: the client has sent its last
-  if (const absl::Status status = Answer(); !status.ok()) return End(status);
+  const absl::Status status = Answer();
+  request_ = {};  // the next may be long in coming
+  if (!status.ok()) return End(status);
   absl::MutexLock lock(&mutex_);
   if (!ended_) StartWrite(&response_);
 }
@@ -87,9 +89,7 @@ absl::Status KeepAliveStream::Answer() {
     const absl::StatusOr<JobView> present = manager_->GetJob(id);
     // Of what is gone there is nothing to change, and everybody may know that it is.
     if (present.ok() && present->record->state == JobState::kActive) {
-      const absl::Status allowed = peers_->MayChange(peer_, *present->record);
-      peers_->NoteEnd(peer_, "Jobs.KeepAlive", absl::StrCat("job:", request_.id()), allowed.code());
-      RETURN_IF_ERROR(allowed);
+      RETURN_IF_ERROR(peers_->MayChange(peer_, *present->record));
     }
   }
   const absl::StatusOr<JobView> job = manager_->KeepAlive(id);

@@ -124,11 +124,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternIn(const Message& message)
 
 template <class Message>
 size_t PatternBytes(const Message& message) {
-  // Lists that differ in length are refused, ranks beyond a bound unless they talk.
-  const auto pairs = static_cast<size_t>(message.pattern().from_size());
-  const size_t ranks = std::min<size_t>(message.pattern().rank_count(),
-                                        std::max<size_t>(Pattern::kMaxIdleRanks, 16 * pairs));
-  return MakingBytes(pairs, ranks) + ReadingBytes(message.pattern_file().text()) +
+  return ReadingBytes(message.pattern()) + ReadingBytes(message.pattern_file().text()) +
          ReadingBytes(message.messages_file().text());
 }
 
@@ -142,6 +138,14 @@ size_t ReadingBytes(const v1::MappingTask& task) {
 }
 
 size_t ReadingBytes(const v1::PutPatternRequest& request) { return PatternBytes(request); }
+
+size_t ReadingBytes(const v1::CommunicationPattern& pattern) {
+  // Lists that differ in length are refused, ranks beyond a bound unless they talk.
+  const auto pairs = static_cast<size_t>(pattern.from_size());
+  const size_t ranks =
+      std::min<size_t>(pattern.rank_count(), std::max<size_t>(Pattern::kMaxIdleRanks, 16 * pairs));
+  return MakingBytes(pairs, ranks);
+}
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task) {
   return PatternIn(task);

@@ -34,6 +34,7 @@ absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request);
 // How much memory FromProto and PatternOf take beside the message, from above.
 size_t ReadingBytes(const v1::MappingTask& task);
 size_t ReadingBytes(const v1::PutPatternRequest& request);
+size_t ReadingBytes(const v1::CommunicationPattern& pattern);
 
 void ToProto(const MappingView& view, v1::MappingResult& message);
 void ToProto(const EvaluationView& view, v1::MappingEvaluation& message);

@@ -47,16 +47,6 @@ void ToProto(const PatternRecord& record, v1::StoredPattern& message) {
   message.set_stored_bytes(record.stored_bytes);
 }
 
-// Who put a pattern, and administrators, may delete it.
-PatternShelf::MayChange OwnerOnly(Peer peer) {
-  return [peer = std::move(peer)](const PatternRecord& record) {
-    if (peer.is_administrator || peer.user == record.owner) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat("pattern ", record.name, " is ", record.owner,
-                                                    "'s, not ", peer.user,
-                                                    "'s; ask him or an administrator"));
-  };
-}
-
 const v1::MappingTask& TaskOf(const v1::MappingTask& task) { return task; }
 const v1::MappingTask& TaskOf(const v1::MapRanksRequest& request) { return request.task(); }
 MappingTask& TaskOf(MappingTask& task) { return task; }
@@ -87,7 +77,7 @@ auto MappingService::Read(const Request& request, const std::string& user)
 absl::Status MappingService::FillPattern(const std::string& name, const std::string& user,
                                          MappingTask& task) {
   if (name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name, user));
+  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name, user, mapper_->memory()));
   return absl::OkStatus();
 }
 
@@ -95,14 +85,15 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
     grpc::CallbackServerContext* context, const v1::MapRanksRequest* request) {
   const std::shared_ptr<MapStream> stream =
       MapStream::Open("mapping", TaskObject(request->task()), map_ranks_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/MapRanks");
+  const auto peer =
+      peers_->Authorise(*context, "/coppice.v1.Mapping/MapRanks", TaskObject(request->task()));
   if (!peer.ok()) return stream->End(peer.status()), stream.get();
   // `request` lives until the stream has ended, which may be while a worker reads it: so there are
   // two of it.
   absl::StatusOr<MemoryBudget::Share> room =
       requests_.Take(2 * request->SpaceUsedLong(), kThisRequest);
   if (!room.ok()) return stream->End(room.status()), stream.get();
-  const bool is_queued = stream->RunOn(
+  const absl::Status queued = stream->RunOn(
       search_workers_,
       [this, stream, request = *request, user = peer->user, room = *std::move(room)] {
         if (stream->is_cancelled()) return;
@@ -132,10 +123,7 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
         stream->Answer(AnswerOf(*std::move(view)));
       },
       kMostWaitingSearches);
-  if (!is_queued) {
-    stream->End(absl::UnavailableError(
-        absl::StrCat("mapping: ", kMostWaitingSearches, " searches wait already; try again")));
-  }
+  if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
 
@@ -149,7 +137,8 @@ grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerCo
                                                           const v1::EvaluateMappingRequest* request,
                                                           v1::MappingEvaluation* response) {
   auto* const reactor = new UnaryCall(evaluate_mapping_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/EvaluateMapping");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/EvaluateMapping",
+                                      TaskObject(request->task()));
   if (!peer.ok()) return Finish(reactor, peer.status(), TaskObject(request->task()));
   return RunLater(reactor, *request, TaskObject(request->task()),
                   [this, reactor, request, response, user = peer->user] {
@@ -172,7 +161,7 @@ grpc::ServerUnaryReactor* MappingService::GetMappingProblem(
     v1::MappingProblem* response) {
   auto* const reactor = new UnaryCall(get_mapping_problem_);
   const std::string object = TaskObject(request->task());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/GetMappingProblem");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/GetMappingProblem", object);
   if (!peer.ok()) return Finish(reactor, peer.status(), object);
   return RunLater(reactor, *request, object,
                   [this, reactor, request, response, object, user = peer->user] {
@@ -197,7 +186,7 @@ grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* 
                                                    v1::StoredOrder* response) {
   auto* const reactor = new UnaryCall(put_order_, peers_, context);
   const std::string object = absl::StrCat("job:", request->job_id());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutOrder");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutOrder", object);
   if (!peer.ok()) return Finish(reactor, peer.status(), object);
   return RunLater(reactor, *request, object,
                   [this, reactor, request, response, object, peer = *peer] {
@@ -228,7 +217,7 @@ absl::Status MappingService::Answer(const v1::PutPatternRequest& request, const 
   ASSIGN_OR_RETURN(const MemoryBudget::Share room, mapper_->TakeToRead(ReadingBytes(request)));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, PatternOf(request));
   ASSIGN_OR_RETURN(const PatternRecord record,
-                   patterns_->Put(request.name(), ActorOf(peer, "Mapping.PutPattern"), *pattern));
+                   patterns_->Put(request.name(), ActorOf(peer), *pattern));
   ToProto(record, response);
   return absl::OkStatus();
 }
@@ -237,7 +226,8 @@ grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext
                                                      const v1::PutPatternRequest* request,
                                                      v1::StoredPattern* response) {
   auto* const reactor = new UnaryCall(put_pattern_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutPattern");
+  const auto peer =
+      peers_->Authorise(*context, "/coppice.v1.Mapping/PutPattern", PatternObject(request->name()));
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
   return RunLater(reactor, *request, PatternObject(request->name()),
                   [this, reactor, request, response, peer = *peer] {
@@ -280,15 +270,18 @@ grpc::ServerUnaryReactor* MappingService::DeletePattern(grpc::CallbackServerCont
                                                         const v1::DeletePatternRequest* request,
                                                         v1::DeletePatternResponse*) {
   auto* const reactor = new UnaryCall(delete_pattern_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/DeletePattern");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/DeletePattern",
+                                      PatternObject(request->name()));
   if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  return RunLater(
-      reactor, *request, PatternObject(request->name()), [this, reactor, request, peer = *peer] {
-        Finish(reactor,
-               patterns_->Delete(request->name(), ActorOf(peer, "Mapping.DeletePattern"),
-                                 OwnerOnly(peer)),
-               PatternObject(request->name()));
-      });
+  return RunLater(reactor, *request, PatternObject(request->name()),
+                  [this, reactor, request, peer = *peer] {
+                    const auto may_change = [&](const PatternRecord& record) {
+                      return peers_->MayChange(peer, absl::StrCat("pattern ", record.name),
+                                               record.owner, "put one of your own");
+                    };
+                    Finish(reactor, patterns_->Delete(request->name(), ActorOf(peer), may_change),
+                           PatternObject(request->name()));
+                  });
 }
 
 grpc::ServerUnaryReactor* MappingService::ListAlgorithms(grpc::CallbackServerContext*,

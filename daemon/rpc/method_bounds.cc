@@ -3,6 +3,7 @@
 #include "daemon/rpc/admin_service.h"
 #include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/fabric_service.h"
+#include "daemon/rpc/health_service.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/mapping_service.h"
 #include "daemon/rpc/placements_service.h"
@@ -18,22 +19,22 @@ constexpr size_t kBulk = BoundedMethod::kBulkRequest;
 std::vector<BoundedMethod> JobsBounds() {
   using S = JobsService;
   return {
-      Bounded("RegisterJob", &S::RegisterJob, kBulk),
+      Change(Bounded("RegisterJob", &S::RegisterJob, kBulk)),
       Bounded("GetJob", &S::GetJob),
       Bounded("ListJobs", &S::ListJobs),
-      Bounded("EndJob", &S::EndJob),
+      Change(Bounded("EndJob", &S::EndJob)),
   };
 }
 
 std::vector<BoundedMethod> TreesBounds() {
   using S = TreesService;
   return {
-      Bounded("CreateTree", &S::CreateTree, kBulk),
+      Change(Bounded("CreateTree", &S::CreateTree, kBulk)),
       Bounded("AdviseTree", &S::AdviseTree, kBulk),
-      {"BatchCreateTrees", kBulk},
+      Change({"BatchCreateTrees", kBulk}),
       Bounded("GetTree", &S::GetTree),
       Bounded("ListTrees", &S::ListTrees),
-      Bounded("ReleaseTree", &S::ReleaseTree),
+      Change(Bounded("ReleaseTree", &S::ReleaseTree)),
   };
 }
 
@@ -45,10 +46,10 @@ std::vector<BoundedMethod> FabricBounds() {
       Bounded("ListLinks", &S::ListLinks),
       Bounded("ListNodes", &S::ListNodes),
       Bounded("GetRoute", &S::GetRoute),
-      Bounded("Sweep", &S::Sweep),
+      Change(Bounded("Sweep", &S::Sweep)),
       Bounded("GetTypeTable", &S::GetTypeTable),
-      Bounded("Calibrate", &S::Calibrate, kBulk),
-      Bounded("ResetCalibration", &S::ResetCalibration),
+      Change(Bounded("Calibrate", &S::Calibrate, kBulk)),
+      Change(Bounded("ResetCalibration", &S::ResetCalibration)),
       Bounded("ListEvents", &S::ListEvents),
       Bounded("ListPortCounters", &S::ListPortCounters),
       Bounded("GetPortHistory", &S::GetPortHistory),
@@ -62,12 +63,12 @@ std::vector<BoundedMethod> MappingBounds() {
       {"MapRanks", kBulk},
       Bounded("EvaluateMapping", &S::EvaluateMapping, kBulk),
       Bounded("GetMappingProblem", &S::GetMappingProblem, kBulk),
-      Bounded("PutOrder", &S::PutOrder, kBulk),
+      Change(Bounded("PutOrder", &S::PutOrder, kBulk)),
       Bounded("GetOrder", &S::GetOrder),
-      Bounded("PutPattern", &S::PutPattern, kBulk),
+      Change(Bounded("PutPattern", &S::PutPattern, kBulk)),
       Bounded("GetPattern", &S::GetPattern),
       Bounded("ListPatterns", &S::ListPatterns),
-      Bounded("DeletePattern", &S::DeletePattern),
+      Change(Bounded("DeletePattern", &S::DeletePattern)),
       Bounded("ListAlgorithms", &S::ListAlgorithms),
   };
 }
@@ -75,14 +76,14 @@ std::vector<BoundedMethod> MappingBounds() {
 std::vector<BoundedMethod> PlacementsBounds() {
   using S = PlacementsService;
   return {
-      Bounded("CreatePlacement", &S::CreatePlacement, kBulk),
-      Bounded("BatchCreatePlacements", &S::BatchCreatePlacements, kBulk),
+      Change(Bounded("CreatePlacement", &S::CreatePlacement, kBulk)),
+      Change(Bounded("BatchCreatePlacements", &S::BatchCreatePlacements, kBulk)),
       Bounded("AdvisePlacement", &S::AdvisePlacement, kBulk),
       Bounded("GetPlacement", &S::GetPlacement),
       Bounded("ListPlacements", &S::ListPlacements),
-      Bounded("RenewPlacement", &S::RenewPlacement),
-      Bounded("StartPlacement", &S::StartPlacement),
-      Bounded("ReleasePlacement", &S::ReleasePlacement),
+      Change(Bounded("RenewPlacement", &S::RenewPlacement)),
+      Change(Bounded("StartPlacement", &S::StartPlacement)),
+      Change(Bounded("ReleasePlacement", &S::ReleasePlacement)),
       Bounded("GetNodeDistances", &S::GetNodeDistances),
   };
 }
@@ -91,16 +92,19 @@ std::vector<BoundedMethod> AgentsBounds() {
   using S = AgentsService;
   return {
       Bounded("ListAgents", &S::ListAgents),
+      Change({"MeasureDistances"}),
       Bounded("ListDistances", &S::ListDistances),
   };
 }
 
+std::vector<BoundedMethod> HealthBounds() { return {Bounded("Check", &HealthService::Check)}; }
+
 std::vector<BoundedMethod> AdminBounds() {
   using S = AdminService;
   return {
-      Bounded("GetStatus", &S::GetStatus), Bounded("Reload", &S::Reload),
-      Bounded("GetQuota", &S::GetQuota),   Bounded("ListQuotas", &S::ListQuotas),
-      Bounded("SetQuota", &S::SetQuota),   Bounded("ListDeeds", &S::ListDeeds),
+      Bounded("GetStatus", &S::GetStatus),       Change(Bounded("Reload", &S::Reload)),
+      Bounded("GetQuota", &S::GetQuota),         Bounded("ListQuotas", &S::ListQuotas),
+      Change(Bounded("SetQuota", &S::SetQuota)), Bounded("ListDeeds", &S::ListDeeds),
   };
 }
 

@@ -8,7 +8,8 @@
 
 namespace coppice {
 
-// All unary methods of the service, and of others those whose requests may be large.
+// All unary methods of the service, and of others those whose requests may be large or that change
+// something.
 std::vector<BoundedMethod> JobsBounds();
 std::vector<BoundedMethod> TreesBounds();
 std::vector<BoundedMethod> FabricBounds();
@@ -16,6 +17,7 @@ std::vector<BoundedMethod> MappingBounds();
 std::vector<BoundedMethod> PlacementsBounds();
 std::vector<BoundedMethod> AgentsBounds();
 std::vector<BoundedMethod> AdminBounds();
+std::vector<BoundedMethod> HealthBounds();
 
 }  // namespace coppice
 

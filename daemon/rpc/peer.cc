@@ -11,7 +11,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "daemon/rpc/access_table.h"
 #include "daemon/rpc/peer_names.h"
 #include "proto/text/plain_text.h"
@@ -22,7 +24,30 @@ namespace {
 constexpr char kDescriptorPrefix[] = "fd:";
 constexpr size_t kMostShown = 100;  // characters of a name that is none
 constexpr size_t kLongestHost = 255;
+// A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
+// node's.
+constexpr int kMostQuestions = 256;
+constexpr double kQuestionsPerSecond = 16;
+constexpr size_t kMostAgents = 65'536;  // whose questions are counted
 constexpr absl::string_view kHostInName = "{host}";
+
+// They change something, and no mutation brings their deed.
+constexpr absl::string_view kNotedWhenDone[] = {
+    "Admin.Reload", "Agents.MeasureDistances", "Fabric.Calibrate", "Fabric.ResetCalibration",
+    "Fabric.Sweep", "Mapping.PutOrder",
+};
+
+// "Jobs.EndJob" of "/coppice.v1.Jobs/EndJob".
+std::string ShortName(absl::string_view method) {
+  const size_t slash = method.rfind('/');
+  const absl::string_view service = method.substr(0, slash);
+  return absl::StrCat(service.substr(service.rfind('.') + 1), ".", method.substr(slash + 1));
+}
+
+// As deeds name it: what the call is about, else what is another's ("job 7").
+std::string ObjectOf(const Peer& peer, const std::string& owned) {
+  return peer.object.empty() ? absl::StrReplaceAll(owned, {{" ", ":"}}) : peer.object;
+}
 
 absl::Status ReadOnly(const Peer& peer) {
   if (!peer.why_not.empty()) return absl::PermissionDeniedError(peer.why_not);
@@ -81,7 +106,9 @@ void Peers::NoteConnection(int fd, uid_t uid) {
 Peer Peers::Identify(const grpc::CallbackServerContext& context) {
   Peer caller = Caller(context);
   std::string name = caller.user;
+  const bool is_by_agent = caller.is_agent;
   Peer peer = InTheNameOf(std::move(caller), context);
+  peer.is_by_agent = is_by_agent && peer.user != name;
   peer.caller = std::move(name);
   peer.origin = OriginOf(context.peer());
   return peer;
@@ -99,8 +126,18 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
                          kUserMetadata, ": ", shown, "), and you are ", caller.user,
                          ": leave that out, or ask one (", WhoAdministers(), ")")};
   }
+  bool is_asked_for_too_many = false;
+  const auto may_ask = [&] {
+    is_asked_for_too_many = !caller.is_administrator && !MayAskFor(caller);
+    return !is_asked_for_too_many;
+  };
   std::optional<UnixUser> user;
-  if (std::next(first) == last) user = users_.FindNamed(named);
+  if (std::next(first) == last) user = users_.FindNamed(named, may_ask);
+  if (is_asked_for_too_many) {
+    return {caller.user, false, false,
+            absl::StrCat(caller.user, " names too many users at once, of whom ", shown,
+                         " is one: call again in a moment")};
+  }
   if (!user.has_value()) {
     return {caller.user, false, false,
             absl::StrCat(kUserMetadata, ": ", shown,
@@ -110,6 +147,21 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
   Peer peer{std::move(user->name), true, user->is_administrator};
   peer.is_scheduled = metadata.find(kByAgentMetadata) == metadata.end();
   return peer;
+}
+
+bool Peers::MayAskFor(const Peer& agent) {
+  const absl::Time now = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  if (questions_.size() >= kMostAgents) questions_.clear();
+  const auto [found, is_new] = questions_.try_emplace(agent.user);
+  Questions& questions = found->second;
+  const double more = absl::ToDoubleSeconds(now - questions.filled) * kQuestionsPerSecond;
+  questions.left =
+      is_new ? kMostQuestions : std::clamp(questions.left + more, 0.0, double{kMostQuestions});
+  questions.filled = now;
+  if (questions.left < 1) return false;
+  questions.left -= 1;
+  return true;
 }
 
 // Whoever has taken a node over can name anybody: so nobody is more than a user by an agent's word.
@@ -140,17 +192,19 @@ std::string Peers::OriginOf(const std::string& connection) {
   return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
 }
 
-void Peers::NoteEnd(const grpc::CallbackServerContext& context, absl::string_view method,
-                    absl::string_view object, absl::StatusCode code) {
-  if (deeds_ != nullptr && DeedLog::IsToldOf(method, code)) {
-    NoteEnd(Identify(context), method, object, code);
-  }
+void Peers::NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
+                     absl::string_view object) {
+  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone), method) !=
+                       std::end(kNotedWhenDone);
+  if (deeds_ == nullptr || !is_told) return;
+  Peer peer = Identify(context);
+  peer.method = std::string(method);
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
 }
 
-void Peers::NoteEnd(const Peer& peer, absl::string_view method, absl::string_view object,
-                    absl::StatusCode code) const {
-  if (deeds_ == nullptr || !DeedLog::IsToldOf(method, code)) return;
-  deeds_->Add(ActorOf(peer, method), object, code);
+void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
+  if (deeds_ == nullptr) return;
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kPermissionDenied);
 }
 
 Peer Peers::FromDescriptor(absl::string_view number) {
@@ -199,37 +253,49 @@ bool Peers::IsTlsAdministrator(const std::string& name) const {
 }
 
 absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,
-                                      absl::string_view method) {
+                                      absl::string_view method, absl::string_view object) {
   const MethodAccess* const access = FindAccess(method);
+  const bool of_agents = access != nullptr && access->least == Role::kAgent;
+  Peer peer = of_agents ? Caller(context) : Identify(context);
+  if (of_agents) {
+    peer.caller = peer.user;
+    peer.origin = OriginOf(context.peer());
+  }
+  peer.method = ShortName(method);
+  peer.object = std::string(object);
+  absl::Status status = Judge(access, method, peer);
+  if (status.ok()) return peer;
+  NoteDenied(peer, object);
+  return status;
+}
+
+absl::Status Peers::Judge(const MethodAccess* access, absl::string_view method,
+                          const Peer& peer) const {
   if (access == nullptr) {
     return absl::PermissionDeniedError(
         absl::StrCat("method ", method,
                      ": nobody may call it, as the table of access has no line "
                      "for it; that is a mistake of this daemon: report it"));
   }
+  if (access->least == Role::kReader || peer.is_administrator) return absl::OkStatus();
   if (access->least == Role::kAgent) {
-    Peer caller = Caller(context);
-    if (caller.is_agent || caller.is_administrator) return caller;
+    if (peer.is_agent) return absl::OkStatus();
     return absl::PermissionDeniedError(
         absl::StrCat("to be a node's agent takes a certificate or a user that the daemon's "
                      "configuration names under [agents], or an administrator, and you are ",
-                     caller.user, ": ask one (", WhoAdministers(), ")"));
+                     peer.user, ": ask one (", WhoAdministers(), ")"));
   }
-  Peer peer = Identify(context);
-  if (access->least == Role::kReader || peer.is_administrator) return peer;
-  if (access->least == Role::kUser && peer.may_change) return peer;
+  if (access->least == Role::kUser && peer.may_change) return absl::OkStatus();
   if (access->least == Role::kUser || !peer.why_not.empty()) return ReadOnly(peer);
-  return NotAdministrator(peer, access->what);
-}
-
-absl::Status Peers::NotAdministrator(const Peer& peer, absl::string_view what) const {
-  return absl::PermissionDeniedError(absl::StrCat(what, " is for administrators, and you are ",
-                                                  peer.user, ": ask one (", WhoAdministers(), ")"));
+  return absl::PermissionDeniedError(absl::StrCat(access->what,
+                                                  " is for administrators, and you are ", peer.user,
+                                                  ": ask one (", WhoAdministers(), ")"));
 }
 
 absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
   const std::string id = absl::StrCat("job ", job.id.value());
   if (!peer.is_administrator && peer.may_change && job.owner == kUnknownOwner) {
+    NoteDenied(peer, ObjectOf(peer, id));
     return absl::PermissionDeniedError(
         absl::StrCat(id, " was registered when owners were not noted yet: ask an administrator (",
                      WhoAdministers(), ")"));
@@ -239,9 +305,9 @@ absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
 
 absl::Status Peers::MayChange(const Peer& peer, const std::string& object, const std::string& owner,
                               absl::string_view otherwise) const {
-  if (peer.is_administrator) return absl::OkStatus();
+  if (peer.is_administrator || (peer.may_change && owner == peer.user)) return absl::OkStatus();
+  NoteDenied(peer, ObjectOf(peer, object));
   if (!peer.may_change) return ReadOnly(peer);
-  if (owner == peer.user) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat(object, " belongs to ", owner, ", and you are ", peer.user, ": ask ", owner,
                    " or an administrator (", WhoAdministers(), "), or ", otherwise));

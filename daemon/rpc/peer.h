@@ -37,12 +37,15 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "daemon/manager/actor.h"
-#include "daemon/rpc/deed_log.h"
+#include "daemon/manager/deed_log.h"
+#include "daemon/rpc/access_table.h"
 #include "daemon/rpc/unix_users.h"
 #include "db/store.h"
 
@@ -58,6 +61,9 @@ struct Peer {
   bool is_agent = false;      // and calls in its own name
   std::string host = {};      // of an agent: the one that it is the agent of
   bool is_scheduled = false;  // an administrator that is no agent calls for the user
+  bool is_by_agent = false;   // by the word of `caller`, an agent that is no administrator
+  std::string method = {};    // that it was authorised for: "Jobs.EndJob"
+  std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
 };
 
 // Who is a node's agent, and not an administrator.
@@ -72,10 +78,10 @@ struct AgentRules {
   bool trust_root = false;
 };
 
-// The peer, as whoever does what it asks for must know it. `method`: "Jobs.EndJob".
-inline Actor ActorOf(const Peer& peer, absl::string_view method) {
+// The peer, as whoever does what it asks for must know it.
+inline Actor ActorOf(const Peer& peer) {
   return {peer.user,   peer.is_administrator, peer.caller,
-          peer.origin, std::string(method),   peer.is_scheduled};
+          peer.origin, peer.method,           peer.is_scheduled};
 }
 
 struct PeerOptions {
@@ -97,23 +103,25 @@ class Peers final {
   Peer Identify(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For whom the call of `method` ("/coppice.v1.Jobs/EndJob") is; of an agents' method who
-  // connected, whomever it is for. PERMISSION_DENIED, with whom to ask: access_table.h asks for
-  // more, or does not know the method.
+  // connected, whomever it is for. `object`: what it is about, as deeds name it. PERMISSION_DENIED,
+  // with whom to ask: access_table.h asks for more, or does not know the method.
+  // All that is denied is noted in the account of deeds, by who denies it: here and in MayChange.
   absl::StatusOr<Peer> Authorise(const grpc::CallbackServerContext& context,
-                                 absl::string_view method);
+                                 absl::string_view method, absl::string_view object);
   // PERMISSION_DENIED, naming the owner, unless `job` is the peer's or the peer an administrator.
   absl::Status MayChange(const Peer& peer, const JobRecord& job) const;
   // The same of what else has an owner: "placement 7", and what to do without it.
   absl::Status MayChange(const Peer& peer, const std::string& object, const std::string& owner,
                          absl::string_view otherwise) const;
+  // Notes that it was denied by somebody else.
+  void NoteDenied(const Peer& peer, absl::string_view object) const;
 
-  // Where ends of calls are noted; before the first call.
+  // Where deeds are noted; before the first call.
   void SetDeedLog(DeedLog* deeds) { deeds_ = deeds; }
-  // Notes a call that has ended, if that is something for the account of deeds. Cheap for others.
-  void NoteEnd(const grpc::CallbackServerContext& context, absl::string_view method,
-               absl::string_view object, absl::StatusCode code) ABSL_LOCKS_EXCLUDED(mutex_);
-  void NoteEnd(const Peer& peer, absl::string_view method, absl::string_view object,
-               absl::StatusCode code) const;
+  // Notes a call that went well, if it changes something and no change to the store brings its
+  // deed. Cheap for others.
+  void NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
+                absl::string_view object) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From the next call on.
   void SetAdministrators(std::string group, std::vector<std::string> tls_names)
@@ -124,14 +132,18 @@ class Peers final {
 
   // Who connected, whomever the call is for.
   Peer Caller(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The user that the metadata of a call by `caller` names; `caller` if it names none.
-  Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context);
+  // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many
+  // that we would ask the system for each.
+  Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayAskFor(const Peer& agent) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer UserOfNode(const Peer& agent, UnixUser user) const;
   Peer FromDescriptor(absl::string_view number);
   std::string OriginOf(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   uid_t UidOf(absl::string_view number) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer FromTransport(const grpc::CallbackServerContext& context) const;
-  absl::Status NotAdministrator(const Peer& peer, absl::string_view what) const
+  // Whether the peer may call the method at all; `access` null: the table has none.
+  absl::Status Judge(const MethodAccess* access, absl::string_view method, const Peer& peer) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsTlsAdministrator(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string WhoAdministers() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -143,6 +155,12 @@ class Peers final {
   mutable absl::Mutex mutex_;
   std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);
   std::vector<uid_t> uids_ ABSL_GUARDED_BY(mutex_);  // [descriptor]
+  // Users that the system may be asked for, of those that an agent names.
+  struct Questions {
+    double left = 0;
+    absl::Time filled;
+  };
+  absl::flat_hash_map<std::string, Questions> questions_ ABSL_GUARDED_BY(mutex_);  // by agent
 };
 
 }  // namespace coppice

@@ -9,7 +9,6 @@
 #include "daemon/fabric/node_list.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
-#include "daemon/rpc/mapping_conversion.h"
 
 namespace coppice {
 namespace {
@@ -88,12 +87,6 @@ absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request) {
   task.objective.fragmentation = o.fragmentation();
   task.objective.traffic = o.traffic();
   const v1::PlacementTraffic& traffic = request.traffic();
-  if (traffic.has_pattern() && !traffic.pattern_name().empty()) {
-    return absl::InvalidArgumentError("traffic: give pattern or pattern_name, not both");
-  }
-  if (traffic.has_pattern()) {
-    ASSIGN_OR_RETURN(task.pattern, PatternOf(traffic.pattern()));
-  }
   task.pattern_name = traffic.pattern_name();
   if (traffic.ranks_per_node() != 0) task.ranks_per_node = traffic.ranks_per_node();
   task.trees = traffic.trees();

@@ -9,8 +9,8 @@
 
 namespace coppice {
 
-// Without the pattern if it is a stored one, but with its name. INVALID_ARGUMENT, naming the field:
-// two patterns, lists of different lengths, a budget that is no duration.
+// Without the pattern (placement_patterns.h), but with its name if it is a stored one.
+// INVALID_ARGUMENT, naming the field: a budget that is no duration.
 absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request);
 // Without the owner.
 absl::StatusOr<CreatePlacementArgs> FromProto(const v1::CreatePlacementRequest& request);

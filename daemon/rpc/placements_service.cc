@@ -39,18 +39,12 @@ grpc::ServerUnaryReactor* PlacementsService::Plan(UnaryCall* call, const char* o
   return RunLater(planners_, call, object, std::move(task), kMostWaiting);
 }
 
-absl::Status PlacementsService::FillPattern(const std::string& user, PlacementTask& task) {
-  if (task.pattern_name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(task.pattern_name, user));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<CreatePlacementArgs> PlacementsService::ArgsOf(
-    const v1::CreatePlacementRequest& request, const Peer& peer, absl::string_view method) {
+    const v1::CreatePlacementRequest& request, const Peer& peer, PlacementPatterns& patterns) {
   ASSIGN_OR_RETURN(CreatePlacementArgs args, FromProto(request));
-  RETURN_IF_ERROR(FillPattern(peer.user, args.task));
+  ASSIGN_OR_RETURN(args.task.pattern, patterns.Of(request.placement().traffic()));
   args.owner = peer.user;
-  args.actor = ActorOf(peer, method);
+  args.actor = ActorOf(peer);
   return args;
 }
 
@@ -58,10 +52,11 @@ grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
     grpc::CallbackServerContext* context, const v1::CreatePlacementRequest* request,
     v1::Placement* response) {
   auto* const call = new UnaryCall(create_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/CreatePlacement");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/CreatePlacement", kObject);
   if (!peer.ok()) return Finish(call, peer.status(), kObject);
   return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
-    absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer, "Placements.CreatePlacement");
+    PlacementPatterns patterns(patterns_, memory_, peer.user);
+    absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer, patterns);
     if (!args.ok()) {
       Finish(call, args.status(), kObject);
       return;
@@ -80,15 +75,16 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
     grpc::CallbackServerContext* context, const v1::BatchCreatePlacementsRequest* request,
     v1::BatchCreatePlacementsResponse* response) {
   auto* const call = new UnaryCall(batch_create_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/BatchCreatePlacements");
+  const auto peer =
+      peers_->Authorise(*context, "/coppice.v1.Placements/BatchCreatePlacements", kObject);
   if (!peer.ok()) return Finish(call, peer.status(), kObject);
   const absl::Status few = NotTooMany(request->requests_size());
   if (!few.ok()) return Finish(call, few, kObject);
   return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
+    PlacementPatterns patterns(patterns_, memory_, peer.user);
     std::vector<CreatePlacementArgs> requests;
     for (int i = 0; i < request->requests_size(); ++i) {
-      absl::StatusOr<CreatePlacementArgs> args =
-          ArgsOf(request->requests(i), peer, "Placements.BatchCreatePlacements");
+      absl::StatusOr<CreatePlacementArgs> args = ArgsOf(request->requests(i), peer, patterns);
       if (!args.ok()) {
         Finish(call, Annotate(args.status(), absl::StrCat("requests[", i, "]")), kObject);
         return;
@@ -110,12 +106,16 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
 absl::Status PlacementsService::Advise(const v1::AdvisePlacementRequest& request,
                                        const std::string& user, const PlacementCancelled& cancelled,
                                        v1::AdvisePlacementResponse& response) {
+  PlacementPatterns patterns(patterns_, memory_, user);
+  const auto task_of = [&](const v1::PlacementRequest& one) -> absl::StatusOr<PlacementTask> {
+    ASSIGN_OR_RETURN(PlacementTask task, FromProto(one));
+    ASSIGN_OR_RETURN(task.pattern, patterns.Of(one.traffic()));
+    return task;
+  };
   std::vector<PlacementTask> tasks;
   for (int i = 0; i < request.requests_size(); ++i) {
-    absl::StatusOr<PlacementTask> task = FromProto(request.requests(i));
-    absl::Status status = task.status();
-    if (status.ok()) status = FillPattern(user, *task);
-    if (!status.ok()) return Annotate(status, absl::StrCat("requests[", i, "]"));
+    absl::StatusOr<PlacementTask> task = task_of(request.requests(i));
+    if (!task.ok()) return Annotate(task.status(), absl::StrCat("requests[", i, "]"));
     tasks.push_back(*std::move(task));
   }
   ASSIGN_OR_RETURN(const Placements::Views views, placements_->Advise(tasks, cancelled));
@@ -129,7 +129,7 @@ grpc::ServerUnaryReactor* PlacementsService::AdvisePlacement(
     grpc::CallbackServerContext* context, const v1::AdvisePlacementRequest* request,
     v1::AdvisePlacementResponse* response) {
   auto* const call = new UnaryCall(advise_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/AdvisePlacement");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/AdvisePlacement", kObject);
   if (!peer.ok()) return Finish(call, peer.status(), kObject);
   const absl::Status few = NotTooMany(request->requests_size());
   if (!few.ok()) return Finish(call, few, kObject);
@@ -141,12 +141,17 @@ grpc::ServerUnaryReactor* PlacementsService::AdvisePlacement(
 grpc::ServerUnaryReactor* PlacementsService::GetPlacement(grpc::CallbackServerContext*,
                                                           const v1::GetPlacementRequest* request,
                                                           v1::Placement* response) {
-  return AnswerNow(get_, ObjectOf(request->id()), [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request->id()));
-    ASSIGN_OR_RETURN(const PlacementView view, placements_->Get(id));
-    ToProto(view, /*in_full=*/true, *response);
-    return absl::OkStatus();
-  });
+  // Of up to all nodes, with an order of a million ranks.
+  return AnswerLater(workers_, get_, ObjectOf(request->id()),
+                     [this, request, response] { return GetOne(*request, *response); });
+}
+
+absl::Status PlacementsService::GetOne(const v1::GetPlacementRequest& request,
+                                       v1::Placement& response) {
+  ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request.id()));
+  ASSIGN_OR_RETURN(const PlacementView view, placements_->Get(id));
+  ToProto(view, /*in_full=*/true, response);
+  return absl::OkStatus();
 }
 
 absl::Status PlacementsService::List(const v1::ListPlacementsRequest& request,
@@ -183,17 +188,22 @@ absl::Status PlacementsService::MayChange(const Peer& peer, PlacementId id) {
 grpc::ServerUnaryReactor* PlacementsService::RenewPlacement(
     grpc::CallbackServerContext* context, const v1::RenewPlacementRequest* request,
     v1::Placement* response) {
-  return AnswerNow(renew_, ObjectOf(request->id()), [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const Peer peer,
-                     peers_->Authorise(*context, "/coppice.v1.Placements/RenewPlacement"));
-    ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request->id()));
-    const absl::Status allowed = MayChange(peer, id);
-    peers_->NoteEnd(*context, "Placements.RenewPlacement", ObjectOf(request->id()), allowed.code());
-    RETURN_IF_ERROR(allowed);
-    ASSIGN_OR_RETURN(const PlacementView view, placements_->Renew(id));
-    ToProto(view, /*in_full=*/true, *response);
-    return absl::OkStatus();
+  auto* const call = new UnaryCall(renew_);
+  const std::string object = ObjectOf(request->id());
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/RenewPlacement", object);
+  if (!peer.ok()) return Finish(call, peer.status(), object);
+  return RunLater(workers_, call, object, [this, call, request, response, object, peer = *peer] {
+    Finish(call, Renew(*request, peer, *response), object);
   });
+}
+
+absl::Status PlacementsService::Renew(const v1::RenewPlacementRequest& request, const Peer& peer,
+                                      v1::Placement& response) {
+  ASSIGN_OR_RETURN(const PlacementId id, ParsePlacementId(request.id()));
+  RETURN_IF_ERROR(MayChange(peer, id));
+  ASSIGN_OR_RETURN(const PlacementView view, placements_->Renew(id));
+  ToProto(view, /*in_full=*/true, response);
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
@@ -201,13 +211,13 @@ grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
     v1::Job* response) {
   auto* const call = new UnaryCall(start_, peers_, context);
   const std::string object = ObjectOf(request->id());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/StartPlacement");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/StartPlacement", object);
   if (!peer.ok()) return Finish(call, peer.status(), object);
   absl::StatusOr<StartPlacementArgs> args = FromProto(*request);
   if (!args.ok()) return Finish(call, args.status(), object);
   const absl::Status allowed = MayChange(*peer, args->id);
   if (!allowed.ok()) return Finish(call, allowed, object);
-  args->actor = ActorOf(*peer, "Placements.StartPlacement");
+  args->actor = ActorOf(*peer);
   return RunLater(workers_, call, object, [this, call, object, response, args = *args] {
     placements_->Start(args, [this, call, object, response](absl::StatusOr<JobView> job) {
       const size_t ranks = job.ok() ? job->record->endpoints.size() : 0;
@@ -229,7 +239,7 @@ grpc::ServerUnaryReactor* PlacementsService::ReleasePlacement(
     v1::ReleasePlacementResponse*) {
   auto* const call = new UnaryCall(release_, peers_, context);
   const std::string object = ObjectOf(request->id());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/ReleasePlacement");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/ReleasePlacement", object);
   if (!peer.ok()) return Finish(call, peer.status(), object);
   const absl::StatusOr<PlacementId> id = ParsePlacementId(request->id());
   if (!id.ok()) return Finish(call, id.status(), object);
@@ -240,7 +250,7 @@ grpc::ServerUnaryReactor* PlacementsService::ReleasePlacement(
       [call, object](absl::StatusOr<PlacementId> released) {
         Finish(call, released.status(), object);
       },
-      ActorOf(*peer, "Placements.ReleasePlacement"));
+      ActorOf(*peer));
   return call;
 }
 

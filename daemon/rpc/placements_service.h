@@ -6,24 +6,28 @@
 #include "absl/status/status.h"
 #include "coppice/v1/placements.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/rpc/method_statistics.h"
 #include "daemon/rpc/peer.h"
+#include "daemon/rpc/placement_patterns.h"
 #include "daemon/rpc/unary.h"
 #include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 
 // Thread-safe. The pointers outlive it and every call. What plans runs on `planners`, which are few
-// and of low priority: trees never wait for placements.
+// and of low priority: trees never wait for placements. Patterns of requests count in `memory`.
 class PlacementsService final : public v1::Placements::CallbackService {
  public:
-  PlacementsService(Manager* manager, PatternShelf* patterns, WorkerPool* workers,
-                    WorkerPool* planners, Peers* peers, MethodStatistics* statistics)
+  PlacementsService(Manager* manager, PatternShelf* patterns, MemoryBudget* memory,
+                    WorkerPool* workers, WorkerPool* planners, Peers* peers,
+                    MethodStatistics* statistics)
       : manager_(manager),
         placements_(&manager->placements()),
         patterns_(patterns),
+        memory_(memory),
         workers_(workers),
         planners_(planners),
         peers_(peers),
@@ -69,18 +73,21 @@ class PlacementsService final : public v1::Placements::CallbackService {
   // On a planner. UNAVAILABLE at once: too many others wait already.
   grpc::ServerUnaryReactor* Plan(UnaryCall* call, const char* object, WorkerPool::Task task);
   absl::StatusOr<CreatePlacementArgs> ArgsOf(const v1::CreatePlacementRequest& request,
-                                             const Peer& peer, absl::string_view method);
-  absl::Status FillPattern(const std::string& user, PlacementTask& task);
+                                             const Peer& peer, PlacementPatterns& patterns);
   absl::Status Advise(const v1::AdvisePlacementRequest& request, const std::string& user,
                       const PlacementCancelled& cancelled, v1::AdvisePlacementResponse& response);
+  absl::Status GetOne(const v1::GetPlacementRequest& request, v1::Placement& response);
   absl::Status List(const v1::ListPlacementsRequest& request, v1::ListPlacementsResponse& response);
   absl::StatusOr<NodeDistancesView> Distances(const v1::GetNodeDistancesRequest& request);
+  absl::Status Renew(const v1::RenewPlacementRequest& request, const Peer& peer,
+                     v1::Placement& response);
   // PERMISSION_DENIED: another's. NOT_FOUND also for one on its way, whose owner nobody knows yet.
   absl::Status MayChange(const Peer& peer, PlacementId id);
 
   Manager* const manager_;
   Placements* const placements_;
   PatternShelf* const patterns_;
+  MemoryBudget* const memory_;
   WorkerPool* const workers_;
   WorkerPool* const planners_;
   Peers* const peers_;

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "daemon/rpc/error_details.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "proto/request_check.h"
 
 namespace coppice {
 namespace {
@@ -13,8 +15,6 @@ namespace {
 namespace reflection = grpc::reflection::v1alpha;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FileDescriptor;
-
-constexpr char kHealth[] = "grpc.health.v1.Health";  // gRPC's own, with no descriptor here
 
 // Dependencies first, each once.
 void AddFile(const FileDescriptor& file, std::set<std::string>& added,
@@ -55,11 +55,13 @@ class ReflectionStream final
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status::OK);
+    if (!ok) return Finish(ToWire(TakeRefusal(), "reflection"));  // OK: it has asked its last
     Answer();
+    request_ = {};  // the next may be long in coming
     StartWrite(&response_);
   }
   void OnWriteDone(bool ok) override {
+    response_ = {};
     if (!ok) return Finish(grpc::Status::CANCELLED);
     StartRead(&request_);
   }
@@ -73,7 +75,8 @@ class ReflectionStream final
     if (request_.has_list_services()) {
       reflection::ListServiceResponse& list = *response_.mutable_list_services_response();
       for (const std::string& name : *services_) list.add_service()->set_name(name);
-      for (const char* const name : {kHealth, reflection::ServerReflection::service_full_name()}) {
+      for (const char* const name : {grpc::health::v1::Health::service_full_name(),
+                                     reflection::ServerReflection::service_full_name()}) {
         list.add_service()->set_name(name);
       }
     } else if (const FileDescriptor* const file = FileOf(request_); file != nullptr) {
@@ -95,8 +98,8 @@ class ReflectionStream final
 
 grpc::ServerBidiReactor<reflection::ServerReflectionRequest, reflection::ServerReflectionResponse>*
 ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
-  const absl::StatusOr<Peer> peer =
-      peers_->Authorise(*context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+  const absl::StatusOr<Peer> peer = peers_->Authorise(
+      *context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "reflection");
   return new ReflectionStream(&services_, peer.status());
 }
 

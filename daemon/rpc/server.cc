@@ -3,25 +3,25 @@
 #include <google/protobuf/descriptor.h>
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/health_check_service_interface.h>  // to turn gRPC's own off
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/admin_service.h"
 #include "daemon/rpc/admission.h"
 #include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/bounded_service.h"
-#include "daemon/rpc/deed_log.h"
 #include "daemon/rpc/fabric_service.h"
 #include "daemon/rpc/guarded_reads.h"
+#include "daemon/rpc/health_service.h"
 #include "daemon/rpc/jobs_service.h"
 #include "daemon/rpc/listen_address.h"
 #include "daemon/rpc/mapping_service.h"
@@ -32,6 +32,7 @@
 #include "daemon/rpc/readiness.h"
 #include "daemon/rpc/reflection_service.h"
 #include "daemon/rpc/server_upkeep.h"
+#include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/tls_credentials.h"
 #include "daemon/rpc/trees_service.h"
 #include "daemon/rpc/unix_connections.h"
@@ -58,6 +59,7 @@ constexpr int kStreamWindowBytes = 16 << 10;
 // What gRPC itself may take for all connections, before it gives up streams and connections: far
 // above what our own bounds let it take.
 constexpr size_t kTransportBytes = size_t{512} << 20;
+static_assert(kMostHalfSent < kTransportBytes);
 // Batches that are planned at once. More would plan with the same free entries, and all but one of
 // them again.
 constexpr int kBatchWorkers = 2;
@@ -120,17 +122,14 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
 class RpcServer::Parts {
  public:
   Parts(const ServedParts& parts, const RpcServerOptions& options)
-      : workers_(std::in_place, options.worker_threads, 0,
-                 std::max(1, options.worker_threads - 1)),  // one is there for the others
+      : workers_(std::in_place, options.worker_threads),
         batch_workers_(std::in_place, kBatchWorkers),
         search_workers_(std::in_place, options.search_threads, kSearchNice),
         pattern_workers_(std::in_place, 1, kSearchNice),
         placement_workers_(std::in_place, kPlacementWorkers, kSearchNice),
         version_(options.version),
+        has_tls_(options.tls.has_value()),
         peers_(PeersOf(options)),
-        deeds_([manager = parts.manager](std::vector<DeedRecord> deeds) {
-          manager->NoteDeeds(std::move(deeds));
-        }),
         admission_(options.admission, &SystemClock()),
         connections_(options.connections, &SystemClock()),
         bounds_{&admission_, &peers_, &connections_, static_cast<size_t>(options.max_request_bytes),
@@ -142,15 +141,16 @@ class RpcServer::Parts {
         mapping_(parts.mapper, parts.orders, parts.patterns, &*pattern_workers_, &*search_workers_,
                  kLargeRequests * static_cast<size_t>(options.max_request_bytes), &peers_,
                  &statistics_),
-        placements_(parts.manager, parts.patterns, &*workers_, &*placement_workers_, &peers_,
-                    &statistics_),
+        placements_(parts.manager, parts.patterns, &parts.mapper->memory(), &*workers_,
+                    &*placement_workers_, &peers_, &statistics_),
         agents_(parts.manager, parts.meter, parts.distances, &*workers_, &peers_, &statistics_,
                 options.version),
-        admin_(parts.manager, &deeds_, &*workers_, &peers_, &statistics_, options.reload,
+        admin_(parts.manager, &*workers_, &peers_, &statistics_, options.reload,
                [this] { return Numbers(); }),
+        health_(ServiceNames(), &statistics_),
         reflection_(&peers_, ServiceNames()),
         manager_(parts.manager) {
-    peers_.SetDeedLog(&deeds_);
+    peers_.SetDeedLog(&parts.manager->deeds());
   }
 
   // What still runs on a worker may look at its service until it is done.
@@ -168,22 +168,23 @@ class RpcServer::Parts {
   void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections) {
     admission_.SetBounds(admission);
     connections_.SetBounds(connections);
+    tcp_listener_->SetBounds(connections);
   }
   DaemonNumbers Numbers() const;
 
  private:
-  // Checks all addresses and opens those that are Unix sockets.
+  // Checks all addresses and listens at them; connections wait.
   absl::Status Open(const RpcServerOptions& options);
   absl::Status Build(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
   void AcceptUnix();
-  void SetServing(bool serving);
+  void AcceptTcp();
 
   MethodStatistics statistics_;
   std::optional<WorkerPool> workers_, batch_workers_, search_workers_, pattern_workers_,
       placement_workers_;
   const std::string version_;
+  const bool has_tls_;
   Peers peers_;
-  DeedLog deeds_;
   Admission admission_;
   UnixConnections connections_;
   const Bounds bounds_;
@@ -194,6 +195,7 @@ class RpcServer::Parts {
   PlacementsService placements_;
   AgentsService agents_;
   AdminService admin_;
+  HealthService health_;
   ReflectionService reflection_;
   Manager* const manager_;
   std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of the services
@@ -202,7 +204,10 @@ class RpcServer::Parts {
   std::vector<std::shared_ptr<grpc::ServerCredentials>>
       credentials_;  // asked as long as the server stands
   std::unique_ptr<grpc::Server> server_;
+  // [TCP address] Makes a connection that we accepted gRPC's, with the address's credentials.
+  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors_;
   std::unique_ptr<UnixListener> unix_listener_;
+  std::unique_ptr<TcpListener> tcp_listener_;
   std::optional<Readiness> readiness_;
 };
 
@@ -210,9 +215,9 @@ absl::Status RpcServer::Parts::Start(const RpcServerOptions& options,
                                      const std::vector<grpc::Service*>& extra) {
   RETURN_IF_ERROR(Open(options));
   RETURN_IF_ERROR(Build(options, extra));
-  SetServing(false);
   AcceptUnix();
-  readiness_.emplace(manager_, [this] { SetServing(true); });
+  AcceptTcp();
+  readiness_.emplace(manager_, [this] { health_.SetServing(true); });
   return absl::OkStatus();
 }
 
@@ -220,16 +225,32 @@ absl::Status RpcServer::Parts::Open(const RpcServerOptions& options) {
   if (options.listen.empty()) {
     return absl::InvalidArgumentError("listen: no address is given; give unix:PATH or HOST:PORT");
   }
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, hosts;
   for (const std::string& address : options.listen) {
     RETURN_IF_ERROR(CheckListenAddress(address));
     if (!options.tls && !options.insecure_tcp) RETURN_IF_ERROR(CheckNeedsNoTls(address));
     RETURN_IF_ERROR(PrepareListenAddress(address));
-    if (IsUnixAddress(address)) paths.push_back(SocketPath(address));
+    if (IsUnixAddress(address)) {
+      paths.push_back(SocketPath(address));
+    } else {
+      hosts.push_back(address);
+    }
   }
   ASSIGN_OR_RETURN(unix_listener_,
                    UnixListener::Open(paths, {options.socket_mode, options.socket_group,
                                               options.needs_socket_group}));
+  ASSIGN_OR_RETURN(tcp_listener_, TcpListener::Open(hosts, options.connections));
+  size_t next = 0;
+  for (const std::string& address : options.listen) {
+    const bool is_unix = IsUnixAddress(address);
+    addresses_.push_back(is_unix ? address : WithPort(address, tcp_listener_->ports()[next++]));
+  }
+  if (next > 0 && options.tls && options.tls->open_reading) {
+    spdlog::warn(
+        "tls.open_reading: whoever reaches the port may connect and read; what gRPC keeps of "
+        "headers "
+        "before a call is bounded by the unit's MemoryMax only: let a firewall say who reaches it");
+  }
   return absl::OkStatus();
 }
 
@@ -237,15 +258,14 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
                                      const std::vector<grpc::Service*>& extra) {
   if (options.tls)
     RETURN_IF_ERROR(CheckTlsFiles(*options.tls));  // also where no address needs them
-  grpc::EnableDefaultHealthCheckService(true);
+  grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   SetConnectionOptions(builder, options);
-  std::vector<int> ports(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    if (IsUnixAddress(options.listen[i])) continue;
+  for (size_t i = 0; i < tcp_listener_->ports().size(); ++i) {
     // Its own for each address: what has been fetched is known to one address only.
     ASSIGN_OR_RETURN(auto credentials, CredentialsOf(options));
-    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
+    acceptors_.push_back(builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials));
     credentials_.push_back(std::move(credentials));
   }
   const auto bound = [&](grpc::Service* service, const char* name,
@@ -262,21 +282,11 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
   bound(&placements_, v1::Placements::service_full_name(), PlacementsBounds());
   bound(&agents_, v1::Agents::service_full_name(), AgentsBounds());
   bound(&admin_, v1::Admin::service_full_name(), AdminBounds());
+  bound(&health_, grpc::health::v1::Health::service_full_name(), HealthBounds());
+  bound(&reflection_, grpc::reflection::v1alpha::ServerReflection::service_full_name(), {});
   upkeep_.emplace(&admission_, &connections_);
-  builder.RegisterService(&reflection_);
   for (grpc::Service* service : extra) builder.RegisterService(service);
   server_ = builder.BuildAndStart();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const std::string& address = options.listen[i];
-    const bool is_unix = IsUnixAddress(address);
-    if (!is_unix && ports[i] == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("listen address ", address,
-                       ": cannot be bound; is another process there, or is the name not one of "
-                       "this host?"));
-    }
-    addresses_.push_back(is_unix ? address : WithPort(address, ports[i]));
-  }
   if (server_ == nullptr) return absl::InternalError("gRPC did not start a server");
   return absl::OkStatus();
 }
@@ -288,15 +298,21 @@ void RpcServer::Parts::AcceptUnix() {
       return;
     }
     peers_.NoteConnection(fd, uid);  // first: a call may come as soon as gRPC has it
-    GuardReads(fd, uid);
+    GuardReads(fd, absl::StrCat("uid ", uid));
     grpc::AddInsecureChannelFromFd(server_.get(), fd);
   });
 }
 
-void RpcServer::Parts::SetServing(bool serving) {
-  grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
-  health->SetServingStatus(serving);  // those it knows: "" and what was named before
-  for (const std::string& service : ServiceNames()) health->SetServingStatus(service, serving);
+void RpcServer::Parts::AcceptTcp() {
+  const bool is_plain = !has_tls_;
+  tcp_listener_->Start(
+      [this, is_plain](size_t address, int listening, int fd, const std::string& network) {
+        if (is_plain) GuardReads(fd, network);
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.listener_fd = listening;
+        connection.fd = fd;
+        acceptors_[address]->HandleNewConnection(&connection);
+      });
 }
 
 DaemonNumbers RpcServer::Parts::Numbers() const {
@@ -317,13 +333,15 @@ DaemonNumbers RpcServer::Parts::Numbers() const {
 void RpcServer::Parts::Shutdown(absl::Duration grace) {
   readiness_.reset();
   unix_listener_.reset();
+  if (tcp_listener_ != nullptr) tcp_listener_->Stop();
   if (server_ == nullptr) return;
-  server_->GetHealthCheckService()->Shutdown();
+  health_.SetServing(false);
   jobs_.CloseStreams();
   trees_.CloseStreams();
   fabric_.CloseStreams();
   mapping_.CloseStreams();
   agents_.CloseStreams();
+  health_.CloseStreams();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   server_->Wait();  // until every handler has finished its call, on a worker or the store's thread
   server_.reset();

@@ -2,7 +2,7 @@
 // in good order. Knows the manager as the services do; constructs no part of it.
 //
 //   Unix address: UnixListener accepts, learns the user --> Peers --> gRPC gets the descriptor
-//   TCP address:  gRPC listens itself, with TLS or, if it must be, without
+//   TCP address:  TcpListener accepts, so many --> gRPC, with TLS or, if it must be, without
 //   every call --> BoundedService, where its caller's bounds hold --> service
 #ifndef COPPICE_DAEMON_RPC_SERVER_H_
 #define COPPICE_DAEMON_RPC_SERVER_H_

@@ -56,15 +56,19 @@ size_t BytesOf(const BatchView& batch) {
 grpc::ServerUnaryReactor* TreesService::CreateTree(grpc::CallbackServerContext* context,
                                                    const v1::CreateTreeRequest* request,
                                                    v1::Tree* response) {
-  return Plan(context, peers_->Authorise(*context, "/coppice.v1.Trees/CreateTree"), create_tree_,
-              *request, request->validate_only(), response);
+  return Plan(
+      context,
+      peers_->Authorise(*context, "/coppice.v1.Trees/CreateTree", JobObject(request->job_id())),
+      create_tree_, *request, request->validate_only(), response);
 }
 
 grpc::ServerUnaryReactor* TreesService::AdviseTree(grpc::CallbackServerContext* context,
                                                    const v1::CreateTreeRequest* request,
                                                    v1::Tree* response) {
-  return Plan(context, peers_->Authorise(*context, "/coppice.v1.Trees/AdviseTree"), advise_tree_,
-              *request, true, response);
+  return Plan(
+      context,
+      peers_->Authorise(*context, "/coppice.v1.Trees/AdviseTree", JobObject(request->job_id())),
+      advise_tree_, *request, true, response);
 }
 
 grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* context,
@@ -79,7 +83,7 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
   if (!advise) {  // advice takes nothing: it may be of others' jobs
     const absl::Status allowed = MayChangeJob(*manager_, *peers_, *peer, args->job);
     if (!allowed.ok()) return Finish(reactor, allowed, JobObject(request.job_id()));
-    args->actor = ActorOf(*peer, "Trees.CreateTree");
+    args->actor = ActorOf(*peer);
   }
   // `request` lives until the call is finished.
   auto answer = [this, reactor, response, &request](absl::StatusOr<TreeView> tree) {
@@ -109,22 +113,21 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
     grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
   const std::shared_ptr<BatchStream> stream =
       BatchStream::Open("batch", JobObject(request->job_id()), batch_create_trees_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Trees/BatchCreateTrees");
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Trees/BatchCreateTrees",
+                                      JobObject(request->job_id()));
   absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
   absl::Status status = peer.ok() ? detail.status() : peer.status();
   absl::StatusOr<CreateBatchArgs> args;
   if (status.ok()) status = (args = FromProto(*request, max_ranks_)).status();
   if (status.ok() && !args->validate_only) {
-    constexpr char kMethod[] = "Trees.BatchCreateTrees";
     status = MayChangeJob(*manager_, *peers_, *peer, args->job);
-    peers_->NoteEnd(*context, kMethod, JobObject(request->job_id()), status.code());
-    args->actor = ActorOf(*peer, kMethod);
+    args->actor = ActorOf(*peer);
   }
   if (!status.ok()) {
     stream->End(status);
     return stream.get();
   }
-  const bool is_queued = stream->RunOn(
+  const absl::Status queued = stream->RunOn(
       batch_workers_,
       [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
         BatchWatch watch;
@@ -143,10 +146,7 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
             });
       },
       kMostWaitingBatches);
-  if (!is_queued) {
-    stream->End(absl::UnavailableError(
-        absl::StrCat("batch: ", kMostWaitingBatches, " batches wait already; try again")));
-  }
+  if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
 
@@ -226,7 +226,8 @@ grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext*
                                                     const v1::ReleaseTreeRequest* request,
                                                     v1::ReleaseTreeResponse*) {
   auto* const reactor = new UnaryCall(release_tree_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Trees/ReleaseTree");
+  const auto peer =
+      peers_->Authorise(*context, "/coppice.v1.Trees/ReleaseTree", TreeObject(request->id()));
   if (!peer.ok()) return Finish(reactor, peer.status(), TreeObject(request->id()));
   const absl::StatusOr<TreeId> id = ParseTreeId(request->id());
   if (!id.ok()) return Finish(reactor, id.status(), TreeObject(request->id()));
@@ -237,7 +238,7 @@ grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext*
       [reactor, request](absl::StatusOr<TreeId> released) {
         Finish(reactor, released.status(), released.ok() ? "" : TreeObject(request->id()));
       },
-      ActorOf(*peer, "Trees.ReleaseTree"));
+      ActorOf(*peer));
   return reactor;
 }
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/rpc/call_under_way.h"
 #include "daemon/rpc/error_details.h"
@@ -28,7 +28,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   explicit UnaryCall(MethodStatistics::Method* method)
       : method_(method), bounds_(CallUnderWay::OfThisThread()), begun_(Clock::now()) {}
-  // One that not everybody may make, or that changes something: its end is noted (Peers::NoteEnd).
+  // One that changes something: that it went well is noted (Peers::NoteDone).
   UnaryCall(MethodStatistics::Method* method, Peers* peers,
             const grpc::CallbackServerContext* context)
       : method_(method),
@@ -40,10 +40,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // Ends the call, once; `this` may be gone afterwards. `object`: what it was about.
   // RESOURCE_EXHAUSTED instead: its caller has left too much unread.
   void Answer(grpc::Status status, absl::string_view object = "") {
-    if (peers_ != nullptr) {
-      peers_->NoteEnd(*context_, method_->name(), object,
-                      static_cast<absl::StatusCode>(status.error_code()));
-    }
+    if (status.ok() && peers_ != nullptr) peers_->NoteDone(*context_, method_->name(), object);
     if (status.ok() && bounds_ != nullptr) status = ToWire(bounds_->HoldAnswer(), "answer");
     const auto took = std::chrono::nanoseconds(Clock::now() - begun_);
     method_->Ended(static_cast<absl::StatusCode>(status.error_code()), took.count());
@@ -51,6 +48,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   }
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
+  // Why its work is not to be begun; OK: it is.
+  absl::Status WhyNot() const {
+    if (is_cancelled()) return absl::CancelledError("the client went away");
+    return bounds_ == nullptr ? absl::OkStatus() : bounds_->CanAnswer();
+  }
   // For turns; empty: nobody's.
   std::string caller() const { return bounds_ == nullptr ? "" : bounds_->caller(); }
 
@@ -88,23 +90,20 @@ grpc::ServerUnaryReactor* AnswerNow(MethodStatistics::Method* method, absl::stri
 // Calls of one caller that may wait for a worker: each holds its request, which may be large.
 inline constexpr size_t kMostWaitingCalls = 256;
 
-// Has a worker run `task`, which ends `call`; callers take turns. One whose client has gone by then
-// does not run. UNAVAILABLE at once: too many others of the caller wait already.
+// Has a worker run `task`, which ends `call`; callers take turns. One whose client has gone by
+// then, or has left too much unread, does not run. UNAVAILABLE at once: too many others of the
+// caller wait already.
 inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
                                           absl::string_view object, WorkerPool::Task task,
                                           size_t most = kMostWaitingCalls) {
-  const bool is_queued = workers
-                             ->SubmitUnlessFull(
-                                 [call, task = std::move(task)]() mutable {
-                                   if (!call->is_cancelled()) return task();
-                                   Finish(call, absl::CancelledError("the client went away"), "");
-                                 },
-                                 most, call->caller())
-                             .has_value();
-  if (is_queued) return call;
-  return Finish(call,
-                absl::UnavailableError(absl::StrCat(most, " calls wait for a thread; try again")),
-                object);
+  const absl::StatusOr<WorkerPool::Ticket> queued = workers->SubmitUnlessFull(
+      [call, task = std::move(task)]() mutable {
+        const absl::Status needless = call->WhyNot();
+        if (needless.ok()) return task();
+        Finish(call, needless, "");
+      },
+      most, call->caller());
+  return queued.ok() ? call : Finish(call, queued.status(), object);
 }
 
 // More ranks than this are looked up, or told, on a worker: about a millisecond's work.

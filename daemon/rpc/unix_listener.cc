@@ -1,7 +1,5 @@
 #include "daemon/rpc/unix_listener.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,7 +19,6 @@ namespace coppice {
 namespace {
 
 constexpr int kMostWaiting = 4096;  // connections, capped by net.core.somaxconn
-constexpr int kPauseMs = 100;       // when no descriptor is left; poll would return at once
 
 absl::Status Failed(const std::string& path, const char* what) {
   return absl::UnavailableError(absl::StrCat("listen address unix:", path, ": ", what, ": ",
@@ -57,10 +54,7 @@ absl::StatusOr<mode_t> GiveToGroup(const std::string& path, const SocketAccess& 
 absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Open(
     const std::vector<std::string>& paths, const SocketAccess& access) {
   std::unique_ptr<UnixListener> listener(new UnixListener);
-  listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (listener->wake_ < 0) {
-    return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
-  }
+  ASSIGN_OR_RETURN(listener->loop_, AcceptLoop::Create("unix sockets"));
   for (const std::string& path : paths) RETURN_IF_ERROR(listener->Add(path, access));
   return listener;
 }
@@ -98,56 +92,24 @@ UnixListener::~UnixListener() {
     if (is_ours) unlink(socket.path.c_str());
     if (socket.fd >= 0) close(socket.fd);
   }
-  if (wake_ >= 0) close(wake_);
 }
 
 void UnixListener::Start(OnConnection on_connection) {
-  on_connection_ = std::move(on_connection);
-  thread_ = std::thread([this] { AcceptLoop(); });
-}
-
-void UnixListener::Stop() {
-  if (!thread_.joinable()) return;
-  eventfd_write(wake_, 1);
-  thread_.join();
-}
-
-void UnixListener::AcceptLoop() {
-  std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
-  for (const Socket& socket : sockets_) watched.push_back({socket.fd, POLLIN, 0});
-  while (true) {
-    if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
-      spdlog::error("unix sockets: poll: {}; nobody can connect any more", std::strerror(errno));
-      return;
-    }
-    if (watched[0].revents != 0) return;
-    bool can_go_on = true;
-    for (size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents != 0 && !AcceptAll(watched[i].fd)) can_go_on = false;
-    }
-    if (!can_go_on) poll(watched.data(), 1, kPauseMs);
-  }
-}
-
-bool UnixListener::AcceptAll(int listening) {
-  while (true) {
-    const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-      if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return true;
-      if (!std::exchange(is_short_, true)) {
-        spdlog::error("unix sockets: cannot accept: {}; connections wait", std::strerror(errno));
-      }
-      return false;
-    }
-    is_short_ = false;
+  std::vector<int> listening;
+  for (const Socket& socket : sockets_) listening.push_back(socket.fd);
+  loop_->Start(listening, [on_connection = std::move(on_connection)](size_t, int fd) {
     ucred peer{};
     socklen_t size = sizeof(peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
-      on_connection_(fd, peer.uid);
+      on_connection(fd, peer.uid);
     } else {
       close(fd);  // who it is cannot be told
     }
-  }
+  });
+}
+
+void UnixListener::Stop() {
+  if (loop_ != nullptr) loop_->Stop();
 }
 
 }  // namespace coppice

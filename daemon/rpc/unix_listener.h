@@ -9,11 +9,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/rpc/accept_loop.h"
 
 namespace coppice {
 
@@ -54,15 +54,9 @@ class UnixListener final {
 
   UnixListener() = default;
   absl::Status Add(const std::string& path, const SocketAccess& access);
-  void AcceptLoop();
-  // False: no descriptor is left, or the like: what waits must wait on.
-  bool AcceptAll(int listening);
 
   std::vector<Socket> sockets_;
-  int wake_ = -1;          // eventfd: set by Stop
-  bool is_short_ = false;  // the last accept failed; said once
-  OnConnection on_connection_;
-  std::thread thread_;
+  std::unique_ptr<AcceptLoop> loop_;
 };
 
 }  // namespace coppice

@@ -21,7 +21,7 @@ namespace coppice {
 namespace {
 
 constexpr absl::Duration kKept = absl::Minutes(1);
-constexpr size_t kMostNames = 65'536;  // whose answers are kept
+constexpr size_t kMostAnswers = 65'536;  // that are kept, of uids and of names
 constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
 constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
@@ -90,6 +90,9 @@ bool IsPlain(const std::string& name) {
          !absl::StrContains(name, ":") && !absl::StartsWith(name, kRootOfNode);
 }
 
+// A clock that was set back must not keep an answer for longer, either.
+bool IsFresh(absl::Time until, absl::Time now) { return now < until && until - now <= kKept; }
+
 UnixUser LookUp(uid_t uid, const std::string& admin_group) {
   UnixUser user{absl::StrCat(uid), uid == 0, uid == 0};
   const std::optional<Account> account = FindAccount(uid);
@@ -115,60 +118,68 @@ std::optional<gid_t> UnixUsers::FindGroup(const std::string& name) {
 }
 
 UnixUser UnixUsers::Find(uid_t uid) {
-  UnixUser user = Ask(uid);
+  const std::optional<UnixUser> known = Known(uid);
+  UnixUser user = known.has_value() ? *known : Ask(uid);
   user.is_administrator = user.is_administrator || uid == geteuid();
   return user;
 }
 
-UnixUser UnixUsers::Ask(uid_t uid) {
+std::optional<UnixUser> UnixUsers::Known(uid_t uid) const {
   const absl::Time now = absl::Now();
-  std::string group;
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    const auto found = answers_.find(uid);
-    // A clock that was set back must not keep an answer for longer, either.
-    if (found != answers_.end() && now < found->second.until &&
-        found->second.until - now <= kKept) {
-      return found->second.user;
-    }
-    group = admin_group_;
-  }
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = answers_.find(uid);
+  if (found == answers_.end() || !IsFresh(found->second.until, now)) return std::nullopt;
+  return found->second.user;
+}
+
+std::optional<UnixUsers::NamedAnswer> UnixUsers::Known(const std::string& name) const {
+  const absl::Time now = absl::Now();
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = named_answers_.find(name);
+  if (found == named_answers_.end() || !IsFresh(found->second.until, now)) return std::nullopt;
+  return found->second;
+}
+
+UnixUser UnixUsers::Ask(uid_t uid) {
+  std::string group = admin_group();
   UnixUser user = LookUp(uid, group);
   absl::MutexLock lock(&mutex_);
-  if (group == admin_group_) answers_[uid] = {user, now + kKept};
+  if (group != admin_group_) return user;
+  if (answers_.size() >= kMostAnswers) answers_.clear();
+  answers_[uid] = {user, absl::Now() + kKept};
   return user;
 }
 
-std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user) {
+std::optional<uid_t> UnixUsers::Ask(const std::string& name) {
+  const std::optional<uid_t> uid = FindUid(name);
+  absl::MutexLock lock(&mutex_);
+  if (named_answers_.size() >= kMostAnswers) named_answers_.clear();
+  named_answers_[name] = {uid, absl::Now() + kKept};
+  return uid;
+}
+
+std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user,
+                                             absl::FunctionRef<bool()> may_ask) {
   const bool is_word =
       user.size() <= kLongestName &&
       std::all_of(user.begin(), user.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
   if (user.empty() || !is_word) return std::nullopt;
+  std::optional<uid_t> uid;
   if (IsNumber(user)) {
-    uid_t uid = 0;
-    if (!absl::SimpleAtoi(user, &uid) || uid == static_cast<uid_t>(-1)) return std::nullopt;
-    return Ask(uid);
+    uid_t number = 0;
+    if (!absl::SimpleAtoi(user, &number) || number == static_cast<uid_t>(-1)) return std::nullopt;
+    uid = number;
+  } else {
+    if (!IsPlain(user)) return std::nullopt;
+    const std::optional<NamedAnswer> known = Known(user);
+    if (!known.has_value() && !may_ask()) return std::nullopt;
+    uid = known.has_value() ? known->uid : Ask(user);
+    if (!uid.has_value()) return UnixUser{user};
   }
-  if (!IsPlain(user)) return std::nullopt;
-  const std::optional<uid_t> uid = UidOf(user);
-  return uid.has_value() ? Ask(*uid) : UnixUser{user};
-}
-
-std::optional<uid_t> UnixUsers::UidOf(const std::string& name) {
-  const absl::Time now = absl::Now();
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    const auto found = named_answers_.find(name);
-    if (found != named_answers_.end() && now < found->second.until &&
-        found->second.until - now <= kKept) {
-      return found->second.uid;
-    }
-  }
-  const std::optional<uid_t> uid = FindUid(name);
-  absl::MutexLock lock(&mutex_);
-  if (named_answers_.size() >= kMostNames) named_answers_.clear();
-  named_answers_[name] = {uid, now + kKept};
-  return uid;
+  std::optional<UnixUser> known = Known(*uid);
+  if (known.has_value()) return known;
+  if (!may_ask()) return std::nullopt;
+  return Ask(*uid);
 }
 
 void UnixUsers::SetAdminGroup(std::string group) {

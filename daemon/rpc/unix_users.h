@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -34,8 +35,11 @@ class UnixUsers final {
   // By login name, or by uid in digits, as another machine says it. A name that this system does
   // not know, as of a node with users of its own, is an ordinary user of that name. The user that
   // this process runs as is no administrator here: system accounts get their uids on each machine,
-  // and the same one may be any service elsewhere. None: it cannot be the name of a user.
-  std::optional<UnixUser> FindNamed(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);
+  // and the same one may be any service elsewhere. None: it cannot be the name of a user, or
+  // `may_ask`, which is asked before the system is, says no.
+  std::optional<UnixUser> FindNamed(
+      const std::string& user, absl::FunctionRef<bool()> may_ask = [] { return true; })
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From the next look-up on; forgets all answers.
   void SetAdminGroup(std::string group) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,9 +61,12 @@ class UnixUsers final {
     absl::Time until;
   };
 
+  // What is known of them for less than a minute.
+  std::optional<UnixUser> Known(uid_t uid) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<NamedAnswer> Known(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Root and the members of the group are administrators.
   UnixUser Ask(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<uid_t> UidOf(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<uid_t> Ask(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::string admin_group_ ABSL_GUARDED_BY(mutex_);

@@ -85,12 +85,19 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
   }
 
   // Has a worker of `pool`, which outlives the call, run `task`; if the client goes before one has
-  // taken it up, it is dropped with all that it holds. False: `most` others of its caller wait
-  // already.
-  bool RunOn(WorkerPool* pool, WorkerPool::Task task, size_t most) {
-    const std::optional<WorkerPool::Ticket> ticket =
-        pool->SubmitUnlessFull(std::move(task), most, caller());
-    if (!ticket.has_value()) return false;
+  // taken it up, it is dropped with all that it holds, and if it has left too much unread, the call
+  // ends with that. UNAVAILABLE: `most` others of its
+  // caller wait already, or it has had its share of the line.
+  absl::Status RunOn(WorkerPool* pool, WorkerPool::Task task, size_t most) {
+    const absl::StatusOr<WorkerPool::Ticket> ticket = pool->SubmitUnlessFull(
+        [stream = self_, task = std::move(task)]() mutable {
+          const absl::Status room =
+              stream->bounds_ == nullptr ? absl::OkStatus() : stream->bounds_->CanAnswer();
+          if (!room.ok()) return stream->End(room);
+          task();
+        },
+        most, caller());
+    if (!ticket.ok()) return ticket.status();
     bool is_late = false;
     {
       absl::MutexLock lock(&mutex_);
@@ -98,7 +105,7 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
       is_late = is_cancelled_;
     }
     if (is_late) pool->Withdraw(*ticket);
-    return true;
+    return absl::OkStatus();
   }
 
   // The client has gone.

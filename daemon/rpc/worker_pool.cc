@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "daemon/base/caller_bounds.h"
+
 namespace coppice {
 
-WorkerPool::WorkerPool(int threads, int nice, int most_of_caller)
-    : most_of_caller_(most_of_caller) {
+WorkerPool::WorkerPool(int threads, int nice)
+    : most_running_(threads > 1 ? static_cast<size_t>(threads) - 1 : 1) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { Work(nice); });
 }
 
@@ -29,19 +32,21 @@ WorkerPool::Ticket WorkerPool::Add(Task task, const std::string& caller) {
   }
   line->tasks.push_back({++last_ticket_, std::move(task)});
   ++waiting_;
-  Update(*line);
+  Settle(line.get());
   return last_ticket_;
 }
 
-void WorkerPool::Update(Line& line) {
-  if (line.tasks.empty() && line.has_turn) std::erase(turns_, &line);
-  line.has_turn = line.has_turn && !line.tasks.empty();
-  if (line.tasks.empty() && line.running == 0) {
-    lines_.erase(std::string(line.caller));
-  } else if (!line.has_turn && !line.tasks.empty() && line.running < most_of_caller_) {
-    turns_.push_back(&line);
-    line.has_turn = true;
+void WorkerPool::Settle(Line* line) {
+  if (line->tasks.empty()) {
+    if (line->is_listed) std::erase(turns_, line);
+    line->is_listed = false;
+    if (line->running == 0) lines_.erase(std::string(line->caller));
+    return;
   }
+  const bool may_run = line->running < most_running_ || line->caller.empty();
+  if (line->is_listed || !may_run) return;
+  line->is_listed = true;
+  turns_.push_back(line);
 }
 
 void WorkerPool::Submit(Task task, const std::string& caller) {
@@ -49,12 +54,18 @@ void WorkerPool::Submit(Task task, const std::string& caller) {
   Add(std::move(task), caller);
 }
 
-std::optional<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
-                                                               const std::string& caller) {
+absl::StatusOr<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
+                                                                const std::string& caller) {
   absl::MutexLock lock(&mutex_);
   const auto line = lines_.find(caller);
-  if (line != lines_.end() && line->second->tasks.size() >= most) return std::nullopt;
-  if (waiting_ >= kCallers * most) return std::nullopt;
+  const size_t own = line == lines_.end() ? 0 : line->second->tasks.size();
+  const int64_t share = ShareOf(static_cast<int64_t>(most), static_cast<int64_t>(kCallers * most),
+                                static_cast<int64_t>(waiting_ - own));
+  if (own > 0 && static_cast<int64_t>(own) >= share) {
+    return absl::UnavailableError(absl::StrCat("of your calls ", own, " wait for a thread already",
+                                               own == waiting_ ? "" : ", and others' wait, too",
+                                               "; call again when some have ended"));
+  }
   return Add(std::move(task), caller);
 }
 
@@ -69,7 +80,7 @@ bool WorkerPool::Withdraw(Ticket ticket) {
     task = std::move(found->task);
     tasks.erase(found);
     --waiting_;
-    Update(*line);
+    Settle(line.get());
     return true;
   }
   return false;
@@ -82,36 +93,39 @@ size_t WorkerPool::waiting() const {
 
 bool WorkerPool::OthersWait(const std::string& caller) const {
   absl::MutexLock lock(&mutex_);
-  return std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) {
-    return line.first != caller && !line.second->tasks.empty();
-  });
+  const auto own = lines_.find(caller);
+  return waiting_ > (own == lines_.end() ? 0 : own->second->tasks.size());
 }
 
 void WorkerPool::Work(int nice) {
   // Of a thread, as Linux has it, and of those that it starts. Lowering it is always allowed.
   if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
-  Line* line = nullptr;  // of the task that has just run
   while (true) {
     Task task;
+    Line* line = nullptr;
     {
       absl::MutexLock lock(&mutex_);
-      if (line != nullptr) {
-        --line->running;
-        Update(*line);
-      }
+      // Also what is left at the end, as soon as it may begin.
       mutex_.Await(absl::Condition(
-          +[](WorkerPool* pool) { return pool->stopping_ || !pool->turns_.empty(); }, this));
+          +[](WorkerPool* pool) {
+            return !pool->turns_.empty() || (pool->stopping_ && pool->waiting_ == 0);
+          },
+          this));
       if (turns_.empty()) return;
       line = turns_.front();
       turns_.pop_front();
-      line->has_turn = false;
+      line->is_listed = false;
+      ++line->running;
       task = std::move(line->tasks.front().task);
       line->tasks.pop_front();
       --waiting_;
-      ++line->running;
-      Update(*line);
+      Settle(line);
     }
     task();
+    task = nullptr;  // with all that it holds, before the caller's next
+    absl::MutexLock lock(&mutex_);
+    --line->running;
+    Settle(line);
   }
 }
 

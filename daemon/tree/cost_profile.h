@@ -27,9 +27,9 @@ struct CostProfile {
   NodeCost nic, switch_;
   double init_us = 0;  // T_init
   double link_us = 0;  // l, per link
-  // An edge between two ports of one host costs this alone, in place of phi, links and
-  // serialisation: nothing is stored and forwarded. Its parent still pays for every packet that it
-  // takes (theta + S*gamma) or sends (c_send).
+  // An edge between two ports of one host on one switch costs this alone, in place of phi, links
+  // and serialisation: nothing is stored and forwarded. Its parent still pays for every packet that
+  // it takes (theta + S*gamma) or sends (c_send).
   double same_host_us = 0;
   double mean_route_links = 4;  // delta, for the closed forms
   double port_gbps = 0;         // B_port where the fabric does not know a link's capacity

@@ -22,7 +22,7 @@
 
 namespace coppice {
 
-// Shortest distances between ranks on different hosts; says nothing of ranks on one host.
+// Shortest distances between ranks in different bundles (daemon/fabric); nothing of those on one.
 struct DistanceRings {
   // Ranks that belong together, ascending in every group.
   struct Level {

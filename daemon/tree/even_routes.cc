@@ -36,7 +36,7 @@ EvenRoutes::EvenRoutes(const Snapshot& snapshot, const CostProfile& profile,
 
 bool EvenRoutes::Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) {
   if (!applies_) return false;
-  if (child == parent || OnOneHost(child, parent)) {
+  if (child == parent || StayWithinHost(child, parent)) {
     edge.time_up_us = edge.time_down_us = static_cast<float>(profile_.same_host_us);
     return true;
   }
@@ -72,9 +72,9 @@ bool EvenRoutes::Cost(const Place& from, const Place& to, EdgeCost& edge) const 
   return true;
 }
 
-bool EvenRoutes::OnOneHost(VertexIndex a, VertexIndex b) const {
+bool EvenRoutes::StayWithinHost(VertexIndex a, VertexIndex b) const {
   return !fabric_.IsSwitch(a) && !fabric_.IsSwitch(b) &&
-         fabric_.host(fabric_.AsEndpoint(a)) == fabric_.host(fabric_.AsEndpoint(b));
+         fabric_.StayWithinHost(fabric_.AsEndpoint(a), fabric_.AsEndpoint(b));
 }
 
 EvenRoutes::Place EvenRoutes::PlaceOf(VertexIndex v) const {

@@ -47,7 +47,7 @@ class EvenRoutes final {
     bool operator==(const Place&) const = default;
   };
 
-  bool OnOneHost(VertexIndex a, VertexIndex b) const;
+  bool StayWithinHost(VertexIndex a, VertexIndex b) const;
   Place PlaceOf(VertexIndex v) const;
   bool Cost(const Place& from, const Place& to, EdgeCost& edge) const;
   // Sets gbps_ if all links between switches are of one capacity.

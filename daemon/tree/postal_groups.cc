@@ -94,7 +94,7 @@ class GroupFinder {
     }
   }
 
-  // Hosts, if a NIC of `degree` can serve them.
+  // Bundles, if a NIC of `degree` can serve them.
   void MakeUnits(uint32_t degree) {
     const auto count = static_cast<uint32_t>(members_.size());
     std::vector<uint32_t>& begin = groups_.unit_begin;
@@ -167,7 +167,7 @@ class GroupFinder {
 
   double LagBetween(uint32_t a, uint32_t b) const {
     const Fabric& fabric = *snapshot_.fabric;
-    if (fabric.host(members_[a]) == fabric.host(members_[b])) return 2 * profile_.same_host_us;
+    if (fabric.bundle(members_[a]) == fabric.bundle(members_[b])) return 2 * profile_.same_host_us;
     const auto from = fabric.attached_switch(members_[a]), to = fabric.attached_switch(members_[b]);
     uint32_t links = 1;  // back to back
     if (from && to) {

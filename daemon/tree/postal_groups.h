@@ -23,7 +23,8 @@
 
 namespace coppice {
 
-// A unit is the ranks of one host, the first of which serves the others, or a single rank.
+// A unit is the ranks of one bundle (a host's ports on one switch), the first of which serves the
+// others, or a single rank.
 struct PostalGroups {
   struct Level {
     std::vector<uint32_t> begin;  // [group + 1] positions of units; groups nest
@@ -34,7 +35,7 @@ struct PostalGroups {
   std::vector<uint32_t> ranks;       // of units, ascending in each
   std::vector<double> wait_us;       // [unit] on its port's link; empty without load
   std::vector<Level> levels;         // inner before outer; the last is one group of all
-  double host_lag_us = 0;            // between two ranks of a host
+  double host_lag_us = 0;            // between two ranks of a bundle
   double gap_us = 0;
   uint32_t most_in_unit = 1;
 
@@ -42,7 +43,7 @@ struct PostalGroups {
   uint32_t first_rank(uint32_t unit) const { return ranks[unit_begin[unit]]; }
 };
 
-// A unit is a host if none has more than four ranks or so many that their NICs' `degree` leaves
+// A unit is a bundle if none has more than four ranks or so many that their NICs' `degree` leaves
 // less than two children to serve besides; else a rank is. Members are endpoints of the snapshot's
 // fabric in one component. O(P log P * levels).
 PostalGroups FindPostalGroups(const Snapshot& snapshot, const CostProfile& profile,

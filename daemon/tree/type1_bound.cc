@@ -47,7 +47,7 @@ void Type1Bound::FindPlaces(const MemberPlaces& places) {
   for (size_t rank = 0; rank < request_.members.size(); ++rank) {
     const EndpointIndex member = request_.members[rank];
     Place place;
-    place.host = fabric.host(member);
+    place.bundle = fabric.bundle(member);
     place.leaf = places.leaf_of_endpoint[places.endpoint_of_rank[rank]];
     if (all_on_switches_) {
       const double known = fabric.capacity_gbps(fabric.uplink(member));
@@ -56,7 +56,7 @@ void Type1Bound::FindPlaces(const MemberPlaces& places) {
     places_.push_back(place);
   }
   if (all_on_switches_ && !snapshot_.load->empty()) FindWaits();
-  hosts_are_shared_ = HostsAreShared();
+  bundles_are_shared_ = BundlesAreShared();
 }
 
 void Type1Bound::FindWaits() {
@@ -73,17 +73,17 @@ void Type1Bound::FindWaits() {
   }
 }
 
-// Ranks mostly go from host to host in order.
-bool Type1Bound::HostsAreShared() const {
-  const auto comes_after = [](const Place& a, const Place& b) { return a.host >= b.host; };
+// Ranks mostly go from bundle to bundle in order.
+bool Type1Bound::BundlesAreShared() const {
+  const auto comes_after = [](const Place& a, const Place& b) { return a.bundle >= b.bundle; };
   if (std::adjacent_find(places_.begin(), places_.end(), comes_after) == places_.end()) {
     return false;
   }
-  std::vector<HostIndex> hosts;
-  hosts.reserve(places_.size());
-  for (const Place& place : places_) hosts.push_back(place.host);
-  std::sort(hosts.begin(), hosts.end());
-  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+  std::vector<BundleIndex> bundles;
+  bundles.reserve(places_.size());
+  for (const Place& place : places_) bundles.push_back(place.bundle);
+  std::sort(bundles.begin(), bundles.end());
+  return std::adjacent_find(bundles.begin(), bundles.end()) != bundles.end();
 }
 
 bool Type1Bound::PortsAreAlike() const {
@@ -131,7 +131,7 @@ inline float Type1Bound::TimeOf(uint32_t links, uint32_t from, uint32_t to) {
 inline Type1Bound::Edge Type1Bound::EdgeOf(uint32_t from_rank, uint32_t to_rank) {
   const Place& from = places_[from_rank];
   const Place& to = places_[to_rank];
-  if (from.host == to.host) return {static_cast<float>(profile_.same_host_us), 0, true};
+  if (from.bundle == to.bundle) return {static_cast<float>(profile_.same_host_us), 0, true};
   if (!all_on_switches_) return {TimeOf(1, from_rank, to_rank), 0, false};
   if (!between_leaves_.empty()) {
     Edge& edge = between_leaves_[from.leaf * leaf_switches_.size() + to.leaf];
@@ -145,7 +145,7 @@ inline Type1Bound::Edge Type1Bound::EdgeOf(uint32_t from_rank, uint32_t to_rank)
   return last_edge_;
 }
 
-// Of ranks on different hosts.
+// Of ranks in different bundles.
 Type1Bound::Edge Type1Bound::EdgeBetween(uint32_t from_rank, uint32_t to_rank) {
   const Place& from = places_[from_rank];
   const Place& to = places_[to_rank];
@@ -185,7 +185,7 @@ inline double Type1Bound::TransferUs(double gbps) {
 
 // From being handed on to arrival; phi is `forward_us`.
 inline double Type1Bound::EdgeUs(const Edge& edge, double forward_us) {
-  if (edge.same_host) return edge.time_us;
+  if (edge.same_bundle) return edge.time_us;
   const double transfer = profile_.forward_includes_serialisation ? 0 : TransferUs(edge.gbps);
   return forward_us + edge.time_us + transfer;
 }
@@ -242,9 +242,9 @@ void Type1Bound::SortPackets() {
 double Type1Bound::LastStart(double match_us, double port_us) {
   if (!in_order_) SortPackets();
   double start = packets_.front().arrival_us;
-  if (hosts_are_shared_ && port_us > match_us) {
+  if (bundles_are_shared_ && port_us > match_us) {
     for (size_t i = 1; i < packets_.size(); ++i) {
-      const bool short_spacing = !is_exact_ || packets_[i].same_host;
+      const bool short_spacing = !is_exact_ || packets_[i].same_bundle;
       start = std::max(packets_[i].arrival_us, start + (short_spacing ? match_us : port_us));
     }
     return start;
@@ -276,7 +276,7 @@ double Type1Bound::Aggregate(const Payload& payload) {
       const double arrival = us_[child] + EdgeUs(edge, forward);
       in_order_ = in_order_ && arrival >= latest;
       latest = arrival;
-      packets_.push_back({arrival, child, edge.same_host});
+      packets_.push_back({arrival, child, edge.same_bundle});
     }
     const double port = WireUs(profile_, bytes_, static_cast<float>(gbps));
     us_[rank] = LastStart(match, port) + match;
@@ -301,7 +301,7 @@ double Type1Bound::Distribute(const Payload& payload) {
       const Edge edge = EdgeDown(c, rank);
       us_[child] = start + nic.send_us + EdgeUs(edge, forward);
       last = std::max(last, us_[child]);
-      start += edge.same_host ? nic.send_us : spacing;
+      start += edge.same_bundle ? nic.send_us : spacing;
     }
   }
   return last;
@@ -321,16 +321,16 @@ Stages Type1Bound::SlowestStages(const Payload& packet) {
     bool has_port = false;
     for (uint32_t c = begin_[rank]; c < begin_[rank + 1]; ++c) {
       const Edge edge = EdgeUp(c, rank);
-      up += edge.same_host ? match : std::max(match, port_up);
-      down += edge.same_host ? nic.send_us : std::max(nic.send_us, port_down);
-      if (edge.same_host) continue;
+      up += edge.same_bundle ? match : std::max(match, port_up);
+      down += edge.same_bundle ? nic.send_us : std::max(nic.send_us, port_down);
+      if (edge.same_bundle) continue;
       enter += port_up;
       leave += port_down;
       has_port = true;
       slowest.up_us = std::max(slowest.up_us, WireUs(profile_, packet.up_bytes, edge.gbps));
       slowest.down_us = std::max(slowest.down_us, WireUs(profile_, packet.down_bytes, edge.gbps));
     }
-    if (has_port && rank != root_ && places_[rank].host != places_[parents_[rank]].host) {
+    if (has_port && rank != root_ && places_[rank].bundle != places_[parents_[rank]].bundle) {
       enter += port_down;
       leave += port_up;
     }

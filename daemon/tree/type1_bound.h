@@ -39,7 +39,7 @@ class Type1Bound {
 
  private:
   struct Place {  // of a rank
-    HostIndex host;
+    BundleIndex bundle;
     uint32_t leaf = UINT32_MAX;  // in MemberPlaces::leaf_switches; none: nobody's place
     double gbps = 0;             // of its port's link; 0 = unknown
     bool IsLike(const Place& other) const { return leaf == other.leaf && gbps == other.gbps; }
@@ -49,18 +49,18 @@ class Type1Bound {
   };
   struct Edge {
     float time_us = 0;
-    float gbps = 0;  // the slower port's, or of what lies between; 0 within a host
-    bool same_host = false;
+    float gbps = 0;  // the slower port's, or of what lies between; 0 in one bundle
+    bool same_bundle = false;
   };
   struct Packet {
     double arrival_us = 0;
     uint32_t rank = 0;
-    bool same_host = false;
+    bool same_bundle = false;
   };
 
   void FindPlaces(const MemberPlaces& places);
   void FindWaits();
-  bool HostsAreShared() const;
+  bool BundlesAreShared() const;
   bool PortsAreAlike() const;
   bool LinksAreAlike();
   uint32_t Hops(uint32_t leaf, uint32_t other) const;
@@ -86,8 +86,8 @@ class Type1Bound {
   absl::Span<const SwitchIndex> leaf_switches_;
   const bool all_on_switches_;
   bool is_exact_ = false;
-  bool hosts_are_shared_ = false;  // two ranks on one host
-  double between_gbps_ = 0;        // of all links between switches, if they are alike
+  bool bundles_are_shared_ = false;  // two ranks on one
+  double between_gbps_ = 0;          // of all links between switches, if they are alike
   double total_weight_ = 0;
 
   std::vector<Place> places_;         // [rank]
@@ -95,9 +95,9 @@ class Type1Bound {
   std::vector<float> time_of_links_;  // without load
   double links_us_ = 0;               // of as many links as time_of_links_ ends with
 
-  // [leaf * leaves + leaf] of different hosts, time_us < 0 until asked; empty if many or unlike.
+  // [leaf * leaves + leaf] of different bundles, time_us < 0 until asked; empty if many or unlike.
   std::vector<Edge> between_leaves_;
-  Place last_from_, last_to_;  // of the edge between hosts asked last, without those
+  Place last_from_, last_to_;  // of the edge between bundles asked last, without those
   Edge last_edge_;
   uint64_t bytes_ = 0;                         // of a packet of the phase at hand
   double last_gbps_ = -1, last_transfer_ = 0;  // the rate asked last

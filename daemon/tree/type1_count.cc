@@ -72,8 +72,8 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
     : profile_(profile),
       request_(request),
       rings_(FindDistanceRings(snapshot, places)),
-      same_host_(static_cast<uint32_t>(rings_.hops.size())) {
-  FindHosts(snapshot);
+      same_bundle_(static_cast<uint32_t>(rings_.hops.size())) {
+  FindBundles(snapshot);
   is_exact_ = FindRates(snapshot) && even_routes && rings_.is_exact;
   for (const uint32_t hops : rings_.hops) {
     const bool slower_between = is_exact_ && hops > 0 && between_gbps > 0;
@@ -95,37 +95,37 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
                       .up = PhaseOf(payload.up_bytes, match_us, 0),
                       .down = PhaseOf(payload.down_bytes, nic.send_us, nic.send_us)});
   }
-  packets_.resize(same_host_ + 1);
+  packets_.resize(same_bundle_ + 1);
   us_.resize(request.members.size() / 2 + 2);
 }
 
-void Type1Count::FindHosts(const Snapshot& snapshot) {
+void Type1Count::FindBundles(const Snapshot& snapshot) {
   const auto comes_after = [&](EndpointIndex a, EndpointIndex b) {
-    return snapshot.fabric->host(a) >= snapshot.fabric->host(b);
+    return snapshot.fabric->bundle(a) >= snapshot.fabric->bundle(b);
   };
   if (std::adjacent_find(request_.members.begin(), request_.members.end(), comes_after) ==
       request_.members.end()) {
-    return;  // every rank on a host after the last one's
+    return;  // every rank in a bundle after the last one's
   }
-  std::vector<uint64_t> hosts(request_.members.size());  // host, then rank
-  for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    hosts[rank] = uint64_t{snapshot.fabric->host(request_.members[rank]).value()} << 32 | rank;
+  std::vector<uint64_t> bundles(request_.members.size());  // bundle, then rank
+  for (size_t rank = 0; rank < bundles.size(); ++rank) {
+    bundles[rank] = uint64_t{snapshot.fabric->bundle(request_.members[rank]).value()} << 32 | rank;
   }
-  if (!std::is_sorted(hosts.begin(), hosts.end())) std::sort(hosts.begin(), hosts.end());
-  for (size_t i = 1; i < hosts.size(); ++i) {
-    hosts_are_shared_ = hosts_are_shared_ || hosts[i] >> 32 == hosts[i - 1] >> 32;
+  if (!std::is_sorted(bundles.begin(), bundles.end())) std::sort(bundles.begin(), bundles.end());
+  for (size_t i = 1; i < bundles.size(); ++i) {
+    bundles_are_shared_ = bundles_are_shared_ || bundles[i] >> 32 == bundles[i - 1] >> 32;
   }
-  if (!hosts_are_shared_) return;
-  host_.group.resize(hosts.size());
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    if (i == 0 || hosts[i] >> 32 != hosts[i - 1] >> 32) {
-      host_.begin.push_back(static_cast<uint32_t>(i));
+  if (!bundles_are_shared_) return;
+  bundle_.group.resize(bundles.size());
+  for (size_t i = 0; i < bundles.size(); ++i) {
+    if (i == 0 || bundles[i] >> 32 != bundles[i - 1] >> 32) {
+      bundle_.begin.push_back(static_cast<uint32_t>(i));
     }
-    const auto rank = static_cast<uint32_t>(hosts[i]);
-    host_.group[rank] = static_cast<uint32_t>(host_.begin.size() - 1);
-    host_.ranks.push_back(rank);
+    const auto rank = static_cast<uint32_t>(bundles[i]);
+    bundle_.group[rank] = static_cast<uint32_t>(bundle_.begin.size() - 1);
+    bundle_.ranks.push_back(rank);
   }
-  host_.begin.push_back(static_cast<uint32_t>(hosts.size()));
+  bundle_.begin.push_back(static_cast<uint32_t>(bundles.size()));
 }
 
 // True: all members' ports are alike.
@@ -152,12 +152,12 @@ Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double sen
   const auto wire = [&](double gbps) { return WireUs(profile_, bytes, static_cast<float>(gbps)); };
   const double forward =
       send_us + nic.forward_us + static_cast<double>(bytes) * nic.forward_us_per_byte;
-  // Where packets of one host follow each other faster, a later arrival may pay off: the first
+  // Where packets of one bundle follow each other faster, a later arrival may pay off: the first
   // packet has no spacing. A bound takes the shorter one for all.
-  const bool one_spacing = hosts_are_shared_ && !is_exact_;
+  const bool one_spacing = bundles_are_shared_ && !is_exact_;
   Phase phase;
   phase.node_us = node_us;
-  for (uint32_t ring = 0; ring < same_host_; ++ring) {
+  for (uint32_t ring = 0; ring < same_bundle_; ++ring) {
     double links_us = 0;
     for (uint32_t l = 0; l < 2 + rings_.hops[ring]; ++l) links_us += profile_.link_us;
     phase.edge_us.push_back(forward + static_cast<float>(links_us) +
@@ -185,20 +185,20 @@ void Type1Count::AddLeaves(const Phase& phase, uint32_t rank, Range leaves) {
     within = inside;
   }
   packets_[0] = within;
-  packets_[same_host_] = 0;
-  if (hosts_are_shared_) {
-    const uint32_t host = host_.group[rank];
-    for (uint32_t i = host_.begin[host]; i < host_.begin[host + 1]; ++i) {
-      const uint32_t leaf = host_.ranks[i];
+  packets_[same_bundle_] = 0;
+  if (bundles_are_shared_) {
+    const uint32_t bundle = bundle_.group[rank];
+    for (uint32_t i = bundle_.begin[bundle]; i < bundle_.begin[bundle + 1]; ++i) {
+      const uint32_t leaf = bundle_.ranks[i];
       if (leaf < leaves.first || leaf >= leaves.second) continue;
       --packets_[rings_.RingOf(rank, leaf)];
-      ++packets_[same_host_];
+      ++packets_[same_bundle_];
     }
   }
-  for (uint32_t ring = 0; ring <= same_host_; ++ring) {
+  for (uint32_t ring = 0; ring <= same_bundle_; ++ring) {
     if (packets_[ring] == 0) continue;
     uint32_t first = leaves.first;  // matters beside another spacing only
-    if (packets_[same_host_] > 0 && phase.edge_us[ring] == phase.edge_us[same_host_]) {
+    if (packets_[same_bundle_] > 0 && phase.edge_us[ring] == phase.edge_us[same_bundle_]) {
       while (RingOf(rank, first) != ring) ++first;
     }
     runs_.push_back({phase.edge_us[ring], phase.spacing_us[ring], packets_[ring], first});
@@ -237,9 +237,9 @@ double Type1Count::Aggregate(const Shape& shape, const Phase& phase) {
 void Type1Count::SendToLeaves(const Phase& phase, uint32_t rank, Range leaves, double& start,
                               double& last) const {
   if (leaves.first >= leaves.second) return;
-  const uint32_t near = hosts_are_shared_ ? CountWithin(host_, host_.group[rank], leaves) : 0;
+  const uint32_t near = bundles_are_shared_ ? CountWithin(bundle_, bundle_.group[rank], leaves) : 0;
   start += (leaves.second - leaves.first - near) * phase.spacing_us[0] +
-           near * phase.spacing_us[same_host_];
+           near * phase.spacing_us[same_bundle_];
   double next = start;
   for (uint32_t leaf = leaves.second; leaf-- > leaves.first;) {
     const uint32_t ring = RingOf(rank, leaf);
@@ -268,9 +268,8 @@ double Type1Count::Distribute(const Shape& shape, const Phase& phase) {
   return last;
 }
 
-// An edge to another host is a stage, and one to another leaf switch is the slowest. There is one
-// if there are several switches, but for hosts that are cabled to two of them: then it is looked
-// for.
+// An edge to another bundle is a stage, and one to another leaf switch is the slowest: there is one
+// if there are several, for the tree joins them all.
 template <class Shape>
 Stages Type1Count::SlowestStages(const Shape& shape, const Size& size) {
   const Phase &up = size.up, &down = size.down;
@@ -278,38 +277,30 @@ Stages Type1Count::SlowestStages(const Shape& shape, const Size& size) {
   const double far_down = std::max(down.node_us, down.port_us);
   is_far_.assign(us_.size(), 0);
   Stages slowest;
-  const bool looks = hosts_are_shared_ && route_gbps_.front() != route_gbps_.back();
-  bool leaves_host = false, leaves_switch = !looks;
-  const auto look_at = [&](uint32_t ring) {
-    leaves_switch = leaves_switch || (ring > 0 && ring != same_host_);
-  };
+  bool leaves_bundle = false;
   for (uint64_t i = 0; i < shape.count; ++i) {
     const uint32_t rank = shape.RankOf(i);
     const Range leaves = shape.Leaves(i);
     uint32_t near = 0, far = 0;
     if (leaves.first < leaves.second) {
-      if (hosts_are_shared_) near = CountWithin(host_, host_.group[rank], leaves);
+      if (bundles_are_shared_) near = CountWithin(bundle_, bundle_.group[rank], leaves);
       far = leaves.second - leaves.first - near;
     }
-    for (uint32_t leaf = leaves.first; !leaves_switch && leaf < leaves.second; ++leaf) {
-      look_at(RingOf(rank, leaf));
-    }
     shape.Inner(i, [&](uint32_t child, uint64_t number) {
-      is_far_[number] = OnOneHost(rank, child) ? 0 : 1;
+      is_far_[number] = OnOneBundle(rank, child) ? 0 : 1;
       ++(is_far_[number] != 0 ? far : near);
-      if (!leaves_switch) look_at(RingOf(rank, child));
     });
     slowest.up_us = std::max(slowest.up_us, near * up.node_us + far * far_up);
     slowest.down_us = std::max(slowest.down_us, near * down.node_us + far * far_down);
     if (far == 0) continue;
-    leaves_host = true;
+    leaves_bundle = true;
     const double enter = far * up.port_us + is_far_[i] * down.port_us;
     const double leave = far * down.port_us + is_far_[i] * up.port_us;
     slowest.port_us = std::max({slowest.port_us, enter, leave});
   }
-  if (leaves_host) {
-    slowest.up_us = std::max(slowest.up_us, leaves_switch ? up.way_us : up.port_us);
-    slowest.down_us = std::max(slowest.down_us, leaves_switch ? down.way_us : down.port_us);
+  if (leaves_bundle) {
+    slowest.up_us = std::max(slowest.up_us, up.way_us);
+    slowest.down_us = std::max(slowest.down_us, down.way_us);
   }
   return slowest;
 }

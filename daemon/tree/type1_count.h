@@ -10,8 +10,9 @@
 // leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
 // Leaves have nothing to wait for, so those in one ring around v (distance_rings.h) arrive
 // together; how many they are is two binary searches in the ranks of v's group. Ranks on v's own
-// host are looked at one by one. Downwards only the last leaf to receive matters: they are looked
-// at from the last copy on, until even the farthest rank could not be later.
+// bundle (its host's ports on the same switch) are looked at one by one. Downwards only the last
+// leaf to receive matters: they are looked at from the last copy on, until even the farthest rank
+// could not be later.
 //
 // The recurrence is that of tree_metrics.h, each edge at its least: shortest distance, no load, the
 // fastest of the members' ports. So the result is a lower bound but for rounding (less than 1e-9 of
@@ -73,14 +74,14 @@ class Type1Count {
   };
   using Range = std::pair<uint32_t, uint32_t>;  // of ranks, end excluded
 
-  void FindHosts(const Snapshot& snapshot);
+  void FindBundles(const Snapshot& snapshot);
   bool FindRates(const Snapshot& snapshot);
-  bool OnOneHost(uint32_t a, uint32_t b) const {
-    return hosts_are_shared_ && host_.group[a] == host_.group[b];
+  bool OnOneBundle(uint32_t a, uint32_t b) const {
+    return bundles_are_shared_ && bundle_.group[a] == bundle_.group[b];
   }
-  // The ring of two ranks; `same_host_` for those of one host.
+  // The ring of two ranks; `same_bundle_` for those of one bundle.
   uint32_t RingOf(uint32_t a, uint32_t b) const {
-    return OnOneHost(a, b) ? same_host_ : rings_.RingOf(a, b);
+    return OnOneBundle(a, b) ? same_bundle_ : rings_.RingOf(a, b);
   }
   Phase PhaseOf(uint64_t bytes, double node_us, double send_us) const;
   void AddLeaves(const Phase& phase, uint32_t rank, Range leaves);
@@ -99,16 +100,16 @@ class Type1Count {
   const CostProfile& profile_;
   const TreeRequest& request_;
   const DistanceRings rings_;
-  const uint32_t same_host_;  // the ring after rings_'
-  bool hosts_are_shared_ = false;
-  DistanceRings::Level host_;       // if they are
+  const uint32_t same_bundle_;  // the ring after rings_'
+  bool bundles_are_shared_ = false;
+  DistanceRings::Level bundle_;     // if they are
   double port_gbps_ = 0;            // of the fastest member; 0 = without limit
   std::vector<double> route_gbps_;  // [ring] slowest link of a route
   bool is_exact_ = false;
   std::vector<Size> sizes_;
 
   std::vector<double> us_;         // [inner node] done upwards, received downwards
-  std::vector<uint8_t> is_far_;    // [inner node] its parent is on another host
+  std::vector<uint8_t> is_far_;    // [inner node] its parent is in another bundle
   std::vector<Run> runs_;          // of the node at hand
   std::vector<uint32_t> packets_;  // [ring]
 };

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "agents/node/search_request.h"
 #include "agents/node/settings.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,16 +15,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (status.ok() && settings.socket_mode > 0777) __builtin_trap();
   const absl::Status checked = coppice::CheckSettings(settings);
   if (!checked.ok() && checked.message().empty()) __builtin_trap();
-  // What may start a search for others says for whom, and no placeholder is left in a command.
-  const coppice::SearchSettings& search = settings.search;
-  if (checked.ok() && !search.as_user.empty() && !coppice::HasWord(search.as_user, "{uid}")) {
-    __builtin_trap();
-  }
-  coppice::v1::GuardedSearch request;
-  request.mutable_request()->set_job_id("7");
-  const auto words = coppice::FillWords(search.command, coppice::WordsOf(request, 1));
-  if (checked.ok() && coppice::HasWord(coppice::FillWords(words, {{"{hostfile}", "/h"}}), "{")) {
-    __builtin_trap();
-  }
   return 0;
 }

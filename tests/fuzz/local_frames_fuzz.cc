@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "agents/node/search_guard.h"
 #include "client/library/frame.h"
 #include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
@@ -27,25 +26,7 @@ std::vector<std::string> Cut(std::string_view stream, size_t part, bool* is_brok
   return messages;
 }
 
-// Whatever a guard is told, words of the request stay words, and are no options.
-void Guard(const std::string& text) {
-  coppice::v1::GuardedSearch search;
-  coppice::SearchSettings settings;
-  settings.command = {"{job}", "{application}", "{budget}", "{seed}", "{uid}", "{hostfile}"};
-  if (!search.ParseFromString(text)) return;
-  const auto words = coppice::GuardedCommand(settings, search, 7);
-  if (!words.ok()) return;
-  if (words->size() != settings.command.size() || words->back() != "{hostfile}") std::abort();
-  for (const std::string& word : *words) {
-    if (word.empty() || word[0] == '-') std::abort();
-    for (const char c : word) {
-      if (c <= ' ' || c > '~') std::abort();
-    }
-  }
-}
-
 void Decode(const std::string& text) {
-  Guard(text);
   coppice::AgentReply reply;
   coppice::v1::LocalReply generated;
   // What the agent may write is read.
@@ -61,9 +42,6 @@ void Decode(const std::string& text) {
   coppice::DecodeChange(text, change);
   coppice::OrderAnswer order;
   coppice::DecodeOrder(text, order);
-  coppice::OrderAnswer stored;
-  coppice::DecodeStoredOrder(text, stored);
-  if (stored.positions.size() > text.size()) std::abort();
   coppice::AgentFacts facts;
   coppice::DecodeAgent(text, facts);
   uint64_t job = 0;

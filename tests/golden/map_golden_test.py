@@ -15,7 +15,7 @@ import unittest
 
 import map_verifier
 from map_verifier import Question
-from net_text import Fabric, read_forwarding_tables, two_level
+from net_text import Fabric, read_forwarding_tables, two_leaves_a_host, two_level
 from scratch_files import ScratchFiles
 
 # An algorithm may refuse a problem that it was not made for, with one of these codes.
@@ -105,6 +105,15 @@ class MapGolden(ScratchFiles):
         for answer in answers:
             del answer["seconds"]
         self.assertEqual(answers[0], answers[1])
+
+    def test_ports_of_one_host_on_two_switches(self):
+        text = two_leaves_a_host(3, 2, 1).text()
+        fabric, net = Fabric(text), "file:" + self.file("net.txt", text)
+        ends = random.Random(1).sample(fabric.endpoints, 6)
+        weights = random_weights(6, 15)
+        question = Question(6, weights, ends, map_verifier.hops(fabric), fabric)
+        self.verify_all(question, "--fabric", net, "--hosts", self.hosts(map(fabric.name, ends)),
+                        "--pattern", self.file("p.mat", matrix(6, weights)))
 
     def test_unequal_hosts_and_fewer_ranks_than_slots(self):
         fabric, net = self.net()

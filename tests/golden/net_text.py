@@ -14,7 +14,8 @@ class Net:
     """Builds the text: switches by number, hosts named h0, h1, ..."""
 
     def __init__(self):
-        self.switches, self.hosts = [], []  # per switch: {port: (peer kind, peer, peer port)}
+        self.switches = []  # per switch: {port: (peer kind, peer, peer port)}
+        self.hosts = []     # per host: [(leaf, port of it)] by its own ports, from 1
 
     def switch(self):
         self.switches.append({})
@@ -24,16 +25,22 @@ class Net:
         p, q = len(self.switches[a]) + 1, len(self.switches[b]) + 1
         self.switches[a][p], self.switches[b][q] = ("S", b, q), ("S", a, p)
 
-    def host(self, leaf):
-        port = len(self.switches[leaf]) + 1
-        self.switches[leaf][port] = ("H", len(self.hosts), 1)
-        self.hosts.append((leaf, port))
+    def host(self, *leaves):
+        """One adapter, with a port on each of these switches."""
+        cables = []
+        for own_port, leaf in enumerate(leaves, 1):
+            port = len(self.switches[leaf]) + 1
+            self.switches[leaf][port] = ("H", len(self.hosts), own_port)
+            cables.append((leaf, port))
+        self.hosts.append(cables)
 
     def guid(self, kind, i):
         return f"{0x1000 + i if kind == 'S' else 0x100000 + 16 * i:016x}"
 
-    def lid(self, kind, i):
-        return i + 1 if kind == "S" else len(self.switches) + i + 1
+    def lid(self, kind, i, port=1):
+        if kind == "S":
+            return i + 1
+        return len(self.switches) + i + 1 + (port - 1) * len(self.hosts)
 
     def text(self):
         lines = []
@@ -42,20 +49,24 @@ class Net:
                       f'Switch\t64 "S-{self.guid("S", i)}"\t\t# "s{i}" base port 0 '
                       f'lid {self.lid("S", i)} lmc 0']
             for port, (kind, peer, peer_port) in ports.items():
-                guid, lid = self.guid(kind, peer), self.lid(kind, peer)
+                guid, lid = self.guid(kind, peer), self.lid(kind, peer, peer_port)
                 if kind == "S":
                     lines.append(f'[{port}]\t"S-{guid}"[{peer_port}]\t\t'
                                  f'# "s{peer}" lid {lid} 4xHDR')
                 else:
-                    lines.append(f'[{port}]\t"H-{guid}"[1]({int(guid, 16) + 1:x}) \t\t'
+                    lines.append(f'[{port}]\t"H-{guid}"[{peer_port}]'
+                                 f'({int(guid, 16) + peer_port:x}) \t\t'
                                  f'# "h{peer} mlx5_0" lid {lid} 4xHDR')
             lines.append("")
-        for i, (leaf, port) in enumerate(self.hosts):
+        for i, cables in enumerate(self.hosts):
             guid = self.guid("H", i)
-            lines += [f"caguid=0x{guid}", f'Ca\t1 "H-{guid}"\t\t# "h{i} mlx5_0"',
-                      f'[1]({int(guid, 16) + 1:x}) \t"S-{self.guid("S", leaf)}"[{port}]\t\t'
-                      f'# lid {self.lid("H", i)} lmc 0 "s{leaf}" lid {self.lid("S", leaf)} 4xHDR',
-                      ""]
+            lines += [f"caguid=0x{guid}", f'Ca\t{len(cables)} "H-{guid}"\t\t# "h{i} mlx5_0"']
+            for own_port, (leaf, port) in enumerate(cables, 1):
+                lines.append(f'[{own_port}]({int(guid, 16) + own_port:x}) '
+                             f'\t"S-{self.guid("S", leaf)}"[{port}]\t\t'
+                             f'# lid {self.lid("H", i, own_port)} lmc 0 "s{leaf}" '
+                             f'lid {self.lid("S", leaf)} 4xHDR')
+            lines.append("")
         return "\n".join(lines)
 
     def forwarding_tables(self, out_port):
@@ -82,6 +93,19 @@ def two_level(leaves, spines, hosts):
     for leaf in range(leaves):
         for _ in range(hosts):
             net.host(leaf)
+        for spine in range(spines):
+            net.cable(leaf, leaves + spine)
+    return net
+
+
+def two_leaves_a_host(leaves, spines, hosts):
+    """As two_level, and every host has a second port on the next leaf."""
+    net = Net()
+    for _ in range(leaves + spines):
+        net.switch()
+    for leaf in range(leaves):
+        for _ in range(hosts):
+            net.host(leaf, (leaf + 1) % leaves)
         for spine in range(spines):
             net.cable(leaf, leaves + spine)
     return net
@@ -176,10 +200,14 @@ class Fabric:
         return self._hops[switch]
 
     def same_place(self, a, b):
-        return a == b or (a[0] == b[0] == "H" and self.host(a) == self.host(b))
+        """Nothing is between them: one vertex, or ports of one host on one switch, or on switches
+        that nothing but the host joins."""
+        if a == b or not a[0] == b[0] == "H" or self.host(a) != self.host(b):
+            return a == b
+        return self.leaf(a) == self.leaf(b) or self.leaf(a) not in self.hops_to(self.leaf(b))
 
     def shortest(self, a, b):
-        """Channels of one shortest route; none within a host."""
+        """Channels of one shortest route; none in one place."""
         if self.same_place(a, b):
             return []
         first, at = ([], a) if a[0] == "S" else ([(a, a[2])], self.leaf(a))

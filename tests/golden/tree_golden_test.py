@@ -11,7 +11,8 @@ import subprocess
 import sys
 import unittest
 
-from net_text import Fabric, Net, figure_11, read_forwarding_tables, two_level
+from net_text import (Fabric, Net, figure_11, read_forwarding_tables, two_leaves_a_host,
+                      two_level)
 from profile_text import toml
 from scratch_files import ScratchFiles
 from tree_verifier import Case
@@ -197,6 +198,23 @@ class TreeGolden(ScratchFiles):
                              "barrier")
             self.assertEqual((tree["height"], tree["radius"]), (1, radius))
             self.assert_times(tree, want)
+
+    def test_two_ports_of_one_host(self):
+        # On two leaf switches they are as far apart as any two, on one switch nothing is between
+        # them but same_host 0.125.
+        profile, one_leaf = self.file("plain.toml", toml(PLAIN)), Net()
+        one_leaf.switch()
+        one_leaf.host(0, 0)
+        for net, radius, want in ((two_leaves_a_host(2, 1, 2), 4, (14.5, 14.25, 29.25)),
+                                  (one_leaf, 0, (0.625, 0.375, 1.5))):
+            tree = self.tree(net, ["h0/1", "h0/2"], "--type", "1", "--profile", profile, "--op",
+                             "barrier")
+            self.assertEqual((tree["height"], tree["radius"]), (1, radius))
+            self.assert_times(tree, want)
+        tree = self.tree(two_leaves_a_host(2, 1, 2), ["h0/1", "h0/2"], "--type", "2", "--profile",
+                         profile, "--op", "barrier", "--root", "s2")
+        self.assertEqual(len(tree["physical"]), 5)
+        self.assert_times(tree, (16, 28, 44.5))
 
     def assert_times(self, tree, want):
         for name, value in zip(("aggregate_us", "distribute_us", "total_us"), want):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-from net_text import Fabric
+from net_text import Fabric, two_leaves_a_host
 from profile_text import toml
 from scratch_files import ScratchFiles
 from tree_verifier import Case
@@ -34,7 +34,7 @@ MODELS = (
     "hyperx(dims=3x3,hosts=2)",
     "percs(supernodes=2,d=1)",
 )
-CASES = 3000 if os.environ.get("COPPICE_TEST_TIER") == "full" else 84  # 6 on each model
+CASES = 3000 if os.environ.get("COPPICE_TEST_TIER") == "full" else 90  # 6 on each model, and on two_leaves_a_host
 
 
 def random_profile(rng):
@@ -117,14 +117,15 @@ class RandomTrees(ScratchFiles):
         seed = int(os.environ.get("COPPICE_TEST_SEED", "20240220"))
         print(f"COPPICE_TEST_SEED={seed}", file=sys.stderr)
         rng = random.Random(seed)
-        fabrics = [self.fabric(model)[0] for model in MODELS]
+        fabrics = [(self.fabric(model)[0], f"model:{model}") for model in MODELS]
+        text = two_leaves_a_host(4, 2, 2).text()
+        fabrics.append((Fabric(text), "file:" + self.file("two_leaves.txt", text)))
         answered = {"I": 0, "II": 0}
         for number in range(CASES):
-            model = MODELS[number % len(MODELS)]
-            fabric = fabrics[number % len(MODELS)]
+            fabric, spec = fabrics[number % len(fabrics)]
             request, profile = Request(rng, fabric), random_profile(rng)
             request.names = [fabric.port_guids[m] for m in request.members]
-            arguments = ["tree", "--json", "--fabric", f"model:{model}", "--profile",
+            arguments = ["tree", "--json", "--fabric", spec, "--profile",
                          self.file("profile.toml", toml(profile)), *request.arguments(self.file)]
             with self.subTest(number=number, call=" ".join(arguments), members=request.names,
                               full=request.full):

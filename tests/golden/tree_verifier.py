@@ -103,10 +103,8 @@ class Case:
             check(width == max(2, most), "width", width, "but a rank has", most, "children")
         else:
             check(self.tree["builder"] == "hierarchical", self.tree["builder"])
-            self.verify_groups(self.fabric.host)
-            if all(len({self.fabric.leaf(m) for m in self.members if self.fabric.host(m) == host})
-                   == 1 for host in map(self.fabric.host, self.members)):
-                self.verify_groups(self.fabric.leaf)
+            self.verify_groups(lambda m: (self.fabric.host(m), self.fabric.leaf(m)))
+            self.verify_groups(self.fabric.leaf)
 
     def verify_groups(self, group_of):
         """Of every group exactly one member is the root or has its parent outside."""

@@ -321,6 +321,27 @@ class AgentTest(unittest.TestCase):
         self.assertIn("no answer", ask("status", "--timeout", "5", status=1,
                                        agent="/nonexistent/a.sock"))
 
+    def test_an_agent_that_comes_over_from_another_daemon_says_so(self):
+        def connected():
+            agents = json.loads(self.ctl("agent", "list", "--json")).get("agents", [])
+            return any(agent.get("connected") for agent in agents)
+        self.await_that(connected, "the agent is there")
+        self.daemon.end()
+        for name in os.listdir(os.path.dirname(self.daemon.database)):
+            if name.startswith(os.path.basename(self.daemon.database)):
+                os.remove(os.path.join(os.path.dirname(self.daemon.database), name))
+        self.daemon.start().wait_until_listening()  # as another daemon: with another database
+        self.ctl("fabric", "sweep")
+        told = []
+
+        def warns():
+            done = subprocess.run([COPPICECTL, "--server", self.daemon.address, "status"],
+                                  capture_output=True, text=True, timeout=120, check=False)
+            told.append(done.stdout + done.stderr)
+            return "another daemon: " in told[-1] and done.returncode == 1
+        self.await_that(warns, "the warning")
+        self.assertIn("the agent of host n0001 was served by the daemon with database", told[-1])
+
     def test_an_agent_that_cannot_start_says_why(self):
         def refused(word, *arguments):
             done = subprocess.run([AGENT, *arguments], capture_output=True, text=True, timeout=60,

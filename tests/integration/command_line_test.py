@@ -80,6 +80,21 @@ class CommandLine(unittest.TestCase):
         self.refused(2, *here, "--budget", "5", words=["such as 500ms, 1s or 2m"])
         self.refused(2, *here, "--option", "x", words=['"x" is not NAME=VALUE'])
 
+    def test_what_cannot_be_written_is_told(self):
+        for arguments in (["fabric", "nodes"], ["fabric", "nodes", "--json"],
+                          ["export", "slurm-topology"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([COPPICECTL, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=120, check=False,
+                                      env={**os.environ, "COPPICE_SERVER": self.daemon.address})
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("standard output could not be written", done.stderr)
+
+    def test_a_hyphen_is_standard_output(self):
+        text = self.good("export", "slurm-topology")
+        self.assertEqual(self.good("export", "slurm-topology", "--output", "-"), text)
+        self.assertFalse(os.path.exists("-"))
+
     def test_a_request_that_fails_is_1_and_names_the_object(self):
         self.refused(1, "status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
         self.refused(1, "fabric", "route", "n0000", "nope", words=["nope"])

@@ -26,12 +26,6 @@ class TreeRequest(ctypes.Structure):
                 ("advise", ctypes.c_int)]
 
 
-class SearchRequest(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("job", ctypes.c_uint64),
-                ("application", ctypes.c_char_p), ("seed", ctypes.c_uint64),
-                ("budget_ms", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
-
-
 class Failed(Exception):
     def __init__(self, status, message):
         super().__init__("%d: %s" % (status, message))
@@ -91,12 +85,6 @@ class Client:
 
     def release_tree(self, number):
         self.check(self.library.coppice_tree_release(self.client, ctypes.c_uint64(number)))
-
-    def search(self, job, application, budget_ms=0, seed=0):
-        """Has the agent search, and leaves the order at the daemon."""
-        request = SearchRequest(size=ctypes.sizeof(SearchRequest), job=job, seed=seed,
-                                application=application.encode(), budget_ms=budget_ms)
-        self.check(self.library.coppice_search_order(self.client, ctypes.byref(request), None))
 
     def watch(self, job, listener):
         """`listener(kind, tree, revision, reason)`, on a thread of the library."""

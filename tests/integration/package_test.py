@@ -3,6 +3,7 @@ is in those of an MPI runs there."""
 
 import glob
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -58,14 +59,45 @@ class Package(unittest.TestCase):
                      "usr/lib/tmpfiles.d/coppice-slurm.conf",
                      "usr/share/doc/coppice/slurm/README.md",
                      "usr/share/doc/coppice/slurm/job_submit.lua",
-                     "usr/share/doc/coppice/coppice-agent-search.conf",
-                     "usr/share/doc/coppice/README.md", "usr/share/doc/coppice/copyright"):
+                     "usr/share/doc/coppice/README.md", "usr/share/doc/coppice/CHANGELOG.md",
+                     "usr/share/doc/coppice/deploy/README.md", "usr/share/doc/coppice/copyright",
+                     "usr/share/man/man1/coppicectl.1", "usr/share/man/man1/coppice-plan.1",
+                     "usr/share/man/man3/libcoppice.3", "usr/share/man/man5/coppiced.toml.5",
+                     "usr/share/man/man8/coppiced.8", "usr/share/man/man8/coppice-agent.8",
+                     "usr/share/bash-completion/completions/coppicectl"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
         for path in modes:
             self.assertNotIn("mpi", os.path.basename(path))  # nor an MPI of theirs among the libraries
         depends = run("dpkg-deb", "--field", self.package, "Depends")
         for library in LIBRARIES.values():
             self.assertNotIn(library, depends)
+
+    def test_manual_pages_are_well_formed_and_say_what_there_is(self):
+        with tempfile.TemporaryDirectory() as root:
+            run("dpkg-deb", "--extract", self.package, root)
+            pages = sorted(pathlib.Path(root, "usr/share/man").rglob("*.[1-8]"))
+            self.assertEqual(len(pages), 6)
+            for page in pages:
+                done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
+                                      text=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+                self.assertEqual(done.stderr, "", page)
+            text = {page.name: page.read_text() for page in pages}
+            self.assertIn("coppicectl tree create", text["coppicectl.1"])
+            self.assertIn("socket_mode", text["coppiced.toml.5"])
+            self.assertIn("coppice_tree_create", text["libcoppice.3"])
+
+    def test_completion_knows_commands_and_options(self):
+        with tempfile.TemporaryDirectory() as root:
+            run("dpkg-deb", "--extract", self.package, root)
+            script = f"{root}/usr/share/bash-completion/completions/coppicectl"
+
+            def completed(*words):
+                line = " ".join(f"'{word}'" for word in words)
+                return run("bash", "-c", f"source {script}; COMP_WORDS=({line}); "
+                           f"COMP_CWORD={len(words) - 1}; _coppicectl; echo ${{COMPREPLY[@]}}").split()
+
+            self.assertEqual(completed("coppicectl", "tree", "cr"), ["create"])
+            self.assertEqual(completed("coppicectl", "--server", "x", "tree", "create", "--jo"), ["--job"])
 
     def test_what_is_for_an_mpi_needs_and_runs_on_that_one_alone(self):
         for mpi, package in self.of_mpi.items():

@@ -66,9 +66,9 @@ class SimulatedSubnet:
         self.process.stdin.flush()
         wait_until(lambda: self.prompts() > before, command)
 
-    def manage(self):
+    def manage(self, *options):
         """LIDs and forwarding tables, once."""
-        subprocess.run(["opensm", "--once", "-R", "minhop", "-f", "osm.log"], cwd=self.directory,
+        subprocess.run(["opensm", "--once", "-R", "minhop", "-f", "osm.log", *options], cwd=self.directory,
                        env=self.environment, check=True, capture_output=True, timeout=PATIENCE_S,
                        preexec_fn=few_files)
 

@@ -101,6 +101,32 @@ class SubnetTest(unittest.TestCase):
         self.assertEqual(self.ask("fabric", "show")["link_count"], links + 1)
         self.assertEqual(len(self.ask("events", "--kind", "trees.repaired")["events"]), 1)
 
+    def test_whoever_watches_sees_a_tree_that_is_rerouted(self):
+        self.begin()
+        self.grant()
+        for ranks in ("0,9", "0,13", "4,8", "4,12"):  # two routes each, over one spine or the other
+            self.ask("tree", "create", "--job", self.job, "--type", "1", "--ranks", ranks)
+        trees = self.ask("tree", "list")["trees"]
+        log = os.path.join(self.daemon.directory, "watch")
+        with open(log, "wb") as file:
+            watch = subprocess.Popen([COPPICECTL, "--server", self.daemon.address, "tree", "watch"],
+                                     stdout=file)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+
+        def seen(kind):
+            with open(log, encoding="utf-8") as file:
+                return [line for line in file if line.startswith(kind)]
+        wait_until(lambda: seen("synced"), "all that are there")
+        # Other tables over the same cables.
+        self.subnet.manage("-R", "dor")
+        self.ask("fabric", "sweep")
+        wait_until(lambda: self.ask("events", "--kind", "trees.rerouted")["events"], "other routes")
+        wait_until(lambda: seen("revised"), "a tree that is rerouted, in tree watch")
+        self.assertIn("tree ", seen("revised")[0])
+        self.assertEqual(seen("revoked"), [])
+        self.assert_whole(trees)
+
     def test_a_subnet_that_stops_is_told_and_goes_on(self):
         self.begin()
         trees = self.grant()

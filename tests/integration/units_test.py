@@ -9,6 +9,7 @@ import sys
 import unittest
 
 UNITS, SLURM = sys.argv.pop(1), sys.argv.pop(1)
+SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What forbids new privileges to a service that is no root, beside the setting of that name
 # (systemd.exec(5)).
 IMPLY_NO_NEW_PRIVILEGES = {
@@ -47,13 +48,6 @@ class Units(unittest.TestCase):
         for setting in ("User", "Group", "RuntimeDirectoryMode"):
             self.assertEqual(len({unit[setting] for unit in self.units.values()}), 1, setting)
 
-    def test_an_agent_that_starts_searches_as_others_may_run_sudo(self):
-        forbids = IMPLY_NO_NEW_PRIVILEGES | {"NoNewPrivileges", "CapabilityBoundingSet"}
-        with_search = {**self.units["coppice-agent.service"],
-                       **settings(os.path.join(UNITS, "coppice-agent-search.conf"))}
-        for name in forbids & set(with_search):
-            self.assertIn(with_search[name], ("no", "", "~"), name)
-
 
 class Limits(unittest.TestCase):
     """What holds for every unit: one that runs away, or is made to, costs the host's others little."""
@@ -88,10 +82,20 @@ class Limits(unittest.TestCase):
             self.assertGreater(lived, 0, f"{name}: is never given up, and fills the journal")
             self.assertLessEqual(lived, 2, f"{name}: is given up though it lived so many seconds")
 
-    def test_a_search_has_the_memory_that_it_needs(self):
-        search = settings(os.path.join(UNITS, "coppice-agent-search.conf"))
-        for setting in ("MemoryMax", "TasksMax"):
-            self.assertEqual(search.get(setting), "infinity", setting)
+    def test_the_agent_refuses_before_its_unit_ends_it(self):
+        # Numbers of the program; a frame may be in memory four times while it is passed on.
+        def number(path, name):
+            with open(os.path.join(SOURCES, path), encoding="utf-8") as header:
+                found = re.search(name + r" = size_t{(\d+)} << (\d+);", header.read())
+            return int(found.group(1)) << int(found.group(2))
+        whole = number("agents/node/local_limits.h", "bytes")
+        of_user = number("agents/node/local_limits.h", "bytes_of_user")
+        frame = number("client/library/frame.h", "kMaxFrameBytes")
+        memory = settings(self.units["coppice-agent"])["MemoryMax"]
+        most = int(memory[:-1]) << {"M": 20, "G": 30}[memory[-1]]
+        self.assertLessEqual(whole + 4 * frame, most)
+        self.assertLessEqual(4 * of_user, whole, "a few users do not take it all")
+        self.assertLessEqual(frame, of_user, "the longest request that there is passes")
 
     def test_they_are_no_more_exposed_than_they_have_to_be(self):
         if shutil.which("systemd-analyze") is None:

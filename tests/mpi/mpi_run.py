@@ -15,8 +15,9 @@ TREES_AT_ONCE = {"COPPICE_TREES_AFTER": 0, "COPPICE_TREES_MAX_BYTES": 2**31 - 1}
 def command(mpi, ranks, program, preload=None, environment=None):
     """The command line that starts `ranks` ranks of `program` (a list)."""
     variables = dict(environment or {})
-    if preload:
-        variables["LD_PRELOAD"] = str(preload)
+    idle = [os.environ["COPPICE_IDLE_RANKS"]] if mpi == "mpich" and "COPPICE_IDLE_RANKS" in os.environ else []
+    if preload or idle:
+        variables["LD_PRELOAD"] = ":".join([str(preload)] * bool(preload) + idle)
     line = list(OPENMPI if mpi == "openmpi" else MPICH)
     for name, value in variables.items():
         line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
@@ -25,7 +26,7 @@ def command(mpi, ranks, program, preload=None, environment=None):
 
 def run(mpi, ranks, program, preload=None, environment=None, timeout=120, check=True, **options):
     """Its CompletedProcess; a program that fails raises with all it said."""
-    # Idle ranks of MPICH give the core away, so that more ranks than cores go on.
+    # Idle ranks give the core away, so that more ranks than cores go on; those of MPICH by idle_ranks.cc.
     own = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1")
     done = subprocess.run(command(mpi, ranks, program, preload, environment), env=own,
                           capture_output=True, text=True, timeout=timeout, **options)

@@ -117,6 +117,16 @@ FabricPtr TwoLevelFatTree(uint32_t leaves, uint32_t spines, uint32_t hosts_per_l
   return MakeFabric(TwoLevelFatTreePlan(leaves, spines, hosts_per_leaf, ports_per_host));
 }
 
+FabricPlan HostsOnTwoLeavesPlan(uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf) {
+  FabricPlan plan = TwoLevelFatTreePlan(leaves, spines, hosts_per_leaf);
+  for (std::vector<uint32_t>& host : plan.hosts) host.push_back((host[0] + 1) % leaves);
+  return plan;
+}
+
+FabricPtr HostsOnTwoLeaves(uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf) {
+  return MakeFabric(HostsOnTwoLeavesPlan(leaves, spines, hosts_per_leaf));
+}
+
 FabricPlan ThreeLevelFatTreePlan(uint32_t pods, uint32_t leaves, uint32_t spines, uint32_t tops,
                                  uint32_t hosts_per_leaf) {
   FabricPlan plan;

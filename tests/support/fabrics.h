@@ -39,6 +39,10 @@ FabricPlan TwoLevelFatTreePlan(uint32_t leaves, uint32_t spines, uint32_t hosts_
 FabricPtr TwoLevelFatTree(uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf,
                           uint32_t ports_per_host = 1);
 
+// The same with two ports on each host: the first on its leaf, the second on the next one.
+FabricPlan HostsOnTwoLeavesPlan(uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf);
+FabricPtr HostsOnTwoLeaves(uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf);
+
 //       top 0    top 1          each top is joined to one spine of every pod: top t to spine
 //       /    \  /    \          t % spines; pods are two-level fat trees
 //     pod 0  pod 1  ...         switches: the pods one after another (leaves, spines), then the

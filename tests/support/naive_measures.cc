@@ -92,8 +92,12 @@ NaiveMeasures NaiveEvaluator::Measure(const Mapping& mapping) {
       if (fabric.attached_switch(a) != fabric.attached_switch(b)) {
         m.inter_switch_bytes += e.out_bytes;
       }
-      if (fabric.host(a) == fabric.host(b)) continue;
-      m.inter_node_bytes += e.out_bytes;
+      if (fabric.host(a) != fabric.host(b)) {
+        m.inter_node_bytes += e.out_bytes;
+      } else if (fabric.attached_switch(a) == fabric.attached_switch(b) ||
+                 fabric.component(fabric.Vertex(a)) != fabric.component(fabric.Vertex(b))) {
+        continue;
+      }
       const Way& way = WayOf(here.value(), there.value());
       m.hop_bytes += e.out_bytes * way.links;
       m.max_dilation = std::max(m.max_dilation, way.links);

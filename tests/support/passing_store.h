@@ -28,6 +28,9 @@ class PassingStore : public Store {
   absl::StatusOr<int64_t> EndedJobs(absl::Time before) override {
     return store_->EndedJobs(before);
   }
+  absl::StatusOr<std::vector<OwnedJobs>> EndedJobsOfOwners() override {
+    return store_->EndedJobsOfOwners();
+  }
   absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) override {
     return store_->GetPlacement(id);
   }

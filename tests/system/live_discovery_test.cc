@@ -5,6 +5,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/fabric/routes.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 #include "tests/system/live_subnet.h"
 #include "tests/system/reference_text.h"
@@ -110,6 +112,30 @@ TEST_F(LiveDiscovery, SeveralPortsOfOneAdapterAndParallelCables) {
   EXPECT_EQ(result.fabric->adapter_count(), 12u);
   ExpectGraphOfIbnetdiscover(*result.fabric);
   ExpectTablesOfDumpLfts(result);
+}
+
+// Every host has a port on each of two leaf switches: its packets from one to the other take as
+// many links as ibtracert counts.
+TEST_F(LiveDiscovery, RoutesBetweenPortsOfOneAdapterAreThoseOfIbtracert) {
+  ASSERT_NO_FATAL_FAILURE(Start(*HostsOnTwoLeaves(3, 2, 2), "minhop"));
+  const SweepResult result = SweepOrFail();
+  ASSERT_NE(result.fabric, nullptr);
+  ASSERT_NE(result.tables, nullptr);
+  const Fabric& fabric = *result.fabric;
+  ASSERT_EQ(fabric.host_count(), 6u);
+  const auto routes = Routes::FromTables(result.fabric, result.tables);
+  ASSERT_TRUE(routes.ok()) << routes.status();
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    const absl::Span<const EndpointIndex> ports = fabric.endpoints_of_host(HostIndex(h));
+    ASSERT_EQ(ports.size(), 2u);
+    const absl::StatusOr<std::string> text =
+        subnet_->Run({"ibtracert", absl::StrCat(fabric.endpoint(ports[0]).lid.value()),
+                      absl::StrCat(fabric.endpoint(ports[1]).lid.value())});
+    ASSERT_TRUE(text.ok()) << text.status();
+    const size_t links = 1 + SwitchHopsOfIbtracert(*text).size();
+    EXPECT_EQ(links, 4u) << *text;
+    EXPECT_EQ(*(*routes)->Length(fabric.Vertex(ports[0]), fabric.Vertex(ports[1])), links);
+  }
 }
 
 TEST_F(LiveDiscovery, WithoutTablesThereAreNone) {

@@ -10,9 +10,13 @@ namespace coppice {
 void LiveSubnet::Start(const std::string& model, const std::string& routing) {
   const absl::StatusOr<std::shared_ptr<const Fabric>> fabric = GenerateModel(model);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
-  const std::string host((*fabric)->host_name(HostIndex(0)));
+  Start(**fabric, routing);
+}
+
+void LiveSubnet::Start(const Fabric& fabric, const std::string& routing) {
+  const std::string host(fabric.host_name(HostIndex(0)));
   absl::StatusOr<std::unique_ptr<IbsimSubnet>> subnet =
-      IbsimSubnet::Start(WriteIbsimNet(**fabric), host);
+      IbsimSubnet::Start(WriteIbsimNet(fabric), host);
   ASSERT_TRUE(subnet.ok()) << subnet.status();
   subnet_ = *std::move(subnet);
   if (!routing.empty()) {

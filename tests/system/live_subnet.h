@@ -23,6 +23,7 @@ class LiveSubnet : public testing::Test {
   // Starts ibsim on the fabric and OpenSM with that routing (empty: none), joins it at the first
   // host and makes port_. To be called through ASSERT_NO_FATAL_FAILURE.
   void Start(const std::string& model, const std::string& routing);
+  void Start(const Fabric& fabric, const std::string& routing);
 
   // A complete sweep; fails the test otherwise.
   SweepResult SweepOrFail(bool read_forwarding_tables = true);

@@ -1,7 +1,9 @@
 #include "agents/mpi/tree/communicator_trees.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "agents/mpi/core/session.h"
@@ -40,6 +42,9 @@ struct CommunicatorTrees {
 };
 
 int key = MPI_KEYVAL_INVALID;
+
+// For who finds no memory where nobody may fail alone.
+std::atomic<CommunicatorTrees*> spare{nullptr};
 
 std::mutex freed_mutex;              // nobody is called under it
 CommunicatorTrees* freed = nullptr;  // the first
@@ -92,7 +97,13 @@ bool Find(MPI_Comm comm, bool* was_seen, CommunicatorTrees** trees) {
 // When all members see a communicator for the first time.
 CommunicatorTrees* Begin(MPI_Comm comm) {
   const Settings& settings = Session::Get().settings();
-  auto* const trees = MayHaveTree(comm) ? new CommunicatorTrees : nullptr;
+  CommunicatorTrees* trees = nullptr;
+  if (MayHaveTree(comm)) {
+    // All members go the same way from here on, so one that finds no memory cannot go another.
+    trees = new (std::nothrow) CommunicatorTrees;
+    if (trees == nullptr) trees = spare.exchange(nullptr);
+    if (trees == nullptr) PMPI_Abort(comm, MPI_ERR_NO_MEM);
+  }
   PMPI_Comm_set_attr(comm, key, trees);
   if (trees == nullptr) return nullptr;
   for (auto* const of : {&trees->of_short, &trees->of_long}) {
@@ -198,6 +209,7 @@ void StartCommunicatorTrees() {
     return;
   }
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &key, nullptr);
+  spare = new (std::nothrow) CommunicatorTrees;
 }
 
 void EndCommunicatorTrees() {
@@ -208,6 +220,7 @@ void EndCommunicatorTrees() {
   if (is_there != 0) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
   PMPI_Comm_free_keyval(&key);
   DeleteFreed();
+  delete spare.exchange(nullptr);
   StopAskingMeanwhile();
   GiveBackAll(Waits::kProgram);
   CloseTreeLines();

@@ -59,8 +59,9 @@ struct AgentLink {
 
 // As whom an agent has come.
 struct AgentIdentity {
-  std::string name = {};  // "tls:agent-n1"
-  std::string host = {};  // the only one that it may be the agent of; empty: any
+  std::string name = {};    // "tls:agent-n1"
+  std::string host = {};    // the only one that it may be the agent of; empty: any
+  std::string origin = {};  // from where, for the account of deeds
 };
 
 // One connection, told from all others that there ever were; 0: none.

@@ -44,6 +44,16 @@ bool IsAddress(absl::string_view text) {
          absl::SimpleAtoi(text.substr(colon + 1), &port) && port >= 1 && port <= 0xffff;
 }
 
+absl::string_view ShortHost(absl::string_view host) { return host.substr(0, host.find('.')); }
+
+uint32_t HostsCalled(const Fabric& fabric, absl::string_view name) {
+  uint32_t count = 0;
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    count += ShortHost(fabric.host_name(HostIndex(h))) == name;
+  }
+  return count;
+}
+
 absl::Status CheckMeasure(const char* name, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();  // not so of NaN
   return absl::InvalidArgumentError(absl::StrCat("ping_pong.", name, ": ", value,
@@ -83,13 +93,17 @@ absl::Status CheckAgentInfo(const AgentInfo& info) {
   return CheckCount("numa_nodes", info.numa_nodes);
 }
 
-absl::Status CheckHostIsOf(const AgentIdentity& identity, const std::string& host) {
+absl::Status CheckHostIsOf(const Fabric& fabric, const AgentIdentity& identity,
+                           const std::string& host) {
   if (identity.host.empty() || identity.host == host) return absl::OkStatus();
   const absl::string_view own = identity.host, claimed = host;
-  const size_t own_dot = own.find('.'), claimed_dot = claimed.find('.');
-  const bool is_short = (own_dot == own.npos) != (claimed_dot == claimed.npos);
-  if (is_short && own.substr(0, own_dot) == claimed.substr(0, claimed_dot)) {
-    return absl::OkStatus();
+  const bool is_short = (own.find('.') == own.npos) != (claimed.find('.') == claimed.npos);
+  if (is_short && ShortHost(own) == ShortHost(claimed)) {
+    if (HostsCalled(fabric, ShortHost(own)) <= 1) return absl::OkStatus();
+    return absl::PermissionDeniedError(absl::StrCat(
+        "host ", Quoted(host), ": you come as ", Quoted(identity.name), ", the agent of ",
+        Quoted(identity.host), ", and the fabric has several hosts of that name up to the dot; ",
+        "give each agent a certificate with its host's whole name, as the fabric has it"));
   }
   return absl::PermissionDeniedError(
       absl::StrCat("host ", Quoted(host), ": you come as ", Quoted(identity.name),

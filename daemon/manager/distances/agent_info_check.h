@@ -21,8 +21,10 @@ absl::Status CheckAgentInfo(const AgentInfo& info);
 absl::StatusOr<std::string> HostOfAgent(const Fabric& fabric, const AgentInfo& info);
 
 // PERMISSION_DENIED: `identity` is that of another host's agent than of the fabric's `host`. Names
-// are the same up to a first dot where one of them has none.
-absl::Status CheckHostIsOf(const AgentIdentity& identity, const std::string& host);
+// are the same up to a first dot where one of them has none, and no other host of the fabric is
+// called so up to its dot: else nobody could tell whose it is. O(hosts) for those.
+absl::Status CheckHostIsOf(const Fabric& fabric, const AgentIdentity& identity,
+                           const std::string& host);
 
 // INVALID_ARGUMENT, naming the number and its bounds: not a measurement that can be true of two
 // nodes, and not an error either.

@@ -99,7 +99,14 @@ absl::StatusOr<DistanceMeter::Connected> DistanceMeter::Connect(AgentInfo info, 
         "no fabric is known yet: the first sweep has not ended; try again");
   }
   ASSIGN_OR_RETURN(info.host, HostOfAgent(*view->snapshot->fabric, info));
-  RETURN_IF_ERROR(CheckHostIsOf(identity, info.host));
+  if (absl::Status own = CheckHostIsOf(*view->snapshot->fabric, identity, info.host); !own.ok()) {
+    Actor actor;
+    actor.user = actor.caller = identity.name;
+    actor.origin = identity.origin;
+    actor.method = "Agents.Connect";
+    manager_->deeds().Note(actor, absl::StrCat("host:", info.host), own.code());
+    return own;
+  }
   Connected connected;
   connected.host = info.host;
   connected.database = manager_->DatabaseId();

@@ -7,8 +7,8 @@
 // pattern counts messages, m is the mean message: then the sum of D_ij * (1/S + L/m) is
 // GraphHunter's sum of L * N_ij + D_ij / S (Baranov 2022), exactly if all pairs have messages of
 // one size. A pattern without counts has m without bound, and Wang's D. Wang measures within a
-// node, too (1 : 3.7 : 4.1); agents measure between nodes, and within one nothing is in the way, as
-// for hops.
+// node, too (1 : 3.7 : 4.1); agents measure between nodes and not between the ports of one, which
+// are 0 apart here on whatever switches they are. By hops they are as far apart as those.
 #ifndef COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_
 #define COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_
 

@@ -4,6 +4,7 @@
 #define COPPICE_DAEMON_MANAGER_MAPPING_MEMORY_BUDGET_H_
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,6 +30,12 @@ class MemoryBudget final {
     }
     ~Share() {
       if (budget_ != nullptr) budget_->GiveBack(bytes_);
+    }
+    // Gives back what is beyond `bytes`.
+    void ShrinkTo(size_t bytes) {
+      if (budget_ == nullptr || bytes >= bytes_) return;
+      budget_->GiveBack(bytes_ - bytes);
+      bytes_ = bytes;
     }
 
    private:
@@ -71,6 +78,17 @@ class MemoryBudget final {
   mutable absl::Mutex mutex_;
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// `value`, which counts in `room` until the last who has it lets go.
+template <class Value>
+std::shared_ptr<Value> Counted(std::shared_ptr<Value> value, MemoryBudget::Share room) {
+  struct Held {
+    std::shared_ptr<Value> value;
+    MemoryBudget::Share room;
+  };
+  Value* const pointer = value.get();
+  return {std::make_shared<Held>(Held{std::move(value), std::move(room)}), pointer};
+}
 
 }  // namespace coppice
 

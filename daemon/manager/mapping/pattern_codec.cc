@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/input/pattern_file.h"
 
 namespace coppice {
 namespace {
@@ -121,8 +122,9 @@ class Reader {
   size_t at_ = 0;
 };
 
-absl::Status ReadRank(uint32_t rank, uint64_t flags, Reader& reader,
-                      std::vector<Pattern::Entry>& entries) {
+// Calls `take` with each entry of the rank.
+template <class Take>
+absl::Status ReadRank(uint32_t rank, uint64_t flags, Reader& reader, Take take) {
   ASSIGN_OR_RETURN(const uint64_t count, reader.Varint());
   if (count > reader.left()) return reader.Lost("more pairs than bytes are left");
   uint64_t peer = 0;
@@ -136,9 +138,29 @@ absl::Status ReadRank(uint32_t rank, uint64_t flags, Reader& reader,
     if ((flags & kHasMessages) != 0) {
       ASSIGN_OR_RETURN(entry.messages, reader.Weight((flags & kWholeMessages) != 0));
     }
-    entries.push_back(entry);
+    take(entry);
   }
   return absl::OkStatus();
+}
+
+// Calls `take` with each entry, in order; returns the number of ranks.
+template <class Take>
+absl::StatusOr<uint32_t> ReadEntries(absl::string_view data, Take take) {
+  if (!absl::ConsumePrefix(&data, kMagic)) {
+    return absl::DataLossError("stored pattern: it does not begin as one; put the pattern again");
+  }
+  Reader reader(data);
+  ASSIGN_OR_RETURN(const uint64_t flags, reader.Varint());
+  ASSIGN_OR_RETURN(const uint64_t ranks, reader.Varint());
+  if (flags > 7) return reader.Lost("flags of another version");
+  if (ranks == 0 || ranks > Pattern::kMaxRanks || ranks > reader.left()) {
+    return reader.Lost("more ranks than bytes are left, or none");
+  }
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    RETURN_IF_ERROR(ReadRank(rank, flags, reader, take));
+  }
+  if (reader.left() != 0) return reader.Lost("more bytes than there should be");
+  return static_cast<uint32_t>(ranks);
 }
 
 }  // namespace
@@ -163,26 +185,25 @@ std::string EncodePattern(const Pattern& pattern) {
   return out;
 }
 
+size_t DecodingBytes(absl::string_view data) {
+  size_t entries = 0;
+  const absl::StatusOr<uint32_t> ranks =
+      ReadEntries(data, [&entries](const Pattern::Entry&) { ++entries; });
+  // What is not read to its end is not made either.
+  return MakingBytes(entries, ranks.value_or(0));
+}
+
 absl::StatusOr<std::shared_ptr<const Pattern>> DecodePattern(absl::string_view data) {
-  if (!absl::ConsumePrefix(&data, kMagic)) {
-    return absl::DataLossError("stored pattern: it does not begin as one; put the pattern again");
-  }
-  Reader reader(data);
-  ASSIGN_OR_RETURN(const uint64_t flags, reader.Varint());
-  ASSIGN_OR_RETURN(const uint64_t ranks, reader.Varint());
-  if (flags > 7) return reader.Lost("flags of another version");
-  if (ranks == 0 || ranks > Pattern::kMaxRanks || ranks > reader.left()) {
-    return reader.Lost("more ranks than bytes are left, or none");
-  }
   std::vector<Pattern::Entry> entries;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    RETURN_IF_ERROR(ReadRank(rank, flags, reader, entries));
-  }
-  if (reader.left() != 0) return reader.Lost("more bytes than there should be");
+  ASSIGN_OR_RETURN(const uint32_t ranks, ReadEntries(data, [&entries](const Pattern::Entry& entry) {
+                     entries.push_back(entry);
+                   }));
   absl::StatusOr<std::shared_ptr<const Pattern>> pattern =
-      Pattern::Make(static_cast<uint32_t>(ranks), std::move(entries));
-  if (!pattern.ok()) return reader.Lost(pattern.status().message());
-  return pattern;
+      Pattern::Make(ranks, std::move(entries));
+  if (pattern.ok()) return pattern;
+  return absl::DataLossError(
+      absl::StrCat("stored pattern, byte ", data.size(), ": ", pattern.status().message(),
+                   "; put the pattern again"));
 }
 
 }  // namespace coppice

@@ -8,6 +8,7 @@
 #ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_CODEC_H_
 #define COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_CODEC_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,9 @@ namespace coppice {
 
 // About 5 bytes a pair and direction for whole weights.
 std::string EncodePattern(const Pattern& pattern);
+
+// How much memory DecodePattern takes beside `data`, from above. One pass over it.
+size_t DecodingBytes(absl::string_view data);
 
 // DATA_LOSS, with the position: not what EncodePattern writes. Takes memory in proportion to `data`
 // and the ranks, of which there are at most Pattern::kMaxRanks.

@@ -60,9 +60,10 @@ absl::Status CheckPatternName(absl::string_view name) {
 
 absl::StatusOr<std::unique_ptr<PatternShelf>> PatternShelf::Create(Store* store, const Clock* clock,
                                                                    uint64_t max_bytes,
-                                                                   QuotaLedger* quotas) {
+                                                                   QuotaLedger* quotas,
+                                                                   DeedLog* deeds) {
   ASSIGN_OR_RETURN(std::vector<PatternRecord> records, store->Patterns());
-  std::unique_ptr<PatternShelf> shelf(new PatternShelf(store, clock, max_bytes, quotas));
+  std::unique_ptr<PatternShelf> shelf(new PatternShelf(store, clock, max_bytes, quotas, deeds));
   quotas->SetWhole(Quota::kPatternBytes, static_cast<int64_t>(max_bytes));
   absl::MutexLock writing(&shelf->writing_);
   absl::MutexLock lock(&shelf->mutex_);
@@ -192,7 +193,12 @@ absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, const Ac
     return written;
   }
   Enter(record);
+  Tell(deed);
   return record;
+}
+
+void PatternShelf::Tell(const DeedPtr& deed) const {
+  if (deed != nullptr && deeds_ != nullptr) deeds_->Told(*deed);
 }
 
 void PatternShelf::Reread() {
@@ -238,8 +244,11 @@ std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t li
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name,
-                                                                  absl::string_view user) {
+                                                                  absl::string_view user,
+                                                                  MemoryBudget& memory) {
   ASSIGN_OR_RETURN(PatternRecord record, Get(name, user));
+  const std::string reading = absl::StrCat("reading pattern ", record.name);
+  ASSIGN_OR_RETURN(const MemoryBudget::Share stored, memory.Take(record.stored_bytes, reading));
   absl::StatusOr<std::string> data = store_->PatternData(record.id);
   if (absl::IsNotFound(data.status())) {
     // Another took its place meanwhile: once more, while nobody writes.
@@ -248,7 +257,10 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_v
     data = store_->PatternData(record.id);
   }
   RETURN_IF_ERROR(data.status());
-  return DecodePattern(*data);
+  ASSIGN_OR_RETURN(MemoryBudget::Share room, memory.Take(DecodingBytes(*data), reading));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern, DecodePattern(*data));
+  room.ShrinkTo(pattern->MemoryBytes());
+  return Counted(std::move(pattern), std::move(room));
 }
 
 absl::Status PatternShelf::Delete(absl::string_view name, const Actor& actor,
@@ -257,10 +269,12 @@ absl::Status PatternShelf::Delete(absl::string_view name, const Actor& actor,
   ASSIGN_OR_RETURN(const PatternRecord record, Get(name, actor.user));
   RETURN_IF_ERROR(may_change(record));
   // A deletion that was told as failed may have been done.
-  const absl::Status dropped = store_->Apply(DropPattern{
-      record.name, record.owner, record.by_administrator,
-      DeedOf(actor, absl::StrCat("pattern:", record.owner, ":", record.name), clock_->Now())});
+  const DeedPtr deed =
+      DeedOf(actor, absl::StrCat("pattern:", record.owner, ":", record.name), clock_->Now());
+  const absl::Status dropped =
+      store_->Apply(DropPattern{record.name, record.owner, record.by_administrator, deed});
   if (!dropped.ok() && !absl::IsNotFound(dropped)) return dropped;
+  Tell(deed);
   absl::MutexLock lock(&mutex_);
   records_.erase(KeyOf(record));
   quotas_->Give(AccountOf(record), AmountsOf(record));

@@ -25,6 +25,8 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/actor.h"
+#include "daemon/manager/deed_log.h"
+#include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/quota_ledger.h"
 #include "daemon/mapping/pattern.h"
 #include "db/store.h"
@@ -37,10 +39,12 @@ class PatternShelf final {
   // Reads what there is. Both outlive it. `max_bytes`: of all stored patterns together, each of
   // which counts as 4 KiB at least, so that their number is bounded, too. Errors: as
   // Store::Patterns.
-  // What it takes counts in `quotas`, which outlives it, too.
+  // What it takes counts in `quotas`, and who puts and deletes what is told to `deeds`, unless that
+  // is null; both outlive it, too.
   static absl::StatusOr<std::unique_ptr<PatternShelf>> Create(Store* store, const Clock* clock,
                                                               uint64_t max_bytes,
-                                                              QuotaLedger* quotas);
+                                                              QuotaLedger* quotas,
+                                                              DeedLog* deeds = nullptr);
 
   // Whether a pattern may be deleted: OK or PERMISSION_DENIED.
   using MayChange = std::function<absl::Status(const PatternRecord&)>;
@@ -56,17 +60,19 @@ class PatternShelf final {
   // Everybody's, by name and owner: those after `after`, which is empty or what TokenOf gave.
   std::vector<PatternRecord> List(absl::string_view after, size_t limit) const;
   static std::string TokenOf(const PatternRecord& record);
-  // NOT_FOUND; DATA_LOSS: it cannot be read back.
+  // What reading takes counts in `memory`, which outlives it, and then the pattern as long as
+  // anybody has it. NOT_FOUND; DATA_LOSS: it cannot be read back; RESOURCE_EXHAUSTED: no room.
   absl::StatusOr<std::shared_ptr<const Pattern>> Load(absl::string_view name,
-                                                      absl::string_view user);
+                                                      absl::string_view user, MemoryBudget& memory);
   absl::Status Delete(absl::string_view name, const Actor& actor, const MayChange& may_change);
 
  private:
   using Key = std::tuple<std::string, std::string, bool>;  // name, owner, by_administrator
   using Records = std::map<Key, PatternRecord>;
 
-  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas)
-      : store_(store), clock_(clock), max_bytes_(max_bytes), quotas_(quotas) {}
+  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas,
+               DeedLog* deeds)
+      : store_(store), clock_(clock), max_bytes_(max_bytes), quotas_(quotas), deeds_(deeds) {}
   static Key KeyOf(const PatternRecord& record) {
     return {record.name, record.owner, record.by_administrator};
   }
@@ -85,6 +91,7 @@ class PatternShelf final {
   void Reread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Write(const PatternRecord& record, absl::string_view data, const DeedPtr& deed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+  void Tell(const DeedPtr& deed) const;
   // Drops what a failed write left, now or, if the store takes nothing, before the next one.
   absl::Status DropUnfinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
@@ -92,6 +99,7 @@ class PatternShelf final {
   const Clock* const clock_;
   const uint64_t max_bytes_;
   QuotaLedger* const quotas_;
+  DeedLog* const deeds_;
   absl::Mutex writing_;  // one Put or Delete at a time; before mutex_
   mutable absl::Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);

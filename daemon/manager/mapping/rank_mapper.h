@@ -120,7 +120,9 @@ class RankMapper final {
   absl::StatusOr<EvaluationView> Evaluate(const MappingTask& task,
                                           const std::vector<uint32_t>& positions);
   absl::StatusOr<ProblemView> Problem(const MappingTask& task);
-  // Of the memory of all searches, room to read a request in. RESOURCE_EXHAUSTED.
+  // Of all searches, and of what is read for them.
+  MemoryBudget& memory() { return memory_; }
+  // Of that, room to read a request in. RESOURCE_EXHAUSTED.
   absl::StatusOr<MemoryBudget::Share> TakeToRead(size_t bytes) {
     return memory_.Take(bytes, "reading this request");
   }

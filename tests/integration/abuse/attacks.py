@@ -31,6 +31,7 @@ class Attack:
     tls: bool = False      # over TCP with TLS, else at the Unix socket
     memory_limit: tuple = (MEMORY_LIMIT, MEMORY_LIMIT)
     seconds: tuple = (1.5, 20)
+    bulk: bool = False       # the honest one sends and gets a megabyte now and then, too
 
 
 ATTACKS = [
@@ -41,18 +42,32 @@ ATTACKS = [
     Attack("A", "requests", "batch_placements_of_empty_requests", "empty_messages",
            {"method": "Placements.BatchCreatePlacements", "field": 1, "megabytes": 24, "in_flight": 1},
            {"megabytes": 40, "in_flight": 4}),
+    Attack("A", "requests", "advise_placements_of_one_stored_pattern", "name_a_pattern",
+           {"method": "Placements.AdvisePlacement", "path": (), "pairs": 300_000, "in_flight": 2},
+           {"pairs": 1_300_000, "in_flight": 8}),
+    Attack("A", "requests", "batch_placements_of_one_stored_pattern", "name_a_pattern",
+           {"method": "Placements.BatchCreatePlacements", "path": ("placement",), "pairs": 300_000,
+            "in_flight": 2},
+           {"pairs": 1_300_000, "in_flight": 8}),
+    Attack("A", "requests", "advise_placements_of_idle_ranks", "bring_idle_ranks",
+           {"ranks": 1 << 20, "in_flight": 2}, {"in_flight": 8}),
     Attack("D", "requests", "register_job_of_empty_endpoints", "empty_messages",
            {"method": "Jobs.RegisterJob", "field": 3, "megabytes": 66, "in_flight": 1},
            {"in_flight": 8}),
     Attack("floods", "requests", "register_jobs_of_a_million_ranks", "register_jobs",
            {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 16}),
+    Attack("floods", "requests", "streams_of_unknown_fields", "streams_of_unknown_fields",
+           {"method": "Jobs.KeepAlive", "megabytes": 4, "streams": 64}, {"streams": 256}, bulk=True),
+    Attack("floods", "requests", "streams_of_half_messages", "half_sent",
+           {"method": "Jobs.KeepAlive", "megabytes": 30, "connections": 48}, {"connections": 200},
+           seconds=(4, 20), bulk=True),
     Attack("floods", "requests", "advise_placements_in_flight", "advise_placements",
            {"requests": 1000, "nodes": 64, "in_flight": 16}, {"in_flight": 64}),
 
     # Answers that are large, or that nobody reads.
     Attack("C", "answers", "mapping_problems_unread", "mapping_problems",
            {"connections": 24, "places": 4096}, {"connections": 60}, fabric=LARGE_FABRIC,
-           seconds=(4, 20)),
+           seconds=(4, 20), bulk=True),
     Attack("E", "answers", "list_trees_taken_back", "unread",
            {"method": "Trees.ListTrees", "connections": 2, "streams": 100, "taken_back_s": 0.3},
            {"connections": 6, "taken_back_s": 2}, **STANDING_TREES),
@@ -94,6 +109,8 @@ ATTACKS = [
     Attack("F", "connections", "idle_connections", "idle_connections",
            {"many": 2990, "said": (http2.PREFACE + http2.settings(65535)).hex()},
            {"many": 19_990}, descriptors=(3000, 20_000)),
+    Attack("F", "connections", "silent_connections_over_tcp", "idle_connections",
+           {"many": 2990}, {"many": 19_990}, descriptors=(3000, 20_000), tls=True),
     Attack("floods", "connections", "rapid_reset", "rapid_reset",
            {"method": "Fabric.GetFabric", "at_once": 100}, {}),
     Attack("floods", "connections", "rapid_reset_of_listings", "rapid_reset",

@@ -14,6 +14,7 @@ import http2
 PACE_S = 0.005  # of the honest one, between two calls
 HONEST_S = 10   # the longest that it waits for an answer
 HONEST_RANKS = 16
+BULK_RANKS = 300  # of a problem of a megabyte, with all pairs
 CALL_S = 60  # the longest that an attacker waits for an answer
 EMPTY = 2    # bytes of an empty message or string in a list: its tag and its length
 
@@ -38,10 +39,21 @@ def begin(person):
                               type="TREE_TYPE_II").id
 
 
-def day(person, seconds):
-    """Calls one after the other; milliseconds of each, of reads and of grants, the longest of each
-    method, and what failed."""
-    times = {"reads": [], "grants": []}
+def bulk_problem(person):
+    """Bytes of a request, about a megabyte, whose answer has nearly as much."""
+    if person.bulk is None:
+        named = hosts(person, BULK_RANKS)
+        person.bulk = person.request(
+            "Mapping.GetMappingProblem",
+            task={"hosts": named, "pattern": all_to_all(len(named))}).SerializeToString()
+    return person.bulk
+
+
+def day(person, seconds, bulk=False):
+    """Calls one after the other; milliseconds of each, of reads, of grants and, if wanted, of large
+    ones, the longest of each method, and what failed."""
+    times = {"reads": [], "grants": [], **({"bulk": []} if bulk else {})}
+    problem = bulk_problem(person) if bulk else None
     slowest = {}
     failures = []
     granted = None
@@ -72,6 +84,8 @@ def day(person, seconds):
         if step % 4 == 0:
             with person.channel() as new:
                 timed("reads", new, "Fabric.GetFabric")
+        if bulk and step % 4 == 2:
+            timed("bulk", person.channel_kept, "Mapping.GetMappingProblem", body=problem)
         step += 1
     return {"times": times, "slowest": slowest, "failures": failures}
 
@@ -142,6 +156,56 @@ def empty_messages(person, method, field, megabytes, in_flight):
     """A list of empty messages or strings: two bytes each here, a whole object there."""
     body = bytes([field << 3 | 2, 0]) * (megabytes * 1_000_000 // EMPTY)
     flood(person, method, body, in_flight, connections=in_flight)
+
+
+def streams_of_unknown_fields(person, method, megabytes, streams):
+    """Streams whose first message is, beside an id, numbers that no field of it has: two bytes each
+    here, sixteen there. Answered, they stay open."""
+    path, request, _, _ = person.protocol.method(method)
+    unknown = bytes([15 << 3, 1]) * (megabytes * 1_000_000 // 2)
+    body = request(id="1").SerializeToString() + unknown
+    channels = [person.channel() for _ in range(8)]
+
+    def keep(number):
+        while True:
+            over = threading.Event()
+
+            def say():
+                person.count("sent")
+                yield body
+                over.wait(CALL_S)  # and leaves the stream open
+
+            try:
+                for _ in channels[number % len(channels)].stream_stream(path)(say(), timeout=CALL_S):
+                    person.count("done")
+                person.count("OK")
+            except grpc.RpcError as error:
+                person.count(error.code().name)
+            over.set()
+            person.count("done")
+
+    threads = [threading.Thread(target=keep, args=[number], daemon=True) for number in range(streams)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+
+
+def name_a_pattern(person, method, path, pairs, in_flight):
+    """A stored pattern that a thousand small requests name. `path`: of fields, to what is placed."""
+    person.call(person.channel(), "Mapping.PutPattern", timeout=CALL_S, name="x",
+                pattern={"rank_count": pairs + 1, "from": range(pairs), "to": range(1, pairs + 1),
+                         "bytes": [0.5] * pairs})
+    request = {"traffic": {"pattern_name": "x"}}
+    for field in path:
+        request = {field: request}
+    calls(person, method, in_flight, requests=[request] * 1000)
+
+
+def bring_idle_ranks(person, ranks, in_flight):
+    """Patterns of nobody who talks: a few bytes here, a row for each rank there."""
+    calls(person, "Placements.AdvisePlacement", in_flight, requests=[
+        {"constraints": {"node_count": 16},
+         "traffic": {"ranks_per_node": 65536, "pattern": {"rank_count": ranks}}}] * 1000)
 
 
 def own_job(person, ranks=0):
@@ -254,10 +318,37 @@ def unread(person, method, connections, streams, taken_back_s=0, **fields):
 
 
 def mapping_problems(person, connections, places):
-    """Answers of 8 bytes for each pair of places, which nobody reads."""
+    """Answers of 8 bytes for each pair of places, which nobody reads. Each is made: it is sent from
+    the window of the stream on, when the server has read what that holds."""
     unread(person, "Mapping.GetMappingProblem", connections, 1,
            task={"hosts": hosts(person, places),
                  "pattern": {"rank_count": places, "from": [0], "to": [1], "bytes": [1.0]}})
+
+
+def half_sent(person, method, megabytes, connections):
+    """Calls whose message is long, and stops before its end."""
+    path, _, _, _ = person.protocol.method(method)
+    whole = megabytes * 1_000_000
+
+    def keep():
+        while True:
+            try:
+                connection = http2.Connection(person.connect())
+                person.count("connections")
+                connection.socket.settimeout(CALL_S)
+                person.count("bytes", connection.call_unfinished(path, whole, whole - 1))
+                person.count("done")
+                while connection.is_open():
+                    time.sleep(0.05)
+            except OSError as error:
+                person.count(type(error).__name__)
+                person.count("done")
+                time.sleep(0.05)
+
+    threads = [threading.Thread(target=keep, daemon=True) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
 
 
 def headers_without_end(person, kind, connections):

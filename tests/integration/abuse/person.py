@@ -24,6 +24,7 @@ class Person:
         self.told = told
         self.address = told["address"]
         self.counts = {}
+        self.bulk = None  # what the honest one's large calls ask
         self.lock = threading.Lock()
 
     def become(self):
@@ -58,10 +59,12 @@ class Person:
     def request(self, method, **fields):
         return self.protocol.method(method)[1](**fields)
 
-    def call(self, channel, method, timeout=60, **fields):
-        """The answer, or a list of all if it is a stream. grpc.RpcError."""
+    def call(self, channel, method, timeout=60, body=None, **fields):
+        """The answer, or a list of all if it is a stream. `body`: the request, in bytes already.
+        grpc.RpcError."""
         _, request, response, is_stream = self.protocol.method(method)
-        done = self.raw(channel, method)(request(**fields).SerializeToString(), timeout=timeout)
+        body = body or request(**fields).SerializeToString()
+        done = self.raw(channel, method)(body, timeout=timeout)
         if is_stream:
             return [response.FromString(part) for part in done]
         return response.FromString(done)

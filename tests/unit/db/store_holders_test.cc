@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 #include <random>
 
 #include "tests/support/tier.h"
@@ -24,7 +25,7 @@ JobRecord JobOf(int64_t id, std::string owner, std::string request_id = "", size
 
 DeedRecord Deed(std::string caller, std::string method, DeedShare share = DeedShare::kUser) {
   DeedRecord deed;
-  deed.time = At(7);
+  deed.time = deed.first = At(7);
   deed.share = share;
   deed.caller = deed.user = std::move(caller);
   deed.origin = "uid:1000";
@@ -193,7 +194,7 @@ TYPED_TEST(StoreHoldersTest, DeedsAreFound) {
   EXPECT_STATUS(this->store_->Apply(AppendDeeds{{}, {0, 1}}), StatusCode::kInvalidArgument, "kept");
 }
 
-// One who does much, or is denied much, loses his own oldest, and nobody else's.
+// One who does much, or is denied much, has his own older rows made one, and nobody else's.
 TYPED_TEST(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
   const auto append = [&](DeedRecord deed, int times) {
     for (int i = 0; i < times; ++i) {
@@ -208,20 +209,101 @@ TYPED_TEST(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
   this->Reopen();
   append(Deed("eve", "Jobs.EndJob", DeedShare::kDenial), 200);
   append(Deed("eve", "Trees.CreateTree"), 200);
-  std::map<std::string, int> left;
+  std::map<std::string, std::pair<uint32_t, uint32_t>> left;  // rows, deeds
   for (const DeedRecord& deed : this->Deeds()) {
-    ++left[deed.caller + " " + deed.method + (deed.share == DeedShare::kDenial ? " denied" : "")];
+    const std::string denied = deed.share == DeedShare::kDenial ? " denied" : "";
+    auto& [rows, deeds] = left[deed.caller + " " + deed.method + denied];
+    ++rows;
+    deeds += deed.count;
   }
-  EXPECT_EQ(left["root Admin.Reload"], 3);
-  EXPECT_EQ(left["ada Jobs.EndJob"], 5);
-  EXPECT_EQ(left["eve Jobs.EndJob"], 2);
-  EXPECT_EQ(left["eve Trees.CreateTree"], 20);
-  EXPECT_EQ(left["eve Trees.ReleaseTree"], 20);
-  EXPECT_EQ(left["eve Jobs.EndJob denied"], 20);
+  using Left = std::pair<uint32_t, uint32_t>;
+  EXPECT_EQ(left["root Admin.Reload"], (Left{3, 3}));
+  EXPECT_EQ(left["ada Jobs.EndJob"], (Left{5, 5}));
+  EXPECT_EQ(left["eve Jobs.EndJob"], (Left{2, 2}));
+  EXPECT_EQ(left["eve Trees.CreateTree"], (Left{20, 400}));
+  EXPECT_EQ(left["eve Trees.ReleaseTree"], (Left{20, 200}));
+  EXPECT_EQ(left["eve Jobs.EndJob denied"], (Left{20, 200}));
   for (int user = 0; user < 20; ++user) append(Deed("u" + std::to_string(user), "Jobs.EndJob"), 1);
-  const auto of_ada = this->Deeds({.user = "ada"});
-  EXPECT_EQ(of_ada.size(), 5u) << "of a full share, who has the most loses";
+  EXPECT_EQ(this->Deeds({.user = "ada"}).size(), 5u) << "of a full share, who has the most loses";
+  EXPECT_EQ(this->Deeds({.user = "u0"}).size(), 1u);
+  uint32_t of_eve = 0;
+  for (const DeedRecord& deed : this->Deeds({.user = "eve"})) of_eve += deed.count;
+  EXPECT_EQ(of_eve, 2u + 400 + 200 + 200);
   EXPECT_LE(this->Deeds().size(), 50u + 3 + 20);
+}
+
+// All users of a login node come through one agent, all jobs through one scheduler.
+TYPED_TEST(StoreHoldersTest, AnothersDeedsStayThoughBothComeThroughOneCaller) {
+  const auto append = [&](const char* user, const char* object, int times) {
+    DeedRecord deed = Deed("tls:agent-login1", "Jobs.RegisterJob");
+    deed.user = user;
+    deed.object = object;
+    for (int i = 0; i < times; ++i) {
+      ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {20, 100}}));
+    }
+  };
+  append("ada", "job:1", 1);
+  append("eve", "job:2", 1);
+  append("eve", "job:3", 500);
+  const auto of_ada = this->Deeds({.user = "ada"});
+  ASSERT_EQ(of_ada.size(), 1u);
+  EXPECT_EQ(of_ada[0].object, "job:1");
+  this->Reopen();
+  append("eve", "job:4", 500);
+  EXPECT_EQ(this->Deeds({.user = "ada"}), of_ada);
+}
+
+// Who repeats what he did hides which it was, and not that it was.
+TYPED_TEST(StoreHoldersTest, OlderDeedsOfAKindAreOneWithTheirNumber) {
+  for (int i = 1; i <= 10; ++i) {
+    DeedRecord deed = Deed("eve", "Jobs.EndJob");
+    deed.time = deed.first = At(i);
+    deed.object = "job:" + std::to_string(i);
+    ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {4, 100}}));
+    if (i == 6) this->Reopen();
+  }
+  const auto deeds = this->Deeds();
+  ASSERT_EQ(deeds.size(), 4u);
+  EXPECT_EQ(deeds[0].count, 7u);
+  EXPECT_EQ(deeds[0].first, At(1));
+  EXPECT_EQ(deeds[0].time, At(7));
+  EXPECT_EQ(deeds[0].object, "job:7");
+  EXPECT_EQ(deeds[1].count, 1u);
+  EXPECT_EQ(deeds[1].object, "job:8");
+}
+
+TYPED_TEST(StoreHoldersTest, OfAFullShareTheOldGoFirst) {
+  const DeedLimits limits{10, 4, absl::Seconds(100)};
+  const auto append = [&](const std::string& user, int64_t time) {
+    DeedRecord deed = Deed(user, "Jobs.EndJob");
+    deed.time = deed.first = At(time);
+    ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, limits}));
+  };
+  append("ada", 1);
+  append("bob", 5000);
+  append("eve", 5001);
+  append("eve", 5002);
+  EXPECT_EQ(this->Deeds({.user = "ada"}).size(), 1u) << "of any age, while there is room";
+  append("eve", 5003);
+  EXPECT_TRUE(this->Deeds({.user = "ada"}).empty());
+  EXPECT_EQ(this->Deeds({.user = "eve"}).size(), 3u) << "that was enough";
+  append("eve", 5004);
+  EXPECT_EQ(this->Deeds({.user = "bob"}).size(), 1u);
+  EXPECT_EQ(this->Deeds({.user = "eve"}).size(), 3u);
+}
+
+// An agent may name users that there are not.
+TYPED_TEST(StoreHoldersTest, WhoInventsUsersLosesHisOwn) {
+  const auto append = [&](const char* caller, const std::string& user) {
+    DeedRecord deed = Deed(caller, "Jobs.EndJob", DeedShare::kDenial);
+    deed.user = user;
+    ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {10, 20}}));
+  };
+  append("tls:agent-n1", "ada");
+  for (int i = 0; i < 200; ++i) append("tls:agent-n2", "invented" + std::to_string(i));
+  EXPECT_EQ(this->Deeds({.user = "tls:agent-n1"}).size(), 1u);
+  EXPECT_EQ(this->Deeds({.user = "invented199"}).size(), 1u);
+  EXPECT_EQ(this->Deeds().size(), 20u);
 }
 
 TEST(SqliteDeedsTest, AreNeverChanged) {
@@ -231,6 +313,8 @@ TEST(SqliteDeedsTest, AreNeverChanged) {
   ASSERT_APPLIED(store->Apply(AppendDeeds{{Deed("eve", "Jobs.EndJob")}}));
   RawDatabase raw(path);
   EXPECT_THAT(raw.Run("UPDATE deed SET caller = 'ada'"),
+              testing::HasSubstr("stays as it was told"));
+  EXPECT_THAT(raw.Run("UPDATE deed SET first_ns = first_ns + 1"),
               testing::HasSubstr("stays as it was told"));
   EXPECT_THAT(raw.Run("SELECT caller || '|' || share || '|' || method FROM deed_list"),
               testing::HasSubstr("eve|user|Jobs.EndJob"));

@@ -211,7 +211,7 @@ TEST_F(SqliteLargeJobsTest, EarlierSchemasHadThemInOnePiece) {
     auto connection =
         Connection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
-    ASSERT_APPLIED(Migrate(**connection, Migrations().first(11)));
+    ASSERT_APPLIED(Migrate(**connection, Migrations().first(12)));
     ASSERT_APPLIED((*connection)->Execute(R"sql(
         INSERT INTO job (id, request_fingerprint, name, owner, endpoints, lease_ns, state,
                          created_ns, ended_ns, kept_bytes, dropped_ranks)

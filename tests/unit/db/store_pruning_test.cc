@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <random>
+#include <string>
+#include <utility>
 
 #include "tests/support/tier.h"
 #include "tests/unit/db/raw_database.h"
@@ -18,8 +21,10 @@ using absl::StatusCode;
 template <class Setup>
 class StorePruningTest : public StoreTest<Setup> {
  protected:
-  void PutAndEnd(int64_t id, int64_t ended) {
-    ASSERT_APPLIED(this->store_->Apply(PutJob{Job(id, "r" + std::to_string(id))}));
+  void PutAndEnd(int64_t id, int64_t ended, const std::string& owner = "ada") {
+    JobRecord job = Job(id, "r" + std::to_string(id));
+    job.owner = owner;
+    ASSERT_APPLIED(this->store_->Apply(PutJob{std::move(job)}));
     ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(ended)}));
   }
   bool Knows(int64_t id) { return this->store_->GetJob(JobId(id)).ok(); }
@@ -51,6 +56,26 @@ TYPED_TEST(StorePruningTest, JobsGoInTheOrderOfTheirEnds) {
   EXPECT_TRUE(this->Knows(5));
   EXPECT_STATUS(store.Apply(PruneJobs{-1}), StatusCode::kInvalidArgument, "kept jobs");
   EXPECT_EQ(this->Load().jobs.size(), 1u);
+}
+
+TYPED_TEST(StorePruningTest, OfOneOwnerOnly) {
+  Store& store = *this->store_;
+  for (int64_t id = 1; id <= 6; ++id) this->PutAndEnd(id, 10 * id, id % 2 == 0 ? "eve" : "ada");
+  ASSERT_APPLIED(store.Apply(PutJob{Job(7, "active")}));
+  std::map<std::string, int64_t> owners;
+  const auto counted = store.EndedJobsOfOwners();
+  for (const OwnedJobs& owned : *counted) owners[owned.owner] = owned.jobs;
+  EXPECT_EQ(owners, (std::map<std::string, int64_t>{{"ada", 3}, {"eve", 3}}));
+  ASSERT_APPLIED(store.Apply(PruneJobs{1, absl::InfinitePast(), 1, "eve"}));
+  EXPECT_FALSE(this->Knows(2));
+  EXPECT_TRUE(this->Knows(4));
+  ASSERT_APPLIED(store.Apply(PruneJobs{1, absl::InfinitePast(), 10, "eve"}));
+  EXPECT_FALSE(this->Knows(4));
+  EXPECT_TRUE(this->Knows(6));
+  for (const int64_t id : {1, 3, 5, 7}) EXPECT_TRUE(this->Knows(id)) << id;
+  ASSERT_APPLIED(store.Apply(PruneJobs{9, At(50), 10, "ada"}));
+  EXPECT_FALSE(this->Knows(3));
+  EXPECT_TRUE(this->Knows(5));
 }
 
 TYPED_TEST(StorePruningTest, RequestIdsAreFreeAgainAndIdsAreNot) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/host_names.h"
 #include "daemon/fabric/routes.h"
@@ -141,6 +144,42 @@ TEST(FabricBuilder, TakesEndpointsBackToBack) {
   EXPECT_EQ(path, std::vector<ChannelIndex>{ChannelIndex(1)});
   EXPECT_EQ(routes->distances().Hops(a, b), 1);
   EXPECT_EQ(DeriveHierarchy(**fabric)->levels.front().group_count, 2);
+}
+
+TEST(FabricBuilder, BundlesAHostsPortsBySwitch) {
+  // n0 has an adapter with ports on both switches and another with one on each.
+  FabricBuilder builder;
+  for (const uint64_t guid : {0x10, 0x20}) ASSERT_TRUE(builder.AddSwitch(Switch(guid, 8)).ok());
+  const char* const names[] = {"n0 mlx5_0", "n0 mlx5_1", "n1 mlx5_0"};
+  for (uint8_t i = 0; i < 3; ++i) {
+    const Guid guid(0x100 * (i + 1));
+    ASSERT_TRUE(builder.AddAdapter(Adapter(guid.value(), 2, names[i])).ok());
+    for (uint8_t port = 1; port <= 2; ++port) {
+      ASSERT_TRUE(builder
+                      .AddLink(guid, PortNum(port), Guid(port == 1 ? 0x10 : 0x20),
+                               PortNum(static_cast<uint8_t>(i + 1)), kHdr)
+                      .ok());
+    }
+  }
+  const auto fabric = builder.Build();
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  std::vector<uint32_t> bundles;
+  for (uint32_t e = 0; e < 6; ++e) bundles.push_back((*fabric)->bundle(EndpointIndex(e)).value());
+  EXPECT_EQ(bundles, (std::vector<uint32_t>{0, 1, 0, 1, 2, 3}));
+  EXPECT_TRUE(CheckFabric(**fabric).ok()) << CheckFabric(**fabric);
+}
+
+// Two ports of one host back to back: a link, as between any two.
+TEST(FabricBuilder, TakesPortsOfOneHostBackToBack) {
+  FabricBuilder builder;
+  ASSERT_TRUE(builder.AddAdapter(Adapter(0x100, 2, "a mlx5_0")).ok());
+  ASSERT_TRUE(builder.AddLink(Guid(0x100), PortNum(1), Guid(0x100), PortNum(2), kHdr).ok());
+  const auto fabric = builder.Build();
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  const auto routes = Routes::ShortestPaths(*fabric);
+  EXPECT_EQ(*routes->Length(VertexIndex(0), VertexIndex(1)), 1U);
+  EXPECT_EQ(routes->distances().Hops(VertexIndex(0), VertexIndex(1)), 1U);
+  EXPECT_TRUE(CheckFabric(**fabric).ok()) << CheckFabric(**fabric);
 }
 
 TEST(FabricBuilder, DoesNotMergeHostsWithEqualDescriptions) {

@@ -30,6 +30,7 @@ struct FabricPeer {
   uint32_t& component_count() { return fabric.component_count_; }
   std::vector<std::string>& host_names() { return fabric.host_names_; }
   std::vector<EndpointIndex>& host_endpoints() { return fabric.host_endpoints_; }
+  std::vector<BundleIndex>& bundles() { return fabric.bundle_; }
   std::vector<EndpointIndex>& by_port_guid() { return fabric.by_port_guid_; }
   std::vector<VertexIndex>& by_lid() { return fabric.by_lid_; }
 
@@ -119,6 +120,16 @@ TEST(CheckFabric, NamesABrokenComponentOrHost) {
             "host n1: not found by its name");
   EXPECT_EQ(Verdict([](FabricPeer& p) { p.host_endpoints()[1] = EndpointIndex(0); }),
             "endpoint n0/1: listed under another host or twice");
+  EXPECT_EQ(Verdict([](FabricPeer& p) { p.bundles()[1] = BundleIndex(0); }),
+            "endpoint n1/1: in a bundle of another host or switch");
+}
+
+TEST(CheckFabric, NamesASplitBundle) {
+  FabricPeer peer(*TwoLevelFatTree(1, 0, 2, /*ports_per_host=*/2));
+  EXPECT_TRUE(CheckFabric(peer.fabric).ok());
+  peer.bundles()[1] = BundleIndex(9);
+  EXPECT_EQ(std::string(CheckFabric(peer.fabric).message()),
+            "endpoint n0/2: not in the bundle of its host and switch");
 }
 
 TEST(CheckFabric, KnowsEndpointsBackToBack) {

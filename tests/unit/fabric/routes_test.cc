@@ -4,6 +4,8 @@
 
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "daemon/fabric/models/model.h"
 #include "tests/support/fabrics.h"
@@ -32,7 +34,8 @@ std::vector<std::vector<uint32_t>> AllHops(const Fabric& fabric) {
   return d;
 }
 
-// Hops between two vertices by the oracle; kFar if there is no way.
+// Hops between two vertices by the oracle; kFar if there is no way. Two ports of one host are no
+// hops apart on one switch, and where the host alone joins their switches.
 uint32_t OracleHops(const Fabric& fabric, const std::vector<std::vector<uint32_t>>& d,
                     VertexIndex from, VertexIndex to) {
   if (from == to) return 0;
@@ -43,10 +46,12 @@ uint32_t OracleHops(const Fabric& fabric, const std::vector<std::vector<uint32_t
     ++links;
     v = fabric.Vertex(*fabric.attached_switch(fabric.AsEndpoint(v)));
   }
-  if (links == 2 && fabric.host(fabric.AsEndpoint(from)) == fabric.host(fabric.AsEndpoint(to))) {
+  const uint32_t between = d[ends[0].value()][ends[1].value()];
+  if (links == 2 && fabric.host(fabric.AsEndpoint(from)) == fabric.host(fabric.AsEndpoint(to)) &&
+      (between == 0 || between >= kFar)) {
     return 0;
   }
-  return std::min(kFar, links + d[ends[0].value()][ends[1].value()]);
+  return std::min(kFar, links + between);
 }
 
 void ExpectChain(const Fabric& fabric, VertexIndex from, VertexIndex to,
@@ -96,6 +101,58 @@ TEST(ShortestPaths, AreMinimalAndFormATreePerDestination) {
       }
     }
   }
+}
+
+//       S2            n0 and n1: port 1 on S0, port 2 on S1; n2 and n3 the other way round
+//      /  \.
+//    S0    S1
+TEST(ShortestPaths, BetweenPortsOfOneHostOnTwoSwitchesAreThoseOfTheSwitches) {
+  const FabricPtr fabric = HostsOnTwoLeaves(2, 1, 2);
+  const auto tables = std::make_shared<ForwardingTables>(3);
+  const auto shortest = Routes::ShortestPaths(fabric);
+  for (uint32_t s = 0; s < 3; ++s) {
+    std::vector<uint8_t> row(fabric->vertex_count() + 1, ForwardingTables::kNoRoute);
+    for (uint32_t v = 0; v < fabric->vertex_count(); ++v) {
+      const ChannelIndex next = shortest->NextChannel(SwitchIndex(s), VertexIndex(v));
+      if (next != kNoChannel) row[v + 1] = fabric->channel_from_port(next).value();
+    }
+    tables->SetRow(SwitchIndex(s), row);
+  }
+  const VertexIndex a = fabric->Vertex(EndpointIndex(0)), b = fabric->Vertex(EndpointIndex(1));
+  for (const auto& routes : {shortest, *Routes::FromTables(fabric, tables)}) {
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      std::vector<ChannelIndex> path;
+      ASSERT_TRUE(routes->Append(from, to, path).ok());
+      EXPECT_EQ(path.size(), 4U);
+      ExpectChain(*fabric, from, to, path);
+      EXPECT_EQ(*routes->Length(from, to), 4U);
+      EXPECT_EQ(routes->distances().Hops(from, to), 4U);
+    }
+  }
+  EXPECT_FALSE(fabric->StayWithinHost(EndpointIndex(0), EndpointIndex(1)));
+  EXPECT_TRUE(fabric->StayWithinHost(EndpointIndex(0), EndpointIndex(0)));
+}
+
+TEST(ShortestPaths, BetweenPortsOfOneHostOnOneSwitchHaveNoLinks) {
+  const FabricPtr fabric = TwoLevelFatTree(2, 1, 2, /*ports_per_host=*/2);
+  const auto routes = Routes::ShortestPaths(fabric);
+  const VertexIndex a = fabric->Vertex(EndpointIndex(0)), b = fabric->Vertex(EndpointIndex(1));
+  EXPECT_EQ(*routes->Length(a, b), 0U);
+  EXPECT_EQ(routes->distances().Hops(a, b), 0U);
+  EXPECT_TRUE(fabric->StayWithinHost(EndpointIndex(0), EndpointIndex(1)));
+}
+
+// Two planes that no cable joins: the host passes on from its one port to the other, and for nobody
+// else.
+TEST(ShortestPaths, BetweenPortsOfOneHostThatNoCableJoinsHaveNoLinks) {
+  const FabricPtr fabric = MakeFabric({2, {}, {{0, 1}, {0, 1}}, {}});
+  const auto routes = Routes::ShortestPaths(fabric);
+  const auto port = [&](uint32_t e) { return fabric->Vertex(EndpointIndex(e)); };
+  EXPECT_EQ(*routes->Length(port(0), port(1)), 0U);
+  EXPECT_EQ(routes->distances().Hops(port(0), port(1)), 0U);
+  EXPECT_EQ(*routes->Length(port(0), port(2)), 2U);
+  EXPECT_EQ(routes->Length(port(0), port(3)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(routes->distances().Hops(port(0), port(3)), std::nullopt);
 }
 
 // The channel that the stated tie-break takes at switch `s` towards `to`, by its definition.

@@ -71,8 +71,11 @@ FILES = {"daemon/search": {"client": {"job_question", "search_options"},
 ONLY = {"daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
         "daemon/simulation": {"daemon/tree": {"daemon/tree/tree.h", "daemon/tree/cost_profile.h",
                                               "daemon/tree/collective.h"}}}
-TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
              "agents", "client", "daemon", "db", "deploy", "proto", "tests"}
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+EVENT = re.compile(r'"((?:config|daemon|entries|events|job|lids|link|placement|port|profile|quota|sm|store|sweep'
+                   r'|switch|trees)\.[a-z_]+)"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
@@ -191,6 +194,24 @@ class House(unittest.TestCase):
         top = {entry.name for entry in SOURCE.iterdir()
                if not entry.name.startswith(".") and entry.name != "build"}
         self.assertLessEqual(top, TOP_LEVEL)
+
+    def test_readme_is_short_and_its_links_lead_somewhere(self):
+        lines = (SOURCE / "README.md").read_text(encoding="utf-8").splitlines()
+        self.assertLessEqual(len(lines), 120)
+        self.assertEqual([], [line for line in lines
+                              if len(line) > 120 and not line.startswith("|")])
+        for file in files_of(SOURCE):
+            if file.suffix == ".md":
+                for link in LINK.findall(file.read_text(encoding="utf-8")):
+                    self.assertTrue((file.parent / link).exists(), f"{file.name}: {link}")
+
+    def test_the_guide_has_every_kind_of_event(self):
+        guide = (SOURCE / "deploy/README.md").read_text(encoding="utf-8")
+        kinds = {kind for folder in ("manager", "service")
+                 for file in (SOURCE / "daemon" / folder).rglob("*.cc")
+                 for kind in EVENT.findall(file.read_text(encoding="utf-8"))}
+        self.assertGreater(len(kinds), 30)
+        self.assertEqual([], sorted(kind for kind in kinds if f"`{kind}`" not in guide))
 
     def test_headers_are_guarded_by_their_path(self):
         for file in SOURCE.rglob("*.h"):

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <string>
@@ -15,6 +17,12 @@ namespace {
 
 absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+// As a thread that is stopped does.
+void StandStill(absl::Duration time) {
+  std::promise<void> never;
+  never.get_future().wait_for(absl::ToChronoNanoseconds(time));
 }
 
 // One duty holds it up, as SIGSTOP or a slow disk would; nothing ends before it has said so, and by
@@ -35,9 +43,7 @@ TEST(BackgroundTest, AStallIsToldBeforeLeasesEnd) {
     EXPECT_EQ(now, at);
     if (done.empty() || done.back() == "stalled before") {
       done.push_back("held up");
-      const absl::Duration begin = SteadyNow();
-      while (SteadyNow() - begin < 2 * Background::kStall) {
-      }
+      StandStill(2 * Background::kStall);
     } else if (!std::exchange(is_over_told, true)) {
       done.push_back("expire");
       is_over.set_value();
@@ -52,6 +58,64 @@ TEST(BackgroundTest, AStallIsToldBeforeLeasesEnd) {
   if (done.front() == "stalled before") done.erase(done.begin());
   EXPECT_THAT(done, testing::ElementsAre("held up", "stalled", "expire"));
   EXPECT_GE(stalled, Background::kStall);
+}
+
+// A daemon with much to do ends leases in time, and begins none of them anew for that.
+TEST(BackgroundTest, ItsOwnWorkIsNoStall) {
+  std::promise<void> is_over;
+  absl::Duration stalled;
+  int expired = 0;  // of the thread of leases
+  Background::Duties duties;
+  duties.now = SteadyNow;
+  duties.stalled = [&](absl::Duration late) { stalled = std::max(stalled, late); };
+  duties.expire = [&](absl::Duration) {
+    if (++expired == 1) {
+      timespec begin{}, now{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+      do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+      } while (absl::DurationFromTimespec(now) - absl::DurationFromTimespec(begin) <
+               4 * Background::kStall);
+    } else if (expired == 2) {
+      is_over.set_value();
+    }
+    return absl::ZeroDuration();
+  };
+  duties.look = duties.flush = [] {};
+  Background background(std::move(duties));
+  background.Start();
+  is_over.get_future().wait();
+  background.Stop();
+  EXPECT_LT(stalled, 4 * Background::kStall) << "by a busy machine at most";
+}
+
+TEST(BackgroundTest, WhatTakesLongHoldsUpNoLeases) {
+  std::promise<void> is_over, has_begun, looked_at;
+  std::future<void> ended = is_over.get_future(), begun = has_begun.get_future();
+  bool is_under_way = false;  // of the thread of leases
+  int expired = 0;
+  Background::Duties duties;
+  duties.now = SteadyNow;
+  duties.stalled = [](absl::Duration) {};
+  duties.expire = [&](absl::Duration) {
+    is_under_way =
+        is_under_way || begun.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    if (is_under_way && ++expired == 10) is_over.set_value();
+    return absl::Milliseconds(1);
+  };
+  duties.look = [] {};
+  duties.flush_every = absl::Milliseconds(1);
+  bool was_first = true;
+  duties.flush = [&] {
+    if (!std::exchange(was_first, false)) return;
+    has_begun.set_value();
+    ended.wait();  // until leases have been looked at again and again
+    looked_at.set_value();
+  };
+  Background background(std::move(duties));
+  background.Start();
+  looked_at.get_future().wait();
+  background.Stop();
 }
 
 }  // namespace

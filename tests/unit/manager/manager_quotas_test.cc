@@ -153,6 +153,48 @@ TEST_F(ManagerQuotasTest, Entries) {
   ExpectSameAsRecount("ada");
 }
 
+// A batch that need not be whole, or that does with type I, takes what its owner may still have.
+TEST_F(ManagerQuotasTest, ABatchStaysWithinWhatIsLeft) {
+  QuotaOptions options = Only(Quota::kEntries, {3});
+  options[Quota::kTrees] = {5};
+  BootWith(options);
+  CreateBatchArgs batch;
+  batch.job = (*Register(JobOf("ada"))).record->id;
+  for (uint32_t c = 0; c < 8; ++c) batch.communicators.push_back({2 * c, 2 * c + 1});
+  batch.communicators[0] = {0, 5, 10, 15};  // of all leaf switches
+  const auto grant = [&] {
+    Answer<std::shared_ptr<const BatchView>> answer;
+    manager_->BatchCreateTrees(batch, {}, answer.Callback());
+    return answer.Get();
+  };
+  ExpectRefused(grant().status(), "ada", "quota");
+  batch.accept_type1 = true;
+  ExpectRefused(grant().status(), "ada", "quota trees");
+  batch.accept_type1 = false;
+  batch.largest_part = true;
+  for (const bool advise : {true, false}) {
+    batch.validate_only = advise;
+    const auto part = grant();
+    ASSERT_TRUE(part.ok()) << part.status();
+    EXPECT_EQ((*part)->trees.size(), 3u) << "of one entry each";
+    ASSERT_EQ((*part)->refusals.size(), 5u);
+    for (const BatchView::Refusal& refusal : (*part)->refusals) {
+      EXPECT_THAT(refusal.why_not, HasSubstr("quotas.entries"));
+    }
+  }
+  EXPECT_EQ(Used("ada", Quota::kEntries), 3);
+  batch.accept_type1 = true;
+  const auto more = grant();
+  ASSERT_TRUE(more.ok()) << more.status();
+  EXPECT_EQ((*more)->trees.size(), 2u) << "of type I, until there are as many as there may be";
+  for (const BatchView::Tree& tree : (*more)->trees) EXPECT_EQ(tree.view.record->type, 1);
+  EXPECT_THAT((*more)->refusals.at(0).why_not, HasSubstr("quotas.trees"));
+  batch.actor.is_administrator = true;
+  EXPECT_EQ((*grant())->trees.size(), 8u);
+  ExpectConserved();
+  ExpectSameAsRecount("ada");
+}
+
 TEST_F(ManagerQuotasTest, NodesOfPlacementsAndOfTheJobsStartedFromThem) {
   BootWith(Only(Quota::kNodes, {8}));
   ExpectRefused(Place(Nodes(9)).status(), "ada", "quota nodes");

@@ -42,11 +42,12 @@ class PruningTest : public testing::Test {
     calls_.AwaitAll();
   }
   // Jobs from `first` on that end as they come, each a second after the one before.
-  void EndJobs(int64_t first, int64_t count) {
+  void EndJobs(int64_t first, int64_t count, const std::string& owner = "ada") {
     for (int64_t id = first; id < first + count; ++id) {
       JobRecord job;
       job.id = JobId(id);
       job.request_id = std::to_string(id);
+      job.owner = owner;
       job.created = clock_.wall;
       job.lease = absl::Seconds(30);
       ASSERT_TRUE(store_.Apply(PutJob{std::move(job)}).ok());
@@ -96,6 +97,24 @@ TEST_F(PruningTest, JobsByNumber) {
   EXPECT_FALSE(store_.GetJob(JobId(400)).ok());
   EXPECT_TRUE(store_.GetJob(JobId(401)).ok());
   EXPECT_EQ(store_.Load()->last_job, JobId(500));
+}
+
+// A retry of a registration finds its job, whatever others do meanwhile.
+TEST_F(PruningTest, OneOwnersJobsDoNotWashOutAnothers) {
+  EndJobs(1, 10, "ada");
+  EndJobs(11, 20, "bob");
+  EndJobs(31, 500, "eve");
+  Run(100);
+  EXPECT_EQ(KeptJobs(), 100);
+  EXPECT_TRUE(store_.GetJob(JobId(1)).ok());
+  EXPECT_TRUE(store_.GetJob(JobId(11)).ok());
+  EXPECT_FALSE(store_.GetJob(JobId(460)).ok());
+  EXPECT_TRUE(store_.GetJob(JobId(461)).ok());
+  Run(30);
+  EXPECT_TRUE(store_.GetJob(JobId(1)).ok());
+  EXPECT_FALSE(store_.GetJob(JobId(20)).ok());
+  EXPECT_TRUE(store_.GetJob(JobId(21)).ok());
+  EXPECT_EQ(KeptJobs(), 30);
 }
 
 TEST_F(PruningTest, JobsByAgeUnderAnEvenClock) {

@@ -15,6 +15,7 @@
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
+#include "tests/unit/mapping/routed_problems.h"
 
 namespace coppice::congestion_bound_test {
 namespace {
@@ -104,6 +105,19 @@ TEST(CongestionBound, KnowsWhatRanksBesideEachOtherSaveTogether) {
           std::vector<EndpointIndex>{EndpointIndex(0), EndpointIndex(1), EndpointIndex(2)}, 2)
           .value();
   EXPECT_DOUBLE_EQ(FindCongestionBound(problem).value, 100.0 / 200);
+}
+
+// Every rank of a ring sends two of 100 bytes over its own port, whosever the next port is: those
+// of one host are on two switches.
+TEST(CongestionBound, KnowsThatPortsOnTwoSwitchesSaveNothing) {
+  MappingProblem problem = ProblemOnHostsOfTwoLeaves(2, 1, RingPattern(4, 100));
+  problem.objective = {.congestion = 1};
+  EXPECT_DOUBLE_EQ(FindCongestionBound(problem).value, 200.0 / 200);
+  double least = std::numeric_limits<double>::infinity();
+  ForEachMapping(problem, [&](const Mapping& mapping) {
+    least = std::min(least, *MeasureOf(problem, mapping).max_congestion);
+  });
+  EXPECT_DOUBLE_EQ(least, 200.0 / 200);
 }
 
 //   0 1   2 3       switches, in pairs of three cables; pairs are joined by one

@@ -42,6 +42,9 @@ MappingProblem LoadedFatTree(uint64_t seed) {
                                  RandomPattern(20, 0.3, seed)),
                   seed);
 }
+MappingProblem HostsOfTwoLeaves(uint64_t seed) {
+  return ProblemOnHostsOfTwoLeaves(4, 3, RandomPattern(20, 0.3, seed));
+}
 MappingProblem LoadedTables(uint64_t seed) { return WithLoad(Tables(seed), seed); }
 // Each rank also talks to itself, over places that are not at distance 0 from themselves.
 MappingProblem Matrix(uint64_t seed) {
@@ -67,10 +70,12 @@ const Kind kKinds[] = {{"tables", Tables},
                        {"one_way_ring", OneWayRing},
                        {"unequal_links", UnequalLinks},
                        {"loaded_fat_tree", LoadedFatTree},
+                       {"hosts_of_two_leaves", HostsOfTwoLeaves},
                        {"loaded_tables", LoadedTables}};
 const Kind kQapKinds[] = {{"tables", Tables},
                           {"one_way_ring", OneWayRing},
                           {"unequal_links", UnequalLinks},
+                          {"hosts_of_two_leaves", HostsOfTwoLeaves},
                           {"matrix", Matrix},
                           {"hierarchy", Hierarchy}};
 

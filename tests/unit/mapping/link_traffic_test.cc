@@ -13,6 +13,9 @@
 #include <vector>
 
 #include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/search/links/congestion_bound.h"
+#include "daemon/mapping/search/links/traffic_state.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 
@@ -35,7 +38,9 @@ void ForEachPair(const MappingProblem& problem, const Mapping& mapping,
     for (const Exchange& exchange : problem.pattern->exchanges(r)) {
       const EndpointIndex from = problem.places->endpoint(mapping[r]);
       const EndpointIndex to = problem.places->endpoint(mapping[exchange.peer]);
-      if (fabric.host(from) != fabric.host(to) && exchange.out_bytes > 0) {
+      const bool stays = fabric.host(from) == fabric.host(to) &&
+                         fabric.attached_switch(from) == fabric.attached_switch(to);
+      if (!stays && exchange.out_bytes > 0) {
         visit(from, to, exchange.out_bytes);
       }
     }
@@ -152,6 +157,29 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"torus(dims=3x4)", 12, 1}, Case{"torus(dims=2x2x3,hosts=2)", 20, 1},
                       Case{"hypercube(dims=3)", 8, 1}, Case{"dragonfly()", 12, 2},
                       Case{"hyperx()", 12, 1}));
+
+// Two planes that no cable joins: between its two ports a host passes on by itself, and bytes that
+// stay in a plane cross its switch.
+TEST(LinkTraffic, IsNoneBetweenPortsOfOneHostThatNoCableJoins) {
+  const FabricPtr fabric = MakeFabric({2, {}, {{0, 1}, {0, 1}}, {}});
+  MappingProblem problem;
+  problem.snapshot = MakeSnapshot(fabric, nullptr).value();
+  problem.places = Places::OfEndpoints(*fabric, AllEndpoints(*fabric), 1).value();
+  problem.distances = PlaceDistances::Matrix(4, std::vector<double>(16, 1.0)).value();
+  problem.pattern = Pattern::Make(4, {{0, 1, 5, 1}, {1, 0, 5, 1}, {1, 3, 7, 1}}).value();
+  problem.objective = {.congestion = 1};
+  for (const TrafficModel model :
+       {TrafficModel::kRoutes, TrafficModel::kEvenShortestPaths, TrafficModel::kApproximate}) {
+    problem.traffic = model;
+    const absl::StatusOr<LinkTraffic> traffic = CountLinkTraffic(problem, problem.present());
+    ASSERT_TRUE(traffic.ok()) << traffic.status();
+    EXPECT_EQ(Sum(traffic->bytes), 14);
+    absl::StatusOr<TrafficState> state = TrafficState::Make(problem, problem.present(), false);
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(state->Now().hop_bytes, 14);
+    EXPECT_LE(FindCongestionBound(problem).value, state->Now().congestion);
+  }
+}
 
 //     spine0   spine1        one host on each leaf sends to one on the next: the flows of one leaf
 //      |   \  /   |          to the other's two hosts take a spine each

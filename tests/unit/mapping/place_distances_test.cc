@@ -67,6 +67,23 @@ TEST(HopDistances, AreTheFabricsHopsBetweenAllPairs) {
   }
 }
 
+// Two ports of a host are as far apart as their leaf switches say, as far as those of two hosts.
+TEST(HopDistances, AreThoseOfTheSwitchesBetweenPortsOfOneHostToo) {
+  const MappingProblem problem = ProblemOnHostsOfTwoLeaves(3, 1, RingPattern(6, 1));
+  const Fabric& fabric = *problem.snapshot->fabric;
+  const auto hops =
+      PlaceDistances::Hops(*problem.places, problem.snapshot->routes->distances()).value();
+  for (uint32_t a = 0; a < 6; ++a) {
+    for (uint32_t b = 0; b < 6; ++b) {
+      const EndpointIndex from = problem.places->endpoint(P(a)),
+                          to = problem.places->endpoint(P(b));
+      const bool is_near = fabric.attached_switch(from) == fabric.attached_switch(to);
+      EXPECT_EQ((*hops)(P(a), P(b)), a == b ? 0 : is_near ? 2 : 4) << a << " " << b;
+      EXPECT_EQ((*problem.distances)(P(a), P(b)), (*hops)(P(a), P(b))) << a << " " << b;
+    }
+  }
+}
+
 TEST(RouteLengths, AskTheLastSwitchToo) {
   const MappingProblem problem = ProblemOnOneWayRing(4, RingPattern(8, 1));
   const Fabric& fabric = *problem.snapshot->fabric;

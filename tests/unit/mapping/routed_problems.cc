@@ -75,6 +75,14 @@ MappingProblem ProblemOnOneWayRing(uint32_t switches, std::shared_ptr<const Patt
   return OverTables(fabric, std::move(tables), slots, std::move(pattern));
 }
 
+MappingProblem ProblemOnHostsOfTwoLeaves(uint32_t leaves, uint32_t ranks_per_port,
+                                         std::shared_ptr<const Pattern> pattern) {
+  const FabricPtr fabric = HostsOnTwoLeaves(leaves, 2, 1);
+  std::vector<EndpointIndex> slots;
+  for (const EndpointIndex e : AllEndpoints(*fabric)) slots.insert(slots.end(), ranks_per_port, e);
+  return OverTables(fabric, nullptr, slots, std::move(pattern));
+}
+
 MappingProblem ProblemOnIslands(uint32_t switches, uint32_t hosts,
                                 std::shared_ptr<const Pattern> pattern) {
   const FabricPtr fabric = Ring(switches, hosts);

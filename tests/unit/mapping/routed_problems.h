@@ -18,6 +18,10 @@ MappingProblem ProblemOnPlafrim(uint32_t hosts, uint32_t ranks_per_host,
 //     S0 -> S1 -> S2 -> ... -> S0     two hosts on each; as many slots on host h as 1 + h % 3
 MappingProblem ProblemOnOneWayRing(uint32_t switches, std::shared_ptr<const Pattern> pattern);
 
+// Two ports a host, on two leaf switches of so many, each a place of `ranks_per_port` slots.
+MappingProblem ProblemOnHostsOfTwoLeaves(uint32_t leaves, uint32_t ranks_per_port,
+                                         std::shared_ptr<const Pattern> pattern);
+
 // So many switches with as many hosts on each; tables lead to the hosts of a switch alone.
 // Distances are the caller's.
 MappingProblem ProblemOnIslands(uint32_t switches, uint32_t hosts,

@@ -291,6 +291,45 @@ TEST_F(AccessTableTest, AtTheUnixSocket) {
   EXPECT_THAT(std::string(Owner(agent).status().message()), HasSubstr("name one (coppice-user)"));
 }
 
+// Whatever the method, and once.
+TEST_F(AccessTableTest, EveryDenialIsNoted) {
+  if (!MayActAsOthers()) GTEST_FAIL();
+  const struct {
+    uid_t uid;
+    const char* user;
+    char letter;
+    const char* noted_for;
+  } kCallers[] = {{kDaemonUser, "", 'u', "daemon"},
+                  {kDaemonUser, "bin", 'r', "daemon"},
+                  {kNamelessUser, "", 'a', "54321"},
+                  {kNamelessUser, "2", 'u', "bin"}};
+  for (const auto& caller : kCallers) {
+    Loopback loopback({.server = Server()});
+    const auto channel = Unix(loopback, caller.uid);
+    std::map<std::string, uint32_t> expected, noted;
+    for (const auto& [method, letters] : Expected()) {
+      // Heeds no name: it asks who connected.
+      const bool is_connect = method == "/coppice.v1.Agents/Connect";
+      const char letter = is_connect && caller.uid == kNamelessUser ? 'a' : caller.letter;
+      const std::vector<std::string> parts = absl::StrSplit(method, absl::ByAnyChar("./"));
+      const std::string name = absl::StrCat(parts[parts.size() - 2], ".", parts[parts.size() - 1]);
+      if (letters.find(letter) == std::string::npos) expected[name] = 1;
+      (void)OneCall::Make(channel, method, caller.user);
+    }
+    loopback.manager().deeds().Flush();
+    const auto deeds = loopback.manager().Deeds({.only_denials = true});
+    ASSERT_TRUE(deeds.ok());
+    for (const DeedRecord& deed : *deeds) {
+      noted[deed.method] += deed.count;
+      EXPECT_EQ(deed.user, caller.noted_for) << deed.method;
+      EXPECT_EQ(deed.origin, absl::StrCat("uid:", caller.uid)) << deed.method;
+      EXPECT_EQ(deed.outcome, "PERMISSION_DENIED");
+    }
+    EXPECT_GT(expected.size(), 5u);
+    EXPECT_EQ(noted, expected) << caller.letter;
+  }
+}
+
 TEST_F(AccessTableTest, NodesRootIsRootWhereTheSiteSaysSo) {
   if (!MayActAsOthers()) GTEST_FAIL();
   RpcServerOptions server = Server();
@@ -314,6 +353,15 @@ TEST_F(AccessTableTest, OverTls) {
   ExpectRole('-', Tcp(loopback));
   Authority stranger;
   ExpectRole('-', Tcp(loopback, stranger.Sign("ops")));
+  // A name that no terminal may be shown owns nothing.
+  for (const char* const name : {"ali\x1b[2Jce", "alice\nroot",
+                                 "ali\xe2\x80\xae"
+                                 "ce"}) {
+    const auto unnamed = Tcp(loopback, authority_.Sign(name));
+    ExpectRole('r', unnamed);
+    EXPECT_THAT(std::string(Owner(unnamed).status().message()),
+                HasSubstr("the common name of your certificate holds"));
+  }
   EXPECT_EQ(*Owner(Tcp(loopback, authority_.Sign("alice"))), "tls:alice");
   EXPECT_EQ(*Owner(agent, "1"), "daemon");
   EXPECT_EQ(*Owner(agent, "0"), "root@n1");
@@ -361,6 +409,12 @@ TEST_F(AccessTableTest, AnAgentIsTheAgentOfItsHostAlone) {
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(other));
   }
+  loopback.manager().deeds().Flush();
+  const auto deeds = loopback.manager().Deeds({.method_prefix = "Agents.Connect"});
+  ASSERT_FALSE(deeds->empty()) << "whose node was taken over";
+  EXPECT_EQ(deeds->front().user, "tls:agent-" + own);
+  EXPECT_EQ(deeds->front().object, "host:" + other);
+  EXPECT_EQ(deeds->front().outcome, "PERMISSION_DENIED");
   AgentCall call(channel);
   call.Say(Hello(own));
   EXPECT_TRUE(call.Hear().has_value());

@@ -6,12 +6,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "daemon/rpc/client_network.h"
+#include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/unix_connections.h"
+#include "daemon/rpc/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 
 namespace coppice::admission_test {
@@ -29,7 +33,10 @@ class NotedCall final : public AdmittedCall {
 
  private:
   void Start() override { started_->push_back(name_); }
-  void Abort() override { is_aborted = true; }
+  void Abort(const absl::Status& why) override {
+    EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable);
+    is_aborted = true;
+  }
 
   const std::string name_;
   std::vector<std::string>* const started_;
@@ -54,7 +61,12 @@ class AdmissionTest : public ::testing::Test {
   }
   absl::StatusOr<Verdict> Arrive(const std::shared_ptr<NotedCall>& call, const std::string& name,
                                  Admission::Kind kind = Admission::Kind::kCall) {
-    return admission_.Arrive(call, {name, false}, kind);
+    return admission_.Arrive(call, {.name = name}, kind);
+  }
+  absl::StatusOr<Verdict> ArriveBy(const std::string& agent, const std::shared_ptr<NotedCall>& call,
+                                   const std::string& name) {
+    return admission_.Arrive(call, {.name = name, .by = agent, .is_by_agent = true},
+                             Admission::Kind::kCall);
   }
 
   ManualClock clock_;
@@ -104,19 +116,53 @@ TEST_F(AdmissionTest, StreamsHavePlacesOfTheirOwnThatCallsDoNotTake) {
   EXPECT_EQ(*Arrive(Make("s4"), "a", Admission::Kind::kDialogue), Verdict::kStart);
 }
 
-TEST_F(AdmissionTest, RequestsHaveAShareOfMemoryAndOneAloneMayBeLarger) {
-  const auto a1 = Make("a1"), a2 = Make("a2"), b1 = Make("b1");
+TEST_F(AdmissionTest, OneLargeRequestTakesNothingFromOthers) {
+  const auto a1 = Make("a1"), a2 = Make("a2"), b1 = Make("b1"), c1 = Make("c1");
   for (const auto& call : {a1, a2}) ASSERT_TRUE(Arrive(call, "a").ok());
   ASSERT_TRUE(Arrive(b1, "b").ok());
-  EXPECT_TRUE(admission_.TakeRequest(*a1, 2 << 20).ok());
-  EXPECT_EQ(admission_.TakeRequest(*a2, 1 << 20).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(Arrive(c1, "c").ok());
+  EXPECT_TRUE(admission_.TakeRequest(*a1, 100 << 20).ok());
+  EXPECT_EQ(admission_.TakeRequest(*a2, 1 << 19).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(admission_.TakeRequest(*a2, 1000).ok());  // small ones are bounded by their number
-  EXPECT_TRUE(admission_.TakeRequest(*b1, 1 << 20).code() == absl::StatusCode::kResourceExhausted);
-  admission_.Leave(*a1);
-  EXPECT_TRUE(admission_.TakeRequest(*b1, 1 << 20).ok());
-  admission_.Leave(*a2);
-  admission_.Leave(*b1);
+  EXPECT_EQ(admission_.TakeRequest(*b1, 100 << 20).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(admission_.TakeRequest(*b1, 1 << 20).ok());  // its share
+  EXPECT_TRUE(admission_.TakeRequest(*c1, 1 << 20).ok());
+  const auto administrator = Make("administrator");
+  ASSERT_TRUE(
+      admission_
+          .Arrive(administrator, {.name = "root", .is_administrator = true}, Admission::Kind::kCall)
+          .ok());
+  EXPECT_TRUE(admission_.TakeRequest(*administrator, 100 << 20).ok());
+  for (const auto& call : {a1, b1}) admission_.Leave(*call);
+  EXPECT_TRUE(admission_.TakeRequest(*a2, 100 << 20).ok());
+  for (const auto& call : {a2, c1, administrator}) admission_.Leave(*call);
   EXPECT_EQ(admission_.numbers().request_bytes, 0);
+}
+
+TEST_F(AdmissionTest, HoweverManyHaveComeSomethingIsLeftForTheNext) {
+  constexpr int64_t kPart = 64 << 10;
+  std::vector<std::shared_ptr<NotedCall>> calls;
+  const auto take_all = [&](const std::string& caller) {
+    int64_t taken = 0;
+    calls.push_back(Make(caller));
+    EXPECT_EQ(*Arrive(calls.back(), caller), Verdict::kStart);
+    while (taken < 4 << 20 && admission_.HoldAnswer(*calls.back(), taken + kPart).ok()) {
+      taken += kPart;
+    }
+    EXPECT_TRUE(admission_.HoldAnswer(*calls.back(), taken).ok());
+    return taken;
+  };
+  // The first takes the place for what is larger than a share, too.
+  const auto large = Make("large");
+  ASSERT_TRUE(Arrive(large, "large").ok());
+  ASSERT_TRUE(admission_.HoldAnswer(*large, 100 << 20).ok());
+  int64_t last = 4 << 20;
+  for (const char* caller : {"a", "b", "c", "d", "e"}) {
+    const int64_t taken = take_all(caller);
+    EXPECT_GT(taken, 0) << caller;
+    EXPECT_LE(taken, last) << caller;
+    last = taken;
+  }
 }
 
 TEST_F(AdmissionTest, WhoLeavesAnswersUnreadIsAnsweredNoMore) {
@@ -131,7 +177,88 @@ TEST_F(AdmissionTest, WhoLeavesAnswersUnreadIsAnsweredNoMore) {
   admission_.Leave(*a1);
   EXPECT_TRUE(admission_.HoldAnswer(*a2, 1 << 20).ok());
   EXPECT_TRUE(admission_.HoldAnswer(*a2, 10).ok());  // in place of it
-  EXPECT_EQ(admission_.numbers().answer_bytes, 1010);
+  EXPECT_EQ(admission_.numbers().answer_bytes, 0);   // but for small ones
+}
+
+TEST_F(AdmissionTest, WhatWasChangedIsToldWhateverIsUnread) {
+  const auto a1 = Make("a1"), a2 = Make("a2"), b1 = Make("b1");
+  for (const auto& call : {a1, a2}) ASSERT_TRUE(Arrive(call, "a").ok());
+  ASSERT_TRUE(Arrive(b1, "b").ok());
+  EXPECT_TRUE(admission_.CanAnswer(*a1).ok());
+  EXPECT_TRUE(admission_.HoldAnswer(*a1, 100 << 20).ok());
+  EXPECT_TRUE(admission_.HoldAnswer(*a2, 100 << 20, Admission::Answer::kKept).ok());
+  EXPECT_EQ(admission_.CanAnswer(*a2).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(admission_.HoldAnswer(*b1, 1 << 20).ok());  // takes nothing from others, either
+  for (const auto& call : {a1, a2, b1}) admission_.Leave(*call);
+  EXPECT_EQ(admission_.numbers().answer_bytes, 0);
+}
+
+TEST_F(AdmissionTest, AnAgentHasABoundForAllThatItNamesAndTakesNobodysPlaces) {
+  std::vector<std::shared_ptr<NotedCall>> calls;
+  int started = 0;
+  const auto arrive = [&](const std::string& name) {
+    calls.push_back(Make(name));
+    const auto verdict = ArriveBy("rogue", calls.back(), name);
+    if (verdict.ok() && *verdict == Verdict::kStart) {
+      ++started;
+      admission_.Read(*calls.back());
+    }
+    return verdict.status();
+  };
+  for (int i = 0; i < 100; ++i) (void)arrive(std::to_string(i));
+  EXPECT_EQ(started, 4 * 2);  // calls of so many callers
+  EXPECT_EQ(admission_.numbers().agents, 1u);
+  const absl::Status status = arrive("slurm");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("for whom rogue calls have 12 calls waiting"));
+  // The user himself, by whomever else.
+  EXPECT_EQ(*Arrive(Make("slurm"), "slurm"), Verdict::kStart);
+  EXPECT_EQ(*ArriveBy("honest", Make("slurm"), "slurm"), Verdict::kStart);
+}
+
+TEST_F(AdmissionTest, NamesOfAnAgentDoNotHoldAllPlacesForReading) {
+  std::vector<std::shared_ptr<NotedCall>> calls;
+  uint32_t reading = 0;
+  for (int i = 0; i < 20; ++i) {
+    calls.push_back(Make("x"));
+    const auto verdict = ArriveBy("rogue", calls.back(), std::to_string(i));
+    if (verdict.ok() && *verdict == Verdict::kStart) ++reading;
+  }
+  EXPECT_EQ(reading, Admission::kReadingsOfAgent);
+  EXPECT_EQ(*Arrive(Make("a"), "a"), Verdict::kStart);
+}
+
+TEST_F(AdmissionTest, AllHaveABoundTogetherOfWhichNobodyTakesTheRest) {
+  AdmissionBounds bounds = Few();
+  bounds.streams = 4;
+  admission_.SetBounds(bounds);
+  std::vector<std::shared_ptr<NotedCall>> calls;
+  const auto open = [&](const Caller& caller) {
+    calls.push_back(Make(caller.name));
+    return admission_.Arrive(calls.back(), caller, Admission::Kind::kDialogue).ok();
+  };
+  EXPECT_TRUE(open({.name = "a"}));
+  EXPECT_TRUE(open({.name = "a"}));
+  EXPECT_TRUE(open({.name = "b"}));
+  EXPECT_FALSE(open({.name = "b"}));
+  EXPECT_TRUE(open({.name = "c"}));
+  EXPECT_FALSE(open({.name = "d"}));
+  EXPECT_TRUE(open({.name = "root", .is_administrator = true}));
+}
+
+TEST_F(AdmissionTest, RefusedCallsCountAgainstTheRate) {
+  std::vector<std::shared_ptr<NotedCall>> calls;
+  for (int i = 0; i < 5; ++i) {
+    calls.push_back(Make(std::to_string(i)));
+    ASSERT_TRUE(Arrive(calls.back(), "a").ok());
+  }
+  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(Arrive(Make("x"), "a").ok());
+  admission_.Leave(*calls[0]);
+  EXPECT_THAT(started_, ElementsAre());  // has called too often
+  clock_.Advance(absl::Seconds(3));      // but is not kept waiting for longer than that
+  admission_.Tick();
+  EXPECT_THAT(started_, ElementsAre("2"));
 }
 
 TEST_F(AdmissionTest, WhatIsReadTooSlowlyIsAborted) {
@@ -157,7 +284,8 @@ TEST_F(AdmissionTest, SlowRequestsOfManyDoNotKeepOthersFromReading) {
   std::vector<std::shared_ptr<NotedCall>> slow;
   for (uint32_t i = 0; i < Admission::kAllReadings; ++i) {
     slow.push_back(Make("slow"));
-    ASSERT_EQ(*Arrive(slow.back(), std::to_string(i)), Verdict::kStart);
+    // One of its own each, but for the first two, which are of one caller.
+    ASSERT_EQ(*Arrive(slow.back(), std::to_string(std::max(i, 1u))), Verdict::kStart);
   }
   const auto honest = Make("honest");
   ASSERT_EQ(*Arrive(honest, "honest"), Verdict::kWait);
@@ -166,6 +294,10 @@ TEST_F(AdmissionTest, SlowRequestsOfManyDoNotKeepOthersFromReading) {
   clock_.Advance(absl::Seconds(2));
   admission_.Tick();
   EXPECT_TRUE(slow.front()->is_aborted);
+  EXPECT_FALSE(slow.back()->is_aborted);  // has no other
+  clock_.Advance(absl::Seconds(9));
+  admission_.Tick();
+  EXPECT_TRUE(slow.back()->is_aborted);
   admission_.Leave(*slow.front());
   EXPECT_THAT(started_, ElementsAre("honest"));
 }
@@ -272,6 +404,49 @@ TEST(UnixConnectionsTest, AUserLosesTheIdlestOfTooMany) {
     close(ours);
     close(theirs);
   }
+}
+
+TEST(TcpConnectionsTest, ANetworkHasSoManyAndAllHave) {
+  ManualClock clock;
+  TcpConnections connections({.tcp_of_address = 2, .tcp_of_all = 100}, 3, &clock);
+  std::vector<std::pair<int, int>> ends(5);
+  for (auto& [ours, theirs] : ends) {
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    ours = pair[0];
+    theirs = pair[1];
+  }
+  EXPECT_TRUE(connections.Admit(ends[0].first, "10.0.0.1"));
+  EXPECT_TRUE(connections.Admit(ends[1].first, "10.0.0.1"));
+  EXPECT_FALSE(connections.Admit(ends[2].first, "10.0.0.1"));
+  EXPECT_TRUE(connections.Admit(ends[2].first, "10.0.0.2"));
+  EXPECT_FALSE(connections.Admit(ends[3].first, "10.0.0.3"));  // descriptors are kept
+  close(ends[0].first);
+  clock.Advance(absl::Seconds(1));
+  EXPECT_TRUE(connections.Admit(ends[3].first, "10.0.0.1"));
+  EXPECT_FALSE(connections.Admit(ends[4].first, "10.0.0.3"));
+  EXPECT_EQ(connections.size(), 3u);
+  for (const auto& [ours, theirs] : ends) {
+    if (ours != ends[0].first) close(ours);
+    close(theirs);
+  }
+}
+
+TEST(NetworkOf, IsTheAddressOrTheNetworkOverIpv6) {
+  EXPECT_EQ(NetworkOf("ipv4:10.0.0.1:4711"), "10.0.0.1");
+  EXPECT_EQ(NetworkOf("ipv6:%5B2001:db8::1%5D:4711"), "2001:db8::/64");
+  EXPECT_EQ(NetworkOf("ipv6:%5B2001:db8::ffff:1%5D:4712"), "2001:db8::/64");
+  EXPECT_EQ(NetworkOf("ipv6:[fe80::1%25eth0]:1"), "fe80::/64");
+  EXPECT_EQ(NetworkOf("ipv6:%5B::ffff:10.0.0.1%5D:1"), "10.0.0.1");
+}
+
+TEST(UnixUsersTest, AreAskedForOnlyIfThatMayBe) {
+  UnixUsers users("coppice-admin");
+  const auto no = [] { return false; };
+  EXPECT_FALSE(users.FindNamed("daemon", no).has_value());
+  EXPECT_FALSE(users.FindNamed("4711", no).has_value());
+  ASSERT_TRUE(users.FindNamed("daemon").has_value());
+  EXPECT_EQ(users.FindNamed("daemon", no)->name, "daemon");  // is known by now
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,15 +63,16 @@ TEST(WorkerPoolTest, NoMoreWaitThanMay) {
   {
     WorkerPool pool(1);
     EXPECT_TRUE(pool.SubmitUnlessFull(
-        [&] {
-          started.Notify();
-          go_on.WaitForNotification();
-        },
-        1));
+                        [&] {
+                          started.Notify();
+                          go_on.WaitForNotification();
+                        },
+                        1)
+                    .ok());
     started.WaitForNotification();
-    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
-    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
-    EXPECT_FALSE(pool.SubmitUnlessFull([&] { done += 10; }, 2));
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2).ok());
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2).ok());
+    EXPECT_FALSE(pool.SubmitUnlessFull([&] { done += 10; }, 2).ok());
     pool.Submit([&] { ++done; });  // no such bound
     go_on.Notify();
   }
@@ -91,11 +93,11 @@ TEST(WorkerPoolTest, CallersTakeTurns) {
       return pool.SubmitUnlessFull([&order, caller] { order += caller; }, 3,
                                    std::string(1, caller));
     };
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(submit('a'));
-    EXPECT_FALSE(submit('a'));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(submit('a').ok());
+    EXPECT_FALSE(submit('a').ok());
     const auto withdrawn = submit('c');
-    EXPECT_TRUE(submit('b'));
-    ASSERT_TRUE(withdrawn.has_value());
+    EXPECT_TRUE(submit('b').ok());
+    ASSERT_TRUE(withdrawn.ok());
     EXPECT_TRUE(pool.Withdraw(*withdrawn));
     EXPECT_EQ(pool.waiting(), 4u);
     EXPECT_TRUE(pool.OthersWait("a"));
@@ -103,6 +105,57 @@ TEST(WorkerPoolTest, CallersTakeTurns) {
     go_on.Notify();
   }
   EXPECT_EQ(order, "abaa");
+}
+
+TEST(WorkerPoolTest, OneCallerHasNeverAllThreads) {
+  absl::Notification go_on, other_has_run;
+  std::atomic<int> running = 0, most = 0;
+  {
+    WorkerPool pool(3);
+    for (int i = 0; i < 6; ++i) {
+      ASSERT_TRUE(pool.SubmitUnlessFull(
+                          [&] {
+                            const int now = ++running;
+                            if (now > most) most = now;
+                            go_on.WaitForNotification();
+                            --running;
+                          },
+                          16, "a")
+                      .ok());
+    }
+    ASSERT_TRUE(pool.SubmitUnlessFull([&] { other_has_run.Notify(); }, 16, "b").ok());
+    other_has_run.WaitForNotification();
+    go_on.Notify();
+  }
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(running, 0);
+}
+
+TEST(WorkerPoolTest, ManyLongLinesKeepNobodyOut) {
+  absl::Notification started, go_on;
+  WorkerPool pool(1);
+  pool.Submit([&] {
+    started.Notify();
+    go_on.WaitForNotification();
+  });
+  started.WaitForNotification();
+  constexpr size_t kMost = 4;
+  size_t last = kMost;
+  for (int caller = 0; caller < 100; ++caller) {
+    size_t waiting = 0;
+    absl::Status refused;
+    while (refused.ok()) {
+      refused = pool.SubmitUnlessFull([] {}, kMost, std::to_string(caller)).status();
+      if (refused.ok()) ++waiting;
+    }
+    EXPECT_GE(waiting, 1u) << caller;
+    EXPECT_LE(waiting, last) << caller;
+    EXPECT_NE(refused.message().find(absl::StrCat("your calls ", waiting, " wait")),
+              absl::string_view::npos)
+        << refused;
+    last = waiting;
+  }
+  go_on.Notify();
 }
 
 TEST(WorkerPoolTest, WhatIsWithdrawnIsDroppedAtOnceAndMakesRoom) {
@@ -118,16 +171,16 @@ TEST(WorkerPoolTest, WhatIsWithdrawnIsDroppedAtOnceAndMakesRoom) {
         },
         1);
     started.WaitForNotification();
-    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2).ok());
     const auto waiting = pool.SubmitUnlessFull([&done, held] { done += 10 * *held; }, 2);
-    ASSERT_TRUE(waiting.has_value());
+    ASSERT_TRUE(waiting.ok());
     EXPECT_EQ(held.use_count(), 2);
     EXPECT_TRUE(pool.Withdraw(*waiting));
     EXPECT_EQ(held.use_count(), 1);
     EXPECT_EQ(pool.waiting(), 1u);
     EXPECT_FALSE(pool.Withdraw(*waiting));
     EXPECT_FALSE(pool.Withdraw(*running));
-    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2));
+    EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2).ok());
     go_on.Notify();
   }
   EXPECT_EQ(done, 2);

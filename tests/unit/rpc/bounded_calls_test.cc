@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/placements.grpc.pb.h"
+#include "daemon/rpc/access_table.h"
 #include "daemon/rpc/method_bounds.h"
 #include "google/rpc/error_details.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
@@ -66,6 +69,13 @@ class BoundedCallsTest : public ::testing::Test {
     const auto job = loopback_->Call(loopback_->jobs(), &v1::Jobs::Stub::RegisterJob, request);
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? job->id() : "";
+  }
+  // A connection of its own, whose windows do not grow with what was received before.
+  std::shared_ptr<grpc::Channel> NarrowChannel() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    return grpc::CreateCustomChannel(loopback_->server().addresses()[0],
+                                     grpc::InsecureChannelCredentials(), arguments);
   }
   // Of the bytes as they are.
   absl::Status Send(const std::string& method, const std::string& wire) {
@@ -180,16 +190,109 @@ TEST_F(BoundedCallsTest, WhatIsNoRequestIsAnInvalidArgument) {
   }
 }
 
-TEST_F(BoundedCallsTest, WhoDoesNotReadIsAnsweredNoMore) {
+TEST_F(BoundedCallsTest, AMessageOfAStreamIsBoundedBeforeItIsRead) {
+  Begin(With({}));
+  const auto context = As("mallory");
+  const auto stream = loopback_->jobs().KeepAlive(context.get());
+  v1::KeepAliveRequest request;
+  // Fields that nobody knows, of two bytes here and sixteen there.
+  for (int i = 0; i < 40'000; ++i) {
+    request.GetReflection()->MutableUnknownFields(&request)->AddVarint(15, 1);
+  }
+  (void)stream->Write(request);
+  v1::KeepAliveResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  const absl::Status status = FromGrpcStatus(stream->Finish());
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("KeepAliveRequest: this message has 80000"));
+}
+
+// Begins a call and sends no request.
+class SilentCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  SilentCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& user)
+      : context_(As(user)), stub_(channel) {
+    stub_.PrepareBidiStreamingCall(context_.get(), "/coppice.v1.Jobs/GetJob", {}, this);
+    StartRead(&answer_);
+    StartCall();
+  }
+  absl::Status Await() {
+    done_.WaitForNotification();
+    return status_;
+  }
+  void OnDone(const grpc::Status& status) override {
+    status_ = FromGrpcStatus(status);
+    done_.Notify();
+  }
+
+ private:
+  const std::unique_ptr<grpc::ClientContext> context_;
+  grpc::GenericStub stub_;
+  grpc::ByteBuffer answer_;
+  absl::Status status_;
+  absl::Notification done_;
+};
+
+TEST_F(BoundedCallsTest, WhoSendsNoRequestIsToldSo) {
+  Loopback::Options options = With({});
+  options.server.admission.longest_reading = absl::Milliseconds(50);
+  Begin(options);
+  SilentCall call(loopback_->Connect(), "mallory");
+  const absl::Status status = call.Await();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("had not come after 50ms"));
+}
+
+TEST_F(BoundedCallsTest, WhatWasChangedIsToldWhoeverReadsNothing) {
   Begin(With({.answer_memory = 300'000}));
+  const std::string job = RegisterLargeJob();
+  UnreadCall unread(NarrowChannel(), "mallory", job);
+  unread.AwaitAnswer();
+  v1::RegisterJobRequest request;
+  request.set_all_endpoints(true);
+  v1::Job registered;
+  // Nothing is changed by who has left too much unread.
+  absl::Status status =
+      FromGrpcStatus(loopback_->jobs().RegisterJob(As("mallory").get(), request, &registered));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  v1::ListJobsResponse jobs;
+  EXPECT_TRUE(loopback_->jobs().ListJobs(As("alice").get(), {}, &jobs).ok());
+  EXPECT_EQ(jobs.jobs_size(), 1);
+  // Who has not is told, though it is more than there is room for.
+  for (int i = 0; i < kRanks; ++i) request.add_endpoints("n" + std::to_string(i % 16));
+  request.clear_all_endpoints();
+  const auto nodes =
+      loopback_->Call(loopback_->fabric(), &v1::Fabric::Stub::ListNodes, v1::ListNodesRequest());
+  for (int i = 0; i < kRanks; ++i) request.set_endpoints(i, nodes->nodes(i % 16).host());
+  status = FromGrpcStatus(loopback_->jobs().RegisterJob(As("alice").get(), request, &registered));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(registered.endpoints_size(), kRanks);
+}
+
+TEST_F(BoundedCallsTest, HealthIsBoundedAsAllElseIs) {
+  Begin(With({.streams = 1}));
+  const auto stub = grpc::health::v1::Health::NewStub(loopback_->Connect());
+  const auto first = As("mallory"), second = As("mallory");
+  grpc::health::v1::HealthCheckResponse response;
+  const auto one = stub->Watch(first.get(), {});
+  ASSERT_TRUE(one->Read(&response));
+  const auto two = stub->Watch(second.get(), {});
+  EXPECT_FALSE(two->Read(&response));
+  EXPECT_EQ(two->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(stub->Check(As("mallory").get(), {}, &response).ok());
+}
+
+TEST_F(BoundedCallsTest, WhoDoesNotReadIsAnsweredNoMore) {
+  Begin(With({.answer_memory = 1'000'000}));  // one such answer, as it is counted, and not two
   const std::string job = RegisterLargeJob();
   ASSERT_NE(job, "");
   {
-    UnreadCall unread(loopback_->Connect(), "mallory", job);
+    UnreadCall unread(NarrowChannel(), "mallory", job);
     unread.AwaitAnswer();
     const absl::Status refused = GetJob("mallory", job);
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("not read answers"));
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("others of mallory have answers that are not read yet"));
     EXPECT_TRUE(GetJob("alice", job).ok());
   }
   absl::Status again = absl::UnknownError("");
@@ -201,7 +304,7 @@ TEST_F(BoundedCallsTest, ACallThatIsCancelledWhileItWaitsGivesItsPlaceBack) {
   Begin(With({.calls = 1}));
   const std::string job = RegisterLargeJob();
   {
-    UnreadCall unread(loopback_->Connect(), "mallory", job);  // has the only place
+    UnreadCall unread(NarrowChannel(), "mallory", job);  // has the only place
     unread.AwaitAnswer();
     const auto waiting = As("mallory");
     const v1::GetFabricRequest request;
@@ -219,9 +322,9 @@ TEST_F(BoundedCallsTest, ACallThatIsCancelledWhileItWaitsGivesItsPlaceBack) {
 TEST_F(BoundedCallsTest, ShutsDownWithCallsThatWait) {
   Begin(With({.calls = 1, .calls_per_second = 1}));
   const std::string job = RegisterLargeJob();
-  UnreadCall unread(loopback_->Connect(), "mallory", job);
+  UnreadCall unread(NarrowChannel(), "mallory", job);
   unread.AwaitAnswer();
-  UnreadCall waiting(loopback_->Connect(), "mallory", job);
+  UnreadCall waiting(NarrowChannel(), "mallory", job);
   EXPECT_TRUE(GetFabric("alice").ok());
   loopback_->server().Shutdown(absl::ZeroDuration());
 }
@@ -234,7 +337,8 @@ TEST(MethodBounds, KnowTheAnswerOfEveryUnaryMethod) {
       {"coppice.v1.Mapping", MappingBounds()},
       {"coppice.v1.Placements", PlacementsBounds()},
       {"coppice.v1.Agents", AgentsBounds()},
-      {"coppice.v1.Admin", AdminBounds()}};
+      {"coppice.v1.Admin", AdminBounds()},
+      {"grpc.health.v1.Health", HealthBounds()}};
   const auto* const pool = google::protobuf::DescriptorPool::generated_pool();
   for (const auto& [name, bounds] : services) {
     const auto* const service = pool->FindServiceByName(name);
@@ -251,6 +355,25 @@ TEST(MethodBounds, KnowTheAnswerOfEveryUnaryMethod) {
       EXPECT_NE(service->FindMethodByName(bound.name), nullptr) << bound.name;
     }
   }
+}
+
+TEST(MethodBounds, KnowWhatChangesSomething) {
+  // Of what is not for everybody: these only read.
+  const std::set<std::string> kReading = {
+      "MapRanks",   "EvaluateMapping", "GetMappingProblem", "AdviseTree", "AdvisePlacement",
+      "ListQuotas", "ListDeeds",       "KeepAlive",         "Connect",    "ServerReflectionInfo"};
+  std::set<std::string> expected, found;
+  for (const MethodAccess& access : AccessTable()) {
+    const std::string name(access.method.substr(access.method.rfind('/') + 1));
+    if (access.least != Role::kReader && !kReading.contains(name)) expected.insert(name);
+  }
+  for (const auto& bounds : {JobsBounds(), TreesBounds(), FabricBounds(), MappingBounds(),
+                             PlacementsBounds(), AgentsBounds(), AdminBounds()}) {
+    for (const BoundedMethod& method : bounds) {
+      if (method.is_change) found.insert(method.name);
+    }
+  }
+  EXPECT_EQ(found, expected);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ Authority::Signed Authority::Make(const std::string& name, const std::string& al
   X509_gmtime_adj(X509_getm_notAfter(made.get()), kDay);
   X509_set_pubkey(made.get(), key);
   X509_NAME* const subject = X509_get_subject_name(made.get());
-  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
   X509_set_issuer_name(made.get(), issuer == nullptr ? subject : X509_get_subject_name(issuer));
   if (issuer == nullptr) Extend(made.get(), NID_basic_constraints, "critical,CA:TRUE");

@@ -6,7 +6,10 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "daemon/fabric/fabric_builder.h"
 #include "tests/support/tier.h"
 
 namespace coppice::config_test {
@@ -127,6 +130,32 @@ degree_limit = 32
   EXPECT_EQ(rules[1].device_id, 54000);
   EXPECT_EQ(rules[1].reserved, 8);
   EXPECT_EQ(rules[1].degree_limit, 32);
+}
+
+// A rule in escapes names the switch whose description is in UTF-8.
+TEST(Config, RulesMatchDescriptionsOfAnyCharacters) {
+  FabricBuilder builder;
+  for (const auto& [guid, description] : {std::pair(Guid(1),
+                                                    "schrank-\xc3\xbc"
+                                                    "7"),
+                                          std::pair(Guid(2), "schrank-u7")}) {
+    SwitchInfo info;
+    info.guid = guid;
+    info.port_count = 2;
+    info.description = description;
+    ASSERT_TRUE(builder.AddSwitch(info).ok());
+  }
+  const auto fabric = *builder.Build();
+  for (const char* const rule : {R"(schrank-\u00fc*)", R"(schrank-\U000000fc?)"}) {
+    const auto config = ParseConfig(
+        absl::StrCat("[[switches]]\ndescription = \"", rule, "\"\nentries = 5\ndegree_limit = 8\n"),
+        "c.toml", ".");
+    ASSERT_TRUE(config.ok()) << config.status();
+    const auto records = ApplyRules(*fabric, config->manager.capability_rules);
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records[0].entries_total, 5u) << rule;
+    EXPECT_EQ(records[1].entries_total, 0u) << rule;
+  }
 }
 
 TEST(Config, ReadsPlacement) {

@@ -77,6 +77,36 @@ TEST(Http2GuardTest, BoundsSettingsAndPings) {
   EXPECT_NE(Judge(Repeated(Frame(kPingFrame, 0, 8), 2'001)), "");
 }
 
+// Bytes of a message that says it is so long.
+std::string Message(uint8_t length, size_t sent) {
+  return std::string({0, 0, 0, 0, static_cast<char>(length)}) + std::string(sent, 'x');
+}
+
+TEST(Http2GuardTest, CountsWhatHasComeOfMessagesThatHaveNotComeWhole) {
+  for (const size_t step : {1, 3, 1000}) {
+    Http2Guard guard;
+    const auto take = [&](std::string bytes) {
+      for (size_t i = 0; i < bytes.size(); i += step) {
+        EXPECT_EQ(guard.Take(bytes.substr(i, step), kStart), "");
+      }
+      return guard.half_sent();
+    };
+    take(kHttp2Preface);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 0, 1, Message(10, 10))), 0);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 0, 1, Message(10, 4))), 9);
+    EXPECT_EQ(
+        take(Http2Frame(kDataFrame, 0, 3, Message(10, 10) + Message(0, 0) + std::string(1, 0))),
+        9 + 1);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 0, 3, std::string("\0\0\0\x02y", 5))), 9 + 6);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 0, 1, std::string(6, 'x'))), 6);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 0, 5, Message(200, 100))), 6 + 105);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 0, 7, Message(200, 100))), 6 + 210);
+    EXPECT_EQ(take(Http2Frame(kResetStreamFrame, 0, 5, std::string(4, 0))), 6 + 105);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 1, 7, "")), 6);
+    EXPECT_EQ(take(Http2Frame(kDataFrame, 1, 3, "y")), 0);
+  }
+}
+
 TEST(Http2GuardTest, SaysTheSameForEver) {
   Http2Guard guard;
   const std::string said(

@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <utility>
+#include <variant>
+
 #include "daemon/rpc/unix_users.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
+#include "tests/support/passing_store.h"
 #include "tests/unit/rpc/loopback.h"
 
 namespace coppice::jobs_service_test {
@@ -194,6 +198,32 @@ TEST_F(KeepAliveTest, IsEndedByAShutdown) {
   const absl::Status status = Loopback::ToAbsl(stream_->Finish());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(GetDetail<google::rpc::RetryInfo>(status).has_value());
+}
+
+// As a disk that has become full refuses (sqlite_connection.cc).
+class FullDisk final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  void Submit(Mutation mutation, Done done) override {
+    const bool is_grant = std::holds_alternative<GrantTree>(mutation);
+    if (!is_grant) return PassingStore::Submit(std::move(mutation), std::move(done));
+    done(absl::UnavailableError("database coppice.db: disk full (database or disk is full)"));
+  }
+};
+
+TEST(TreesOnAFullDisk, AreUnavailableWithRetryInfo) {
+  MemoryStore memory;
+  FullDisk store(&memory);
+  Loopback loopback({.store = &store});
+  v1::CreateTreeRequest request;
+  request.set_job_id(loopback.RegisterAll());
+  const absl::Status status =
+      loopback.Call(loopback.trees(), &v1::Trees::Stub::CreateTree, request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("disk full"));
+  const auto retry = GetDetail<google::rpc::RetryInfo>(status);
+  ASSERT_TRUE(retry.has_value());
+  EXPECT_GT(retry->retry_delay().seconds(), 0);
 }
 
 TEST(JobsWithoutFabric, AreUnavailableWithRetryInfo) {

@@ -29,6 +29,7 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   if (options.server.socket_mode == RpcServerOptions().socket_mode) {
     options.server.socket_mode = 0666;
   }
+  Store* const store = options.store == nullptr ? &store_ : options.store;
   auto port = OfflineSubnetPort::Create(options.fabric);
   EXPECT_TRUE(port.ok()) << port.status();
   port_ = *std::move(port);
@@ -41,18 +42,18 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   manager_options.capability_rules = {rule};
   manager_options.kept_tree_changes = options.kept_tree_changes;
   manager_options.quotas = options.quotas;
-  auto manager = Manager::Create(&store_, port_.get(), &clock_, manager_options);
+  auto manager = Manager::Create(store, port_.get(), &clock_, manager_options);
   EXPECT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);
   (void)manager_->Sweep();  // tests of a daemon without a fabric name one that cannot be read
-  auto distances = DistanceShelf::Create(&store_);
+  auto distances = DistanceShelf::Create(store);
   EXPECT_TRUE(distances.ok()) << distances.status();
   distances_ = *std::move(distances);
   mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), options.mapper,
                                          distances_.get());
-  orders_ = std::make_unique<OrderShelf>(&store_, manager_.get(), &clock_);
-  auto patterns =
-      PatternShelf::Create(&store_, &clock_, options.pattern_bytes, &manager_->quotas());
+  orders_ = std::make_unique<OrderShelf>(store, manager_.get(), &clock_);
+  auto patterns = PatternShelf::Create(store, &clock_, options.pattern_bytes, &manager_->quotas(),
+                                       &manager_->deeds());
   EXPECT_TRUE(patterns.ok()) << patterns.status();
   patterns_ = *std::move(patterns);
   meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &clock_);

@@ -51,6 +51,7 @@ class Loopback final {
     uint64_t pattern_bytes = 1 << 20;
     QuotaOptions quotas = {};
     MapperOptions mapper = {};
+    Store* store = nullptr;                 // which outlives it; null: a MemoryStore of its own
     RpcServerOptions server{.listen = {}};  // none: a Unix socket of its own
   };
   Loopback() : Loopback(Options()) {}

@@ -240,7 +240,8 @@ TEST_F(MappingServiceTest, RefusesPolitelyWhenTooManyWait) {
     refused = Map(request, updates);
   }
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("searches wait already"));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("of your calls 16 wait for a thread already"));
   for (const auto& context : contexts) context->TryCancel();
   for (const auto& reader : readers) reader->Finish();
 }

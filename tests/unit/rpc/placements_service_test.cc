@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/placements.grpc.pb.h"
+#include "daemon/rpc/placement_patterns.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
@@ -150,6 +153,104 @@ TEST_F(PlacementsServiceTest, BelongToTheirOwners) {
   const auto job = loopback_.Call(*stub_, &Stub::StartPlacement, start);  // an administrator
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->owner(), "daemon");
+}
+
+// A call of 20 KB may name a pattern of any size a thousand times.
+class PlacementPatternsTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kRanks = 2000;
+  static constexpr int kRequests = 1000;
+  static constexpr uint32_t kMostIdleRanks = 1 << 20;
+
+  static Loopback::Options Small() {
+    Loopback::Options options;
+    options.mapper.memory_bytes = 4 << 20;  // for a few of the patterns, not for a thousand
+    return options;
+  }
+  v1::AdvisePlacementRequest Naming(const std::string& name) {
+    v1::AdvisePlacementRequest request;
+    for (int i = 0; i < kRequests; ++i) {
+      v1::PlacementRequest& one = *request.add_requests();
+      one.mutable_constraints()->set_node_count(1);
+      one.mutable_traffic()->set_pattern_name(name);
+    }
+    return request;
+  }
+  void Put(const std::string& name) {
+    v1::PutPatternRequest request;
+    request.set_name(name);
+    v1::CommunicationPattern& pattern = *request.mutable_pattern();
+    pattern.set_rank_count(kRanks);
+    for (uint32_t rank = 0; rank + 1 < kRanks; ++rank) {
+      pattern.add_from(rank);
+      pattern.add_to(rank + 1);
+      pattern.add_bytes(1);
+    }
+    const auto stub = v1::Mapping::NewStub(loopback_.Connect());
+    ASSERT_TRUE(loopback_.Call(*stub, &v1::Mapping::Stub::PutPattern, request).ok());
+  }
+  absl::Status Advise(const v1::AdvisePlacementRequest& request) {
+    return loopback_.Call(*stub_, &Stub::AdvisePlacement, request).status();
+  }
+  // What a call held goes just after its answer.
+  bool AllIsGivenBack() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (loopback_.parts().mapper->memory().taken() != 0 && absl::Now() < deadline) {
+      std::this_thread::yield();
+    }
+    return loopback_.parts().mapper->memory().taken() == 0;
+  }
+  // As placements that are to be made.
+  absl::Status CreateAll(const v1::AdvisePlacementRequest& request) {
+    v1::BatchCreatePlacementsRequest batch;
+    for (const v1::PlacementRequest& one : request.requests()) {
+      *batch.add_requests()->mutable_placement() = one;
+    }
+    return loopback_.Call(*stub_, &Stub::BatchCreatePlacements, batch).status();
+  }
+
+  Loopback loopback_{Small()};
+  const std::unique_ptr<Stub> stub_ = v1::Placements::NewStub(loopback_.Connect());
+};
+
+TEST_F(PlacementPatternsTest, AStoredOneIsReadOnceForAllRequestsOfACall) {
+  Put("x");
+  // Too many ranks for one node: which is found out after all have been read.
+  for (const absl::Status& status : {Advise(Naming("x")), CreateAll(Naming("x"))}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("a pattern of 2000 ranks"));
+  }
+  EXPECT_TRUE(AllIsGivenBack());
+}
+
+TEST_F(PlacementPatternsTest, CountInTheMemoryOfSearches) {
+  v1::AdvisePlacementRequest request = Naming("");
+  for (v1::PlacementRequest& one : *request.mutable_requests()) {
+    one.mutable_traffic()->mutable_pattern()->set_rank_count(kRanks);  // nobody talks
+  }
+  for (const absl::Status& status : {Advise(request), CreateAll(request)}) {
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("reading this pattern"));
+  }
+  EXPECT_TRUE(AllIsGivenBack());
+}
+
+TEST_F(PlacementPatternsTest, OfOneCallLeaveRoomForOthers) {
+  MemoryBudget memory(size_t{1} << 30);
+  PlacementPatterns patterns(nullptr, &memory, "ada");
+  v1::PlacementTraffic traffic;
+  traffic.mutable_pattern()->set_rank_count(kMostIdleRanks);
+  std::vector<std::shared_ptr<const Pattern>> read;
+  absl::Status status;
+  while (status.ok() && read.size() < 1000) {
+    auto pattern = patterns.Of(traffic);
+    status = pattern.status();
+    if (status.ok()) read.push_back(*std::move(pattern));
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 128 MiB"));
+  EXPECT_GT(read.size(), 10u);
+  EXPECT_LE(memory.taken(), PlacementPatterns::kMostBytes);
 }
 
 // Advice takes nothing, but processors: of callers with a name, as all that is planned.

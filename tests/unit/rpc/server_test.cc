@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,8 +12,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/numbers.h"
 #include "daemon/rpc/listen_address.h"
-#include "tests/unit/rpc/health.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 
 namespace coppice::server_test {
@@ -53,6 +55,43 @@ TEST(Server, ListensOnSeveralAddresses) {
     const auto summary = loopback.Call(*stub, &v1::Fabric::Stub::GetFabric, v1::GetFabricRequest());
     EXPECT_TRUE(summary.ok()) << summary.status();
   }
+}
+
+TEST(Server, AnAddressHasSoManyConnectionsOverTcp) {
+  Loopback loopback(
+      {.server = {
+           .listen = {"127.0.0.1:0"}, .insecure_tcp = true, .connections = {.tcp_of_address = 2}}});
+  int port = 0;
+  const std::string& address = loopback.server().addresses()[0];
+  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  const auto connect_to = [port] {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    return fd;
+  };
+  // A server speaks first: its settings.
+  const auto is_let_in = [](int fd) {
+    char byte;
+    return recv(fd, &byte, 1, 0) == 1;
+  };
+  const int first = connect_to(), second = connect_to(), third = connect_to();
+  EXPECT_TRUE(is_let_in(first));
+  EXPECT_TRUE(is_let_in(second));
+  EXPECT_FALSE(is_let_in(third));
+  close(first);
+  bool is_in = false;
+  for (int i = 0; i < 10'000 && !is_in; ++i) {
+    const int again = connect_to();
+    is_in = is_let_in(again);
+    close(again);
+  }
+  EXPECT_TRUE(is_in);
+  close(second);
+  close(third);
 }
 
 TEST(Server, IsServingOnceAFabricIsKnown) {

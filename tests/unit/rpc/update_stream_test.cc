@@ -116,16 +116,22 @@ TEST_F(UpdateStreamTest, WhatWaitsForAWorkerGoesWithItsClient) {
   const std::shared_ptr<Stream> stream = Open(), other = Open();
   const auto request = std::make_shared<int>(7);
   bool has_run = false;
-  ASSERT_TRUE(stream->RunOn(
-      &pool, [stream, request, &has_run] { has_run = true; }, 1));
-  EXPECT_FALSE(other->RunOn(
-      &pool, [] {}, 1));
+  ASSERT_TRUE(stream
+                  ->RunOn(
+                      &pool, [stream, request, &has_run] { has_run = true; }, 1)
+                  .ok());
+  EXPECT_FALSE(other
+                   ->RunOn(
+                       &pool, [] {}, 1)
+                   .ok());
   stream->OnCancel();
   EXPECT_EQ(request.use_count(), 1);
   EXPECT_EQ(Ended(StatusCode::kCancelled), 1U);
   absl::Notification ran;
-  EXPECT_TRUE(other->RunOn(
-      &pool, [&] { ran.Notify(); }, 1));
+  EXPECT_TRUE(other
+                  ->RunOn(
+                      &pool, [&] { ran.Notify(); }, 1)
+                  .ok());
   go_on.Notify();
   ran.WaitForNotification();
   EXPECT_FALSE(has_run);
@@ -145,8 +151,10 @@ TEST_F(UpdateStreamTest, ATaskOfAClientThatHasGoneBeforeIsDropped) {
   started.WaitForNotification();
   const std::shared_ptr<Stream> stream = Open();
   stream->OnCancel();
-  EXPECT_TRUE(stream->RunOn(
-      &pool, [] { ADD_FAILURE() << "nobody waits for it"; }, 1));
+  EXPECT_TRUE(stream
+                  ->RunOn(
+                      &pool, [] { ADD_FAILURE() << "nobody waits for it"; }, 1)
+                  .ok());
   EXPECT_EQ(pool.waiting(), 0U);
   go_on.Notify();
   stream->OnDone();

@@ -19,7 +19,8 @@ TEST(WorkerPoolTest, CallersTakeTurns) {
     absl::Notification go;
     pool.Submit([&] { go.WaitForNotification(); });
     for (const char* caller : {"a", "a", "a", "b", "b"}) {
-      pool.SubmitUnlessFull([&ran, caller] { ran.push_back(caller); }, 10, caller);
+      EXPECT_TRUE(
+          pool.SubmitUnlessFull([&ran, caller] { ran.push_back(caller); }, 10, caller).ok());
     }
     EXPECT_TRUE(pool.OthersWait("a"));
     go.Notify();
@@ -30,7 +31,7 @@ TEST(WorkerPoolTest, CallersTakeTurns) {
 TEST(WorkerPoolTest, OneCallerLeavesAThreadToTheOthers) {
   std::atomic<int> ran = 0;
   {
-    WorkerPool pool(3, 0, /*most_of_caller=*/2);
+    WorkerPool pool(3);
     absl::Notification go, others;
     for (int i = 0; i < 5; ++i) {
       pool.Submit(
@@ -45,7 +46,7 @@ TEST(WorkerPoolTest, OneCallerLeavesAThreadToTheOthers) {
     EXPECT_FALSE(pool.OthersWait("a"));
     EXPECT_GE(pool.waiting(), 3u);
     const auto ticket = pool.SubmitUnlessFull([&] { ++ran; }, 10, "a");
-    ASSERT_TRUE(ticket.has_value());
+    ASSERT_TRUE(ticket.ok()) << ticket.status();
     EXPECT_TRUE(pool.Withdraw(*ticket));
     EXPECT_FALSE(pool.Withdraw(*ticket));
     go.Notify();

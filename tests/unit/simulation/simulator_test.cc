@@ -79,6 +79,19 @@ TEST(Simulator, TwoPortsOfOneHostCrossNoLink) {
   EXPECT_NEAR(train.collectives[0].total_us, 0.3 + 5 * 1.1 + 0.05 + 0.3, kExact);
 }
 
+TEST(Simulator, TwoPortsOfOneHostOnTwoSwitchesCrossTheLinksBetweenThem) {
+  //     S2         n0's packet goes to its other port over S0, S2 and S1, and so does the result
+  //     back
+  //    /  \.
+  //  S0    S1
+  const SimulationResult result =
+      One(HostsOnTwoLeaves(2, 1, 1), {0, 1}, {-1, 0}, PayloadOf(Operation::kReduce, 1000));
+  EXPECT_NEAR(result.collectives[0].aggregate_us, 1 + 4 * 0.2 + 0.04 + 1.1, kExact);
+  uint64_t crossed = 0;
+  for (const ChannelTraffic& channel : result.channels) crossed += channel.packets;
+  EXPECT_EQ(crossed, 8U);  // four links each way
+}
+
 TEST(Simulator, ChildrenShareTheirParentsPort) {
   //     n0 <- n1, n2, n3: tails 0.04 apart at n0's port; each is matched in 0.1
   const CollectiveTimes times =

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/snapshot.h"
+#include "daemon/tree/link_use.h"
 #include "daemon/tree/planner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -89,6 +90,40 @@ TEST(PlannerRoutes, ThePhysicalTreeFollowsTheTablesThoughOtherCablesAreIdle) {
     totals[with_tables] = plan->predicted.total_us;
   }
   EXPECT_GE(totals[true], totals[false]);
+}
+
+//      S2           the only two members are n0's ports, one on each leaf switch: trees of both
+//      types
+//     /  \.         cross the spine, and say what they put on its cables
+//   S0    S1
+TEST(PlannerRoutes, PortsOfOneHostOnTwoSwitchesAreJoinedByLinks) {
+  const FabricPtr fabric = HostsOnTwoLeaves(2, 1, 2);
+  const Snapshot shortest = **MakeSnapshot(fabric, nullptr);
+  const Snapshot tables = WithTables(fabric, ShortestRows(*fabric, *shortest.routes));
+  const CostProfile profile = *BuiltInProfile("paper");
+  const std::vector<SwitchCapacity> capacity = Uniform(*fabric, 4);
+  for (const Snapshot* const snapshot : {&shortest, &tables}) {
+    for (const TreeType type : {TreeType::kTypeI, TreeType::kTypeII}) {
+      TreeRequest request;
+      request.members = {EndpointIndex(0), EndpointIndex(1)};
+      request.type = type;
+      request.operation = Operation::kAllreduce;
+      absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, profile, capacity, request);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      const absl::Status check = CheckPlan(*snapshot, profile, *plan, request, capacity);
+      EXPECT_TRUE(check.ok()) << check;
+      LinkUseCounter counter;
+      ASSERT_TRUE(MeasureLinks(*snapshot, profile, request, counter, *plan).ok());
+      EXPECT_EQ(plan->uses.size(), 8U);  // four links, both ways
+      for (const ChannelUse& use : plan->uses) EXPECT_EQ(use.up + use.down, 1U);
+      if (type == TreeType::kTypeI) {
+        EXPECT_EQ(plan->radius, 4U);
+        EXPECT_EQ(plan->edges[1].links_up + plan->edges[0].links_up, 4U);
+      } else {
+        EXPECT_EQ(plan->physical->vertices.size(), 5U);
+      }
+    }
+  }
 }
 
 // A load that no predicted time shows decides between spines that are alike, and changes no time.

@@ -219,6 +219,27 @@ TEST_F(EdgesOnFabric, CountsLinksAndKeepsHostsApart) {
   EXPECT_EQ(Radius(Star(), *edges), 4U);
 }
 
+// With a port on each of two leaf switches a host's other port is as far as that switch.
+TEST_F(EdgesOnFabric, CountsLinksBetweenPortsOfOneHostOnTwoSwitches) {
+  const FabricPtr fabric = HostsOnTwoLeaves(2, 1, 2);
+  const AggregationTree star = *BuildKary(*fabric, AllEndpoints(*fabric), 7, 64);
+  const Snapshot snapshot = **MakeSnapshot(fabric, nullptr);
+  const auto edges = EdgeCosts(snapshot, profile_, star);
+  ASSERT_TRUE(edges.ok()) << edges.status();
+  std::vector<ChannelIndex> path;
+  for (uint32_t node = 1; node < star.node_count(); ++node) {
+    const bool is_near = fabric->attached_switch(EndpointIndex(node)) == SwitchIndex(0);
+    EXPECT_EQ((*edges)[node].links_up, is_near ? 2U : 4U) << node;
+    EdgeCost walked;
+    ASSERT_TRUE(
+        WalkEdge(snapshot, profile_, star.vertices[node], star.vertices[0], path, walked).ok());
+    EXPECT_EQ((*edges)[node].links_down, walked.links_down) << node;
+    EXPECT_EQ((*edges)[node].time_up_us, walked.time_up_us) << node;
+    EXPECT_EQ((*edges)[node].min_gbps_up, walked.min_gbps_up) << node;
+  }
+  EXPECT_EQ(Radius(star, *edges), 4U);
+}
+
 TEST_F(EdgesOnFabric, WaitsOnLoadedLinks) {
   const AggregationTree star = Star();
   Snapshot snapshot = *Plain();

@@ -75,12 +75,9 @@ std::vector<Snapshot> Fabrics() {
     EXPECT_TRUE(fabric.ok()) << fabric.status();
     if (fabric.ok()) snapshots.push_back(**MakeSnapshot(*fabric, nullptr));
   }
-  // Hosts with a port on each of two leaf switches.
-  FabricPlan rails = TwoLevelFatTreePlan(6, 3, 4);
-  for (std::vector<uint32_t>& host : rails.hosts) host.push_back((host[0] + 1) % 6);
   for (const FabricPtr& fabric :
        {TwoLevelFatTree(6, 3, 5), TwoLevelFatTree(8, 4, 4, 2), ThreeLevelFatTree(3, 4, 2, 2, 4),
-        Ring(7, 4), MakeFabric(rails)}) {
+        Ring(7, 4), HostsOnTwoLeaves(6, 3, 4)}) {
     snapshots.push_back(**MakeSnapshot(fabric, nullptr));
   }
   return snapshots;

@@ -431,7 +431,7 @@ std::vector<Labels> OfPlaces(const std::vector<Labels>& levels, const Units& uni
   }
   labels.push_back(units.of);
   if (const auto* classes = std::get_if<ClassDistances>(&distances.form())) {
-    labels.push_back(classes->hosts);
+    labels.push_back(classes->bundles);
   }
   return labels;
 }

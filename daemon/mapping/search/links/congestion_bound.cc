@@ -12,6 +12,7 @@
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/search/links/congestion_proof.h"
 #include "daemon/mapping/search/links/least_leaving.h"
+#include "daemon/mapping/search/links/traffic_routes.h"
 
 namespace coppice {
 namespace {
@@ -19,7 +20,8 @@ namespace {
 constexpr uint32_t kNodes = 2048;  // of the search for what a host sends at least, all ranks
 
 // Hosts of one kind: how many ranks sit on one, and what a port of theirs carries. A host with
-// several ports counts each as a place of its own, beside which all of the host's ranks sit.
+// several ports counts each as a place of its own, beside which all of the host's ranks sit; ports
+// on different switches, between which bytes cross links, as several hosts.
 using HostKind = std::pair<uint32_t, double>;
 
 struct Hosts {
@@ -36,14 +38,14 @@ Hosts FindHosts(const MappingProblem& problem, absl::Span<const double> capaciti
   const Places& places = *problem.places;
   absl::flat_hash_map<uint32_t, uint32_t> room;
   for (uint32_t p = 0; p < places.count(); ++p) {
-    room[fabric.host(places.endpoint(PlaceIndex(p))).value()] += places.capacity(PlaceIndex(p));
+    room[LinklessSet(fabric, places.endpoint(PlaceIndex(p)))] += places.capacity(PlaceIndex(p));
   }
   Hosts hosts;
   for (uint32_t p = 0; p < places.count(); ++p) {
     const EndpointIndex e = places.endpoint(PlaceIndex(p));
     const ChannelIndex out = fabric.channels(fabric.Vertex(e)).front().index;
     const ChannelIndex c = direction == TrafficDirection::kOut ? out : Fabric::Reverse(out);
-    const uint32_t ranks = room[fabric.host(e).value()];
+    const uint32_t ranks = room[LinklessSet(fabric, e)];
     hosts.kinds.insert({ranks, capacities[c.value()]});
     hosts.capacity += capacities[c.value()];
     hosts.ports.push_back(capacities[c.value()]);

@@ -14,8 +14,9 @@ struct CongestionBound {
   std::string reason;  // what it is made of: "rank 17's own port", ...
 };
 
-// The greatest of four bounds, for each direction. A host has room for n ranks; a rank on it sends
-// at least what it sends to all but its n - 1 heaviest peers through the host's ports:
+// The greatest of four bounds, for each direction. A host, that is its ports on one switch, has
+// room for n ranks; a rank on it sends at least what it sends to all but its n - 1 heaviest peers
+// through these ports:
 //
 //     rank  r:  9 7 5 2 1     n = 3:  at best the peers of 9 and 7 sit beside it: 5 + 2 + 1 leave
 //

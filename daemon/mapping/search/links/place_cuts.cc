@@ -154,18 +154,22 @@ class Network final {
 class Finder final {
  public:
   explicit Finder(const MappingProblem& problem)
-      : problem_(problem), places_(*problem.places), routes_(problem), network_(problem, routes_) {}
+      : problem_(problem), places_(*problem.places), routes_(problem), network_(problem, routes_) {
+    for (uint32_t p = 0; p < places_.count(); ++p) {
+      set_of_.push_back(LinklessSet(*problem.snapshot->fabric, places_.endpoint(PlaceIndex(p))));
+    }
+  }
 
   std::vector<PlaceCut> Run() {
     if (!routes_.all_have_leaves()) return {};
-    std::map<uint32_t, std::vector<uint32_t>> hosts, leaves;
+    std::map<uint32_t, std::vector<uint32_t>> sets, leaves;
     for (uint32_t p = 0; p < places_.count(); ++p) {
-      hosts[HostOf(p)].push_back(p);
+      sets[set_of_[p]].push_back(p);
       leaves[routes_.leaf(p)].push_back(p);
     }
-    for (auto& [host, places] : hosts) {
-      host_places_[host] = static_cast<uint32_t>(places.size());
-      AddHost(host, places);
+    for (auto& [set, places] : sets) {
+      set_places_[set] = static_cast<uint32_t>(places.size());
+      AddSet(places);
     }
     for (const auto& [leaf, places] : leaves) Add(places, "behind one leaf switch");
     if (leaves.size() <= kPairedLeaves) AddNeighbours(leaves);
@@ -177,8 +181,8 @@ class Finder final {
   }
 
  private:
-  uint32_t HostOf(uint32_t place) const {
-    return problem_.snapshot->fabric->host(places_.endpoint(PlaceIndex(place))).value();
+  HostIndex HostOf(uint32_t place) const {
+    return problem_.snapshot->fabric->host(places_.endpoint(PlaceIndex(place)));
   }
 
   // False: any number of ranks may sit there, or all.
@@ -190,7 +194,8 @@ class Finder final {
     return cut.least_ranks > 0 && cut.most_ranks < ranks;
   }
 
-  void AddHost(uint32_t host, const std::vector<uint32_t>& places) {
+  // A host's, or those of its ports on one switch.
+  void AddSet(const std::vector<uint32_t>& places) {
     PlaceCut cut;
     cut.places = places;
     if (!SetRanks(cut)) return;
@@ -198,7 +203,8 @@ class Finder final {
       cut.out_capacity += network_.Uplink(p, true);
       cut.in_capacity += network_.Uplink(p, false);
     }
-    cut.name = absl::StrFormat("on host %s", problem_.snapshot->fabric->host_name(HostIndex(host)));
+    cut.name =
+        absl::StrFormat("on host %s", problem_.snapshot->fabric->host_name(HostOf(places.front())));
     cuts_.push_back(std::move(cut));
   }
 
@@ -208,17 +214,21 @@ class Finder final {
     PlaceCut cut;
     cut.places = std::move(places);
     if (!SetRanks(cut)) return;
-    std::map<uint32_t, uint32_t> of_host;
-    for (const uint32_t p : cut.places) ++of_host[HostOf(p)];
-    for (const auto& [host, count] : of_host) {
-      if (count < host_places_[host]) return;  // its ranks reach each other without a cable
+    std::map<uint32_t, uint32_t> of_set;
+    std::set<HostIndex> hosts;
+    for (const uint32_t p : cut.places) {
+      ++of_set[set_of_[p]];
+      hosts.insert(HostOf(p));
+    }
+    for (const auto& [set, count] : of_set) {
+      if (count < set_places_[set]) return;  // its ranks reach each other without a cable
     }
     std::vector<uint8_t> inside(places_.count(), 0);
     for (const uint32_t p : cut.places) inside[p] = 1;
     cut.out_capacity = network_.LeastCut(inside, true);
     cut.in_capacity = network_.LeastCut(inside, false);
     if (cut.out_capacity <= 0 || cut.in_capacity <= 0) return;  // no route leads there
-    cut.name = absl::StrFormat("on %d hosts %s", of_host.size(), where);
+    cut.name = absl::StrFormat("on %d hosts %s", hosts.size(), where);
     cuts_.push_back(std::move(cut));
   }
 
@@ -246,7 +256,8 @@ class Finder final {
   const Places& places_;
   TrafficRoutes routes_;
   Network network_;
-  std::map<uint32_t, uint32_t> host_places_;
+  std::vector<uint32_t> set_of_;  // [place] between those of one bytes may cross no link
+  std::map<uint32_t, uint32_t> set_places_;
   std::set<std::vector<uint32_t>> seen_;
   std::vector<PlaceCut> cuts_;
 };

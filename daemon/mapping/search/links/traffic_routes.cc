@@ -8,6 +8,7 @@ namespace coppice {
 TrafficRoutes::TrafficRoutes(const MappingProblem& problem, size_t max_table_bytes)
     : problem_(problem),
       even_(problem.traffic != TrafficModel::kRoutes),
+      in_parts_(problem.snapshot->fabric->component_count() > 1),
       switches_(problem.snapshot->fabric->switch_count()),
       max_table_bytes_(max_table_bytes) {
   const Fabric& fabric = *problem.snapshot->fabric;
@@ -16,7 +17,7 @@ TrafficRoutes::TrafficRoutes(const MappingProblem& problem, size_t max_table_byt
   for (uint32_t p = 0; p < places.count(); ++p) {
     const EndpointIndex e = places.endpoint(PlaceIndex(p));
     const std::optional<SwitchIndex> leaf = fabric.attached_switch(e);
-    sites_.push_back({fabric.host(e).value(), leaf ? leaf->value() : kNoSwitch,
+    sites_.push_back({fabric.bundle(e).value(), leaf ? leaf->value() : kNoSwitch,
                       leaf ? fabric.uplink(e).value() : 0});
     all_have_leaves_ &= leaf.has_value();
     if (leaf && leaf_number_[leaf->value()] == kNoSwitch) leaf_number_[leaf->value()] = leaves_++;
@@ -33,6 +34,12 @@ TrafficRoutes::TrafficRoutes(const MappingProblem& problem, size_t max_table_byt
   }
   const size_t entries = size_t{places.count()} * switches_;
   if (entries * sizeof(uint32_t) <= max_table_bytes_) next_.assign(entries, kUnknown);
+}
+
+bool TrafficRoutes::OnPartsOfOneHost(uint32_t a, uint32_t b) const {
+  const Places& places = *problem_.places;
+  return problem_.snapshot->fabric->StayWithinHost(places.endpoint(PlaceIndex(a)),
+                                                   places.endpoint(PlaceIndex(b)));
 }
 
 uint32_t TrafficRoutes::Step(uint32_t to, uint32_t at) const {
@@ -79,6 +86,15 @@ absl::Span<const TrafficRoutes::Share> TrafficRoutes::Shares(uint32_t from_leaf,
     shares_.insert(shares_.end(), walked_.begin(), walked_.end());
   }
   return walked_;
+}
+
+uint32_t LinklessSet(const Fabric& fabric, EndpointIndex e) {
+  const absl::Span<const EndpointIndex> ports = fabric.endpoints_of_host(fabric.host(e));
+  const uint32_t component = fabric.component(fabric.Vertex(e));
+  const bool in_parts = std::any_of(ports.begin(), ports.end(), [&](EndpointIndex port) {
+    return fabric.component(fabric.Vertex(port)) != component;
+  });
+  return fabric.bundle(in_parts ? ports.front() : e).value();
 }
 
 }  // namespace coppice

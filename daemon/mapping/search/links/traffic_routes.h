@@ -31,12 +31,12 @@ class TrafficRoutes final {
   explicit TrafficRoutes(const MappingProblem& problem, size_t max_table_bytes = kMaxTableBytes);
 
   // Calls visit(channel number, share) along the way from one place to another, uplink and downlink
-  // included; nothing for two places of one host. False: there is no route, and what was visited is
-  // its beginning, the same at every call.
+  // included; nothing for two whose bytes stay within their host. False: there is no route, and
+  // what was visited is its beginning, the same at every call.
   template <class Visit>
   bool ForEachChannel(uint32_t from, uint32_t to, const Visit& visit) {
     const Site &a = sites_[from], &b = sites_[to];
-    if (a.host == b.host) return true;
+    if (StayWithinHost(from, to)) return true;
     if (a.leaf == kNoSwitch || b.leaf == kNoSwitch) {
       const bool found = FindCable(from, to);
       for (const ChannelIndex c : cable_) visit(c.value(), 1.0);
@@ -69,7 +69,10 @@ class TrafficRoutes final {
     return false;  // a loop
   }
 
-  bool SameHost(uint32_t a, uint32_t b) const { return sites_[a].host == sites_[b].host; }
+  // Bytes between the two places cross no link (Fabric::StayWithinHost).
+  bool StayWithinHost(uint32_t a, uint32_t b) const {
+    return sites_[a].bundle == sites_[b].bundle || (in_parts_ && OnPartsOfOneHost(a, b));
+  }
   // Every place is cabled to a switch.
   bool all_have_leaves() const { return all_have_leaves_; }
   // Of the place's endpoint: the switch that it is cabled to, and the channel to it.
@@ -78,7 +81,7 @@ class TrafficRoutes final {
 
  private:
   struct Site {  // of a place
-    uint32_t host, leaf, uplink;
+    uint32_t bundle, leaf, uplink;
   };
   struct Share {
     uint32_t channel;
@@ -96,12 +99,14 @@ class TrafficRoutes final {
     if (known == kUnknown) known = Step(to, at);
     return known;
   }
+  bool OnPartsOfOneHost(uint32_t a, uint32_t b) const;
   uint32_t Step(uint32_t to, uint32_t at) const;
   bool FindCable(uint32_t from, uint32_t to);
   absl::Span<const Share> Shares(uint32_t from_leaf, uint32_t to_leaf, bool& found);
 
   const MappingProblem& problem_;
   bool even_;
+  bool in_parts_;  // the fabric: no cable joins all
   uint32_t switches_;
   size_t max_table_bytes_;
   bool all_have_leaves_ = true;
@@ -117,6 +122,11 @@ class TrafficRoutes final {
   std::vector<Share> shares_;  // of all lists
   std::vector<Share> walked_;  // the list that there was no room for
 };
+
+// A number for the endpoints that bytes may reach from `e` without a link, and on from there: those
+// in its bundle, or on all of its host if the host is in several components. Searches for what must
+// cross links at least take such a set as a whole. O(ports of the host).
+uint32_t LinklessSet(const Fabric& fabric, EndpointIndex e);
 
 }  // namespace coppice
 

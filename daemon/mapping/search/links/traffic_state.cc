@@ -153,7 +153,8 @@ void TrafficState::MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, u
   for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
     if (exchange.peer == other) continue;
     const uint32_t peer = mapping_[exchange.peer].value(), leaf = routes_.leaf(peer);
-    const bool leaves = !routes_.SameHost(from, peer), enters = !routes_.SameHost(to, peer);
+    const bool leaves = !routes_.StayWithinHost(from, peer);
+    const bool enters = !routes_.StayWithinHost(to, peer);
     if (exchange.out_bytes > 0) {
       if (leaves) left += exchange.out_bytes;
       if (enters) entered += exchange.out_bytes;

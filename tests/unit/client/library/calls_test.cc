@@ -237,51 +237,6 @@ TEST(CallsTest, WhatIsNoTreeIsNotHandedOut) {
   EXPECT_EQ(coppice_map(client.get(), &map, &order), COPPICE_INTERNAL);
 }
 
-// One search for one call, also where the agent goes in the middle of it; then the order, if the
-// caller wants it.
-TEST(CallsTest, ASearchIsAskedForOnce) {
-  std::mutex mu;
-  std::vector<v1::LocalRequest> asked;
-  v1::StoredOrder stored;
-  ScriptedAgent agent([&](ScriptedConnection& connection, int) {
-    while (const auto request = connection.Read()) {
-      const std::lock_guard<std::mutex> lock(mu);
-      asked.push_back(*request);
-      v1::SearchOrderRequest search;
-      const bool is_search = request->method() == "/coppice.v1.Local/SearchOrder";
-      if (is_search && search.ParseFromString(request->message()) && search.seed() == 13) return;
-      connection.Answer(request->call(), is_search ? "" : stored.SerializeAsString());
-    }
-  });
-  const Client client = Open(agent.path());
-  coppice_search_request request = COPPICE_INIT(request);
-  request.job = 7;
-  request.application = "app";
-  request.budget_ms = 3'600'000;
-  EXPECT_EQ(coppice_search_order(client.get(), &request, nullptr), COPPICE_OK);
-  coppice_order* order = nullptr;
-  EXPECT_EQ(coppice_search_order(client.get(), &request, &order), COPPICE_INTERNAL);  // no ranks
-  EXPECT_EQ(order, nullptr);
-  for (const uint32_t position : {1u, 0u}) stored.add_permutation(position);
-  stored.set_note("found");
-  EXPECT_EQ(coppice_search_order(client.get(), &request, &order), COPPICE_OK);
-  ASSERT_NE(order, nullptr);
-  EXPECT_EQ(coppice_order_ranks(order), 2u);
-  EXPECT_EQ(coppice_order_positions(order)[0], 1u);
-  EXPECT_EQ(coppice_order_score(order), 0);
-  EXPECT_STREQ(coppice_order_reason(order), "found");
-  coppice_order_free(order);
-  request.seed = 13;
-  EXPECT_EQ(coppice_search_order(client.get(), &request, nullptr), COPPICE_UNAVAILABLE);
-  const std::lock_guard<std::mutex> lock(mu);
-  std::vector<std::string> methods;
-  for (const v1::LocalRequest& one : asked) methods.push_back(one.method());
-  const std::string search = "/coppice.v1.Local/SearchOrder", get = "/coppice.v1.Mapping/GetOrder";
-  EXPECT_EQ(methods, (std::vector<std::string>{search, search, get, search, get, search}));
-  // The client's own timeout is for what is not the search.
-  EXPECT_GT(asked[0].timeout_ms(), request.budget_ms / 2);
-}
-
 TEST(CallsTest, AHeldJobThatCannotBeHeldIsEnded) {
   std::mutex mu;
   std::vector<std::string> asked;
@@ -413,12 +368,6 @@ TEST(CallsTest, WrongArgumentsAreNamed) {
   expect(coppice_map(client.get(), &map, &order), COPPICE_INVALID_ARGUMENT, "rank_count");
   coppice_pattern pattern = COPPICE_INIT(pattern);
   expect(coppice_pattern_put(client.get(), &pattern), COPPICE_INVALID_ARGUMENT, "name");
-  coppice_search_request search = COPPICE_INIT(search);
-  expect(coppice_search_order(client.get(), &search, &order), COPPICE_INVALID_ARGUMENT,
-         "application");
-  search.application = "app";
-  search.reserved = 1;
-  expect(coppice_search_order(client.get(), &search, &order), COPPICE_UNIMPLEMENTED, "later");
   EXPECT_EQ(agent.connections(), 0);
 }
 
@@ -441,9 +390,6 @@ TEST(CallsTest, StructuresHaveNoPadding) {
                             &Map::ranks_per_host, &Map::budget_ms, &Map::rank_count,
                             &Map::pair_count, &Map::from, &Map::to, &Map::bytes, &Map::messages,
                             &Map::pattern_name, &Map::algorithm, &Map::seed));
-  using Search = coppice_search_request;
-  EXPECT_TRUE(IsFilled<Search>(&Search::size, &Search::job, &Search::application, &Search::seed,
-                               &Search::budget_ms, &Search::reserved));
   using Pattern = coppice_pattern;
   EXPECT_TRUE(IsFilled<Pattern>(&Pattern::size, &Pattern::name, &Pattern::rank_count,
                                 &Pattern::reserved, &Pattern::pair_count, &Pattern::from,

@@ -309,31 +309,6 @@ TEST(MessagesTest, MapsAndPatterns) {
   EXPECT_EQ(order.reason, "because");
 }
 
-TEST(MessagesTest, SearchesAndStoredOrders) {
-  coppice_search_request request{};
-  request.job = 9;
-  request.application = "app";
-  request.budget_ms = 1500;
-  request.seed = ~uint64_t{0};
-  const auto search = Parsed<v1::SearchOrderRequest>(EncodeSearch(request));
-  EXPECT_EQ(search.job_id(), "9");
-  EXPECT_EQ(search.application(), "app");
-  EXPECT_EQ(search.budget_ms(), 1500u);
-  EXPECT_EQ(search.seed(), ~uint64_t{0});
-
-  v1::StoredOrder stored;
-  stored.set_job_id("9");
-  for (const uint32_t position : {2u, 0u, 300u}) stored.add_permutation(position);
-  stored.set_note("found");
-  stored.mutable_create_time()->set_seconds(7);
-  stored.set_launch_text("text");
-  OrderAnswer order;
-  ASSERT_TRUE(DecodeStoredOrder(stored.SerializeAsString(), order));
-  EXPECT_THAT(order.positions, ElementsAre(2, 0, 300));
-  EXPECT_EQ(order.reason, "found");
-  EXPECT_EQ(order.score, 0);
-}
-
 // Nothing is read beyond the end, and no list grows beyond what was sent.
 TEST(MessagesTest, AnythingMayArrive) {
   std::mt19937_64 random(TestSeed());
@@ -363,9 +338,6 @@ TEST(MessagesTest, AnythingMayArrive) {
     if (DecodeTree(text, tree)) IsWhole(tree);
     DecodeChange(text, any_change);
     DecodeOrder(text, order);
-    OrderAnswer stored;
-    DecodeStoredOrder(text, stored);
-    EXPECT_LE(stored.positions.size(), text.size());
     EXPECT_LE(tree.parents.size(), text.size());
     EXPECT_LE(order.positions.size(), text.size());
   }

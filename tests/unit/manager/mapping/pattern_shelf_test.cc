@@ -61,6 +61,7 @@ class PatternShelfTest : public ::testing::Test {
   std::unique_ptr<PatternShelf> Open(uint64_t bytes = 1 << 20) {
     return PatternShelf::Create(&store_, &clock_, bytes, &quotas_).value();
   }
+  MemoryBudget budget_{1 << 30};
   MemoryStore memory_;
   FullStore store_{&memory_};
   ManualClock clock_;
@@ -80,9 +81,9 @@ TEST_F(PatternShelfTest, KeepsPatternsOverARestart) {
   EXPECT_EQ(shelf->List("", 10).size(), 2u);
   EXPECT_EQ(shelf->List("foam", 10).size(), 1u);
   EXPECT_EQ(shelf->Get("lammps/melt", "mpi")->rank_count, 100'000u);
-  EXPECT_EQ((*shelf->Load("lammps/melt", "mpi"))->total_bytes(), 50'000);
+  EXPECT_EQ((*shelf->Load("lammps/melt", "mpi", budget_))->total_bytes(), 50'000);
   ASSERT_TRUE(shelf->Delete("foam", kMpi, Anybody).ok());
-  EXPECT_EQ(shelf->Load("foam", "mpi").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(shelf->Load("foam", "mpi", budget_).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(shelf->Delete("foam", kMpi, Anybody).code(), StatusCode::kNotFound);
 }
 
@@ -95,7 +96,7 @@ TEST_F(PatternShelfTest, ReplacesItsOwnersOfThatName) {
   EXPECT_EQ(shelf->Delete("a", kMpi, nobody).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(shelf->Get("a", "mpi")->rank_count, 3u);
   ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(5)).ok());
-  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 5u);
+  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 5u);
   EXPECT_EQ(shelf->List("", 10).size(), 1u);
 }
 
@@ -206,14 +207,30 @@ TEST_F(PatternShelfTest, LeavesNoPartsOfWhatFailed) {
   EXPECT_EQ(shelf->List("", 10).size(), 1u);
 }
 
+// A small request may name a pattern of any size.
+TEST_F(PatternShelfTest, WhatIsLoadedCountsAsLongAsSomebodyHasIt) {
+  const auto shelf = Open();
+  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(1000)).ok());
+  std::shared_ptr<const Pattern> loaded = *shelf->Load("a", "mpi", budget_);
+  EXPECT_EQ(budget_.taken(), loaded->MemoryBytes());
+  const std::shared_ptr<const Pattern> copy = loaded;
+  loaded.reset();
+  EXPECT_GT(budget_.taken(), 0u);
+  loaded = *shelf->Load("a", "mpi", budget_);
+  EXPECT_EQ(budget_.taken(), 2 * copy->MemoryBytes());
+  MemoryBudget small(copy->MemoryBytes());  // not enough to make it
+  EXPECT_EQ(shelf->Load("a", "mpi", small).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(small.taken(), 0u);
+}
+
 TEST_F(PatternShelfTest, KeepsWhatCameAlthoughItWasToldAsFailed) {
   const auto shelf = Open();
   store_.full = store_.late = true;
   EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(3)).ok());
   store_.full = false;
-  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 3u);
+  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 3u);
   ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(4)).ok());
-  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 4u);
+  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 4u);
 }
 
 TEST_F(PatternShelfTest, LosesNothingToAFullDisk) {
@@ -221,10 +238,10 @@ TEST_F(PatternShelfTest, LosesNothingToAFullDisk) {
   ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(3)).ok());
   store_.full = true;
   EXPECT_EQ(shelf->Put("a", kMpi, *Ring(4)).status().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 3u);
+  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 3u);
   store_.full = false;
   ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(4)).ok());
-  EXPECT_EQ((*shelf->Load("a", "mpi"))->rank_count(), 4u);
+  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 4u);
 }
 
 }  // namespace

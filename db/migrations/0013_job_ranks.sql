@@ -1,4 +1,4 @@
--- Schema 12. The ranks of a job in slices, beside its row: a job of a million ranks is written step by
+-- Schema 13. The ranks of a job in slices, beside its row: a job of a million ranks is written step by
 -- step, and its end writes one small row. Slices of a job that never came are dropped when the
 -- database is opened.
 

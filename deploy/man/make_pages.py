@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""Writes the manual pages, and completions for bash, from what the programs, the sample configuration and the header
+say of themselves.
+
+  make_pages.py OUTPUT_FOLDER SOURCE_FOLDER VERSION PROGRAM...
+
+PROGRAM: path of coppiced, coppicectl, coppice-plan or coppice-agent, whose --help is read, and that of all its
+commands. deploy/coppiced.toml becomes coppiced.toml(5), client/library/coppice.h libcoppice(3). Completions are the
+files PROGRAM.bash."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 1}
+SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "coppiced.toml(5)",
+       "libcoppice(3)"]
+STATUS = {"coppiced": ["0 ended as told, 1 it could not start or go on, 2 wrong usage"],
+          "coppice-agent": ["0 ended as told, 1 it could not start or go on, 2 wrong usage"]}
+USUAL_STATUS = ["0 done, 1 refused or failed, with the reason on standard error, 2 wrong usage"]
+COLUMN = 30  # of --help, where what an option means begins, in its line or in the next
+
+
+def escaped(text):
+    """Text of a page: no letter of it is a request or an escape of troff."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+class Page:
+    def __init__(self, name, section, version, what):
+        self.name, self.section = name, section
+        self.lines = [f'.TH {name.upper()} {section} "" "Coppice {version}" "Coppice"', ".ad l", ".nh", ".SH NAME",
+                      escaped(f"{name} - {what}")]
+
+    def heading(self, text, depth="SH"):
+        self.lines += [f".{depth} {escaped(text)}"]
+
+    def paragraph(self, text):
+        self.lines += [".PP", escaped(text)]
+
+    def item(self, tag, text):
+        self.lines += [".TP", f"\\fB{escaped(tag)}\\fP", escaped(text)]
+
+    def example(self, lines):
+        self.lines += [".PP", ".nf", *[escaped(line) or "\\&" for line in lines], ".fi"]
+
+    def write(self, folder):
+        self.heading("SEE ALSO")
+        self.lines += [escaped(", ".join(s for s in SEE if s != f"{self.name}({self.section})"))]
+        (folder / f"{self.name}.{self.section}").write_text("\n".join(self.lines) + "\n")
+
+
+class Help:
+    """What --help of a program or a command says: words, usage, options, commands, and words after them."""
+
+    def __init__(self, command):
+        text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+        self.description, self.usage, self.footer = [], "", []
+        self.options, self.commands, into = [], [], None
+        for line in text.splitlines():
+            if line.startswith("Usage: "):
+                self.usage = line[len("Usage: "):]
+            elif line in ("Options:", "Subcommands:", "Positionals:"):
+                into = self.commands if line == "Subcommands:" else self.options
+            elif into is None:
+                self.description.append(line)
+            elif line.startswith(" " * COLUMN) and into:
+                into[-1][1] = (into[-1][1] + " " + line.strip()).strip()
+            elif line.startswith("  ") and line[2:3] != " " and not self.footer:
+                is_one = line[COLUMN - 1:COLUMN] == " "
+                into.append([line[:COLUMN].strip(), line[COLUMN:]] if is_one else [line.strip(), ""])
+            elif line.strip():
+                self.footer.append(line)
+
+    def words(self):
+        return " ".join(line.strip() for line in self.description if line.strip())
+
+
+def describe(page, command, said, depth):
+    """Options and commands of a program, and those of each command below it."""
+    for tag, what in said.options:
+        if not tag.startswith("-h,"):
+            page.item(tag, what)
+    if said.footer:
+        page.example(said.footer)
+    for tag, _ in said.commands:
+        name = tag.split()[0]
+        below = Help([*command, name])
+        page.heading(" ".join([pathlib.Path(command[0]).name, *command[1:], name]), depth)
+        page.paragraph(below.words())
+        page.paragraph(below.usage)
+        describe(page, [*command, name], below, depth)
+
+
+def program_page(path, version):
+    name = pathlib.Path(path).name
+    said = Help([path])
+    page = Page(name, SECTIONS[name], version, said.words().rstrip("."))
+    page.heading("SYNOPSIS")
+    page.paragraph(said.usage)
+    page.heading("OPTIONS")
+    describe(page, [path], said, "SS")
+    page.heading("EXIT STATUS")
+    for line in STATUS.get(name, USUAL_STATUS):
+        page.paragraph(line)
+    return page
+
+
+def configuration_page(text, version):
+    """Each key with the comment above it, by tables; a line of comment before the first key is the start."""
+    page = Page("coppiced.toml", 5, version, "configuration of coppiced")
+    comment, is_described = [], False
+    for line in text.splitlines():
+        key = re.match(r"#?(\w[\w-]*) = (.*)$", line)
+        table = re.match(r"#?(\[\[?[\w.]+\]\]?)", line)
+        if line.startswith("# ") or line == "#":
+            comment.append(line[2:])
+        elif key or table:
+            if table:
+                page.heading(table.group(1))
+                if comment:
+                    page.example(comment)
+            else:
+                page.item(f"{key.group(1)} = {key.group(2)}", "")
+                page.example(comment)
+            comment, is_described = [], True
+        elif not line.strip() and comment and not is_described:
+            page.heading("DESCRIPTION")
+            page.paragraph(" ".join(comment))
+            page.heading("KEYS")
+            comment, is_described = [], True
+    return page
+
+
+def library_page(header, version):
+    """Each function of the header, with the comment before it."""
+    page = Page("libcoppice", 3, version, "Coppice for programs in C and C++")
+    page.heading("SYNOPSIS")
+    page.example(["#include <coppice.h>", "cc ... -lcoppice"])
+    comment, is_first = "", True
+    for block in re.findall(r"^/\*.*?\*/|^COPPICE_API[^;]*;", header, re.S | re.M):
+        if block.startswith("/*"):
+            paragraphs = re.split(r"\n \*\n", block[2:-2])
+            comment = [re.sub(r"\s*\n \*\s*", " ", part).strip("* \n") for part in paragraphs]
+            if is_first:
+                page.heading("DESCRIPTION")
+                for part in comment:
+                    page.paragraph(part)
+                page.heading("FUNCTIONS")
+                comment, is_first = [], False
+        else:
+            page.item(re.sub(r"\s+", " ", block.replace("COPPICE_API ", "")), " ".join(comment))
+            comment = []
+    return page
+
+
+def words_of(command, path, said):
+    """Every command below, by its words: the options and commands that may follow."""
+    options = [word for tag, _ in said.options for word in re.findall(r"--[\w-]+", tag.split()[0])]
+    below = [tag.split()[0] for tag, _ in said.commands]
+    found = {" ".join(path): below + options}
+    for name in below:
+        found.update(words_of([*command, name], [*path, name], Help([*command, name])))
+    return found
+
+
+def completion(path):
+    name = pathlib.Path(path).name
+    function = "_" + name.replace("-", "_")
+    words = words_of([path], [], Help([path]))
+    cases = [f'    "{command}") words="{" ".join(all_words)}" ;;' for command, all_words in words.items()]
+    known = " ".join(f'["{command}"]=1' for command in words if command)
+    return "\n".join([
+        f"# {name}: the commands and options that may follow; file names where there are none.",
+        f"{function}() {{", "  local word command= words", f"  local -A known=({known})",
+        '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
+        '    [ -z "${known["${command:+$command }$word"]-}" ] || command="${command:+$command }$word"',
+        "  done", '  case "$command" in', *cases, "  esac",
+        '  mapfile -t COMPREPLY < <(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}")', "}",
+        f"complete -o default -F {function} {name}", ""])
+
+
+def main():
+    folder, source, version = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = [program_page(path, version) for path in sys.argv[4:]]
+    pages.append(configuration_page((source / "deploy/coppiced.toml").read_text(), version))
+    pages.append(library_page((source / "client/library/coppice.h").read_text(), version))
+    for page in pages:
+        page.write(folder)
+    for path in sys.argv[4:]:
+        (folder / (pathlib.Path(path).name + ".bash")).write_text(completion(path))
+
+
+if __name__ == "__main__":
+    main()
