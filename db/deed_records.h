@@ -23,9 +23,9 @@ namespace coppice {
 enum class DeedShare : uint8_t { kUser = 1, kAdministrator = 2, kDenial = 3 };
 
 struct DeedRecord {
-  int64_t id = 0;   // assigned by the store
-  absl::Time time;                           // of the last, if there were several
-  absl::Time first = absl::InfiniteFuture(); // of the first; the store knows it of single ones
+  int64_t id = 0;                             // assigned by the store
+  absl::Time time;                            // of the last, if there were several
+  absl::Time first = absl::InfiniteFuture();  // of the first; the store knows it of single ones
   DeedShare share = DeedShare::kUser;
   std::string caller;   // who connected
   std::string user;     // for whom: whose rights the call had

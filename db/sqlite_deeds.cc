@@ -34,8 +34,8 @@ DeedRecord DeedOf(const Statement& row) {
 }  // namespace
 
 absl::Status DeedWriter::Prepare() {
-  ASSIGN_OR_RETURN(insert_,
-                   connection_.Prepare("INSERT INTO deed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(
+      insert_, connection_.Prepare("INSERT INTO deed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   ASSIGN_OR_RETURN(fold_,
                    connection_.Prepare("UPDATE deed SET count = ?, first_ns = ? WHERE id = ?"));
   ASSIGN_OR_RETURN(delete_, connection_.Prepare("DELETE FROM deed WHERE id = ?"));
@@ -73,8 +73,7 @@ absl::Status DeedWriter::Append(const DeedRecord& deed, const DeedLimits& limits
   kept_->Enter(entered, limits, changes_);
   insert_.Bind(entered.id).Bind(deed.time).Bind(static_cast<int64_t>(deed.share));
   insert_.Bind(deed.caller).Bind(deed.user).Bind(deed.origin).Bind(deed.method).Bind(deed.object);
-  RETURN_IF_ERROR(
-      insert_.Bind(deed.outcome).Bind(int64_t{deed.count}).Bind(entered.first).Run());
+  RETURN_IF_ERROR(insert_.Bind(deed.outcome).Bind(int64_t{deed.count}).Bind(entered.first).Run());
   for (const KeptDeeds::Changes::Folded& folded : changes_.folded) {
     RETURN_IF_ERROR(fold_.Bind(int64_t{folded.count}).Bind(folded.first).Bind(folded.id).Run());
   }

@@ -198,12 +198,10 @@ absl::StatusOr<std::shared_ptr<const Pattern>> DecodePattern(absl::string_view d
   ASSIGN_OR_RETURN(const uint32_t ranks, ReadEntries(data, [&entries](const Pattern::Entry& entry) {
                      entries.push_back(entry);
                    }));
-  absl::StatusOr<std::shared_ptr<const Pattern>> pattern =
-      Pattern::Make(ranks, std::move(entries));
+  absl::StatusOr<std::shared_ptr<const Pattern>> pattern = Pattern::Make(ranks, std::move(entries));
   if (pattern.ok()) return pattern;
-  return absl::DataLossError(
-      absl::StrCat("stored pattern, byte ", data.size(), ": ", pattern.status().message(),
-                   "; put the pattern again"));
+  return absl::DataLossError(absl::StrCat("stored pattern, byte ", data.size(), ": ",
+                                          pattern.status().message(), "; put the pattern again"));
 }
 
 }  // namespace coppice

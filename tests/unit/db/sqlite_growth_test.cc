@@ -79,6 +79,7 @@ TEST_F(SqliteGrowthTest, RowsAreSmall) {
 }
 
 TEST_F(SqliteGrowthTest, EveryOlderSchemaIsMigrated) {
+  constexpr size_t kFirstWithDeeds = 11;
   for (size_t version = 1; version < Migrations().size(); ++version) {
     const std::string path = directory_.File("old" + std::to_string(version));
     {
@@ -93,6 +94,12 @@ TEST_F(SqliteGrowthTest, EveryOlderSchemaIsMigrated) {
           INSERT INTO link_load VALUES (5, 'a-to-b', 0.5, 0.75, 9, 10);
           INSERT INTO event (id, time_ns, severity, kind, object, message)
             VALUES (3, 4, 'error', 'sweep.failed', 'fabric', 'words'))sql"));
+      if (version >= kFirstWithDeeds) {
+        ASSERT_APPLIED((*connection)->Execute(R"sql(
+            INSERT INTO deed (id, time_ns, share, caller, user, origin, method, object, outcome,
+                              count)
+              VALUES (6, 77, 1, 'ada', 'ada', 'uid:1000', 'Jobs.EndJob', 'job:7', 'OK', 1))sql"));
+      }
     }
     auto store = SqliteStore::Open(path);
     ASSERT_TRUE(store.ok()) << store.status();
@@ -104,6 +111,12 @@ TEST_F(SqliteGrowthTest, EveryOlderSchemaIsMigrated) {
     EXPECT_EQ((*store)->Events(filter)->size(), 1u);
     ASSERT_APPLIED((*store)->Apply(Busy(1, 3)));
     EXPECT_EQ((*store)->History({Switch(1), 2})->size(), 1u);
+    const auto deeds = (*store)->Deeds({});
+    ASSERT_TRUE(deeds.ok()) << deeds.status();
+    ASSERT_EQ(deeds->size(), version >= kFirstWithDeeds ? 1u : 0u);
+    if (!deeds->empty()) {
+      EXPECT_EQ(deeds->front().first, absl::FromUnixNanos(77));
+    }
   }
 }
 

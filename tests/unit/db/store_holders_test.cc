@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <utility>
 #include <random>
+#include <utility>
 
 #include "tests/support/tier.h"
 #include "tests/unit/db/raw_database.h"

@@ -232,7 +232,8 @@ TEST_F(MappingServiceTest, RefusesPolitelyWhenTooManyWait) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     readers.push_back(stub_->MapRanks(contexts.back().get(), request));
     // The first is taken up, the others wait.
-    while (loopback_.server().Numbers().rpc.waiting_searches < static_cast<uint32_t>(i)) {
+    if (i == 0) WaitForSearch();
+    while (loopback_.server().Numbers().rpc.waiting_searches != static_cast<uint32_t>(i)) {
       std::this_thread::yield();
     }
     if (i < 16) continue;
