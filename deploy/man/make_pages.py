@@ -150,6 +150,9 @@ def library_page(header, version):
                     page.paragraph(part)
                 page.heading("FUNCTIONS")
                 comment, is_first = [], False
+            elif (rule := re.match(r"-+ (.*?) -+$", comment[0])):
+                page.heading(rule.group(1), "SS")
+                comment = []
         else:
             page.item(re.sub(r"\s+", " ", block.replace("COPPICE_API ", "")), " ".join(comment))
             comment = []
