@@ -1,6 +1,13 @@
 // One thread that makes mutations durable in groups: while one group is being committed the next
 // one gathers, so that many callers share one flush of the disk.
 //
+//   waiting   a b c | d e | f g h
+//   long            |     |          X1 X2 X3, Y1 Y2
+//   groups  [a b c X1] [d e X2] [f g h X3] [Y1] ...
+//
+// A mutation may take several steps: it lines up with its like, and each group has one step of the
+// first of them. So nobody waits for more than a step.
+//
 // Knows nothing of how a group is applied. std::mutex rather than absl::Mutex: ThreadSanitizer sees
 // through the former only, since the system's Abseil is not instrumented.
 #ifndef COPPICE_DB_GROUP_WRITER_H_
@@ -8,6 +15,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -22,6 +30,8 @@ namespace coppice {
 struct PendingMutation {
   Mutation mutation;
   Store::Done done;
+  size_t steps = 1;     // that it takes, one in a group
+  size_t step = 0;      // the one that this group has; those before it are durable
   absl::Status status;  // set by the commit function
 };
 
@@ -35,8 +45,9 @@ class GroupWriter {
   // Commits and answers everything that waits, then ends the thread.
   ~GroupWriter();
 
-  // Never blocks on a commit. Thread-safe.
-  void Submit(Mutation mutation, Store::Done done);
+  // Never blocks on a commit. `steps`: at least 1; it is answered after the last, or the first that
+  // fails. Thread-safe.
+  void Submit(Mutation mutation, Store::Done done, size_t steps = 1);
 
   // Without the size of the database, which only the store knows. Thread-safe.
   StoreStatistics Statistics() const;
@@ -46,6 +57,8 @@ class GroupWriter {
   static constexpr size_t kMaxGroup = 1024;
 
   void Run();
+  // Has `batch` end with the next step of a long one, if there is any.
+  void AddStep(std::vector<PendingMutation>& batch);
   void CommitAndCount(absl::Span<PendingMutation> group);
 
   const Commit commit_;
@@ -54,6 +67,7 @@ class GroupWriter {
   std::vector<PendingMutation> queue_;  // guarded by mutex_
   bool stopping_ = false;               // guarded by mutex_
   StoreStatistics statistics_;          // guarded by mutex_
+  std::deque<PendingMutation> long_;    // the writer's thread's: those of several steps
   std::thread thread_;
 };
 

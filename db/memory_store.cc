@@ -93,7 +93,7 @@ class Contents {
 
   absl::Status Do(PutQuota& put);
   absl::Status Do(AppendDeeds& append);
-  absl::Status Do(PutJob& put);
+  absl::Status Do(const PutJob& put);
   absl::Status Do(EndJob& end);
   absl::Status Do(GrantTree& grant);
   absl::Status Do(ReleaseTree& release);
@@ -154,17 +154,15 @@ class Contents {
   MemoryOrders orders_;
 };
 
-absl::Status Contents::Do(PutJob& put) {
-  JobRecord& job = put.job;
+absl::Status Contents::Do(const PutJob& put) {
+  const JobRecord& job = *put.job;
   if (jobs_.contains(job.id)) return JobIdTaken(job.id);
   if (auto same = job_requests_.find(RequestOf(job)); same != job_requests_.end()) {
     return JobRequestTaken(job.request_id, same->second);
   }
   if (!job.request_id.empty()) job_requests_[RequestOf(job)] = job.id;
   last_job_ = std::max(last_job_, job.id);
-  job.ended = absl::InfiniteFuture();
-  const JobId id = job.id;
-  jobs_.emplace(id, std::move(job));
+  jobs_.emplace(job.id, job).first->second.ended = absl::InfiniteFuture();
   return absl::OkStatus();
 }
 
@@ -193,10 +191,9 @@ absl::Status Contents::Do(EndJob& end) {
 
 absl::Status Contents::Do(StartPlacement& start) {
   if (!placements_.IsHeld(start.placement)) return NoHeldPlacement(start.placement);
-  const JobId job = start.job.id;
-  const absl::Time time = start.job.created;
-  PutJob put{std::move(start.job)};
-  RETURN_IF_ERROR(Do(put));
+  const JobId job = start.job->id;
+  const absl::Time time = start.job->created;
+  RETURN_IF_ERROR(Do(PutJob(start.job)));
   return placements_.End(start.placement, PlacementState::kStarted, time, job);
 }
 

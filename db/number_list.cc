@@ -104,7 +104,7 @@ void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text) {
   AppendList(numbers, text);
 }
 
-void AppendGuids(const std::vector<Guid>& guids, std::string& text) {
+void AppendGuids(absl::Span<const Guid> guids, std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
   Grow(text, guids.size() * 19 + 2, [&](char* out) {
     *out++ = '[';

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "db/store.h"
 
@@ -20,7 +21,7 @@ namespace coppice {
 void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
 void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text);
 // ["0002c9030010a001",...]
-void AppendGuids(const std::vector<Guid>& guids, std::string& text);
+void AppendGuids(absl::Span<const Guid> guids, std::string& text);
 // One [rank,parent,links up,links down] per node; the rank of a switch is -1.
 void AppendTreeNodes(const TreeRecord& tree, std::string& text);
 

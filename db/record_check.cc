@@ -83,11 +83,11 @@ absl::Status CheckSlot(HistoryResolution resolution, int64_t slot) {
 }  // namespace
 
 absl::Status CheckShape(const PutJob& put) {
-  const std::string name = absl::StrCat("job ", put.job.id.value());
-  if (put.job.id.value() < 1) return Malformed(name, "ids start at 1");
-  if (put.job.state != JobState::kActive) return Malformed(name, "a new job must be active");
-  if (!Storable(put.job.created)) return Malformed(name, "set the time of its creation");
-  if (put.job.lease <= absl::ZeroDuration()) return Malformed(name, "its lease must be positive");
+  const std::string name = absl::StrCat("job ", put.job->id.value());
+  if (put.job->id.value() < 1) return Malformed(name, "ids start at 1");
+  if (put.job->state != JobState::kActive) return Malformed(name, "a new job must be active");
+  if (!Storable(put.job->created)) return Malformed(name, "set the time of its creation");
+  if (put.job->lease <= absl::ZeroDuration()) return Malformed(name, "its lease must be positive");
   return absl::OkStatus();
 }
 
@@ -264,7 +264,7 @@ absl::Status CheckShape(const EndPlacement& end) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const StartPlacement& start) { return CheckShape(PutJob{start.job}); }
+absl::Status CheckShape(const StartPlacement& start) { return CheckShape(PutJob(start.job)); }
 
 absl::Status CheckShape(const PrunePlacements& prune) {
   return prune.keep >= 0 ? absl::OkStatus()

@@ -83,6 +83,9 @@ class Connection {
   // The number that `sql` returns.
   absl::StatusOr<int64_t> QueryInteger(std::string_view sql);
 
+  // Frees the pages that it has in memory and that no transaction needs.
+  void ReleaseMemory() { sqlite3_db_release_memory(database_.get()); }
+
   int64_t changes() const { return sqlite3_changes64(database_.get()); }
   bool in_transaction() const { return sqlite3_get_autocommit(database_.get()) == 0; }
   bool read_only() const { return sqlite3_db_readonly(database_.get(), "main") == 1; }

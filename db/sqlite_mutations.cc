@@ -4,11 +4,20 @@
 #include <vector>
 
 #include "daemon/base/status_macros.h"
-#include "db/number_list.h"
 #include "db/record_check.h"
 #include "db/refusals.h"
 
 namespace coppice {
+namespace {
+
+// The job that comes with the mutation; null: none.
+const JobRecord* JobOf(const Mutation& mutation) {
+  if (const auto* put = std::get_if<PutJob>(&mutation)) return put->job.get();
+  if (const auto* start = std::get_if<StartPlacement>(&mutation)) return start->job.get();
+  return nullptr;
+}
+
+}  // namespace
 
 const char* ToString(JobState state) {
   switch (state) {
@@ -38,15 +47,16 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   RETURN_IF_ERROR(mutator->distances_.Prepare());
   RETURN_IF_ERROR(mutator->placements_.Prepare());
   RETURN_IF_ERROR(mutator->orders_.Prepare());
+  RETURN_IF_ERROR(mutator->ranks_.Prepare());
   RETURN_IF_ERROR(mutator->deeds_.Prepare());
   return mutator;
 }
 
 absl::Status SqliteMutator::PrepareJobs() {
   ASSIGN_OR_RETURN(insert_job_, connection_.Prepare(R"sql(
-      INSERT INTO job (id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state,
-                       created_ns, ended_ns, by_administrator, placed_nodes, kept_bytes)
-      VALUES (?, ?, ?, ?, ?, ?, ?, 'active', ?, NULL, ?, ?, ?))sql"));
+      INSERT INTO job (id, request_id, request_fingerprint, name, owner, lease_ns, state, created_ns,
+                       ended_ns, by_administrator, placed_nodes, kept_bytes)
+      VALUES (?, ?, ?, ?, ?, ?, 'active', ?, NULL, ?, ?, ?))sql"));
   ASSIGN_OR_RETURN(end_job_, connection_.Prepare(R"sql(
       UPDATE job SET state = ?, ended_ns = ? WHERE id = ? AND state = 'active')sql"));
   ASSIGN_OR_RETURN(release_job_trees_, connection_.Prepare("DELETE FROM tree WHERE job_id = ?"));
@@ -79,8 +89,7 @@ absl::Status SqliteMutator::PrepareEnds() {
   ASSIGN_OR_RETURN(find_ended_job_, connection_.Prepare(R"sql(
       SELECT owner, ended_ns, kept_bytes FROM job WHERE id = ? AND ended_ns IS NOT NULL)sql"));
   ASSIGN_OR_RETURN(drop_ranks_, connection_.Prepare(R"sql(
-      UPDATE job SET endpoints = '[]', dropped_ranks = kept_bytes / 19, kept_bytes = 0
-      WHERE id = ?)sql"));
+      UPDATE job SET dropped_ranks = kept_bytes / 19, kept_bytes = 0 WHERE id = ?)sql"));
   ASSIGN_OR_RETURN(put_quota_, connection_.Prepare(R"sql(
       INSERT INTO quota (holder_kind, holder, limit_name, value) VALUES (?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET value = excluded.value)sql"));
@@ -90,8 +99,14 @@ absl::Status SqliteMutator::PrepareEnds() {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::ApplyBare(const Mutation& mutation) {
+size_t SqliteMutator::StepsOf(const Mutation& mutation) {
+  const JobRecord* const job = JobOf(mutation);
+  return job == nullptr ? 1 : SlicesOf(job->endpoints.size());
+}
+
+absl::Status SqliteMutator::ApplyBare(const Mutation& mutation, size_t step) {
   RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
+  if (step + 1 < StepsOf(mutation)) return PutAhead(*JobOf(mutation), step);
   return std::visit(
       [this](const auto& what) -> absl::Status {
         RETURN_IF_ERROR(Do(what));
@@ -103,9 +118,9 @@ absl::Status SqliteMutator::ApplyBare(const Mutation& mutation) {
       mutation);
 }
 
-absl::Status SqliteMutator::Apply(const Mutation& mutation) {
+absl::Status SqliteMutator::Apply(const Mutation& mutation, size_t step) {
   RETURN_IF_ERROR(savepoint_.Run());
-  absl::Status status = ApplyBare(mutation);
+  absl::Status status = ApplyBare(mutation, step);
   if (!status.ok() && connection_.in_transaction()) {
     RETURN_IF_ERROR(rollback_savepoint_.Run());
     RolledBack();
@@ -114,17 +129,35 @@ absl::Status SqliteMutator::Apply(const Mutation& mutation) {
   return status;
 }
 
+void SqliteMutator::Abandon(const Mutation& mutation) { abandoned_.push_back(JobOf(mutation)->id); }
+
+absl::Status SqliteMutator::DropAbandoned() {
+  for (const JobId job : abandoned_) RETURN_IF_ERROR(ranks_.DropOrphans(job));
+  wrote_slices_ |= !abandoned_.empty();
+  return absl::OkStatus();
+}
+
+absl::Status SqliteMutator::PutAhead(const JobRecord& job, size_t step) {
+  if (step == 0) {
+    find_job_.Bind(job.id.value());
+    ASSIGN_OR_RETURN(const int64_t same_id, Find(find_job_));
+    if (same_id != 0) return JobIdTaken(job.id);
+  }
+  return ranks_.Put(job, step);
+}
+
 absl::Status SqliteMutator::Do(const PutJob& put) {
-  const JobRecord& job = put.job;
-  std::string endpoints;
-  AppendGuids(job.endpoints, endpoints);
+  const JobRecord& job = *put.job;
   insert_job_.Bind(job.id.value()).BindOptional(job.request_id);
   insert_job_.Bind(static_cast<int64_t>(job.request_fingerprint)).Bind(job.name).Bind(job.owner);
-  insert_job_.Bind(endpoints).Bind(absl::ToInt64Nanoseconds(job.lease)).Bind(job.created);
+  insert_job_.Bind(absl::ToInt64Nanoseconds(job.lease)).Bind(job.created);
   insert_job_.Bind(int64_t{job.by_administrator}).Bind(int64_t{job.placed_nodes});
   insert_job_.Bind(BytesOfRanks(job.endpoints.size()));
   absl::Status status = insert_job_.Run();
-  return status.ok() ? status : ExplainJob(job, std::move(status));
+  if (!status.ok()) return ExplainJob(job, std::move(status));
+  const size_t slices = SlicesOf(job.endpoints.size());
+  wrote_slices_ |= slices > 1;
+  return ranks_.Put(job, slices - 1);
 }
 
 absl::Status SqliteMutator::ExplainJob(const JobRecord& job, absl::Status failure) {
@@ -170,6 +203,8 @@ absl::Status SqliteMutator::DropSurplusRanks(const EndJob& end) {
   if (was_read) kept->Enter(owner, ended, end.job, bytes);  // else it has been read with the rest
   for (const JobId id : kept->TakeSurplus(owner, end.keep)) {
     RETURN_IF_ERROR(drop_ranks_.Bind(id.value()).Run());
+    RETURN_IF_ERROR(ranks_.Drop(id));
+    wrote_slices_ |= connection_.changes() > 1;
   }
   return absl::OkStatus();
 }
@@ -184,8 +219,8 @@ absl::Status SqliteMutator::Do(const PutQuota& put) {
 }
 
 absl::Status SqliteMutator::Do(const StartPlacement& start) {
-  RETURN_IF_ERROR(placements_.Start(start.placement, start.job.id, start.job.created));
-  return Do(PutJob{start.job});
+  RETURN_IF_ERROR(placements_.Start(start.placement, start.job->id, start.job->created));
+  return Do(PutJob(start.job));
 }
 
 absl::Status SqliteMutator::Do(const PutProfile& put) {

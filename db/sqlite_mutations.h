@@ -5,9 +5,11 @@
 #ifndef COPPICE_DB_SQLITE_MUTATIONS_H_
 #define COPPICE_DB_SQLITE_MUTATIONS_H_
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,6 +22,7 @@
 #include "db/sqlite_orders.h"
 #include "db/sqlite_patterns.h"
 #include "db/sqlite_placements.h"
+#include "db/sqlite_ranks.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -30,15 +33,28 @@ class SqliteMutator {
   // `connection` must outlive the mutator and hold the newest schema.
   static absl::StatusOr<std::unique_ptr<SqliteMutator>> Create(Connection& connection);
 
-  // Applies `mutation` within the open transaction, whole or, if it is refused, not at all. After
-  // a storage failure (connection.TakeStorageFailure()) the transaction must be rolled back.
-  absl::Status Apply(const Mutation& mutation);
+  // In so many steps, each in a transaction of its own, a mutation is applied; nothing of it counts
+  // before the last.
+  static size_t StepsOf(const Mutation& mutation);
+
+  // Applies a step of `mutation` within the open transaction, whole or, if it is refused, not at
+  // all. After a storage failure (connection.TakeStorageFailure()) the transaction must be rolled
+  // back.
+  absl::Status Apply(const Mutation& mutation, size_t step);
   // Cheaper: if it is refused, part of it may be there, and the transaction must be rolled back.
-  absl::Status ApplyBare(const Mutation& mutation);
+  absl::Status ApplyBare(const Mutation& mutation, size_t step);
+  // Steps of the mutation were committed, and the last will never be.
+  void Abandon(const Mutation& mutation);
+  // What abandoned mutations left; first of all in each transaction.
+  absl::Status DropAbandoned();
   // What became of the transaction.
   void Committed() {
     measurements_.Committed();
     deeds_.Committed();
+    abandoned_.clear();
+    // Otherwise pages of ranks would take the place of all others, and 64 MB for good.
+    if (wrote_slices_) connection_.ReleaseMemory();
+    wrote_slices_ = false;
     ranks_changed_ = false;
   }
   void RolledBack() {
@@ -57,6 +73,7 @@ class SqliteMutator {
         distances_(connection),
         placements_(connection),
         orders_(connection),
+        ranks_(connection),
         deeds_(connection) {}
   absl::Status PrepareJobs();
   absl::Status PrepareEnds();
@@ -65,6 +82,7 @@ class SqliteMutator {
   absl::Status PrepareInventory();
 
   absl::Status Do(const PutJob& put);
+  absl::Status PutAhead(const JobRecord& job, size_t step);
   absl::Status Do(const EndJob& end);
   absl::Status Do(const GrantTree& grant);
   absl::Status Do(const ReleaseTree& release);
@@ -120,9 +138,13 @@ class SqliteMutator {
   DistanceWriter distances_;
   PlacementWriter placements_;
   OrderWriter orders_;
+  RankWriter ranks_;
   DeedWriter deeds_;
   std::optional<KeptRanks> kept_ranks_;  // unset: not read, or what was read is undone
-  bool ranks_changed_ = false;           // in the open transaction
+  // In the open transaction.
+  bool ranks_changed_ = false;
+  bool wrote_slices_ = false;  // wrote the last of a long list of ranks, or dropped one
+  std::vector<JobId> abandoned_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
   Statement insert_job_, end_job_, release_job_trees_;
   Statement count_ended_jobs_, list_ended_jobs_, count_ended_of_, list_ended_of_, delete_job_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "db/kept_ranks.h"
 #include "db/number_list.h"
 #include "db/record_check.h"
 #include "db/refusals.h"
@@ -12,12 +13,12 @@ namespace coppice {
 namespace {
 
 constexpr char kActiveJobs[] = R"sql(
-    SELECT id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state, created_ns,
-           ended_ns, by_administrator, placed_nodes, dropped_ranks
+    SELECT id, request_id, request_fingerprint, name, owner, kept_bytes, lease_ns, state,
+           created_ns, ended_ns, by_administrator, placed_nodes, dropped_ranks
     FROM job WHERE state = 'active' ORDER BY id)sql";
 constexpr char kJob[] = R"sql(
-    SELECT id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, state, created_ns,
-           ended_ns, by_administrator, placed_nodes, dropped_ranks
+    SELECT id, request_id, request_fingerprint, name, owner, kept_bytes, lease_ns, state,
+           created_ns, ended_ns, by_administrator, placed_nodes, dropped_ranks
     FROM job WHERE id = ?)sql";
 constexpr char kTrees[] = R"sql(
     SELECT id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
@@ -76,6 +77,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   RETURN_IF_ERROR(reader->distances_.Prepare());
   RETURN_IF_ERROR(reader->placements_.Prepare());
   RETURN_IF_ERROR(reader->orders_.Prepare());
+  RETURN_IF_ERROR(reader->ranks_.Prepare());
   RETURN_IF_ERROR(reader->deeds_.Prepare());
   return reader;
 }
@@ -151,19 +153,14 @@ absl::Status SqliteReader::LoadCounters(StoredState& state) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<JobRecord> SqliteReader::JobAt(const Statement& row) const {
+absl::StatusOr<JobRecord> SqliteReader::JobAt(const Statement& row) {
   JobRecord job;
   job.id = JobId(row.Integer(0));
   job.request_id = std::string(row.Text(1));
   job.request_fingerprint = static_cast<uint64_t>(row.Integer(2));
   job.name = std::string(row.Text(3));
   job.owner = std::string(row.Text(4));
-  absl::StatusOr<std::vector<Guid>> endpoints = ParseGuids(row.Text(5));
-  if (!endpoints.ok()) {
-    return Annotate(endpoints.status(), absl::StrCat("database ", connection_.path(),
-                                                     ": endpoints of job ", job.id.value()));
-  }
-  job.endpoints = *std::move(endpoints);
+  ASSIGN_OR_RETURN(job.endpoints, ranks_.Of(job.id, RanksOfBytes(row.Integer(5))));
   const int64_t lease_ns = row.Integer(6);
   job.lease = lease_ns == INT64_MAX ? absl::InfiniteDuration() : absl::Nanoseconds(lease_ns);
   job.state = JobStateOf(row.Text(7));

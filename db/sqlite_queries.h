@@ -16,6 +16,7 @@
 #include "db/sqlite_orders.h"
 #include "db/sqlite_patterns.h"
 #include "db/sqlite_placements.h"
+#include "db/sqlite_ranks.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -50,13 +51,15 @@ class SqliteReader {
         distances_(connection),
         placements_(connection),
         orders_(connection),
+        ranks_(connection),
         deeds_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
   absl::Status LoadTrees(StoredState& state);
   absl::Status LoadCounters(StoredState& state);
   absl::Status LoadQuotas(StoredState& state);
-  // From the row that the statement stands on. DATA_LOSS names the row.
-  absl::StatusOr<JobRecord> JobAt(const Statement& row) const;
+  // From the row that the statement stands on, which keeps the moment that is read. DATA_LOSS names
+  // the row.
+  absl::StatusOr<JobRecord> JobAt(const Statement& row);
   absl::StatusOr<TreeRecord> TreeAt(const Statement& row);
 
   Connection& connection_;
@@ -66,6 +69,7 @@ class SqliteReader {
   DistanceReader distances_;
   PlacementReader placements_;
   OrderReader orders_;
+  RankReader ranks_;
   DeedReader deeds_;
   Statement begin_, commit_;
   Statement active_jobs_, job_, ended_jobs_, ended_jobs_of_owners_, trees_, tree_switches_,

@@ -104,7 +104,8 @@ class SqliteStore::Impl {
   }
 
   void Submit(Mutation mutation, Done done) {
-    group_writer_->Submit(std::move(mutation), std::move(done));
+    const size_t steps = SqliteMutator::StepsOf(mutation);
+    group_writer_->Submit(std::move(mutation), std::move(done), steps);
   }
 
   uint64_t database_id() const { return static_cast<uint64_t>(database_id_); }
@@ -137,29 +138,38 @@ class SqliteStore::Impl {
     absl::Status status = ApplyGroup(group);
     if (status.ok()) {
       mutator_->Committed();
-      return status;
+    } else {
+      if (writer_connection_->in_transaction()) {
+        writer_connection_->Execute("ROLLBACK")
+            .IgnoreError();  // the first error is the one to tell
+      }
+      mutator_->RolledBack();
+      writer_connection_->TakeStorageFailure().IgnoreError();
+      for (PendingMutation& pending : group) pending.status = status;
     }
-    if (writer_connection_->in_transaction()) {
-      writer_connection_->Execute("ROLLBACK").IgnoreError();  // the first error is the one to tell
+    for (const PendingMutation& pending : group) {
+      if (pending.step > 0 && !pending.status.ok()) mutator_->Abandon(pending.mutation);
     }
-    mutator_->RolledBack();
-    writer_connection_->TakeStorageFailure().IgnoreError();
-    for (PendingMutation& pending : group) pending.status = status;
     return status;
+  }
+
+  absl::Status Begin() {
+    RETURN_IF_ERROR(begin_.Run());
+    return mutator_->DropAbandoned();
   }
 
   // A savepoint costs a copy of every page that its mutation changes, and hardly any group holds a
   // mutation that is refused. So a group is first applied without any; if one is refused, the group
   // starts over, each of its mutations in a savepoint.
   absl::Status ApplyGroup(absl::Span<PendingMutation> group) {
-    RETURN_IF_ERROR(begin_.Run());
+    RETURN_IF_ERROR(Begin());
     ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
     if (applied) return Commit();
     RETURN_IF_ERROR(rollback_.Run());
     mutator_->RolledBack();
-    RETURN_IF_ERROR(begin_.Run());
+    RETURN_IF_ERROR(Begin());
     for (PendingMutation& pending : group) {
-      pending.status = mutator_->Apply(pending.mutation);
+      pending.status = mutator_->Apply(pending.mutation, pending.step);
       if (!pending.status.ok()) RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
     }
     return Commit();
@@ -176,7 +186,7 @@ class SqliteStore::Impl {
   // False: one was refused, and the transaction must be rolled back.
   absl::StatusOr<bool> ApplyIfAllPass(absl::Span<PendingMutation> group) {
     for (const PendingMutation& pending : group) {
-      if (mutator_->ApplyBare(pending.mutation).ok()) continue;
+      if (mutator_->ApplyBare(pending.mutation, pending.step).ok()) continue;
       RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
       return false;
     }

@@ -145,10 +145,16 @@ struct EventRecord {
 // ---
 
 // ALREADY_EXISTS: the id or the owner's request_id is taken, also by a job that has ended and is
-// kept.
+// kept. A job of very many ranks is written in steps between which other mutations go on, so it
+// takes effect, and is answered, after some that were submitted later; until then nothing of it
+// counts.
 struct PutJob {
-  JobRecord job;
-  DeedPtr deed{};
+  explicit PutJob(JobRecord record, DeedPtr made_by = nullptr)
+      : PutJob(std::make_shared<const JobRecord>(std::move(record)), std::move(made_by)) {}
+  explicit PutJob(std::shared_ptr<const JobRecord> record, DeedPtr made_by = nullptr)
+      : job(std::move(record)), deed(std::move(made_by)) {}
+  std::shared_ptr<const JobRecord> job;  // shared with who asks: not null, not copied on its way
+  DeedPtr deed;
 };
 
 // Bytes of the lists of ended jobs' ranks that are kept, 19 a rank.
@@ -282,9 +288,13 @@ struct OwnedJobs {
 // The job takes the nodes of the placement, which is over then: at no time are they free.
 // NOT_FOUND: no such held placement. For the job as PutJob; checked in this order.
 struct StartPlacement {
+  StartPlacement(PlacementId id, JobRecord record)
+      : StartPlacement(id, std::make_shared<const JobRecord>(std::move(record)), nullptr) {}
+  StartPlacement(PlacementId id, std::shared_ptr<const JobRecord> record, DeedPtr made_by)
+      : placement(id), job(std::move(record)), deed(std::move(made_by)) {}
   PlacementId placement;
-  JobRecord job;
-  DeedPtr deed{};
+  std::shared_ptr<const JobRecord> job;  // as PutJob's
+  DeedPtr deed;
 };
 
 using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
@@ -335,15 +345,15 @@ bool Matches(const EventFilter& filter, const EventRecord& event);
 // database file.
 class Store {
  public:
-  // Called exactly once, on the store's own thread, in the order of submission; must not block and
-  // must not call the store's blocking methods.
+  // Called exactly once, on the store's own thread, in the order in which mutations take effect;
+  // must not block and must not call the store's blocking methods.
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
   virtual ~Store() = default;
 
   // Queues `mutation`; `done` gets OK once it is durable. Mutations take effect in the order of
-  // submission; many that wait together are made durable together (group commit), yet one that
-  // fails leaves the others whole.
+  // submission, but for large jobs (PutJob); many that wait together are made durable together
+  // (group commit), yet one that fails leaves the others whole.
   virtual void Submit(Mutation mutation, Done done) = 0;
 
   // Submit, and wait.

@@ -50,14 +50,28 @@ void ChangeFeed::PushEndOf(JobId job) {
   PushEntry(std::move(entry));
 }
 
+// Its ranks, which may be a million, stay as long as any entry of it does.
+void ChangeFeed::CountJob(const JobRecord* job, bool enters) {
+  if (job == nullptr) return;
+  const size_t bytes = sizeof(JobRecord) + sizeof(Guid) * job->endpoints.size();
+  if (enters) {
+    if (++job_uses_[job] == 1) bytes_ += bytes;
+  } else if (--job_uses_[job] == 0) {
+    job_uses_.erase(job);
+    bytes_ -= bytes;
+  }
+}
+
 void ChangeFeed::PushEntry(Entry entry) {
   std::vector<Entry> dropped;  // their records go after the lock
   std::lock_guard lock(mu_);
   const JobId job = entry.job;
   bytes_ += entry.bytes;
+  CountJob(entry.tree.job.get(), true);
   entries_.push_back(std::move(entry));
   while (entries_.size() > 1 && (entries_.size() > most_changes_ || bytes_ > kMostBytes)) {
     bytes_ -= entries_.front().bytes;
+    CountJob(entries_.front().tree.job.get(), false);
     dropped.push_back(std::move(entries_.front()));
     entries_.pop_front();
     ++first_;

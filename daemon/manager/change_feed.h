@@ -72,6 +72,7 @@ class ChangeFeed final {
     size_t bytes = 0;
   };
   void PushEntry(Entry entry);
+  void CountJob(const JobRecord* job, bool enters);
   void WakeSleepers(JobId job, uint64_t number);
   friend class TreeWatch;
   void Unlist(TreeWatch* watcher);
@@ -85,8 +86,9 @@ class ChangeFeed final {
   // Guarded by mu_.
   std::deque<Entry> entries_;
   uint64_t first_ = 1;  // number of the oldest that is kept
-  size_t bytes_ = 0;
-  std::vector<TreeWatch*> sleepers_;  // of all jobs
+  size_t bytes_ = 0;    // of the entries, and of each of their jobs once
+  absl::flat_hash_map<const JobRecord*, size_t> job_uses_;  // entries of each
+  std::vector<TreeWatch*> sleepers_;                        // of all jobs
   absl::flat_hash_map<JobId, std::vector<TreeWatch*>> job_sleepers_;
 };
 

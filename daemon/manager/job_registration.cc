@@ -141,8 +141,7 @@ bool Jobs::BeginRegistration(const std::string& owner, const std::string& reques
   return true;
 }
 
-void Jobs::SubmitRegistration(JobRecord made,
-                              const std::function<Mutation(const JobRecord&)>& mutation,
+void Jobs::SubmitRegistration(JobRecord made, const RegistrationMutation& mutation,
                               const Actor& actor, Manager::Callback<JobView> done) {
   auto record = std::make_shared<JobRecord>(std::move(made));
   // The nodes are the placement's, which has been allowed them.
@@ -156,14 +155,14 @@ void Jobs::SubmitRegistration(JobRecord made,
     std::lock_guard lock(tables_->mu);
     record->id = tables_->jobs.TakeId();
   }
-  calls_->Submit(mutation(*record), [this, record, by = NameOf(actor),
-                                     callback = std::move(done)](absl::Status status) mutable {
+  calls_->Submit(mutation(record), [this, record, by = NameOf(actor),
+                                    callback = std::move(done)](absl::Status status) mutable {
     OnRegistered(std::move(record), by, std::move(status), std::move(callback));
   });
 }
 
-void Jobs::RegisterBy(JobRecord record, std::function<Mutation(const JobRecord&)> mutation,
-                      const Actor& actor, Manager::Callback<JobView> done) {
+void Jobs::RegisterBy(JobRecord record, const RegistrationMutation& mutation, const Actor& actor,
+                      Manager::Callback<JobView> done) {
   const uint64_t fingerprint = record.request_fingerprint;
   if (!BeginRegistration(record.owner, record.request_id, fingerprint, done)) return;
   SubmitRegistration(std::move(record), mutation, actor, std::move(done));
@@ -184,9 +183,9 @@ void Jobs::Register(RegisterJobArgs args, Manager::Callback<JobView> done) {
   if (!made.ok()) return FailRegistration(name, made.status(), std::move(done));
   SubmitRegistration(
       *std::move(made),
-      [&](const JobRecord& record) {
-        return PutJob{record,
-                      DeedOf(actor, absl::StrCat("job:", record.id.value()), clock_->Now())};
+      [&](const std::shared_ptr<const JobRecord>& record) {
+        return PutJob(record,
+                      DeedOf(actor, absl::StrCat("job:", record->id.value()), clock_->Now()));
       },
       actor, std::move(done));
 }

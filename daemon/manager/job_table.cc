@@ -12,7 +12,7 @@ std::shared_ptr<Job> JobTable::Find(JobId id) const {
 void JobTable::Add(std::shared_ptr<Job> job) {
   job->queued_deadline = job->deadline;
   queue_.insert({job->queued_deadline, job->record->id});
-  if (is_followed_) changes_.added.push_back(job->record);
+  if (is_followed_) changes_.added.emplace(job->record->id, job->record);
   StopFollowingIfLong();
   jobs_.emplace(job->record->id, std::move(job));
 }
@@ -20,7 +20,10 @@ void JobTable::Add(std::shared_ptr<Job> job) {
 void JobTable::Remove(Job& job) {
   Unqueue(job);
   registrations.Forget(OwnName(job.record->owner, job.record->request_id));
-  if (is_followed_) changes_.removed.push_back(job.record->id);
+  if (is_followed_) {
+    changes_.added.erase(job.record->id);  // its ranks may be many: nobody keeps them for this
+    changes_.removed.push_back(job.record->id);
+  }
   StopFollowingIfLong();
   jobs_.erase(job.record->id);
 }
@@ -68,8 +71,7 @@ JobTable::Changes JobTable::TakeChanges(bool all) {
   is_followed_ = true;
   changes = {};
   changes.is_all = true;
-  changes.added.reserve(jobs_.size());
-  for (const auto& [id, job] : jobs_) changes.added.push_back(job->record);
+  for (const auto& [id, job] : jobs_) changes.added.emplace(id, job->record);
   return changes;
 }
 

@@ -77,8 +77,8 @@ class JobTable {
   // What came and went since the last call, for who keeps something of every active job.
   struct Changes {
     bool is_all = false;  // `added` are all that there are; others went
-    std::vector<std::shared_ptr<const JobRecord>> added;  // by id, or as they came
-    std::vector<JobId> removed;                           // of `added`, too
+    absl::btree_map<JobId, std::shared_ptr<const JobRecord>> added;  // and not removed since
+    std::vector<JobId> removed;                                      // as they went
   };
   // One caller. All, if that is asked for, at the first call, and after more changes than are kept.
   // O(changes).

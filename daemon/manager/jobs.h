@@ -47,10 +47,11 @@ class Jobs {
   void Restore(std::vector<JobRecord> jobs, JobId last);
 
   void Register(RegisterJobArgs args, Manager::Callback<JobView> done);
+  using RegistrationMutation = std::function<Mutation(const std::shared_ptr<const JobRecord>&)>;
   // Registers a job that comes with another mutation than PutJob, which `mutation` makes of the
   // record once it has its id. The record is complete but for that.
-  void RegisterBy(JobRecord record, std::function<Mutation(const JobRecord&)> mutation,
-                  const Actor& actor, Manager::Callback<JobView> done);
+  void RegisterBy(JobRecord record, const RegistrationMutation& mutation, const Actor& actor,
+                  Manager::Callback<JobView> done);
   absl::StatusOr<JobView> Get(JobId id);
   std::vector<JobView> List(JobId after, size_t limit) const;
   absl::StatusOr<JobView> KeepAlive(JobId id);
@@ -73,8 +74,8 @@ class Jobs {
   // What is to be done for a registration of that name: false if `done` was answered or waits.
   bool BeginRegistration(const std::string& owner, const std::string& request_id,
                          uint64_t fingerprint, Manager::Callback<JobView>& done);
-  void SubmitRegistration(JobRecord made, const std::function<Mutation(const JobRecord&)>& mutation,
-                          const Actor& actor, Manager::Callback<JobView> done);
+  void SubmitRegistration(JobRecord made, const RegistrationMutation& mutation, const Actor& actor,
+                          Manager::Callback<JobView> done);
   JobView ViewOf(const Job& job) const;
   absl::StatusOr<JobRecord> FromStore(JobId id);
   absl::StatusOr<JobRecord> MakeRecord(RegisterJobArgs& args, const FabricView& view,

@@ -271,9 +271,9 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
 
   void Over() {
     const std::shared_ptr<BoundedCall> last = std::move(self_);
-    requester_();  // the context is gone from here on
     method_.bounds->admission->Leave(*this);
     if (descriptor_.has_value()) method_.bounds->connections->CallEnds(*descriptor_);
+    requester_();  // the context is gone from here on, and so may be the server
   }
 
   const Method& method_;

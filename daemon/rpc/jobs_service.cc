@@ -14,9 +14,6 @@
 namespace coppice {
 namespace {
 
-// More endpoint names than this are looked up on a worker thread; about a millisecond's work.
-constexpr int kMostEndpointsInline = 2048;
-
 std::string ObjectOf(absl::string_view id) { return absl::StrCat("job:", id); }
 
 }  // namespace
@@ -27,19 +24,22 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
   auto* const reactor = new UnaryCall(register_job_, peers_, context);
   absl::StatusOr<Peer> peer = peers_->Authorise(*context, "/coppice.v1.Jobs/RegisterJob", "job");
   if (!peer.ok()) return Finish(reactor, peer.status(), "job");
-  absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
-  if (!args.ok()) return Finish(reactor, args.status(), "job");
-  args->actor = ActorOf(*peer);
-  args->owner = std::move(peer->user);
-  const bool is_short =
-      !request->all_endpoints() && request->endpoints_size() <= kMostEndpointsInline;
-  auto call = [this, reactor, response, args = *std::move(args)]() mutable {
-    manager_->RegisterJob(std::move(args), [this, reactor, response](absl::StatusOr<JobView> job) {
-      if (job.ok()) {
-        ToProto(*job, *response);
-        AddEndpointsOf(*job->record, *response);
-      }
-      Finish(reactor, job.status(), "job");
+  const bool is_short = !request->all_endpoints() &&
+                        static_cast<size_t>(request->endpoints_size()) <= kMostRanksInline;
+  auto call = [this, reactor, request, response, peer = *std::move(peer)] {
+    absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
+    if (!args.ok()) {
+      Finish(reactor, args.status(), "job");
+      return;
+    }
+    args->actor = ActorOf(peer);
+    args->owner = peer.user;
+    manager_->RegisterJob(*std::move(args), [this, reactor, response](absl::StatusOr<JobView> job) {
+      const size_t ranks = job.ok() ? job->record->endpoints.size() : 0;
+      AnswerRanks(workers_, reactor, ranks, [this, reactor, response, job = std::move(job)] {
+        if (job.ok()) Tell(*job, *response);
+        Finish(reactor, job.status(), "job");
+      });
     });
   };
   if (!is_short) return RunLater(workers_, reactor, "job", std::move(call));
@@ -49,14 +49,14 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
 
 grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext*,
                                               const v1::GetJobRequest* request, v1::Job* response) {
-  return AnswerNow(get_job_, ObjectOf(request->id()), [&] { return Get(*request, *response); });
+  return AnswerLater(workers_, get_job_, ObjectOf(request->id()),
+                     [this, request, response] { return Get(*request, *response); });
 }
 
 absl::Status JobsService::Get(const v1::GetJobRequest& request, v1::Job& response) {
   ASSIGN_OR_RETURN(const JobId id, ParseJobId(request.id()));
   ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(id));
-  ToProto(job, response);
-  AddEndpointsOf(*job.record, response);
+  Tell(job, response);
   return absl::OkStatus();
 }
 
@@ -109,9 +109,10 @@ grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* conte
   return reactor;
 }
 
-void JobsService::AddEndpointsOf(const JobRecord& record, v1::Job& job) {
-  const std::shared_ptr<const FabricView> view = manager_->fabric();
-  AddEndpoints(record, view == nullptr ? nullptr : view->snapshot->fabric.get(), job);
+void JobsService::Tell(const JobView& view, v1::Job& job) {
+  ToProto(view, job);
+  const std::shared_ptr<const FabricView> fabric = manager_->fabric();
+  AddEndpoints(*view.record, fabric == nullptr ? nullptr : fabric->snapshot->fabric.get(), job);
 }
 
 }  // namespace coppice

@@ -48,7 +48,8 @@ class JobsService final : public v1::Jobs::CallbackService {
  private:
   absl::Status Get(const v1::GetJobRequest& request, v1::Job& response);
   absl::Status List(const v1::ListJobsRequest& request, v1::ListJobsResponse& response);
-  void AddEndpointsOf(const JobRecord& record, v1::Job& job);
+  // With its endpoints.
+  void Tell(const JobView& view, v1::Job& job);
 
   Manager* const manager_;
   WorkerPool* const workers_;

@@ -220,13 +220,16 @@ grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
   args->actor = ActorOf(*peer);
   return RunLater(workers_, call, object, [this, call, object, response, args = *args] {
     placements_->Start(args, [this, call, object, response](absl::StatusOr<JobView> job) {
-      if (job.ok()) {
-        ToProto(*job, *response);
-        const std::shared_ptr<const FabricView> view = manager_->fabric();
-        AddEndpoints(*job->record, view == nullptr ? nullptr : view->snapshot->fabric.get(),
-                     *response);
-      }
-      Finish(call, job.status(), object);
+      const size_t ranks = job.ok() ? job->record->endpoints.size() : 0;
+      AnswerRanks(workers_, call, ranks, [this, call, object, response, job = std::move(job)] {
+        if (job.ok()) {
+          ToProto(*job, *response);
+          const std::shared_ptr<const FabricView> view = manager_->fabric();
+          AddEndpoints(*job->record, view == nullptr ? nullptr : view->snapshot->fabric.get(),
+                       *response);
+        }
+        Finish(call, job.status(), object);
+      });
     });
   });
 }

@@ -86,13 +86,16 @@ grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* contex
     args->actor = ActorOf(*peer);
   }
   // `request` lives until the call is finished.
-  auto answer = [reactor, response, &request](absl::StatusOr<TreeView> tree) {
+  auto answer = [this, reactor, response, &request](absl::StatusOr<TreeView> tree) {
     if (!tree.ok()) {
       Finish(reactor, tree.status(), JobObject(request.job_id()));
       return;
     }
-    FullToProto(*tree, *response);
-    reactor->Answer(grpc::Status::OK);
+    const size_t ranks = tree->record->ranks.size();
+    AnswerRanks(workers_, reactor, ranks, [reactor, response, tree = *std::move(tree)] {
+      FullToProto(tree, *response);
+      reactor->Answer(grpc::Status::OK);
+    });
   };
   // Planning takes from a fraction of a millisecond to many: not on a thread of gRPC, where the
   // next caller could not be heard, and callers take turns.
@@ -155,13 +158,26 @@ grpc::ServerWriteReactor<v1::TreeChange>* TreesService::WatchTrees(
 grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext*,
                                                 const v1::GetTreeRequest* request,
                                                 v1::Tree* response) {
-  return AnswerNow(get_tree_, TreeObject(request->id()), [&] { return Get(*request, *response); });
+  auto* const reactor = new UnaryCall(get_tree_);
+  const absl::StatusOr<TreeView> tree = Find(*request);
+  AnswerRanks(workers_, reactor, tree.ok() ? tree->record->ranks.size() : 0,
+              [this, reactor, request, response, tree] {
+                const absl::Status status =
+                    tree.ok() ? Tell(*tree, *request, *response) : tree.status();
+                Finish(reactor, status, TreeObject(request->id()));
+              });
+  return reactor;
 }
 
-absl::Status TreesService::Get(const v1::GetTreeRequest& request, v1::Tree& response) {
+absl::StatusOr<TreeView> TreesService::Find(const v1::GetTreeRequest& request) {
   ASSIGN_OR_RETURN(const TreeId id, ParseTreeId(request.id()));
+  RETURN_IF_ERROR(FromProto(request.view()).status());
+  return manager_->GetTree(id);
+}
+
+absl::Status TreesService::Tell(const TreeView& tree, const v1::GetTreeRequest& request,
+                                v1::Tree& response) {
   ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(request.view()));
-  ASSIGN_OR_RETURN(const TreeView tree, manager_->GetTree(id));
   switch (detail) {
     case TreeDetail::kFull:
       FullToProto(tree, response);

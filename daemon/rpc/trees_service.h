@@ -66,7 +66,8 @@ class TreesService final : public v1::Trees::CallbackService {
                                  const absl::StatusOr<Peer>& peer, MethodStatistics::Method* method,
                                  const v1::CreateTreeRequest& request, bool advise,
                                  v1::Tree* response);
-  absl::Status Get(const v1::GetTreeRequest& request, v1::Tree& response);
+  absl::StatusOr<TreeView> Find(const v1::GetTreeRequest& request);
+  absl::Status Tell(const TreeView& tree, const v1::GetTreeRequest& request, v1::Tree& response);
   absl::Status List(const v1::ListTreesRequest& request, v1::ListTreesResponse& response);
 
   Manager* const manager_;

@@ -106,6 +106,18 @@ inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
   return queued.ok() ? call : Finish(call, queued.status(), object);
 }
 
+// More ranks than this are looked up, or told, on a worker: about a millisecond's work.
+inline constexpr size_t kMostRanksInline = 2048;
+
+// Runs `task`, which builds an answer of so many ranks and ends `call` with it: at once, or on a
+// worker, as others wait for the threads of gRPC and of the store. Never refused, as what it tells
+// may have been done.
+template <class Task>
+void AnswerRanks(WorkerPool* workers, UnaryCall* call, size_t ranks, Task task) {
+  if (ranks <= kMostRanksInline) return task();
+  workers->Submit(std::move(task), call->caller());
+}
+
 // A handler that reads the database, or much, which everybody may, on a worker: gRPC's threads are
 // few.
 // `handle` is absl::Status(), and what it refers to lives as long as the call.

@@ -49,9 +49,9 @@ void WorkerPool::Settle(Line* line) {
   turns_.push_back(line);
 }
 
-void WorkerPool::Submit(Task task) {
+void WorkerPool::Submit(Task task, const std::string& caller) {
   absl::MutexLock lock(&mutex_);
-  Add(std::move(task), "");
+  Add(std::move(task), caller);
 }
 
 absl::StatusOr<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,

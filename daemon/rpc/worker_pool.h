@@ -38,7 +38,7 @@ class WorkerPool final {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // For tasks whose number somebody else bounds, as that of open streams.
-  void Submit(Task task);
+  void Submit(Task task, const std::string& caller = "");
   // UNAVAILABLE, and the task is dropped: `most` others of `caller` wait for a thread already, or
   // as many as its share of what all may have waiting, which is kCallers times as many. A caller
   // that has none waiting is never refused.

@@ -144,23 +144,20 @@ absl::Status GroundKeeper::Follow(PlacementGround& ground) {
   }
   view_ = ground.view;
   if (begins) Begin(*view_);
-  const absl::flat_hash_set<JobId> removed(changes.removed.begin(), changes.removed.end());
-  for (const JobId job : removed) {
+  for (const JobId job : changes.removed) {
     Remove({false, job.value()});
     exclusive_jobs_.erase(job);
   }
   if (changes.is_all) {
     absl::flat_hash_set<int64_t> active;
-    for (const auto& job : changes.added) active.insert(job->id.value());
+    for (const auto& [id, job] : changes.added) active.insert(id.value());
     std::vector<Key> gone;
     for (const auto& [key, holder] : holders_) {
       if (!key.first && !active.contains(key.second)) gone.push_back(key);
     }
     for (const Key& key : gone) Remove(key);
   }
-  for (const auto& job : changes.added) {
-    if (!removed.contains(job->id)) AddJob(*job);
-  }
+  for (const auto& [id, job] : changes.added) AddJob(*job);
   return absl::OkStatus();
 }
 

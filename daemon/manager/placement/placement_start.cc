@@ -163,10 +163,10 @@ void Placements::Start(StartPlacementArgs args, Callback<JobView> done) {
   if (!job.ok()) return OnStarted(id, by, job.status());
   jobs_->RegisterBy(
       *std::move(job),
-      [this, record, &args](const JobRecord& made) -> Mutation {
-        if (record->is_exclusive) keeper_.MarkExclusive(made.id);
+      [this, record, &args](const std::shared_ptr<const JobRecord>& made) -> Mutation {
+        if (record->is_exclusive) keeper_.MarkExclusive(made->id);
         const std::string object =
-            absl::StrCat("placement:", record->id.value(), " job:", made.id.value());
+            absl::StrCat("placement:", record->id.value(), " job:", made->id.value());
         return StartPlacement{record->id, made, DeedOf(args.actor, object, clock_->Now())};
       },
       args.actor,

@@ -158,7 +158,7 @@ def group_of(name):
         return lambda self: self.contain(attack)
     return type(name, (Withstands,), {f"test_{attack.letter.lower()}_{attack.name}": test_of(attack)
                                       for attack in ATTACKS
-                                      if attack.group == name and (IS_FULL or not attack.full_only)})
+                                      if attack.group == name})
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ class Attack:
     tls: bool = False      # over TCP with TLS, else at the Unix socket
     memory_limit: tuple = (MEMORY_LIMIT, MEMORY_LIMIT)
     seconds: tuple = (1.5, 20)
-    full_only: bool = False  # README.md says why
     bulk: bool = False       # the honest one sends and gets a megabyte now and then, too
 
 
@@ -56,7 +55,7 @@ ATTACKS = [
            {"method": "Jobs.RegisterJob", "field": 3, "megabytes": 66, "in_flight": 1},
            {"in_flight": 8}),
     Attack("floods", "requests", "register_jobs_of_a_million_ranks", "register_jobs",
-           {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 16}, full_only=True),
+           {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 16}),
     Attack("floods", "requests", "streams_of_unknown_fields", "streams_of_unknown_fields",
            {"method": "Jobs.KeepAlive", "megabytes": 4, "streams": 64}, {"streams": 256}, bulk=True),
     Attack("floods", "requests", "streams_of_half_messages", "half_sent",
@@ -79,6 +78,8 @@ ATTACKS = [
            {"method": "Trees.ListTrees", "in_flight": 32}, **STANDING_TREES),
     Attack("floods", "answers", "list_events_in_flight", "calls",
            {"method": "Fabric.ListEvents", "in_flight": 32, "page_size": 10000}, **MANY_EVENTS),
+    Attack("floods", "answers", "get_jobs_of_a_million_ranks", "get_jobs",
+           {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 32}),
     Attack("K", "answers", "watch_trees_unread", "unread",
            {"method": "Trees.WatchTrees", "connections": 5, "streams": 100},
            {"connections": 20}, **STANDING_TREES),

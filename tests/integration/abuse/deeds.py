@@ -265,6 +265,10 @@ def register_jobs(person, ranks, in_flight):
     flood(person, "Jobs.RegisterJob", request.SerializeToString(), in_flight, connections=in_flight)
 
 
+def get_jobs(person, ranks, in_flight):
+    calls(person, "Jobs.GetJob", in_flight, id=own_job(person, ranks))
+
+
 def all_to_all(ranks):
     pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     return {"rank_count": ranks, "from": [a for a, _ in pairs], "to": [b for _, b in pairs],

@@ -95,10 +95,14 @@ TEST_F(SqliteGrowthTest, EveryOlderSchemaIsMigrated) {
           INSERT INTO event (id, time_ns, severity, kind, object, message)
             VALUES (3, 4, 'error', 'sweep.failed', 'fabric', 'words'))sql"));
       if (version >= kFirstWithDeeds) {
-        ASSERT_APPLIED((*connection)->Execute(R"sql(
-            INSERT INTO deed (id, time_ns, share, caller, user, origin, method, object, outcome,
-                              count)
-              VALUES (6, 77, 1, 'ada', 'ada', 'uid:1000', 'Jobs.EndJob', 'job:7', 'OK', 1))sql"));
+        // Those of the eleventh schema have no time of the first yet.
+        const bool has_first = version > kFirstWithDeeds;
+        const std::string insert =
+            std::string("INSERT INTO deed (id, time_ns, share, caller, user, origin, method, ") +
+            "object, outcome, count" + (has_first ? ", first_ns" : "") +
+            ") VALUES (6, 77, 1, 'ada', 'ada', 'uid:1000', 'Jobs.EndJob', 'job:7', 'OK', 1" +
+            (has_first ? ", 77)" : ")");
+        ASSERT_APPLIED((*connection)->Execute(insert.c_str()));
       }
     }
     auto store = SqliteStore::Open(path);

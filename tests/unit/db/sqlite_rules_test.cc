@@ -80,9 +80,8 @@ TEST_F(SqliteRulesTest, ATreeNeedsAnActiveJob) {
   Refused("REPLACE INTO job SELECT * FROM job", "the job exists");
   Refused("REPLACE INTO tree SELECT * FROM tree", "error");
   Refused(
-      "REPLACE INTO job (id, request_id, request_fingerprint, name, owner, endpoints, lease_ns, "
-      "state, created_ns, ended_ns) SELECT 5, request_id, 0, '', owner, '[]', 1, state, 0, NULL "
-      "FROM job",
+      "REPLACE INTO job (id, request_id, request_fingerprint, name, owner, lease_ns, state, "
+      "created_ns, ended_ns) SELECT 5, request_id, 0, '', owner, 1, state, 0, NULL FROM job",
       "the job exists");
   EXPECT_EQ(raw_->Run(for_job("1")), "");
 }

@@ -40,13 +40,13 @@ struct Model {
 
   StatusCode Do(const PutJob& put) {
     for (const JobRecord& job : jobs) {
-      if (job.id == put.job.id) return StatusCode::kAlreadyExists;
-      if (!job.request_id.empty() && job.request_id == put.job.request_id) {
+      if (job.id == put.job->id) return StatusCode::kAlreadyExists;
+      if (!job.request_id.empty() && job.request_id == put.job->request_id) {
         return StatusCode::kAlreadyExists;
       }
     }
-    jobs.push_back(put.job);
-    last_job = std::max(last_job, put.job.id.value());
+    jobs.push_back(*put.job);
+    last_job = std::max(last_job, put.job->id.value());
     return StatusCode::kOk;
   }
   StatusCode Do(const EndJob& end) {

@@ -99,6 +99,25 @@ TEST(ChangeFeedTest, LargeTreesAreKeptForFewerChanges) {
   EXPECT_THAT(Ids(*Watch(feed, 0, 40)), ElementsAre(40));
 }
 
+// A job's ranks count once, however many of its trees come and go.
+TEST(ChangeFeedTest, TreesOfLargeJobsAreKeptForFewerChanges) {
+  ChangeFeed feed;
+  std::weak_ptr<const JobRecord> first;
+  for (int64_t id = 1; id <= 40; ++id) {
+    auto job = std::make_shared<JobRecord>();
+    job->endpoints.resize(size_t{1} << 20);  // 8 MiB
+    if (id == 1) first = job;
+    TreeView tree = Tree(id, id);
+    tree.job = std::move(job);
+    for (int i = 0; i < 100; ++i) feed.Push(TreeChangeKind::kGranted, tree);
+    if (id == 15) {
+      EXPECT_THAT(Ids(*Watch(feed, 0, 1), 1500), testing::SizeIs(1500));
+    }
+  }
+  EXPECT_TRUE(first.expired());
+  EXPECT_THAT(Ids(*Watch(feed, 0, 3901)), testing::SizeIs(100));
+}
+
 TEST(ChangeFeedTest, SleepersAreWokenOnceForWhatIsTheirs) {
   ChangeFeed feed;
   feed.KeepAtMost(3);

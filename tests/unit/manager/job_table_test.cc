@@ -55,5 +55,39 @@ TEST(JobTableTest, AJobThatLeavesIsForgottenByTheQueue) {
   EXPECT_EQ(0u, table.size());
 }
 
+TEST(JobTableTest, WhoFollowsHearsWhatCameAndWhatWent) {
+  JobTable table;
+  const auto ids = [](const JobTable::Changes& changes) {
+    std::vector<int64_t> all;
+    for (const auto& [id, record] : changes.added) all.push_back(id.value());
+    for (const JobId id : changes.removed) all.push_back(-id.value());
+    return all;
+  };
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int64_t id = 1; id <= 4; ++id) jobs.push_back(JobUntil(id, absl::Seconds(id)));
+  table.Add(jobs[0]);
+  EXPECT_TRUE(table.TakeChanges(false).is_all);
+  table.Add(jobs[2]);
+  table.Add(jobs[1]);
+  table.Remove(*jobs[0]);
+  table.Remove(*jobs[2]);
+  const JobTable::Changes changes = table.TakeChanges(false);
+  EXPECT_FALSE(changes.is_all);
+  EXPECT_EQ(ids(changes), (std::vector<int64_t>{2, -1, -3}));
+  table.Add(jobs[3]);
+  EXPECT_EQ(ids(table.TakeChanges(true)), (std::vector<int64_t>{2, 4}));
+}
+
+TEST(JobTableTest, NobodyWhoFollowsKeepsTheRanksOfAJobThatWent) {
+  JobTable table;
+  table.TakeChanges(true);
+  auto job = JobUntil(1, absl::Seconds(1));
+  const std::weak_ptr<const JobRecord> record = job->record;
+  table.Add(job);
+  table.Remove(*job);
+  job.reset();
+  EXPECT_TRUE(record.expired());
+}
+
 }  // namespace
 }  // namespace coppice::job_table_test

@@ -44,13 +44,13 @@ class PruningTest : public testing::Test {
   // Jobs from `first` on that end as they come, each a second after the one before.
   void EndJobs(int64_t first, int64_t count, const std::string& owner = "ada") {
     for (int64_t id = first; id < first + count; ++id) {
-      PutJob put;
-      put.job.id = JobId(id);
-      put.job.request_id = std::to_string(id);
-      put.job.owner = owner;
-      put.job.created = clock_.wall;
-      put.job.lease = absl::Seconds(30);
-      ASSERT_TRUE(store_.Apply(std::move(put)).ok());
+      JobRecord job;
+      job.id = JobId(id);
+      job.request_id = std::to_string(id);
+      job.owner = owner;
+      job.created = clock_.wall;
+      job.lease = absl::Seconds(30);
+      ASSERT_TRUE(store_.Apply(PutJob{std::move(job)}).ok());
       clock_.Pass(absl::Seconds(1));
       ASSERT_TRUE(store_.Apply(EndJob{JobId(id), JobState::kEnded, clock_.wall}).ok());
     }
