@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
+
+#include "client/byte_buffer_text.h"
 
 namespace coppice {
 namespace {
@@ -17,17 +18,6 @@ constexpr size_t kLongestUser = 255;
 bool CanBeNamed(absl::string_view user) {
   return !user.empty() && user.size() <= kLongestUser &&
          std::all_of(user.begin(), user.end(), [](char c) { return c > ' ' && c < 0x7f; });
-}
-
-std::string TextOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (!buffer.Dump(&slices).ok()) return text;
-  text.reserve(buffer.Length());
-  for (const grpc::Slice& slice : slices) {
-    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return text;
 }
 
 }  // namespace

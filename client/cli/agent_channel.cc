@@ -17,8 +17,8 @@
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
+#include "client/byte_buffer_text.h"
 #include "client/library/agent_socket.h"
 #include "client/library/frame.h"
 #include "coppice/v1/local.pb.h"
@@ -30,17 +30,6 @@ constexpr char kDefaultAgent[] = "/run/coppice/agent.sock";
 // Of calls without a deadline, such as watches.
 constexpr std::chrono::hours kForEver{24 * 365};
 constexpr uint64_t kOnlyCall = 1;  // of its connection
-
-std::string TextOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string text;
-  if (!buffer.Dump(&slices).ok()) return text;
-  text.reserve(buffer.Length());
-  for (const grpc::Slice& slice : slices) {
-    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return text;
-}
 
 // One call: reads its request, then a thread of its own speaks to the agent until the end. Deletes
 // itself when gRPC is done with it.
