@@ -24,7 +24,6 @@
 #include "daemon/rpc/call_under_way.h"
 #include "daemon/rpc/caller.h"
 #include "daemon/rpc/error_details.h"
-#include "daemon/rpc/message_cost.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/request_check.h"
 #include "proto/status_conversion.h"
@@ -132,8 +131,7 @@ struct Method {
   Admission::Kind kind = Admission::Kind::kCall;
   size_t most_request_bytes = 0;
   Message* (*answer_of)(void* holder) = nullptr;
-  const google::protobuf::Descriptor* request = nullptr;
-  std::unique_ptr<MessageCost> cost;  // null: a dialogue
+  std::unique_ptr<const RequestCheck> check;  // null: a dialogue
   MethodHandler* inner = nullptr;
   bool is_change = false;
   const Bounds* bounds = nullptr;
@@ -243,14 +241,9 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
     if (size > method_.most_request_bytes) {
       return TooLarge(method_, absl::StrCat("has ", size, " bytes"), method_.most_request_bytes);
     }
-    {
-      PiecesStream pieces(receive_.bytes());
-      const absl::Status plain = CheckRequest(*method_.request, pieces);
-      if (!plain.ok()) return plain;
-    }
     PiecesStream pieces(receive_.bytes());
     const size_t most = bounds.most_request_memory;
-    const absl::StatusOr<size_t> cost = method_.cost->Of(&pieces, most);
+    const absl::StatusOr<size_t> cost = method_.check->CostOf(&pieces, most);
     if (!cost.ok()) return cost.status();
     const size_t all = size + kCopies * *cost;
     if (all > most) return TooLarge(method_, "takes more memory than any may", most);
@@ -319,9 +312,8 @@ BoundedService::BoundedService(grpc::Service* inner,
     method.kind = KindOf(described);
     method.inner = (inner->*handler_of)(i);
     method.bounds = bounds;
-    method.request = described.input_type();
     if (method.kind != Admission::Kind::kDialogue) {
-      method.cost = std::make_unique<MessageCost>(described.input_type());
+      method.check = std::make_unique<const RequestCheck>(described.input_type());
     }
     BoundedMethod bound;
     const auto found = std::find_if(methods.begin(), methods.end(), [&](const BoundedMethod& m) {

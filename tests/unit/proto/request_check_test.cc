@@ -5,16 +5,19 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "coppice/v1/agents.pb.h"
 #include "coppice/v1/fabric.pb.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/mapping.pb.h"
 #include "coppice/v1/placements.pb.h"
-#include "proto/text/plain_text.h"
+#include "coppice/v1/trees.pb.h"
 #include "tests/support/tier.h"
+#include "tests/unit/proto/request_check_properties.h"
 
 namespace coppice::request_check_test {
 namespace {
@@ -22,16 +25,16 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// In blocks of so many bytes, since gRPC hands over slices.
-absl::Status Check(const google::protobuf::Descriptor& type, const std::string& wire,
-                   int block_bytes = -1) {
-  google::protobuf::io::ArrayInputStream stream(wire.data(), static_cast<int>(wire.size()),
-                                                block_bytes);
-  return CheckRequest(type, stream);
+// What it costs, read in pieces of so many bytes, since gRPC hands over slices.
+absl::StatusOr<size_t> CostOf(const google::protobuf::Message& type, const std::string& wire,
+                              size_t most = SIZE_MAX, int piece = 100) {
+  const RequestCheck check(type.GetDescriptor());
+  google::protobuf::io::ArrayInputStream stream(wire.data(), static_cast<int>(wire.size()), piece);
+  return check.CostOf(&stream, most);
 }
 
 absl::Status Check(const google::protobuf::Message& message) {
-  return Check(*message.GetDescriptor(), message.SerializePartialAsString(), 3);
+  return CostOf(message, message.SerializePartialAsString(), SIZE_MAX, 3).status();
 }
 
 std::string Words(const absl::Status& status) { return std::string(status.message()); }
@@ -75,40 +78,82 @@ TEST_F(RequestCheckTest, TextsWithLinesMayHaveLines) {
 }
 
 TEST_F(RequestCheckTest, KnowsWhatIsStreamed) {
-  EXPECT_FALSE(IsStreamed(*v1::RegisterJobRequest::descriptor()));
-  EXPECT_TRUE(IsStreamed(*v1::AgentMessage::descriptor()));  // of a stream
-  EXPECT_FALSE(IsStreamed(*v1::Job::descriptor()));
+  EXPECT_EQ(CheckOfStreamed(*v1::RegisterJobRequest::descriptor()), nullptr);
+  EXPECT_NE(CheckOfStreamed(*v1::AgentMessage::descriptor()), nullptr);
+  EXPECT_EQ(CheckOfStreamed(*v1::Job::descriptor()), nullptr);
 }
 
-// Whatever comes: what passes and is a message holds plain texts only, and what is refused does
-// not.
-TEST_F(RequestCheckTest, AgreesWithTheParserOnMutations) {
-  v1::RegisterJobRequest good;
-  good.set_request_id("r\xC3\xBC");
-  good.set_display_name("solver");
-  for (const char* endpoint : {"n1", "n2/1", "n3/1@mlx5_0"}) good.add_endpoints(endpoint);
-  good.mutable_lease()->set_seconds(30);
-  const std::string wire = good.SerializeAsString();
-  std::mt19937_64 random(TestSeed());
-  int refused = 0, parsed = 0;
-  for (int round = 0; round < 20'000; ++round) {
-    std::string mutation = wire;
-    for (uint64_t m = random() % 3 + 1; m > 0; --m) {
-      mutation[random() % mutation.size()] = static_cast<char>(random());
-    }
-    const absl::Status status =
-        Check(*v1::RegisterJobRequest::descriptor(), mutation, static_cast<int>(random() % 5 + 1));
-    v1::RegisterJobRequest message;
-    if (!message.ParseFromString(mutation)) continue;
-    ++parsed;
-    std::string fault = TextFault(message.request_id()) + TextFault(message.display_name());
-    for (const std::string& endpoint : message.endpoints()) fault += TextFault(endpoint);
-    // A text that another one replaces is checked, and gone from the message.
-    ASSERT_TRUE(status.ok() ? fault.empty() : true) << status << " " << fault;
-    refused += !status.ok();
+TEST_F(RequestCheckTest, TwoBytesMayBeAWholeMessage) {
+  std::string wire;
+  for (int i = 0; i < 100'000; ++i) wire += std::string("\x0a\x00", 2);
+  const auto cost = CostOf(v1::AdvisePlacementRequest(), wire);
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_GT(*cost, 30 * wire.size());
+  const auto little = CostOf(v1::AdvisePlacementRequest(), wire, 5000);
+  ASSERT_TRUE(little.ok());
+  EXPECT_LT(*little, 6000u);  // it stopped there
+}
+
+TEST_F(RequestCheckTest, HoldsForRequestsAsTheyAre) {
+  v1::RegisterJobRequest job;
+  v1::CreateTreeRequest tree;
+  v1::AdvisePlacementRequest placements;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    job.add_endpoints(absl::StrCat("node", i, ".of.a.rather.long.name/1"));
+    tree.add_ranks(i * 1000);
+    placements.add_requests()->set_seed(i);
   }
-  EXPECT_GT(refused, 100);
-  EXPECT_GT(parsed, refused);
+  for (const int piece : {1, 7, 1000, 1 << 20}) {
+    EXPECT_EQ(BrokenByCheck(job.SerializeAsString(), piece), "");
+    EXPECT_EQ(BrokenByCheck(tree.SerializeAsString(), piece), "");
+    EXPECT_EQ(BrokenByCheck(placements.SerializeAsString(), piece), "");
+  }
+}
+
+std::string BatchOnTheWire() {
+  v1::BatchCreateTreesRequest batch;
+  batch.set_job_id("1");
+  for (uint32_t i = 0; i < 5; ++i) batch.add_communicators()->add_ranks(i << 20);
+  return batch.SerializeAsString();
+}
+
+std::string JobOnTheWire() {
+  v1::RegisterJobRequest job;
+  job.set_request_id("r\xC3\xBC");
+  job.set_display_name("solver");
+  for (const char* endpoint : {"n1", "n2/1", "n3/1@mlx5_0"}) job.add_endpoints(endpoint);
+  job.mutable_lease()->set_seconds(30);
+  return job.SerializeAsString();
+}
+
+TEST_F(RequestCheckTest, HoldsForMutations) {
+  std::mt19937_64 random(TestSeed());
+  int refused_texts = 0, parsed = 0;
+  for (const std::string& whole : {BatchOnTheWire(), JobOnTheWire()}) {
+    for (int round = 0; round < 5'000; ++round) {
+      std::string wire = whole;
+      for (uint64_t m = random() % 3 + 1; m > 0; --m) {
+        wire[random() % wire.size()] = static_cast<char>(random());
+      }
+      if (random() % 3 == 0) wire.resize(random() % wire.size());
+      ASSERT_EQ(BrokenByCheck(wire, 1 + static_cast<int>(random() % 20)), "");
+      v1::RegisterJobRequest job;
+      if (!job.ParseFromString(wire)) continue;
+      ++parsed;
+      refused_texts += !CostOf(job, wire).ok();
+    }
+  }
+  // So that neither side of the property goes untried.
+  EXPECT_GT(refused_texts, 100);
+  EXPECT_GT(parsed, refused_texts);
+}
+
+TEST_F(RequestCheckTest, NamesTheFieldThatIsMalformed) {
+  EXPECT_THAT(Words(CostOf(v1::RegisterJobRequest(), "\x1a\x05nod").status()),
+              StartsWith("endpoints[0]: the request is not what this service reads"));
+  EXPECT_TRUE(absl::IsInvalidArgument(CostOf(v1::RegisterJobRequest(), "\x1a\x05nod").status()));
+  EXPECT_FALSE(CostOf(v1::CreateTreeRequest(), "\x22\x02\x80\x80").ok());   // ranks, cut off
+  EXPECT_FALSE(CostOf(v1::AdvisePlacementRequest(), "\x0a\x7f\x0a").ok());  // longer than all
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tests/unit/rpc/message_cost_properties.h"
+#include "tests/unit/proto/request_check_properties.h"
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
@@ -6,16 +6,19 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/mapping.pb.h"
 #include "coppice/v1/placements.pb.h"
 #include "coppice/v1/trees.pb.h"
-#include "daemon/rpc/message_cost.h"
+#include "proto/request_check.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
 
+using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr size_t kUnbounded = size_t{1} << 50;
@@ -35,28 +38,57 @@ const std::vector<std::unique_ptr<Message>>& Requests() {
   return *requests;
 }
 
+// A text of the message, or of those in it, that is not plain; empty: all are.
+std::string Fault(const Message& message) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      std::string fault;
+      if (field->type() == FieldDescriptor::TYPE_STRING) {
+        fault = TextFault(field->is_repeated() ? reflection.GetRepeatedString(message, field, i)
+                                               : reflection.GetString(message, field));
+      } else if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
+        fault = Fault(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                           : reflection.GetMessage(message, field));
+      }
+      if (!fault.empty()) return absl::StrCat(field->full_name(), " ", fault);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string BrokenByCost(absl::string_view wire, int piece) {
+std::string BrokenByCheck(absl::string_view wire, int piece) {
   const google::protobuf::LogSilencer quiet;  // of what protobuf refuses
   for (const auto& prototype : Requests()) {
-    const MessageCost cost(prototype->GetDescriptor());
+    const RequestCheck check(prototype->GetDescriptor());
     const auto of = [&](size_t most) {
       google::protobuf::io::ArrayInputStream stream(wire.data(), static_cast<int>(wire.size()),
                                                     piece);
-      return cost.Of(&stream, most);
+      return check.CostOf(&stream, most);
     };
     const absl::StatusOr<size_t> all = of(kUnbounded), little = of(kLittle);
     const std::unique_ptr<Message> message(prototype->New());
     const bool is_read = message->ParseFromArray(wire.data(), static_cast<int>(wire.size()));
     const std::string& name = prototype->GetDescriptor()->name();
-    if (is_read && !all.ok()) return absl::StrCat(name, " is refused: ", all.status().ToString());
+    // A text that another one replaces is checked, and gone from the message: so who is refused for
+    // a text may hold plain ones only.
+    if (is_read && !all.ok() && absl::StrContains(all.status().message(), "the request is not")) {
+      return absl::StrCat(name, " is refused: ", all.status().ToString());
+    }
+    if (!all.ok()) continue;
+    const std::string fault = is_read ? Fault(*message) : "";
+    if (!fault.empty()) return absl::StrCat(name, " passes: ", fault);
     // Lists grow by doubling, and are counted without what they have to spare.
-    if (all.ok() && message->SpaceUsedLong() > 2 * *all + wire.size()) {
+    if (message->SpaceUsedLong() > 2 * *all + wire.size()) {
       return absl::StrCat(name, " takes ", message->SpaceUsedLong(), " and was thought to take ",
                           *all);
     }
-    if (all.ok() && *all > kLittle && (!little.ok() || *little <= kLittle)) {
+    if (*all > kLittle && (!little.ok() || *little <= kLittle)) {
       return absl::StrCat(name, " of ", *all, " is not found to be above ", kLittle);
     }
   }
