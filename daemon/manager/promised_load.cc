@@ -66,6 +66,21 @@ void PromisedLoad::Move(ChannelIndex channel, uint64_t difference) {
   MarkStale(page);
 }
 
+// The first share from `at` on whose channel is not below `channel`. Looks ahead in steps that
+// double, as the next channel of a promise is mostly near. O(log shares between them).
+PromisedLoad::Shares::iterator PromisedLoad::FindShare(Shares::iterator at, Shares::iterator end,
+                                                       ChannelIndex channel) {
+  std::ptrdiff_t step = 1;
+  auto last = at;  // all before `at` are below; up to `last` is looked at
+  while (last != end && last->channel < channel) {
+    at = std::next(last);
+    last = end - at > step ? at + step : end;
+    step *= 2;
+  }
+  return std::lower_bound(at, last, channel,
+                          [](const Share& share, ChannelIndex c) { return share.channel < c; });
+}
+
 void PromisedLoad::MarkStale(uint32_t page) {
   if (is_stale_[page]) return;
   is_stale_[page] = true;
@@ -74,18 +89,15 @@ void PromisedLoad::MarkStale(uint32_t page) {
 
 // So that the account has a share of every channel of the promise.
 void PromisedLoad::MakeRoom(Account& account, absl::Span<const ChannelPromise> promise) {
-  const auto before = [](const Share& a, const Share& b) { return a.channel < b.channel; };
-  std::vector<Share> fresh;
+  std::vector<Share> all;
+  all.reserve(account.shares.size() + promise.size());
   auto at = account.shares.begin();
   for (const ChannelPromise& p : promise) {
-    at = std::lower_bound(at, account.shares.end(), Share{p.channel}, before);
-    if (at == account.shares.end() || at->channel != p.channel) fresh.push_back({p.channel});
+    const auto from = std::exchange(at, FindShare(at, account.shares.end(), p.channel));
+    all.insert(all.end(), from, at);
+    if (at == account.shares.end() || at->channel != p.channel) all.push_back({p.channel});
   }
-  if (fresh.empty()) return;
-  std::vector<Share> all;
-  all.reserve(account.shares.size() + fresh.size());
-  std::merge(account.shares.begin(), account.shares.end(), fresh.begin(), fresh.end(),
-             std::back_inserter(all), before);
+  all.insert(all.end(), at, account.shares.end());
   account.shares = std::move(all);
 }
 
@@ -94,12 +106,14 @@ template <class Change>
 void PromisedLoad::Book(JobId job, absl::Span<const ChannelPromise> promise, double duty,
                         Change change) {
   Account& account = accounts_[job];
-  MakeRoom(account, promise);
   const auto most = static_cast<uint64_t>(std::ceil(duty * kWholeChannel));
   auto at = account.shares.begin();
   for (const ChannelPromise& p : promise) {
-    at = std::lower_bound(at, account.shares.end(), p.channel,
-                          [](const Share& share, ChannelIndex c) { return share.channel < c; });
+    at = FindShare(at, account.shares.end(), p.channel);
+    if (at == account.shares.end() || at->channel != p.channel) {  // once, if at all
+      MakeRoom(account, promise);
+      at = FindShare(account.shares.begin(), account.shares.end(), p.channel);
+    }
     at->parts = change(at->parts, uint64_t{p.parts});
     const uint64_t counted = std::min(at->parts, most);
     if (counted != at->counted) Move(p.channel, counted - at->counted);

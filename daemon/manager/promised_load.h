@@ -13,6 +13,7 @@
 #ifndef COPPICE_DAEMON_MANAGER_PROMISED_LOAD_H_
 #define COPPICE_DAEMON_MANAGER_PROMISED_LOAD_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -68,14 +69,17 @@ class PromisedLoad {
     uint64_t parts = 0;    // of all its trees
     uint64_t counted = 0;  // of these, in parts_
   };
+  using Shares = std::vector<Share>;
   struct Account {
-    std::vector<Share> shares;  // by channel; some may be of nothing
+    Shares shares;  // by channel; some may be of nothing
     size_t trees = 0;
     uint64_t greatest = 0;  // counted on no channel was ever more
   };
 
   template <class Change>
   void Book(JobId job, absl::Span<const ChannelPromise> promise, double duty, Change change);
+  static Shares::iterator FindShare(Shares::iterator at, Shares::iterator end,
+                                    ChannelIndex channel);
   static void MakeRoom(Account& account, absl::Span<const ChannelPromise> promise);
   void Move(ChannelIndex channel, uint64_t difference);
   void MarkStale(uint32_t page);
