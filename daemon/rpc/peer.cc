@@ -104,13 +104,22 @@ void Peers::NoteConnection(int fd, uid_t uid) {
 }
 
 Peer Peers::Identify(const grpc::CallbackServerContext& context) {
-  Peer caller = Caller(context);
+  const std::string connection = context.peer();
+  Peer caller = Caller(context, connection);
   std::string name = caller.user;
   const bool is_by_agent = caller.is_agent;
   Peer peer = InTheNameOf(std::move(caller), context);
   peer.is_by_agent = is_by_agent && peer.user != name;
   peer.caller = std::move(name);
-  peer.origin = OriginOf(context.peer());
+  peer.origin = OriginOf(connection);
+  return peer;
+}
+
+Peer Peers::Connected(const grpc::CallbackServerContext& context) {
+  const std::string connection = context.peer();
+  Peer peer = Caller(context, connection);
+  peer.caller = peer.user;
+  peer.origin = OriginOf(connection);
   return peer;
 }
 
@@ -171,8 +180,7 @@ Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
   return {std::move(user.name), true, false};
 }
 
-Peer Peers::Caller(const grpc::CallbackServerContext& context) {
-  const std::string connection = context.peer();
+Peer Peers::Caller(const grpc::CallbackServerContext& context, const std::string& connection) {
   absl::string_view number = connection;
   return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
                                                          : FromTransport(context);
@@ -256,11 +264,7 @@ absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context
                                       absl::string_view method, absl::string_view object) {
   const MethodAccess* const access = FindAccess(method);
   const bool of_agents = access != nullptr && access->least == Role::kAgent;
-  Peer peer = of_agents ? Caller(context) : Identify(context);
-  if (of_agents) {
-    peer.caller = peer.user;
-    peer.origin = OriginOf(context.peer());
-  }
+  Peer peer = of_agents ? Connected(context) : Identify(context);
   peer.method = ShortName(method);
   peer.object = std::string(object);
   absl::Status status = Judge(access, method, peer);

@@ -131,7 +131,10 @@ class Peers final {
   static constexpr uid_t kNobodyYet = static_cast<uid_t>(-1);
 
   // Who connected, whomever the call is for.
-  Peer Caller(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer Connected(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same without the origin. `connection`: context.peer(), which gRPC makes anew each time.
+  Peer Caller(const grpc::CallbackServerContext& context, const std::string& connection)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many
   // that we would ask the system for each.
   Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
