@@ -101,7 +101,7 @@ int Measure(Session& session, Connection& connection, MeasureOptions& options) {
               << summary.failed() << " failed, in " << Counted(summary.rounds(), "round") << ", "
               << Fixed(seconds, 1) << " s\n";
   }
-  return summary.pairs() > 0 ? 0 : 1;
+  return summary.pairs() > 0 ? 0 : kFailed;
 }
 
 struct ListOptions {

@@ -1,5 +1,5 @@
 // coppicectl: what an administrator or a script asks of a running coppiced.
-// Exit status: 0 done, 1 the request failed (reason on stderr), 2 wrong usage.
+// Exit statuses: output.h.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,8 +21,6 @@
 
 namespace coppice {
 namespace {
-
-constexpr int kWrongUsage = 2;
 
 // What may be sent as one; the daemon knows whether there is such a user. CLI11's check: empty if
 // good.
@@ -139,7 +137,7 @@ int Main(int argc, char** argv) {
   // A full disk, say: what a launcher would read is not whole.
   if (std::cout.flush()) return status;
   std::cerr << "error: standard output could not be written\n";
-  return 1;
+  return kFailed;
 }
 
 }  // namespace

@@ -83,7 +83,27 @@ void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message) 
 int Fail(const absl::Status& status) {
   std::cerr << "error: " << status.message() << " [" << absl::StatusCodeToString(status.code())
             << "]\n";
-  return 1;
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return kWrongUsage;
+    case absl::StatusCode::kNotFound:
+      return kNotFound;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return kNotAllowed;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kUnreachable;
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kAborted:
+      return kRefused;
+    default:
+      return kFailed;
+  }
 }
 
 std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural) {

@@ -34,7 +34,16 @@ void PrintJson(std::ostream& out, const google::protobuf::Message& message);
 // The same on a single line.
 void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message);
 
-// "error: MESSAGE" with the code's name on stderr; returns the exit status 1.
+// What coppicectl ends with, so that scripts need not read its words. README.md of client/ and the
+// man page tell them.
+inline constexpr int kFailed = 1;       // for another reason; `status`: something is wrong
+inline constexpr int kWrongUsage = 2;   // also of a value that only the daemon can judge
+inline constexpr int kNotFound = 3;     // what was named is not there
+inline constexpr int kNotAllowed = 4;   // to this caller
+inline constexpr int kUnreachable = 5;  // no daemon, or no answer in time
+inline constexpr int kRefused = 6;      // not now: entries, nodes or a quota are used up, say
+
+// "error: MESSAGE" with the code's name on stderr; returns the exit status of that code.
 int Fail(const absl::Status& status);
 
 // "1 link", "2 links", "0 switches".

@@ -170,7 +170,7 @@ int ShowStatus(Session& session, Connection& connection) {
   }
   const std::vector<std::string> wrong = WhatIsWrong(*status);
   for (const std::string& reason : wrong) std::cerr << "wrong: " << reason << "\n";
-  return wrong.empty() ? 0 : 1;
+  return wrong.empty() ? 0 : kFailed;
 }
 
 }  // namespace

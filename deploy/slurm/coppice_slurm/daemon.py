@@ -13,7 +13,7 @@ from coppice_slurm.slurm import Failed
 
 SEARCH_S = 1.0  # what the daemon takes for a search that nobody gave a budget
 
-AWAY_CODES = ("[UNAVAILABLE]", "[DEADLINE_EXCEEDED]", "[CANCELLED]")
+UNREACHABLE = 5  # exit status of coppicectl: no daemon, or no answer in time
 
 
 class Away(Exception):
@@ -84,7 +84,7 @@ class Daemon:
         why = done.stderr.strip()
         if done.returncode == 0:
             return json.loads(done.stdout) if done.stdout.strip() else {}
-        raise (Away if why.endswith(AWAY_CODES) else Refused)(why)
+        raise (Away if done.returncode == UNREACHABLE else Refused)(why)
 
     # --- the file ---
 
