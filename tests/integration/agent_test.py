@@ -304,11 +304,11 @@ class AgentTest(unittest.TestCase):
                         ["tree", "advise", "--job", job["id"]]):
             ask(*command)
         # Details of errors come through; what administers does not.
-        self.assertIn("4711", ask("tree", "show", "4711", status=1))
-        self.assertIn("does not pass it on", ask("fabric", "sweep", status=1))
+        self.assertIn("4711", ask("tree", "show", "4711", status=3))
+        self.assertIn("does not pass it on", ask("fabric", "sweep", status=4))
         self.assertIn("your own name", ask("--as", "nobody", "job", "list", status=2))
         self.assertIn("belongs to %d" % OTHER,
-                      ask("job", "end", job["id"], status=1, user=NOBODY))
+                      ask("job", "end", job["id"], status=4, user=NOBODY))
         # A watch has no end of its own.
         watch = subprocess.Popen([control, "tree", "watch", "--json"], stdout=subprocess.PIPE,
                                  text=True, user=OTHER, group=OTHER,
@@ -318,7 +318,7 @@ class AgentTest(unittest.TestCase):
         self.assertIn('"' + tree["id"] + '"', watch.stdout.readline() + watch.stdout.readline())
         ask("tree", "release", tree["id"])
         ask("job", "end", job["id"])
-        self.assertIn("no answer", ask("status", "--timeout", "5", status=1,
+        self.assertIn("no answer", ask("status", "--timeout", "5", status=5,
                                        agent="/nonexistent/a.sock"))
 
     def test_an_agent_that_comes_over_from_another_daemon_says_so(self):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import unittest
 
+import exit_status
 from coppiced_process import Coppiced
 
 COPPICED, COPPICECTL = sys.argv.pop(1), sys.argv.pop(1)
@@ -50,6 +51,13 @@ class BatchCommand(unittest.TestCase):
         self.assertEqual((status, errors), (0, ""), arguments)
         return out
 
+    def fails(self, *arguments, words=(), **options):
+        status, out, errors = self.run_program(*arguments, **options)
+        self.assertTrue(errors, arguments)
+        self.assertEqual((status, out), (exit_status.of(errors), ""), (arguments, errors))
+        for word in words:
+            self.assertIn(word, errors, arguments)
+
     def refused(self, expected, *arguments, words=(), **options):
         status, out, errors = self.run_program(*arguments, **options)
         self.assertEqual((status, out), (expected, ""), (arguments, errors))
@@ -72,8 +80,8 @@ class BatchCommand(unittest.TestCase):
         self.assertEqual(len(first), 4)
         self.batch("--grid", "4x4", "--axes", "1", "--request-id", "rows")
         self.assertEqual([tree["id"] for tree in self.trees()], first)
-        self.refused(1, "tree", "batch", "--job", self.job, "--grid", "4x4", "--request-id", "rows",
-                     words=["rows"])
+        self.fails("tree", "batch", "--job", self.job, "--grid", "4x4", "--request-id", "rows",
+                   words=["rows"])
         answer = json.loads(self.batch("--list", "-", "--type-i", "--json", "--trees", "--op",
                                        "bcast", "--bytes", "8,2048",
                                        stdin="0-3 8\n# a comment\n0,4-12:4\n5\n"))
@@ -83,8 +91,8 @@ class BatchCommand(unittest.TestCase):
         self.assertEqual(len(self.trees()), 7)
 
     def test_all_or_the_largest_part(self):
-        self.refused(1, "tree", "batch", "--job", self.job, "--grid", "4x4",
-                     words=["communicator ", "RESOURCE_EXHAUSTED"])
+        self.fails("tree", "batch", "--job", self.job, "--grid", "4x4",
+                   words=["communicator ", "RESOURCE_EXHAUSTED"])
         self.assertEqual(self.trees(), [])
         text = self.batch("--grid", "4x4", "--admission", "largest", "--order", "first")
         self.assertEqual(len(self.trees()), 6)
@@ -97,13 +105,13 @@ class BatchCommand(unittest.TestCase):
         self.refused(2, *command, "--list", "-", "--axes", "0", words=["--axes"])
         self.refused(2, *command, "--grid", "4x4", "--order", "middle", words=["--order"])
         self.refused(2, *command, "--grid", "4x4", "--goal", "hops", words=["--goal"])
-        self.refused(1, *command, "--grid", "4by4", words=["4by4", "256x160"])
-        self.refused(1, *command, "--grid", "4x5", words=["16 ranks"])
-        self.refused(1, *command, "--grid", "4x4", "--axes", "0,0", words=["twice"])
-        self.refused(1, *command, "--list", "/dev/null", words=["/dev/null", "regular file"])
-        self.refused(1, *command, "--list", "-", stdin="", words=["no communicators"])
-        self.refused(1, *command, "--list", "-", stdin="0-3\n4-x\n", words=["communicator 1", "4-x"])
-        self.refused(1, *command, "--list", "-", stdin="3 99\n", words=["communicators[0]", "99"])
+        self.fails(*command, "--grid", "4by4", words=["4by4", "256x160"])
+        self.fails(*command, "--grid", "4x5", words=["16 ranks"])
+        self.fails(*command, "--grid", "4x4", "--axes", "0,0", words=["twice"])
+        self.fails(*command, "--list", "/dev/null", words=["/dev/null", "regular file"])
+        self.fails(*command, "--list", "-", stdin="", words=["no communicators"])
+        self.fails(*command, "--list", "-", stdin="0-3\n4-x\n", words=["communicator 1", "4-x"])
+        self.fails(*command, "--list", "-", stdin="3 99\n", words=["communicators[0]", "99"])
 
     def test_calibration_until_it_is_reset(self):
         text = self.good("calibrate", "-", *FIXED, "--name", "slow", stdin=samples())
@@ -130,11 +138,11 @@ class BatchCommand(unittest.TestCase):
 
     def test_samples_that_cannot_be_used(self):
         self.refused(2, "calibrate", words=["--reset"])
-        self.refused(1, "calibrate", "/nonexistent", words=["/nonexistent"])
-        self.refused(1, "calibrate", "-", stdin=samples(), words=["standard input"])
-        self.refused(1, "calibrate", "-", "--fix", "gravity", stdin=samples(), words=["gravity"])
-        self.refused(1, "calibrate", "-", "--apply", stdin="operation,bytes\n",
-                     words=["standard input", "line 1"])
+        self.fails("calibrate", "/nonexistent", words=["/nonexistent"])
+        self.fails("calibrate", "-", stdin=samples(), words=["standard input"])
+        self.fails("calibrate", "-", "--fix", "gravity", stdin=samples(), words=["gravity"])
+        self.fails("calibrate", "-", "--apply", stdin="operation,bytes\n",
+                   words=["standard input", "line 1"])
         self.assertIn("profile hdr", self.good("table"))
 
 

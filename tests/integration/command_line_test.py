@@ -12,6 +12,7 @@ import unittest
 
 import grpc
 
+import exit_status
 from coppiced_process import Coppiced
 from reflection_client import Reflection
 from simulated_subnet import wait_until
@@ -40,6 +41,13 @@ class CommandLine(unittest.TestCase):
         status, out, errors = self.run_program(*arguments, **options)
         self.assertEqual((status, errors), (0, ""), arguments)
         return out
+
+    def fails(self, *arguments, words=(), **options):
+        status, out, errors = self.run_program(*arguments, **options)
+        self.assertTrue(errors, arguments)
+        self.assertEqual((status, out), (exit_status.of(errors), ""), (arguments, errors))
+        for word in words:
+            self.assertIn(word, errors, arguments)
 
     def refused(self, expected, *arguments, words=(), **options):
         status, out, errors = self.run_program(*arguments, **options)
@@ -80,6 +88,15 @@ class CommandLine(unittest.TestCase):
         self.refused(2, *here, "--budget", "5", words=["such as 500ms, 1s or 2m"])
         self.refused(2, *here, "--option", "x", words=['"x" is not NAME=VALUE'])
 
+    def test_exit_statuses_tell_why(self):
+        self.refused(3, "job", "show", "999999", words=["NOT_FOUND"])
+        self.refused(2, "job", "register", "--all", "--lease", "10q", words=["10q"])
+        self.refused(5, "job", "list", server="unix:/nonexistent/s", words=["/nonexistent/s"])
+        self.refused(4, "--as", "nobody", "fabric", "sweep", words=["administrators"])
+        job = self.register()
+        self.good("job", "end", job)
+        self.refused(6, "job", "keepalive", job, words=["ended"])
+
     def test_what_cannot_be_written_is_told(self):
         for arguments in (["fabric", "nodes"], ["fabric", "nodes", "--json"],
                           ["export", "slurm-topology"]):
@@ -95,31 +112,31 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.good("export", "slurm-topology", "--output", "-"), text)
         self.assertFalse(os.path.exists("-"))
 
-    def test_a_request_that_fails_is_1_and_names_the_object(self):
-        self.refused(1, "status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
-        self.refused(1, "fabric", "route", "n0000", "nope", words=["nope"])
-        self.refused(1, "fabric", "counters", "nope", words=["nope", "coppicectl fabric switches"])
-        self.refused(1, "fabric", "counters", "00000000deadbeef", words=["deadbeef"])
-        self.refused(1, "fabric", "history", "nope", "1", words=["nope"])
-        self.refused(1, "fabric", "history", "00000000deadbeef", "1", words=["deadbeef"])
-        self.refused(1, "fabric", "history", "S0", "250", words=["250"])
+    def test_a_request_that_fails_names_the_object(self):
+        self.fails("status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
+        self.fails("fabric", "route", "n0000", "nope", words=["nope"])
+        self.fails("fabric", "counters", "nope", words=["nope", "coppicectl fabric switches"])
+        self.fails("fabric", "counters", "00000000deadbeef", words=["deadbeef"])
+        self.fails("fabric", "history", "nope", "1", words=["nope"])
+        self.fails("fabric", "history", "00000000deadbeef", "1", words=["deadbeef"])
+        self.fails("fabric", "history", "S0", "250", words=["250"])
         for since in ("soon", "-1h", "0s"):
-            self.refused(1, "fabric", "history", "S0", "1", "--since=" + since,
-                         words=["--since", since])
-        self.refused(1, "job", "show", "999999", words=["999999"])
-        self.refused(1, "job", "end", "999999", words=["999999"])
-        self.refused(1, "job", "keepalive", "999999", words=["999999"])
-        self.refused(1, "job", "register", "--endpoints", "/nonexistent", words=["/nonexistent"])
-        self.refused(1, "job", "register", "--endpoints", "/dev/null", words=["/dev/null"])
-        self.refused(1, "job", "register", "--endpoints", "-", stdin="zork", words=["zork"])
-        self.refused(1, "tree", "create", "--job", "999999", words=["999999"])
+            self.fails("fabric", "history", "S0", "1", "--since=" + since,
+                       words=["--since", since])
+        self.fails("job", "show", "999999", words=["999999"])
+        self.fails("job", "end", "999999", words=["999999"])
+        self.fails("job", "keepalive", "999999", words=["999999"])
+        self.fails("job", "register", "--endpoints", "/nonexistent", words=["/nonexistent"])
+        self.fails("job", "register", "--endpoints", "/dev/null", words=["/dev/null"])
+        self.fails("job", "register", "--endpoints", "-", stdin="zork", words=["zork"])
+        self.fails("tree", "create", "--job", "999999", words=["999999"])
         pair = ("map", "--hosts", "n[0000-0001]", "--pattern", "-")
-        self.refused(1, *pair, "--objective", "congestion=0", stdin="0 1\n1 0\n",
-                     words=["weighs nothing"])
-        self.refused(1, *pair, "--budget", "20h", stdin="0 1\n1 0\n",
-                     words=["give 1ms to 10m, or raise mapping.max_budget"])
+        self.fails(*pair, "--objective", "congestion=0", stdin="0 1\n1 0\n",
+                   words=["weighs nothing"])
+        self.fails(*pair, "--budget", "20h", stdin="0 1\n1 0\n",
+                   words=["give 1ms to 10m, or raise mapping.max_budget"])
         for action in ("show", "explain", "release"):
-            self.refused(1, "tree", action, "999999", words=["999999"])
+            self.fails("tree", action, "999999", words=["999999"])
 
     def test_server_by_environment_and_option(self):
         self.good("status")
@@ -184,8 +201,8 @@ class CommandLine(unittest.TestCase):
         tree = self.of_json("tree", "create", "--job", job, "--request-id", "once")
         again = self.of_json("tree", "create", "--job", job, "--request-id", "once")
         self.assertEqual(tree, again)
-        self.refused(1, "tree", "create", "--job", job, "--request-id", "once", "--ranks", "0-1",
-                     words=["once"])
+        self.fails("tree", "create", "--job", job, "--request-id", "once", "--ranks", "0-1",
+                   words=["once"])
         self.assertEqual([tree["job_id"], tree["type"]], [job, "II"])
         self.assertEqual([n["endpoint"] for n in tree["nodes"] if n["kind"] == "rank"],
                          ["n0000/1", "n0001/1", "n0001/1", "n0002/1"])
@@ -204,11 +221,11 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([fallback["id"], fallback["type"]], [None, "I"])
         for granted in [tree["id"], *others]:
             self.good("tree", "release", granted)
-        self.refused(1, "tree", "release", tree["id"], words=[tree["id"]])
+        self.fails("tree", "release", tree["id"], words=[tree["id"]])
         self.assertEqual(self.of_json("status")["entries_taken"], "0")
         self.good("job", "end", job)
-        self.refused(1, "tree", "create", "--job", job, words=["job " + job, "ended"])
-        self.refused(1, "job", "keepalive", job, words=["job " + job, "ended"])
+        self.fails("tree", "create", "--job", job, words=["job " + job, "ended"])
+        self.fails("job", "keepalive", job, words=["job " + job, "ended"])
 
     def test_members_by_name_port_and_guid(self):
         guid = self.of_json("fabric", "nodes")["nodes"][3]["port_guid"]
@@ -216,10 +233,10 @@ class CommandLine(unittest.TestCase):
         tree = self.of_json("tree", "create", "--job", job, "--members", "-", "--type", "1",
                             stdin="n0002\n# not me\n%s\nn0000/1\n" % guid)
         self.assertEqual([n["endpoint"] for n in tree["nodes"]], ["n0002/1", "n0003/1", "n0000/1"])
-        self.refused(1, "tree", "create", "--job", job, "--members", "-", stdin="n0004\n",
-                     words=["n0004", "job " + job])
-        self.refused(1, "tree", "create", "--job", job, "--members", "/dev/null",
-                     words=["/dev/null"])
+        self.fails("tree", "create", "--job", job, "--members", "-", stdin="n0004\n",
+                   words=["n0004", "job " + job])
+        self.fails("tree", "create", "--job", job, "--members", "/dev/null",
+                   words=["/dev/null"])
         self.good("job", "end", job)
 
     def measured(self):
@@ -328,8 +345,8 @@ class CommandLine(unittest.TestCase):
         daemon.start().wait_until_listening()
         daemon.process.send_signal(signal.SIGSTOP)
         for command in (["status"], ["job", "keepalive", "1"]):
-            self.refused(1, "--timeout", "2", *command, server=daemon.address,
-                         words=["waiting for " + daemon.address, "within 2s"])
+            self.fails("--timeout", "2", *command, server=daemon.address,
+                       words=["waiting for " + daemon.address, "within 2s"])
 
 
 if __name__ == "__main__":

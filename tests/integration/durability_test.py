@@ -59,7 +59,7 @@ class DurabilityTest(unittest.TestCase):
         os.rename(self.daemon.database, aside)
         for words in ("was deleted or moved", "was exchanged"):
             status, _, errors = self.grant(job)
-            self.assertEqual(status, 1)
+            self.assertEqual(status, 5, errors)
             self.assertIn(words, errors)
             self.assert_wrong(words)
             shutil.copy(aside, self.daemon.database)
@@ -107,7 +107,7 @@ class DurabilityTest(unittest.TestCase):
         while status == 0 and tries < 500:
             status, _, errors = self.ctl("tree", "create", "--job", job, "--type", "1")
             tries += 1
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 5, errors)
         self.assertIn("disk full", errors)
         self.assert_wrong("disk full")
         os.remove(os.path.join(seen, "filler"))

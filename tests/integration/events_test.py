@@ -86,7 +86,7 @@ class EventsTest(unittest.TestCase):
     def test_following_the_impossible_fails(self):
         done = subprocess.run([COPPICECTL, "--server", "unix:/nonexistent/s", "events", "--follow"],
                               capture_output=True, text=True, timeout=120, check=False)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 5)
         self.assertIn("/nonexistent/s", done.stderr)
 
 

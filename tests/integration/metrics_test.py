@@ -113,7 +113,7 @@ class MetricsTest(unittest.TestCase):
             trees.append(json.loads(done.stdout)["id"])
         count = len(trees)
         self.assertGreater(count, 0)
-        self.ctl(daemon, "tree", "show", "999999", status=1)
+        self.ctl(daemon, "tree", "show", "999999", status=3)
         subprocess.run([COPPICECTL, "--server", daemon.address, "tree", "release", trees[0]],
                        check=True, capture_output=True, timeout=120)
         after = self.scrape(url)
@@ -161,7 +161,7 @@ class MetricsTest(unittest.TestCase):
         good = self.ctl(daemon, "status", "--json")
         self.assertEqual(good["full_sweep"]["last_error"], "")
         os.unlink(net)
-        self.ctl(daemon, "fabric", "sweep", status=1)
+        self.ctl(daemon, "fabric", "sweep", status=5)
         for arguments in ([], ["--json"]):
             done = subprocess.run([COPPICECTL, "--server", daemon.address, "status", *arguments],
                                   capture_output=True, text=True, timeout=120, check=False)

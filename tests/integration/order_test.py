@@ -13,6 +13,7 @@ import unittest
 
 import grpc
 
+import exit_status
 from coppiced_process import Coppiced
 from reflection_client import Reflection, Service
 
@@ -48,7 +49,7 @@ class Order(unittest.TestCase):
 
     def refused(self, word, *arguments):
         status, out, errors = self.run_program(*arguments)
-        self.assertEqual((status, out), (1, ""), arguments)
+        self.assertEqual((status, out), (exit_status.of(errors), ""), arguments)
         self.assertIn(word, errors)
 
     def register(self):

@@ -11,6 +11,7 @@ import sys
 import time
 import unittest
 
+import exit_status
 from coppiced_process import PATIENCE_S, Coppiced
 
 COPPICED, COPPICECTL = sys.argv.pop(1), sys.argv.pop(1)
@@ -54,6 +55,13 @@ class Placement(unittest.TestCase):
     def answer(self, *arguments, **options):
         return json.loads(self.good(*arguments, "--json", **options))
 
+    def fails(self, *arguments, words=(), **options):
+        status, out, errors = self.run_program(*arguments, **options)
+        self.assertTrue(errors, arguments)
+        self.assertEqual((status, out), (exit_status.of(errors), ""), (arguments, errors))
+        for word in words:
+            self.assertIn(word, errors, arguments)
+
     def refused(self, expected, *arguments, words=(), **options):
         status, out, errors = self.run_program(*arguments, **options)
         self.assertEqual((status, out), (expected, ""), (arguments, errors))
@@ -87,7 +95,7 @@ class Placement(unittest.TestCase):
         self.assertEqual(self.answer("placement", "start", "1")["id"], job["id"])
         self.assertEqual(self.answer("placement", "show", "1")["job_id"], job["id"])
         self.assertEqual(self.held(), [])
-        self.refused(1, "placement", "create", "--nodes", "13", words=["13"])
+        self.fails("placement", "create", "--nodes", "13", words=["13"])
         matrix = self.answer("placement", "distances", "--job", job["id"])
         self.assertEqual(matrix["nodes"], placement["nodes"])
         self.assertEqual(matrix["hops"], [0 if a == b else 2 for a in range(4) for b in range(4)])
@@ -116,12 +124,12 @@ class Placement(unittest.TestCase):
             file.write(everything + "  # all\n")
         job = self.answer("job", "register", "--endpoints", file.name)
         self.assertEqual(job["rank_count"], 16)
-        self.refused(1, "placement", "create", "--nodes", "1", "--candidates", prefix + "[1-",
-                     words=["candidates[0]", "letter", "not closed"])
-        self.refused(1, "placement", "create", "--nodes", "1", "--candidates", first + "," + first,
-                     words=[first, "twice"])
-        self.refused(1, "placement", "create", "--nodes", "1", "--candidates", "elsewhere7",
-                     words=["elsewhere7"])
+        self.fails("placement", "create", "--nodes", "1", "--candidates", prefix + "[1-",
+                   words=["candidates[0]", "letter", "not closed"])
+        self.fails("placement", "create", "--nodes", "1", "--candidates", first + "," + first,
+                   words=[first, "twice"])
+        self.fails("placement", "create", "--nodes", "1", "--candidates", "elsewhere7",
+                   words=["elsewhere7"])
 
     @staticmethod
     def ranks_of(tree):
@@ -145,8 +153,8 @@ class Placement(unittest.TestCase):
         some = prefix + "[" + ",".join(numbers[2:6]) + "]"
         tree = self.answer("tree", "create", "--job", job, "--members", some)
         self.assertEqual(self.ranks_of(tree), {node + "/1" for node in self.nodes[2:6]})
-        self.refused(1, "tree", "create", "--job", job, "--members", prefix + "[1-",
-                     words=["brackets do not pair"])
+        self.fails("tree", "create", "--job", job, "--members", prefix + "[1-",
+                   words=["brackets do not pair"])
         pattern = os.path.join(self.daemon.directory, "pattern")
         with open(pattern, "w", encoding="utf-8") as file:
             file.write("0 9 1 0\n9 0 0 1\n1 0 0 9\n0 1 9 0\n")
@@ -154,7 +162,7 @@ class Placement(unittest.TestCase):
         self.assertEqual(sorted(order["permutation"]), [0, 1, 2, 3])
         distances = self.answer("placement", "distances", "--nodes", some)
         self.assertEqual(distances["nodes"], self.nodes[2:6])
-        self.refused(1, "distance", "list", "--hosts", some, "--matrix", words=[self.nodes[2]])
+        self.fails("distance", "list", "--hosts", some, "--matrix", words=[self.nodes[2]])
 
     def test_a_batch_of_json(self):
         prefix = os.path.commonprefix(self.nodes)
@@ -180,10 +188,10 @@ class Placement(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"requests": [{"placement": {"constraints": {"node_count": count}}}
                                     for count in (2, 7, 3)]}, file)
-        self.refused(1, "placement", "batch", path, words=["requests[1]", "7"])
+        self.fails("placement", "batch", path, words=["requests[1]", "7"])
         self.assertEqual(len(self.held()), 2, "all of them or none")
         status, out, errors = self.run_program("placement", "batch", path, "--advise", "--json")
-        self.assertEqual(status, 1)
+        self.assertEqual(status, exit_status.of(errors))
         self.assertIn("requests[1]: ", errors)
         advice = json.loads(out)["placements"]
         self.assertEqual([len(one["nodes"]) for one in advice], [2, 0, 3])
@@ -191,8 +199,8 @@ class Placement(unittest.TestCase):
         self.assertIn("LEAF SWITCHES", self.run_program("placement", "batch", path, "--advise")[1])
         for text, words in (("", []), ("[]", []), ("{}", ["requests"]), ("{\"requests\": 7}", []),
                             ("{\"requests\": [{\"nodes\": 4}]}", ["nodes"])):
-            self.refused(1, "placement", "batch", "-", words=["-: ", *words], stdin=text)
-        self.refused(1, "placement", "batch", "/nonexistent", words=["/nonexistent"])
+            self.fails("placement", "batch", "-", words=["-: ", *words], stdin=text)
+        self.fails("placement", "batch", "/nonexistent", words=["/nonexistent"])
         self.refused(2, "placement", "batch", words=["FILE"])
 
     def test_weights(self):
@@ -204,23 +212,21 @@ class Placement(unittest.TestCase):
         for weights, words in (("hops=1", "leaf-switches, pods"), ("pods=-1", "from 0 up"),
                                ("pods=nan", "from 0 up"), ("pods=1,pods=1", "twice"),
                                ("pods=0", "above 0"), ("pods", "is no weight")):
-            self.refused(1, "placement", "create", "--nodes", "2", "--weights", weights,
-                         words=["--weights " + weights, words])
+            self.fails("placement", "create", "--nodes", "2", "--weights", weights,
+                       words=["--weights " + weights, words])
         self.assertEqual(len(self.held()), 1)
 
     def test_wrong_usage_and_refusals(self):
         self.refused(2, "placement", "create", words=["--nodes"])
         self.refused(2, "placement", "distances")
-        self.refused(1, "placement", "create", "--nodes", "17", words=["17"])
-        self.refused(1, "placement", "create", "--nodes", "2", "--term", "tomorrow",
-                     words=["--term tomorrow"])
-        self.refused(1, "placement", "create", "--nodes", "2", "--include", self.nodes[0],
-                     "--avoid", self.nodes[0], words=[self.nodes[0]])
-        self.refused(1, "placement", "show", "9", words=["placement 9"])
-        self.refused(1, "placement", "start", "x", words=["placement id"])
-        status, out, _ = self.run_program("placement", "advise", "--nodes", "5", "--same-pod",
-                                          "--max-leaf-switches", "1")
-        self.assertEqual((status, out), (1, ""))
+        self.fails("placement", "create", "--nodes", "17", words=["17"])
+        self.fails("placement", "create", "--nodes", "2", "--term", "tomorrow",
+                   words=["--term tomorrow"])
+        self.fails("placement", "create", "--nodes", "2", "--include", self.nodes[0],
+                   "--avoid", self.nodes[0], words=[self.nodes[0]])
+        self.fails("placement", "show", "9", words=["placement 9"])
+        self.fails("placement", "start", "x", words=["placement id"])
+        self.fails("placement", "advise", "--nodes", "5", "--same-pod", "--max-leaf-switches", "1")
 
     def test_held_placements_survive_a_killed_daemon(self):
         kept = self.create("--nodes", "4", "--request-id", "kept", "--exclusive-switches")
@@ -234,7 +240,7 @@ class Placement(unittest.TestCase):
         again = self.create("--nodes", "4", "--request-id", "kept", "--exclusive-switches")
         self.assertEqual((again["id"], again["nodes"]), (kept["id"], kept["nodes"]))
         self.assertEqual(self.answer("placement", "show", started["id"])["job_id"], job)
-        self.refused(1, "placement", "create", "--nodes", "9", words=["9"])
+        self.fails("placement", "create", "--nodes", "9", words=["9"])
         rest = self.create("--nodes", "8")
         taken = set(kept["nodes"]) | set(started["nodes"])
         self.assertFalse(taken & set(rest["nodes"]))
@@ -263,7 +269,7 @@ class Placement(unittest.TestCase):
             if asker.returncode == 0:
                 nodes += json.loads(out)["nodes"]
             else:
-                self.assertEqual(asker.returncode, 1)
+                self.assertEqual(asker.returncode, 6)
                 self.assertTrue("RESOURCE_EXHAUSTED" in errors or "ABORTED" in errors, errors)
                 refused += 1
         self.assertEqual(sorted(nodes), self.nodes)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+import exit_status
 from coppiced_process import PATIENCE_S, Coppiced
 
 PROGRAM, CONTROL = sys.argv.pop(1), sys.argv.pop(1)
@@ -66,7 +67,7 @@ class Quotas(unittest.TestCase):
 
     def refused(self, *arguments, user=None):
         status, _, errors = self.ctl(*arguments, user=user)
-        self.assertEqual(status, 1, errors)
+        self.assertEqual(status, exit_status.of(errors), errors)
         return errors
 
     def register(self, user):

@@ -107,11 +107,11 @@ class SlurmTest(unittest.TestCase):
         # With the user's rights, not with one's own.
         mine = self.site.of_json("job", "register", "--all")
         status, _, errors = self.site.ask("--as", "nobody", "job", "end", mine["id"])
-        self.assertEqual((status, "belongs to root" in errors), (1, True), errors)
+        self.assertEqual((status, "belongs to root" in errors), (4, True), errors)
         status, _, errors = self.slurm.run(
             COPPICECTL, "--server", self.site.daemon.address, "--as", "root", "job", "end",
             mine["id"], user="nobody", check=False)
-        self.assertEqual((status, "only administrators" in errors), (1, True), errors)
+        self.assertEqual((status, "only administrators" in errors), (4, True), errors)
         for each in (job, mine):
             self.site.good("job", "end", each["id"])
 

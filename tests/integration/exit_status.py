@@ -1,0 +1,16 @@
+"""What coppicectl ends with, by the code that its error names: the table of client/README.md."""
+import re
+
+BY_CODE = {
+    "INVALID_ARGUMENT": 2, "OUT_OF_RANGE": 2,
+    "NOT_FOUND": 3,
+    "PERMISSION_DENIED": 4, "UNAUTHENTICATED": 4,
+    "CANCELLED": 5, "UNAVAILABLE": 5, "DEADLINE_EXCEEDED": 5,
+    "RESOURCE_EXHAUSTED": 6, "FAILED_PRECONDITION": 6, "ALREADY_EXISTS": 6, "ABORTED": 6,
+}
+
+
+def of(errors):
+    """The exit status that belongs to what was written to stderr; 1 if its last error names no code of the table."""
+    codes = re.findall(r"^error: .*\[([A-Z_]+)\]$", errors, re.M | re.S)
+    return BY_CODE.get(codes[-1], 1) if codes else 1
