@@ -305,7 +305,7 @@ class AgentTest(unittest.TestCase):
             ask(*command)
         # Details of errors come through; what administers does not.
         self.assertIn("4711", ask("tree", "show", "4711", status=3))
-        self.assertIn("does not pass it on", ask("fabric", "sweep", status=4))
+        self.assertIn("does not pass it on", ask("fabric", "sweep", status=1))
         self.assertIn("your own name", ask("--as", "nobody", "job", "list", status=2))
         self.assertIn("belongs to %d" % OTHER,
                       ask("job", "end", job["id"], status=4, user=NOBODY))

@@ -161,7 +161,7 @@ class MetricsTest(unittest.TestCase):
         good = self.ctl(daemon, "status", "--json")
         self.assertEqual(good["full_sweep"]["last_error"], "")
         os.unlink(net)
-        self.ctl(daemon, "fabric", "sweep", status=5)
+        self.ctl(daemon, "fabric", "sweep", status=3)
         for arguments in ([], ["--json"]):
             done = subprocess.run([COPPICECTL, "--server", daemon.address, "status", *arguments],
                                   capture_output=True, text=True, timeout=120, check=False)
