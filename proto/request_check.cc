@@ -86,8 +86,11 @@ class RequestCheck::Walk {
   size_t cost() const { return cost_; }
 
   absl::Status status(const Type& type) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_.empty() ? type.descriptor->name() : path_, ": ", fault_));
+    const std::string fault =
+        is_malformed_ ? absl::StrCat("the request is not the ", type.descriptor->name(),
+                                     " that this service reads; is the client another release?")
+                      : fault_;
+    return absl::InvalidArgumentError(path_.empty() ? fault : absl::StrCat(path_, ": ", fault));
   }
 
   // Up to the end of the stream or its limit, or until it costs too much.
@@ -220,7 +223,7 @@ class RequestCheck::Walk {
 
   // Both always false.
   bool Malformed() {
-    fault_ = "the request is not what this service reads; is the client another release?";
+    is_malformed_ = true;
     return false;
   }
   // Puts the field before those within it.
@@ -236,9 +239,10 @@ class RequestCheck::Walk {
   CodedInputStream& wire_;
   const size_t most_;
   size_t cost_ = 0;
-  std::string text_;  // one that lies in several pieces; its memory is used again
-  std::string path_;  // of the field at fault
-  std::string fault_;
+  std::string text_;   // one that lies in several pieces; its memory is used again
+  std::string path_;   // of the field at fault
+  std::string fault_;  // of a text
+  bool is_malformed_ = false;
 };
 
 RequestCheck::RequestCheck(const Descriptor* type) : root_(Add(type)) {}

@@ -150,7 +150,7 @@ TEST_F(RequestCheckTest, HoldsForMutations) {
 
 TEST_F(RequestCheckTest, NamesTheFieldThatIsMalformed) {
   EXPECT_THAT(Words(CostOf(v1::RegisterJobRequest(), "\x1a\x05nod").status()),
-              StartsWith("endpoints[0]: the request is not what this service reads"));
+              StartsWith("endpoints[0]: the request is not the RegisterJobRequest that"));
   EXPECT_TRUE(absl::IsInvalidArgument(CostOf(v1::RegisterJobRequest(), "\x1a\x05nod").status()));
   EXPECT_FALSE(CostOf(v1::CreateTreeRequest(), "\x22\x02\x80\x80").ok());   // ranks, cut off
   EXPECT_FALSE(CostOf(v1::AdvisePlacementRequest(), "\x0a\x7f\x0a").ok());  // longer than all
