@@ -15,6 +15,7 @@ import sys
 import time
 import unittest
 
+import exit_status
 from coppiced_process import PATIENCE_S, Coppiced
 
 PROGRAM, CONTROL = sys.argv.pop(1), sys.argv.pop(1)
@@ -57,7 +58,7 @@ class ServiceTest(unittest.TestCase):
 
     def assert_refused(self, word, *arguments, **options):
         status, _, errors = self.ctl(*arguments, **options)
-        self.assertEqual(status, 1, errors)
+        self.assertEqual(status, exit_status.of(errors), errors)
         self.assertIn(word, errors)
 
     def log_line(self, pattern):

@@ -49,7 +49,7 @@ class Job(unittest.TestCase):
                                     "--json", *arguments], timeout=300, check=check)
 
     def test_the_order_comes_back_to_the_launcher(self):
-        self.assertIn("no order is kept", self.control("map", "--job", self.job, "--stored", status=1))
+        self.assertIn("no order is kept", self.control("map", "--job", self.job, "--stored", status=3))
         found = json.loads(self.search("--pattern", str(self.pattern)).stdout)
         self.assertEqual(sorted(found["permutation"]), list(range(RANKS)))
         # The daemon's measures: all pairs sit on one leaf switch each.
@@ -103,7 +103,7 @@ class Job(unittest.TestCase):
         done = self.search("--pattern", str(self.pattern), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.count("has ended"), 1, done.stderr)
-        self.assertIn("has ended", self.control("map", "--job", self.job, "--stored", status=1))
+        self.assertIn("has ended", self.control("map", "--job", self.job, "--stored", status=6))
 
 
 if __name__ == "__main__":
