@@ -356,7 +356,7 @@ RpcServer::~RpcServer() { Shutdown(absl::ZeroDuration()); }
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const ServedParts& served, const RpcServerOptions& options,
     const std::vector<grpc::Service*>& extra) {
-  // Debian's Abseil looks for cycles of locks at each one that gRPC takes: 3 % of a call.
+  // Debian's Abseil looks for cycles of locks at each one that gRPC takes: some 2 % of a call.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   auto parts = std::make_unique<Parts>(served, options);
   const absl::Status status = parts->Start(options, extra);

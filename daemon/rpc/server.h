@@ -68,7 +68,8 @@ struct ServedParts {
 // for each service, until the manager has its first fabric, and again once a shutdown begins.
 class RpcServer final {
  public:
-  // `extra`: services beside ours, for measurements, which outlive the server, too.
+  // `extra`: services beside ours, for measurements, which outlive the server, too. Turns Abseil's
+  // search for cycles of locks off, for the whole process.
   // INVALID_ARGUMENT: a malformed or no address, a TCP address with neither TLS nor leave to do
   // without, files of TLS that cannot be used; ALREADY_EXISTS: a live process listens at a
   // socket; FAILED_PRECONDITION: a socket cannot be made; UNAVAILABLE: an address cannot be bound.

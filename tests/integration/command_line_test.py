@@ -43,11 +43,7 @@ class CommandLine(unittest.TestCase):
         return out
 
     def fails(self, *arguments, words=(), **options):
-        status, out, errors = self.run_program(*arguments, **options)
-        self.assertTrue(errors, arguments)
-        self.assertEqual((status, out), (exit_status.of(errors), ""), (arguments, errors))
-        for word in words:
-            self.assertIn(word, errors, arguments)
+        exit_status.check_failure(self, self.run_program(*arguments, **options), words)
 
     def refused(self, expected, *arguments, words=(), **options):
         status, out, errors = self.run_program(*arguments, **options)

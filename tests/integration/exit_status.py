@@ -14,3 +14,12 @@ def of(errors):
     """The exit status that belongs to what was written to stderr; 1 if its last error names no code of the table."""
     codes = re.findall(r"^error: .*\[([A-Z_]+)\]$", errors, re.M | re.S)
     return BY_CODE.get(codes[-1], 1) if codes else 1
+
+
+def check_failure(test, ran, words=()):
+    """`ran`, its status, output and errors, failed as its error says, which has `words`, and answered nothing."""
+    status, out, errors = ran
+    test.assertNotEqual(status, 0)
+    test.assertEqual((status, out), (of(errors), ""), errors)
+    for word in words:
+        test.assertIn(word, errors)

@@ -48,9 +48,7 @@ class Order(unittest.TestCase):
         return out
 
     def refused(self, word, *arguments):
-        status, out, errors = self.run_program(*arguments)
-        self.assertEqual((status, out), (exit_status.of(errors), ""), arguments)
-        self.assertIn(word, errors)
+        exit_status.check_failure(self, self.run_program(*arguments), [word])
 
     def register(self):
         return json.loads(self.good("job", "register", "--all", "--lease", "1h", "--json"))["id"]

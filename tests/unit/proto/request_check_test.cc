@@ -130,7 +130,7 @@ TEST_F(RequestCheckTest, HoldsForMutations) {
   std::mt19937_64 random(TestSeed());
   int refused_texts = 0, parsed = 0;
   for (const std::string& whole : {BatchOnTheWire(), JobOnTheWire()}) {
-    for (int round = 0; round < 5'000; ++round) {
+    for (int round = 0; round < 10'000; ++round) {
       std::string wire = whole;
       for (uint64_t m = random() % 3 + 1; m > 0; --m) {
         wire[random() % wire.size()] = static_cast<char>(random());
