@@ -26,7 +26,6 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/process.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/config/config.h"
 #include "daemon/fabric/offline_subnet_port.h"
@@ -268,7 +267,6 @@ int Fail(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
-  GiveFreeMemoryBack();
   CLI::App app("Keeps the topology of an InfiniBand subnet and grants aggregation trees.",
                "coppiced");
   Flags flags;

@@ -1,7 +1,6 @@
 #include "daemon/base/process.h"
 
 #include <dirent.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,19 +38,6 @@ absl::Time BootTime() {
 }
 
 }  // namespace
-
-void GiveFreeMemoryBack() {
-  // A block beyond the first is mapped by itself, and costs page faults whenever it is made anew.
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  mallopt(M_TRIM_THRESHOLD, 4 << 20);
-}
-
-uint64_t ReadResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  uint64_t all_pages = 0, resident_pages = 0;
-  file >> all_pages >> resident_pages;
-  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 ProcessNumbers ReadProcess() {
   ProcessNumbers numbers;

@@ -18,14 +18,6 @@ struct ProcessNumbers {
 
 // Reads a few files of /proc, which takes about 50 us. What cannot be read is zero.
 ProcessNumbers ReadProcess();
-// Its resident_bytes alone, in a tenth of the time.
-uint64_t ReadResidentBytes();
-
-// Has malloc give large blocks, and the free end of each thread's arena, back to the system as soon
-// as they are free. By default the first large block that is freed raises both thresholds for good,
-// up to 32 and 64 MiB: then each thread keeps as much, which malloc_trim does not touch. Before
-// other threads start.
-void GiveFreeMemoryBack();
 
 }  // namespace coppice
 

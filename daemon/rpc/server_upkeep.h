@@ -1,5 +1,4 @@
-// What the server does now and then: ends calls and connections that keep others waiting, and gives
-// memory back to the system after much of it was used.
+// What the server does now and then: ends calls and connections that keep others waiting.
 #ifndef COPPICE_DAEMON_RPC_SERVER_UPKEEP_H_
 #define COPPICE_DAEMON_RPC_SERVER_UPKEEP_H_
 
