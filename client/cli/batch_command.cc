@@ -17,17 +17,16 @@
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
+#include "proto/text/byte_sizes.h"
 
 namespace coppice {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{1} << 50;  // what the daemon takes, too
 
 struct BatchOptions {
   v1::BatchCreateTreesRequest request;
   std::string grid, list, axes, order = "last", admission = "all", goal = "both";
   std::string operation = "allreduce";
-  std::vector<int64_t> bytes = {8};
+  std::string bytes = "8";
   bool trees = false;
 };
 
@@ -95,8 +94,9 @@ absl::Status FillRequest(BatchOptions& options) {
   request.set_admission(options.admission == "all" ? v1::BATCH_ADMISSION_ALL
                                                    : v1::BATCH_ADMISSION_LARGEST);
   request.set_goal(GoalNamed(options.goal));
-  for (const int64_t bytes : options.bytes) {
-    request.add_sizes()->set_bytes(static_cast<uint64_t>(bytes));
+  const std::vector<uint64_t> all = *ParseByteSizes(options.bytes);
+  for (const uint64_t bytes : all) {
+    request.add_sizes()->set_bytes(bytes);
   }
   request.set_view(options.trees ? v1::TREE_VIEW_FULL : v1::TREE_VIEW_SUMMARY);
   if (!options.grid.empty()) return FillGrid(options, *request.mutable_grid());
@@ -223,9 +223,8 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
   command->add_option("--op,--operation", options->operation, "barrier, bcast, reduce or allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
-  command->add_option("--bytes", options->bytes, "Size; several are an equal mix")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t{0}, kMostBytes))
+  command->add_option("--bytes", options->bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
+      ->check(FaultOfByteSizes)
       ->capture_default_str();
   command->add_option("--request-id", *request.mutable_request_id(),
                       "Makes a retry harmless: the same id grants once");

@@ -52,7 +52,7 @@ absl::StatusOr<BatchLine> LineOf(const Snapshot& snapshot, const CostProfile& pr
   TreeRequest request;
   request.members = communicator.members;
   request.operation = *ParseOperation(options.tree.operation);
-  request.sizes = *ParseSizes(options.tree.bytes);
+  request.sizes = SizesOf(options.tree);
   request.nic_degree = options.tree.nic_degree;
   request.type = result.tree ? TreeType::kTypeII : TreeType::kTypeI;
   absl::StatusOr<TreePlan> plan =

@@ -1,4 +1,5 @@
 // coppice-plan tree: the tree that the daemon would plan for a communicator, from files alone.
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,25 @@ void AddChoiceOptions(CLI::App& command, TreeOptions& options) {
       ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}));
 }
 
+// Options that a tree of the type asked for does not heed; as coppicectl.
+void RefuseWithoutEffect(const CLI::App& command, const std::string& type,
+                         const std::string& builder) {
+  const bool is_given[] = {command.count("--width") > 0, command.count("--nic-degree") > 0,
+                           builder != "auto"};
+  const char* const names[] = {"--width", "--nic-degree", "--builder"};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    if (type == "2" && is_given[i]) {
+      throw CLI::ValidationError(
+          names[i],
+          "is of trees of type I, and has no effect with --type 2; leave one of them out");
+    }
+  }
+  if (type == "1" && command.count("--root") > 0) {
+    throw CLI::ValidationError(
+        "--root", "is of trees of type II, and has no effect with --type 1; leave one of them out");
+  }
+}
+
 void AddTradeOptions(CLI::App& command, const std::shared_ptr<TradeOptions>& trade) {
   command
       .add_option_function<std::string>(
@@ -124,7 +144,10 @@ void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome) {
   command->footer(absl::StrCat(kTreeFilesHelp, kPhysicalHelp));
   const auto trade = std::make_shared<TradeOptions>();
   AddTradeOptions(*command, trade);
-  command->callback([options, trade, &outcome] { outcome.status = RunTree(*options, *trade); });
+  command->callback([command, options, trade, &outcome] {
+    RefuseWithoutEffect(*command, options->type, options->builder);
+    outcome.status = RunTree(*options, *trade);
+  });
 }
 
 }  // namespace coppice

@@ -4,15 +4,14 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/profile_option.h"
 #include "daemon/tools/tree_inputs.h"
+#include "proto/text/byte_sizes.h"
 
 namespace coppice {
 namespace {
@@ -40,11 +39,10 @@ void AddPlaceOptions(CLI::App& command, TreeOptions& options) {
 void AddPayloadOptions(CLI::App& command, TreeOptions& options) {
   command.add_option("--op", options.operation, "operation; default allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
-  command.add_option("--bytes", options.bytes, "message sizes, equally frequent; default 8")
-      ->check([](const std::string& text) {
-        return ParseSizes(text) ? std::string()
-                                : text + " is not a list of sizes in bytes, such as 8,1024";
-      });
+  command
+      .add_option("--bytes", options.bytes,
+                  "message sizes, such as 8,4K,1M, equally frequent; default 8")
+      ->check(FaultOfByteSizes);
 }
 
 void AddShapeOptions(CLI::App& command, TreeOptions& options) {
@@ -66,13 +64,10 @@ void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
   AddText(command, "--load", options.load, "utilisation of links");
 }
 
-std::optional<std::vector<SizeShare>> ParseSizes(absl::string_view text) {
+std::vector<SizeShare> SizesOf(const TreeOptions& options) {
   std::vector<SizeShare> sizes;
-  for (const absl::string_view word : absl::StrSplit(text, ',')) {
-    SizeShare share;
-    if (!absl::SimpleAtoi(word, &share.bytes)) return std::nullopt;
-    sizes.push_back(share);
-  }
+  const std::vector<uint64_t> all = *ParseByteSizes(options.bytes);
+  for (const uint64_t bytes : all) sizes.push_back({.bytes = bytes});
   return sizes;
 }
 
@@ -128,7 +123,7 @@ absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.members));
   ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
   request.operation = *ParseOperation(options.operation);
-  request.sizes = *ParseSizes(options.bytes);
+  request.sizes = SizesOf(options);
   if (options.type != "auto") {
     request.type = options.type == "1" ? TreeType::kTypeI : TreeType::kTypeII;
   }

@@ -20,7 +20,7 @@ struct TreeOptions {
   std::string fabric, members, full_switches, root, load;
   std::string operation = "allreduce", type = "auto", builder = "auto";
   std::string profile = "hdr", routes = "shortest";
-  std::string bytes = "8";
+  std::string bytes = "8";  // as ParseByteSizes reads it
   std::optional<uint32_t> width, nic_degree, switch_degree, entries;
   bool json = false;
 };
@@ -37,8 +37,8 @@ void AddShapeOptions(CLI::App& command, TreeOptions& options);
 // --nic-degree, --switch-degree, --entries, --full-switches, --profile, --routes and --load.
 void AddHardwareOptions(CLI::App& command, TreeOptions& options);
 
-// "8,1024" as equally frequent sizes; nullopt if one of them is no number of bytes.
-std::optional<std::vector<SizeShare>> ParseSizes(absl::string_view text);
+// Equally frequent sizes.
+std::vector<SizeShare> SizesOf(const TreeOptions& options);
 
 // Each reads the files that the options name; errors are those of fabric_source.h, routes.h and
 // tree_inputs.h and name the file.

@@ -270,7 +270,7 @@ class TreeGolden(ScratchFiles):
         for option in ("--root", "--profile", "--routes", "--load", "--full-switches"):
             self.assertIn(option, self.refuse(2, net, members, option, ""))
         for sizes in ("-5", "8,", "8,x", "99999999999999999999", ""):
-            self.assertIn("8,1024", self.refuse(2, net, members, "--bytes", sizes))
+            self.assertIn("8,4K,1M", self.refuse(2, net, members, "--bytes", sizes))
 
     def test_switches_without_entries_leave_type_1(self):
         net, members = two_level(2, 1, 2), ["h0", "h3"]

@@ -86,6 +86,8 @@ class Request:
         self.width = rng.choice((None, None, 2, 3, 4, 16, 4000000000))
         self.nic_degree = rng.choice((None, None, None, 1, 2, 5, 64))
         self.switch_degree = rng.choice((2, 3, 4, 5, 16, 64))
+        if self.type == "2":  # which heeds none of these, and is refused with them
+            self.builder, self.width, self.nic_degree = "auto", None, None
         self.full = (rng.sample(fabric.switches, rng.randint(1, len(fabric.switches)))
                      if rng.random() < 0.4 else [])
 
