@@ -153,13 +153,16 @@ absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Quot
     }
     quotas.ReadShare(words.name, kMostQuota, limit.value, limit.is_percent);
     const bool has_whole = words.quota == Quota::kEntries || words.quota == Quota::kNodes ||
-                           words.quota == Quota::kPatternBytes || words.quota == Quota::kJobs;
+                           words.quota == Quota::kPatternBytes || words.quota == Quota::kJobs ||
+                           words.quota == Quota::kTreeRanks;
     if (limit.is_percent && !has_whole) quotas.Fail(words.name, "must be a whole number");
     none_of_zero(limit.value);
   }
   quotas.Read("left_to_administrators", 0, 100, options.left_to_administrators);
+  quotas.Read("all_tree_ranks", 0, kMostQuota, options.all_tree_ranks);
   quotas.Read("all_jobs", 0, kMostQuota, options.all_jobs);
   quotas.Read("all_kept_bytes", 0, kMostQuota, options.all_kept_bytes);
+  none_of_zero(options.all_tree_ranks);
   none_of_zero(options.all_jobs);
   none_of_zero(options.all_kept_bytes);
   return quotas.Finish();
@@ -278,6 +281,7 @@ Config DefaultConfig() {
   QuotaOptions& quotas = config.manager.quotas;
   quotas[Quota::kEntries] = {50, true};
   quotas[Quota::kTrees] = {20'000};
+  quotas[Quota::kTreeRanks] = {4'194'304};
   quotas[Quota::kJobs] = {1'000};
   quotas[Quota::kRanks] = {4'194'304};
   quotas[Quota::kNodes] = {75, true};
@@ -285,6 +289,7 @@ Config DefaultConfig() {
   quotas[Quota::kKeptBytes] = {64 << 20};
   quotas[Quota::kLeaseSeconds] = {24 * 3600};
   quotas.left_to_administrators = 5;
+  quotas.all_tree_ranks = 16'777'216;
   quotas.all_jobs = 20'000;
   quotas.all_kept_bytes = 512 << 20;
   return config;

@@ -116,12 +116,17 @@ class Drafter {
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return entries_of(a) < entries_of(b); });
-    int64_t trees = 0, entries = 0;
+    int64_t trees = 0, ranks = 0, entries = 0;
     for (const uint32_t i : order) {
       CommunicatorResult& result = plan.communicators[i];
       if (!result.tree && !args_.accept_type1) continue;
       if (args_.largest_part && trees >= room_.trees) {
         left_out_[i] = room_.why_not(Quota::kTrees, trees + 1);
+        continue;
+      }
+      const auto members = static_cast<int64_t>(batch_[i].members.size());
+      if (args_.largest_part && members > room_.ranks - ranks) {
+        left_out_[i] = room_.why_not(Quota::kTreeRanks, ranks + members);
         continue;
       }
       if (result.tree && entries_of(i) > room_.entries - entries) {
@@ -130,6 +135,7 @@ class Drafter {
         if (!args_.accept_type1) continue;
       }
       if (result.tree) entries += entries_of(i);
+      ranks += members;
       ++trees;
     }
   }

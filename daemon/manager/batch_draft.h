@@ -20,7 +20,7 @@ namespace coppice {
 // What the job's owner may still have. Where only a part is granted, or type I does as well, the
 // draft stays within; else all of it is drafted, and refused as a whole when it is taken.
 struct BatchRoom {
-  int64_t trees = QuotaLimit::kNone, entries = QuotaLimit::kNone;
+  int64_t trees = QuotaLimit::kNone, ranks = QuotaLimit::kNone, entries = QuotaLimit::kNone;
   // In words, why so many more are too many.
   std::function<std::string(Quota quota, int64_t more)> why_not = {};
 };

@@ -24,7 +24,7 @@ BatchRoom RoomOf(const QuotaLedger& quotas, const JobRecord& job, const Actor& a
   QuotaAccount account = AccountOf(job);
   account.is_exempt |= actor.is_administrator;
   const QuotaAmounts left = quotas.Left(account);
-  BatchRoom room{left[Quota::kTrees], left[Quota::kEntries]};
+  BatchRoom room{left[Quota::kTrees], left[Quota::kTreeRanks], left[Quota::kEntries]};
   room.why_not = [&quotas, account](Quota quota, int64_t more) {
     QuotaAmounts amounts;
     amounts[quota] = more;
@@ -39,6 +39,7 @@ QuotaAmounts AmountsOf(const BatchDraft& draft) {
   QuotaAmounts amounts;
   for (const TreeDraft& tree : draft.trees) {
     amounts[Quota::kTrees] += 1;
+    amounts[Quota::kTreeRanks] += static_cast<int64_t>(tree.record.ranks.size());
     amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
   }
   return amounts;
@@ -295,6 +296,7 @@ absl::StatusOr<bool> BatchGrants::TryReserve(const Job& job, const PlanBasis& ba
   } else if (absl::Status taken = tables_->quotas.Take(account, amounts); !taken.ok()) {
     // What stayed within what there was has lost a race: planned again, it takes less.
     const bool was_within = amounts[Quota::kTrees] <= draft.room.trees &&
+                            amounts[Quota::kTreeRanks] <= draft.room.ranks &&
                             amounts[Quota::kEntries] <= draft.room.entries;
     if (was_within) return false;
     return taken;

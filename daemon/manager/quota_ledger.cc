@@ -29,6 +29,7 @@ void SetHolders(absl::string_view lines, absl::Status& status) {
 void QuotaLedger::Configure(const QuotaOptions& options) {
   std::lock_guard lock(mu_);
   options_ = options;
+  whole_[static_cast<size_t>(Quota::kTreeRanks)] = options.all_tree_ranks;
   whole_[static_cast<size_t>(Quota::kJobs)] = options.all_jobs;
 }
 

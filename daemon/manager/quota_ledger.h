@@ -90,6 +90,11 @@ class QuotaLedger {
   struct Use {
     QuotaAmounts ordinary, exempt;
   };
+  static constexpr std::array<int64_t, kCountedQuotas> Unbounded() {
+    std::array<int64_t, kCountedQuotas> wholes{};
+    wholes.fill(QuotaLimit::kNone);
+    return wholes;
+  }
   // All with mu_ held.
   int64_t LimitOf(const std::string& user, Quota quota) const;
   bool HasOwn(const std::string& user, Quota quota) const;
@@ -103,12 +108,10 @@ class QuotaLedger {
   mutable std::mutex mu_;
   // Guarded by mu_.
   QuotaOptions options_;
-  std::array<int64_t, kCountedQuotas> whole_ = {QuotaLimit::kNone, QuotaLimit::kNone,
-                                                QuotaLimit::kNone, QuotaLimit::kNone,
-                                                QuotaLimit::kNone, QuotaLimit::kNone};
-  std::map<std::pair<std::string, Quota>, int64_t> rows_;  // of users
-  absl::flat_hash_map<std::string, Use> uses_;             // of whoever holds something
-  QuotaAmounts ordinary_, all_;                            // the sums
+  std::array<int64_t, kCountedQuotas> whole_ = Unbounded();  // [Quota]
+  std::map<std::pair<std::string, Quota>, int64_t> rows_;    // of users
+  absl::flat_hash_map<std::string, Use> uses_;               // of whoever holds something
+  QuotaAmounts ordinary_, all_;                              // the sums
 };
 
 }  // namespace coppice

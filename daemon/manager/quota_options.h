@@ -14,10 +14,12 @@
 
 namespace coppice {
 
-// Of the first six there is a use, which the ledger keeps; the last two bound one thing at a time.
+// Of the first seven there is a use, which the ledger keeps; the last two bound one thing at a
+// time.
 enum class Quota : uint8_t {
   kEntries,       // of switches, that granted trees take
   kTrees,         // granted
+  kTreeRanks,     // of granted trees, which the daemon keeps in memory
   kJobs,          // active
   kRanks,         // of active jobs
   kNodes,         // that placements hold, and jobs that were started from them
@@ -25,8 +27,8 @@ enum class Quota : uint8_t {
   kKeptBytes,     // of the ranks of ended jobs: older ones are dropped, nothing is refused
   kLeaseSeconds,  // of a job's lease and of a placement's term
 };
-inline constexpr size_t kCountedQuotas = 6;
-inline constexpr size_t kQuotas = 8;
+inline constexpr size_t kCountedQuotas = 7;
+inline constexpr size_t kQuotas = 9;
 
 struct QuotaWords {
   Quota quota;
@@ -38,6 +40,7 @@ struct QuotaWords {
 inline constexpr std::array<QuotaWords, kQuotas> kQuotaWords = {{
     {Quota::kEntries, "entries", "entries of switches", "release trees"},
     {Quota::kTrees, "trees", "trees", "release trees"},
+    {Quota::kTreeRanks, "tree_ranks", "ranks of trees", "release trees"},
     {Quota::kJobs, "jobs", "active jobs", "end jobs that are done"},
     {Quota::kRanks, "ranks", "ranks of active jobs", "end jobs that are done"},
     {Quota::kNodes, "nodes", "placed nodes", "release placements, or end the jobs on them"},
@@ -65,8 +68,10 @@ struct QuotaOptions {
   std::array<QuotaLimit, kQuotas> of_user = {};  // [Quota]; who has no limit of his own
   // Percent of all entries, nodes, bytes of patterns and jobs that ordinary users together leave.
   int64_t left_to_administrators = 0;
-  // The wholes that are nowhere else: active jobs of all, and bytes of ended jobs' ranks.
-  int64_t all_jobs = QuotaLimit::kNone, all_kept_bytes = QuotaLimit::kNone;
+  // The wholes that are nowhere else: ranks of granted trees and active jobs of all, and bytes of
+  // ended jobs' ranks.
+  int64_t all_tree_ranks = QuotaLimit::kNone, all_jobs = QuotaLimit::kNone,
+          all_kept_bytes = QuotaLimit::kNone;
   friend bool operator==(const QuotaOptions&, const QuotaOptions&) = default;
 
   QuotaLimit& operator[](Quota quota) { return of_user[static_cast<size_t>(quota)]; }

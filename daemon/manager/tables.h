@@ -39,6 +39,7 @@ inline QuotaAccount AccountOf(const JobRecord& job) { return {job.owner, job.by_
 inline QuotaAmounts AmountsOf(const TreeRecord& tree) {
   QuotaAmounts amounts;
   amounts[Quota::kTrees] = 1;
+  amounts[Quota::kTreeRanks] = static_cast<int64_t>(tree.ranks.size());
   amounts[Quota::kEntries] = static_cast<int64_t>(tree.switches.size());
   return amounts;
 }

@@ -25,6 +25,7 @@ User bin
 LIMIT          USED      MOST  WHOSE       USED BY ALL  MOST OF USERS  THERE ARE
 entries           1        12  all users'            1             18         24
 trees             1     20000  all users'            1              -          -
+tree_ranks       16   4194304  all users'           16       12582912   16777216
 jobs              1         3  own                   1          15000      20000
 ranks            16   4194304  all users'           16              -          -
 nodes             0         8  all users'            0             12         16

@@ -70,6 +70,7 @@ class ManagerQuotasTest : public PlacementsTest {
     for (const TreeRecord& tree : state.trees) {
       if (owners[tree.job] != user) continue;
       amounts[Quota::kTrees] += 1;
+      amounts[Quota::kTreeRanks] += static_cast<int64_t>(tree.ranks.size());
       amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
     }
     for (const PlacementRecord& placement : state.placements) {
@@ -247,7 +248,7 @@ TEST_F(ManagerQuotasTest, AUserIsGivenALimitOfHisOwnForGood) {
   ASSERT_TRUE(Register(JobOf("ada")).ok());
   BootWith(Only(Quota::kJobs, {1}));
   EXPECT_EQ(Used("ada", Quota::kJobs), 2);
-  EXPECT_EQ(manager_->quotas().StandingOf("ada")[2].limit, 2);
+  EXPECT_EQ(manager_->quotas().StandingOf("ada").at(static_cast<size_t>(Quota::kJobs)).limit, 2);
   const std::vector<EventRecord> events = EventsOf("quota.changed");
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].actor, "root");
@@ -343,6 +344,34 @@ TEST_F(ManagerQuotasTest, ChangesBringTheirDeedsAndEventsTheirActors) {
   EXPECT_EQ(EventsOf("job.ended").at(0).actor, "ops");
 }
 
+// Trees of few ranks are small, those of many large: both are bounded.
+TEST_F(ManagerQuotasTest, RanksOfTrees) {
+  BootWith(Only(Quota::kTreeRanks, {10}));
+  const JobId job = (*Register(JobOf("ada"))).record->id;
+  CreateTreeArgs six = TreeOf(job, TreeType::kTypeI);
+  six.ranks = {0, 1, 2, 3, 4, 5};
+  const TreeId first = (*Create(six)).record->id;
+  ExpectRefused(Create(six).status(), "ada", "quota tree_ranks");
+  CreateBatchArgs batch;
+  batch.job = job;
+  batch.communicators = {{0, 1, 2}, {3, 4, 5}};
+  batch.accept_type1 = true;
+  Answer<std::shared_ptr<const BatchView>> whole, part;
+  manager_->BatchCreateTrees(batch, {}, whole.Callback());
+  ExpectRefused(whole.Get().status(), "ada", "quota tree_ranks");
+  batch.largest_part = true;
+  manager_->BatchCreateTrees(batch, {}, part.Callback());
+  const auto granted = part.Get();
+  ASSERT_TRUE(granted.ok()) << granted.status();
+  EXPECT_EQ((*granted)->trees.size(), 1u);
+  ASSERT_EQ((*granted)->refusals.size(), 1u);
+  EXPECT_THAT((*granted)->refusals.front().why_not, testing::HasSubstr("quotas.tree_ranks"));
+  EXPECT_EQ(Used("ada", Quota::kTreeRanks), 9);
+  ExpectSameAsRecount("ada");
+  ASSERT_TRUE(Release(first).ok());
+  EXPECT_TRUE(Create(six).ok());
+}
+
 // Jobs, trees, placements of three users come and go, some refused by the store, some expire, the
 // daemon restarts: the ledger is what the records add up to.
 TEST_F(ManagerQuotasTest, ModelTheLedgerIsARecountOfTheStore) {
@@ -350,6 +379,7 @@ TEST_F(ManagerQuotasTest, ModelTheLedgerIsARecountOfTheStore) {
   QuotaOptions quotas;
   quotas[Quota::kJobs] = {4};
   quotas[Quota::kTrees] = {6};
+  quotas[Quota::kTreeRanks] = {25};
   quotas[Quota::kEntries] = {50, true};
   quotas[Quota::kNodes] = {6};
   quotas.left_to_administrators = 10;
