@@ -62,19 +62,32 @@ void ChangeFeed::CountJob(const JobRecord* job, bool enters) {
   }
 }
 
+void ChangeFeed::DropOldest(std::vector<Entry>& dropped) {
+  bytes_ -= entries_.front().bytes;
+  CountJob(entries_.front().tree.job.get(), false);
+  dropped.push_back(std::move(entries_.front()));
+  entries_.pop_front();
+  ++first_;
+}
+
+void ChangeFeed::Age(absl::Duration now) {
+  std::vector<Entry> dropped;
+  std::lock_guard lock(mu_);
+  if (now - marked_ < kAge) return;
+  while (first_ < mark_ && bytes_ > kMaxAgedBytes) DropOldest(dropped);
+  mark_ = first_ + entries_.size();
+  marked_ = now;
+}
+
 void ChangeFeed::PushEntry(Entry entry) {
-  std::vector<Entry> dropped;  // their records go after the lock
+  std::vector<Entry> dropped;
   std::lock_guard lock(mu_);
   const JobId job = entry.job;
   bytes_ += entry.bytes;
   CountJob(entry.tree.job.get(), true);
   entries_.push_back(std::move(entry));
   while (entries_.size() > 1 && (entries_.size() > most_changes_ || bytes_ > kMostBytes)) {
-    bytes_ -= entries_.front().bytes;
-    CountJob(entries_.front().tree.job.get(), false);
-    dropped.push_back(std::move(entries_.front()));
-    entries_.pop_front();
-    ++first_;
+    DropOldest(dropped);
   }
   WakeSleepers(job, first_ + entries_.size() - 1);
 }

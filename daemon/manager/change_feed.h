@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "daemon/manager/manager.h"
 
 namespace coppice {
@@ -49,6 +50,11 @@ class ChangeFeed final {
 
   // `kind` is none of kPresent and kSynced. O(watchers that sleep for this).
   void Push(TreeChangeKind kind, TreeView tree, std::string reason = "");
+  // To be called now and then: what has been there for kAge or longer is kept up to
+  // kMaxAgedBytes only, as whoever still reads has read it. `now`: Clock::Monotonic().
+  void Age(absl::Duration now);
+  static constexpr absl::Duration kAge = absl::Seconds(15);  // dropped by twice that
+  static constexpr size_t kMaxAgedBytes = size_t{16} << 20;
   // Nothing will come for this job any more: its own watchers end here.
   void PushEndOf(JobId job);
 
@@ -72,6 +78,8 @@ class ChangeFeed final {
     size_t bytes = 0;
   };
   void PushEntry(Entry entry);
+  // Out of the ring, into `dropped`, whose records go after the lock.
+  void DropOldest(std::vector<Entry>& dropped);
   void CountJob(const JobRecord* job, bool enters);
   void WakeSleepers(JobId job, uint64_t number);
   friend class TreeWatch;
@@ -87,6 +95,8 @@ class ChangeFeed final {
   std::deque<Entry> entries_;
   uint64_t first_ = 1;  // number of the oldest that is kept
   size_t bytes_ = 0;    // of the entries, and of each of their jobs once
+  uint64_t mark_ = 0;   // that the next change had
+  absl::Duration marked_ = -absl::InfiniteDuration();       // when
   absl::flat_hash_map<const JobRecord*, size_t> job_uses_;  // entries of each
   std::vector<TreeWatch*> sleepers_;                        // of all jobs
   absl::flat_hash_map<JobId, std::vector<TreeWatch*>> job_sleepers_;

@@ -99,6 +99,30 @@ TEST(ChangeFeedTest, LargeTreesAreKeptForFewerChanges) {
   EXPECT_THAT(Ids(*Watch(feed, 0, 40)), ElementsAre(40));
 }
 
+TEST(ChangeFeedTest, WhatHasBeenThereForLongIsKeptForFewerChanges) {
+  ChangeFeed feed;
+  const auto push = [&](int64_t first, int64_t last, size_t ranks) {
+    for (int64_t id = first; id <= last; ++id) {
+      feed.Push(TreeChangeKind::kReleased, Tree(id, 1, ranks));
+    }
+  };
+  const absl::Duration begin = absl::Hours(1);
+  feed.Age(begin);
+  push(1, 40, size_t{256} << 10);  // 1 MiB each
+  const auto reader = Watch(feed, 0, 1);
+  feed.Age(begin + ChangeFeed::kAge / 2);
+  feed.Age(begin + ChangeFeed::kAge);
+  EXPECT_EQ(reader->Next(1)->at(0).tree.record->id.value(), 1) << "it may be a moment old";
+  push(41, 50, size_t{256} << 10);
+  feed.Age(begin + 2 * ChangeFeed::kAge);
+  EXPECT_TRUE(absl::IsOutOfRange(reader->Next(1).status()));
+  EXPECT_THAT(Ids(*Watch(feed, 0, 36)), testing::SizeIs(15)) << "16 MiB, with what they are in";
+  // Small ones stay, and what is young does, however much it is.
+  push(51, 150, 1);
+  for (int times = 3; times < 6; ++times) feed.Age(begin + times * ChangeFeed::kAge);
+  EXPECT_THAT(Ids(*Watch(feed, 0, 40)), testing::SizeIs(111));
+}
+
 // A job's ranks count once, however many of its trees come and go.
 TEST(ChangeFeedTest, TreesOfLargeJobsAreKeptForFewerChanges) {
   ChangeFeed feed;
