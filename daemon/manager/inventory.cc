@@ -21,11 +21,6 @@ auto Fields(const LinkInfo& info) {
   return std::tie(info.a, info.b, info.a_port, info.b_port, info.rate, info.capacity_gbps);
 }
 
-Guid NodeGuid(const Fabric& fabric, VertexIndex v) {
-  return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
-                            : fabric.adapter(fabric.AsEndpoint(v)).guid;
-}
-
 void AddNodes(const Fabric& fabric, std::vector<NodeRecord>& nodes) {
   nodes.reserve(fabric.switch_count() + fabric.adapter_count());
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
@@ -58,6 +53,21 @@ void AddPorts(const Fabric& fabric, std::vector<PortRecord>& ports) {
 }
 
 }  // namespace
+
+Guid NodeGuid(const Fabric& fabric, VertexIndex v) {
+  return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
+                            : fabric.adapter(fabric.AsEndpoint(v)).guid;
+}
+
+std::string NodeName(const Fabric& fabric, VertexIndex v) {
+  std::string name;
+  if (fabric.IsSwitch(v)) {
+    name = fabric.switch_info(fabric.AsSwitch(v)).description;
+  } else {
+    name = std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
+  }
+  return name.empty() ? ToString(NodeGuid(fabric, v)) : name;
+}
 
 std::vector<LinkRecord> LinksOf(const Fabric& fabric) {
   std::vector<LinkRecord> links;

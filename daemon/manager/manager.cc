@@ -142,6 +142,7 @@ class Manager::Parts {
     }
     events.Append(std::move(happened));
     events.Flush();
+    tables.feed.Age(clock->Monotonic());
     deeds.FlushDue();
     load.ForgetIfSilent(clock->Monotonic());
     const std::shared_ptr<const ManagerOptions> now = options.Get();
@@ -320,6 +321,7 @@ DaemonCounts Manager::Counts() const {
   counts.held_placements = placed.held;
   counts.placed_nodes = placed.nodes;
   counts.other_daemons = parts_->others.Signs();
+  counts.down_links = parts_->topology.down_links();
   std::lock_guard lock(parts_->tables.mu);
   counts.active_jobs = static_cast<uint32_t>(parts_->tables.jobs.size());
   counts.granted_trees = static_cast<uint32_t>(parts_->tables.trees.size());

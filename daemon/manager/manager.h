@@ -46,6 +46,7 @@
 #include "daemon/manager/load/link_measure.h"
 #include "daemon/manager/placement/placement_options.h"
 #include "daemon/manager/quota_options.h"
+#include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/manager/sweep/unseen.h"
 #include "daemon/tree/batch/grid.h"
@@ -249,6 +250,7 @@ struct DaemonCounts {
   std::string last_sweep_error;  // empty: the last sweep went well
   // Signs that another daemon grants trees here, in words.
   std::vector<std::string> other_daemons = {};
+  std::vector<DownLink> down_links = {};
 };
 
 class Manager final {

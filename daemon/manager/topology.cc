@@ -125,6 +125,8 @@ absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste, std::function<v
 
 void Topology::TellChanges(const FabricView* old, const FabricView& now) {
   events_->Append(flaps_.Pass(FabricEvents(old, now, now.swept), clock_->Monotonic()));
+  if (old == nullptr || old->snapshot->fabric == now.snapshot->fabric) return;
+  down_links_.Compare(*old->snapshot->fabric, *now.snapshot->fabric, now.swept);
 }
 
 absl::Status Topology::SetRules(std::vector<CapabilityRule> rules) {

@@ -30,6 +30,7 @@
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
+#include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/flap_filter.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_promise.h"
@@ -60,6 +61,7 @@ class Topology {
   // tables that it has; the store hears of the version only. False: there are none in it. Errors:
   // the store's, and nothing has changed. O(fabric), a fraction of a full sweep.
   absl::StatusOr<bool> DropLinks(absl::Span<const LinkChange> changes);
+  std::vector<DownLink> down_links() const { return down_links_.All(); }
   // After DropLinks, once what is urgent is done: the store learns when the view before it was seen
   // last, and what is published now. Errors: the store's.
   absl::Status KeepDropped(const FabricView& before);
@@ -96,6 +98,7 @@ class Topology {
   absl::Time inventory_time_ = absl::InfinitePast();  // last_seen of what the store holds
 
   FlapFilter flaps_;
+  DownLinks down_links_;
   std::vector<LinkChange> dropped_;  // since the full sweep under way began
 };
 

@@ -8,6 +8,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/slurm_topology.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/rpc/identifiers.h"
 #include "daemon/rpc/jobs_conversion.h"
 #include "daemon/rpc/trees_conversion.h"
@@ -17,28 +18,18 @@ namespace {
 
 constexpr absl::string_view kSwitchPrefix = "switch:";
 
-// Node GUID of a switch or of an endpoint's adapter.
-Guid NodeGuid(const Fabric& fabric, VertexIndex v) {
-  return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
-                            : fabric.adapter(fabric.AsEndpoint(v)).guid;
-}
-
-// A switch's description, an endpoint's host; the GUID where the fabric has no name.
-std::string NodeName(const Fabric& fabric, VertexIndex v) {
-  std::string name;
-  if (fabric.IsSwitch(v)) {
-    name = fabric.switch_info(fabric.AsSwitch(v)).description;
-  } else {
-    name = std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
-  }
-  return name.empty() ? ToString(NodeGuid(fabric, v)) : name;
-}
-
 void ToProto(const Fabric& fabric, VertexIndex v, PortNum port, v1::LinkEnd& end) {
   end.set_guid(ToString(NodeGuid(fabric, v)));
   end.set_name(NodeName(fabric, v));
   end.set_port(port.value());
   end.set_is_switch(fabric.IsSwitch(v));
+}
+
+void ToProto(const DownLink::End& from, v1::LinkEnd& end) {
+  end.set_guid(ToString(from.node));
+  end.set_name(from.name);
+  end.set_port(from.port);
+  end.set_is_switch(from.is_switch);
 }
 
 std::string Words(const UnansweredNode& node) {
@@ -75,6 +66,13 @@ void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSumma
   summary.set_active_jobs(counts.active_jobs);
   summary.set_granted_trees(counts.granted_trees);
   summary.set_last_sweep_error(counts.last_sweep_error);
+  for (const DownLink& link : counts.down_links) {
+    v1::DownLink& message = *summary.mutable_down_links()->add_links();
+    ToProto(link.ends[0], *message.mutable_a());
+    ToProto(link.ends[1], *message.mutable_b());
+    message.set_rate(link.rate);
+    *message.mutable_since() = ToTimestamp(link.since);
+  }
 }
 
 void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vector<TreeId>& trees,

@@ -101,6 +101,33 @@ class SubnetTest(unittest.TestCase):
         self.assertEqual(self.ask("fabric", "show")["link_count"], links + 1)
         self.assertEqual(len(self.ask("events", "--kind", "trees.repaired")["events"]), 1)
 
+    def status(self):
+        """What it prints, whatever the health."""
+        done = subprocess.run([COPPICECTL, "--server", self.daemon.address, "status"],
+                              capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.splitlines()
+
+    def test_a_link_that_is_down_is_told_until_it_is_up(self):
+        self.begin()
+        self.grant()
+        self.assertEqual(self.status()[0], "HEALTH_OK")
+        self.assertEqual(self.ask("fabric", "links", "--down")["links"], [])
+        links = len(self.ask("fabric", "links")["links"])
+        cable = self.cable_of_the_trees()
+        name, port = cable.strip("]").replace('"', "").split("[")
+        self.subnet.console("Unlink " + cable)
+        self.ask("fabric", "sweep")
+        self.assertRegex(self.status()[0], r"^HEALTH_WARN: 1 link down since \d{4}-.*Z ")
+        down = self.ask("fabric", "links", "--down")["links"]
+        self.assertEqual(len(down), 1)
+        self.assertIn((name, int(port)), [(down[0][end]["name"], down[0][end]["port"]) for end in "ab"])
+        self.assertEqual(self.ask("fabric", "links", "--down", "--switch", name)["links"], down)
+        self.assertEqual(len(self.ask("fabric", "links")["links"]), links - 1)
+        self.subnet.console("Relink " + cable)
+        self.ask("fabric", "sweep")
+        self.assertEqual(self.status()[0], "HEALTH_OK")
+
     def test_whoever_watches_sees_a_tree_that_is_rerouted(self):
         self.begin()
         self.grant()

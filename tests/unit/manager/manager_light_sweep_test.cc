@@ -67,6 +67,9 @@ TEST_F(ManagerLightSweepTest, ACutCableMovesItsTreeBeforeAFullSweep) {
   EXPECT_FALSE(dropped_->routes_settled);
   ExpectStands(*dropped_, *manager_->profile(), change.tree);
   EXPECT_EQ(1u, EventsOf("link.down").size());
+  const std::vector<DownLink> down = manager_->Counts().down_links;
+  ASSERT_EQ(down.size(), 1u);
+  EXPECT_EQ(down.front().ends[0].name, "leaf0");
   // The full sweeps, which had seen nothing of it yet, brought it back; the tree stays where it is.
   ASSERT_NO_FATAL_FAILURE(SweepTo({.missing_cables = {{0, spine}}}, {}));
   ExpectConserved();
