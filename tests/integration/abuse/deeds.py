@@ -490,6 +490,20 @@ def end_jobs(person, many, ranks):
         person.call(channel, "Jobs.EndJob", id=job.id)
 
 
+def end_jobs_of(person, owner):
+    """All that are active."""
+    channel = person.channel()
+    token = ""
+    while True:
+        page = person.call(channel, "Jobs.ListJobs", page_token=token)
+        for job in page.jobs:
+            if job.owner == owner and job.state == 1:
+                person.call(channel, "Jobs.EndJob", id=job.id)
+        token = page.next_page_token
+        if not token:
+            return
+
+
 def register(person, request_id):
     """The job's number and owner."""
     job = person.call(person.channel(), "Jobs.RegisterJob", request_id=request_id,
