@@ -15,6 +15,7 @@ namespace coppice {
 // One invocation of the program.
 struct Session {
   bool json = false;
+  bool is_wide = false;  // all columns, all that there is to tell
   bool endless = false;  // runs until it is interrupted: it is not late after a second
   // Returns the exit status: 0 done, 1 the request failed. (2, wrong usage, is main's.)
   std::function<int(Connection&)> run;
@@ -46,6 +47,8 @@ void AddTreeWatchCommand(CLI::App& tree, Session& session);  // below `tree`
 
 // Adds --json, as every command has it.
 void AddJsonFlag(CLI::App& command, Session& session);
+// Adds -o wide, after AddJsonFlag: what is shown without it leaves out what 80 columns do not hold.
+void AddWideOption(CLI::App& command, Session& session);
 
 // All pages of a listing in one response. A listing that the fabric moved under begins again, a few
 // times.

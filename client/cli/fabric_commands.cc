@@ -1,6 +1,10 @@
 // coppicectl fabric ... | entries | table: the fabric as the daemon sees it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -95,11 +99,14 @@ int ListEntries(Session& session, Connection& connection) {
   const auto all = Switches(connection);
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION"});
+  Table table(
+      {"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION", "TREE IDS"},
+      {2, 5, 8}, session.is_wide);
   for (const v1::Switch& s : all->switches()) {
     table.Add({s.guid(), absl::StrCat(s.entries_total()), absl::StrCat(s.entries_reserved()),
                absl::StrCat(s.entries_taken()), absl::StrCat(s.entries_free()),
-               absl::StrCat(s.degree_limit()), absl::StrJoin(s.tree_ids(), ","), s.description()});
+               absl::StrCat(s.degree_limit()), absl::StrCat(s.tree_ids_size()), s.description(),
+               absl::StrJoin(s.tree_ids(), ",")});
   }
   table.Print(std::cout);
   return 0;
@@ -107,13 +114,74 @@ int ListEntries(Session& session, Connection& connection) {
 
 std::string EndText(const v1::LinkEnd& end) { return absl::StrCat(end.name(), "/", end.port()); }
 
-int ListLinks(Session& session, Connection& connection) {
-  const auto all =
+struct LinkChoice {
+  std::string of_switch;  // GUID or description; empty: of any
+  size_t top = SIZE_MAX;
+  bool is_down = false;
+};
+
+// Of the direction that has more, measured and promised.
+double LoadOf(const v1::Link& link) {
+  return std::max(link.utilisation_ab() + link.promised_ab(),
+                  link.utilisation_ba() + link.promised_ba());
+}
+
+bool IsAt(const v1::LinkEnd& end, const std::string& of_switch) {
+  return end.is_switch() && (end.guid() == of_switch || end.name() == of_switch);
+}
+
+// Those chosen, the busiest first if only some are wanted. NOT_FOUND: the switch has no link.
+absl::Status Choose(const LinkChoice& choice, google::protobuf::RepeatedPtrField<v1::Link>& links) {
+  if (!choice.of_switch.empty()) {
+    const auto others = std::remove_if(links.begin(), links.end(), [&](const v1::Link& link) {
+      return !IsAt(link.a(), choice.of_switch) && !IsAt(link.b(), choice.of_switch);
+    });
+    links.erase(others, links.end());
+    if (links.empty()) {
+      return absl::NotFoundError(absl::StrCat("switch \"", choice.of_switch,
+                                              "\": no link is up at one of that GUID or ",
+                                              "description; `fabric switches` lists them"));
+    }
+  }
+  if (choice.top == SIZE_MAX) return absl::OkStatus();
+  std::stable_sort(links.begin(), links.end(),
+                   [](const v1::Link& a, const v1::Link& b) { return LoadOf(a) > LoadOf(b); });
+  const auto most = std::min(choice.top, static_cast<size_t>(links.size()));
+  links.erase(links.begin() + static_cast<std::ptrdiff_t>(most), links.end());
+  return absl::OkStatus();
+}
+
+int ListDownLinks(const Session& session, Connection& connection, const LinkChoice& choice) {
+  auto fabric =
+      connection.Call(connection.fabric(), &FabricStub::GetFabric, v1::GetFabricRequest());
+  if (!fabric.ok()) return Fail(fabric.status());
+  auto& links = *fabric->mutable_down_links()->mutable_links();
+  const auto others = std::remove_if(links.begin(), links.end(), [&](const v1::DownLink& link) {
+    return !choice.of_switch.empty() && !IsAt(link.a(), choice.of_switch) &&
+           !IsAt(link.b(), choice.of_switch);
+  });
+  links.erase(others, links.end());
+  if (session.json) return PrintJson(std::cout, fabric->down_links()), 0;
+  Table table({"A", "B", "RATE", "DOWN SINCE"});
+  for (const v1::DownLink& link : links) {
+    table.Add({EndText(link.a()), EndText(link.b()), link.rate(), TimeText(link.since())});
+  }
+  table.Print(std::cout);
+  return 0;
+}
+
+int ListLinks(Session& session, Connection& connection, const LinkChoice& choice) {
+  if (choice.is_down) return ListDownLinks(session, connection, choice);
+  auto all =
       ListAll(connection, connection.fabric(), &FabricStub::ListLinks, v1::ListLinksRequest());
   if (!all.ok()) return Fail(all.status());
+  if (const absl::Status chosen = Choose(choice, *all->mutable_links()); !chosen.ok()) {
+    return Fail(chosen);
+  }
   if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"A", "B", "RATE", "Gb/s", "LOAD A>B", "LOAD B>A", "PEAK A>B", "PEAK B>A",
-               "PROMISED A>B", "PROMISED B>A", "READ"});
+               "PROMISED A>B", "PROMISED B>A", "READ"},
+              {6, 7, 8, 9, 10}, session.is_wide);
   for (const v1::Link& link : all->links()) {
     table.Add({EndText(link.a()), EndText(link.b()), link.rate(), Fixed(link.capacity_gbps(), 1),
                Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3),
@@ -176,6 +244,15 @@ void AddJsonFlag(CLI::App& command, Session& session) {
   command.add_flag("--json", session.json, "Print JSON with the proto's field names");
 }
 
+void AddWideOption(CLI::App& command, Session& session) {
+  command
+      .add_option_function<std::string>(
+          "-o,--output", [&session](const std::string&) { session.is_wide = true; },
+          "wide: all columns")
+      ->check(CLI::IsMember({"wide"}))
+      ->excludes("--json");
+}
+
 void AddFabricCommands(CLI::App& app, Session& session) {
   CLI::App* fabric = app.add_subcommand("fabric", "Switches, links, nodes, routes, sweeps");
   fabric->require_subcommand(1);
@@ -194,7 +271,18 @@ void AddFabricCommands(CLI::App& app, Session& session) {
         s, connection.Call(connection.fabric(), &FabricStub::GetFabric, v1::GetFabricRequest()));
   });
   add("switches", "Every switch", ListSwitches);
-  add("links", "Every link with capacity and load: measured, peak, promised", ListLinks);
+  auto choice = std::make_shared<LinkChoice>();
+  CLI::App* links = add(
+      "links", "Links with capacity and load: measured, peak, promised",
+      [choice](Session& s, Connection& connection) { return ListLinks(s, connection, *choice); });
+  links->add_option("--switch", choice->of_switch, "Only this switch's: GUID or description");
+  CLI::Option* top = links->add_option("--top", choice->top, "Only so many, the busiest first")
+                         ->check(CLI::Range(size_t{1}, size_t{SIZE_MAX}));
+  links
+      ->add_flag("--down", choice->is_down,
+                 "Those that were up since the daemon's start and are not any more")
+      ->excludes(top);
+  AddWideOption(*links, session);
   add("nodes", "Every endpoint and where it is cabled", ListNodes);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
     return ShowSummary(
@@ -216,6 +304,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
 void AddEntriesCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("entries", "Aggregation entries of every switch");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   command->callback(
       [&session] { session.run = [&session](Connection& c) { return ListEntries(session, c); }; });
 }

@@ -48,6 +48,10 @@ void Table::Add(std::vector<std::string> row) {
 
 void Table::Print(std::ostream& out) const {
   const size_t columns = rows_.front().size();
+  std::vector<size_t> shown;
+  for (size_t c = 0; c < columns; ++c) {
+    if (std::find(left_out_.begin(), left_out_.end(), c) == left_out_.end()) shown.push_back(c);
+  }
   std::vector<size_t> width(columns, 0);
   std::vector<bool> numeric(columns, rows_.size() > 1);
   for (size_t r = 0; r < rows_.size(); ++r) {
@@ -59,7 +63,7 @@ void Table::Print(std::ostream& out) const {
   const bool bold = isatty(STDOUT_FILENO) != 0;
   for (size_t r = 0; r < rows_.size(); ++r) {
     std::string line;
-    for (size_t c = 0; c < columns; ++c) {
+    for (const size_t c : shown) {
       const std::string pad(width[c] - Width(rows_[r][c]), ' ');
       absl::StrAppend(&line, c == 0 ? "" : "  ", numeric[c] ? pad : "", rows_[r][c],
                       numeric[c] ? "" : pad);

@@ -5,6 +5,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -21,11 +22,17 @@ namespace coppice {
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  // Without `rest` those of its columns, unless all are wanted (Session::wide).
+  Table(std::vector<std::string> heading, std::vector<size_t> rest, bool is_wide)
+      : rows_{std::move(heading)} {
+    if (!is_wide) left_out_ = std::move(rest);
+  }
   void Add(std::vector<std::string> row);
   void Print(std::ostream& out) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
+  std::vector<size_t> left_out_;  // columns
 };
 
 // One JSON document; field names are the proto's, unset fields appear with their defaults.

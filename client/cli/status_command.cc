@@ -1,5 +1,8 @@
-// coppicectl status: how the daemon fares, on one screen. Exit status 1 also when something is
-// wrong, with the reasons on stderr, so that a script or a monitor need not read the screen.
+// coppicectl status: how the daemon fares: whether all is well, in one line, and ten more.
+//
+//   HEALTH_OK      nothing to do
+//   HEALTH_WARN    something is not as it was, such as a link that is down; exit status 0
+//   HEALTH_ERR     somebody has to act; exit status 1, so that a monitor need not read the screen
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -7,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
@@ -58,13 +62,14 @@ void PrintFabric(const v1::DaemonStatus& status) {
     return;
   }
   const v1::FabricSummary& fabric = status.fabric();
-  std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
-            << fabric.shape() << ", confirmed " << Text(status.snapshot_age()) << " ago\n"
-            << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
+  std::cout << "fabric     " << fabric.shape() << ": "
+            << Counted(fabric.switch_count(), "switch", "es") << ", "
             << Counted(fabric.endpoint_count(), "endpoint") << " on "
             << Counted(fabric.host_count(), "host") << ", " << Counted(fabric.link_count(), "link")
-            << "; " << Counted(status.unanswered_nodes(), "node") << " unanswered\n"
-            << "           " << Word(fabric.route_kind())
+            << "\n"
+            << "           version " << fabric.version() << " from " << fabric.source()
+            << ", confirmed " << Text(status.snapshot_age()) << " ago\n"
+            << "routes     " << Word(fabric.route_kind())
             << (status.routes_settled() ? ", settled; " : ", not settled; ")
             << (status.has_subnet_manager() ? "" : "no ") << "subnet manager\n";
 }
@@ -82,27 +87,32 @@ void PrintSweeps(const v1::DaemonStatus& status) {
 }
 
 void PrintHoldings(const v1::DaemonStatus& status) {
-  std::cout << "mads       " << status.mads_sent() << " sent, " << status.mads_resent()
-            << " sent again, " << status.mads_timed_out() << " timed out\n"
-            << "entries    " << status.entries_taken() << " of " << status.entries_total()
-            << " taken\n"
-            << "jobs       " << status.active_jobs() << " active\n"
-            << "trees      " << status.granted_trees() << " granted; since the start "
-            << status.trees_created() << " created, " << status.trees_refused() << " refused, "
-            << status.trees_repaired() << " repaired, " << status.trees_revoked() << " revoked\n"
+  std::cout << "jobs       " << status.active_jobs() << " active\n"
+            << "trees      " << status.granted_trees() << " granted, with "
+            << status.entries_taken() << " of " << status.entries_total() << " entries\n"
+            << "placements " << status.held_placements() << " held, of "
+            << Counted(status.placed_nodes(), "node") << "\n"
             << "agents     " << status.agents() << " connected, "
             << Counted(status.measured_distances(), "distance") << " measured\n"
+            << "database   " << Bytes(status.database_bytes()) << ", half of the commits within "
+            << Text(status.median_commit()) << ", 99 % within " << Text(status.p99_commit())
+            << "\n";
+}
+
+// What -o wide tells beside.
+void PrintActivity(const v1::DaemonStatus& status) {
+  std::cout << "mads       " << status.mads_sent() << " sent, " << status.mads_resent()
+            << " sent again, " << status.mads_timed_out() << " timed out; "
+            << Counted(status.unanswered_nodes(), "node") << " unanswered\n"
+            << "trees      since the start " << status.trees_created() << " created, "
+            << status.trees_refused() << " refused, " << status.trees_repaired() << " repaired, "
+            << status.trees_revoked() << " revoked\n"
             << "watchers   " << status.tree_watchers() << " of trees, " << status.event_watchers()
             << " of events\n"
             << "queues     " << Counted(status.queued_mutations(), "mutation") << ", "
             << Counted(status.queued_calls(), "call") << "\n"
-            << "database   " << Bytes(status.database_bytes()) << ", "
-            << Counted(status.commits(), "commit") << ", half within "
-            << Text(status.median_commit()) << ", 99 % within " << Text(status.p99_commit());
-  if (status.refused_writes() > 0) {
-    std::cout << ", " << Counted(status.refused_writes(), "write") << " refused";
-  }
-  std::cout << "\n";
+            << "commits    " << status.commits() << "; "
+            << Counted(status.refused_writes(), "write") << " refused\n";
 }
 
 void PrintMethods(const v1::DaemonStatus& status) {
@@ -117,28 +127,32 @@ void PrintMethods(const v1::DaemonStatus& status) {
   table.Print(std::cout);
 }
 
-void PrintStatus(const v1::DaemonStatus& status) {
+void PrintStatus(const v1::DaemonStatus& status, bool is_wide) {
   std::cout << "daemon     coppiced " << status.version() << " since "
             << TimeText(status.start_time()) << ", " << Bytes(status.resident_bytes()) << "\n";
   PrintFabric(status);
   PrintHoldings(status);
+  if (!is_wide) return;
+  PrintActivity(status);
   std::cout << "\n";
   PrintSweeps(status);
   std::cout << "\n";
   PrintMethods(status);
 }
 
-// What an administrator has to look at, in words.
-std::vector<std::string> WhatIsWrong(const v1::DaemonStatus& status) {
-  std::vector<std::string> wrong;
-  if (!status.write_fault().empty()) wrong.push_back(status.write_fault());
+using Reasons = std::vector<std::string>;
+
+// What somebody has to act on.
+Reasons Errors(const v1::DaemonStatus& status) {
+  Reasons errors;
+  if (!status.write_fault().empty()) errors.push_back(status.write_fault());
   for (const std::string& other : status.other_daemons()) {
-    wrong.push_back(absl::StrCat("another daemon: ", other));
+    errors.push_back(absl::StrCat("another daemon: ", other));
   }
   double period_s = 0;  // the shortest of those that confirm the fabric
   for (const auto& [name, sweep] : KindsOf(status)) {
     if (!sweep->last_error().empty()) {
-      wrong.push_back(absl::StrCat(name, " sweep: ", sweep->last_error()));
+      errors.push_back(absl::StrCat(name, " sweep: ", sweep->last_error()));
     }
     if (sweep->has_period() && sweep != &status.counter_sweep()) {
       const double period = Seconds(sweep->period());
@@ -146,31 +160,59 @@ std::vector<std::string> WhatIsWrong(const v1::DaemonStatus& status) {
     }
   }
   if (!status.has_fabric()) {
-    wrong.push_back("fabric: no sweep has succeeded yet");
-    return wrong;
+    errors.push_back("fabric: no sweep has succeeded yet");
+    return errors;
   }
   if (period_s > 0 && Seconds(status.snapshot_age()) > kStalePeriods * period_s + kStaleGrace_s) {
-    wrong.push_back(absl::StrCat("fabric: no sweep has confirmed it for ",
-                                 Text(status.snapshot_age()), "; see the daemon's log"));
+    errors.push_back(absl::StrCat("fabric: no sweep has confirmed it for ",
+                                  Text(status.snapshot_age()), "; see the daemon's log"));
   }
   if (!status.has_subnet_manager()) {
-    wrong.push_back("subnet manager: none has assigned LIDs; start one");
+    errors.push_back("subnet manager: none has assigned LIDs; start one");
   }
-  return wrong;
+  return errors;
+}
+
+// What is not as it was, or not seen.
+Reasons Warnings(const v1::DaemonStatus& status) {
+  Reasons warnings;
+  const auto& links = status.fabric().down_links().links();
+  if (!links.empty()) {
+    const auto earlier = [](const v1::DownLink& a, const v1::DownLink& b) {
+      return a.since().seconds() < b.since().seconds();
+    };
+    const auto first = std::min_element(links.begin(), links.end(), earlier);
+    warnings.push_back(absl::StrCat(Counted(static_cast<uint64_t>(links.size()), "link"),
+                                    " down since ", TimeText(first->since()),
+                                    " (`coppicectl fabric links --down`)"));
+  }
+  if (status.unanswered_nodes() > 0) {
+    warnings.push_back(absl::StrCat(Counted(status.unanswered_nodes(), "node"),
+                                    " without an answer (`coppicectl fabric show`)"));
+  }
+  if (status.refused_writes() > 0) {
+    warnings.push_back(absl::StrCat(Counted(status.refused_writes(), "write"),
+                                    " refused since the start (`coppicectl events`)"));
+  }
+  return warnings;
 }
 
 int ShowStatus(Session& session, Connection& connection) {
   const auto status =
       connection.Call(connection.admin(), &AdminStub::GetStatus, v1::GetStatusRequest());
   if (!status.ok()) return Fail(status.status());
+  const Reasons errors = Errors(*status), warnings = Warnings(*status);
   if (session.json) {
     PrintJson(std::cout, *status);
   } else {
-    PrintStatus(*status);
+    std::cout << (!errors.empty()     ? "HEALTH_ERR"
+                  : !warnings.empty() ? "HEALTH_WARN: "
+                                      : "HEALTH_OK")
+              << (errors.empty() ? absl::StrJoin(warnings, "; ") : "") << "\n";
+    PrintStatus(*status, session.is_wide);
   }
-  const std::vector<std::string> wrong = WhatIsWrong(*status);
-  for (const std::string& reason : wrong) std::cerr << "wrong: " << reason << "\n";
-  return wrong.empty() ? 0 : kFailed;
+  for (const std::string& reason : errors) std::cerr << "wrong: " << reason << "\n";
+  return errors.empty() ? 0 : kFailed;
 }
 
 }  // namespace
@@ -179,6 +221,7 @@ void AddStatusCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand(
       "status", "How the daemon fares, at a glance; exit status 1 if something is wrong");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   command->callback(
       [&session] { session.run = [&session](Connection& c) { return ShowStatus(session, c); }; });
 }

@@ -16,6 +16,7 @@
 #include "client/cli/output.h"
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
+#include "proto/text/byte_sizes.h"
 
 namespace coppice {
 namespace {
@@ -23,14 +24,13 @@ namespace {
 using TreesStub = v1::Trees::StubInterface;
 
 // What the daemon takes, too; here for a message that names the option.
-constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr uint32_t kMostChildren = 1 << 20;
 
 struct CreateOptions {
   v1::CreateTreeRequest request;
   std::string ranks, members_file, operation = "allreduce", type = "auto", builder = "auto";
-  std::vector<int64_t> bytes = {8};
-  bool summary = false;
+  std::string bytes = "8";
+  bool draw = false;    // the tree itself, too
   bool advise = false;  // plan, take nothing
 };
 
@@ -136,13 +136,28 @@ int PrintJsonTree(Connection& connection, const v1::Tree& tree) {
   return 0;
 }
 
+// Without them the tree is shown by GUIDs: it may be granted, and must be shown.
+SwitchNames NamesOfSwitches(Connection& connection, const v1::Tree& tree) {
+  SwitchNames names;
+  if (tree.switch_count() == 0) return names;
+  const auto all = ListAll(connection, connection.fabric(),
+                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
+  if (!all.ok()) return names;
+  for (const v1::Switch& one : all->switches()) {
+    uint64_t guid = 0;
+    if (absl::SimpleHexAtoi(one.guid(), &guid)) names[guid] = one.description();
+  }
+  return names;
+}
+
 int ShowTree(const Session& session, Connection& connection, const absl::StatusOr<v1::Tree>& tree,
-             bool summary) {
+             bool draw) {
   if (!tree.ok()) return Fail(tree.status());
   if (session.json) return PrintJsonTree(connection, *tree);
-  PrintTreeSummary(std::cout, *tree);
+  const SwitchNames names = NamesOfSwitches(connection, *tree);
+  PrintTreeSummary(std::cout, *tree, names);
   PrintTradeoffs(std::cout, *tree);
-  if (!summary) PrintTreeNodes(std::cout, *tree);
+  if (draw) PrintTreeNodes(std::cout, *tree, names);
   return 0;
 }
 
@@ -150,8 +165,9 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
   options.request.set_operation(OperationNamed(options.operation).value());
   options.request.set_type(TypeNamed(options.type).value());
   options.request.set_builder(BuilderNamed(options.builder).value());
-  for (const int64_t bytes : options.bytes) {
-    options.request.add_sizes()->set_bytes(static_cast<uint64_t>(bytes));
+  const std::vector<uint64_t> all = *ParseByteSizes(options.bytes);
+  for (const uint64_t bytes : all) {
+    options.request.add_sizes()->set_bytes(bytes);
   }
   if (const absl::Status status = FillMembers(connection, options); !status.ok()) {
     return Fail(status);
@@ -160,7 +176,7 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
                   connection.Call(connection.trees(),
                                   options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree,
                                   options.request),
-                  options.summary);
+                  options.draw);
 }
 
 int ListTrees(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
@@ -168,7 +184,8 @@ int ListTrees(Session& session, Connection& connection, const v1::ListTreesReque
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
-               "OPERATION", "US", "SINCE"});
+               "OPERATION", "US", "SINCE"},
+              {4, 7, 8}, session.is_wide);
   for (const v1::Tree& tree : all->trees()) {
     table.Add({tree.id(), tree.job_id(), Word(tree.type()), Word(tree.builder()),
                tree.width() > 0 ? absl::StrCat(tree.width()) : "-", absl::StrCat(tree.rank_count()),
@@ -191,7 +208,7 @@ int Explain(Session& session, Connection& connection, const std::string& id) {
   const auto tree = Get(connection, id, v1::TREE_VIEW_FULL);
   if (!tree.ok()) return Fail(tree.status());
   if (session.json) return PrintJsonTree(connection, *tree);
-  PrintTreeSummary(std::cout, *tree);
+  PrintTreeSummary(std::cout, *tree, NamesOfSwitches(connection, *tree));
   PrintAlternatives(std::cout, *tree);
   return 0;
 }
@@ -233,6 +250,25 @@ void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateOptions>& o
       ->check(CLI::PositiveNumber);
 }
 
+// Options that a tree of the type asked for does not heed.
+void RefuseWithoutEffect(const CLI::App& command, const std::string& type,
+                         const std::string& builder) {
+  const bool is_given[] = {command.count("--width") > 0, command.count("--nic-degree") > 0,
+                           builder != "auto"};
+  const char* const names[] = {"--width", "--nic-degree", "--builder"};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    if (type == "2" && is_given[i]) {
+      throw CLI::ValidationError(
+          names[i],
+          "is of trees of type I, and has no effect with --type 2; leave one of them out");
+    }
+  }
+  if (type == "1" && command.count("--root") > 0) {
+    throw CLI::ValidationError(
+        "--root", "is of trees of type II, and has no effect with --type 1; leave one of them out");
+  }
+}
+
 void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   CLI::App* command =
       advise ? tree.add_subcommand("advise", "Plan a tree and explain it, but take nothing")
@@ -254,9 +290,8 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   command->add_option("--op", options->operation, "barrier, bcast, reduce or allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
-  command->add_option("--bytes", options->bytes, "Size; several are an equal mix")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t{0}, kMostBytes))
+  command->add_option("--bytes", options->bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
+      ->check(FaultOfByteSizes)
       ->capture_default_str();
   command->add_option("--type", options->type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
@@ -285,8 +320,9 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
         "--dry-run", [options] { options->request.set_validate_only(true); },
         "Plan and explain, but take nothing");
   }
-  command->add_flag("--summary", options->summary, "Do not list the nodes");
-  command->callback([&session, options] {
+  command->add_flag("--tree", options->draw, "Draw the tree, too");
+  command->callback([&session, options, command] {
+    RefuseWithoutEffect(*command, options->type, options->builder);
     session.run = [&session, options](Connection& c) { return Create(session, c, *options); };
   });
 }
@@ -302,6 +338,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
 
   CLI::App* list = tree->add_subcommand("list", "Granted trees");
   AddJsonFlag(*list, session);
+  AddWideOption(*list, session);
   auto request = std::make_shared<v1::ListTreesRequest>();
   list->add_option("--job", *request->mutable_job_id(), "Only this job's");
   list->callback([&session, request] {
@@ -318,7 +355,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
     });
   };
   with_id("show", "One tree with its nodes", [](Session& s, Connection& c, const std::string& id) {
-    return ShowTree(s, c, Get(c, id, v1::TREE_VIEW_FULL), /*summary=*/false);
+    return ShowTree(s, c, Get(c, id, v1::TREE_VIEW_FULL), /*draw=*/true);
   });
   with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
   AddTreeWatchCommand(*tree, session);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxLineNodes = 12;  // runs of leaf ranks shown on one line
+constexpr int kMaxLineSwitches = 4;   // names of switches
 
 std::string GuidText(uint64_t guid) { return absl::StrFormat("%016x", guid); }
 
@@ -27,6 +29,27 @@ std::string NodeId(const v1::Tree& tree, int node) {
   if (IsRank(tree, node)) return absl::StrCat("rank:", node);
   return absl::StrCat("switch:",
                       GuidText(tree.nodes().switches(node - static_cast<int>(tree.rank_count()))));
+}
+
+// "leaf 3", or "switch:0002c90000000003" where it has no name; "rank 7".
+std::string NodeText(const v1::Tree& tree, int node, const SwitchNames& names) {
+  if (IsRank(tree, node)) return absl::StrCat("rank ", node);
+  const auto name = names.find(tree.nodes().switches(node - static_cast<int>(tree.rank_count())));
+  const bool is_named = name != names.end() && !name->second.empty();
+  return is_named ? ShownText(name->second) : NodeId(tree, node);
+}
+
+// The root first.
+void PrintServing(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {
+  if (tree.nodes().switches().empty()) return;
+  const int first = static_cast<int>(tree.rank_count()), root = static_cast<int>(tree.root());
+  out << "  served by " << NodeText(tree, root, names);
+  int told = 1;
+  for (int node = first; node < first + tree.nodes().switches_size(); ++node) {
+    if (node != root && told++ < kMaxLineSwitches) out << ", " << NodeText(tree, node, names);
+  }
+  if (told > kMaxLineSwitches) out << " and " << told - kMaxLineSwitches << " more";
+  out << "\n";
 }
 
 Json IdOrNull(const v1::Tree& tree, int node) {
@@ -123,7 +146,8 @@ std::string Runs(const std::vector<int>& numbers) {
 using Children = std::vector<std::vector<int>>;  // [node]
 
 // Writes the children of `node`, iteratively: a tree may be as deep as it has ranks.
-void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& children, int root) {
+void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& children, int root,
+                const SwitchNames& names) {
   struct Entry {
     int node;
     std::string indent;
@@ -132,7 +156,7 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
   while (!stack.empty()) {
     const Entry entry = std::move(stack.back());
     stack.pop_back();
-    out << entry.indent << NodeId(tree, entry.node);
+    out << entry.indent << NodeText(tree, entry.node, names);
     if (entry.node != root) {
       out << "  (" << Counted(tree.nodes().links(entry.node), "link") << ")";
     }
@@ -179,7 +203,7 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   out << json.dump(2) << "\n";
 }
 
-void PrintTreeSummary(std::ostream& out, const v1::Tree& tree) {
+void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {
   out << "tree " << (tree.id().empty() ? "(advice)" : tree.id()) << " of job " << tree.job_id()
       << ": type " << Word(tree.type()) << ", " << Word(tree.builder());
   if (tree.width() > 0) out << ", width " << tree.width();
@@ -196,7 +220,9 @@ void PrintTreeSummary(std::ostream& out, const v1::Tree& tree) {
       << Fixed(tree.predicted().distribute_us()) << " us down, "
       << Fixed(tree.predicted().total_us()) << " us in all\n  busiest link "
       << Fixed(tree.busiest_link_us(), 4) << " us ("
-      << Counted(tree.busiest_link_packets(), "message") << ")\n  " << tree.reason() << "\n";
+      << Counted(tree.busiest_link_packets(), "message") << ")\n";
+  PrintServing(out, tree, names);
+  out << "  " << tree.reason() << "\n";
 }
 
 void PrintTradeoffs(std::ostream& out, const v1::Tree& tree) {
@@ -212,13 +238,13 @@ void PrintTradeoffs(std::ostream& out, const v1::Tree& tree) {
   table.Print(out);
 }
 
-void PrintTreeNodes(std::ostream& out, const v1::Tree& tree) {
+void PrintTreeNodes(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {
   Children children(static_cast<size_t>(tree.nodes().parents_size()));
   for (int node = 0; node < tree.nodes().parents_size(); ++node) {
     const int parent = tree.nodes().parents(node);
     if (parent >= 0) children[static_cast<size_t>(parent)].push_back(node);
   }
-  PrintBelow(out, tree, children, static_cast<int>(tree.root()));
+  PrintBelow(out, tree, children, static_cast<int>(tree.root()), names);
 }
 
 void PrintAlternatives(std::ostream& out, const v1::Tree& tree) {

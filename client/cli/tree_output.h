@@ -18,10 +18,13 @@ using EndpointNames = absl::flat_hash_map<uint64_t, std::string>;
 
 void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names);
 
-// Type, size, predicted times and the reason; a few lines.
-void PrintTreeSummary(std::ostream& out, const v1::Tree& tree);
+// Node GUID -> description. A switch that is not in it is shown by its GUID.
+using SwitchNames = absl::flat_hash_map<uint64_t, std::string>;
+
+// Type, size, predicted times, the switches that serve and the reason: six lines at most.
+void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names);
 // The tree drawn from its root, one node a line, runs of leaf ranks joined: "ranks 0-15".
-void PrintTreeNodes(std::ostream& out, const v1::Tree& tree);
+void PrintTreeNodes(std::ostream& out, const v1::Tree& tree, const SwitchNames& names);
 // Nothing, if the answer lists none.
 void PrintTradeoffs(std::ostream& out, const v1::Tree& tree);
 void PrintAlternatives(std::ostream& out, const v1::Tree& tree);

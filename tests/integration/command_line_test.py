@@ -147,6 +147,65 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(len(self.of_json("fabric", "switches")["switches"]), 72)
         self.assertEqual(len(self.good("fabric", "nodes").splitlines()), ENDPOINTS + 1)
 
+    def test_links_of_a_switch_and_the_busiest(self):
+        links = self.of_json("fabric", "links")["links"]
+        guid = links[0]["b" if links[0]["b"]["is_switch"] else "a"]["guid"]
+        mine = [link for link in links if guid in (link["a"]["guid"], link["b"]["guid"])]
+        name = next(s["description"] for s in self.of_json("fabric", "switches")["switches"]
+                    if s["guid"] == guid)
+        for switch in (guid, name):
+            self.assertEqual(self.of_json("fabric", "links", "--switch", switch)["links"], mine)
+        job = self.register("--name", "busy", lines=["n0000", "n0511"])
+        tree = self.of_json("tree", "create", "--job", job, "--type", "1", "--bytes", "1M")["id"]
+        links = self.of_json("fabric", "links")["links"]
+        load = [max(link["promised_" + way] + link["utilisation_" + way] for way in ("ab", "ba"))
+                for link in links]
+        top = self.of_json("fabric", "links", "--top", "3")["links"]
+        self.assertGreater(max(load), 0)
+        self.assertEqual([max(link["promised_" + way] + link["utilisation_" + way]
+                              for way in ("ab", "ba")) for link in top],
+                         sorted(load, reverse=True)[:3])
+        self.good("tree", "release", tree)
+        self.good("job", "end", job)
+        self.fails("fabric", "links", "--switch", "nowhere", words=["nowhere", "fabric switches"])
+        self.refused(2, "fabric", "links", "--top", "0", words=["--top"])
+        self.refused(2, "fabric", "links", "--top", "1", "--down", words=["--down", "--top"])
+
+    def test_tables_fit_a_terminal_unless_all_is_wanted(self):
+        job = self.register("--name", "narrow", lines=["n0000", "n0001", "n0002", "n0003"])
+        self.good("tree", "create", "--job", job, "--type", "2")
+        for command in (["status"], ["entries"], ["tree", "list"], ["fabric", "links"]):
+            narrow, wide = self.good(*command), self.good(*command, "-o", "wide")
+            self.assertGreater(len(wide), len(narrow), command)
+            if command != ["status"]:
+                self.assertLess(max(map(len, narrow.splitlines())), 96, command)
+            self.refused(2, *command, "-o", "tall", words=["tall"])
+            self.refused(2, *command, "-o", "wide", "--json", words=["--json"])
+        self.assertLessEqual(len(self.good("status").splitlines()), 11)
+        self.good("job", "end", job)
+
+    def test_a_tree_is_told_in_six_lines_and_drawn_on_demand(self):
+        job = self.register("--name", "six", lines=["n0000", "n0001", "n0511"])
+        create = ("tree", "create", "--job", job, "--type", "2", "--bytes", "8,4K", "--dry-run")
+        lines = self.good(*create).splitlines()
+        self.assertEqual(len(lines), 6, lines)
+        self.assertIn("8 B and 4096 B", lines[2])
+        self.assertRegex(lines[4], r"^  served by \S+")
+        self.assertNotIn("switch:", "\n".join(lines))
+        drawn = self.good(*create, "--tree").splitlines()
+        self.assertEqual(drawn[:6], lines)
+        self.assertIn("rank", "\n".join(drawn[6:]))
+        self.good("job", "end", job)
+
+    def test_options_without_effect_are_refused(self):
+        for option, value in (("--width", "4"), ("--nic-degree", "4"), ("--builder", "kary")):
+            self.refused(2, "tree", "advise", "--job", "1", "--type", "2", option, value,
+                         words=[option, "--type 2"])
+        self.refused(2, "tree", "advise", "--job", "1", "--type", "1", "--root", "0" * 16,
+                     words=["--root", "--type 1"])
+        for sizes in ("", "8,", "4KB", "-8", "1025T"):
+            self.refused(2, "tree", "advise", "--job", "1", "--bytes", sizes, words=["8,4K,1M"])
+
     def test_tables_are_aligned_and_plain_without_a_terminal(self):
         for command in (["fabric", "switches"], ["entries"], ["fabric", "links"], ["table"]):
             lines = self.good(*command).splitlines()

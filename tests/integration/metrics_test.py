@@ -169,6 +169,7 @@ class MetricsTest(unittest.TestCase):
             self.assertIn("wrong: full sweep: ", done.stderr)
             self.assertIn(net, done.stderr)
             self.assertTrue(done.stdout)
+            self.assertEqual(done.stdout.startswith("HEALTH_ERR\n"), not arguments)
         families = self.scrape(url)
         self.assertGreaterEqual(metrics_text.one(families, "coppice_sweeps_total", kind="full",
                                                  result="failed"), 1)

@@ -16,7 +16,7 @@ LEAVES = [set(HOSTS[:4]), set(HOSTS[4:])]
 # A batch script that has a tree, says which, and stays until it is told to go.
 WITH_TREE = """\
 set -e
-{coppicectl} --server {server} tree create --job "$COPPICE_JOB" --type 2 --summary --json >tree-$SLURM_JOB_ID.new
+{coppicectl} --server {server} tree create --job "$COPPICE_JOB" --type 2 --json >tree-$SLURM_JOB_ID.new
 mv tree-$SLURM_JOB_ID.new tree-$SLURM_JOB_ID
 until [ -e go-$SLURM_JOB_ID ]; do sleep 0.1; done
 """

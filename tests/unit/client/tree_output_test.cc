@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -51,12 +52,28 @@ v1::Tree TypeTwo() {
 
 TEST(PrintTreeNodes, DrawsFromTheRoot) {
   std::ostringstream out;
-  PrintTreeNodes(out, TypeTwo());
+  PrintTreeNodes(out, TypeTwo(), {{0xaa, "spine 1"}, {0xbb, ""}});
   EXPECT_EQ(out.str(),
-            "switch:00000000000000aa\n"
+            "spine 1\n"
             "  rank 3\n"
             "  switch:00000000000000bb  (1 link)\n"
             "    ranks 0-2\n");
+}
+
+TEST(PrintTreeSummary, TellsWhoServesInSixLines) {
+  v1::Tree tree = TypeTwo();
+  std::ostringstream out;
+  PrintTreeSummary(out, tree, {{0xaa, "spine 1"}, {0xbb, "leaf 7"}});
+  const std::string text = out.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6) << text;
+  EXPECT_NE(text.find("served by spine 1, leaf 7\n"), std::string::npos) << text;
+  for (uint64_t guid = 0xc0; guid < 0xc5; ++guid) tree.mutable_nodes()->add_switches(guid);
+  std::ostringstream many;
+  PrintTreeSummary(many, tree, {{0xbb, "leaf 7"}});
+  EXPECT_NE(many.str().find("served by switch:00000000000000aa, leaf 7, "
+                            "switch:00000000000000c0, switch:00000000000000c1 and 3 more\n"),
+            std::string::npos)
+      << many.str();
 }
 
 TEST(PrintTreeJson, HasTheAgreedShape) {
