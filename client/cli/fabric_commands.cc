@@ -120,11 +120,11 @@ struct LinkChoice {
   bool is_down = false;
 };
 
-// Of the direction that has more, measured and promised.
-double LoadOf(const v1::Link& link) {
-  return std::max(link.utilisation_ab() + link.promised_ab(),
-                  link.utilisation_ba() + link.promised_ba());
-}
+// Measured and promised, as plans reckon with.
+double LoadAb(const v1::Link& link) { return link.utilisation_ab() + link.promised_ab(); }
+double LoadBa(const v1::Link& link) { return link.utilisation_ba() + link.promised_ba(); }
+// Of the direction that has more.
+double LoadOf(const v1::Link& link) { return std::max(LoadAb(link), LoadBa(link)); }
 
 bool IsAt(const v1::LinkEnd& end, const std::string& of_switch) {
   return end.is_switch() && (end.guid() == of_switch || end.name() == of_switch);
@@ -179,11 +179,12 @@ int ListLinks(Session& session, Connection& connection, const LinkChoice& choice
     return Fail(chosen);
   }
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"A", "B", "RATE", "Gb/s", "LOAD A>B", "LOAD B>A", "PEAK A>B", "PEAK B>A",
-               "PROMISED A>B", "PROMISED B>A", "READ"},
-              {6, 7, 8, 9, 10}, session.is_wide);
+  Table table({"A", "B", "Gb/s", "LOAD A>B", "LOAD B>A", "RATE", "MEASURED A>B", "MEASURED B>A",
+               "PEAK A>B", "PEAK B>A", "PROMISED A>B", "PROMISED B>A", "READ"},
+              {5, 6, 7, 8, 9, 10, 11, 12}, session.is_wide);
   for (const v1::Link& link : all->links()) {
-    table.Add({EndText(link.a()), EndText(link.b()), link.rate(), Fixed(link.capacity_gbps(), 1),
+    table.Add({EndText(link.a()), EndText(link.b()), Fixed(link.capacity_gbps(), 1),
+               Fixed(LoadAb(link), 3), Fixed(LoadBa(link), 3), link.rate(),
                Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3),
                Fixed(link.peak_ab(), 3), Fixed(link.peak_ba(), 3), Fixed(link.promised_ab(), 3),
                Fixed(link.promised_ba(), 3),
