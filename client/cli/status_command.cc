@@ -190,10 +190,6 @@ Reasons Warnings(const v1::DaemonStatus& status) {
     warnings.push_back(absl::StrCat(Counted(status.unanswered_nodes(), "node"),
                                     " without an answer (`coppicectl fabric show`)"));
   }
-  if (status.refused_writes() > 0) {
-    warnings.push_back(absl::StrCat(Counted(status.refused_writes(), "write"),
-                                    " refused since the start (`coppicectl events`)"));
-  }
   return warnings;
 }
 
