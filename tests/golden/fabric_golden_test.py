@@ -2,6 +2,7 @@
 
 fabric_golden_test.py PROGRAM DATA [--update]    DATA is tests/data; --update rewrites tests/golden/fabric
 """
+import collections
 import json
 import pathlib
 import subprocess
@@ -115,6 +116,31 @@ class FabricGolden(unittest.TestCase):
                 for key in ("switch_count", "endpoint_count", "host_count", "link_count",
                             "component_count", "levels", "switch_degrees"):
                     self.assertEqual(from_net[key], want[key], key)
+
+    def test_lists(self):
+        for name in ("standard_fat_tree", "plafrim", "torus"):
+            with self.subTest(name):
+                spec = SUMMARIES[name]
+                whole = self.summary(spec)
+                nodes = self.summary(spec, "--nodes")["nodes"]
+                switches = self.summary(spec, "--switches")["switches"]
+                self.assertEqual(len(nodes), whole["endpoint_count"])
+                self.assertEqual(len({node["endpoint"] for node in nodes}), len(nodes))
+                self.assertEqual(len(switches), whole["switch_count"])
+                at = collections.Counter(node["switch_guid"] for node in nodes)
+                self.assertEqual({s["guid"]: s["endpoint_count"] for s in switches},
+                                 {s["guid"]: at[s["guid"]] for s in switches})
+                links = sum(link["count"] for link in whole["link_classes"]
+                            if link["between"] == "switches")
+                self.assertEqual(sum(s["connected_ports"] - s["endpoint_count"] for s in switches),
+                                 2 * links)
+                for option, listed in (("--nodes", nodes), ("--switches", switches)):
+                    text = self.run_program("fabric", "--fabric", spec, option).stdout.splitlines()
+                    self.assertEqual(len(text), len(listed) + 1)
+                    first = listed[0].get("endpoint", listed[0].get("guid"))
+                    self.assertTrue(text[1].startswith(first + " "), text[1])
+        self.assertEqual(self.run_program("fabric", "--fabric", "model:fat-tree", "--nodes",
+                                          "--switches").returncode, 2)
 
     def test_table_for_people(self):
         done = self.run_program("fabric", "--fabric", "model:fat-tree")
