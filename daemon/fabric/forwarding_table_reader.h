@@ -8,8 +8,12 @@
 #ifndef COPPICE_DAEMON_FABRIC_FORWARDING_TABLE_READER_H_
 #define COPPICE_DAEMON_FABRIC_FORWARDING_TABLE_READER_H_
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric.h"
@@ -17,13 +21,47 @@
 
 namespace coppice {
 
-// Reads the tables of one or many switches, in any order. Switches are found by GUID; those of the
-// fabric that the text leaves out have empty tables; destinations that the fabric does not know are
-// kept, because a table may be newer than the fabric's file. Port 255 is no route.
-// INVALID_ARGUMENT, naming line and switch: an unknown switch, one named twice, a LID outside the
-// table's range or above 0xbfff (IBA vol. 1, 4.1.3) or twice, a port above the switch's count, a
-// table that ends early or with another count than it states, a line that is none of these.
-// O(text).
+// Reads the tables of one or many switches, in any order, out of one or many texts. Switches are
+// found by GUID; those of the fabric that no text has get empty tables; destinations that the
+// fabric does not know are kept, because a table may be newer than the fabric's file. Port 255 is
+// no route.
+class ForwardingTableReader {
+ public:
+  explicit ForwardingTableReader(const Fabric& fabric)
+      : fabric_(fabric), tables_(fabric.switch_count()), seen_(fabric.switch_count(), false) {}
+
+  // Whole tables. INVALID_ARGUMENT, naming line and switch: an unknown switch, one named twice, a
+  // LID outside the table's range or above 0xbfff (IBA vol. 1, 4.1.3) or twice, a port above the
+  // switch's count, a table that ends early or with another count than it states, a line that is
+  // none of these. O(text).
+  absl::Status Read(absl::string_view text);
+  // Lines after a table in which ibroute says that it failed ("iberror: ..."): passed over.
+  uint32_t skipped() const { return skipped_; }
+  ForwardingTables Take() { return std::move(tables_); }
+
+ private:
+  absl::Status Bad(absl::string_view what) const;
+  absl::Status ReadLine(absl::string_view line);
+  absl::Status ReadHeader(absl::string_view line);
+  absl::Status ReadRoute(absl::string_view line);
+  absl::Status ReadTrailer(absl::string_view line);
+
+  const Fabric& fabric_;
+  ForwardingTables tables_;
+  std::vector<bool> seen_;    // [switch]
+  uint64_t line_number_ = 0;  // in the text at hand
+  uint32_t skipped_ = 0;
+
+  // The table being read.
+  bool open_ = false;
+  SwitchIndex switch_;
+  uint64_t first_lid_ = 0;
+  std::vector<uint8_t> row_;
+  std::vector<bool> listed_;  // [LID]
+  uint32_t routes_ = 0;
+};
+
+// Of one text.
 absl::StatusOr<ForwardingTables> ReadForwardingTables(const Fabric& fabric, absl::string_view text);
 
 // The same form, switches by index; switches without a table are left out.

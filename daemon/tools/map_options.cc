@@ -63,7 +63,8 @@ void AddPlaceOptions(CLI::App& command, MapOptions& options) {
                   "of the levels of --hierarchy from the innermost, as 1:10:100")
       ->check(Understood(ParseLevelDistances, "a list of numbers such as 1:10:100"));
   AddText(command, "--routes", options.routes,
-          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
+          "of such");
   command
       .add_option("--traffic", options.traffic,
                   "over the routes, even shares of all shortest paths, or approximate; default "

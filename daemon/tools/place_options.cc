@@ -47,7 +47,8 @@ void AddMachineOptions(CLI::App& command, PlaceOptions& options) {
   AddText(command, "--held", options.held, "who holds what: a file");
   AddText(command, "--down", options.down, "nodes that are not to be given: a list or a file");
   AddText(command, "--routes", options.routes,
-          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
+          "of such");
   AddText(command, "--load", options.load, "utilisation of links: a file, as for tree");
   AddCount(command, "--entries", options.entries,
            "aggregation entries left in every switch; default enough");

@@ -1,7 +1,11 @@
 #include "daemon/tools/tree_options.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +21,40 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kDefaultEntries = 64, kDefaultSwitchDegree = 64;
+
+// The file, or the files of the directory by name, without those that begin with a dot.
+// NOT_FOUND: there is none.
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return std::vector<std::string>{path};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file(error) && name.front() != '.') files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  if (!files.empty()) return files;
+  return absl::NotFoundError(
+      absl::StrCat(path,
+                   ": this directory has no file; give one with what ibroute prints, a file a "
+                   "switch, or a file as dump_lfts prints it"));
+}
+
+absl::StatusOr<ForwardingTables> ReadTables(const Fabric& fabric, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(path));
+  ForwardingTableReader reader(fabric);
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+    const absl::Status read = reader.Read(text);
+    if (!read.ok()) return absl::Status(read.code(), absl::StrCat(file, ": ", read.message()));
+  }
+  if (reader.skipped() > 0) {
+    std::cerr << path << ": passed over " << reader.skipped()
+              << (reader.skipped() == 1 ? " line" : " lines")
+              << " in which ibroute says that it failed (iberror)\n";
+  }
+  return reader.Take();
+}
 
 }  // namespace
 
@@ -60,7 +98,8 @@ void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
   AddText(command, "--full-switches", options.full_switches, "switches with no free entry");
   AddProfileOption(command, options.profile);
   AddText(command, "--routes", options.routes,
-          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it");
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
+          "of such");
   AddText(command, "--load", options.load, "utilisation of links");
 }
 
@@ -80,15 +119,10 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
   } else if (options.routes == "dimension-order") {
     ASSIGN_OR_RETURN(snapshot.routes, Routes::DimensionOrder(snapshot.fabric));
   } else {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.routes));
-    absl::StatusOr<ForwardingTables> tables = ReadForwardingTables(*snapshot.fabric, text);
-    if (!tables.ok()) {
-      return absl::Status(tables.status().code(),
-                          absl::StrCat(options.routes, ": ", tables.status().message()));
-    }
+    ASSIGN_OR_RETURN(ForwardingTables tables, ReadTables(*snapshot.fabric, options.routes));
     ASSIGN_OR_RETURN(snapshot.routes,
                      Routes::FromTables(snapshot.fabric, std::make_shared<const ForwardingTables>(
-                                                             *std::move(tables))));
+                                                             std::move(tables))));
   }
   std::vector<float> load;
   if (!options.load.empty()) {

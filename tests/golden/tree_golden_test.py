@@ -371,6 +371,35 @@ class TreeGolden(ScratchFiles):
         bad = self.file("bad.txt", tables.replace(" 003 :", " 099 :", 1))
         self.assertIn("bad.txt", self.refuse(1, net, ["h0", "h1"], "--routes", bad))
 
+    def test_a_directory_of_tables_is_as_good_as_one_file(self):
+        net, tables = self.ring()
+        members = self.file("members.txt", "h0\nh1\nh2\n")
+        fabric = "file:" + self.file("net.txt", net.text())
+        single = re.split(r"(?m)^(?=Unicast lids )", tables)[1:]
+        self.assertGreater(len(single), 2)
+        directory = self.dir / "routes"
+        directory.mkdir()
+        for number, text in enumerate(single):
+            (directory / f"switch{number}").write_text(
+                text + "ibroute: iberror: failed: dump tables\n" * (number == 1))
+        (directory / ".hidden").write_text("no table")
+
+        def plan(routes):
+            return subprocess.run([PROGRAM, "tree", "--json", "--fabric", fabric, "--members", members,
+                                   "--type", "1", "--routes", routes], capture_output=True, text=True,
+                                  timeout=120, check=False)
+        whole, parts = plan(self.file("lfts.txt", tables)), plan(str(directory))
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+        self.assertEqual((parts.returncode, parts.stdout), (0, whole.stdout), parts.stderr)
+        self.assertRegex(parts.stderr, r"routes: passed over 1 line in .*iberror")
+        (directory / "switch0").write_text(single[0].replace(" 001 :", " 099 :", 1))
+        bad = plan(str(directory))
+        self.assertEqual(bad.returncode, 1)
+        self.assertIn("routes/switch0: forwarding tables, line ", bad.stderr)
+        empty = self.dir / "empty"
+        empty.mkdir()
+        self.assertIn("has no file", plan(str(empty)).stderr)
+
     def test_dimension_order(self):
         # A 3 x 3 torus, root at (1,1): every switch is one step from it in each dimension, and goes
         # along the first one first.

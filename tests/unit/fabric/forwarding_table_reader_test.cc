@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
@@ -90,6 +91,26 @@ TEST(ForwardingTableReader, ReadsARealClustersTables) {
   }
   EXPECT_EQ(broken, 0);
   EXPECT_EQ(longer, 0);
+}
+
+TEST(ForwardingTableReader, TablesOfManyTextsAndWhatIbrouteSaysBehindThem) {
+  const FabricPtr fabric = Chain(2, 1);
+  const std::string second =
+      absl::StrReplaceAll(kTable, {{"0000001000", "0000001001"}, {"'S0'", "'S1'"}});
+  ForwardingTableReader reader(*fabric);
+  ASSERT_TRUE(reader.Read(absl::StrCat(kTable, "ibroute: iberror: failed: no answer\n")).ok());
+  ASSERT_TRUE(reader.Read(absl::StrCat(second, "iberror: failed: twice\n")).ok());
+  EXPECT_EQ(reader.skipped(), 2u);
+  // The same as of one text.
+  const auto whole = ReadForwardingTables(*fabric, absl::StrCat(kTable, second));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(reader.Take() == *whole);
+  EXPECT_EQ(whole->port(SwitchIndex(1), Lid(3)), 1);
+  // In a table it is no end of it, and a switch comes in one text only.
+  EXPECT_NE(ErrorOf(absl::StrReplaceAll(kTable, {{"2 valid", "iberror: failed\n2 valid"}})), "");
+  ForwardingTableReader twice(*fabric);
+  ASSERT_TRUE(twice.Read(kTable).ok());
+  EXPECT_EQ(twice.Read(kTable).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ForwardingTableReader, SurvivesMutatedText) {
