@@ -22,8 +22,8 @@ namespace {
 
 // secure_delete is on in Debian's SQLite and would rewrite every released tree. The log is copied
 // into the database after kLogPages: hot pages are copied once rather than at each of the default
-// 1,000. A log that has become longer is cut when it begins anew. Pages that were read or written
-// stay in a cache of 16 MiB: more of them would stay when what they held has gone.
+// 1,000. A log that has become longer is cut when it begins anew. A larger cache of pages
+// would stay allocated after a flood of trees.
 constexpr int64_t kLogPages = kLogBytes / 4096;
 constexpr char kWriterSettings[] = R"sql(
     PRAGMA synchronous = FULL;

@@ -130,6 +130,12 @@ bool IsAt(const v1::LinkEnd& end, const std::string& of_switch) {
   return end.is_switch() && (end.guid() == of_switch || end.name() == of_switch);
 }
 
+absl::Status NoSuchSwitch(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("switch \"", name,
+                                          "\": no link is up at one of that GUID or description; ",
+                                          "`fabric switches` lists them"));
+}
+
 // Those chosen, the busiest first if only some are wanted. NOT_FOUND: the switch has no link.
 absl::Status Choose(const LinkChoice& choice, google::protobuf::RepeatedPtrField<v1::Link>& links) {
   if (!choice.of_switch.empty()) {
@@ -137,11 +143,7 @@ absl::Status Choose(const LinkChoice& choice, google::protobuf::RepeatedPtrField
       return !IsAt(link.a(), choice.of_switch) && !IsAt(link.b(), choice.of_switch);
     });
     links.erase(others, links.end());
-    if (links.empty()) {
-      return absl::NotFoundError(absl::StrCat("switch \"", choice.of_switch,
-                                              "\": no link is up at one of that GUID or ",
-                                              "description; `fabric switches` lists them"));
-    }
+    if (links.empty()) return NoSuchSwitch(choice.of_switch);
   }
   if (choice.top == SIZE_MAX) return absl::OkStatus();
   std::stable_sort(links.begin(), links.end(),
@@ -161,6 +163,15 @@ int ListDownLinks(const Session& session, Connection& connection, const LinkChoi
            !IsAt(link.b(), choice.of_switch);
   });
   links.erase(others, links.end());
+  if (links.empty() && !choice.of_switch.empty()) {
+    const auto all = Switches(connection);
+    if (!all.ok()) return Fail(all.status());
+    const bool is_known =
+        std::any_of(all->switches().begin(), all->switches().end(), [&](const v1::Switch& one) {
+          return one.guid() == choice.of_switch || one.description() == choice.of_switch;
+        });
+    if (!is_known) return Fail(NoSuchSwitch(choice.of_switch));
+  }
   if (session.json) return PrintJson(std::cout, fabric->down_links()), 0;
   Table table({"A", "B", "RATE", "DOWN SINCE"});
   for (const v1::DownLink& link : links) {
@@ -279,11 +290,12 @@ void AddFabricCommands(CLI::App& app, Session& session) {
   links->add_option("--switch", choice->of_switch, "Only this switch's: GUID or description");
   CLI::Option* top = links->add_option("--top", choice->top, "Only so many, the busiest first")
                          ->check(CLI::Range(size_t{1}, size_t{SIZE_MAX}));
+  AddWideOption(*links, session);
   links
       ->add_flag("--down", choice->is_down,
                  "Those that were up since the daemon's start and are not any more")
-      ->excludes(top);
-  AddWideOption(*links, session);
+      ->excludes(top)
+      ->excludes("--output");
   add("nodes", "Every endpoint and where it is cabled", ListNodes);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
     return ShowSummary(

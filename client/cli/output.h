@@ -22,7 +22,7 @@ namespace coppice {
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
-  // Without `rest` those of its columns, unless all are wanted (Session::wide).
+  // Without `rest` those of its columns, unless all are wanted (Session::is_wide).
   Table(std::vector<std::string> heading, std::vector<size_t> rest, bool is_wide)
       : rows_{std::move(heading)} {
     if (!is_wide) left_out_ = std::move(rest);

@@ -1,4 +1,4 @@
-// coppicectl status: how the daemon fares: whether all is well, in one line, and ten more.
+// coppicectl status: how the daemon fares: whether all is well, in one line, and nine more.
 //
 //   HEALTH_OK      nothing to do
 //   HEALTH_WARN    something is not as it was, such as a link that is down; exit status 0
@@ -183,7 +183,8 @@ Reasons Warnings(const v1::DaemonStatus& status) {
     };
     const auto first = std::min_element(links.begin(), links.end(), earlier);
     warnings.push_back(absl::StrCat(Counted(static_cast<uint64_t>(links.size()), "link"),
-                                    " down since ", TimeText(first->since()),
+                                    links.size() == 1 ? " down since " : " down, the first since ",
+                                    TimeText(first->since()),
                                     " (`coppicectl fabric links --down`)"));
   }
   if (status.unanswered_nodes() > 0) {

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -12,8 +14,7 @@
 namespace coppice {
 namespace {
 
-// What the ring may keep alive of records whose trees have gone, about: a day's worth of small
-// trees, a few dozen of those with tens of thousands of ranks.
+// What the ring may keep alive of records, about, for whoever is slow.
 constexpr size_t kMostBytes = size_t{128} << 20;
 // Changes that one look passes over, so that the lock is never held for long.
 constexpr uint64_t kMostLookedAt = 4096;
@@ -70,11 +71,42 @@ void ChangeFeed::DropOldest(std::vector<Entry>& dropped) {
   ++first_;
 }
 
+// Records of granted trees and of active jobs are the tables', too: dropping a change frees none.
+void ChangeFeed::TrimAged(std::vector<Entry>& dropped) {
+  absl::flat_hash_map<const TreeRecord*, long> uses;  // entries of each
+  for (const Entry& entry : entries_) ++uses[entry.tree.record.get()];
+  const auto is_ours = [&](const Entry& entry) {
+    const auto& record = entry.tree.record;
+    return record != nullptr && record.use_count() == uses[record.get()];
+  };
+  const auto bytes_of_job = [](const JobRecord& job) {
+    return sizeof(JobRecord) + sizeof(Guid) * job.endpoints.size();
+  };
+  size_t bytes = 0;
+  absl::flat_hash_set<const JobRecord*> jobs;  // that are ours
+  for (uint64_t number = first_; number < mark_; ++number) {
+    const Entry& entry = entries_[number - first_];
+    if (is_ours(entry)) bytes += entry.bytes;
+    const auto& job = entry.tree.job;
+    const bool is_last =
+        job != nullptr && job.use_count() == static_cast<long>(job_uses_[job.get()]);
+    if (is_last && jobs.insert(job.get()).second) bytes += bytes_of_job(*job);
+  }
+  while (first_ < mark_ && bytes > kMaxAgedBytes) {
+    const Entry& oldest = entries_.front();
+    if (is_ours(oldest)) bytes -= oldest.bytes;
+    const JobRecord* const job = oldest.tree.job.get();
+    if (job != nullptr && job_uses_[job] == 1 && jobs.contains(job)) bytes -= bytes_of_job(*job);
+    // `dropped` has the record from here on, as the entry did: uses stay right.
+    DropOldest(dropped);
+  }
+}
+
 void ChangeFeed::Age(absl::Duration now) {
   std::vector<Entry> dropped;
   std::lock_guard lock(mu_);
   if (now - marked_ < kAge) return;
-  while (first_ < mark_ && bytes_ > kMaxAgedBytes) DropOldest(dropped);
+  if (bytes_ > kMaxAgedBytes) TrimAged(dropped);
   mark_ = first_ + entries_.size();
   marked_ = now;
 }

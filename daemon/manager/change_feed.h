@@ -50,8 +50,9 @@ class ChangeFeed final {
 
   // `kind` is none of kPresent and kSynced. O(watchers that sleep for this).
   void Push(TreeChangeKind kind, TreeView tree, std::string reason = "");
-  // To be called now and then: what has been there for kAge or longer is kept up to
-  // kMaxAgedBytes only, as whoever still reads has read it. `now`: Clock::Monotonic().
+  // To be called now and then: of what has been there for kAge or longer, records that nobody else
+  // has any more are kept up to about kMaxAgedBytes, oldest dropped first. `now`:
+  // Clock::Monotonic(). O(changes) where the ring has more than that.
   void Age(absl::Duration now);
   static constexpr absl::Duration kAge = absl::Seconds(15);  // dropped by twice that
   static constexpr size_t kMaxAgedBytes = size_t{16} << 20;
@@ -78,6 +79,7 @@ class ChangeFeed final {
     size_t bytes = 0;
   };
   void PushEntry(Entry entry);
+  void TrimAged(std::vector<Entry>& dropped);
   // Out of the ring, into `dropped`, whose records go after the lock.
   void DropOldest(std::vector<Entry>& dropped);
   void CountJob(const JobRecord* job, bool enters);

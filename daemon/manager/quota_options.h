@@ -66,7 +66,8 @@ struct QuotaLimit {
 
 struct QuotaOptions {
   std::array<QuotaLimit, kQuotas> of_user = {};  // [Quota]; who has no limit of his own
-  // Percent of all entries, nodes, bytes of patterns and jobs that ordinary users together leave.
+  // Percent of all entries, nodes, bytes of patterns, jobs and ranks of trees that ordinary users
+  // together leave.
   int64_t left_to_administrators = 0;
   // The wholes that are nowhere else: ranks of granted trees and active jobs of all, and bytes of
   // ended jobs' ranks.

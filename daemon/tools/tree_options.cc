@@ -28,10 +28,13 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return std::vector<std::string>{path};
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(error) && name.front() != '.') files.push_back(entry.path().string());
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code unknown;
+    const std::string name = at->path().filename().string();
+    if (at->is_regular_file(unknown) && name.front() != '.') files.push_back(at->path().string());
   }
+  if (error) return absl::FailedPreconditionError(absl::StrCat(path, ": ", error.message()));
   std::sort(files.begin(), files.end());
   if (!files.empty()) return files;
   return absl::NotFoundError(

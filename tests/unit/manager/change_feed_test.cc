@@ -123,6 +123,22 @@ TEST(ChangeFeedTest, WhatHasBeenThereForLongIsKeptForFewerChanges) {
   EXPECT_THAT(Ids(*Watch(feed, 0, 40)), testing::SizeIs(111));
 }
 
+TEST(ChangeFeedTest, RecordsThatAreGrantedCostTheRingNothing) {
+  ChangeFeed feed;
+  std::vector<TreeView> granted;
+  for (int64_t id = 1; id <= 40; ++id) granted.push_back(Tree(id, 1, size_t{256} << 10));  // 1 MiB
+  feed.Age(absl::Hours(1));
+  for (const TreeView& tree : granted) feed.Push(TreeChangeKind::kGranted, tree);
+  int times = 0;
+  const auto age = [&] { feed.Age(absl::Hours(1) + ++times * ChangeFeed::kAge); };
+  for (int i = 0; i < 3; ++i) age();
+  EXPECT_THAT(Ids(*Watch(feed, 0, 1)), testing::SizeIs(40));
+  granted.clear();
+  age();
+  EXPECT_TRUE(absl::IsOutOfRange(Watch(feed, 0, 1)->Next(1).status()));
+  EXPECT_THAT(Ids(*Watch(feed, 0, 26)), testing::SizeIs(15));
+}
+
 // A job's ranks count once, however many of its trees come and go.
 TEST(ChangeFeedTest, TreesOfLargeJobsAreKeptForFewerChanges) {
   ChangeFeed feed;
