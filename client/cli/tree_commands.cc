@@ -17,6 +17,7 @@
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
 #include "proto/text/byte_sizes.h"
+#include "proto/text/tree_options.h"
 
 namespace coppice {
 namespace {
@@ -250,25 +251,6 @@ void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateOptions>& o
       ->check(CLI::PositiveNumber);
 }
 
-// Options that a tree of the type asked for does not heed.
-void RefuseWithoutEffect(const CLI::App& command, const std::string& type,
-                         const std::string& builder) {
-  const bool is_given[] = {command.count("--width") > 0, command.count("--nic-degree") > 0,
-                           builder != "auto"};
-  const char* const names[] = {"--width", "--nic-degree", "--builder"};
-  for (size_t i = 0; i < std::size(names); ++i) {
-    if (type == "2" && is_given[i]) {
-      throw CLI::ValidationError(
-          names[i],
-          "is of trees of type I, and has no effect with --type 2; leave one of them out");
-    }
-  }
-  if (type == "1" && command.count("--root") > 0) {
-    throw CLI::ValidationError(
-        "--root", "is of trees of type II, and has no effect with --type 1; leave one of them out");
-  }
-}
-
 void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   CLI::App* command =
       advise ? tree.add_subcommand("advise", "Plan a tree and explain it, but take nothing")
@@ -322,7 +304,12 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   }
   command->add_flag("--tree", options->draw, "Draw the tree, too");
   command->callback([&session, options, command] {
-    RefuseWithoutEffect(*command, options->type, options->builder);
+    for (const CLI::Option* const option : command->get_options()) {
+      if (option->count() == 0) continue;
+      const std::string fault =
+          FaultOfTreeOption(options->type, option->get_name(), option->results().front());
+      if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
+    }
     session.run = [&session, options](Connection& c) { return Create(session, c, *options); };
   });
 }

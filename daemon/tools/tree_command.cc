@@ -1,5 +1,4 @@
 // coppice-plan tree: the tree that the daemon would plan for a communicator, from files alone.
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "daemon/tools/tree_options.h"
 #include "daemon/tools/tree_report.h"
 #include "daemon/tree/planner.h"
+#include "proto/text/tree_options.h"
 
 namespace coppice {
 namespace {
@@ -72,25 +72,6 @@ void AddChoiceOptions(CLI::App& command, TreeOptions& options) {
       ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}));
 }
 
-// Options that a tree of the type asked for does not heed; as coppicectl.
-void RefuseWithoutEffect(const CLI::App& command, const std::string& type,
-                         const std::string& builder) {
-  const bool is_given[] = {command.count("--width") > 0, command.count("--nic-degree") > 0,
-                           builder != "auto"};
-  const char* const names[] = {"--width", "--nic-degree", "--builder"};
-  for (size_t i = 0; i < std::size(names); ++i) {
-    if (type == "2" && is_given[i]) {
-      throw CLI::ValidationError(
-          names[i],
-          "is of trees of type I, and has no effect with --type 2; leave one of them out");
-    }
-  }
-  if (type == "1" && command.count("--root") > 0) {
-    throw CLI::ValidationError(
-        "--root", "is of trees of type II, and has no effect with --type 1; leave one of them out");
-  }
-}
-
 void AddTradeOptions(CLI::App& command, const std::shared_ptr<TradeOptions>& trade) {
   command
       .add_option_function<std::string>(
@@ -145,7 +126,12 @@ void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome) {
   const auto trade = std::make_shared<TradeOptions>();
   AddTradeOptions(*command, trade);
   command->callback([command, options, trade, &outcome] {
-    RefuseWithoutEffect(*command, options->type, options->builder);
+    for (const CLI::Option* const option : command->get_options()) {
+      if (option->count() == 0) continue;
+      const std::string fault =
+          FaultOfTreeOption(options->type, option->get_name(), option->results().front());
+      if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
+    }
     outcome.status = RunTree(*options, *trade);
   });
 }

@@ -272,6 +272,15 @@ class TreeGolden(ScratchFiles):
         for sizes in ("-5", "8,", "8,x", "99999999999999999999", ""):
             self.assertIn("8,4K,1M", self.refuse(2, net, members, "--bytes", sizes))
 
+    def test_options_of_the_other_type_are_refused(self):
+        net, members = two_level(1, 0, 2), ["h0", "h1"]
+        for option, value in (("--width", "4"), ("--nic-degree", "4"), ("--builder", "kary")):
+            said = self.refuse(2, net, members, "--type", "2", option, value)
+            self.assertIn(option + ": is of trees of type I,", said)
+        said = self.refuse(2, net, members, "--type", "1", "--root", "s0")
+        self.assertIn("--root: is of trees of type II,", said)
+        self.tree(net, members, "--type", "2", "--builder", "auto")
+
     def test_switches_without_entries_leave_type_1(self):
         net, members = two_level(2, 1, 2), ["h0", "h3"]
         tree = self.tree(net, members, "--entries", "0")
