@@ -30,7 +30,7 @@ constexpr char kWriterSettings[] = R"sql(
     PRAGMA foreign_keys = ON;
     PRAGMA secure_delete = OFF;
     PRAGMA temp_store = MEMORY;
-    PRAGMA cache_size = -16384)sql";
+    PRAGMA cache_size = -8192)sql";
 
 absl::Status SwitchToWal(Connection& connection) {
   ASSIGN_OR_RETURN(Statement mode, connection.Prepare("PRAGMA journal_mode = WAL"));
