@@ -148,8 +148,10 @@ std::string ReadWholeFile(const std::string& path) {
   return text.str();
 }
 
-ScratchDirectory::ScratchDirectory() {
-  path_ = (std::filesystem::temp_directory_path() / "coppice.XXXXXX").string();
+ScratchDirectory::ScratchDirectory(const std::string& parent) {
+  const std::filesystem::path above =
+      parent.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(parent);
+  path_ = (above / "coppice.XXXXXX").string();
   if (mkdtemp(path_.data()) == nullptr) path_ = "/nonexistent";
 }
 

@@ -65,10 +65,10 @@ bool WaitUntil(const std::function<bool()>& condition, absl::Duration limit);
 // The whole file; empty if it is missing.
 std::string ReadWholeFile(const std::string& path);
 
-// A new directory under TMPDIR or /tmp, removed with all that is in it.
+// A new directory under `parent`, else under TMPDIR or /tmp, removed with all that is in it.
 class ScratchDirectory {
  public:
-  ScratchDirectory();
+  explicit ScratchDirectory(const std::string& parent = "");
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;

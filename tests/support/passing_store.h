@@ -3,6 +3,7 @@
 #ifndef COPPICE_TESTS_SUPPORT_PASSING_STORE_H_
 #define COPPICE_TESTS_SUPPORT_PASSING_STORE_H_
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,7 @@ class PassingStore : public Store {
     return store_->Deeds(filter);
   }
   StoreStatistics Statistics() override { return store_->Statistics(); }
+  uint64_t DatabaseId() override { return store_->DatabaseId(); }
 
  protected:
   Store* const store_;

@@ -11,16 +11,15 @@ namespace {
 
 using testing::HasSubstr;
 
-class SqliteRulesTest : public testing::Test {
+class SqliteRulesTest : public StoreTest {
  protected:
   void SetUp() override {
-    store_ = setup_.Open();
-    ASSERT_NE(store_, nullptr);
+    StoreTest::SetUp();
     ASSERT_APPLIED(store_->Apply(Capabilities(2, 2, 1)));
     ASSERT_APPLIED(store_->Apply(PutJob{Job(1, "r")}));
     ASSERT_APPLIED(store_->Apply(GrantTree{Tree(1, 1, {0})}));
     ASSERT_APPLIED(store_->Apply(GrantTree{Tree(2, 1)}));
-    raw_ = std::make_unique<RawDatabase>(setup_.directory.File("coppice.db"));
+    raw_ = std::make_unique<RawDatabase>(path_);
   }
   // `sql` must be refused with `words` and change nothing that counts.
   void Refused(const std::string& sql, const std::string& words) {
@@ -31,8 +30,6 @@ class SqliteRulesTest : public testing::Test {
     EXPECT_EQ(store_->Entries()->at(0).capability.entries_total, 2u) << sql;
   }
 
-  SqliteSetup setup_;
-  std::unique_ptr<Store> store_;
   std::unique_ptr<RawDatabase> raw_;
   const std::string switch0_ = std::to_string(Switch(0).value());
   const std::string switch1_ = std::to_string(Switch(1).value());
@@ -107,8 +104,7 @@ TEST_F(SqliteRulesTest, ATreeWithoutNodesTakesNoEntries) {
 
 TEST_F(SqliteRulesTest, IdsOfAnEarlierRunAreNeverReused) {
   ASSERT_APPLIED(store_->Apply(ReleaseTree{TreeId(2), JobId(1)}));
-  store_.reset();
-  store_ = setup_.Open();
+  Open();
   EXPECT_EQ(store_->Load()->last_tree, TreeId(2));
   EXPECT_STATUS(store_->Apply(GrantTree{Tree(2, 1)}), absl::StatusCode::kAlreadyExists,
                 "tree id 2 belongs to an earlier run: grant under ids above 2");
@@ -116,8 +112,7 @@ TEST_F(SqliteRulesTest, IdsOfAnEarlierRunAreNeverReused) {
 }
 
 TEST_F(SqliteRulesTest, ATreeOfAnEarlierRunIsRevisedUnderItsId) {
-  store_.reset();
-  store_ = setup_.Open();
+  Open();
   TreeRecord next = Tree(1, 1, {1}, 3);
   next.revision = 2;
   ASSERT_APPLIED(store_->Apply(ChangeTrees{{}, {std::make_shared<const TreeRecord>(next)}, {}}));

@@ -11,14 +11,12 @@
 namespace coppice::store_concurrency_test {
 namespace {
 
-template <class Setup>
-using StoreConcurrencyTest = StoreTest<Setup>;
-TYPED_TEST_SUITE(StoreConcurrencyTest, StoreSetups);
+class StoreConcurrencyTest : public StoreTest {};
 
 constexpr int kCallers = 8;
 
-TYPED_TEST(StoreConcurrencyTest, EntriesAreNeverOversubscribed) {
-  Store& store = *this->store_;
+TEST_F(StoreConcurrencyTest, EntriesAreNeverOversubscribed) {
+  Store& store = *store_;
   const int rounds = FullTier() ? 2'000 : 100;
   ASSERT_APPLIED(store.Apply(Capabilities(2, 3)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
@@ -48,8 +46,8 @@ TYPED_TEST(StoreConcurrencyTest, EntriesAreNeverOversubscribed) {
   for (const EntryUse& use : EntriesOf(store)) EXPECT_EQ(use.entries_taken, 0u);
 }
 
-TYPED_TEST(StoreConcurrencyTest, AnswersComeInOrderOfSubmission) {
-  Store& store = *this->store_;
+TEST_F(StoreConcurrencyTest, AnswersComeInOrderOfSubmission) {
+  Store& store = *store_;
   constexpr int kEach = 200;
   std::vector<std::vector<int>> answers(kCallers);  // touched by the store's thread alone
   std::vector<std::thread> threads;
@@ -70,8 +68,8 @@ TYPED_TEST(StoreConcurrencyTest, AnswersComeInOrderOfSubmission) {
   EXPECT_EQ(store.Events({.limit = 10'000})->size(), static_cast<size_t>(kCallers * kEach));
 }
 
-TYPED_TEST(StoreConcurrencyTest, ReadersSeeWholeMutations) {
-  Store& store = *this->store_;
+TEST_F(StoreConcurrencyTest, ReadersSeeWholeMutations) {
+  Store& store = *store_;
   const int rounds = FullTier() ? 5'000 : 200;
   ASSERT_APPLIED(store.Apply(Capabilities(4, 1)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));

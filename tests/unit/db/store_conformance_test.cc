@@ -1,4 +1,4 @@
-// What every store promises: jobs, trees, entries, events; each refusal with its words.
+// What a store promises: jobs, trees, entries, events; each refusal with its words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,27 +12,23 @@ namespace {
 
 using absl::StatusCode;
 
-template <class Setup>
-using StoreConformanceTest = StoreTest<Setup>;
-TYPED_TEST_SUITE(StoreConformanceTest, StoreSetups);
+class StoreConformanceTest : public StoreTest {};
 
-TYPED_TEST(StoreConformanceTest, NewStoreHoldsNothing) {
-  EXPECT_TRUE(this->Load() == StoredState());
-}
+TEST_F(StoreConformanceTest, NewStoreHoldsNothing) { EXPECT_TRUE(Load() == StoredState()); }
 
-TYPED_TEST(StoreConformanceTest, JobIsKeptExactly) {
+TEST_F(StoreConformanceTest, JobIsKeptExactly) {
   JobRecord job = Job(7, "request-1");
   job.name = "quotes ' and \" and \xc3\xa9";
-  ASSERT_APPLIED(this->store_->Apply(PutJob{job}));
-  const StoredState state = this->Load();
+  ASSERT_APPLIED(store_->Apply(PutJob{job}));
+  const StoredState state = Load();
   ASSERT_EQ(state.jobs.size(), 1u);
   EXPECT_TRUE(state.jobs[0] == job);
   EXPECT_EQ(state.last_job, JobId(7));
-  EXPECT_TRUE(*this->store_->GetJob(JobId(7)) == job);
+  EXPECT_TRUE(*store_->GetJob(JobId(7)) == job);
 }
 
-TYPED_TEST(StoreConformanceTest, JobRefusals) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, JobRefusals) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(PutJob{Job(1, "r")}));
   ASSERT_APPLIED(store.Apply(PutJob{Job(2)}));
   ASSERT_APPLIED(store.Apply(PutJob{Job(3)}));  // no request id: not the same as job 2's
@@ -46,8 +42,8 @@ TYPED_TEST(StoreConformanceTest, JobRefusals) {
   EXPECT_STATUS(store.GetJob(JobId(9)).status(), StatusCode::kNotFound, "job 9");
 }
 
-TYPED_TEST(StoreConformanceTest, EndedJobStaysKnownButNotActive) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, EndedJobStaysKnownButNotActive) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(PutJob{Job(1, "r")}));
   EXPECT_STATUS(store.Apply(EndJob{JobId(2), JobState::kEnded, At(50)}), StatusCode::kNotFound,
                 "no active job 2");
@@ -64,13 +60,13 @@ TYPED_TEST(StoreConformanceTest, EndedJobStaysKnownButNotActive) {
   EXPECT_STATUS(store.Apply(PutJob{Job(2, "r")}), StatusCode::kAlreadyExists, "belongs to job 1");
   EXPECT_STATUS(store.Apply(GrantTree{Tree(1, 1)}), StatusCode::kFailedPrecondition,
                 "job 1 is not active");
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   EXPECT_TRUE(state.jobs.empty());
   EXPECT_EQ(state.last_job, JobId(1));
 }
 
-TYPED_TEST(StoreConformanceTest, TreesOfBothTypesAreKeptExactly) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, TreesOfBothTypesAreKeptExactly) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(Capabilities(3, 2)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   TreeRecord first = Tree(1, 1);
@@ -81,7 +77,7 @@ TYPED_TEST(StoreConformanceTest, TreesOfBothTypesAreKeptExactly) {
   for (const TreeRecord& tree : {first, second, empty}) {
     ASSERT_APPLIED(store.Apply(GrantTree{tree}));
   }
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   ASSERT_EQ(state.trees.size(), 3u);
   EXPECT_TRUE(state.trees[0] == first);
   EXPECT_TRUE(state.trees[1] == second);
@@ -93,8 +89,8 @@ TYPED_TEST(StoreConformanceTest, TreesOfBothTypesAreKeptExactly) {
   EXPECT_TRUE(state.entries[2] == (EntryUse{Capability(2, 2), 1}));
 }
 
-TYPED_TEST(StoreConformanceTest, GrantRefusalsInTheirOrder) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, GrantRefusalsInTheirOrder) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(Capabilities(2, 3, 2)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   ASSERT_APPLIED(store.Apply(PutJob{Job(2)}));
@@ -117,13 +113,13 @@ TYPED_TEST(StoreConformanceTest, GrantRefusalsInTheirOrder) {
                 "switch 0002c9020040004d has no aggregation capability");
   tree.switches[1].guid = Switch(1);
   EXPECT_STATUS(store.Apply(GrantTree{tree}), StatusCode::kInvalidArgument, "serves twice");
-  const StoredState state = this->Load();  // nothing of all that was written
+  const StoredState state = Load();  // nothing of all that was written
   ASSERT_EQ(state.trees.size(), 1u);
   EXPECT_EQ(state.entries[1].entries_taken, 0u);
 }
 
-TYPED_TEST(StoreConformanceTest, MalformedTreesAreRefused) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, MalformedTreesAreRefused) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   const auto refused = [&](auto change) {
     TreeRecord tree = Tree(5, 1, {0});
@@ -141,8 +137,8 @@ TYPED_TEST(StoreConformanceTest, MalformedTreesAreRefused) {
   refused([](TreeRecord& tree) { tree.total_us = std::numeric_limits<double>::quiet_NaN(); });
 }
 
-TYPED_TEST(StoreConformanceTest, ReleaseFreesEntriesOnce) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, ReleaseFreesEntriesOnce) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(Capabilities(2, 1)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   ASSERT_APPLIED(store.Apply(PutJob{Job(2)}));
@@ -155,13 +151,13 @@ TYPED_TEST(StoreConformanceTest, ReleaseFreesEntriesOnce) {
                 "job 1 has no tree 1");
   EXPECT_EQ(store.Entries()->at(0).entries_taken, 0u);
   ASSERT_APPLIED(store.Apply(GrantTree{Tree(2, 2, {1})}));
-  EXPECT_EQ(this->Load().last_tree, TreeId(2));
-  ASSERT_APPLIED(this->store_->Apply(ReleaseTree{TreeId(2), JobId(2)}));
-  EXPECT_EQ(this->Load().last_tree, TreeId(2));  // also when no tree is left
+  EXPECT_EQ(Load().last_tree, TreeId(2));
+  ASSERT_APPLIED(store_->Apply(ReleaseTree{TreeId(2), JobId(2)}));
+  EXPECT_EQ(Load().last_tree, TreeId(2));  // also when no tree is left
 }
 
-TYPED_TEST(StoreConformanceTest, EndOfAJobReleasesItsTreesOnly) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, EndOfAJobReleasesItsTreesOnly) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(Capabilities(2, 2)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   ASSERT_APPLIED(store.Apply(PutJob{Job(2)}));
@@ -169,15 +165,15 @@ TYPED_TEST(StoreConformanceTest, EndOfAJobReleasesItsTreesOnly) {
   ASSERT_APPLIED(store.Apply(GrantTree{Tree(2, 2, {0})}));
   ASSERT_APPLIED(store.Apply(GrantTree{Tree(3, 1)}));
   ASSERT_APPLIED(store.Apply(EndJob{JobId(1), JobState::kEnded, At(60)}));
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   ASSERT_EQ(state.trees.size(), 1u);
   EXPECT_EQ(state.trees[0].id, TreeId(2));
   EXPECT_EQ(state.entries[0].entries_taken, 1u);
   EXPECT_EQ(state.entries[1].entries_taken, 0u);
 }
 
-TYPED_TEST(StoreConformanceTest, ReleasedRequestIdIsFree) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, ReleasedRequestIdIsFree) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   TreeRecord tree = Tree(1, 1);
   tree.request_id = "t";
@@ -187,8 +183,8 @@ TYPED_TEST(StoreConformanceTest, ReleasedRequestIdIsFree) {
   ASSERT_APPLIED(store.Apply(GrantTree{tree}));
 }
 
-TYPED_TEST(StoreConformanceTest, CapabilitiesNeverLoseWhatIsGranted) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, CapabilitiesNeverLoseWhatIsGranted) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(Capabilities(3, 4)));
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   ASSERT_APPLIED(store.Apply(GrantTree{Tree(1, 1, {0, 1})}));
@@ -209,20 +205,20 @@ TYPED_TEST(StoreConformanceTest, CapabilitiesNeverLoseWhatIsGranted) {
   EXPECT_THAT(*store.Entries(), testing::ElementsAre(EntryUse{Capability(0, 3, 1), 1}));
 }
 
-TYPED_TEST(StoreConformanceTest, EntriesAreInOrderOfUnsignedGuids) {
+TEST_F(StoreConformanceTest, EntriesAreInOrderOfUnsignedGuids) {
   PutCapabilities put;
   for (uint64_t guid : {0xf000000000000000ull, 1ull, 0x7fffffffffffffffull}) {
     put.capabilities.push_back({Guid(guid), 1, 0, 4});
   }
-  ASSERT_APPLIED(this->store_->Apply(put));
-  const std::vector<EntryUse> entries = *this->store_->Entries();
+  ASSERT_APPLIED(store_->Apply(put));
+  const std::vector<EntryUse> entries = *store_->Entries();
   ASSERT_EQ(entries.size(), 3u);
   EXPECT_EQ(entries[0].capability.guid, Guid(1));
   EXPECT_EQ(entries[2].capability.guid, Guid(0xf000000000000000));
 }
 
-TYPED_TEST(StoreConformanceTest, EventsAreNumberedAndFiltered) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, EventsAreNumberedAndFiltered) {
+  Store& store = *store_;
   EXPECT_EQ(*store.KeptEvents(), (EventRange{1, 0}));
   ASSERT_APPLIED(store.Apply(
       AppendEvents{{Event("info", "job.registered"), Event("error", "link.down", "link:3"),
@@ -250,8 +246,8 @@ TYPED_TEST(StoreConformanceTest, EventsAreNumberedAndFiltered) {
                 "\"loud\"");
 }
 
-TYPED_TEST(StoreConformanceTest, EventRefusalsWriteNone) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, EventRefusalsWriteNone) {
+  Store& store = *store_;
   EventRecord named = Event("info", "a");
   named.id = 5;
   ASSERT_APPLIED(store.Apply(AppendEvents{{named}}));
@@ -265,8 +261,8 @@ TYPED_TEST(StoreConformanceTest, EventRefusalsWriteNone) {
   EXPECT_EQ(*store.KeptEvents(), (EventRange{5, 6}));
 }
 
-TYPED_TEST(StoreConformanceTest, OneRefusalLeavesItsGroupWhole) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, OneRefusalLeavesItsGroupWhole) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(Capabilities(3, 1)));
   std::vector<absl::Status> answers;
   std::promise<void> all_answered;
@@ -287,14 +283,14 @@ TYPED_TEST(StoreConformanceTest, OneRefusalLeavesItsGroupWhole) {
   std::vector<bool> ok;
   for (const absl::Status& answer : answers) ok.push_back(answer.ok());
   EXPECT_THAT(ok, testing::ElementsAre(true, true, false, true, false, true, true));
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   ASSERT_EQ(state.trees.size(), 2u);
   EXPECT_EQ(state.trees[0].id, TreeId(3));
   for (const EntryUse& use : state.entries) EXPECT_EQ(use.entries_taken, 1u);
 }
 
-TYPED_TEST(StoreConformanceTest, TreeOfEveryPortOfALargeFabric) {
-  Store& store = *this->store_;
+TEST_F(StoreConformanceTest, TreeOfEveryPortOfALargeFabric) {
+  Store& store = *store_;
   constexpr uint32_t kMembers = 40'960;
   std::vector<uint64_t> switches(2'560);
   for (size_t n = 0; n < switches.size(); ++n) switches[n] = n;
@@ -304,32 +300,32 @@ TYPED_TEST(StoreConformanceTest, TreeOfEveryPortOfALargeFabric) {
   ASSERT_APPLIED(store.Apply(PutJob{job}));
   const TreeRecord tree = Tree(1, 1, switches, kMembers);
   ASSERT_APPLIED(store.Apply(GrantTree{tree}));
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   ASSERT_EQ(state.trees.size(), 1u);
   EXPECT_TRUE(state.trees[0] == tree);
   EXPECT_TRUE(state.jobs[0] == job);
-  ASSERT_APPLIED(this->store_->Apply(ReleaseTree{TreeId(1), JobId(1)}));
-  for (const EntryUse& use : EntriesOf(*this->store_)) ASSERT_EQ(use.entries_taken, 0u);
+  ASSERT_APPLIED(store_->Apply(ReleaseTree{TreeId(1), JobId(1)}));
+  for (const EntryUse& use : EntriesOf(*store_)) ASSERT_EQ(use.entries_taken, 0u);
 }
 
-TYPED_TEST(StoreConformanceTest, TheProfileIsTheLastOneOrNone) {
-  ASSERT_APPLIED(this->store_->Apply(PutProfile{}));  // there is none, and that is well
-  EXPECT_EQ(this->Load().profile_toml, "");
+TEST_F(StoreConformanceTest, TheProfileIsTheLastOneOrNone) {
+  ASSERT_APPLIED(store_->Apply(PutProfile{}));  // there is none, and that is well
+  EXPECT_EQ(Load().profile_toml, "");
   const std::string first = "name = \"quotes ' and \xc3\xa9\"\nlink_us = 0.1\n";
-  ASSERT_APPLIED(this->store_->Apply(PutProfile{first}));
-  EXPECT_EQ(this->Load().profile_toml, first);
-  ASSERT_APPLIED(this->store_->Apply(PutProfile{"name = \"second\"\n"}));
-  EXPECT_EQ(this->Load().profile_toml, "name = \"second\"\n");
-  ASSERT_APPLIED(this->store_->Apply(PutProfile{}));
-  EXPECT_EQ(this->Load().profile_toml, "");
+  ASSERT_APPLIED(store_->Apply(PutProfile{first}));
+  EXPECT_EQ(Load().profile_toml, first);
+  ASSERT_APPLIED(store_->Apply(PutProfile{"name = \"second\"\n"}));
+  EXPECT_EQ(Load().profile_toml, "name = \"second\"\n");
+  ASSERT_APPLIED(store_->Apply(PutProfile{}));
+  EXPECT_EQ(Load().profile_toml, "");
 }
 
-TYPED_TEST(StoreConformanceTest, DestructionAnswersWhatWaits) {
+TEST_F(StoreConformanceTest, DestructionAnswersWhatWaits) {
   int answered = 0;
   for (int64_t id = 1; id <= 100; ++id) {
-    this->store_->Submit(PutJob{Job(id)}, [&](absl::Status status) { answered += status.ok(); });
+    store_->Submit(PutJob{Job(id)}, [&](absl::Status status) { answered += status.ok(); });
   }
-  this->store_.reset();
+  store_.reset();
   EXPECT_EQ(answered, 100);
 }
 

@@ -1,4 +1,4 @@
-// Measured distances in every store.
+// Measured distances in the store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,40 +18,38 @@ DistanceRecord Record(std::string a, std::string b, double latency_us = 1.5) {
   return {std::move(a), std::move(b), latency_us, 0.25, 97.5, 3.5, 90, At(17)};
 }
 
-template <class Setup>
-class StoreDistancesTest : public StoreTest<Setup> {};
-TYPED_TEST_SUITE(StoreDistancesTest, StoreSetups);
+class StoreDistancesTest : public StoreTest {};
 
-TYPED_TEST(StoreDistancesTest, AreThereByTheirHosts) {
-  EXPECT_THAT(*this->store_->Distances(), IsEmpty());
-  ASSERT_APPLIED(this->store_->Apply(PutDistances{{Record("b", "c"), Record("a", "z")}, {}}));
-  ASSERT_APPLIED(this->store_->Apply(PutDistances{{Record("a", "b")}, {}}));
-  this->Load();  // and after a restart
-  EXPECT_THAT(*this->store_->Distances(),
+TEST_F(StoreDistancesTest, AreThereByTheirHosts) {
+  EXPECT_THAT(*store_->Distances(), IsEmpty());
+  ASSERT_APPLIED(store_->Apply(PutDistances{{Record("b", "c"), Record("a", "z")}, {}}));
+  ASSERT_APPLIED(store_->Apply(PutDistances{{Record("a", "b")}, {}}));
+  Load();  // and after a restart
+  EXPECT_THAT(*store_->Distances(),
               ElementsAre(Record("a", "b"), Record("a", "z"), Record("b", "c")));
 }
 
-TYPED_TEST(StoreDistancesTest, TellWhatTheyWereMeasuredOver) {
+TEST_F(StoreDistancesTest, TellWhatTheyWereMeasuredOver) {
   DistanceRecord verbs = Record("a", "b");
   verbs.transport = Transport::kVerbs;
-  ASSERT_APPLIED(this->store_->Apply(PutDistances{{verbs, Record("a", "c")}, {}}));
-  this->Load();
-  EXPECT_THAT(*this->store_->Distances(), ElementsAre(verbs, Record("a", "c")));
+  ASSERT_APPLIED(store_->Apply(PutDistances{{verbs, Record("a", "c")}, {}}));
+  Load();
+  EXPECT_THAT(*store_->Distances(), ElementsAre(verbs, Record("a", "c")));
   // The newest of a pair is the pair's, whatever it was measured over.
-  ASSERT_APPLIED(this->store_->Apply(PutDistances{{Record("a", "b")}, {}}));
-  EXPECT_THAT(*this->store_->Distances(), ElementsAre(Record("a", "b"), Record("a", "c")));
+  ASSERT_APPLIED(store_->Apply(PutDistances{{Record("a", "b")}, {}}));
+  EXPECT_THAT(*store_->Distances(), ElementsAre(Record("a", "b"), Record("a", "c")));
 }
 
-TYPED_TEST(StoreDistancesTest, TakeThePlaceOfTheirPairAndAreDropped) {
-  ASSERT_APPLIED(this->store_->Apply(PutDistances{{Record("a", "b"), Record("a", "c")}, {}}));
-  ASSERT_APPLIED(this->store_->Apply(
+TEST_F(StoreDistancesTest, TakeThePlaceOfTheirPairAndAreDropped) {
+  ASSERT_APPLIED(store_->Apply(PutDistances{{Record("a", "b"), Record("a", "c")}, {}}));
+  ASSERT_APPLIED(store_->Apply(
       PutDistances{{Record("a", "b", 9)}, {{"a", "b"}, {"a", "c"}, {"never", "there"}}}));
-  EXPECT_THAT(*this->store_->Distances(), ElementsAre(Record("a", "b", 9)));
+  EXPECT_THAT(*store_->Distances(), ElementsAre(Record("a", "b", 9)));
 }
 
-TYPED_TEST(StoreDistancesTest, RefuseWhatIsNoMeasurement) {
+TEST_F(StoreDistancesTest, RefuseWhatIsNoMeasurement) {
   const auto refuse = [&](const DistanceRecord& bad, const char* words) {
-    EXPECT_STATUS(this->store_->Apply(PutDistances{{Record("x", "y"), bad}, {}}),
+    EXPECT_STATUS(store_->Apply(PutDistances{{Record("x", "y"), bad}, {}}),
                   StatusCode::kInvalidArgument, words);
   };
   refuse(Record("", "b"), "no names");
@@ -74,7 +72,7 @@ TYPED_TEST(StoreDistancesTest, RefuseWhatIsNoMeasurement) {
   DistanceRecord none = Record("a", "b");
   none.samples = 0;
   refuse(none, "no samples");
-  EXPECT_THAT(*this->store_->Distances(), IsEmpty());
+  EXPECT_THAT(*store_->Distances(), IsEmpty());
 }
 
 }  // namespace

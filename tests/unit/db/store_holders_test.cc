@@ -37,78 +37,71 @@ DeedRecord Deed(std::string caller, std::string method, DeedShare share = DeedSh
 
 DeedPtr Share(DeedRecord deed) { return std::make_shared<const DeedRecord>(std::move(deed)); }
 
-template <class Setup>
-class StoreHoldersTest : public StoreTest<Setup> {
+class StoreHoldersTest : public StoreTest {
  protected:
-  // After a restart, where there is one.
-  void Reopen() { (void)this->Load(); }
-  std::vector<DeedRecord> Deeds(const DeedFilter& filter = {}) {
-    return *this->store_->Deeds(filter);
-  }
-  size_t RanksOf(int64_t id) { return this->store_->GetJob(JobId(id))->endpoints.size(); }
+  void Reopen() { (void)Load(); }
+  std::vector<DeedRecord> Deeds(const DeedFilter& filter = {}) { return *store_->Deeds(filter); }
+  size_t RanksOf(int64_t id) { return store_->GetJob(JobId(id))->endpoints.size(); }
 };
-TYPED_TEST_SUITE(StoreHoldersTest, StoreSetups);
 
-TYPED_TEST(StoreHoldersTest, RequestIdsAreTheirOwners) {
-  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(1, "eve", "r")}));
-  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(2, "ada", "r")}));
-  EXPECT_STATUS(this->store_->Apply(PutJob{JobOf(3, "eve", "r")}), StatusCode::kAlreadyExists,
-                "job 1");
+TEST_F(StoreHoldersTest, RequestIdsAreTheirOwners) {
+  ASSERT_APPLIED(store_->Apply(PutJob{JobOf(1, "eve", "r")}));
+  ASSERT_APPLIED(store_->Apply(PutJob{JobOf(2, "ada", "r")}));
+  EXPECT_STATUS(store_->Apply(PutJob{JobOf(3, "eve", "r")}), StatusCode::kAlreadyExists, "job 1");
   PlacementRecord placement = Placement(1, {"n1"}, "r");
   placement.by_administrator = true;
-  ASSERT_APPLIED(this->store_->Apply(PutPlacements{{placement}}));
+  ASSERT_APPLIED(store_->Apply(PutPlacements{{placement}}));
   PlacementRecord other = Placement(2, {"n2"}, "r");
   other.owner = "eve";
-  ASSERT_APPLIED(this->store_->Apply(PutPlacements{{other}}));
-  EXPECT_STATUS(this->store_->Apply(PutPlacements{{Placement(3, {"n3"}, "r")}}),
+  ASSERT_APPLIED(store_->Apply(PutPlacements{{other}}));
+  EXPECT_STATUS(store_->Apply(PutPlacements{{Placement(3, {"n3"}, "r")}}),
                 StatusCode::kAlreadyExists, "placement 1");
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   EXPECT_EQ(state.jobs.size(), 2u);
   ASSERT_EQ(state.placements.size(), 2u);
   EXPECT_TRUE(state.placements[0].by_administrator);
 }
 
-TYPED_TEST(StoreHoldersTest, JobsKeepWhoseTheyAreAndWhatTheyPlaced) {
+TEST_F(StoreHoldersTest, JobsKeepWhoseTheyAreAndWhatTheyPlaced) {
   JobRecord job = JobOf(1, "ada");
   job.by_administrator = true;
   job.placed_nodes = 17;
-  ASSERT_APPLIED(this->store_->Apply(PutJob{job}));
-  EXPECT_EQ(this->Load().jobs.at(0), job);
+  ASSERT_APPLIED(store_->Apply(PutJob{job}));
+  EXPECT_EQ(Load().jobs.at(0), job);
 }
 
-TYPED_TEST(StoreHoldersTest, RanksOfEndedJobsAreKeptWithinTheirBounds) {
+TEST_F(StoreHoldersTest, RanksOfEndedJobsAreKeptWithinTheirBounds) {
   const KeptRankBytes two_lists{2 * (19 * 10 + 1), INT64_MAX};
   for (int64_t id = 1; id <= 4; ++id) {
-    ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(id, id == 3 ? "eve" : "ada", "", 10)}));
+    ASSERT_APPLIED(store_->Apply(PutJob{JobOf(id, id == 3 ? "eve" : "ada", "", 10)}));
   }
   const auto end = [&](int64_t id, KeptRankBytes keep) {
-    ASSERT_APPLIED(
-        this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(10 + id), keep, nullptr}));
+    ASSERT_APPLIED(store_->Apply(EndJob{JobId(id), JobState::kEnded, At(10 + id), keep, nullptr}));
   };
   end(1, two_lists);
   end(2, two_lists);
   end(3, two_lists);
-  this->Reopen();
-  EXPECT_EQ(this->RanksOf(1), 10u);
+  Reopen();
+  EXPECT_EQ(RanksOf(1), 10u);
   end(4, two_lists);
-  EXPECT_EQ(this->RanksOf(1), 0u);
-  EXPECT_EQ(this->store_->GetJob(JobId(1))->dropped_ranks, 10u);
-  EXPECT_EQ(this->RanksOf(2), 10u);
-  EXPECT_EQ(this->RanksOf(3), 10u) << "another's";
-  EXPECT_EQ(this->RanksOf(4), 10u);
+  EXPECT_EQ(RanksOf(1), 0u);
+  EXPECT_EQ(store_->GetJob(JobId(1))->dropped_ranks, 10u);
+  EXPECT_EQ(RanksOf(2), 10u);
+  EXPECT_EQ(RanksOf(3), 10u) << "another's";
+  EXPECT_EQ(RanksOf(4), 10u);
   // For all: whoever keeps the most loses.
-  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(5, "eve", "", 10)}));
+  ASSERT_APPLIED(store_->Apply(PutJob{JobOf(5, "eve", "", 10)}));
   end(5, {INT64_MAX, 3 * (19 * 10 + 1)});
-  EXPECT_EQ(this->RanksOf(2) + this->RanksOf(3), 10u);
+  EXPECT_EQ(RanksOf(2) + RanksOf(3), 10u);
   // A list that is larger than the bound alone is not kept at all.
-  ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(6, "bob", "", 1000)}));
+  ASSERT_APPLIED(store_->Apply(PutJob{JobOf(6, "bob", "", 1000)}));
   end(6, two_lists);
-  EXPECT_EQ(this->RanksOf(6), 0u);
-  EXPECT_EQ(this->store_->GetJob(JobId(6))->dropped_ranks, 1000u);
+  EXPECT_EQ(RanksOf(6), 0u);
+  EXPECT_EQ(store_->GetJob(JobId(6))->dropped_ranks, 1000u);
 }
 
 // The sums are of what there is, whatever came in between.
-TYPED_TEST(StoreHoldersTest, BoundsHoldAfterAnything) {
+TEST_F(StoreHoldersTest, BoundsHoldAfterAnything) {
   std::mt19937_64 random(TestSeed());
   int64_t next = 1;
   std::map<int64_t, std::string> ended;
@@ -116,18 +109,18 @@ TYPED_TEST(StoreHoldersTest, BoundsHoldAfterAnything) {
   for (int round = 0; round < 300; ++round) {
     const int64_t id = next++;
     const std::string owner = random() % 3 == 0 ? "eve" : "ada";
-    ASSERT_APPLIED(this->store_->Apply(PutJob{JobOf(id, owner, "", 1 + random() % 60)}));
+    ASSERT_APPLIED(store_->Apply(PutJob{JobOf(id, owner, "", 1 + random() % 60)}));
     if (random() % 10 == 0) {  // one that is refused takes its group with it
-      EXPECT_FALSE(this->store_->Apply(PutJob{JobOf(id, owner)}).ok());
+      EXPECT_FALSE(store_->Apply(PutJob{JobOf(id, owner)}).ok());
     }
-    ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(id), keep, nullptr}));
+    ASSERT_APPLIED(store_->Apply(EndJob{JobId(id), JobState::kEnded, At(id), keep, nullptr}));
     ended[id] = owner;
-    if (random() % 20 == 0) ASSERT_APPLIED(this->store_->Apply(PruneJobs{20, At(0), 5}));
-    if (random() % 50 == 0) this->Reopen();
+    if (random() % 20 == 0) ASSERT_APPLIED(store_->Apply(PruneJobs{20, At(0), 5}));
+    if (random() % 50 == 0) Reopen();
     std::map<std::string, int64_t> bytes;
     int64_t all = 0;
     for (const auto& [job, of] : ended) {
-      const auto record = this->store_->GetJob(JobId(job));
+      const auto record = store_->GetJob(JobId(job));
       if (!record.ok() || record->endpoints.empty()) continue;
       const auto size = static_cast<int64_t>(19 * record->endpoints.size() + 1);
       bytes[of] += size;
@@ -140,30 +133,29 @@ TYPED_TEST(StoreHoldersTest, BoundsHoldAfterAnything) {
   }
 }
 
-TYPED_TEST(StoreHoldersTest, QuotasArePutReplacedAndDropped) {
+TEST_F(StoreHoldersTest, QuotasArePutReplacedAndDropped) {
   const QuotaRecord trees{QuotaHolder::kUser, "ada", "trees", 7};
   const QuotaRecord tenant{QuotaHolder::kTenant, "physics", "entries", INT64_MAX};
-  ASSERT_APPLIED(this->store_->Apply(PutQuota{{QuotaHolder::kUser, "ada", "trees", 5}}));
-  ASSERT_APPLIED(this->store_->Apply(PutQuota{tenant}));
-  ASSERT_APPLIED(this->store_->Apply(PutQuota{trees}));
-  EXPECT_EQ(this->Load().quotas, (std::vector<QuotaRecord>{trees, tenant}));
-  ASSERT_APPLIED(this->store_->Apply(PutQuota{trees, true}));
-  ASSERT_APPLIED(this->store_->Apply(PutQuota{trees, true}));  // there is none: fine
-  EXPECT_EQ(this->Load().quotas, (std::vector<QuotaRecord>{tenant}));
-  EXPECT_STATUS(this->store_->Apply(PutQuota{{QuotaHolder::kUser, "", "trees", 5}}),
+  ASSERT_APPLIED(store_->Apply(PutQuota{{QuotaHolder::kUser, "ada", "trees", 5}}));
+  ASSERT_APPLIED(store_->Apply(PutQuota{tenant}));
+  ASSERT_APPLIED(store_->Apply(PutQuota{trees}));
+  EXPECT_EQ(Load().quotas, (std::vector<QuotaRecord>{trees, tenant}));
+  ASSERT_APPLIED(store_->Apply(PutQuota{trees, true}));
+  ASSERT_APPLIED(store_->Apply(PutQuota{trees, true}));  // there is none: fine
+  EXPECT_EQ(Load().quotas, (std::vector<QuotaRecord>{tenant}));
+  EXPECT_STATUS(store_->Apply(PutQuota{{QuotaHolder::kUser, "", "trees", 5}}),
                 StatusCode::kInvalidArgument, "holder");
-  EXPECT_STATUS(this->store_->Apply(PutQuota{{QuotaHolder::kUser, "ada", "trees", -1}}),
+  EXPECT_STATUS(store_->Apply(PutQuota{{QuotaHolder::kUser, "ada", "trees", -1}}),
                 StatusCode::kInvalidArgument, "negative");
 }
 
-TYPED_TEST(StoreHoldersTest, AChangeAndItsDeedAreOne) {
-  ASSERT_APPLIED(
-      this->store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("ada", "Jobs.RegisterJob"))}));
-  EXPECT_FALSE(this->store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("eve", "x"))}).ok());
-  ASSERT_APPLIED(this->store_->Apply(
+TEST_F(StoreHoldersTest, AChangeAndItsDeedAreOne) {
+  ASSERT_APPLIED(store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("ada", "Jobs.RegisterJob"))}));
+  EXPECT_FALSE(store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("eve", "x"))}).ok());
+  ASSERT_APPLIED(store_->Apply(
       EndJob{JobId(1), JobState::kEnded, At(2), {}, Share(Deed("ada", "Jobs.EndJob"))}));
-  this->Reopen();
-  const std::vector<DeedRecord> deeds = this->Deeds();
+  Reopen();
+  const std::vector<DeedRecord> deeds = Deeds();
   ASSERT_EQ(deeds.size(), 2u);
   DeedRecord first = Deed("ada", "Jobs.RegisterJob");
   first.id = 1;
@@ -171,7 +163,7 @@ TYPED_TEST(StoreHoldersTest, AChangeAndItsDeedAreOne) {
   EXPECT_EQ(deeds[1].method, "Jobs.EndJob");
 }
 
-TYPED_TEST(StoreHoldersTest, DeedsAreFound) {
+TEST_F(StoreHoldersTest, DeedsAreFound) {
   AppendDeeds append;
   for (const char* user : {"ada", "eve", "bob"}) {
     for (const char* method : {"Jobs.EndJob", "Jobs.RegisterJob", "Trees.CreateTree"}) {
@@ -181,24 +173,24 @@ TYPED_TEST(StoreHoldersTest, DeedsAreFound) {
     }
   }
   append.deeds[0].user = "bob";  // ada for bob
-  ASSERT_APPLIED(this->store_->Apply(std::move(append)));
-  EXPECT_EQ(this->Deeds().size(), 9u);
-  EXPECT_EQ(this->Deeds({.user = "bob"}).size(), 4u);
-  EXPECT_EQ(this->Deeds({.user = "ada"}).size(), 3u);
-  EXPECT_EQ(this->Deeds({.method_prefix = "Jobs."}).size(), 6u);
-  EXPECT_EQ(this->Deeds({.start = At(8)}).size(), 2u);
-  EXPECT_EQ(this->Deeds({.only_denials = true}).size(), 3u);
-  const auto page = this->Deeds({.after_id = 3, .limit = 2});
+  ASSERT_APPLIED(store_->Apply(std::move(append)));
+  EXPECT_EQ(Deeds().size(), 9u);
+  EXPECT_EQ(Deeds({.user = "bob"}).size(), 4u);
+  EXPECT_EQ(Deeds({.user = "ada"}).size(), 3u);
+  EXPECT_EQ(Deeds({.method_prefix = "Jobs."}).size(), 6u);
+  EXPECT_EQ(Deeds({.start = At(8)}).size(), 2u);
+  EXPECT_EQ(Deeds({.only_denials = true}).size(), 3u);
+  const auto page = Deeds({.after_id = 3, .limit = 2});
   ASSERT_EQ(page.size(), 2u);
   EXPECT_EQ(page[0].id, 4);
-  EXPECT_STATUS(this->store_->Apply(AppendDeeds{{}, {0, 1}}), StatusCode::kInvalidArgument, "kept");
+  EXPECT_STATUS(store_->Apply(AppendDeeds{{}, {0, 1}}), StatusCode::kInvalidArgument, "kept");
 }
 
 // One who does much, or is denied much, has his own older rows made one, and nobody else's.
-TYPED_TEST(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
+TEST_F(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
   const auto append = [&](DeedRecord deed, int times) {
     for (int i = 0; i < times; ++i) {
-      ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {20, 50}}));
+      ASSERT_APPLIED(store_->Apply(AppendDeeds{{deed}, {20, 50}}));
     }
   };
   append(Deed("root", "Admin.Reload", DeedShare::kAdministrator), 3);
@@ -206,11 +198,11 @@ TYPED_TEST(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
   append(Deed("eve", "Jobs.EndJob"), 2);
   append(Deed("eve", "Trees.CreateTree"), 200);
   append(Deed("eve", "Trees.ReleaseTree"), 200);
-  this->Reopen();
+  Reopen();
   append(Deed("eve", "Jobs.EndJob", DeedShare::kDenial), 200);
   append(Deed("eve", "Trees.CreateTree"), 200);
   std::map<std::string, std::pair<uint32_t, uint32_t>> left;  // rows, deeds
-  for (const DeedRecord& deed : this->Deeds()) {
+  for (const DeedRecord& deed : Deeds()) {
     const std::string denied = deed.share == DeedShare::kDenial ? " denied" : "";
     auto& [rows, deeds] = left[deed.caller + " " + deed.method + denied];
     ++rows;
@@ -224,45 +216,45 @@ TYPED_TEST(StoreHoldersTest, NobodyWashesOutOthersDeeds) {
   EXPECT_EQ(left["eve Trees.ReleaseTree"], (Left{20, 200}));
   EXPECT_EQ(left["eve Jobs.EndJob denied"], (Left{20, 200}));
   for (int user = 0; user < 20; ++user) append(Deed("u" + std::to_string(user), "Jobs.EndJob"), 1);
-  EXPECT_EQ(this->Deeds({.user = "ada"}).size(), 5u) << "of a full share, who has the most loses";
-  EXPECT_EQ(this->Deeds({.user = "u0"}).size(), 1u);
+  EXPECT_EQ(Deeds({.user = "ada"}).size(), 5u) << "of a full share, who has the most loses";
+  EXPECT_EQ(Deeds({.user = "u0"}).size(), 1u);
   uint32_t of_eve = 0;
-  for (const DeedRecord& deed : this->Deeds({.user = "eve"})) of_eve += deed.count;
+  for (const DeedRecord& deed : Deeds({.user = "eve"})) of_eve += deed.count;
   EXPECT_EQ(of_eve, 2u + 400 + 200 + 200);
-  EXPECT_LE(this->Deeds().size(), 50u + 3 + 20);
+  EXPECT_LE(Deeds().size(), 50u + 3 + 20);
 }
 
 // All users of a login node come through one agent, all jobs through one scheduler.
-TYPED_TEST(StoreHoldersTest, AnothersDeedsStayThoughBothComeThroughOneCaller) {
+TEST_F(StoreHoldersTest, AnothersDeedsStayThoughBothComeThroughOneCaller) {
   const auto append = [&](const char* user, const char* object, int times) {
     DeedRecord deed = Deed("tls:agent-login1", "Jobs.RegisterJob");
     deed.user = user;
     deed.object = object;
     for (int i = 0; i < times; ++i) {
-      ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {20, 100}}));
+      ASSERT_APPLIED(store_->Apply(AppendDeeds{{deed}, {20, 100}}));
     }
   };
   append("ada", "job:1", 1);
   append("eve", "job:2", 1);
   append("eve", "job:3", 500);
-  const auto of_ada = this->Deeds({.user = "ada"});
+  const auto of_ada = Deeds({.user = "ada"});
   ASSERT_EQ(of_ada.size(), 1u);
   EXPECT_EQ(of_ada[0].object, "job:1");
-  this->Reopen();
+  Reopen();
   append("eve", "job:4", 500);
-  EXPECT_EQ(this->Deeds({.user = "ada"}), of_ada);
+  EXPECT_EQ(Deeds({.user = "ada"}), of_ada);
 }
 
 // Who repeats what he did hides which it was, and not that it was.
-TYPED_TEST(StoreHoldersTest, OlderDeedsOfAKindAreOneWithTheirNumber) {
+TEST_F(StoreHoldersTest, OlderDeedsOfAKindAreOneWithTheirNumber) {
   for (int i = 1; i <= 10; ++i) {
     DeedRecord deed = Deed("eve", "Jobs.EndJob");
     deed.time = deed.first = At(i);
     deed.object = "job:" + std::to_string(i);
-    ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {4, 100}}));
-    if (i == 6) this->Reopen();
+    ASSERT_APPLIED(store_->Apply(AppendDeeds{{deed}, {4, 100}}));
+    if (i == 6) Reopen();
   }
-  const auto deeds = this->Deeds();
+  const auto deeds = Deeds();
   ASSERT_EQ(deeds.size(), 4u);
   EXPECT_EQ(deeds[0].count, 7u);
   EXPECT_EQ(deeds[0].first, At(1));
@@ -272,38 +264,38 @@ TYPED_TEST(StoreHoldersTest, OlderDeedsOfAKindAreOneWithTheirNumber) {
   EXPECT_EQ(deeds[1].object, "job:8");
 }
 
-TYPED_TEST(StoreHoldersTest, OfAFullShareTheOldGoFirst) {
+TEST_F(StoreHoldersTest, OfAFullShareTheOldGoFirst) {
   const DeedLimits limits{10, 4, absl::Seconds(100)};
   const auto append = [&](const std::string& user, int64_t time) {
     DeedRecord deed = Deed(user, "Jobs.EndJob");
     deed.time = deed.first = At(time);
-    ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, limits}));
+    ASSERT_APPLIED(store_->Apply(AppendDeeds{{deed}, limits}));
   };
   append("ada", 1);
   append("bob", 5000);
   append("eve", 5001);
   append("eve", 5002);
-  EXPECT_EQ(this->Deeds({.user = "ada"}).size(), 1u) << "of any age, while there is room";
+  EXPECT_EQ(Deeds({.user = "ada"}).size(), 1u) << "of any age, while there is room";
   append("eve", 5003);
-  EXPECT_TRUE(this->Deeds({.user = "ada"}).empty());
-  EXPECT_EQ(this->Deeds({.user = "eve"}).size(), 3u) << "that was enough";
+  EXPECT_TRUE(Deeds({.user = "ada"}).empty());
+  EXPECT_EQ(Deeds({.user = "eve"}).size(), 3u) << "that was enough";
   append("eve", 5004);
-  EXPECT_EQ(this->Deeds({.user = "bob"}).size(), 1u);
-  EXPECT_EQ(this->Deeds({.user = "eve"}).size(), 3u);
+  EXPECT_EQ(Deeds({.user = "bob"}).size(), 1u);
+  EXPECT_EQ(Deeds({.user = "eve"}).size(), 3u);
 }
 
 // An agent may name users that there are not.
-TYPED_TEST(StoreHoldersTest, WhoInventsUsersLosesHisOwn) {
+TEST_F(StoreHoldersTest, WhoInventsUsersLosesHisOwn) {
   const auto append = [&](const char* caller, const std::string& user) {
     DeedRecord deed = Deed(caller, "Jobs.EndJob", DeedShare::kDenial);
     deed.user = user;
-    ASSERT_APPLIED(this->store_->Apply(AppendDeeds{{deed}, {10, 20}}));
+    ASSERT_APPLIED(store_->Apply(AppendDeeds{{deed}, {10, 20}}));
   };
   append("tls:agent-n1", "ada");
   for (int i = 0; i < 200; ++i) append("tls:agent-n2", "invented" + std::to_string(i));
-  EXPECT_EQ(this->Deeds({.user = "tls:agent-n1"}).size(), 1u);
-  EXPECT_EQ(this->Deeds({.user = "invented199"}).size(), 1u);
-  EXPECT_EQ(this->Deeds().size(), 20u);
+  EXPECT_EQ(Deeds({.user = "tls:agent-n1"}).size(), 1u);
+  EXPECT_EQ(Deeds({.user = "invented199"}).size(), 1u);
+  EXPECT_EQ(Deeds().size(), 20u);
 }
 
 TEST(SqliteDeedsTest, AreNeverChanged) {

@@ -9,9 +9,7 @@ namespace {
 
 using absl::StatusCode;
 
-template <class Setup>
-using StoreInventoryTest = StoreTest<Setup>;
-TYPED_TEST_SUITE(StoreInventoryTest, StoreSetups);
+class StoreInventoryTest : public StoreTest {};
 
 //  node 1 (port 1) ---- (port 1) node 2 (port 2) ---- (port 1) node 3
 PutInventory Line(uint64_t version) {
@@ -29,8 +27,8 @@ LinkRecord Reversed(const LinkRecord& link) {
   return {link.node_b, link.port_b, link.node_a, link.port_a, link.rate, link.capacity_gbps};
 }
 
-TYPED_TEST(StoreInventoryTest, LinksKeepTheirIds) {
-  Store& store = *this->store_;
+TEST_F(StoreInventoryTest, LinksKeepTheirIds) {
+  Store& store = *store_;
   const std::vector<LinkRecord> links = Line(1).links;
   ASSERT_APPLIED(store.Apply(Line(1)));
   const std::vector<int64_t> ids = *store.LinkIds(links);
@@ -44,25 +42,25 @@ TYPED_TEST(StoreInventoryTest, LinksKeepTheirIds) {
   EXPECT_EQ(*store.LinkIds(links), ids);
   EXPECT_THAT(*store.LinkIds({Reversed(links[1]), links[0], links[1]}),
               testing::ElementsAre(ids[1], ids[0], ids[1]));
-  EXPECT_EQ(this->Load().last_fabric_version, 2u);
+  EXPECT_EQ(Load().last_fabric_version, 2u);
 }
 
-TYPED_TEST(StoreInventoryTest, VersionNeverFalls) {
-  ASSERT_APPLIED(this->store_->Apply(Line(5)));
-  ASSERT_APPLIED(this->store_->Apply(Line(4)));
-  EXPECT_EQ(this->Load().last_fabric_version, 5u);
+TEST_F(StoreInventoryTest, VersionNeverFalls) {
+  ASSERT_APPLIED(store_->Apply(Line(5)));
+  ASSERT_APPLIED(store_->Apply(Line(4)));
+  EXPECT_EQ(Load().last_fabric_version, 5u);
 }
 
-TYPED_TEST(StoreInventoryTest, UnknownLinkIsNamed) {
-  ASSERT_APPLIED(this->store_->Apply(Line(1)));
+TEST_F(StoreInventoryTest, UnknownLinkIsNamed) {
+  ASSERT_APPLIED(store_->Apply(Line(1)));
   LinkRecord unknown = Line(1).links[0];
   unknown.port_b = 9;
-  EXPECT_STATUS(this->store_->LinkIds({Line(1).links[0], unknown}).status(), StatusCode::kNotFound,
+  EXPECT_STATUS(store_->LinkIds({Line(1).links[0], unknown}).status(), StatusCode::kNotFound,
                 "link 0002c90200400001/1 - 0002c90200400002/9");
 }
 
-TYPED_TEST(StoreInventoryTest, RefusalsWriteNothing) {
-  Store& store = *this->store_;
+TEST_F(StoreInventoryTest, RefusalsWriteNothing) {
+  Store& store = *store_;
   PutInventory put = Line(1);
   put.links.push_back({Switch(3), 2, Switch(4), 1, "4xQDR", 32});
   EXPECT_STATUS(store.Apply(put), StatusCode::kInvalidArgument, "node 0002c90200400004");
@@ -77,14 +75,14 @@ TYPED_TEST(StoreInventoryTest, RefusalsWriteNothing) {
   put.links[0].capacity_gbps = std::numeric_limits<double>::quiet_NaN();
   EXPECT_STATUS(store.Apply(put), StatusCode::kInvalidArgument, "link 0002c90200400001/1");
   EXPECT_EQ(store.LinkIds(Line(1).links).status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(this->Load().last_fabric_version, 0u);
+  EXPECT_EQ(Load().last_fabric_version, 0u);
 }
 
-TYPED_TEST(StoreInventoryTest, LaterInventoryMayNameEarlierNodes) {
-  ASSERT_APPLIED(this->store_->Apply(Line(1)));
+TEST_F(StoreInventoryTest, LaterInventoryMayNameEarlierNodes) {
+  ASSERT_APPLIED(store_->Apply(Line(1)));
   PutInventory put{2, At(2), {}, {}, {{Switch(1), 7, Switch(3), 7, "4xEDR", 100}}};
-  ASSERT_APPLIED(this->store_->Apply(put));
-  EXPECT_TRUE(this->store_->LinkIds(put.links).ok());
+  ASSERT_APPLIED(store_->Apply(put));
+  EXPECT_TRUE(store_->LinkIds(put.links).ok());
 }
 
 }  // namespace

@@ -38,26 +38,24 @@ JobRecord Large(int64_t id, size_t ranks, std::string request_id = "") {
 constexpr char kOrphans[] =
     "SELECT count(*) FROM job_ranks WHERE job_id NOT IN (SELECT id FROM job)";
 
-template <class Setup>
-using StoreLargeJobsTest = StoreTest<Setup>;
-TYPED_TEST_SUITE(StoreLargeJobsTest, StoreSetups);
+class StoreLargeJobsTest : public StoreTest {};
 
-TYPED_TEST(StoreLargeJobsTest, AreReadBackWhateverTheirSize) {
+TEST_F(StoreLargeJobsTest, AreReadBackWhateverTheirSize) {
   int64_t id = 0;
   for (const size_t ranks : {size_t{0}, size_t{1}, kRanksOfSlice - 1, kRanksOfSlice,
                              kRanksOfSlice + 1, 2 * kRanksOfSlice, 3 * kRanksOfSlice + 7}) {
     ++id;
     const JobRecord job = Large(id, ranks, "r" + std::to_string(id));
-    ASSERT_APPLIED(this->store_->Apply(PutJob{job}));
-    ASSERT_TRUE(*this->store_->GetJob(job.id) == job) << ranks;
+    ASSERT_APPLIED(store_->Apply(PutJob{job}));
+    ASSERT_TRUE(*store_->GetJob(job.id) == job) << ranks;
   }
-  const StoredState state = this->Load();
+  const StoredState state = Load();
   ASSERT_EQ(state.jobs.size(), 7u);
   EXPECT_TRUE(state.jobs[6] == Large(7, 3 * kRanksOfSlice + 7, "r7"));
 }
 
-TYPED_TEST(StoreLargeJobsTest, AreRefusedAsOthers) {
-  Store& store = *this->store_;
+TEST_F(StoreLargeJobsTest, AreRefusedAsOthers) {
+  Store& store = *store_;
   const size_t ranks = 2 * kRanksOfSlice + 1;
   const JobRecord first = Large(1, ranks, "r");
   ASSERT_APPLIED(store.Apply(PutJob{first}));
@@ -75,8 +73,8 @@ TYPED_TEST(StoreLargeJobsTest, AreRefusedAsOthers) {
   EXPECT_EQ(store.GetPlacement(PlacementId(1))->job, JobId(2));
 }
 
-TYPED_TEST(StoreLargeJobsTest, EndAndGo) {
-  Store& store = *this->store_;
+TEST_F(StoreLargeJobsTest, EndAndGo) {
+  Store& store = *store_;
   const size_t ranks = 2 * kRanksOfSlice + 1;
   for (int64_t id : {1, 2}) ASSERT_APPLIED(store.Apply(PutJob{Large(id, ranks)}));
   const auto one = static_cast<int64_t>(19 * ranks + 1);
@@ -90,30 +88,19 @@ TYPED_TEST(StoreLargeJobsTest, EndAndGo) {
   EXPECT_STATUS(store.GetJob(JobId(2)).status(), StatusCode::kNotFound, "job 2");
 }
 
-TYPED_TEST(StoreLargeJobsTest, DestructionWritesThemWhole) {
+TEST_F(StoreLargeJobsTest, DestructionWritesThemWhole) {
   int answered = 0;
   for (int64_t id : {1, 2}) {
-    this->store_->Submit(PutJob{Large(id, 5 * kRanksOfSlice)},
-                         [&](absl::Status status) { answered += status.ok(); });
+    store_->Submit(PutJob{Large(id, 5 * kRanksOfSlice)},
+                   [&](absl::Status status) { answered += status.ok(); });
   }
-  this->store_.reset();
+  store_.reset();
   EXPECT_EQ(answered, 2);
 }
 
-class SqliteLargeJobsTest : public testing::Test {
+class SqliteLargeJobsTest : public StoreTest {
  protected:
-  void SetUp() override { Open(); }
-  void Open(const SqliteOptions& options = {}) {
-    store_.reset();
-    auto store = SqliteStore::Open(path_, options);
-    ASSERT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
-  }
   std::string Ask(const std::string& sql) { return RawDatabase(path_).Run(sql); }
-
-  StoreDirectory directory_;
-  const std::string path_ = directory_.File("coppice.db");
-  std::unique_ptr<SqliteStore> store_;
 };
 
 // What was submitted together with two large jobs is durable before either of them, and the first

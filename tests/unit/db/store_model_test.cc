@@ -272,11 +272,9 @@ class RandomMutations {
   int64_t next_tree_ = 0;
 };
 
-template <class Setup>
-using StoreModelTest = StoreTest<Setup>;
-TYPED_TEST_SUITE(StoreModelTest, StoreSetups);
+class StoreModelTest : public StoreTest {};
 
-TYPED_TEST(StoreModelTest, AgreesWithTheModel) {
+TEST_F(StoreModelTest, AgreesWithTheModel) {
   const int rounds = FullTier() ? 2'000 : 40;
   Model model;
   RandomMutations mutations(TestSeed(), model);
@@ -287,15 +285,15 @@ TYPED_TEST(StoreModelTest, AgreesWithTheModel) {
     for (uint64_t n = 0; n < size; ++n) {
       mutations.Next([&](auto mutation) {
         expected.push_back(model.Do(mutation));
-        this->store_->Submit(std::move(mutation),
-                             [&](absl::Status status) { answered.push_back(status.code()); });
+        store_->Submit(std::move(mutation),
+                       [&](absl::Status status) { answered.push_back(status.code()); });
       });
     }
-    ASSERT_APPLIED(this->store_->Apply(AppendEvents{}));  // answered after all before it
+    ASSERT_APPLIED(store_->Apply(AppendEvents{}));  // answered after all before it
     ASSERT_EQ(answered, expected) << "round " << round;
-    ASSERT_TRUE(this->Load() == model.State()) << "round " << round;
+    ASSERT_TRUE(Load() == model.State()) << "round " << round;
     for (JobId job(1); job <= JobId(8); job = JobId(job.value() + 1)) {
-      const absl::StatusOr<OrderRecord> order = this->store_->GetOrder(job);
+      const absl::StatusOr<OrderRecord> order = store_->GetOrder(job);
       const auto kept = model.orders.find(job);
       ASSERT_EQ(order.ok(), kept != model.orders.end()) << order.status();
       if (order.ok()) {

@@ -1,4 +1,4 @@
-// Orders of jobs' ranks in every store: one for each active job, gone with its end, bounded in all.
+// Orders of jobs' ranks in the store: one for each active job, gone with its end, bounded in all.
 // And in the database: whatever a shell makes of a row is an error of who asks for it alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,21 +20,20 @@ OrderRecord Order(int64_t job, std::vector<uint32_t> positions, std::string note
   return {JobId(job), std::move(positions), std::move(note), At(17)};
 }
 
-template <class Setup>
-class StoreOrdersTest : public StoreTest<Setup> {
+class StoreOrdersTest : public StoreTest {
  protected:
   void SetUp() override {
-    StoreTest<Setup>::SetUp();
-    for (int64_t job : {1, 2, 3}) ASSERT_APPLIED(this->store_->Apply(PutJob{Job(job)}));
+    StoreTest::SetUp();
+    for (int64_t job : {1, 2, 3}) ASSERT_APPLIED(store_->Apply(PutJob{Job(job)}));
   }
   absl::Status Put(OrderRecord order, int64_t max_positions = INT64_MAX) {
-    return this->store_->Apply(PutOrder{std::move(order), max_positions});
+    return store_->Apply(PutOrder{std::move(order), max_positions});
   }
-  // What is kept now and, where the store survives that, after it was opened again.
+  // What is kept now, and after it was opened again.
   absl::StatusOr<OrderRecord> Get(int64_t job) {
-    const absl::StatusOr<OrderRecord> now = this->store_->GetOrder(JobId(job));
-    this->Load();
-    const absl::StatusOr<OrderRecord> then = this->store_->GetOrder(JobId(job));
+    const absl::StatusOr<OrderRecord> now = store_->GetOrder(JobId(job));
+    Load();
+    const absl::StatusOr<OrderRecord> then = store_->GetOrder(JobId(job));
     EXPECT_EQ(now.status(), then.status());
     if (now.ok() && then.ok()) {
       EXPECT_EQ(*now, *then);
@@ -42,102 +41,97 @@ class StoreOrdersTest : public StoreTest<Setup> {
     return then;
   }
 };
-TYPED_TEST_SUITE(StoreOrdersTest, StoreSetups);
 
-TYPED_TEST(StoreOrdersTest, AreKeptExactly) {
-  EXPECT_STATUS(this->Get(1).status(), StatusCode::kNotFound, "no order is kept for job 1");
+TEST_F(StoreOrdersTest, AreKeptExactly) {
+  EXPECT_STATUS(Get(1).status(), StatusCode::kNotFound, "no order is kept for job 1");
   const OrderRecord odd = Order(1, {UINT32_MAX, 0, 7}, "quotes ' and \" and \xc3\xa9\n");
-  ASSERT_APPLIED(this->Put(odd));
-  ASSERT_APPLIED(this->Put(Order(3, {0}, "")));
-  EXPECT_EQ(*this->Get(1), odd);
-  EXPECT_EQ(*this->Get(3), Order(3, {0}, ""));
-  EXPECT_STATUS(this->Get(2).status(), StatusCode::kNotFound, "job 2");
+  ASSERT_APPLIED(Put(odd));
+  ASSERT_APPLIED(Put(Order(3, {0}, "")));
+  EXPECT_EQ(*Get(1), odd);
+  EXPECT_EQ(*Get(3), Order(3, {0}, ""));
+  EXPECT_STATUS(Get(2).status(), StatusCode::kNotFound, "job 2");
 }
 
-TYPED_TEST(StoreOrdersTest, TakeThePlaceOfTheOneBefore) {
-  ASSERT_APPLIED(this->Put(Order(1, {0, 1, 2})));
+TEST_F(StoreOrdersTest, TakeThePlaceOfTheOneBefore) {
+  ASSERT_APPLIED(Put(Order(1, {0, 1, 2})));
   OrderRecord next = Order(1, {1, 0}, "better");
   next.created = At(18);
-  ASSERT_APPLIED(this->Put(next));
-  EXPECT_EQ(*this->Get(1), next);
+  ASSERT_APPLIED(Put(next));
+  EXPECT_EQ(*Get(1), next);
 }
 
-TYPED_TEST(StoreOrdersTest, GoWithTheEndOfTheirJob) {
-  ASSERT_APPLIED(this->Put(Order(1, {1, 0})));
-  ASSERT_APPLIED(this->Put(Order(2, {1, 0})));
-  ASSERT_APPLIED(this->Put(Order(3, {1, 0})));
-  ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(1), JobState::kEnded, At(50)}));
-  ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(2), JobState::kExpired, At(50)}));
-  EXPECT_STATUS(this->Get(1).status(), StatusCode::kNotFound, "job 1");
-  EXPECT_STATUS(this->Get(2).status(), StatusCode::kNotFound, "job 2");
-  EXPECT_EQ(*this->Get(3), Order(3, {1, 0}));
-  EXPECT_STATUS(this->Put(Order(1, {0})), StatusCode::kFailedPrecondition, "job 1 is not active");
-  EXPECT_STATUS(this->Put(Order(9, {0})), StatusCode::kFailedPrecondition, "job 9 is not active");
+TEST_F(StoreOrdersTest, GoWithTheEndOfTheirJob) {
+  ASSERT_APPLIED(Put(Order(1, {1, 0})));
+  ASSERT_APPLIED(Put(Order(2, {1, 0})));
+  ASSERT_APPLIED(Put(Order(3, {1, 0})));
+  ASSERT_APPLIED(store_->Apply(EndJob{JobId(1), JobState::kEnded, At(50)}));
+  ASSERT_APPLIED(store_->Apply(EndJob{JobId(2), JobState::kExpired, At(50)}));
+  EXPECT_STATUS(Get(1).status(), StatusCode::kNotFound, "job 1");
+  EXPECT_STATUS(Get(2).status(), StatusCode::kNotFound, "job 2");
+  EXPECT_EQ(*Get(3), Order(3, {1, 0}));
+  EXPECT_STATUS(Put(Order(1, {0})), StatusCode::kFailedPrecondition, "job 1 is not active");
+  EXPECT_STATUS(Put(Order(9, {0})), StatusCode::kFailedPrecondition, "job 9 is not active");
   // Nor does one come back for a later job.
-  ASSERT_APPLIED(this->store_->Apply(PruneJobs{0, absl::InfiniteFuture(), 16}));
-  EXPECT_STATUS(this->Get(1).status(), StatusCode::kNotFound, "job 1");
+  ASSERT_APPLIED(store_->Apply(PruneJobs{0, absl::InfiniteFuture(), 16}));
+  EXPECT_STATUS(Get(1).status(), StatusCode::kNotFound, "job 1");
 }
 
-TYPED_TEST(StoreOrdersTest, AreBoundedTogether) {
-  ASSERT_APPLIED(this->Put(Order(1, {0, 1, 2}), 5));
-  EXPECT_STATUS(this->Put(Order(2, {0, 1, 2}), 5), StatusCode::kResourceExhausted,
+TEST_F(StoreOrdersTest, AreBoundedTogether) {
+  ASSERT_APPLIED(Put(Order(1, {0, 1, 2}), 5));
+  EXPECT_STATUS(Put(Order(2, {0, 1, 2}), 5), StatusCode::kResourceExhausted,
                 "order of job 2 has 3 positions, and those of other jobs hold 3 of the 5");
-  EXPECT_STATUS(this->Get(2).status(), StatusCode::kNotFound, "job 2");
-  ASSERT_APPLIED(this->Put(Order(2, {0, 1}), 5));
+  EXPECT_STATUS(Get(2).status(), StatusCode::kNotFound, "job 2");
+  ASSERT_APPLIED(Put(Order(2, {0, 1}), 5));
   // In place of its own, which does not count; what is refused leaves the one before.
-  ASSERT_APPLIED(this->Put(Order(1, {2, 1, 0}), 5));
-  EXPECT_STATUS(this->Put(Order(1, {3, 2, 1, 0}), 5), StatusCode::kResourceExhausted, "hold 2");
-  EXPECT_EQ(*this->Get(1), Order(1, {2, 1, 0}));
-  ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(2), JobState::kEnded, At(50)}));
-  ASSERT_APPLIED(this->Put(Order(1, {4, 3, 2, 1, 0}), 5));
-  EXPECT_STATUS(this->Put(Order(1, {0, 1, 2, 3, 4, 5}), 5), StatusCode::kResourceExhausted,
-                "hold 0");
+  ASSERT_APPLIED(Put(Order(1, {2, 1, 0}), 5));
+  EXPECT_STATUS(Put(Order(1, {3, 2, 1, 0}), 5), StatusCode::kResourceExhausted, "hold 2");
+  EXPECT_EQ(*Get(1), Order(1, {2, 1, 0}));
+  ASSERT_APPLIED(store_->Apply(EndJob{JobId(2), JobState::kEnded, At(50)}));
+  ASSERT_APPLIED(Put(Order(1, {4, 3, 2, 1, 0}), 5));
+  EXPECT_STATUS(Put(Order(1, {0, 1, 2, 3, 4, 5}), 5), StatusCode::kResourceExhausted, "hold 0");
 }
 
-TYPED_TEST(StoreOrdersTest, RefuseWhatIsNoOrder) {
-  EXPECT_STATUS(this->Put(Order(0, {0})), StatusCode::kInvalidArgument, "job 0");
-  EXPECT_STATUS(this->Put(Order(1, {})), StatusCode::kInvalidArgument, "no positions");
+TEST_F(StoreOrdersTest, RefuseWhatIsNoOrder) {
+  EXPECT_STATUS(Put(Order(0, {0})), StatusCode::kInvalidArgument, "job 0");
+  EXPECT_STATUS(Put(Order(1, {})), StatusCode::kInvalidArgument, "no positions");
   for (const absl::Time never : {absl::InfinitePast(), absl::InfiniteFuture()}) {
     OrderRecord order = Order(1, {0});
     order.created = never;
-    EXPECT_STATUS(this->Put(order), StatusCode::kInvalidArgument, "time of its creation");
+    EXPECT_STATUS(Put(order), StatusCode::kInvalidArgument, "time of its creation");
   }
-  EXPECT_STATUS(this->Get(1).status(), StatusCode::kNotFound, "job 1");
+  EXPECT_STATUS(Get(1).status(), StatusCode::kNotFound, "job 1");
 }
 
 // In one group: a put that comes after the end of its job is refused, one before it goes with it.
-TYPED_TEST(StoreOrdersTest, MeetTheEndOfTheirJobInOneGroup) {
+TEST_F(StoreOrdersTest, MeetTheEndOfTheirJobInOneGroup) {
   std::vector<StatusCode> answers;
   const auto submit = [&](Mutation mutation) {
-    this->store_->Submit(std::move(mutation), [&answers](const absl::Status& status) {
-      answers.push_back(status.code());
-    });
+    store_->Submit(std::move(mutation),
+                   [&answers](const absl::Status& status) { answers.push_back(status.code()); });
   };
   submit(PutOrder{Order(1, {1, 0})});
   submit(EndJob{JobId(1), JobState::kEnded, At(50)});
   submit(PutOrder{Order(1, {0, 1})});
   submit(PutOrder{Order(2, {1, 0})});
-  ASSERT_APPLIED(this->store_->Apply(AppendEvents{}));  // answered after all before it
+  ASSERT_APPLIED(store_->Apply(AppendEvents{}));  // answered after all before it
   EXPECT_THAT(answers, testing::ElementsAre(StatusCode::kOk, StatusCode::kOk,
                                             StatusCode::kFailedPrecondition, StatusCode::kOk));
-  EXPECT_STATUS(this->Get(1).status(), StatusCode::kNotFound, "job 1");
-  EXPECT_EQ(*this->Get(2), Order(2, {1, 0}));
+  EXPECT_STATUS(Get(1).status(), StatusCode::kNotFound, "job 1");
+  EXPECT_EQ(*Get(2), Order(2, {1, 0}));
 }
 
-TYPED_TEST(StoreOrdersTest, OfAMillionRanks) {
+TEST_F(StoreOrdersTest, OfAMillionRanks) {
   std::vector<uint32_t> positions(1 << 20);
   for (uint32_t rank = 0; rank < positions.size(); ++rank) {
     positions[rank] = static_cast<uint32_t>(positions.size()) - 1 - rank;
   }
-  ASSERT_APPLIED(this->Put(Order(1, positions)));
-  EXPECT_TRUE(*this->Get(1) == Order(1, positions));
+  ASSERT_APPLIED(Put(Order(1, positions)));
+  EXPECT_TRUE(*Get(1) == Order(1, positions));
 }
 
-class SqliteOrdersTest : public StoreOrdersTest<SqliteSetup> {
+class SqliteOrdersTest : public StoreOrdersTest {
  protected:
-  std::string Run(const std::string& sql) {
-    return RawDatabase(setup_.directory.File("coppice.db")).Run(sql);
-  }
+  std::string Run(const std::string& sql) { return RawDatabase(path_).Run(sql); }
 };
 
 TEST_F(SqliteOrdersTest, DamagedRowsAreErrorsOfWhoAsks) {

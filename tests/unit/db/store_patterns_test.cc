@@ -1,4 +1,4 @@
-// Communication patterns in every store: parts first, then the whole in one step.
+// Communication patterns in the store: parts first, then the whole in one step.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,18 +26,16 @@ PatternRecord Record(int64_t id, std::string name) {
   return record;
 }
 
-template <class Setup>
-class StorePatternsTest : public StoreTest<Setup> {
+class StorePatternsTest : public StoreTest {
  protected:
   void PutWhole(const PatternRecord& record, const std::string& data) {
-    ASSERT_APPLIED(this->store_->Apply(PutPatternPart{record.id, 0, data}));
-    ASSERT_APPLIED(this->store_->Apply(PutPattern{record, 1}));
+    ASSERT_APPLIED(store_->Apply(PutPatternPart{record.id, 0, data}));
+    ASSERT_APPLIED(store_->Apply(PutPattern{record, 1}));
   }
 };
-TYPED_TEST_SUITE(StorePatternsTest, StoreSetups);
 
-TYPED_TEST(StorePatternsTest, AreThereWithTheirPartsInOrder) {
-  Store& store = *this->store_;
+TEST_F(StorePatternsTest, AreThereWithTheirPartsInOrder) {
+  Store& store = *store_;
   const std::string zeros(3, '\0');
   ASSERT_APPLIED(store.Apply(PutPatternPart{1, 1, "def"}));
   ASSERT_APPLIED(store.Apply(PutPatternPart{1, 0, zeros}));
@@ -53,19 +51,19 @@ TYPED_TEST(StorePatternsTest, AreThereWithTheirPartsInOrder) {
   EXPECT_STATUS(store.Apply(DropPattern{"lammps", "mpi"}), StatusCode::kNotFound, "lammps");
 }
 
-TYPED_TEST(StorePatternsTest, TakeThePlaceOfThatName) {
-  Store& store = *this->store_;
-  this->PutWhole(Record(1, "lammps"), "old");
-  this->PutWhole(Record(2, "foam"), "other");
-  this->PutWhole(Record(3, "lammps"), "new");
+TEST_F(StorePatternsTest, TakeThePlaceOfThatName) {
+  Store& store = *store_;
+  PutWhole(Record(1, "lammps"), "old");
+  PutWhole(Record(2, "foam"), "other");
+  PutWhole(Record(3, "lammps"), "new");
   EXPECT_THAT(*store.Patterns(), ElementsAre(Record(2, "foam"), Record(3, "lammps")));
   EXPECT_EQ(*store.PatternData(3), "new");
   EXPECT_EQ(*store.PatternData(2), "other");
   EXPECT_EQ(store.PatternData(1).status().code(), StatusCode::kNotFound);
 }
 
-TYPED_TEST(StorePatternsTest, RefuseWhatIsNotWhole) {
-  Store& store = *this->store_;
+TEST_F(StorePatternsTest, RefuseWhatIsNotWhole) {
+  Store& store = *store_;
   EXPECT_STATUS(store.Apply(PutPattern{Record(1, "a"), 1}), StatusCode::kFailedPrecondition,
                 "parts");
   ASSERT_APPLIED(store.Apply(PutPatternPart{1, 1, "x"}));
@@ -80,9 +78,9 @@ TYPED_TEST(StorePatternsTest, RefuseWhatIsNotWhole) {
   EXPECT_EQ(*store.PatternData(1), "wx");
 }
 
-TYPED_TEST(StorePatternsTest, LeaveNoPartsIfTheyDoNotCome) {
-  Store& store = *this->store_;
-  this->PutWhole(Record(1, "a"), "first");
+TEST_F(StorePatternsTest, LeaveNoPartsIfTheyDoNotCome) {
+  Store& store = *store_;
+  PutWhole(Record(1, "a"), "first");
   ASSERT_APPLIED(store.Apply(PutPatternPart{2, 0, "x"}));
   ASSERT_APPLIED(store.Apply(PutPatternPart{3, 0, "y"}));
   ASSERT_APPLIED(store.Apply(DropPatternParts{2}));
@@ -95,8 +93,8 @@ TYPED_TEST(StorePatternsTest, LeaveNoPartsIfTheyDoNotCome) {
   ASSERT_APPLIED(store.Apply(DropPatternParts{77}));  // none
 }
 
-TYPED_TEST(StorePatternsTest, RefuseRecordsThatNobodyCanKeep) {
-  Store& store = *this->store_;
+TEST_F(StorePatternsTest, RefuseRecordsThatNobodyCanKeep) {
+  Store& store = *store_;
   EXPECT_STATUS(store.Apply(PutPatternPart{0, 0, "x"}), StatusCode::kInvalidArgument, "pattern 0");
   EXPECT_STATUS(store.Apply(PutPattern{Record(0, "a"), 0}), StatusCode::kInvalidArgument, "ids");
   EXPECT_STATUS(store.Apply(PutPattern{Record(1, ""), 0}), StatusCode::kInvalidArgument, "name");

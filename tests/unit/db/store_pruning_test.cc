@@ -18,88 +18,86 @@ namespace {
 
 using absl::StatusCode;
 
-template <class Setup>
-class StorePruningTest : public StoreTest<Setup> {
+class StorePruningTest : public StoreTest {
  protected:
   void PutAndEnd(int64_t id, int64_t ended, const std::string& owner = "ada") {
     JobRecord job = Job(id, "r" + std::to_string(id));
     job.owner = owner;
-    ASSERT_APPLIED(this->store_->Apply(PutJob{std::move(job)}));
-    ASSERT_APPLIED(this->store_->Apply(EndJob{JobId(id), JobState::kEnded, At(ended)}));
+    ASSERT_APPLIED(store_->Apply(PutJob{std::move(job)}));
+    ASSERT_APPLIED(store_->Apply(EndJob{JobId(id), JobState::kEnded, At(ended)}));
   }
-  bool Knows(int64_t id) { return this->store_->GetJob(JobId(id)).ok(); }
+  bool Knows(int64_t id) { return store_->GetJob(JobId(id)).ok(); }
 };
-TYPED_TEST_SUITE(StorePruningTest, StoreSetups);
 
-TYPED_TEST(StorePruningTest, JobsGoInTheOrderOfTheirEnds) {
-  Store& store = *this->store_;
-  this->PutAndEnd(1, 300);
-  this->PutAndEnd(2, 100);
-  this->PutAndEnd(3, 200);
-  this->PutAndEnd(4, 200);
+TEST_F(StorePruningTest, JobsGoInTheOrderOfTheirEnds) {
+  Store& store = *store_;
+  PutAndEnd(1, 300);
+  PutAndEnd(2, 100);
+  PutAndEnd(3, 200);
+  PutAndEnd(4, 200);
   ASSERT_APPLIED(store.Apply(PutJob{Job(5, "active")}));
   EXPECT_EQ(*store.EndedJobs(absl::InfiniteFuture()), 4);
   EXPECT_EQ(*store.EndedJobs(At(200)), 1);
   EXPECT_EQ(*store.EndedJobs(At(201)), 3);
   EXPECT_EQ(*store.EndedJobs(absl::InfinitePast()), 0);
   ASSERT_APPLIED(store.Apply(PruneJobs{3, absl::InfinitePast(), 10}));
-  EXPECT_FALSE(this->Knows(2));
+  EXPECT_FALSE(Knows(2));
   EXPECT_EQ(*store.EndedJobs(absl::InfiniteFuture()), 3);
   ASSERT_APPLIED(store.Apply(PruneJobs{0, absl::InfinitePast(), 1}));
-  EXPECT_FALSE(this->Knows(3));
-  EXPECT_TRUE(this->Knows(4));
+  EXPECT_FALSE(Knows(3));
+  EXPECT_TRUE(Knows(4));
   ASSERT_APPLIED(store.Apply(PruneJobs{10, At(300), 10}));
-  EXPECT_FALSE(this->Knows(4));
-  EXPECT_TRUE(this->Knows(1));
+  EXPECT_FALSE(Knows(4));
+  EXPECT_TRUE(Knows(1));
   ASSERT_APPLIED(store.Apply(PruneJobs{0, absl::InfiniteFuture(), 10}));
-  EXPECT_FALSE(this->Knows(1));
-  EXPECT_TRUE(this->Knows(5));
+  EXPECT_FALSE(Knows(1));
+  EXPECT_TRUE(Knows(5));
   EXPECT_STATUS(store.Apply(PruneJobs{-1}), StatusCode::kInvalidArgument, "kept jobs");
-  EXPECT_EQ(this->Load().jobs.size(), 1u);
+  EXPECT_EQ(Load().jobs.size(), 1u);
 }
 
-TYPED_TEST(StorePruningTest, OfOneOwnerOnly) {
-  Store& store = *this->store_;
-  for (int64_t id = 1; id <= 6; ++id) this->PutAndEnd(id, 10 * id, id % 2 == 0 ? "eve" : "ada");
+TEST_F(StorePruningTest, OfOneOwnerOnly) {
+  Store& store = *store_;
+  for (int64_t id = 1; id <= 6; ++id) PutAndEnd(id, 10 * id, id % 2 == 0 ? "eve" : "ada");
   ASSERT_APPLIED(store.Apply(PutJob{Job(7, "active")}));
   std::map<std::string, int64_t> owners;
   const auto counted = store.EndedJobsOfOwners();
   for (const OwnedJobs& owned : *counted) owners[owned.owner] = owned.jobs;
   EXPECT_EQ(owners, (std::map<std::string, int64_t>{{"ada", 3}, {"eve", 3}}));
   ASSERT_APPLIED(store.Apply(PruneJobs{1, absl::InfinitePast(), 1, "eve"}));
-  EXPECT_FALSE(this->Knows(2));
-  EXPECT_TRUE(this->Knows(4));
+  EXPECT_FALSE(Knows(2));
+  EXPECT_TRUE(Knows(4));
   ASSERT_APPLIED(store.Apply(PruneJobs{1, absl::InfinitePast(), 10, "eve"}));
-  EXPECT_FALSE(this->Knows(4));
-  EXPECT_TRUE(this->Knows(6));
-  for (const int64_t id : {1, 3, 5, 7}) EXPECT_TRUE(this->Knows(id)) << id;
+  EXPECT_FALSE(Knows(4));
+  EXPECT_TRUE(Knows(6));
+  for (const int64_t id : {1, 3, 5, 7}) EXPECT_TRUE(Knows(id)) << id;
   ASSERT_APPLIED(store.Apply(PruneJobs{9, At(50), 10, "ada"}));
-  EXPECT_FALSE(this->Knows(3));
-  EXPECT_TRUE(this->Knows(5));
+  EXPECT_FALSE(Knows(3));
+  EXPECT_TRUE(Knows(5));
 }
 
-TYPED_TEST(StorePruningTest, RequestIdsAreFreeAgainAndIdsAreNot) {
-  Store& store = *this->store_;
-  this->PutAndEnd(7, 10);
+TEST_F(StorePruningTest, RequestIdsAreFreeAgainAndIdsAreNot) {
+  Store& store = *store_;
+  PutAndEnd(7, 10);
   EXPECT_STATUS(store.Apply(PutJob{Job(8, "r7")}), StatusCode::kAlreadyExists, "job 7");
   ASSERT_APPLIED(store.Apply(PruneJobs{0}));
   EXPECT_STATUS(store.GetJob(JobId(7)).status(), StatusCode::kNotFound, "forgotten");
-  EXPECT_EQ(this->Load().last_job, JobId(7));  // after a restart
-  ASSERT_APPLIED(this->store_->Apply(PutJob{Job(8, "r7")}));
+  EXPECT_EQ(Load().last_job, JobId(7));  // after a restart
+  ASSERT_APPLIED(store_->Apply(PutJob{Job(8, "r7")}));
 }
 
 // Jobs with trees are active, and stay with them.
-TYPED_TEST(StorePruningTest, TreesStay) {
-  Store& store = *this->store_;
+TEST_F(StorePruningTest, TreesStay) {
+  Store& store = *store_;
   ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
   ASSERT_APPLIED(store.Apply(GrantTree{Tree(1, 1)}));
-  this->PutAndEnd(2, 10);
+  PutAndEnd(2, 10);
   ASSERT_APPLIED(store.Apply(PruneJobs{0, absl::InfiniteFuture(), 100}));
-  EXPECT_EQ(this->Load().trees.size(), 1u);
+  EXPECT_EQ(Load().trees.size(), 1u);
 }
 
-TYPED_TEST(StorePruningTest, EventsAreNeverMoreThanAreKept) {
-  Store& store = *this->store_;
+TEST_F(StorePruningTest, EventsAreNeverMoreThanAreKept) {
+  Store& store = *store_;
   std::mt19937_64 random(TestSeed());
   int64_t newest = 0;
   for (int round = 0; round < 200; ++round) {
@@ -114,8 +112,8 @@ TYPED_TEST(StorePruningTest, EventsAreNeverMoreThanAreKept) {
 }
 
 // A lower limit is reached step by step: no single event pays for it.
-TYPED_TEST(StorePruningTest, ASurplusGoesTwiceAsFastAsEventsCome) {
-  Store& store = *this->store_;
+TEST_F(StorePruningTest, ASurplusGoesTwiceAsFastAsEventsCome) {
+  Store& store = *store_;
   AppendEvents many;
   for (int i = 0; i < 100; ++i) many.events.push_back(Event("info", "a"));
   ASSERT_APPLIED(store.Apply(std::move(many)));

@@ -1,4 +1,4 @@
-// Records for the tests of stores, each built in one line, and the stores themselves by type.
+// Records for the tests of stores, each built in one line, and a store on a file of its own.
 #ifndef COPPICE_TESTS_UNIT_DB_STORE_RECORDS_H_
 #define COPPICE_TESTS_UNIT_DB_STORE_RECORDS_H_
 
@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "db/memory_store.h"
 #include "db/sqlite_store.h"
 #include "db/store.h"
 
@@ -131,51 +130,34 @@ class StoreDirectory {
   std::filesystem::path path_;
 };
 
-// How a typed test makes its store and, where the store survives that, closes and reopens it.
-struct SqliteSetup {
-  static constexpr bool kSurvives = true;
-  std::unique_ptr<Store> Open() {
-    auto store = SqliteStore::Open(directory.File("coppice.db"));
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? *std::move(store) : nullptr;
-  }
-  StoreDirectory directory;
-};
-
-struct MemorySetup {
-  static constexpr bool kSurvives = false;
-  std::unique_ptr<Store> Open() { return std::make_unique<MemoryStore>(); }
-};
-
-template <class Opener>
 class StoreTest : public testing::Test {
  protected:
-  void SetUp() override {
-    store_ = setup_.Open();
-    ASSERT_NE(store_, nullptr);
+  void SetUp() override { Open(); }
+  void Open(const SqliteOptions& options = {}) {
+    store_.reset();
+    auto store = SqliteStore::Open(path_, options);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
   }
-  // Loads; a store that survives must load the same after it was closed and opened again.
+  // Loads; it must load the same after it was closed and opened again.
   StoredState Load() {
     absl::StatusOr<StoredState> state = store_->Load();
     EXPECT_TRUE(state.ok()) << state.status();
     if (!state.ok()) return {};
-    if (Opener::kSurvives) {
-      store_.reset();
-      store_ = setup_.Open();
-      absl::StatusOr<StoredState> again = store_->Load();
-      EXPECT_TRUE(again.ok()) << again.status();
-      if (again.ok()) {
-        EXPECT_TRUE(*again == *state);
-      }
+    Open();
+    if (store_ == nullptr) return {};
+    absl::StatusOr<StoredState> again = store_->Load();
+    EXPECT_TRUE(again.ok()) << again.status();
+    if (again.ok()) {
+      EXPECT_TRUE(*again == *state);
     }
     return *std::move(state);
   }
 
-  Opener setup_;
+  const StoreDirectory directory_;
+  const std::string path_ = directory_.File("coppice.db");
   std::unique_ptr<Store> store_;
 };
-
-using StoreSetups = testing::Types<SqliteSetup, MemorySetup>;
 
 }  // namespace coppice
 

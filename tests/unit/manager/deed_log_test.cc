@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "db/memory_store.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/scratch_store.h"
 
 namespace coppice::deed_log_test {
 namespace {
@@ -59,7 +59,7 @@ class DeedLogTest : public ::testing::Test {
 
   std::ostringstream said_;
   const std::shared_ptr<spdlog::logger> before_;
-  MemoryStore store_;
+  ScratchStore store_;
   ManualClock clock_;
   StoreCalls calls_{&store_, [this](const DeedRecord& deed) { log_.Told(deed); }};
   DeedLog log_{&calls_, &clock_};

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "db/memory_store.h"
 #include "db/sqlite_store.h"
 #include "tests/support/passing_store.h"
+#include "tests/support/scratch_store.h"
 #include "tests/support/tier.h"
 
 namespace coppice::event_feed_test {
@@ -129,8 +129,8 @@ class EventFeedTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) Append({Happened("warning", kind)});
   }
 
-  MemoryStore memory_;
-  ForgetfulStore store_{&memory_};
+  ScratchStore kept_;
+  ForgetfulStore store_{&kept_};
   EventFeed feed_{&store_, /*kept=*/8};
 };
 
@@ -239,7 +239,7 @@ TEST_F(EventFeedTest, FailingStoreIsAskedAgain) {
 
 TEST_F(EventFeedTest, RingBeginsAnewAfterAPauseWithoutWatchers) {
   for (int round = 0; round < 3; ++round) {
-    const int64_t newest = memory_.KeptEvents()->newest;
+    const int64_t newest = kept_.KeptEvents()->newest;
     AppendMany(5);
     Reader reader(feed_, {}, newest);
     EXPECT_EQ(5u, reader.Ids().size());
@@ -272,14 +272,15 @@ TEST(EventFeedRestartTest, PlacesAreGoodAfterARestart) {
 }
 
 // Appenders race with each other, with groups of commits and with watchers that come at any time;
-// each must see what ListEvents gives for its filter from its place on, once and in order.
+// each must see what ListEvents gives for its filter from its place on, once and in order. On a
+// disk commits take long and groups are large, in memory they are small.
 class EventFeedRaceTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     directory_ = testing::TempDir() + "/event_race_XXXXXX";
     ASSERT_NE(nullptr, mkdtemp(directory_.data()));
     if (!GetParam()) {
-      store_ = std::make_unique<MemoryStore>();
+      store_ = std::make_unique<ScratchStore>();
       return;
     }
     auto store = SqliteStore::Open(directory_ + "/events.db");
@@ -374,7 +375,7 @@ TEST_P(EventFeedRaceTest, EveryWatcherSeesWhatTheStoreKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, EventFeedRaceTest, testing::Bool(),
-                         [](const auto& test) { return test.param ? "Sqlite" : "Memory"; });
+                         [](const auto& test) { return test.param ? "OnDisk" : "InMemory"; });
 
 }  // namespace
 }  // namespace coppice::event_feed_test

@@ -212,7 +212,7 @@ TEST_F(ManagerBatchTest, ASingleTreeOfAnEarlierReleaseIsNoPartOfABatch) {
   old.id = TreeId(old.id.value() + 1);
   old.request_id = "grid#9";
   old.demands = "";
-  ASSERT_TRUE(memory_.Apply(GrantTree(old)).ok());
+  ASSERT_TRUE(kept_.Apply(GrantTree(old)).ok());
   Boot();
   ASSERT_TRUE(manager_->GetTree(old.id).ok());
   const auto batch = Grant(Square(job_, "grid"));
@@ -299,7 +299,7 @@ TEST_F(ManagerBatchTest, ABatchBeforeTheEndOfItsJobGoesWithIt) {
 TEST_F(ManagerBatchTest, ABatchAfterTheEndIsRefusedAndLeaksNothing) {
   store_.HoldBack();
   auto batch = Start(Square(job_));
-  ASSERT_TRUE(memory_.Apply(EndJob{job_, JobState::kEnded, clock_.Now()}).ok());
+  ASSERT_TRUE(kept_.Apply(EndJob{job_, JobState::kEnded, clock_.Now()}).ok());
   store_.LetGo();
   EXPECT_TRUE(absl::IsFailedPrecondition(batch.Get().status()));
   EXPECT_EQ(0u, manager_->Counts().entries_taken);

@@ -74,7 +74,7 @@ TEST_F(ManagerCalibrationTest, AFitAloneChangesNothing) {
   EXPECT_EQ(81u, (*view)->fit.residuals_us.size());
   EXPECT_NEAR(6.1, (*view)->fit.profile.nic.forward_us, 0.01);
   EXPECT_EQ("hdr", InForce());
-  EXPECT_EQ("", memory_.Load()->profile_toml);
+  EXPECT_EQ("", kept_.Load()->profile_toml);
   EXPECT_TRUE(EventsOf("profile.").empty());
 }
 
@@ -128,7 +128,7 @@ TEST_F(ManagerCalibrationTest, BadInputIsNamedAndChangesNothing) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
     EXPECT_EQ("hdr", InForce());
-    EXPECT_EQ("", memory_.Load()->profile_toml);
+    EXPECT_EQ("", kept_.Load()->profile_toml);
   };
   CalibrateArgs args = Slow(true);
   args.fixed = {"gravity"};
@@ -159,7 +159,7 @@ TEST_F(ManagerCalibrationTest, AStoreThatFailsLeavesTheProfile) {
 }
 
 TEST_F(ManagerCalibrationTest, AStoredProfileThatIsNoneAnyMoreIsToldAndPassedOver) {
-  ASSERT_TRUE(memory_.Apply(PutProfile{"link_us = \"far\"\n"}).ok());
+  ASSERT_TRUE(kept_.Apply(PutProfile{"link_us = \"far\"\n"}).ok());
   Boot();
   EXPECT_EQ("hdr", InForce());
   const std::vector<EventRecord> events = EventsOf("profile.unusable");

@@ -33,7 +33,7 @@ TEST_F(ManagerFailureTest, AFailedGrantGivesItsReservationBack) {
 TEST_F(ManagerFailureTest, ASwitchThatLeavesDuringPlanningIsAMoveOfTheFabric) {
   store_.HoldBack();
   auto grant = StartCreate(TreeOf(job_));
-  ASSERT_TRUE(memory_.Apply(PutCapabilities{}).ok());
+  ASSERT_TRUE(kept_.Apply(PutCapabilities{}).ok());
   store_.LetGo();
   const absl::Status refused = grant.Get().status();
   EXPECT_TRUE(absl::IsAborted(refused)) << refused;
@@ -80,7 +80,7 @@ TEST_F(ManagerFailureTest, AnEndThatTheStoreHadAlreadyWrittenIsAnEnd) {
   // The write was reported as failed though it had reached the disk.
   store_.RefuseWhere([&](const Mutation& mutation) {
     if (!std::holds_alternative<EndJob>(mutation)) return absl::OkStatus();
-    memory_.Submit(mutation, [](absl::Status) {});
+    kept_.Submit(mutation, [](absl::Status) {});
     return absl::UnavailableError("lost the answer");
   });
   EXPECT_TRUE(absl::IsUnavailable(End(job_).status()));
@@ -107,7 +107,7 @@ TEST_F(ManagerFailureTest, AGrantThatReachesTheStoreAfterTheEndIsRefusedAndLeaks
   store_.HoldBack();
   auto grant = StartCreate(TreeOf(job_));
   // Someone ends the job in the store before the grant arrives.
-  ASSERT_TRUE(memory_.Apply(EndJob{job_, JobState::kEnded, clock_.Now()}).ok());
+  ASSERT_TRUE(kept_.Apply(EndJob{job_, JobState::kEnded, clock_.Now()}).ok());
   store_.LetGo();
   EXPECT_TRUE(absl::IsFailedPrecondition(grant.Get().status()));
   EXPECT_EQ(0u, manager_->Counts().entries_taken);

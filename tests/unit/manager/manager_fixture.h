@@ -24,9 +24,9 @@
 #include "daemon/fabric/fabric_builder.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/manager.h"
-#include "db/memory_store.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/passing_store.h"
+#include "tests/support/scratch_store.h"
 
 namespace coppice {
 
@@ -332,7 +332,7 @@ class ManagerTest : public ::testing::Test {
 
   // Returns when everything submitted so far was answered, and what the answers submitted, too.
   void Settle() {
-    for (int round = 0; round < 2; ++round) ASSERT_TRUE(memory_.Apply(AppendEvents{}).ok());
+    for (int round = 0; round < 2; ++round) ASSERT_TRUE(kept_.Apply(AppendEvents{}).ok());
   }
 
   std::vector<EventRecord> EventsOf(const std::string& kind) {
@@ -371,8 +371,8 @@ class ManagerTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  MemoryStore memory_;
-  UnrulyStore store_{&memory_};
+  ScratchStore kept_;
+  UnrulyStore store_{&kept_};
   ScriptedSubnetPort port_;
   std::unique_ptr<Manager> manager_;
 };

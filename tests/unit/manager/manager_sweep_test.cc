@@ -36,7 +36,7 @@ TEST_F(ManagerSweepTest, FirstSweepPublishesVersionOneWithCapabilitiesAndInvento
     EXPECT_EQ(0u, entries.entries_taken);
   }
   EXPECT_EQ(30u, manager_->Counts().entries_total);
-  EXPECT_EQ(1u, memory_.Load()->last_fabric_version);
+  EXPECT_EQ(1u, kept_.Load()->last_fabric_version);
   EXPECT_EQ(1u, EventsOf("sweep.done").size());
 }
 

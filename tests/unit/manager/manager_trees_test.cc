@@ -50,7 +50,7 @@ TEST_F(ManagerTreesTest, AGrantedTreeIsCompleteAndDurable) {
   EXPECT_GT(record.total_us, 0);
   EXPECT_TRUE(std::is_sorted(record.links.begin(), record.links.end()));
   EXPECT_GE(record.links.size(), 4u);
-  EXPECT_EQ(record, memory_.Load()->trees.at(0));
+  EXPECT_EQ(record, kept_.Load()->trees.at(0));
   EXPECT_EQ(view->record, manager_->GetTree(record.id)->record);
   EXPECT_EQ(RouteKind::kShortestPath, view->route_kind);
   ExpectConserved();

@@ -12,14 +12,14 @@ namespace {
 using testing::HasSubstr;
 
 TEST(OtherDaemonsTest, ASignIsOneEventAndAWarningForAnHour) {
-  MemoryStore memory;
+  ScratchStore store;
   ManualClock clock;
-  StoreCalls calls(&memory);
+  StoreCalls calls(&store);
   EventLog events(&calls, &clock, LiveOptions(ManagerOptions()), [] {});
   OtherDaemons others(5, &events, &clock);
   const auto told = [&] {
     calls.AwaitAll();
-    return *memory.Events({});
+    return *store.Events({});
   };
   others.Hear(0, "a new agent");
   others.Hear(5, "an agent of ours");

@@ -57,7 +57,7 @@ class PruningTest : public testing::Test {
   }
   int64_t KeptJobs() { return *store_.EndedJobs(absl::InfiniteFuture()); }
 
-  MemoryStore store_;
+  ScratchStore store_;
   StoreCalls calls_{&store_};
   TurnedClock clock_;
   Pruning pruning_{&calls_, &clock_};

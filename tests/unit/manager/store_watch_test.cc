@@ -32,15 +32,15 @@ class FaultyStore final : public PassingStore {
 };
 
 TEST(StoreWatchTest, AFaultAndItsEndAreEvents) {
-  MemoryStore memory;
-  FaultyStore store(&memory);
+  ScratchStore below;
+  FaultyStore store(&below);
   ManualClock clock;
   StoreCalls calls(&store);
   EventLog events(&calls, &clock, LiveOptions(ManagerOptions()), [] {});
   StoreWatch watch(&calls, &events, &clock);
   const auto told = [&] {
     calls.AwaitAll();
-    return *memory.Events({});
+    return *below.Events({});
   };
   watch.Look();
   store.is_full = true;

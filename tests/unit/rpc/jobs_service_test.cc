@@ -212,8 +212,8 @@ class FullDisk final : public PassingStore {
 };
 
 TEST(TreesOnAFullDisk, AreUnavailableWithRetryInfo) {
-  MemoryStore memory;
-  FullDisk store(&memory);
+  ScratchStore below;
+  FullDisk store(&below);
   Loopback loopback({.store = &store});
   v1::CreateTreeRequest request;
   request.set_job_id(loopback.RegisterAll());

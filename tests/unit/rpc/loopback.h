@@ -1,5 +1,5 @@
 // A real server over real sockets, where this process's user is an administrator, on a small model
-// fabric and a MemoryStore, with a clock that is turned by hand.
+// fabric and a store of its own, with a clock that is turned by hand.
 #ifndef COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
 #define COPPICE_TESTS_UNIT_RPC_LOOPBACK_H_
 
@@ -16,7 +16,7 @@
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/server.h"
-#include "db/memory_store.h"
+#include "tests/support/scratch_store.h"
 
 namespace coppice {
 
@@ -51,7 +51,7 @@ class Loopback final {
     uint64_t pattern_bytes = 1 << 20;
     QuotaOptions quotas = {};
     MapperOptions mapper = {};
-    Store* store = nullptr;                 // which outlives it; null: a MemoryStore of its own
+    Store* store = nullptr;                 // which outlives it; null: one of its own
     RpcServerOptions server{.listen = {}};  // none: a Unix socket of its own
   };
   Loopback() : Loopback(Options()) {}
@@ -93,7 +93,7 @@ class Loopback final {
 
  private:
   const std::string directory_;
-  MemoryStore store_;
+  ScratchStore store_;
   ManualClock clock_;
   std::unique_ptr<OfflineSubnetPort> port_;
   std::unique_ptr<Manager> manager_;

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/distances/measured_places.h"
-#include "db/memory_store.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::distance_listing_test {
@@ -42,7 +41,7 @@ class DistanceListingTest : public ::testing::Test {
     return MeasuredDistances(**places, *snapshot_, *shelf_, message_bytes);
   }
 
-  MemoryStore store_;
+  ScratchStore store_;
   const std::shared_ptr<const Snapshot> snapshot_;
   const std::unique_ptr<DistanceShelf> shelf_;
   LevelMedianCache medians_;

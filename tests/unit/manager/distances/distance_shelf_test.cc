@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "db/memory_store.h"
+#include "tests/support/scratch_store.h"
 
 namespace coppice::distance_shelf_test {
 namespace {
@@ -15,14 +15,14 @@ DistanceRecord Record(const std::string& a, const std::string& b, int second, do
   return {a, b, latency, 0.5, 100, 3, 90, absl::FromUnixSeconds(1'700'000'000 + second)};
 }
 
-std::unique_ptr<DistanceShelf> Shelf(MemoryStore& store, size_t most = 100) {
+std::unique_ptr<DistanceShelf> Shelf(Store& store, size_t most = 100) {
   auto shelf = DistanceShelf::Create(&store, most);
   EXPECT_TRUE(shelf.ok()) << shelf.status();
   return *std::move(shelf);
 }
 
 TEST(DistanceShelfTest, KeepsWhatWasMeasuredLastOfEachPair) {
-  MemoryStore store;
+  ScratchStore store;
   {
     const auto shelf = Shelf(store);
     shelf->Put({Record("n1", "n2", 1), Record("n0", "n9", 2)});
@@ -37,7 +37,7 @@ TEST(DistanceShelfTest, KeepsWhatWasMeasuredLastOfEachPair) {
 }
 
 TEST(DistanceShelfTest, DropsTheOldestOfTooMany) {
-  MemoryStore store;
+  ScratchStore store;
   {
     const auto shelf = Shelf(store, 3);
     shelf->Put({Record("a", "b", 1), Record("a", "c", 2), Record("a", "d", 3)});

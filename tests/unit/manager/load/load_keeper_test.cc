@@ -76,7 +76,7 @@ class LoadKeeperTest : public testing::Test {
     return v->snapshot->utilisation(f.channel_at(*f.FindSwitch(node), PortNum(port)));
   }
 
-  MemoryStore store_;
+  ScratchStore store_;
   Tables tables_;
   LoadKeeper keeper_{&store_, &tables_, LoadOptions()};
   std::map<std::pair<Guid, uint8_t>, PortCounters> counts_;

@@ -79,7 +79,7 @@ TEST_F(OrderShelfTest, OutlivesTheDaemonAndNotTheJob) {
   ASSERT_TRUE(End(job).ok());
   Restart();
   EXPECT_EQ(shelf_->Get(job).status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(memory_.GetOrder(job).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(kept_.GetOrder(job).status().code(), StatusCode::kNotFound);
   EXPECT_TRUE(shelf_->Get(other).ok());
 }
 
@@ -97,14 +97,14 @@ TEST_F(OrderShelfTest, LosesToTheEndOfItsJob) {
   const JobId job = NewJob();
   bool ended = false;
   const auto end_first = [&](const JobRecord&) {
-    EXPECT_TRUE(memory_.Apply(EndJob{job, JobState::kEnded, clock_.Now()}).ok());
+    EXPECT_TRUE(kept_.Apply(EndJob{job, JobState::kEnded, clock_.Now()}).ok());
     ended = true;
     return absl::OkStatus();
   };
   const absl::Status status = shelf_->Put(job, {1, 0}, "", end_first).status();
   EXPECT_TRUE(ended);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
-  EXPECT_EQ(memory_.GetOrder(job).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(kept_.GetOrder(job).status().code(), StatusCode::kNotFound);
 }
 
 // What a shell, or a flipped bit, made of the row: told to who asks, mended by another order.
@@ -113,7 +113,7 @@ TEST_F(OrderShelfTest, TellsDamageToWhoAsks) {
   const auto ranks = static_cast<uint32_t>(Reversed(job).size());
   for (const std::vector<uint32_t>& bad :
        {std::vector<uint32_t>{ranks}, {1, 1}, std::vector<uint32_t>(ranks + 1)}) {
-    ASSERT_TRUE(memory_.Apply(PutOrder{{job, bad, "", clock_.Now()}}).ok());
+    ASSERT_TRUE(kept_.Apply(PutOrder{{job, bad, "", clock_.Now()}}).ok());
     const absl::Status status = shelf_->Get(job).status();
     EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("find another with coppice-search"));

@@ -5,9 +5,9 @@
 
 #include <set>
 
-#include "db/memory_store.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/passing_store.h"
+#include "tests/support/scratch_store.h"
 
 namespace coppice::pattern_shelf_test {
 namespace {
@@ -62,8 +62,8 @@ class PatternShelfTest : public ::testing::Test {
     return PatternShelf::Create(&store_, &clock_, bytes, &quotas_).value();
   }
   MemoryBudget budget_{1 << 30};
-  MemoryStore memory_;
-  FullStore store_{&memory_};
+  ScratchStore kept_;
+  FullStore store_{&kept_};
   ManualClock clock_;
   QuotaLedger quotas_;
 };

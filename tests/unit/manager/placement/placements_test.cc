@@ -294,7 +294,7 @@ TEST_F(PlacementsTest, AWriteThatFailedButIsDurableHoldsNothing) {
   bool ends = true;
   store_.RefuseWhere([&](const Mutation& mutation) -> absl::Status {
     if (std::holds_alternative<PutPlacements>(mutation)) {
-      EXPECT_TRUE(memory_.Apply(mutation).ok());
+      EXPECT_TRUE(kept_.Apply(mutation).ok());
       return absl::UnavailableError("disk");
     }
     const bool refuses = std::holds_alternative<EndPlacement>(mutation) && !ends;
