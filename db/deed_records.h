@@ -60,8 +60,6 @@ struct DeedFilter {
   uint32_t limit = 1000;  // the first so many, by id
 };
 
-bool Matches(const DeedFilter& filter, const DeedRecord& deed);
-
 }  // namespace coppice
 
 #endif  // COPPICE_DB_DEED_RECORDS_H_

@@ -1,4 +1,4 @@
-// From slots and rows to what was asked for, the same for every store.
+// From slots and rows to what was asked for.
 #ifndef COPPICE_DB_HISTORY_POINTS_H_
 #define COPPICE_DB_HISTORY_POINTS_H_
 

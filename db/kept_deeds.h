@@ -1,5 +1,5 @@
-// Which deeds are kept, and which go when others come: the rule of deed_records.h, shared by both
-// stores. Knows whose rows they are and when, not what they say.
+// Which deeds are kept, and which go when others come: the rule of deed_records.h. Knows whose
+// rows they are and when, not what they say.
 //
 //   new row --> its kind has too many: the oldest of the kind become one
 //           --> its share is full: those of an age go for good; then every kind of more than N rows

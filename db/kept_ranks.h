@@ -1,5 +1,5 @@
 // Of which ended jobs the lists of ranks are kept: those that ended last, within a bound of bytes
-// for each owner and one for all, where whoever has the most loses first. Shared by both stores.
+// for each owner and one for all, where whoever has the most loses first.
 #ifndef COPPICE_DB_KEPT_RANKS_H_
 #define COPPICE_DB_KEPT_RANKS_H_
 

@@ -330,13 +330,6 @@ bool Matches(const EventFilter& filter, const EventRecord& event) {
           SeverityRank(event.severity) >= SeverityRank(filter.min_severity));
 }
 
-bool Matches(const DeedFilter& filter, const DeedRecord& deed) {
-  return deed.time >= filter.start &&
-         (filter.user.empty() || deed.user == filter.user || deed.caller == filter.user) &&
-         absl::StartsWith(deed.method, filter.method_prefix) &&
-         (!filter.only_denials || deed.share == DeedShare::kDenial);
-}
-
 LinkRecord Ordered(LinkRecord link) {
   if (std::tie(link.node_b, link.port_b) < std::tie(link.node_a, link.port_a)) {
     std::swap(link.node_a, link.node_b);

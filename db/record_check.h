@@ -1,5 +1,5 @@
-// Refuses records that no store may keep, before any store looks at them: INVALID_ARGUMENT, naming
-// the record. Shape only; what the present state forbids is each store's own matter.
+// Refuses records that must not be kept, before the database sees them: INVALID_ARGUMENT, naming
+// the record. Shape only; what the present state forbids is the database's own matter.
 #ifndef COPPICE_DB_RECORD_CHECK_H_
 #define COPPICE_DB_RECORD_CHECK_H_
 

@@ -1,5 +1,4 @@
-// What a store says when it refuses: one wording for every implementation, each naming the object
-// and what to do.
+// What the store says when it refuses, each naming the object and what to do.
 #ifndef COPPICE_DB_REFUSALS_H_
 #define COPPICE_DB_REFUSALS_H_
 

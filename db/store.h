@@ -2,8 +2,8 @@
 // applies each mutation whole or not at all, answers only when it is durable, and refuses, whatever
 // the caller believes, to let the trees in a switch take more entries than the switch has.
 //
-// Two implementations under one conformance suite: SqliteStore (sqlite_store.h) and MemoryStore
-// (memory_store.h). Plain structs only: no SQL, no protobuf, no planner types beyond ids.
+// SqliteStore (sqlite_store.h) is what runs, in tests, too; theirs that refuse, hold back or fail are
+// in front of one. Plain structs only: no SQL, no protobuf, no planner types beyond ids.
 #ifndef COPPICE_DB_STORE_H_
 #define COPPICE_DB_STORE_H_
 
@@ -393,8 +393,8 @@ class Store {
   virtual absl::StatusOr<OrderRecord> GetOrder(JobId job) = 0;
   virtual absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) = 0;
   virtual StoreStatistics Statistics() = 0;
-  // A number of this database alone, made with it; 0: it has none, as it forgets.
-  virtual uint64_t DatabaseId() { return 0; }
+  // A number of this database alone, made with it.
+  virtual uint64_t DatabaseId() = 0;
 };
 
 }  // namespace coppice
