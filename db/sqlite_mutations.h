@@ -17,7 +17,7 @@
 #include "db/sqlite_connection.h"
 #include "db/sqlite_deeds.h"
 #include "db/sqlite_distances.h"
-#include "db/sqlite_event_writer.h"
+#include "db/sqlite_events.h"
 #include "db/sqlite_measurements.h"
 #include "db/sqlite_orders.h"
 #include "db/sqlite_patterns.h"

@@ -1,3 +1,9 @@
+// Events as SQL: the writer's part and the reader's.
+//
+// They are added at one end of a table and dropped from the other. The database numbers them, so
+// that no id is given twice, even after the last event was dropped; ids rise in the order of
+// commits.
+//
 // Filtered lists of events that stay quick on a million: every filter is led by the index that
 // leaves least to look at, and all give events by id.
 //
@@ -9,8 +15,8 @@
 // Times rise with ids unless the clock was set back, so the first page of a list with a start or an
 // end looks up in event_by_time, once, where to begin and to end; what lies between is still
 // compared. The end found holds for the later pages.
-#ifndef COPPICE_DB_SQLITE_EVENT_QUERIES_H_
-#define COPPICE_DB_SQLITE_EVENT_QUERIES_H_
+#ifndef COPPICE_DB_SQLITE_EVENTS_H_
+#define COPPICE_DB_SQLITE_EVENTS_H_
 
 #include <cstdint>
 #include <string>
@@ -22,6 +28,26 @@
 #include "db/store.h"
 
 namespace coppice {
+
+// Belongs to the writer's thread; works within its transaction.
+class EventWriter {
+ public:
+  explicit EventWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+
+  absl::Status Append(const AppendEvents& append);
+  absl::Status Prune(const PruneEvents& prune);
+
+ private:
+  // Drops what is beyond `keep`, at most `most` of them. O(log events) if nothing is.
+  absl::Status DropBeyond(int64_t keep, int64_t most);
+  // The number that the statement finds, 0 if no row.
+  absl::StatusOr<int64_t> Number(Statement& statement);
+
+  Connection& connection_;
+  Statement insert_, list_oldest_, oldest_, newest_, delete_;
+};
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class EventReader {
@@ -63,4 +89,4 @@ class EventReader {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DB_SQLITE_EVENT_QUERIES_H_
+#endif  // COPPICE_DB_SQLITE_EVENTS_H_
