@@ -1,4 +1,5 @@
-// Counters, load and history as SQL: one statement a row, on rows that are found by small numbers.
+// Counters, load and history as SQL: the writer's part and the reader's. One statement a row, on
+// rows that are found by small numbers.
 //
 // A history row's key is slot * 2^24 + the port's number, so that rows of new slots are appended
 // and those of old ones go from the other end, whose pages are used again. The numbers of ports
@@ -9,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -17,11 +19,6 @@
 #include "db/store.h"
 
 namespace coppice {
-
-// Bits of a history row's key that number its port.
-inline constexpr int kHistoryPortBits = 24;
-// Of each of kHistoryResolutions.
-inline constexpr std::array kHistoryTables = {"reading_history", "minute_history", "hour_history"};
 
 // Belongs to the writer's thread; works within its transaction.
 class MeasurementWriter {
@@ -60,6 +57,29 @@ class MeasurementWriter {
   bool has_new_ports_ = false;  // some are not committed
   int64_t last_port_ = 0;
   absl::flat_hash_map<std::pair<Guid, uint8_t>, int64_t> ports_;
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class MeasurementReader {
+ public:
+  explicit MeasurementReader(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+
+  absl::StatusOr<StoredLoad> Load();
+  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node);
+  // One look-up for each slot that was asked for: 3,600 at most.
+  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query);
+
+ private:
+  absl::StatusOr<std::vector<HistorySlot>> AskedSlots(const HistoryQuery& query);
+  // The row of the port's number; false: there is none.
+  absl::StatusOr<bool> FindRow(const HistorySlot& slot, int64_t port, HistoryRow& row);
+
+  Connection& connection_;
+  Statement begin_, commit_;
+  Statement loads_, last_slot_, counters_, find_port_, slots_;
+  std::array<Statement, 3> last_row_, row_;  // [resolution - 1]
 };
 
 }  // namespace coppice

@@ -12,7 +12,7 @@
 #include "db/sqlite_deeds.h"
 #include "db/sqlite_distances.h"
 #include "db/sqlite_events.h"
-#include "db/sqlite_measurement_queries.h"
+#include "db/sqlite_measurements.h"
 #include "db/sqlite_orders.h"
 #include "db/sqlite_patterns.h"
 #include "db/sqlite_placements.h"
