@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/base/fair_level.h"
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
@@ -32,6 +35,74 @@ DeedRecord DeedOf(const Statement& row) {
 }
 
 }  // namespace
+
+void KeptDeeds::Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes) {
+  last_ = std::max(last_, deed.id);
+  Share& share = shares_[static_cast<size_t>(deed.share) % shares_.size()];
+  Rows& rows = share.kinds[absl::StrCat(deed.user, "\n", deed.method, "\n", deed.outcome)];
+  rows.push_back({deed.id, deed.time, deed.first, deed.count, absl::HashOf(deed.caller)});
+  ++share.count;
+  const int64_t singly = limits.singly;
+  if (SizeOf(rows) > singly + singly / 32) Fold(share, rows, singly, changes);
+  if (share.count > limits.per_share) MakeRoom(share, limits, deed.time, changes);
+}
+
+void KeptDeeds::Fold(Share& share, Rows& rows, int64_t left, Changes& changes) {
+  const auto last = rows.begin() + (SizeOf(rows) - left);
+  uint64_t count = last->count;
+  for (auto row = rows.begin(); row != last; ++row) {
+    count += row->count;
+    last->first = std::min(last->first, row->first);
+    changes.gone.push_back(row->id);
+  }
+  last->count =
+      static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
+  share.count -= last - rows.begin();
+  rows.erase(rows.begin(), last);
+  changes.folded.push_back({rows.front().id, rows.front().count, rows.front().first});
+}
+
+void KeptDeeds::MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes) {
+  DropOld(share, now - limits.age, changes);
+  if (share.count <= limits.per_share) return;
+  const int64_t most = limits.per_share - std::min(kMostFree, limits.per_share / 64);
+  std::vector<int64_t> sizes;
+  for (const auto& [kind, rows] : share.kinds) sizes.push_back(SizeOf(rows));
+  const int64_t level = FairLevel(sizes, most, 1);
+  for (auto& [kind, rows] : share.kinds) {
+    if (SizeOf(rows) > level) Fold(share, rows, level, changes);
+  }
+  if (share.count > limits.per_share) DropSingle(share, most, changes);
+}
+
+void KeptDeeds::DropOld(Share& share, absl::Time before, Changes& changes) {
+  for (auto kind = share.kinds.begin(); kind != share.kinds.end();) {
+    Rows& rows = kind->second;
+    for (; !rows.empty() && rows.front().time < before; rows.pop_front(), --share.count) {
+      changes.gone.push_back(rows.front().id);
+    }
+    const auto here = kind++;
+    if (rows.empty()) share.kinds.erase(here);
+  }
+}
+
+void KeptDeeds::DropSingle(Share& share, int64_t most, Changes& changes) {
+  std::map<size_t, std::vector<std::pair<int64_t, std::string>>> callers;  // ids and kinds
+  for (const auto& [kind, rows] : share.kinds) {
+    callers[rows.front().caller].emplace_back(rows.front().id, kind);
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& [caller, rows] : callers) sizes.push_back(static_cast<int64_t>(rows.size()));
+  const int64_t level = FairLevel(sizes, most);
+  for (auto& [caller, rows] : callers) {
+    std::sort(rows.begin(), rows.end());
+    const int64_t surplus = static_cast<int64_t>(rows.size()) - level;
+    for (int64_t i = 0; i < surplus; ++i, --share.count) {
+      changes.gone.push_back(rows[static_cast<size_t>(i)].first);
+      share.kinds.erase(rows[static_cast<size_t>(i)].second);
+    }
+  }
+}
 
 absl::Status DeedWriter::Prepare() {
   ASSIGN_OR_RETURN(

@@ -2,16 +2,73 @@
 #ifndef COPPICE_DB_SQLITE_DEEDS_H_
 #define COPPICE_DB_SQLITE_DEEDS_H_
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "db/deed_records.h"
-#include "db/kept_deeds.h"
 #include "db/sqlite_connection.h"
 
 namespace coppice {
+
+// Which deeds are kept, and which go when others come: the rule of deed_records.h. Knows whose
+// rows they are and when, not what they say.
+//
+//   new row --> its kind has too many: the oldest of the kind become one
+//           --> its share is full: those of an age go for good; then every kind of more than N rows
+//               is folded to N of them, for the greatest N that makes room; then, if it is full of
+//               single rows, callers with more than N rows lose the oldest, in the same way
+class KeptDeeds {
+ public:
+  // What a new row does to others, to be done in this order.
+  struct Changes {
+    struct Folded {
+      int64_t id;
+      uint32_t count;
+      absl::Time first;
+    };
+    std::vector<Folded> folded;  // rows that stand for others of their kind from now on
+    std::vector<int64_t> gone;
+  };
+
+  // Ids rise from call to call. O(1), but for every kMostFree-th row of a full share.
+  void Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes);
+  int64_t last() const { return last_; }
+
+ private:
+  // A full share is cleared for so many rows at once.
+  static constexpr int64_t kMostFree = 1024;
+  struct Row {
+    int64_t id;
+    absl::Time time, first;
+    uint32_t count;
+    size_t caller;  // a hash of the name
+  };
+  using Rows = std::deque<Row>;
+  struct Share {
+    absl::flat_hash_map<std::string, Rows> kinds;  // user, method and outcome; none is empty
+    int64_t count = 0;
+  };
+
+  static int64_t SizeOf(const Rows& rows) { return static_cast<int64_t>(rows.size()); }
+  // The oldest become one, so that `left` rows are left.
+  static void Fold(Share& share, Rows& rows, int64_t left, Changes& changes);
+  static void MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes);
+  static void DropOld(Share& share, absl::Time before, Changes& changes);
+  // Every kind has one row.
+  static void DropSingle(Share& share, int64_t most, Changes& changes);
+
+  std::array<Share, 4> shares_;  // [DeedShare]
+  int64_t last_ = 0;
+};
 
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class DeedWriter {
