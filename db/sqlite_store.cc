@@ -8,10 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/files_in_place.h"
+#include "db/database_files.h"
 #include "db/group_writer.h"
-#include "db/lock_file.h"
-#include "db/private_files.h"
 #include "db/sqlite_connection.h"
 #include "db/sqlite_mutations.h"
 #include "db/sqlite_queries.h"
