@@ -115,6 +115,13 @@ void Statement::Reset() {
   bound_ = 0;
 }
 
+absl::StatusOr<int64_t> Statement::Number() {
+  ASSIGN_OR_RETURN(const bool row, Step());
+  const int64_t number = row ? Integer(0) : 0;
+  Reset();
+  return number;
+}
+
 std::string_view Statement::Text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   if (text == nullptr) return {};

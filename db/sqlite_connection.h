@@ -47,8 +47,12 @@ class Statement {
   // True if there is a row to read. After false or an error the statement is reset.
   absl::StatusOr<bool> Step();
   void Reset();
+  // The number that it finds: in the first column of its first row, and 0 if there is none, or
+  // NULL. Resets.
+  absl::StatusOr<int64_t> Number();
 
   int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  uint32_t Word(int column) const { return static_cast<uint32_t>(Integer(column)); }
   double Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
   // Valid until the next Step or Reset.
   std::string_view Text(int column) const;

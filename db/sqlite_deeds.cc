@@ -29,7 +29,7 @@ DeedRecord DeedOf(const Statement& row) {
   deed.method = std::string(row.Text(6));
   deed.object = std::string(row.Text(7));
   deed.outcome = std::string(row.Text(8));
-  deed.count = static_cast<uint32_t>(row.Integer(9));
+  deed.count = row.Word(9);
   deed.first = row.TimeAt(10);
   return deed;
 }

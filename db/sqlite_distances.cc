@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<DistanceRecord>> DistanceReader::List() {
     record.latency_spread_us = list_.Real(3);
     record.bandwidth_gbps = list_.Real(4);
     record.bandwidth_spread_gbps = list_.Real(5);
-    record.samples = static_cast<uint32_t>(list_.Integer(6));
+    record.samples = list_.Word(6);
     record.measured = list_.TimeAt(7);
     record.transport = list_.Text(8) == kVerbs ? Transport::kVerbs : Transport::kTcp;
     distances.push_back(std::move(record));

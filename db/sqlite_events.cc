@@ -59,14 +59,14 @@ absl::Status EventWriter::Append(const AppendEvents& append) {
 }
 
 absl::Status EventWriter::DropBeyond(int64_t keep, int64_t most) {
-  ASSIGN_OR_RETURN(const int64_t newest, Number(newest_));
-  ASSIGN_OR_RETURN(const int64_t oldest, Number(oldest_));
+  ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
+  ASSIGN_OR_RETURN(const int64_t oldest, oldest_.Number());
   if (oldest == 0 || oldest > newest - keep) return absl::OkStatus();
   return delete_.Bind(std::min(newest - keep, oldest + most - 1)).Run();
 }
 
 absl::Status EventWriter::Prune(const PruneEvents& prune) {
-  ASSIGN_OR_RETURN(const int64_t newest, Number(newest_));
+  ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
   int64_t last = 0;
   list_oldest_.Bind(int64_t{prune.rows});
   for (;;) {
@@ -78,13 +78,6 @@ absl::Status EventWriter::Prune(const PruneEvents& prune) {
   }
   list_oldest_.Reset();
   return last > 0 ? delete_.Bind(last).Run() : absl::OkStatus();
-}
-
-absl::StatusOr<int64_t> EventWriter::Number(Statement& statement) {
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  const int64_t number = row ? statement.Integer(0) : 0;
-  statement.Reset();
-  return number;
 }
 
 absl::Status EventReader::Prepare() {

@@ -42,8 +42,6 @@ class EventWriter {
  private:
   // Drops what is beyond `keep`, at most `most` of them. O(log events) if nothing is.
   absl::Status DropBeyond(int64_t keep, int64_t most);
-  // The number that the statement finds, 0 if no row.
-  absl::StatusOr<int64_t> Number(Statement& statement);
 
   Connection& connection_;
   Statement insert_, list_oldest_, oldest_, newest_, delete_;

@@ -90,15 +90,15 @@ absl::Status SqliteMutator::InsertTree(const TreeRecord& tree) {
 absl::Status SqliteMutator::ExplainTree(const TreeRecord& tree, absl::Status failure) {
   if (!absl::IsInternal(failure)) return failure;
   find_active_job_.Bind(tree.job.value());
-  ASSIGN_OR_RETURN(const int64_t active, Find(find_active_job_));
+  ASSIGN_OR_RETURN(const int64_t active, find_active_job_.Number());
   if (active == 0) return JobNotActive(tree.job);
   find_tree_.Bind(tree.id.value());
-  ASSIGN_OR_RETURN(const int64_t same_id, Find(find_tree_));
+  ASSIGN_OR_RETURN(const int64_t same_id, find_tree_.Number());
   if (same_id != 0) return TreeIdTaken(tree.id);
-  ASSIGN_OR_RETURN(const int64_t floor, Find(find_tree_floor_));
+  ASSIGN_OR_RETURN(const int64_t floor, find_tree_floor_.Number());
   if (tree.id.value() <= floor) return TreeIdFromEarlierRun(tree.id, TreeId(floor));
   find_tree_request_.Bind(tree.job.value()).Bind(tree.request_id);
-  ASSIGN_OR_RETURN(const int64_t same_request, Find(find_tree_request_));
+  ASSIGN_OR_RETURN(const int64_t same_request, find_tree_request_.Number());
   if (same_request != 0) return TreeRequestTaken(tree.request_id, tree.job, TreeId(same_request));
   return failure;
 }
@@ -109,10 +109,10 @@ absl::Status SqliteMutator::ExplainSwitch(Guid guid, absl::Status failure) {
   if (!known) return NoCapability(guid);
   EntryUse use;
   use.capability.guid = guid;
-  use.capability.entries_total = static_cast<uint32_t>(find_entries_.Integer(0));
-  use.capability.entries_reserved = static_cast<uint32_t>(find_entries_.Integer(1));
-  use.capability.degree_limit = static_cast<uint32_t>(find_entries_.Integer(2));
-  use.entries_taken = static_cast<uint32_t>(find_entries_.Integer(3));
+  use.capability.entries_total = find_entries_.Word(0);
+  use.capability.entries_reserved = find_entries_.Word(1);
+  use.capability.degree_limit = find_entries_.Word(2);
+  use.entries_taken = find_entries_.Word(3);
   find_entries_.Reset();
   return NoEntryLeft(use);
 }

@@ -94,7 +94,7 @@ absl::Status SqliteMutator::InsertLinks(const PutInventory& put) {
 absl::Status SqliteMutator::ExplainNode(Guid guid, const std::string& user, absl::Status failure) {
   if (!absl::IsInternal(failure)) return failure;
   find_node_.Bind(guid);
-  ASSIGN_OR_RETURN(const int64_t known, Find(find_node_));
+  ASSIGN_OR_RETURN(const int64_t known, find_node_.Number());
   return known != 0 ? failure : NodeNotInInventory(guid, user);
 }
 

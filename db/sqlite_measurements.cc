@@ -222,7 +222,7 @@ absl::Status MeasurementWriter::PutLoad(const LinkLoadRecord& load) {
     statement->Bind(load.average).Bind(load.peak).Bind(load.peaked).Bind(load.updated);
     absl::Status status = statement->Bind(load.link).Bind(DirectionName(load.from_b)).Run();
     if (absl::IsInternal(status)) {
-      ASSIGN_OR_RETURN(const int64_t known, Number(find_link_.Bind(load.link)));
+      ASSIGN_OR_RETURN(const int64_t known, find_link_.Bind(load.link).Number());
       return known != 0 ? status : NoSuchLinkId(load.link);
     }
     RETURN_IF_ERROR(status);
@@ -236,7 +236,7 @@ absl::Status MeasurementWriter::PutPart(const HistoryPart& part) {
     if (!ports_.contains({row.node, row.port})) return NoCounters(row.node, row.port);
   }
   const int64_t place = static_cast<int64_t>(part.resolution);
-  ASSIGN_OR_RETURN(const int64_t last, Number(last_slot_.Bind(place)));
+  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Bind(place).Number());
   if (part.slot <= last) return SlotClosed(part.resolution, part.slot, last);
   Statement& insert = insert_row_[PlaceOf(part.resolution)];
   for (const HistoryRow& row : part.rows) {
@@ -253,17 +253,10 @@ absl::Status MeasurementWriter::PutPart(const HistoryPart& part) {
 
 absl::Status MeasurementWriter::Close(const HistorySlot& slot) {
   const int64_t place = static_cast<int64_t>(slot.resolution);
-  ASSIGN_OR_RETURN(const int64_t last, Number(last_slot_.Bind(place)));
+  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Bind(place).Number());
   if (slot.slot <= last) return SlotClosed(slot.resolution, slot.slot, last);
   insert_slot_.Bind(place).Bind(slot.slot).Bind(slot.start);
   return insert_slot_.Bind(absl::ToInt64Nanoseconds(slot.length)).Run();
-}
-
-absl::StatusOr<int64_t> MeasurementWriter::Number(Statement& statement) {
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  const int64_t number = row ? statement.Integer(0) : 0;
-  statement.Reset();
-  return number;
 }
 
 absl::StatusOr<int64_t> MeasurementWriter::LastToDrop(HistoryResolution resolution) {
@@ -287,7 +280,7 @@ absl::StatusOr<int64_t> MeasurementWriter::DropRows(HistoryResolution resolution
   const int64_t place = static_cast<int64_t>(resolution);
   ASSIGN_OR_RETURN(const int64_t last, LastToDrop(resolution));
   if (last > 0) RETURN_IF_ERROR(delete_slots_.Bind(place).Bind(last).Run());
-  ASSIGN_OR_RETURN(const int64_t first, Number(first_slot_.Bind(place)));
+  ASSIGN_OR_RETURN(const int64_t first, first_slot_.Bind(place).Number());
   Statement& drop = delete_rows_[PlaceOf(resolution)];
   RETURN_IF_ERROR(drop.Bind(first << kHistoryPortBits).Bind(most).Run());
   return connection_.changes();
@@ -336,13 +329,9 @@ absl::StatusOr<StoredLoad> MeasurementReader::Load() {
                             loads_.Real(3), loads_.TimeAt(4), loads_.TimeAt(5)});
   }
   for (size_t i = 0; i < row_.size(); ++i) {
-    RETURN_IF_ERROR(last_slot_.Bind(static_cast<int64_t>(i) + 1).Step().status());
-    const int64_t closed = last_slot_.Integer(0);  // NULL reads as 0
-    last_slot_.Reset();
-    RETURN_IF_ERROR(last_row_[i].Step().status());
-    const int64_t begun = last_row_[i].Integer(0) >> kHistoryPortBits;
-    last_row_[i].Reset();
-    stored.last_slot[i] = std::max(closed, begun);
+    ASSIGN_OR_RETURN(const int64_t closed, last_slot_.Bind(static_cast<int64_t>(i) + 1).Number());
+    ASSIGN_OR_RETURN(const int64_t last, last_row_[i].Number());
+    stored.last_slot[i] = std::max(closed, last >> kHistoryPortBits);
   }
   return stored;
 }

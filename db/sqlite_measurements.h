@@ -41,8 +41,6 @@ class MeasurementWriter {
   absl::Status PutLoad(const LinkLoadRecord& load);
   absl::Status PutPart(const HistoryPart& part);
   absl::Status Close(const HistorySlot& slot);
-  // The number, or NULL: 0, in the only row of the statement.
-  absl::StatusOr<int64_t> Number(Statement& statement);
   // The highest slot that goes; 0: none does.
   absl::StatusOr<int64_t> LastToDrop(HistoryResolution resolution);
   absl::StatusOr<int64_t> DropRows(HistoryResolution resolution, int64_t most);

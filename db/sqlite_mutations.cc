@@ -140,7 +140,7 @@ absl::Status SqliteMutator::DropAbandoned() {
 absl::Status SqliteMutator::PutAhead(const JobRecord& job, size_t step) {
   if (step == 0) {
     find_job_.Bind(job.id.value());
-    ASSIGN_OR_RETURN(const int64_t same_id, Find(find_job_));
+    ASSIGN_OR_RETURN(const int64_t same_id, find_job_.Number());
     if (same_id != 0) return JobIdTaken(job.id);
   }
   return ranks_.Put(job, step);
@@ -163,10 +163,10 @@ absl::Status SqliteMutator::Do(const PutJob& put) {
 absl::Status SqliteMutator::ExplainJob(const JobRecord& job, absl::Status failure) {
   if (!absl::IsInternal(failure)) return failure;
   find_job_.Bind(job.id.value());
-  ASSIGN_OR_RETURN(const int64_t same_id, Find(find_job_));
+  ASSIGN_OR_RETURN(const int64_t same_id, find_job_.Number());
   if (same_id != 0) return JobIdTaken(job.id);
   find_job_request_.Bind(job.owner).Bind(job.request_id);
-  ASSIGN_OR_RETURN(const int64_t same_request, Find(find_job_request_));
+  ASSIGN_OR_RETURN(const int64_t same_request, find_job_request_.Number());
   if (same_request != 0) return JobRequestTaken(job.request_id, JobId(same_request));
   return failure;
 }
@@ -235,7 +235,7 @@ absl::Status SqliteMutator::Do(const PruneJobs& prune) {
     count.Bind(*prune.owner);
     list.Bind(*prune.owner);
   }
-  ASSIGN_OR_RETURN(const int64_t ended, Find(count));
+  ASSIGN_OR_RETURN(const int64_t ended, count.Number());
   std::vector<int64_t> jobs;
   list.Bind(int64_t{prune.rows});
   for (;;) {
@@ -259,14 +259,6 @@ absl::Status SqliteMutator::Do(const PruneJobs& prune) {
     RETURN_IF_ERROR(delete_job_.Bind(job).Run());
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<int64_t> SqliteMutator::Find(Statement& statement) {
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return 0;
-  const int64_t found = statement.Integer(0);
-  statement.Reset();
-  return found;
 }
 
 }  // namespace coppice

@@ -128,8 +128,6 @@ class SqliteMutator {
   absl::Status ExplainTree(const TreeRecord& tree, absl::Status failure);
   absl::Status ExplainSwitch(Guid guid, absl::Status failure);
   absl::Status ExplainNode(Guid guid, const std::string& user, absl::Status failure);
-  // The number that the bound statement finds, 0 if no row.
-  absl::StatusOr<int64_t> Find(Statement& statement);
 
   Connection& connection_;
   EventWriter events_;

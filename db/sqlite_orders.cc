@@ -29,14 +29,9 @@ absl::Status OrderWriter::Prepare() {
 
 absl::Status OrderWriter::Put(const PutOrder& put) {
   const OrderRecord& order = put.order;
-  find_active_job_.Bind(order.job.value());
-  ASSIGN_OR_RETURN(const bool is_active, find_active_job_.Step());
-  find_active_job_.Reset();
-  if (!is_active) return OrderOfNoActiveJob(order.job);
-  count_others_.Bind(order.job.value());
-  RETURN_IF_ERROR(count_others_.Step().status());
-  const int64_t others = count_others_.Integer(0);
-  count_others_.Reset();
+  ASSIGN_OR_RETURN(const int64_t active, find_active_job_.Bind(order.job.value()).Number());
+  if (active == 0) return OrderOfNoActiveJob(order.job);
+  ASSIGN_OR_RETURN(const int64_t others, count_others_.Bind(order.job.value()).Number());
   const auto count = static_cast<int64_t>(order.positions.size());
   if (count > put.max_positions - others) return NoRoomForOrder(put, others);
   std::string positions;

@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<PatternRecord>> PatternReader::List() {
     pattern.id = list_.Integer(0);
     pattern.name = std::string(list_.Text(1));
     pattern.owner = std::string(list_.Text(2));
-    pattern.rank_count = static_cast<uint32_t>(list_.Integer(3));
+    pattern.rank_count = list_.Word(3);
     pattern.pair_count = static_cast<uint64_t>(list_.Integer(4));
     pattern.total_bytes = list_.Real(5);
     pattern.total_messages = list_.Real(6);

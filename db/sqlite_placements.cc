@@ -64,14 +64,6 @@ absl::Status PlacementWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> PlacementWriter::Find(Statement& statement) {
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return 0;
-  const int64_t found = statement.Integer(0);
-  statement.Reset();
-  return found;
-}
-
 absl::Status PlacementWriter::Put(const PutPlacements& put) {
   for (const PlacementRecord& placement : put.placements) RETURN_IF_ERROR(Put(placement));
   return absl::OkStatus();
@@ -101,10 +93,10 @@ absl::Status PlacementWriter::Put(const PlacementRecord& placement) {
 absl::Status PlacementWriter::Explain(const PlacementRecord& placement, absl::Status failure) {
   if (!absl::IsInternal(failure)) return failure;
   find_.Bind(placement.id.value());
-  ASSIGN_OR_RETURN(const int64_t same_id, Find(find_));
+  ASSIGN_OR_RETURN(const int64_t same_id, find_.Number());
   if (same_id != 0) return PlacementIdTaken(placement.id);
   find_request_.Bind(placement.owner).Bind(placement.request_id);
-  ASSIGN_OR_RETURN(const int64_t same_request, Find(find_request_));
+  ASSIGN_OR_RETURN(const int64_t same_request, find_request_.Number());
   if (same_request != 0) {
     return PlacementRequestTaken(placement.request_id, PlacementId(same_request));
   }
@@ -114,7 +106,7 @@ absl::Status PlacementWriter::Explain(const PlacementRecord& placement, absl::St
 absl::Status PlacementWriter::ExplainNode(const std::string& node, absl::Status failure) {
   if (!absl::IsInternal(failure)) return failure;
   find_node_.Bind(node);
-  ASSIGN_OR_RETURN(const int64_t holder, Find(find_node_));
+  ASSIGN_OR_RETURN(const int64_t holder, find_node_.Number());
   return holder == 0 ? failure : NodeHeld(node, PlacementId(holder));
 }
 
@@ -131,7 +123,7 @@ absl::Status PlacementWriter::Start(PlacementId id, JobId job, absl::Time time) 
 }
 
 absl::Status PlacementWriter::Prune(const PrunePlacements& prune) {
-  ASSIGN_OR_RETURN(const int64_t ended, Find(count_ended_));
+  ASSIGN_OR_RETURN(const int64_t ended, count_ended_.Number());
   std::vector<int64_t> placements;
   list_ended_.Bind(int64_t{prune.rows});
   for (;;) {
@@ -175,7 +167,7 @@ absl::StatusOr<PlacementRecord> PlacementReader::RecordAt(const Statement& row) 
         lists, absl::StrCat("database ", connection_.path(), ": placement ", record.id.value()));
   }
   record.nodes = *std::move(nodes);
-  record.ranks_per_node = static_cast<uint32_t>(row.Integer(6));
+  record.ranks_per_node = row.Word(6);
   record.permutation.assign(permutation->begin(), permutation->end());
   record.is_exclusive = row.Integer(8) != 0;
   record.term = absl::Nanoseconds(row.Integer(9));
@@ -213,10 +205,7 @@ absl::StatusOr<PlacementRecord> PlacementReader::Get(PlacementId id) {
 }
 
 absl::StatusOr<int64_t> PlacementReader::Ended(absl::Time before) {
-  ASSIGN_OR_RETURN(const bool row, ended_.Bind(before).Step());
-  const int64_t count = row ? ended_.Integer(0) : 0;
-  ended_.Reset();
-  return count;
+  return ended_.Bind(before).Number();
 }
 
 #undef COPPICE_PLACEMENT_COLUMNS

@@ -31,7 +31,6 @@ class PlacementWriter {
   // Words for a constraint that `failure` reports; a storage failure stays as it is.
   absl::Status Explain(const PlacementRecord& placement, absl::Status failure);
   absl::Status ExplainNode(const std::string& node, absl::Status failure);
-  absl::StatusOr<int64_t> Find(Statement& statement);
 
   Connection& connection_;
   Statement insert_, insert_node_, end_, find_, find_request_, find_node_, count_ended_,

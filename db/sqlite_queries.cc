@@ -38,10 +38,6 @@ constexpr char kQuotas[] = R"sql(
 constexpr char kLink[] =
     "SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?";
 
-uint32_t Word(const Statement& row, int column) {
-  return static_cast<uint32_t>(row.Integer(column));
-}
-
 JobState JobStateOf(std::string_view text) {
   if (text == "active") return JobState::kActive;
   return text == "ended" ? JobState::kEnded : JobState::kExpired;
@@ -135,17 +131,10 @@ absl::Status SqliteReader::LoadQuotas(StoredState& state) {
 }
 
 absl::Status SqliteReader::LoadCounters(StoredState& state) {
-  const auto number = [](Statement& statement, const char* name) -> absl::StatusOr<int64_t> {
-    ASSIGN_OR_RETURN(const bool row, statement.Bind(name).Step());
-    if (!row) return 0;
-    const int64_t value = statement.Integer(0);
-    statement.Reset();
-    return value;
-  };
-  ASSIGN_OR_RETURN(const int64_t job, number(last_id_, "job"));
-  ASSIGN_OR_RETURN(const int64_t tree, number(last_id_, "tree"));
-  ASSIGN_OR_RETURN(const int64_t placement, number(last_id_, "placement"));
-  ASSIGN_OR_RETURN(const int64_t version, number(setting_, "fabric_version"));
+  ASSIGN_OR_RETURN(const int64_t job, last_id_.Bind("job").Number());
+  ASSIGN_OR_RETURN(const int64_t tree, last_id_.Bind("tree").Number());
+  ASSIGN_OR_RETURN(const int64_t placement, last_id_.Bind("placement").Number());
+  ASSIGN_OR_RETURN(const int64_t version, setting_.Bind("fabric_version").Number());
   state.last_job = JobId(job);
   state.last_tree = TreeId(tree);
   state.last_placement = PlacementId(placement);
@@ -167,8 +156,8 @@ absl::StatusOr<JobRecord> SqliteReader::JobAt(const Statement& row) {
   job.created = row.TimeAt(8);
   job.ended = row.IsNull(9) ? absl::InfiniteFuture() : row.TimeAt(9);
   job.by_administrator = row.Integer(10) != 0;
-  job.placed_nodes = Word(row, 11);
-  job.dropped_ranks = Word(row, 12);
+  job.placed_nodes = row.Word(11);
+  job.dropped_ranks = row.Word(12);
   return job;
 }
 
@@ -179,12 +168,12 @@ absl::StatusOr<TreeRecord> SqliteReader::TreeAt(const Statement& row) {
   tree.request_id = std::string(row.Text(2));
   tree.request_fingerprint = static_cast<uint64_t>(row.Integer(3));
   tree.fabric_version = static_cast<uint64_t>(row.Integer(4));
-  tree.revision = Word(row, 5);
+  tree.revision = row.Word(5);
   tree.type = static_cast<uint8_t>(row.Integer(6));
   tree.builder = std::string(row.Text(7));
-  tree.width = Word(row, 8);
-  tree.height = Word(row, 9);
-  tree.radius = Word(row, 10);
+  tree.width = row.Word(8);
+  tree.height = row.Word(9);
+  tree.radius = row.Word(10);
   tree.operation = std::string(row.Text(11));
   tree.sizes = std::string(row.Text(12));
   tree.aggregate_us = row.Real(13);
@@ -198,7 +187,7 @@ absl::StatusOr<TreeRecord> SqliteReader::TreeAt(const Statement& row) {
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, tree_switches_.Step());
     if (!more) break;
-    tree.switches.push_back({tree_switches_.GuidAt(0), Word(tree_switches_, 1)});
+    tree.switches.push_back({tree_switches_.GuidAt(0), tree_switches_.Word(1)});
   }
   absl::Status lists = ParseTreeNodes(row.Text(19), tree);
   if (lists.ok() && tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
@@ -222,9 +211,9 @@ absl::StatusOr<std::vector<EntryUse>> SqliteReader::Entries() {
   for (;;) {
     ASSIGN_OR_RETURN(const bool row, entries_.Step());
     if (!row) return entries;
-    CapabilityRecord capability{entries_.GuidAt(0), Word(entries_, 1), Word(entries_, 2),
-                                Word(entries_, 3)};
-    entries.push_back({capability, Word(entries_, 4)});
+    CapabilityRecord capability{entries_.GuidAt(0), entries_.Word(1), entries_.Word(2),
+                                entries_.Word(3)};
+    entries.push_back({capability, entries_.Word(4)});
   }
 }
 
@@ -237,10 +226,7 @@ absl::StatusOr<JobRecord> SqliteReader::GetJob(JobId id) {
 }
 
 absl::StatusOr<int64_t> SqliteReader::EndedJobs(absl::Time before) {
-  ASSIGN_OR_RETURN(const bool row, ended_jobs_.Bind(before).Step());
-  const int64_t count = row ? ended_jobs_.Integer(0) : 0;
-  ended_jobs_.Reset();
-  return count;
+  return ended_jobs_.Bind(before).Number();
 }
 
 absl::StatusOr<std::vector<OwnedJobs>> SqliteReader::EndedJobsOfOwners() {

@@ -41,7 +41,7 @@ absl::Status SqliteMutator::CheckRevision(const TreeRecord& tree) {
   Statement& find = find_revision_;
   ASSIGN_OR_RETURN(const bool found, find.Bind(tree.id.value()).Step());
   if (!found) return NoSuchTree(tree.id, tree.job);
-  const uint32_t stored = static_cast<uint32_t>(find.Integer(0));
+  const uint32_t stored = find.Word(0);
   const bool same = find.Integer(1) == tree.job.value() && find.Text(2) == tree.request_id &&
                     static_cast<uint64_t>(find.Integer(3)) == tree.request_fingerprint &&
                     find.Integer(4) == absl::ToUnixNanos(tree.created);
