@@ -1,12 +1,11 @@
-// The inventory of a sweep: rows appear once, with first_seen, and are touched by every sweep that
-// sees them, with last_seen; nothing is deleted.
+#include "db/sqlite_inventory.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "db/record_check.h"
 #include "db/refusals.h"
-#include "db/sqlite_mutations.h"
 
 namespace coppice {
 namespace {
@@ -25,7 +24,7 @@ const char* KindName(NodeKind kind) {
 
 }  // namespace
 
-absl::Status SqliteMutator::PrepareInventory() {
+absl::Status InventoryWriter::Prepare() {
   ASSIGN_OR_RETURN(put_node_, connection_.Prepare(R"sql(
       INSERT INTO node (guid, kind, description, host, vendor_id, device_id, port_count,
                         first_seen_ns, last_seen_ns)
@@ -50,14 +49,14 @@ absl::Status SqliteMutator::PrepareInventory() {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::Do(const PutInventory& put) {
+absl::Status InventoryWriter::Put(const PutInventory& put) {
   RETURN_IF_ERROR(InsertNodes(put));
   RETURN_IF_ERROR(InsertPorts(put));
   RETURN_IF_ERROR(InsertLinks(put));
   return raise_fabric_version_.Bind(static_cast<int64_t>(put.fabric_version)).Run();
 }
 
-absl::Status SqliteMutator::InsertNodes(const PutInventory& put) {
+absl::Status InventoryWriter::InsertNodes(const PutInventory& put) {
   for (const NodeRecord& node : put.nodes) {
     put_node_.Bind(node.guid).Bind(KindName(node.kind)).Bind(node.description).Bind(node.host);
     put_node_.Bind(int64_t{node.vendor_id}).Bind(int64_t{node.device_id});
@@ -66,7 +65,7 @@ absl::Status SqliteMutator::InsertNodes(const PutInventory& put) {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::InsertPorts(const PutInventory& put) {
+absl::Status InventoryWriter::InsertPorts(const PutInventory& put) {
   for (const PortRecord& port : put.ports) {
     put_port_.Bind(port.node).Bind(int64_t{port.port}).Bind(port.port_guid);
     absl::Status status = put_port_.Bind(int64_t{port.lid}).Bind(put.time).Run();
@@ -77,7 +76,7 @@ absl::Status SqliteMutator::InsertPorts(const PutInventory& put) {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::InsertLinks(const PutInventory& put) {
+absl::Status InventoryWriter::InsertLinks(const PutInventory& put) {
   for (const LinkRecord& given : put.links) {
     const LinkRecord link = Ordered(given);
     put_link_.Bind(link.node_a).Bind(int64_t{link.port_a});
@@ -91,11 +90,33 @@ absl::Status SqliteMutator::InsertLinks(const PutInventory& put) {
   return absl::OkStatus();
 }
 
-absl::Status SqliteMutator::ExplainNode(Guid guid, const std::string& user, absl::Status failure) {
+absl::Status InventoryWriter::ExplainNode(Guid guid, const std::string& user,
+                                          absl::Status failure) {
   if (!absl::IsInternal(failure)) return failure;
   find_node_.Bind(guid);
   ASSIGN_OR_RETURN(const int64_t known, find_node_.Number());
   return known != 0 ? failure : NodeNotInInventory(guid, user);
+}
+
+absl::Status InventoryReader::Prepare() {
+  ASSIGN_OR_RETURN(link_, connection_.Prepare(R"sql(
+      SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?)sql"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> InventoryReader::LinkIds(
+    const std::vector<LinkRecord>& links) {
+  std::vector<int64_t> ids;
+  ids.reserve(links.size());
+  for (const LinkRecord& given : links) {
+    const LinkRecord link = Ordered(given);
+    link_.Bind(link.node_a).Bind(int64_t{link.port_a});
+    ASSIGN_OR_RETURN(const bool row, link_.Bind(link.node_b).Bind(int64_t{link.port_b}).Step());
+    if (!row) return NoSuchLink(given);
+    ids.push_back(link_.Integer(0));
+    link_.Reset();
+  }
+  return ids;
 }
 
 }  // namespace coppice

@@ -11,9 +11,8 @@
 #include "db/database_files.h"
 #include "db/group_writer.h"
 #include "db/sqlite_connection.h"
-#include "db/sqlite_mutations.h"
-#include "db/sqlite_queries.h"
 #include "db/sqlite_schema.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
@@ -229,7 +228,7 @@ absl::StatusOr<StoredState> SqliteStore::Load() {
 }
 
 absl::StatusOr<std::vector<EntryUse>> SqliteStore::Entries() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.Entries(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.trees().Entries(); });
 }
 
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& filter) {
@@ -241,15 +240,15 @@ absl::StatusOr<EventRange> SqliteStore::KeptEvents() {
 }
 
 absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.GetJob(id); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.jobs().Get(id); });
 }
 
 absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.EndedJobs(before); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.jobs().Ended(before); });
 }
 
 absl::StatusOr<std::vector<OwnedJobs>> SqliteStore::EndedJobsOfOwners() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.EndedJobsOfOwners(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.jobs().EndedOfOwners(); });
 }
 
 absl::StatusOr<PlacementRecord> SqliteStore::GetPlacement(PlacementId id) {
@@ -261,7 +260,7 @@ absl::StatusOr<int64_t> SqliteStore::EndedPlacements(absl::Time before) {
 }
 
 absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.LinkIds(links); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.inventory().LinkIds(links); });
 }
 
 absl::StatusOr<StoredLoad> SqliteStore::LoadMeasurements() {

@@ -1,0 +1,52 @@
+// The inventory as SQL: the writer's part and the reader's. Rows appear once, with first_seen, and
+// are touched by every sweep that sees them, with last_seen; nothing is deleted.
+#ifndef COPPICE_DB_SQLITE_INVENTORY_H_
+#define COPPICE_DB_SQLITE_INVENTORY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/sqlite_connection.h"
+#include "db/store.h"
+
+namespace coppice {
+
+// Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
+class InventoryWriter {
+ public:
+  explicit InventoryWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+
+  absl::Status Put(const PutInventory& put);
+
+ private:
+  absl::Status InsertNodes(const PutInventory& put);
+  absl::Status InsertPorts(const PutInventory& put);
+  absl::Status InsertLinks(const PutInventory& put);
+  // Words for a constraint that `failure` reports; a storage failure stays as it is.
+  absl::Status ExplainNode(Guid guid, const std::string& user, absl::Status failure);
+
+  Connection& connection_;
+  Statement put_node_, put_port_, put_link_, find_node_, raise_fabric_version_;
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class InventoryReader {
+ public:
+  explicit InventoryReader(Connection& connection) : connection_(connection) {}
+  absl::Status Prepare();
+
+  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
+
+ private:
+  Connection& connection_;
+  Statement link_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DB_SQLITE_INVENTORY_H_

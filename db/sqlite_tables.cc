@@ -1,0 +1,119 @@
+#include "db/sqlite_tables.h"
+
+#include <variant>
+
+#include "daemon/base/status_macros.h"
+#include "db/record_check.h"
+
+namespace coppice {
+namespace {
+
+// The job that comes with the mutation; null: none.
+const JobRecord* JobOf(const Mutation& mutation) {
+  if (const auto* put = std::get_if<PutJob>(&mutation)) return put->job.get();
+  if (const auto* start = std::get_if<StartPlacement>(&mutation)) return start->job.get();
+  return nullptr;
+}
+
+// Of several writers or readers; the first failure.
+template <class... Tables>
+absl::Status PrepareAll(Tables&... tables) {
+  absl::Status status;
+  static_cast<void>(((status = tables.Prepare()).ok() && ...));
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection& connection) {
+  auto mutator = std::unique_ptr<SqliteMutator>(new SqliteMutator(connection));
+  ASSIGN_OR_RETURN(mutator->savepoint_, connection.Prepare("SAVEPOINT mutation"));
+  ASSIGN_OR_RETURN(mutator->release_savepoint_, connection.Prepare("RELEASE mutation"));
+  ASSIGN_OR_RETURN(mutator->rollback_savepoint_, connection.Prepare("ROLLBACK TO mutation"));
+  RETURN_IF_ERROR(PrepareAll(mutator->jobs_, mutator->trees_, mutator->placements_,
+                             mutator->orders_, mutator->patterns_, mutator->inventory_,
+                             mutator->measurements_, mutator->distances_, mutator->events_,
+                             mutator->deeds_, mutator->settings_));
+  return mutator;
+}
+
+size_t SqliteMutator::StepsOf(const Mutation& mutation) {
+  const JobRecord* const job = JobOf(mutation);
+  return job == nullptr ? 1 : SlicesOf(job->endpoints.size());
+}
+
+absl::Status SqliteMutator::ApplyBare(const Mutation& mutation, size_t step) {
+  RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
+  if (step + 1 < StepsOf(mutation)) return jobs_.PutAhead(*JobOf(mutation), step);
+  return std::visit(
+      [this](const auto& what) -> absl::Status {
+        RETURN_IF_ERROR(Do(what));
+        if constexpr (requires { what.deed; }) {
+          if (what.deed != nullptr) return deeds_.Append(*what.deed, DeedLimits());
+        }
+        return absl::OkStatus();
+      },
+      mutation);
+}
+
+absl::Status SqliteMutator::Apply(const Mutation& mutation, size_t step) {
+  RETURN_IF_ERROR(savepoint_.Run());
+  absl::Status status = ApplyBare(mutation, step);
+  if (!status.ok() && connection_.in_transaction()) {
+    RETURN_IF_ERROR(rollback_savepoint_.Run());
+    RolledBack();
+  }
+  if (connection_.in_transaction()) RETURN_IF_ERROR(release_savepoint_.Run());
+  return status;
+}
+
+void SqliteMutator::Abandon(const Mutation& mutation) { jobs_.Abandon(JobOf(mutation)->id); }
+
+void SqliteMutator::Committed() {
+  measurements_.Committed();
+  deeds_.Committed();
+  jobs_.Committed();
+}
+
+void SqliteMutator::RolledBack() {
+  measurements_.RolledBack();
+  deeds_.RolledBack();
+  jobs_.RolledBack();
+}
+
+absl::Status SqliteMutator::Do(const StartPlacement& start) {
+  RETURN_IF_ERROR(placements_.Start(start.placement, start.job->id, start.job->created));
+  return Do(PutJob(start.job));
+}
+
+absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& connection) {
+  auto reader = std::unique_ptr<SqliteReader>(new SqliteReader(connection));
+  ASSIGN_OR_RETURN(reader->begin_, connection.Prepare("BEGIN"));
+  ASSIGN_OR_RETURN(reader->commit_, connection.Prepare("COMMIT"));
+  RETURN_IF_ERROR(PrepareAll(reader->jobs_, reader->trees_, reader->placements_, reader->orders_,
+                             reader->patterns_, reader->inventory_, reader->measurements_,
+                             reader->distances_, reader->events_, reader->deeds_,
+                             reader->settings_));
+  return reader;
+}
+
+// Every question leaves its statements reset, also one that fails: a statement half way would keep
+// the transaction, and the log that it pins, open.
+absl::StatusOr<StoredState> SqliteReader::Load() {
+  RETURN_IF_ERROR(begin_.Run());
+  absl::StatusOr<StoredState> state = LoadInTransaction();
+  RETURN_IF_ERROR(commit_.Run());
+  return state;
+}
+
+absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
+  StoredState state;
+  ASSIGN_OR_RETURN(state.jobs, jobs_.Active());
+  ASSIGN_OR_RETURN(state.trees, trees_.Granted());
+  ASSIGN_OR_RETURN(state.entries, trees_.Entries());
+  ASSIGN_OR_RETURN(state.placements, placements_.Holding());
+  RETURN_IF_ERROR(settings_.Load(state));
+  return state;
+}
+
+}  // namespace coppice
