@@ -14,12 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "db/deed_records.h"
+#include "db/event_records.h"
 #include "db/sqlite_connection.h"
 
 namespace coppice {
 
-// Which deeds are kept, and which go when others come: the rule of deed_records.h. Knows whose
+// Which deeds are kept, and which go when others come: the rule of event_records.h. Knows whose
 // rows they are and when, not what they say.
 //
 //   new row --> its kind has too many: the oldest of the kind become one

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/distance_records.h"
+#include "db/fabric_records.h"
 #include "db/sqlite_connection.h"
 
 namespace coppice {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/placement_records.h"
+#include "db/job_records.h"
 #include "db/sqlite_connection.h"
 
 namespace coppice {

@@ -2,14 +2,14 @@
 // applies each mutation whole or not at all, answers only when it is durable, and refuses, whatever
 // the caller believes, to let the trees in a switch take more entries than the switch has.
 //
-// SqliteStore (sqlite_store.h) is what runs, in tests, too; theirs that refuse, hold back or fail are
-// in front of one. Plain structs only: no SQL, no protobuf, no planner types beyond ids.
+// SqliteStore (sqlite_store.h) is what runs, in tests, too; theirs that refuse, hold back or fail
+// are in front of one. Plain structs only: no SQL, no protobuf, no planner types beyond ids.
 #ifndef COPPICE_DB_STORE_H_
 #define COPPICE_DB_STORE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,34 +20,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
-#include "db/deed_records.h"
-#include "db/distance_records.h"
-#include "db/load_records.h"
-#include "db/order_records.h"
-#include "db/pattern_records.h"
-#include "db/placement_records.h"
-#include "db/quota_records.h"
-#include "db/record_ids.h"
+#include "db/event_records.h"
+#include "db/fabric_records.h"
+#include "db/job_records.h"
 
 namespace coppice {
-
-enum class JobState : uint8_t { kActive = 1, kEnded = 2, kExpired = 3 };
-
-struct JobRecord {
-  JobId id;
-  std::string request_id;            // empty: none; else unique among the owner's jobs
-  uint64_t request_fingerprint = 0;  // of the request's content, to tell a retry from a misuse
-  std::string name;                  // what the launcher calls it
-  std::string owner;                 // user
-  std::vector<Guid> endpoints;       // [rank] port GUIDs
-  absl::Duration lease;              // term that each keepalive renews
-  JobState state = JobState::kActive;
-  absl::Time created, ended;      // ended: InfiniteFuture while active
-  bool by_administrator = false;  // registered with an administrator's rights
-  uint32_t placed_nodes = 0;      // of the placement that it was started from
-  uint32_t dropped_ranks = 0;     // of an ended one whose endpoints are kept no more: their number
-  friend bool operator==(const JobRecord&, const JobRecord&) = default;
-};
 
 // One serving switch of a granted type II tree: it takes one entry there.
 struct TreeSwitchRecord {
@@ -96,82 +73,6 @@ struct EntryUse {
   CapabilityRecord capability;
   uint32_t entries_taken = 0;  // = number of granted trees with this switch, by construction
   friend bool operator==(const EntryUse&, const EntryUse&) = default;
-};
-
-enum class NodeKind : uint8_t { kSwitch = 1, kChannelAdapter = 2, kRouter = 3 };
-
-struct NodeRecord {
-  Guid guid;
-  NodeKind kind = NodeKind::kSwitch;
-  std::string description;
-  std::string host;  // of an adapter; empty for switches
-  uint32_t vendor_id = 0, device_id = 0;
-  uint8_t port_count = 0;
-  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
-};
-
-struct PortRecord {
-  Guid node;
-  uint8_t port = 0;  // 0: a switch's management port, the one with its LID
-  Guid port_guid;
-  uint16_t lid = 0;
-  friend bool operator==(const PortRecord&, const PortRecord&) = default;
-};
-
-struct LinkRecord {
-  Guid node_a;
-  uint8_t port_a = 0;
-  Guid node_b;
-  uint8_t port_b = 0;  // (node_a, port_a) < (node_b, port_b)
-  std::string rate;    // "4xQDR"
-  double capacity_gbps = 0;
-  friend bool operator==(const LinkRecord&, const LinkRecord&) = default;
-};
-
-struct EventRecord {
-  int64_t id = 0;  // assigned by the store when 0
-  absl::Time time;
-  std::string severity;  // "info", "warning", "error"
-  std::string kind;      // "job.registered", "tree.granted", "sweep.done", ...
-  std::string object;    // "job:7", "switch:0002c9020040b0e0"
-  std::string message;
-  std::string actor{};  // who did it; empty: nobody, it happened
-  friend bool operator==(const EventRecord&, const EventRecord&) = default;
-};
-
-// --- Mutations. Each is one atomic, durable step. Each refuses a malformed record (an id below 1,
-// vectors of unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. What
-// somebody does brings its deed (deed_records.h; null: none), which is written in the same step.
-// ---
-
-// ALREADY_EXISTS: the id or the owner's request_id is taken, also by a job that has ended and is
-// kept. A job of very many ranks is written in steps between which other mutations go on, so it
-// takes effect, and is answered, after some that were submitted later; until then nothing of it
-// counts.
-struct PutJob {
-  explicit PutJob(JobRecord record, DeedPtr made_by = nullptr)
-      : PutJob(std::make_shared<const JobRecord>(std::move(record)), std::move(made_by)) {}
-  explicit PutJob(std::shared_ptr<const JobRecord> record, DeedPtr made_by = nullptr)
-      : job(std::move(record)), deed(std::move(made_by)) {}
-  std::shared_ptr<const JobRecord> job;  // shared with who asks: not null, not copied on its way
-  DeedPtr deed;
-};
-
-// Bytes of the lists of ended jobs' ranks that are kept, 19 a rank.
-struct KeptRankBytes {
-  int64_t per_owner = INT64_MAX, all = INT64_MAX;
-};
-
-// Ends the job, releases all its trees and drops the order of its ranks; and the endpoints of as
-// many ended jobs as are beyond `keep`: the owner's oldest, then those of who keeps the most (at
-// most 64 each time, so several may be beyond it for all for a while). NOT_FOUND: no such active
-// job.
-struct EndJob {
-  JobId job;
-  JobState state = JobState::kEnded;
-  absl::Time time;
-  KeptRankBytes keep{};
-  DeedPtr deed{};
 };
 
 // FAILED_PRECONDITION: the job is not active. ALREADY_EXISTS: the id is taken or belongs to an
@@ -224,79 +125,9 @@ struct PutProfile {
   std::string toml;
 };
 
-// Everything that the newest snapshot holds: first_seen is set on new rows, last_seen on all, rows
-// that are not named keep their last_seen (what went away stays known). Ports and links may name
-// nodes of this or an earlier inventory only. A link's ends may come in either order.
-struct PutInventory {
-  uint64_t fabric_version = 0;
-  absl::Time time;
-  std::vector<NodeRecord> nodes;
-  std::vector<PortRecord> ports;
-  std::vector<LinkRecord> links;
-};
-
-// Also drops the oldest events whose ids are `keep` or more below the highest given by then, of a
-// surplus about twice as many as come: so there are never more than `keep`, once there are no more.
-// ALREADY_EXISTS: the id of an event, where given, is taken.
-struct AppendEvents {
-  std::vector<EventRecord> events;
-  int64_t keep = INT64_MAX;
-};
-
-// A part of what a counter sweep found: rows replace those of the same port or the same direction.
-// A sweep of a large fabric is split into several, so that none holds up other mutations for long;
-// slots are closed by the last. Cheapest with rows in an order that is the same each time.
-// NOT_FOUND: a load of a link that no inventory ever held, history of a port without counters (this
-// mutation's included). INVALID_ARGUMENT: a slot that is not in 1..2^39-1, a load, a rate or a
-// length that is negative or not a number. ALREADY_EXISTS: a slot not above the highest that is
-// closed. Checked in this order.
-struct PutCounters {
-  std::vector<PortCounterRecord> counters;
-  std::vector<LinkLoadRecord> loads;
-  std::vector<HistoryPart> history;
-  std::vector<HistorySlot> closed;
-};
-
-// Drops the oldest history beyond LimitOf, at most `rows` rows: call it again and again.
-struct PruneHistory {
-  uint32_t rows = 2048;
-};
-
-// Drops the oldest event as long as its id is `keep` or more below the highest ever given, or it is
-// from before `before`; at most `rows` of them.
-struct PruneEvents {
-  int64_t keep = 1'000'000;
-  absl::Time before = absl::InfinitePast();
-  uint32_t rows = 2048;
-};
-
-// Drops the job that ended first, by time and then by id, as long as `keep` or more have ended
-// after it, or it ended before `before`; at most `rows` of them. Their request_ids are free again;
-// StoredState::last_job does not fall. Jobs that are active stay.
-struct PruneJobs {
-  int64_t keep = 100'000;
-  absl::Time before = absl::InfinitePast();
-  uint32_t rows = 16;                  // of up to 20 MB each
-  std::optional<std::string> owner{};  // only his jobs go, and only his count
-};
-
-struct OwnedJobs {
-  std::string owner;
-  int64_t jobs = 0;
-};
-
-// The job takes the nodes of the placement, which is over then: at no time are they free.
-// NOT_FOUND: no such held placement. For the job as PutJob; checked in this order.
-struct StartPlacement {
-  StartPlacement(PlacementId id, JobRecord record)
-      : StartPlacement(id, std::make_shared<const JobRecord>(std::move(record)), nullptr) {}
-  StartPlacement(PlacementId id, std::shared_ptr<const JobRecord> record, DeedPtr made_by)
-      : placement(id), job(std::move(record)), deed(std::move(made_by)) {}
-  PlacementId placement;
-  std::shared_ptr<const JobRecord> job;  // as PutJob's
-  DeedPtr deed;
-};
-
+// Each is one atomic, durable step. Each refuses a malformed record (an id below 1, vectors of
+// unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. What somebody
+// does brings its deed (event_records.h; null: none), which is written in the same step.
 using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
                               PutProfile, PutInventory, AppendEvents, PutCounters, PruneHistory,
                               PruneEvents, PruneJobs, PutPatternPart, PutPattern, DropPatternParts,
@@ -319,26 +150,23 @@ struct StoredState {
   friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 
-struct EventFilter {
-  int64_t after_id = 0;                                 // only later ones
-  std::string kind_prefix{}, object{}, min_severity{};  // empty: any
-  uint32_t limit = 1000;                                // the first so many, by id
-  absl::Time start = absl::InfinitePast();              // not before
-  absl::Time end = absl::InfiniteFuture();              // before
+// How a store's writer does, since it was opened.
+struct StoreStatistics {
+  // Bounds of the histogram's buckets: a commit took at most so long; the last bucket has no bound.
+  static constexpr std::array<absl::Duration, 12> kBounds = {
+      absl::Microseconds(100), absl::Microseconds(250), absl::Microseconds(500),
+      absl::Milliseconds(1),   absl::Milliseconds(2),   absl::Milliseconds(5),
+      absl::Milliseconds(10),  absl::Milliseconds(25),  absl::Milliseconds(50),
+      absl::Milliseconds(100), absl::Milliseconds(250), absl::Seconds(1)};
+  uint64_t queued = 0;     // mutations that are submitted and not answered
+  uint64_t mutations = 0;  // that were answered
+  uint64_t commits = 0, failed_commits = 0;
+  uint64_t refused = 0;  // mutations that the storage, not their content, kept from being written
+  std::string fault;     // of the storage, as the next write would meet it; empty: none is known
+  std::array<uint64_t, kBounds.size() + 1> commit_times = {};  // [bucket], also of failed ones
+  absl::Duration commit_time;                                  // sum of them
+  uint64_t database_bytes = 0;                                 // with the write-ahead log; 0: none
 };
-
-// Which events are kept: all with ids from `oldest` to `newest` that there ever were. None:
-// `oldest` is newest + 1.
-struct EventRange {
-  int64_t oldest = 1;
-  int64_t newest = 0;  // the highest id ever given
-  friend bool operator==(const EventRange&, const EventRange&) = default;
-};
-
-// INVALID_ARGUMENT: no such severity.
-absl::Status CheckFilter(const EventFilter& filter);
-// Whether a filter that is good picks the event, whatever its after_id and limit say.
-bool Matches(const EventFilter& filter, const EventRecord& event);
 
 // Thread-safe. Storage failures are UNAVAILABLE (busy, I/O, "disk full", a file that was deleted or
 // exchanged), FAILED_PRECONDITION (read-only) or DATA_LOSS (corrupt); the message names the

@@ -2,7 +2,7 @@
 // quotas are judged. Every grant asks Take under whatever lock decides on it, and everything that
 // is given back comes through Give; what an earlier run granted is entered by Count.
 //
-//   limit of a holder   the row that an administrator put (db/quota_records.h), else the
+//   limit of a holder   the row that an administrator put (db/job_records.h), else the
 //                       configuration's; a percentage is of the whole, at least 1
 //   share left          ordinary users together never take the last so many percent of a whole
 //   administrators      what they take is counted and never refused here

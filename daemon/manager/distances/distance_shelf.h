@@ -38,7 +38,7 @@ class DistanceShelf final {
 
   // In place of what was measured of the same pairs; of too many the oldest go. Counts at once; a
   // failure to write is logged, and the next start does without. The records are well-formed
-  // (distance_records.h).
+  // (db/fabric_records.h).
   void Put(std::vector<DistanceRecord> records);
 
   size_t size() const;

@@ -1,5 +1,6 @@
-// What is stored of counters, load and their history. Part of the interface in store.h, which
-// includes this. Plain structs.
+// What is stored of the fabric: the inventory, counters, load and their history, and measured
+// distances between hosts. Part of the interface in store.h, which includes this. Plain structs;
+// how many distances are kept, and which go, is the manager's.
 //
 // History is kept in three resolutions. Each has slots, numbered from 1 in the order in which they
 // were measured, and in each slot a row for every port that is worth one:
@@ -10,18 +11,64 @@
 //
 // The wall clock only labels slots: a clock that steps loses and doubles nothing, and two slots may
 // have the same label, which readers add up.
-#ifndef COPPICE_DB_LOAD_RECORDS_H_
-#define COPPICE_DB_LOAD_RECORDS_H_
+#ifndef COPPICE_DB_FABRIC_RECORDS_H_
+#define COPPICE_DB_FABRIC_RECORDS_H_
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
 
 namespace coppice {
+
+// --- Inventory ---
+
+enum class NodeKind : uint8_t { kSwitch = 1, kChannelAdapter = 2, kRouter = 3 };
+
+struct NodeRecord {
+  Guid guid;
+  NodeKind kind = NodeKind::kSwitch;
+  std::string description;
+  std::string host;  // of an adapter; empty for switches
+  uint32_t vendor_id = 0, device_id = 0;
+  uint8_t port_count = 0;
+  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
+};
+
+struct PortRecord {
+  Guid node;
+  uint8_t port = 0;  // 0: a switch's management port, the one with its LID
+  Guid port_guid;
+  uint16_t lid = 0;
+  friend bool operator==(const PortRecord&, const PortRecord&) = default;
+};
+
+struct LinkRecord {
+  Guid node_a;
+  uint8_t port_a = 0;
+  Guid node_b;
+  uint8_t port_b = 0;  // (node_a, port_a) < (node_b, port_b)
+  std::string rate;    // "4xQDR"
+  double capacity_gbps = 0;
+  friend bool operator==(const LinkRecord&, const LinkRecord&) = default;
+};
+
+// Everything that the newest snapshot holds: first_seen is set on new rows, last_seen on all, rows
+// that are not named keep their last_seen (what went away stays known). Ports and links may name
+// nodes of this or an earlier inventory only. A link's ends may come in either order.
+struct PutInventory {
+  uint64_t fabric_version = 0;
+  absl::Time time;
+  std::vector<NodeRecord> nodes;
+  std::vector<PortRecord> ports;
+  std::vector<LinkRecord> links;
+};
+
+// --- Counters, load and history ---
 
 // What a port has counted, and when; rates are those between that reading and the one before.
 struct PortCounterRecord {
@@ -122,24 +169,51 @@ struct StoredLoad {
   friend bool operator==(const StoredLoad&, const StoredLoad&) = default;
 };
 
-// How a store's writer does, since it was opened.
-struct StoreStatistics {
-  // Bounds of the histogram's buckets: a commit took at most so long; the last bucket has no bound.
-  static constexpr std::array<absl::Duration, 12> kBounds = {
-      absl::Microseconds(100), absl::Microseconds(250), absl::Microseconds(500),
-      absl::Milliseconds(1),   absl::Milliseconds(2),   absl::Milliseconds(5),
-      absl::Milliseconds(10),  absl::Milliseconds(25),  absl::Milliseconds(50),
-      absl::Milliseconds(100), absl::Milliseconds(250), absl::Seconds(1)};
-  uint64_t queued = 0;     // mutations that are submitted and not answered
-  uint64_t mutations = 0;  // that were answered
-  uint64_t commits = 0, failed_commits = 0;
-  uint64_t refused = 0;  // mutations that the storage, not their content, kept from being written
-  std::string fault;     // of the storage, as the next write would meet it; empty: none is known
-  std::array<uint64_t, kBounds.size() + 1> commit_times = {};  // [bucket], also of failed ones
-  absl::Duration commit_time;                                  // sum of them
-  uint64_t database_bytes = 0;                                 // with the write-ahead log; 0: none
+// A part of what a counter sweep found: rows replace those of the same port or the same direction.
+// A sweep of a large fabric is split into several, so that none holds up other mutations for long;
+// slots are closed by the last. Cheapest with rows in an order that is the same each time.
+// NOT_FOUND: a load of a link that no inventory ever held, history of a port without counters (this
+// mutation's included). INVALID_ARGUMENT: a slot that is not in 1..2^39-1, a load, a rate or a
+// length that is negative or not a number. ALREADY_EXISTS: a slot not above the highest that is
+// closed. Checked in this order.
+struct PutCounters {
+  std::vector<PortCounterRecord> counters;
+  std::vector<LinkLoadRecord> loads;
+  std::vector<HistoryPart> history;
+  std::vector<HistorySlot> closed;
+};
+
+// Drops the oldest history beyond LimitOf, at most `rows` rows: call it again and again.
+struct PruneHistory {
+  uint32_t rows = 2048;
+};
+
+// --- Distances ---
+
+// What a distance was measured over. Figures over two cannot be compared.
+enum class Transport { kTcp, kVerbs };
+
+// Of one pair of hosts, by their names in the fabric; the one that measured comes first.
+struct DistanceRecord {
+  std::string host_a, host_b;    // host_a < host_b, as bytes
+  double latency_us = 0;         // half a round trip: mean of the samples kept
+  double latency_spread_us = 0;  // their standard deviation
+  double bandwidth_gbps = 0;     // of one direction
+  double bandwidth_spread_gbps = 0;
+  uint32_t samples = 0;  // of latency, kept
+  absl::Time measured;
+  Transport transport = Transport::kTcp;
+  friend bool operator==(const DistanceRecord&, const DistanceRecord&) = default;
+};
+
+// Drops pairs, whether or not they are there, then puts others, each in place of the one of the
+// same hosts. INVALID_ARGUMENT: hosts without a name or not in order; a latency or bandwidth that
+// is not above 0, a spread below 0, or either infinite; no samples.
+struct PutDistances {
+  std::vector<DistanceRecord> put;
+  std::vector<std::pair<std::string, std::string>> drop;  // host_a, host_b
 };
 
 }  // namespace coppice
 
-#endif  // COPPICE_DB_LOAD_RECORDS_H_
+#endif  // COPPICE_DB_FABRIC_RECORDS_H_
