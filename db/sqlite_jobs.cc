@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
-#include "db/number_list.h"
+#include "db/json_lists.h"
 #include "db/refusals.h"
 
 namespace coppice {
@@ -40,7 +40,7 @@ JobState JobStateOf(std::string_view text) {
   return text == "ended" ? JobState::kEnded : JobState::kExpired;
 }
 
-// Bytes of a list of so many ranks as the database keeps it (number_list.h), and back.
+// Bytes of a list of so many ranks as the database keeps it (json_lists.h), and back.
 constexpr int64_t kBytesOfRank = 19;
 int64_t BytesOfRanks(size_t ranks) {
   return ranks == 0 ? 0 : kBytesOfRank * static_cast<int64_t>(ranks) + 1;

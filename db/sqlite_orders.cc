@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/number_list.h"
+#include "db/json_lists.h"
 #include "db/refusals.h"
 
 namespace coppice {

@@ -4,9 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/number_list.h"
+#include "db/json_lists.h"
 #include "db/refusals.h"
-#include "db/text_list.h"
 
 namespace coppice {
 namespace {

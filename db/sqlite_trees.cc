@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/number_list.h"
+#include "db/json_lists.h"
 #include "db/refusals.h"
 
 namespace coppice {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "db/number_list.h"
+#include "db/json_lists.h"
 #include "db/sqlite_store.h"
 
 namespace coppice {

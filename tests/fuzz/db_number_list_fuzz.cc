@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "db/number_list.h"
+#include "db/json_lists.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -1,9 +1,10 @@
-// Lists of numbers as compact JSON text: an administrator's sqlite3 shell reads them with
-// json_each, and the store writes a tree of 40,960 members in one row rather than in 40,960.
+// Lists as compact JSON text: an administrator's sqlite3 shell reads them with json_each, and the
+// store writes a tree of 40,960 members in one row rather than in 40,960.
 //
-// Exact for all 64-bit numbers, signed or not. The reader takes only what the writer makes.
-#ifndef COPPICE_DB_NUMBER_LIST_H_
-#define COPPICE_DB_NUMBER_LIST_H_
+// Numbers are exact for all 64 bits, signed or not, and texts may hold any byte. The readers take
+// only what the writers make.
+#ifndef COPPICE_DB_JSON_LISTS_H_
+#define COPPICE_DB_JSON_LISTS_H_
 
 #include <cstdint>
 #include <string>
@@ -32,6 +33,12 @@ absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text);
 // Fills ranks, parents and edge_links_*. DATA_LOSS also if a rank follows a switch.
 absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree);
 
+// ["n1","a \"b\""], appended to `text`.
+void AppendTexts(const std::vector<std::string>& texts, std::string& text);
+
+// The inverse. DATA_LOSS names the position of the first wrong character.
+absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text);
+
 }  // namespace coppice
 
-#endif  // COPPICE_DB_NUMBER_LIST_H_
+#endif  // COPPICE_DB_JSON_LISTS_H_
