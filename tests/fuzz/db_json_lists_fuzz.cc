@@ -1,4 +1,4 @@
-// The reader of the lists in the database file: any text is read exactly or refused.
+// The readers of the lists in the database file: any text is read exactly or refused.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -22,6 +22,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     again.clear();
     coppice::AppendGuids(*guids, again);
     if (*coppice::ParseGuids(again) != *guids) std::abort();
+  }
+  if (auto texts = coppice::ParseTexts(text); texts.ok()) {
+    again.clear();
+    coppice::AppendTexts(*texts, again);
+    if (*coppice::ParseTexts(again) != *texts) std::abort();
   }
   coppice::TreeRecord tree, copy;
   if (coppice::ParseTreeNodes(text, tree).ok()) {
