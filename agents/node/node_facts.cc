@@ -7,15 +7,15 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <tuple>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace coppice {
 namespace {
-
-constexpr char kDevices[] = "/sys/class/infiniband";
 
 std::string ReadLine(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -58,39 +58,60 @@ std::string HostName() {
   return std::string(name).substr(0, std::string(name).find('.'));
 }
 
+// Four of the eight words of a GID, from the first on, as 16 hex digits; empty: it is none.
+std::string HalfOf(absl::string_view gid, size_t first) {
+  const std::vector<std::string> words = absl::StrSplit(gid, ':');
+  std::string half;
+  if (words.size() != 8) return half;
+  for (size_t i = first; i < first + 4; ++i) {
+    const bool is_hex = std::all_of(words[i].begin(), words[i].end(), absl::ascii_isxdigit);
+    if (words[i].size() != 4 || !is_hex) return "";
+    absl::StrAppend(&half, absl::AsciiStrToLower(words[i]));
+  }
+  return half;
+}
+
 }  // namespace
 
 std::string GuidOfGid(absl::string_view gid) {
-  const std::vector<std::string> words = absl::StrSplit(gid, ':');
-  std::string guid;
-  if (words.size() != 8) return guid;
-  for (size_t i = 4; i < 8; ++i) {
-    const bool is_hex = std::all_of(words[i].begin(), words[i].end(), absl::ascii_isxdigit);
-    if (words[i].size() != 4 || !is_hex) return "";
-    absl::StrAppend(&guid, absl::AsciiStrToLower(words[i]));
-  }
+  const std::string guid = HalfOf(gid, 4);
   return guid == "0000000000000000" ? "" : guid;
 }
 
 // A port's GUID is the lower half of the first GID of its table (InfiniBand specification 1.3,
 // volume 1, 4.1.1); sysfs has no file for it alone.
-std::vector<std::string> ReadPortGuids(const std::string& root) {
-  std::vector<std::string> guids;
+std::vector<InfinibandPort> ReadInfinibandPorts(const std::string& root) {
+  std::vector<InfinibandPort> ports;
   for (const auto& device : Entries(root)) {
-    for (const auto& port : Entries(device / "ports")) {
-      if (ReadLine(port / "link_layer") != "InfiniBand") continue;
-      const std::string guid = GuidOfGid(ReadLine(port / "gids" / "0"));
-      if (!guid.empty()) guids.push_back(guid);
+    for (const auto& folder : Entries(device / "ports")) {
+      uint32_t number = 0;
+      if (!absl::SimpleAtoi(folder.filename().string(), &number) || number == 0 ||
+          number > UINT8_MAX || ReadLine(folder / "link_layer") != "InfiniBand") {
+        continue;
+      }
+      const std::string gid = ReadLine(folder / "gids" / "0");
+      InfinibandPort port{device.filename().string(), static_cast<uint8_t>(number), GuidOfGid(gid),
+                          HalfOf(gid, 0), ReadLine(folder / "state")};
+      if (!port.guid.empty()) ports.push_back(std::move(port));
     }
   }
+  std::sort(ports.begin(), ports.end(), [](const InfinibandPort& a, const InfinibandPort& b) {
+    return std::tie(a.device, a.number) < std::tie(b.device, b.number);
+  });
+  return ports;
+}
+
+std::vector<std::string> ReadPortGuids(const std::string& root) {
+  std::vector<std::string> guids;
+  for (const InfinibandPort& port : ReadInfinibandPorts(root)) guids.push_back(port.guid);
   std::sort(guids.begin(), guids.end());
   return guids;
 }
 
-NodeFacts ReadNodeFacts() {
+NodeFacts ReadNodeFacts(const std::string& devices) {
   NodeFacts facts;
   facts.host = HostName();
-  facts.port_guids = ReadPortGuids(kDevices);
+  facts.port_guids = ReadPortGuids(devices);
   ReadCores(facts);
   return facts;
 }

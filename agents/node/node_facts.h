@@ -16,11 +16,24 @@ struct NodeFacts {
   uint32_t cores = 0, packages = 0, numa_nodes = 0;
 };
 
-// What the node itself says: host name up to its first dot, ports, cores.
-NodeFacts ReadNodeFacts();
+// Where the kernel shows devices and their ports.
+constexpr char kDevices[] = "/sys/class/infiniband";
 
-// Ports of link layer InfiniBand below `root`, which is laid out as /sys/class/infiniband. Ports
-// without a GUID are left out.
+// What the node itself says: host name up to its first dot, ports below `devices`, cores.
+NodeFacts ReadNodeFacts(const std::string& devices = kDevices);
+
+struct InfinibandPort {
+  std::string device;         // "mlx5_0"
+  uint8_t number = 0;         // from 1
+  std::string guid;           // 16 hex digits
+  std::string subnet_prefix;  // likewise
+  std::string state;          // "4: ACTIVE"
+};
+
+// Ports of link layer InfiniBand below `root`, which is laid out as /sys/class/infiniband, by
+// device and number. Ports without a GUID are left out.
+std::vector<InfinibandPort> ReadInfinibandPorts(const std::string& root);
+// Their GUIDs, ascending.
 std::vector<std::string> ReadPortGuids(const std::string& root);
 
 // The port GUID in a GID as sysfs prints it ("fe80:...:0002:c903:00a1:b2c3"), as 16 hex digits;
