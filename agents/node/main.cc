@@ -40,7 +40,7 @@ constexpr std::chrono::milliseconds kPulse{5'000};
 
 struct Flags {
   std::string config, server, tls_ca, tls_cert, tls_key, socket, state_dir, host, measure_listen,
-      measure_address, measure_device, log_level;
+      measure_address, measure_device, devices, log_level;
   std::vector<std::string> port_guids;
   bool check_config = false;
 };
@@ -62,7 +62,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "HOST:PORT where other agents measure the way to this node");
   app.add_option("--measure-address", flags.measure_address, "HOST:PORT as other agents reach it");
   app.add_option("--measure-device", flags.measure_device,
-                 "InfiniBand port to measure over with verbs, such as mlx5_0/1; none: TCP only");
+                 "InfiniBand port to run perftest over, such as mlx5_0/1; none: TCP only");
+  app.add_option("--devices", flags.devices,
+                 "Folder of InfiniBand devices, laid out as /sys/class/infiniband, the preset");
   app.add_option("--log-level", flags.log_level,
                  "trace, debug, info, warning, error, critical or off");
   app.add_flag("--check-config", flags.check_config, "Check flags and file, start nothing");
@@ -91,6 +93,7 @@ absl::StatusOr<Settings> Configure(const Flags& flags) {
   Override(flags.measure_listen, settings.measure_listen);
   Override(flags.measure_address, settings.measure_address);
   Override(flags.measure_device, settings.measure_device);
+  Override(flags.devices, settings.devices);
   Override(flags.log_level, settings.log_level);
   if (!flags.port_guids.empty()) settings.port_guids = flags.port_guids;
   if (absl::Status status = CheckSettings(settings); !status.ok()) return status;
@@ -162,7 +165,8 @@ void RaiseDescriptorLimit() {
 absl::Status Serve(const Settings& settings, int signals) {
   const absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
-  auto agent = NodeAgent::Start(settings, ReadNodeFacts(), COPPICE_VERSION, loop->get());
+  auto agent =
+      NodeAgent::Start(settings, ReadNodeFacts(settings.devices), COPPICE_VERSION, loop->get());
   if (!agent.ok()) return agent.status();
   (*loop)->Watch(signals, EPOLLIN, [&loop](uint32_t) { (*loop)->Stop(); });
   sd_notify(0, "READY=1");

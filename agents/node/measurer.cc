@@ -36,9 +36,9 @@ void SetFigures(const PingPongFigures& figures, v1::PingPongResult& result) {
 
 }  // namespace
 
-Measurer::Measurer(std::optional<PingPongListener> listener, VerbsChoice verbs, OnResult on_result)
+Measurer::Measurer(std::optional<PingPongListener> listener, PortChoice port, OnResult on_result)
     : listener_(std::move(listener)),
-      verbs_(std::move(verbs)),
+      port_(std::move(port)),
       on_result_(std::move(on_result)),
       thread_([this] { RunUntilStopped(); }) {}
 
@@ -105,7 +105,7 @@ v1::PingPongResult Measurer::Measure(const Waiting& waiting) {
                     task.bandwidth_bytes(), waiting.deadline,       &is_broken_off_};
   if (task.transport() == v1::TRANSPORT_VERBS) plan.transport = PingPongTransport::kVerbs;
   plan.or_tcp = task.or_tcp();
-  plan.verbs = verbs_;
+  plan.port = port_;
   v1::PingPongResult result;
   result.set_id(task.id());
   if (task.active()) {

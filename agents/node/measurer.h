@@ -22,9 +22,9 @@ class Measurer final {
  public:
   using OnResult = std::function<void(const v1::PingPongResult&)>;
 
-  // Without a listener it can take the active side only. `verbs`: the port for tasks that want
+  // Without a listener it can take the active side only. `port`: the one for tasks that want
   // verbs. `on_result` is called on the thread, or in Take.
-  Measurer(std::optional<PingPongListener> listener, VerbsChoice verbs, OnResult on_result);
+  Measurer(std::optional<PingPongListener> listener, PortChoice port, OnResult on_result);
   // Breaks off what is under way.
   ~Measurer();
 
@@ -49,7 +49,7 @@ class Measurer final {
   v1::PingPongResult Measure(const Waiting& waiting);
 
   std::optional<PingPongListener> listener_;
-  const VerbsChoice verbs_;
+  const PortChoice port_;
   const OnResult on_result_;
   std::atomic<bool> is_broken_off_{false};  // what is under way is
   std::mutex mu_;

@@ -89,13 +89,6 @@ absl::Status MeasuringSocket::Wait(short events) const {
   return WaitForAny(&descriptor, 1, limit_);
 }
 
-absl::StatusOr<bool> MeasuringSocket::HasNews(std::chrono::milliseconds wait) const {
-  const auto longest = limit_.NextWait(kLate);
-  if (!longest.ok()) return longest.status();
-  pollfd descriptor{fd_, POLLIN, 0};
-  return poll(&descriptor, 1, static_cast<int>(std::min(wait, *longest).count())) > 0;
-}
-
 absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
   const char* next = static_cast<const char*>(bytes);
   while (size > 0) {

@@ -4,7 +4,6 @@
 
 #include <poll.h>
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -30,9 +29,11 @@ class MeasuringSocket final {
   // All of it. UNAVAILABLE: the peer broke off; DEADLINE_EXCEEDED; CANCELLED.
   absl::Status Send(const void* bytes, size_t size);
   absl::Status Receive(void* bytes, size_t size);
-  // Whether the peer has said something, or broken off, after at most `wait`. DEADLINE_EXCEEDED;
-  // CANCELLED.
-  absl::StatusOr<bool> HasNews(std::chrono::milliseconds wait) const;
+
+  // For poll(2), beside other descriptors: readable when the peer has said something, or broken
+  // off.
+  int fd() const { return fd_; }
+  const Limit& limit() const { return limit_; }
 
  private:
   absl::Status Wait(short events) const;

@@ -28,9 +28,10 @@ std::string ReachedBy(const Settings& settings, const NodeFacts& facts, uint16_t
 }
 
 // Checked settings.
-VerbsChoice VerbsOf(const Settings& settings) {
-  VerbsChoice choice = *ParseVerbsChoice(settings.measure_device);
+PortChoice PortOf(const Settings& settings) {
+  PortChoice choice = *ParsePortChoice(settings.measure_device);
   choice.port_guids = settings.port_guids;
+  choice.devices = settings.devices;
   return choice;
 }
 
@@ -45,14 +46,14 @@ v1::AgentHello HelloOf(const Settings& settings, const NodeFacts& facts, const s
   hello.set_numa_nodes(facts.numa_nodes);
   hello.set_version(version);
   if (peers) hello.set_measure_address(ReachedBy(settings, facts, peers->port()));
-  hello.set_verbs(!absl::IsNotFound(CheckVerbs(VerbsOf(settings))));
+  hello.set_verbs(!absl::IsNotFound(FindPort(PortOf(settings)).status()));
   return hello;
 }
 
 // Of a port that somebody has named, since nobody else would be surprised.
 void WarnIfNoDevice(const Settings& settings) {
-  const VerbsChoice choice = VerbsOf(settings);
-  const absl::Status status = CheckVerbs(choice);
+  const PortChoice choice = PortOf(settings);
+  const absl::Status status = FindPort(choice).status();
   if (choice.device.empty() || status.ok()) return;
   spdlog::warn("measure_device {}: {}; over TCP until that is mended", settings.measure_device,
                std::string(status.message()));
@@ -132,7 +133,7 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
       if (raw->announcement_ != nullptr) raw->announcement_->Send(result);
     });
   };
-  agent->measurer_ = std::make_unique<Measurer>(*std::move(peers), VerbsOf(settings), on_result);
+  agent->measurer_ = std::make_unique<Measurer>(*std::move(peers), PortOf(settings), on_result);
   agent->announcement_ = std::make_unique<Announcement>(
       agent->link_.get(), hello,
       [raw](const v1::PingPongTask& task) {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/ascii.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/verbs/verbs_ping_pong.h"
+#include "agents/node/perftest/perftest.h"
 
 namespace coppice {
 namespace {
@@ -83,7 +83,7 @@ absl::Status Answer(MeasuringSocket& socket, PingPongProtocol protocol, const Pi
     return absl::InvalidArgumentError("the active side asks for what nobody measures");
   }
   if (protocol == PingPongProtocol::kWords) {
-    const absl::StatusOr<bool> is_over = AnswerOverVerbs(socket, plan.verbs, numbers);
+    const absl::StatusOr<bool> is_over = AnswerOverVerbs(socket, plan.port, numbers);
     if (!is_over.ok() || *is_over) return is_over.status();
   }
   return AnswerOverTcp(socket, numbers);
@@ -132,7 +132,7 @@ absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const Ping
   absl::Status status = Introduce(*socket, protocol, plan.token, numbers);
   if (!status.ok()) return status;
   if (!is_verbs) return MeasureOverTcp(*socket, numbers);
-  const auto over_verbs = MeasureOverVerbs(*socket, plan.verbs, numbers);
+  const auto over_verbs = MeasureOverVerbs(*socket, plan.port, numbers);
   if (!absl::IsFailedPrecondition(over_verbs.status()) || !plan.or_tcp) return over_verbs;
   if (status = TurnToTcp(*socket); !status.ok()) return status;
   auto figures = MeasureOverTcp(*socket, numbers);

@@ -1,4 +1,5 @@
-// One measurement between two nodes: they meet over TCP, and measure over it or over verbs.
+// One measurement between two nodes: they meet over TCP, and measure over it, or run perftest over
+// verbs.
 //
 //   active                                passive
 //     | -- "coppice-ping-pong/1 " token ---> |  others than the token's holder are turned away
@@ -7,10 +8,10 @@
 //     | -- 8 B --> <-- 8 B --   x pings      |  latency: half of each round trip
 //     | -- size --> <-- 8 B --  x transfers  |  bandwidth: size over the time less one latency
 //
-// That is TCP alone, as agents before verbs/ know it. Where verbs are wanted the greeting is
-// "coppice-ping-pong/2 ", and after the numbers the two agree on the queue pairs that they have
-// (verbs/verbs_ping_pong.h); if that fails, pings and transfers come over TCP as above. The passive
-// side serves both. The daemon asks for verbs only agents that have said that they know them.
+// That is TCP alone. Where verbs are wanted the greeting is "coppice-ping-pong/3 ", and after the
+// numbers each side runs perftest's programs (perftest/perftest.h); if that fails, pings and
+// transfers come over TCP as above. The passive side serves both. The daemon asks for verbs only
+// agents that have said that they know them so.
 //
 // Blocks with a deadline; prints nothing. Knows neither gRPC nor the daemon.
 #ifndef COPPICE_AGENTS_NODE_PING_PONG_H_
@@ -24,9 +25,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agents/node/perftest/perftest_port.h"
 #include "agents/node/ping_pong_samples.h"
 #include "agents/node/ping_pong_words.h"
-#include "agents/node/verbs/verbs_choice.h"
 
 namespace coppice {
 
@@ -40,13 +41,13 @@ struct PingPongPlan {
   // Of the active side, which says it to the passive one.
   PingPongTransport transport = PingPongTransport::kTcp;
   bool or_tcp = false;  // where verbs fail
-  VerbsChoice verbs{};  // this side's port
+  PortChoice port{};    // this side's, for verbs
 };
 
 // Measures the way to `address` ("HOST:PORT"). INVALID_ARGUMENT: the plan has no samples, too many,
 // or a bad token or address. UNAVAILABLE: nobody is there, or the peer broke off.
 // PERMISSION_DENIED: the peer does not take the token. FAILED_PRECONDITION: it was to be over verbs
-// alone, and why it cannot be, naming device and port. DEADLINE_EXCEEDED. CANCELLED: stopped.
+// alone, and why it cannot be, naming port and program. DEADLINE_EXCEEDED. CANCELLED: stopped.
 absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const PingPongPlan& plan);
 
 // The passive side.

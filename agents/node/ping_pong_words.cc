@@ -9,7 +9,15 @@
 namespace coppice {
 namespace {
 
-constexpr absl::string_view kKinds = "ONRTE";
+constexpr absl::string_view kKinds = "ONDET";
+
+size_t MostTextOf(PingPongWord::Kind kind) {
+  return kind == PingPongWord::Kind::kData ? PingPongWord::kMostData : PingPongWord::kMostText;
+}
+
+absl::Status NoWord() {
+  return absl::InvalidArgumentError("the peer says what no agent of this release says");
+}
 
 }  // namespace
 
@@ -26,27 +34,29 @@ bool MayBeGreeting(absl::string_view said) {
 }
 
 absl::Status SendWord(MeasuringSocket& socket, PingPongWord::Kind kind, absl::string_view text) {
-  text = text.substr(0, PingPongWord::kMostText);
+  text = text.substr(0, MostTextOf(kind));
   std::string bytes;
   bytes.push_back(static_cast<char>(kind));
+  bytes.push_back(static_cast<char>(text.size() >> 8));
   bytes.push_back(static_cast<char>(text.size()));
   absl::StrAppend(&bytes, text);
   return socket.Send(bytes.data(), bytes.size());
 }
 
 absl::StatusOr<PingPongWord> ReceiveWord(MeasuringSocket& socket) {
-  char head[2];
+  char head[3];
   if (absl::Status status = socket.Receive(head, sizeof head); !status.ok()) return status;
-  if (!absl::StrContains(kKinds, head[0])) {
-    return absl::InvalidArgumentError("the peer says what no agent of this release says");
-  }
+  if (!absl::StrContains(kKinds, head[0])) return NoWord();
   PingPongWord word;
   word.kind = static_cast<PingPongWord::Kind>(head[0]);
-  word.text.resize(static_cast<unsigned char>(head[1]));
+  const size_t size = static_cast<size_t>(static_cast<unsigned char>(head[1])) << 8 |
+                      static_cast<unsigned char>(head[2]);
+  if (size > MostTextOf(word.kind)) return NoWord();
+  word.text.resize(size);
   if (absl::Status status = socket.Receive(word.text.data(), word.text.size()); !status.ok()) {
     return status;
   }
-  if (word.kind != PingPongWord::Kind::kOffer) {
+  if (word.kind != PingPongWord::Kind::kData) {
     std::replace_if(
         word.text.begin(), word.text.end(),
         [](char c) { return !absl::ascii_isprint(static_cast<unsigned char>(c)); }, '?');

@@ -1,6 +1,6 @@
 // What two sides that measure say to each other over the measuring socket, beside the samples:
-// greetings, and from the second protocol on words. A word is a kind (1 B), a length (1 B) and so
-// many bytes of text.
+// greetings, and where verbs are wanted words. A word is a kind (1 B), a length (2 B, the greater
+// one first) and so many bytes of text.
 #ifndef COPPICE_AGENTS_NODE_PING_PONG_WORDS_H_
 #define COPPICE_AGENTS_NODE_PING_PONG_WORDS_H_
 
@@ -13,9 +13,9 @@
 
 namespace coppice {
 
-// The protocols that there are: of TCP alone, which agents before this release know only, and the
-// one that agrees on what is measured over.
-enum class PingPongProtocol { kTcp = 1, kWords = 2 };
+// The protocols that there are: of TCP alone, and the one with which perftest measures over verbs.
+// The second was that of agents with a ping-pong of their own over verbs, and is turned away.
+enum class PingPongProtocol { kTcp = 1, kWords = 3 };
 
 constexpr size_t kTokenBytes = 32;
 constexpr size_t kGreetingBytes = 20 + kTokenBytes;
@@ -28,13 +28,14 @@ bool MayBeGreeting(absl::string_view said);
 
 struct PingPongWord {
   enum class Kind : char {
-    kOffer = 'O',   // verbs can be used; text: VerbsOffer
-    kRefuse = 'N',  // they cannot, or not any more; text: why, for people
-    kReady = 'R',   // the connection over verbs stands on this side
+    kOffer = 'O',   // this side has a port for verbs; text: its subnet's prefix
+    kRefuse = 'N',  // verbs cannot be used, or not any more; text: why, for people
+    kData = 'D',    // text: what this side's program says to the peer's
+    kEnd = 'E',     // this side's program has ended well
     kTcp = 'T',     // the active side goes on over TCP, and the passive one has understood
-    kEnd = 'E',     // the active side has all it wanted
   };
-  static constexpr size_t kMostText = 255;
+  // Of data, and of all others.
+  static constexpr size_t kMostData = 16'384, kMostText = 512;
 
   Kind kind = Kind::kEnd;
   std::string text;
@@ -43,8 +44,7 @@ struct PingPongWord {
 // Longer text is cut. Errors of the socket.
 absl::Status SendWord(MeasuringSocket& socket, PingPongWord::Kind kind,
                       absl::string_view text = "");
-// INVALID_ARGUMENT: no word that there is. The text has no control characters, unless it is an
-// offer.
+// INVALID_ARGUMENT: no word that there is. The text has no control characters, unless it is data.
 absl::StatusOr<PingPongWord> ReceiveWord(MeasuringSocket& socket);
 
 }  // namespace coppice

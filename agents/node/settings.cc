@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "agents/node/verbs/verbs_choice.h"
+#include "agents/node/perftest/perftest_port.h"
 
 namespace coppice {
 namespace {
@@ -119,7 +119,7 @@ absl::Status CheckSettings(const Settings& settings) {
   if (settings.state_dir.empty()) {
     return absl::InvalidArgumentError("state_dir: is empty; give a folder");
   }
-  if (const auto device = ParseVerbsChoice(settings.measure_device); !device.ok()) {
+  if (const auto device = ParsePortChoice(settings.measure_device); !device.ok()) {
     return device.status();
   }
   return absl::OkStatus();

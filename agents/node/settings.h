@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/local_limits.h"
+#include "agents/node/node_facts.h"
 #include "client/connection.h"
 
 namespace coppice {
@@ -25,10 +26,11 @@ struct Settings {
   std::vector<std::string> port_guids;  // none: those of its devices
   // Where other agents measure the way to this one; empty: nowhere.
   std::string measure_listen = "0.0.0.0:18515";
-  std::string measure_address;  // as others reach it; empty: what it listens on,
-                                // or the node's name if that is every address
-  std::string measure_device;   // "mlx5_0/1": the port for verbs; empty: the first active one,
-                                // of port_guids if those are named; "none": TCP only
+  std::string measure_address;     // as others reach it; empty: what it listens on,
+                                   // or the node's name if that is every address
+  std::string measure_device;      // "mlx5_0/1": the port for verbs; empty: the first active one,
+                                   // of port_guids if those are named; "none": TCP only
+  std::string devices = kDevices;  // not in the file
   std::string log_level = "info";
 };
 

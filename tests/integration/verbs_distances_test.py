@@ -1,16 +1,20 @@
-"""Real agents measure over verbs for a real daemon, on the double of a device (tests/verbs) that is put
-in front of libibverbs; and what becomes of it where a node has none, or its device fails."""
+"""Real agents measure over verbs for a real daemon, with a double of perftest's programs (tests/perftest)
+and folders of devices; and what becomes of it where a node has none, or a program fails."""
 
 import os
+import select
 import sqlite3
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import exit_status
 from agent_processes import AgentProcesses, host
+from coppiced_process import PATIENCE_S
 
-COPPICED, COPPICECTL, AGENT, PRELOAD = (sys.argv.pop(1) for _ in range(4))
+COPPICED, COPPICECTL, AGENT, DOUBLE = (sys.argv.pop(1) for _ in range(4))
 FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
 QUICK = ["--latency-samples", "10", "--bandwidth-samples", "2", "--bandwidth-bytes", "65536"]
 HOSTS = [host(n) for n in (0, 1, 4)]  # two of one leaf switch, and one of another
@@ -18,22 +22,53 @@ HOSTS = [host(n) for n in (0, 1, 4)]  # two of one leaf switch, and one of anoth
 
 class VerbsDistances(unittest.TestCase):
     def setUp(self):
-        self.cables = tempfile.TemporaryDirectory(prefix="coppice-cables-")
-        self.addCleanup(self.cables.cleanup)
+        self.scratch = tempfile.TemporaryDirectory(prefix="coppice-perftest-")
+        self.addCleanup(self.scratch.cleanup)
+        self.programs = os.path.join(self.scratch.name, "bin")
+        os.mkdir(self.programs)
+        for name in ("ib_write_lat", "ib_write_bw"):
+            os.symlink(DOUBLE, os.path.join(self.programs, name))
         self.site = AgentProcesses(COPPICED, COPPICECTL, AGENT, FABRIC)
         self.addCleanup(self.site.clean_up)
         self.site.good("fabric", "sweep")
+        self.guids = {node["host"]: node["port_guid"]
+                      for node in self.site.of_json("fabric", "nodes")["nodes"]}
 
-    def add(self, number, device="mlx5_0", more="", options=()):
-        """The agent of a host with a device; None: without one, and without the double."""
-        settings = {} if device is None else {
-            "LD_PRELOAD": PRELOAD, "VERBS_DOUBLE_FOLDER": self.cables.name,
-            "VERBS_DOUBLE_DEVICES": f"{device} lid={number + 1} guid={number + 1:x} {more}"}
-        self.site.add(host(number), prefix=["env", *(f"{k}={v}" for k, v in settings.items())],
-                      options=options)
+    def put_device(self, number, device, state="4: ACTIVE"):
+        """Its one port, as /sys/class/infiniband has it; the folder of the host's devices."""
+        folder = os.path.join(self.scratch.name, host(number))
+        port = os.path.join(folder, device, "ports", "1")
+        os.makedirs(os.path.join(port, "gids"), exist_ok=True)
+        guid = self.guids[host(number)]
+        gid = ":".join(["fe80", "0000", "0000", "0000"] + [guid[i:i + 4] for i in (0, 4, 8, 12)])
+        for name, text in (("link_layer", "InfiniBand"), ("state", state), ("gids/0", gid)):
+            with open(os.path.join(port, name), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        return folder
+
+    def add(self, number, device="mlx5_0", fault="", options=(), programs=True):
+        """The agent of a host with a device; None: without one. `fault`: of its programs."""
+        folder = os.path.join(self.scratch.name, "no devices")
+        if device is not None:
+            folder = self.put_device(number, device)
+        settings = {"PERFTEST_DOUBLE_FOLDER": self.scratch.name, "PERFTEST_DOUBLE_FAULT": fault,
+                    "PATH": self.programs if programs else self.scratch.name}
+        self.site.add(host(number),
+                      prefix=["/usr/bin/env", *(f"{k}={v}" for k, v in settings.items())],
+                      options=["--devices", folder, *options])
+
+    def runs(self):
+        """Of programs, so far: process, program, role, device, port, bytes, iterations."""
+        path = os.path.join(self.scratch.name, "runs")
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8") as file:
+            return [line.split() for line in file]
 
     def tearDown(self):
-        misuse = os.path.join(self.cables.name, "misuse")
+        for process, *run in self.runs():
+            self.assertFalse(os.path.exists(f"/proc/{process}"), run)
+        misuse = os.path.join(self.scratch.name, "misuse")
         if os.path.exists(misuse):
             with open(misuse, encoding="utf-8") as file:
                 self.fail(file.read())
@@ -60,7 +95,14 @@ class VerbsDistances(unittest.TestCase):
         heading, first = self.site.good("distance", "list").splitlines()[:2]
         self.assertEqual(first.split()[heading.split().index("OVER")], "verbs")
         self.assertIn("verbs, TCP", self.site.good("agent", "list"))
-        self.assertEqual(os.listdir(self.cables.name), [])  # every pair is destroyed
+        self.assertEqual(sorted(run[1:] for run in self.runs()), sorted(
+            [["ib_write_lat", role, "mlx5_0", "1", "8", "10"] for role in ("client", "server")] * 3
+            + [["ib_write_bw", role, "mlx5_0", "1", "65536", "5"]
+               for role in ("client", "server")] * 3))
+        first = self.site.of_json("distance", "list")["distances"][0]
+        self.assertEqual([first[key] for key in ("latency_us", "latency_spread_us",
+                                                 "bandwidth_gbps", "samples")],
+                         [1.12, 0.11, 97.56, 10])  # what the double reports
         # After a restart of the daemon, for people and for programs.
         self.site.daemon.end()
         with sqlite3.connect(self.site.daemon.database) as database:
@@ -125,20 +167,59 @@ class VerbsDistances(unittest.TestCase):
         for name in HOSTS[:2]:
             self.assertNotIn("verbs", self.site.said(name))
 
-    def test_a_device_that_fails_is_named_and_got_round(self):
-        self.add(0, more="fault=port-down@25")
+    def test_a_program_that_fails_is_named_and_got_round(self):
+        self.add(0, fault="*:ib_write_bw:lost")
         self.add(1, device="mlx5_7")
         self.site.wait_until_connected(HOSTS[:2])
         status, out, errors = self.measured()
         self.assertEqual(status, 0)
         self.assertIn("1 pair measured (over TCP)", out)
         self.assertIn(f"{host(0)} and {host(1)}: measured over TCP: ", errors)
-        self.assertRegex(errors, "mlx5_[07] port 1: ")
+        self.assertIn("mlx5_0 port 1: ib_write_bw ended with status 1: ", errors)
         # Where verbs alone are wanted the pair fails.
         status, out, errors = self.measured("--over", "verbs")
         self.assertEqual(status, 1)
         self.assertIn("0 pairs measured, 1 failed", out)
-        self.assertIn("mlx5_0 port 1: the port is not active", errors)
+        self.assertIn("Failed status 12", errors)
+
+    def test_a_port_that_goes_down_is_named(self):
+        self.add_all()
+        self.put_device(1, "mlx5_0", state="1: DOWN")
+        status, out, errors = self.measured()
+        self.assertEqual(status, 0)
+        self.assertIn("3 pairs measured (1 over verbs, 2 over TCP)", out)
+        self.assertIn("mlx5_0 port 1: the port is not active (1: DOWN)", errors)
+        self.put_device(1, "mlx5_0")
+        self.assertIn("3 pairs measured (over verbs)", self.measured()[1])
+
+    def test_without_perftest_it_is_said_what_to_install(self):
+        self.add(0)
+        self.add(1, programs=False)
+        self.site.wait_until_connected(HOSTS[:2])
+        status, out, errors = self.measured()
+        self.assertEqual(status, 0)
+        self.assertIn("1 pair measured (over TCP)", out)
+        self.assertIn("ib_write_lat is not installed: apt-get install perftest", errors)
+
+    def test_programs_end_when_nobody_waits_for_them_any_more(self):
+        for number in (0, 1):
+            self.add(number, fault="*:ib_write_lat:hang")
+        self.site.wait_until_connected(HOSTS[:2])
+        asking = subprocess.Popen([COPPICECTL, "--server", self.site.daemon.address, "distance",
+                                   "measure", *QUICK], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        self.wait_until(lambda: len(self.runs()) == 2)
+        asking.kill()
+        asking.wait(PATIENCE_S)
+        self.wait_until(lambda: not any(os.path.exists(f"/proc/{run[0]}") for run in self.runs()))
+        for name in HOSTS[:2]:
+            self.assertIsNone(self.site.processes[name].poll())
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            select.select([], [], [], 0.02)  # between two looks
 
 
 if __name__ == "__main__":

@@ -110,8 +110,7 @@ TEST_F(NameResolutionTest, TheStopOfTheAgentDoesNotWaitForAName) {
   task.set_peer_address(std::string(kHangs) + ":7");
   task.mutable_timeout()->set_seconds(600);
   {
-    Measurer measurer(std::nullopt, VerbsChoice(),
-                      [](const v1::PingPongResult&) { ADD_FAILURE(); });
+    Measurer measurer(std::nullopt, PortChoice(), [](const v1::PingPongResult&) { ADD_FAILURE(); });
     measurer.Take(task);
     NameServer::Get().AwaitAsked(1);
   }

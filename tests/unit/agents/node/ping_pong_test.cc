@@ -251,9 +251,9 @@ TEST(MeasurerTest, TwoAgentsMeasureTheWayBetweenThem) {
   auto listener = PingPongListener::Listen("127.0.0.1:0");
   ASSERT_TRUE(listener.ok());
   const std::string address = AddressOf(*listener);
-  Measurer passive(*std::move(listener), VerbsChoice(),
+  Measurer passive(*std::move(listener), PortChoice(),
                    [&](const auto& result) { of_passive.Take(result); });
-  Measurer active(std::nullopt, VerbsChoice(), [&](const auto& result) { of_active.Take(result); });
+  Measurer active(std::nullopt, PortChoice(), [&](const auto& result) { of_active.Take(result); });
   for (uint64_t id = 1; id <= 3; ++id) {
     active.Take(Task(id, true, address, 30'000));
     passive.Take(Task(id, false, "", 30'000));
@@ -288,9 +288,9 @@ TEST(MeasurerTest, AFailedPairDoesNotHoldUpTheNext) {
   auto listener = PingPongListener::Listen("127.0.0.1:0");
   ASSERT_TRUE(listener.ok());
   const std::string address = AddressOf(*listener);
-  Measurer passive(*std::move(listener), VerbsChoice(),
+  Measurer passive(*std::move(listener), PortChoice(),
                    [&](const auto& result) { of_passive.Take(result); });
-  Measurer active(std::nullopt, VerbsChoice(), [&](const auto& result) { of_active.Take(result); });
+  Measurer active(std::nullopt, PortChoice(), [&](const auto& result) { of_active.Take(result); });
   for (uint64_t id = 1; id <= 9; id += 2) {
     passive.Take(Task(id, false, "", 600'000));
     active.Take(WithToken(Task(id + 1, true, address, 600'000), kOther));
@@ -308,9 +308,9 @@ TEST(MeasurerTest, ATaskThatIsTakenBackIsBrokenOff) {
   auto listener = PingPongListener::Listen("127.0.0.1:0");
   ASSERT_TRUE(listener.ok());
   const std::string address = AddressOf(*listener);
-  Measurer passive(*std::move(listener), VerbsChoice(),
+  Measurer passive(*std::move(listener), PortChoice(),
                    [&](const auto& result) { of_passive.Take(result); });
-  Measurer active(std::nullopt, VerbsChoice(), [&](const auto& result) { of_active.Take(result); });
+  Measurer active(std::nullopt, PortChoice(), [&](const auto& result) { of_active.Take(result); });
   v1::PingPongTask task = Task(7, true, address, 600'000);
   task.set_bandwidth_samples(10'000);
   task.set_bandwidth_bytes(256 << 20);
@@ -335,7 +335,7 @@ TEST(MeasurerTest, AnOlderTaskIsDroppedUnlessItsStreamIsNewer) {
   Results results;
   auto listener = PingPongListener::Listen("127.0.0.1:0");
   ASSERT_TRUE(listener.ok());
-  auto measurer = std::make_unique<Measurer>(*std::move(listener), VerbsChoice(),
+  auto measurer = std::make_unique<Measurer>(*std::move(listener), PortChoice(),
                                              [&](const auto& result) { results.Take(result); });
   measurer->Take(Task(7, false, "", 60'000), 1);
   measurer->Take(Task(6, false, "", 60'000), 1);

@@ -1,0 +1,153 @@
+#include "agents/node/perftest/perftest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "agents/node/perftest/perftest_report.h"
+#include "agents/node/perftest/program_run.h"
+#include "agents/node/ping_pong_words.h"
+
+namespace coppice {
+namespace {
+
+using Kind = PingPongWord::Kind;
+
+// Neither program takes fewer (-n of its --help).
+constexpr uint32_t kFewestIterations = 5;
+// And nobody waits for more: perftest keeps numbers of each.
+constexpr uint64_t kMostIterations = 10'000'000;
+// Messages of a transfer: the longest that need little of the memory that a user may have locked.
+constexpr uint32_t kLongestMessage = 1u << 20;
+
+PerftestProgram LatencyProgram(const PingPongNumbers& numbers) {
+  return {
+      "ib_write_lat", PingPongNumbers::kPingBytes, std::max(numbers.pings, kFewestIterations), {}};
+}
+
+// Without a peak (-N), of which it would keep each message's times.
+PerftestProgram BandwidthProgram(const PingPongNumbers& numbers) {
+  const uint32_t bytes = std::min(numbers.transfer_bytes, kLongestMessage);
+  const uint64_t pieces = (uint64_t{numbers.transfer_bytes} + bytes - 1) / bytes;
+  const uint64_t all =
+      std::clamp<uint64_t>(pieces * numbers.transfers, kFewestIterations, kMostIterations);
+  return {"ib_write_bw", bytes, static_cast<uint32_t>(all), {"-N", "--report_gbits"}};
+}
+
+bool IsPrefix(const std::string& text) {
+  return text.size() == 16 && std::all_of(text.begin(), text.end(), absl::ascii_isxdigit);
+}
+
+// One side of a measurement.
+class Side final {
+ public:
+  using Parse = absl::StatusOr<Spread> (*)(absl::string_view output, uint32_t bytes);
+
+  Side(MeasuringSocket& socket, const PortChoice& choice, bool is_active)
+      : socket_(socket), choice_(choice), is_active_(is_active) {}
+
+  // FAILED_PRECONDITION: both sides know that verbs failed.
+  absl::StatusOr<PingPongFigures> Measure(const PingPongNumbers& numbers);
+
+ private:
+  // Each tells the other its subnet, or why it has no port.
+  absl::Status Meet();
+  absl::StatusOr<Spread> Run(const PerftestProgram& program, Parse parse);
+
+  MeasuringSocket& socket_;
+  const PortChoice& choice_;
+  const bool is_active_;
+  PerftestPort port_;
+};
+
+absl::Status Side::Meet() {
+  absl::StatusOr<PerftestPort> mine = FindPort(choice_);
+  const absl::Status said = mine.ok() ? SendWord(socket_, Kind::kOffer, mine->subnet_prefix)
+                                      : SendWord(socket_, Kind::kRefuse, mine.status().message());
+  if (!said.ok()) return said;
+  const absl::StatusOr<PingPongWord> theirs = ReceiveWord(socket_);
+  if (!theirs.ok()) return theirs.status();
+  if (theirs->kind != Kind::kRefuse && theirs->kind != Kind::kOffer) return OutOfOrder();
+  if (!mine.ok()) return absl::FailedPreconditionError(mine.status().message());
+  if (theirs->kind == Kind::kRefuse) return RefusedByPeer(*theirs);
+  if (!IsPrefix(theirs->text)) {
+    return absl::InvalidArgumentError("the peer names no subnet of InfiniBand");
+  }
+  if (theirs->text != mine->subnet_prefix) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the two are on different subnets, ", is_active_ ? mine->subnet_prefix : theirs->text,
+        " and ", is_active_ ? theirs->text : mine->subnet_prefix));
+  }
+  port_ = *std::move(mine);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Spread> Side::Run(const PerftestProgram& program, Parse parse) {
+  ProgramRun run(socket_, program, port_, is_active_);
+  absl::Status status = run.RunToEnd();
+  absl::StatusOr<Spread> spread = Spread();
+  if (status.ok() && is_active_) {
+    spread = parse(run.output(), program.bytes);
+    if (!spread.ok()) status = run.Failed(spread.status().message());
+  }
+  if (absl::IsFailedPrecondition(status) && !run.is_refused()) {
+    if (absl::Status said = SendWord(socket_, Kind::kRefuse, status.message()); !said.ok()) {
+      return said;
+    }
+  }
+  if (status.ok()) status = SendWord(socket_, Kind::kEnd);
+  if (status.ok()) status = run.AwaitPeer();
+  if (!status.ok()) return status;
+  return spread;
+}
+
+absl::StatusOr<PingPongFigures> Side::Measure(const PingPongNumbers& numbers) {
+  if (absl::Status met = Meet(); !met.ok()) return met;
+  PingPongFigures figures;
+  figures.transport = PingPongTransport::kVerbs;
+  const auto latency = Run(LatencyProgram(numbers), ParseLatencyReport);
+  if (!latency.ok()) return latency.status();
+  figures.latency_us = *latency;
+  if (numbers.transfers == 0) return figures;
+  const auto bandwidth = Run(BandwidthProgram(numbers), ParseBandwidthReport);
+  if (!bandwidth.ok()) return bandwidth.status();
+  figures.bandwidth_gbps = *bandwidth;
+  return figures;
+}
+
+}  // namespace
+
+absl::StatusOr<PingPongFigures> MeasureOverVerbs(MeasuringSocket& socket, const PortChoice& choice,
+                                                 const PingPongNumbers& numbers) {
+  return Side(socket, choice, /*is_active=*/true).Measure(numbers);
+}
+
+absl::Status TurnToTcp(MeasuringSocket& socket) {
+  if (absl::Status said = SendWord(socket, Kind::kTcp); !said.ok()) return said;
+  for (;;) {
+    // What the peer said before it heard that.
+    const absl::StatusOr<PingPongWord> word = ReceiveWord(socket);
+    if (!word.ok()) return word.status();
+    if (word->kind == Kind::kTcp) return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<bool> AnswerOverVerbs(MeasuringSocket& socket, const PortChoice& choice,
+                                     const PingPongNumbers& numbers) {
+  const absl::Status failed = Side(socket, choice, /*is_active=*/false).Measure(numbers).status();
+  if (failed.ok()) return true;
+  if (!absl::IsFailedPrecondition(failed)) return failed;
+  for (;;) {
+    const absl::StatusOr<PingPongWord> word = ReceiveWord(socket);
+    if (absl::IsUnavailable(word.status())) return failed;  // it broke off
+    if (!word.ok()) return word.status();
+    if (word->kind == Kind::kTcp) break;
+  }
+  if (absl::Status said = SendWord(socket, Kind::kTcp); !said.ok()) return said;
+  return false;
+}
+
+}  // namespace coppice

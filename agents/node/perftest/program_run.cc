@@ -1,0 +1,251 @@
+#include "agents/node/perftest/program_run.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agents/node/perftest/perftest_report.h"
+
+namespace coppice {
+namespace {
+
+using Kind = PingPongWord::Kind;
+using std::chrono::milliseconds;
+
+constexpr char kLocalHost[] = "127.0.0.1";
+// Where connections to servers come from: another address, as one that tries a port of its own
+// address where nobody listens yet may meet itself.
+constexpr char kFrom[] = "127.0.0.2";
+constexpr milliseconds kConnectEvery{10};
+// Two programs tell each other some hundred bytes.
+constexpr size_t kMostEarly = size_t{64} << 10;
+
+sockaddr_in AddressOf(const char* host, uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  inet_pton(AF_INET, host, &address.sin_addr);
+  return address;
+}
+
+const sockaddr* Generic(const sockaddr_in& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+// A TCP socket at `host` and any free port; none: errno.
+OwnedFd Bind(const char* host) {
+  const sockaddr_in address = AddressOf(host, 0);
+  OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd.get() >= 0 && bind(fd.get(), Generic(address), sizeof address) != 0) return OwnedFd();
+  return fd;
+}
+
+uint16_t PortOf(int fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+absl::Status OutOfOrder() {
+  return absl::UnavailableError("the peer does not keep to the order of a measurement");
+}
+
+absl::Status RefusedByPeer(const PingPongWord& word) {
+  return absl::FailedPreconditionError(absl::StrCat("the peer: ", word.text));
+}
+
+ProgramRun::ProgramRun(MeasuringSocket& socket, const PerftestProgram& program,
+                       const PerftestPort& port, bool is_client)
+    : socket_(socket), program_(program), port_(port), is_client_(is_client) {}
+
+absl::Status ProgramRun::Failed(absl::string_view what) const {
+  return absl::FailedPreconditionError(absl::StrCat(NameOf(port_), ": ", program_.name, " ", what));
+}
+
+absl::Status ProgramRun::RunToEnd() {
+  absl::Status status = Start();
+  while (status.ok() && !has_ended_) {
+    const auto wait = socket_.limit().NextWait(
+        absl::StrCat(NameOf(port_), ": ", program_.name, " did not end in time"));
+    status = wait.ok() ? Step(*wait) : wait.status();
+  }
+  return status;
+}
+
+absl::Status ProgramRun::Start() {
+  OwnedFd reserved = Bind(kLocalHost);
+  if (reserved.get() < 0 || (is_client_ && listen(reserved.get(), 1) != 0)) {
+    return Failed(absl::StrCat("has no port to meet at: ", std::strerror(errno)));
+  }
+  tcp_port_ = PortOf(reserved.get());
+  if (is_client_) {
+    listener_ = std::move(reserved);
+  } else {
+    reserved.Close();  // the server takes it
+  }
+  std::vector<std::string> arguments{program_.name,
+                                     "-d",
+                                     port_.device,
+                                     "-i",
+                                     absl::StrCat(port_.number),
+                                     "-s",
+                                     absl::StrCat(program_.bytes),
+                                     "-n",
+                                     absl::StrCat(program_.iterations),
+                                     "-F",  // no word about the processor's frequency
+                                     "-p",
+                                     absl::StrCat(tcp_port_)};
+  arguments.insert(arguments.end(), program_.options.begin(), program_.options.end());
+  if (is_client_) arguments.push_back(kLocalHost);
+  const auto left = socket_.limit().deadline - std::chrono::steady_clock::now();
+  const auto cpu_limit = std::chrono::ceil<std::chrono::seconds>(left);
+  auto process = Subprocess::Start(
+      arguments, std::clamp(cpu_limit, std::chrono::seconds(0), std::chrono::seconds(3600)) +
+                     std::chrono::seconds(1));
+  if (absl::IsNotFound(process.status())) {
+    return Failed("is not installed: apt-get install perftest");
+  }
+  if (!process.ok()) return absl::FailedPreconditionError(process.status().message());
+  process_.emplace(*std::move(process));
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRun::Step(milliseconds wait) {
+  const bool is_awaited = !is_client_ && !is_connected_;
+  pollfd descriptors[] = {{socket_.fd(), POLLIN, 0},
+                          {local_.get() >= 0 ? local_.get() : listener_.get(), POLLIN, 0},
+                          {process_->output_fd(), POLLIN, 0},
+                          {process_->errors_fd(), POLLIN, 0},
+                          {process_->end_fd(), POLLIN, 0}};
+  poll(descriptors, 5,
+       static_cast<int>((is_awaited ? std::min(wait, kConnectEvery) : wait).count()));
+  const auto has_news = [&](size_t i) { return descriptors[i].revents != 0; };
+  absl::Status status;
+  if (is_awaited) status = Connect();
+  if (status.ok() && has_news(1)) {
+    status = local_.get() >= 0 ? TakeFromProgram().status() : Accept();
+  }
+  if (status.ok() && has_news(0)) status = TakeFromPeer();
+  if (status.ok() && (has_news(2) || has_news(3))) {
+    if (absl::Status heard = process_->Listen(); !heard.ok()) return Failed(heard.message());
+  }
+  if (status.ok() && has_news(4)) status = End();
+  return status;
+}
+
+absl::Status ProgramRun::Connect() {
+  OwnedFd fd = Bind(kFrom);
+  const sockaddr_in address = AddressOf(kLocalHost, tcp_port_);
+  if (fd.get() < 0) return Failed(absl::StrCat("cannot be reached: ", std::strerror(errno)));
+  if (connect(fd.get(), Generic(address), sizeof address) != 0) return absl::OkStatus();  // not yet
+  local_ = std::move(fd);
+  return Begin();
+}
+
+absl::Status ProgramRun::Accept() {
+  OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (fd.get() < 0) return absl::OkStatus();
+  listener_.Close();
+  local_ = std::move(fd);
+  return Begin();
+}
+
+absl::Status ProgramRun::Begin() {
+  const int yes = 1;
+  setsockopt(local_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  is_connected_ = true;
+  return Deliver(std::exchange(early_, ""));
+}
+
+absl::StatusOr<bool> ProgramRun::TakeFromProgram() {
+  char bytes[PingPongWord::kMostData];
+  if (local_.get() < 0) return false;
+  const ssize_t count = recv(local_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  if (count <= 0) {
+    local_.Close();  // the peer hears how it ended
+    return false;
+  }
+  absl::Status said =
+      SendWord(socket_, Kind::kData, absl::string_view(bytes, static_cast<size_t>(count)));
+  if (!said.ok()) return said;
+  return true;
+}
+
+absl::Status ProgramRun::TakeFromPeer() {
+  const absl::StatusOr<PingPongWord> word = ReceiveWord(socket_);
+  if (!word.ok()) return word.status();
+  switch (word->kind) {
+    case Kind::kData:
+      return Deliver(word->text);
+    case Kind::kEnd:
+      has_peer_ended_ = true;
+      if (local_.get() >= 0) shutdown(local_.get(), SHUT_WR);
+      return absl::OkStatus();
+    case Kind::kRefuse:
+      is_refused_ = true;
+      return RefusedByPeer(*word);
+    default:
+      return OutOfOrder();
+  }
+}
+
+absl::Status ProgramRun::Deliver(absl::string_view bytes) {
+  if (!is_connected_) {
+    absl::StrAppend(&early_, bytes);
+    return early_.size() <= kMostEarly ? absl::OkStatus() : OutOfOrder();
+  }
+  if (local_.get() < 0 || bytes.empty()) return absl::OkStatus();  // it has hung up
+  const ssize_t count = send(local_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const bool is_gone = count < 0 && (errno == EPIPE || errno == ECONNRESET);
+  if (is_gone || count == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
+  return Failed("does not listen to its peer");
+}
+
+// What it said last may be what the peer's one waits for.
+absl::Status ProgramRun::End() {
+  has_ended_ = true;
+  const absl::Status ended = process_->End();
+  if (is_client_ && !is_connected_) {
+    pollfd waiting{listener_.get(), POLLIN, 0};
+    if (poll(&waiting, 1, 0) > 0) (void)Accept();
+  }
+  for (;;) {
+    const absl::StatusOr<bool> more = TakeFromProgram();
+    if (!more.ok()) return more.status();
+    if (!*more) break;
+  }
+  local_.Close();
+  if (ended.ok()) return absl::OkStatus();
+  // perftest has its reasons in the errors, and a few in the output.
+  std::string words = LastWords(process_->errors());
+  if (words.empty()) words = LastWords(output());
+  std::string what(ended.message());
+  if (!words.empty()) absl::StrAppend(&what, ": ", words);
+  // Of ibv_reg_mr(3) there is no other frequent reason.
+  if (absl::StrContains(process_->errors(), "Couldn't allocate MR")) {
+    absl::StrAppend(&what, " (LimitMEMLOCK of coppice-agent.service, or ulimit -l)");
+  }
+  return Failed(what);
+}
+
+absl::Status ProgramRun::AwaitPeer() {
+  absl::Status status;
+  while (status.ok() && !has_peer_ended_) status = TakeFromPeer();
+  return status;
+}
+
+}  // namespace coppice
