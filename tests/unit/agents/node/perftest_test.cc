@@ -30,6 +30,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,7 +78,9 @@ class PerftestTest : public ::testing::Test {
   }
   void Install() const {
     for (const char* program : {"ib_write_lat", "ib_write_bw"}) {
-      std::filesystem::create_symlink(COPPICE_PERFTEST_DOUBLE, scratch_.path() + "/" + program);
+      const std::string name = scratch_.path() + "/" + program;
+      std::filesystem::remove(name);
+      std::filesystem::create_symlink(COPPICE_PERFTEST_DOUBLE, name);
     }
   }
   // As PERFTEST_DOUBLE_FAULT reads it.
@@ -217,6 +220,29 @@ TEST_F(PerftestTest, ArgumentsAreNoShells) {
   left_.Put({.device = "l$(x)'ft"});
   SetFault("l$(x)'ft:*:no-device");
   ExpectTcpInstead("l$(x)'ft port 1: ib_write_lat ended with status 1");
+}
+
+// perftest's own: they refuse options that they do not know, or numbers out of their range, before
+// they look for a device, which is nowhere.
+TEST_F(PerftestTest, TheRealProgramsTakeTheArguments) {
+  left_.Clear();
+  left_.Put({.device = "nowhere_0"});
+  right_.Clear();
+  right_.Put({.device = "nowhere_1"});
+  active_.latency_samples = 1;
+  active_.bandwidth_samples = 1'000'000;
+  active_.bandwidth_bytes = 1u << 30;
+  for (const char* program : {"ib_write_lat", "ib_write_bw"}) {
+    Install();
+    const std::string name = scratch_.path() + "/" + program;
+    std::filesystem::remove(name);
+    std::filesystem::create_symlink(std::string("/usr/bin/") + program, name);
+    const Ends ends = Measure();
+    EXPECT_EQ(ends.active.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(ends.active.status().message()),
+                AllOf(HasSubstr(std::string(program) + " ended with status 1: "),
+                      HasSubstr("Unable to find the Infiniband/RoCE device")));
+  }
 }
 
 struct Fault {
