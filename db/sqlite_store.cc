@@ -19,15 +19,14 @@ namespace {
 
 // secure_delete is on in Debian's SQLite and would rewrite every released tree. The log is copied
 // into the database after kLogPages: hot pages are copied once rather than at each of the default
-// 1,000. A log that has become longer is cut when it begins anew. A larger cache of pages
-// would stay allocated after a flood of trees.
+// 1,000. A log that has become longer is cut when it begins anew. SQLite's cache of pages stays as
+// it is, 2 MB: it keeps what a flood of trees has filled.
 constexpr int64_t kLogPages = kLogBytes / 4096;
 constexpr char kWriterSettings[] = R"sql(
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
     PRAGMA secure_delete = OFF;
-    PRAGMA temp_store = MEMORY;
-    PRAGMA cache_size = -8192)sql";
+    PRAGMA temp_store = MEMORY)sql";
 
 absl::Status SwitchToWal(Connection& connection) {
   ASSIGN_OR_RETURN(Statement mode, connection.Prepare("PRAGMA journal_mode = WAL"));

@@ -55,7 +55,7 @@ class ChangeFeed final {
   // Clock::Monotonic(). O(changes) where the ring has more than that.
   void Age(absl::Duration now);
   static constexpr absl::Duration kAge = absl::Seconds(15);  // dropped by twice that
-  static constexpr size_t kMaxAgedBytes = size_t{4} << 20;
+  static constexpr size_t kMaxAgedBytes = size_t{2} << 20;
   // Nothing will come for this job any more: its own watchers end here.
   void PushEndOf(JobId job);
 

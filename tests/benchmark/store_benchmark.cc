@@ -184,7 +184,7 @@ class PlainWriter {
     sqlite3_open(path.c_str(), &database_);
     Execute(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF;"
-        "PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 8192;"
+        "PRAGMA wal_autocheckpoint = 8192;"
         "CREATE TABLE tree (id INTEGER PRIMARY KEY, job_id INTEGER, reason TEXT, alternatives "
         "TEXT, nodes TEXT, links TEXT, physical TEXT);"
         "CREATE UNIQUE INDEX tree_by_job ON tree (job_id, id);"
