@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace coppice {
@@ -153,6 +156,51 @@ absl::Status HoldFile::Save(const std::vector<HeldJob>& jobs) const {
   }
   const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) Finish(folder);
+  return absl::OkStatus();
+}
+
+absl::Status AdmitJob(absl::string_view id, absl::string_view user, const HoldShares& others) {
+  if (others.jobs < kMostJobs && others.jobs_of_user < kMostJobsOfUser) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "job ", id, ": the agent holds ", others.jobs, " jobs already, ", others.jobs_of_user,
+      " of user ", user, "; the most are ", kMostJobs, ", ", kMostJobsOfUser, " of a user"));
+}
+
+absl::Status AdmitProcesses(const HeldJob& job, const HoldShares& others) {
+  const size_t own = job.processes.size();
+  if (own > kMostHeldProcesses) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "job ", job.id, ": has more than ", kMostHeldProcesses, " processes on this node"));
+  }
+  if (others.processes + own <= kMostProcesses &&
+      others.processes_of_user + own <= kMostProcessesOfUser) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("job ", job.id, ": with its ", own, " processes the agent would hold ",
+                   others.processes + own, ", counted in each of their jobs, ",
+                   others.processes_of_user + own, " of user ", job.user, "; the most are ",
+                   kMostProcesses, ", ", kMostProcessesOfUser, " of a user"));
+}
+
+namespace {
+
+constexpr size_t kQuotedBytes = 64;  // of a bad id, in a message
+
+}  // namespace
+
+absl::Status CheckHoldRequest(const v1::HoldJobRequest& request) {
+  const std::string& id = request.job_id();
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(id, &number) || number < 1 || absl::StrCat(number) != id) {
+    return absl::InvalidArgumentError(absl::StrCat("job_id: \"", id.substr(0, kQuotedBytes),
+                                                   "\" is no id of a job; give it as the daemon "
+                                                   "answered it"));
+  }
+  if (static_cast<size_t>(request.processes_size()) > kMostHeldProcesses) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("job ", id, ": names more than ", kMostHeldProcesses, " processes"));
+  }
   return absl::OkStatus();
 }
 

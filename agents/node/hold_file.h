@@ -3,12 +3,15 @@
 #ifndef COPPICE_AGENTS_NODE_HOLD_FILE_H_
 #define COPPICE_AGENTS_NODE_HOLD_FILE_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/process_identity.h"
+#include "coppice/v1/local.pb.h"
 
 namespace coppice {
 
@@ -39,6 +42,33 @@ class HoldFile final {
  private:
   const std::string path_;
 };
+
+// How much the agent holds: renewals, looks at processes and the hold file cost each second, or
+// each hold, as much as there is.
+
+// That one request may name, and that one job may have.
+inline constexpr size_t kMostHeldProcesses = 4096;
+// Of one user, and of all. A process counts in each job that names it.
+inline constexpr size_t kMostJobsOfUser = 1024, kMostJobs = 4096;
+inline constexpr size_t kMostProcessesOfUser = 8192, kMostProcesses = 32'768;
+
+struct HoldShares {
+  size_t jobs = 0, jobs_of_user = 0;
+  size_t processes = 0, processes_of_user = 0;
+};
+
+// That the user may have `job`, with all of its processes, beside those of `others`.
+// RESOURCE_EXHAUSTED names the job and the bounds.
+absl::Status AdmitJob(absl::string_view id, absl::string_view user, const HoldShares& others);
+absl::Status AdmitProcesses(const HeldJob& job, const HoldShares& others);
+
+// What a process asks to be held, as it can be judged without a look at anything. Looking at
+// processes (process_looks.h) takes time on the loop, so nobody gets it for a job that is
+// another's.
+
+// INVALID_ARGUMENT: `job_id` is not an id as the daemon writes it ("7",
+// not "07": one job would be held under many names). RESOURCE_EXHAUSTED: too many processes.
+absl::Status CheckHoldRequest(const v1::HoldJobRequest& request);
 
 }  // namespace coppice
 

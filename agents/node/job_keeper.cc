@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agents/node/asked_once.h"
-#include "agents/node/hold_request.h"
+#include "agents/node/hold_file.h"
 #include "agents/node/process_looks.h"
 #include "agents/node/renewal_times.h"
 

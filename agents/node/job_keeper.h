@@ -27,9 +27,7 @@
 #include "agents/node/daemon_link.h"
 #include "agents/node/event_loop.h"
 #include "agents/node/hold_file.h"
-#include "agents/node/hold_limits.h"
-#include "agents/node/local_caller.h"
-#include "agents/node/loop_turns.h"
+#include "agents/node/local_limits.h"
 #include "client/library/retry_pause.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/local.pb.h"
@@ -47,7 +45,7 @@ class JobKeeper final {
 
   // Holds a job, or adds processes to one that is held. `done` is called once, on the loop, unless
   // the keeper goes first. INVALID_ARGUMENT: no job, or no such process of the caller's.
-  // RESOURCE_EXHAUSTED: too many (hold_limits.h; one that has ended counts until it is looked at
+  // RESOURCE_EXHAUSTED: too many (hold_file.h; one that has ended counts until it is looked at
   // next). UNAVAILABLE: it cannot be noted. FAILED_PRECONDITION: the job is over. Else as
   // Jobs.KeepAlive.
   void Hold(const LocalCaller& caller, const v1::HoldJobRequest& request, Done done);

@@ -26,7 +26,6 @@
 #include "agents/node/daemon_link.h"
 #include "agents/node/event_loop.h"
 #include "agents/node/job_keeper.h"
-#include "agents/node/local_caller.h"
 #include "agents/node/local_limits.h"
 #include "client/library/frame.h"
 #include "coppice/v1/local.pb.h"

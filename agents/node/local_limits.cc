@@ -1,6 +1,10 @@
 #include "agents/node/local_limits.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace coppice {
 namespace {
@@ -55,6 +59,15 @@ bool LocalLimits::Change(uid_t user, size_t before, size_t now) {
   Share& own = users_.at(user);
   for (Share* share : {&whole_, &own}) share->bytes += now - before;
   return now <= before || (whole_.bytes <= bounds_.bytes && own.bytes <= bounds_.bytes_of_user);
+}
+
+absl::StatusOr<LocalCaller> IdentifyCaller(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return absl::InternalError("the kernel does not say who connected");
+  }
+  return LocalCaller{credentials.uid, credentials.pid, absl::StrCat(credentials.uid)};
 }
 
 }  // namespace coppice

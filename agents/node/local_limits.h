@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <unordered_map>
+
+#include "absl/status/statusor.h"
 
 namespace coppice {
 
@@ -52,6 +55,20 @@ class LocalLimits final {
   Share whole_;
   std::unordered_map<uid_t, Share> users_;  // that are connected
 };
+
+// Who is at the other end of a local connection.
+
+struct LocalCaller {
+  uid_t uid = 0;
+  pid_t process = 0;  // that connected
+  // As the daemon is told: the uid in digits, never a login name. Names may be no ASCII, may be
+  // digits that are another's uid, and are asked of a service that may hang; the daemon finds out
+  // who the number is.
+  std::string user;
+};
+
+// By SO_PEERCRED. INTERNAL: the kernel does not say.
+absl::StatusOr<LocalCaller> IdentifyCaller(int fd);
 
 }  // namespace coppice
 

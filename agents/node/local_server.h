@@ -11,8 +11,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "agents/node/local_caller.h"
 #include "agents/node/local_connection.h"
+#include "agents/node/local_limits.h"
 
 namespace coppice {
 

@@ -2,15 +2,44 @@
 #ifndef COPPICE_AGENTS_NODE_MEASURING_SOCKET_H_
 #define COPPICE_AGENTS_NODE_MEASURING_SOCKET_H_
 
+#include <netdb.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agents/node/measuring_limit.h"
+#include "absl/strings/string_view.h"
 
 namespace coppice {
+
+// Until when a measurement may wait: a deadline, and a stop that may come before it.
+
+struct MeasuringLimit {
+  // How soon a stop is noticed.
+  static constexpr std::chrono::milliseconds kLookEvery{50};
+
+  std::chrono::steady_clock::time_point deadline;
+  const std::atomic<bool>* is_stopped;  // null: never
+
+  // How long to wait for something before this is asked again. CANCELLED: it was stopped.
+  // DEADLINE_EXCEEDED, in the words of `late`.
+  absl::StatusOr<std::chrono::milliseconds> NextWait(absl::string_view late) const {
+    if (is_stopped != nullptr && *is_stopped) {
+      return absl::CancelledError(
+          "it was broken off: the agent stops, the daemon takes the task back, or has a newer one");
+    }
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return absl::DeadlineExceededError(late);
+    return std::min(left, kLookEvery);
+  }
+};
 
 class MeasuringSocket final {
  public:
@@ -44,6 +73,23 @@ class MeasuringSocket final {
 
 // Waits until one of the descriptors (poll(2)) is ready.
 absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket::Limit& limit);
+
+// Addresses of "HOST:PORT". A name may have to be asked of a server that does not answer, and
+// getaddrinfo(3) hears neither a deadline nor a stop.
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+// Of a peer. A name is looked up on a thread of its own, which is left behind when the limit ends
+// the wait and then ends with the look-up; there are at most 16. INVALID_ARGUMENT: it is no
+// HOST:PORT. UNAVAILABLE: the host is not known, or too many look-ups hang. CANCELLED,
+// DEADLINE_EXCEEDED.
+absl::StatusOr<Addresses> Resolve(const std::string& address, const MeasuringLimit& limit);
+
+// To listen at; waits for as long as it takes. INVALID_ARGUMENT, UNAVAILABLE as above.
+absl::StatusOr<Addresses> ResolveOwn(const std::string& address);
 
 }  // namespace coppice
 

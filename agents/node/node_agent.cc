@@ -1,7 +1,12 @@
 #include "agents/node/node_agent.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +14,23 @@
 #include "agents/node/process_identity.h"
 
 namespace coppice {
+absl::StatusOr<StateLock> StateLock::Take(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/lock");
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return absl::UnavailableError(absl::StrCat("state_dir ", folder, ": ", std::strerror(errno),
+                                               "; make a folder that the agent may write to"));
+  }
+  StateLock lock(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  return absl::FailedPreconditionError(
+      absl::StrCat("state_dir ", folder, ": another agent uses it; stop it, or use --state-dir"));
+}
+
+StateLock::~StateLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
 namespace {
 
 // That of the init process, which lives as long as the node.

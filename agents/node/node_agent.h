@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "agents/node/announcement.h"
@@ -16,9 +17,24 @@
 #include "agents/node/measurer.h"
 #include "agents/node/node_facts.h"
 #include "agents/node/settings.h"
-#include "agents/node/state_lock.h"
 
 namespace coppice {
+
+// Keeps a second agent off the folder of the first: they would write one file of held jobs in
+// turns. The kernel lets go of it however the process ends; the file stays.
+
+class StateLock final {
+ public:
+  // FAILED_PRECONDITION: another agent has the folder. UNAVAILABLE: there is no such folder, or
+  // nothing can be written there.
+  static absl::StatusOr<StateLock> Take(const std::string& folder);
+  StateLock(StateLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~StateLock();
+
+ private:
+  explicit StateLock(int fd) : fd_(fd) {}
+  int fd_;  // -1: moved from
+};
 
 // Belongs to the loop's thread.
 class NodeAgent final {

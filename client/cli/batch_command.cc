@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
-#include "client/cli/member_file.h"
+#include "client/cli/input_file.h"
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
 #include "client/cli/words.h"

@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/distance_matrix.h"
-#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
 #include "client/cli/words.h"

@@ -2,15 +2,35 @@
 #ifndef COPPICE_CLIENT_CLI_INPUT_FILE_H_
 #define COPPICE_CLIENT_CLI_INPUT_FILE_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coppice/v1/jobs.pb.h"
+#include "coppice/v1/trees.pb.h"
 
 namespace coppice {
 
 // All of it; "-" is standard input. NOT_FOUND names the file that cannot be read; INVALID_ARGUMENT:
 // it is a folder or a device, or larger than 1 GiB.
 absl::StatusOr<std::string> ReadText(const std::string& path);
+
+// Members of a communicator as people write them: a file with one endpoint a line, or rank ranges.
+
+// Lines of a file ("-": standard input) without comments (#), blank lines and surrounding space.
+// Errors as ReadText's.
+absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path);
+
+// Ranks of `job` that sit on the named endpoints: the n-th mention of an endpoint is the n-th rank
+// there. A line is "host" (any of its ports) or "host/port". NOT_FOUND: names an endpoint that the
+// job does not have, or not as often.
+absl::StatusOr<std::vector<uint32_t>> RanksOfMembers(const v1::Job& job,
+                                                     const std::vector<std::string>& members);
+
+// "0-15,32-62:2,7" -> ranges; "A-B:S" counts from A to B by S. INVALID_ARGUMENT names the part.
+absl::StatusOr<std::vector<v1::RankRange>> ParseRankRanges(absl::string_view text);
 
 }  // namespace coppice
 

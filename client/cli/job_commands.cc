@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
-#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 

@@ -3,9 +3,16 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <iosfwd>
 #include <iostream>
+#include <mutex>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -15,12 +22,83 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
-#include "client/cli/waiting.h"
 #include "client/connection.h"
 #include "proto/request_check.h"
 
 namespace coppice {
 namespace {
+
+// A sign of life for whoever waits: once a command takes longer than a second, a line on stderr.
+
+// Lives as long as the command. Its thread writes to `out` between Begin and End only, so the
+// command may write to it outside. On a terminal the line is renewed every second and wiped at the
+// end; elsewhere it is written once.
+class Waiting {
+ public:
+  Waiting(std::ostream& out, bool is_terminal, std::string what);
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  void Begin();
+  void End();
+
+ private:
+  void Run();
+
+  std::ostream& out_;
+  const bool is_terminal_;
+  const std::string what_;
+
+  std::mutex mutex_;
+  std::condition_variable over_cv_;
+  bool over_ = false;   // the command is done
+  bool waits_ = false;  // between Begin and End
+  bool shown_ = false;  // a line is on the terminal, or was written elsewhere
+  std::thread thread_;  // last: it uses the rest
+};
+
+Waiting::Waiting(std::ostream& out, bool is_terminal, std::string what)
+    : out_(out), is_terminal_(is_terminal), what_(std::move(what)), thread_([this] { Run(); }) {}
+
+Waiting::~Waiting() {
+  End();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    over_ = true;
+  }
+  over_cv_.notify_all();
+  thread_.join();
+}
+
+void Waiting::Begin() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waits_ = true;
+}
+
+void Waiting::End() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waits_ = false;
+  if (!is_terminal_ || !shown_) return;
+  ShownStream::Control(out_, kWipeLine);
+  out_ << std::flush;
+  shown_ = false;
+}
+
+void Waiting::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (int seconds = 1;; ++seconds) {
+    if (over_cv_.wait_for(lock, std::chrono::seconds(1), [this] { return over_; })) return;
+    if (!waits_ || (shown_ && !is_terminal_)) continue;
+    if (is_terminal_) {
+      ShownStream::Control(out_, "\r");
+      out_ << what_ << ": " << seconds << " s" << std::flush;
+    } else {
+      out_ << what_ << std::endl;
+    }
+    shown_ = true;
+  }
+}
 
 // What may be sent as one; the daemon knows whether there is such a user. CLI11's check: empty if
 // good.
@@ -141,6 +219,7 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
+
 }  // namespace coppice
 
 int main(int argc, char** argv) { return coppice::Main(argc, argv); }

@@ -20,9 +20,9 @@
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
 #include "client/cli/map_words.h"
-#include "client/cli/node_words.h"
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
+#include "client/cli/words.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace coppice {

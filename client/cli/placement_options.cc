@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "client/cli/node_words.h"
+#include "client/cli/words.h"
 
 namespace coppice {
 namespace {

@@ -32,7 +32,7 @@ absl::StatusOr<v1::PlacementObjective> ParseWeights(absl::string_view text);
 absl::Status ReadDurationOption(const std::string& option, const std::string& text,
                                 google::protobuf::Duration& to);
 
-// As ReadNodeWords (node_words.h); lists stay as they are, the daemon reads them. Nothing: none.
+// As ReadNodeWords (words.h); lists stay as they are, the daemon reads them. Nothing: none.
 absl::Status ReadNodesOption(const std::string& text,
                              google::protobuf::RepeatedPtrField<std::string>& nodes);
 

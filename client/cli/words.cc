@@ -1,9 +1,18 @@
 #include "client/cli/words.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "client/cli/input_file.h"
 
 namespace coppice {
 namespace {
@@ -69,6 +78,136 @@ std::string TimeText(const google::protobuf::Timestamp& time) {
   if (time.seconds() == 0 && time.nanos() == 0) return "never";
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(time.seconds()),
                           absl::UTCTimeZone());
+}
+
+namespace {
+
+constexpr size_t kMostDigits = 18, kMostBrackets = 8, kMostNameBytes = 256;  // as the daemon
+
+using Names = std::vector<std::string>;
+
+absl::Status Wrong(absl::string_view name, absl::string_view what) {
+  constexpr size_t kMostTold = 64;
+  return absl::InvalidArgumentError(
+      absl::StrCat("nodes \"", name.substr(0, kMostTold), "\": ", what));
+}
+
+bool AreDigits(absl::string_view text) {
+  return !text.empty() && text.size() <= kMostDigits &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+}
+
+// "001" or "001-128".
+absl::Status AddRange(absl::string_view name, absl::string_view range, Names& numbers) {
+  const std::vector<absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
+  const absl::string_view first_text = ends.front(), last_text = ends.back();
+  uint64_t first = 0, last = 0;
+  if (!AreDigits(first_text) || !AreDigits(last_text) || !absl::SimpleAtoi(first_text, &first) ||
+      !absl::SimpleAtoi(last_text, &last)) {
+    return Wrong(name, "brackets hold numbers and ranges of them, like [001-128,130]");
+  }
+  if (last < first) return Wrong(name, "a range ends before it begins");
+  if (last_text.size() != first_text.size() && last_text[0] == '0' && last_text.size() > 1) {
+    return Wrong(name, "the ends of a range have zeros in front of different widths");
+  }
+  if (last - first >= kMostNodes || numbers.size() + (last - first) >= kMostNodes) {
+    return Wrong(name, absl::StrCat("more than ", kMostNodes, " names"));
+  }
+  for (uint64_t n = first; n <= last; ++n) {
+    std::string digits = absl::StrCat(n);
+    if (digits.size() < first_text.size()) digits.insert(0, first_text.size() - digits.size(), '0');
+    numbers.push_back(std::move(digits));
+  }
+  return absl::OkStatus();
+}
+
+// One name of the list, all brackets of which pair: every name with each of what a bracket holds.
+absl::Status AddName(absl::string_view name, Names& names) {
+  Names made = {""};
+  absl::string_view rest = name;
+  for (size_t brackets = 0; !rest.empty();) {
+    const size_t open = std::min(rest.find('['), rest.size());
+    for (std::string& one : made) absl::StrAppend(&one, rest.substr(0, open));
+    rest.remove_prefix(open);
+    if (rest.empty()) break;
+    if (++brackets > kMostBrackets) return Wrong(name, "more than 8 brackets in one name");
+    const size_t close = rest.find(']');
+    Names numbers, longer;
+    for (const absl::string_view range : absl::StrSplit(rest.substr(1, close - 1), ',')) {
+      if (const absl::Status status = AddRange(name, range, numbers); !status.ok()) return status;
+    }
+    if (made.size() * numbers.size() + names.size() > kMostNodes) {
+      return Wrong(name, absl::StrCat("more than ", kMostNodes, " names"));
+    }
+    for (const std::string& one : made) {
+      for (const std::string& number : numbers) longer.push_back(absl::StrCat(one, number));
+    }
+    made = std::move(longer);
+    rest.remove_prefix(close + 1);
+  }
+  for (std::string& one : made) {
+    if (one.size() > kMostNameBytes) return Wrong(name, "a name is longer than 256 letters");
+    names.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+// "n54/1", "n54/1@mlx5_1".
+bool MayBeEndpoint(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
+  const absl::string_view host = parts.front();
+  return parts.size() == 2 && !host.empty() && host.front() != '.' && host.front() != '~' &&
+         AreDigits(parts.back().substr(0, parts.back().find('@')));
+}
+
+}  // namespace
+
+absl::StatusOr<Names> ExpandNodeList(absl::string_view text) {
+  Names names;
+  if (absl::StripAsciiWhitespace(text).empty()) return names;
+  bool is_open = false;
+  for (size_t begin = 0, i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : '\0';
+    if ((c == '[' && is_open) || (c == ']' && !is_open) || (i == text.size() && is_open)) {
+      return Wrong(text.substr(begin), "brackets do not pair; write it like n[001-128,130]");
+    }
+    is_open = c == '[' || (is_open && c != ']');
+    if (i < text.size() && (c != ',' || is_open)) continue;
+    const absl::string_view name = absl::StripAsciiWhitespace(text.substr(begin, i - begin));
+    if (name.empty()) return Wrong(text, "no name between commas");
+    if (const absl::Status status = AddName(name, names); !status.ok()) return status;
+    begin = i + 1;
+  }
+  return names;
+}
+
+bool MayBeNodeList(absl::string_view text) {
+  return text.find_first_of(",[]") != absl::string_view::npos;
+}
+
+absl::StatusOr<Names> ExpandNodeWords(const Names& words) {
+  Names names;
+  for (const std::string& word : words) {
+    if (!MayBeNodeList(word)) {
+      names.push_back(word);
+      continue;
+    }
+    auto list = ExpandNodeList(word);
+    if (!list.ok()) return list.status();
+    std::move(list->begin(), list->end(), std::back_inserter(names));
+  }
+  return names;
+}
+
+absl::StatusOr<Names> ReadNodeWords(const std::string& text) {
+  std::error_code unreadable;
+  const std::filesystem::file_status file = std::filesystem::status(text, unreadable);
+  const bool is_there = std::filesystem::exists(file) && !std::filesystem::is_directory(file);
+  const bool is_path =
+      text.find('/') != std::string::npos && !MayBeNodeList(text) && !MayBeEndpoint(text);
+  if (text == "-" || is_there || is_path) return ReadMemberFile(text);
+  return Names{text};
 }
 
 }  // namespace coppice

@@ -24,8 +24,7 @@
 #include <string_view>
 
 #include "client/library/agent_socket.h"
-#include "client/library/outcome.h"
-#include "client/library/own_descriptor.h"
+#include "client/library/messages.h"
 
 namespace coppice {
 

@@ -14,7 +14,6 @@
 
 #include "client/library/agent_calls.h"
 #include "client/library/messages.h"
-#include "client/library/outcome.h"
 #include "client/library/tree_watches.h"
 
 struct coppice_client {

@@ -1,5 +1,9 @@
 // Jobs, of coppice.h.
+#include <algorithm>
+#include <cstddef>
+
 #include "client/library/client.h"
+#include "client/library/coppice.h"
 
 namespace coppice {
 namespace {
@@ -60,6 +64,152 @@ Outcome Register(coppice_client* client, const coppice_job_request* given, uint6
 }
 
 }  // namespace
+
+// Rank orders and patterns, of coppice.h.
+
+namespace {
+
+constexpr char kMap[] = "/coppice.v1.Mapping/MapRanks";
+constexpr char kPut[] = "/coppice.v1.Mapping/PutPattern";
+constexpr uint32_t kDefaultBudgetMs = 1000;
+
+template <class Pattern>
+Outcome CheckPairs(const Pattern& pattern, const char* name) {
+  if (pattern.rank_count == 0) return Wrong(std::string(name) + ".rank_count: is 0");
+  const bool has_lists =
+      pattern.from != nullptr && pattern.to != nullptr && pattern.bytes != nullptr;
+  if (pattern.pair_count == 0 || has_lists) return {};
+  return Wrong(std::string(name) + ": from, to and bytes go together, pair_count of each");
+}
+
+Outcome CheckRequest(const coppice_map_request& request) {
+  constexpr char kName[] = "coppice_map_request";
+  if (request.hosts != nullptr && request.host_count == 0) {
+    return Wrong("coppice_map_request.host_count: is 0; for the job's hosts leave hosts NULL");
+  }
+  for (uint32_t i = 0; request.hosts != nullptr && i < request.host_count; ++i) {
+    if (request.hosts[i] != nullptr) continue;
+    return Wrong("coppice_map_request.hosts[" + std::to_string(i) + "]: is a null pointer");
+  }
+  return request.pattern_name != nullptr ? Outcome{} : CheckPairs(request, kName);
+}
+
+// There may be more positions than ranks, but no two ranks at one.
+bool IsOrder(std::vector<uint32_t> positions) {
+  std::sort(positions.begin(), positions.end());
+  const bool is_distinct =
+      std::adjacent_find(positions.begin(), positions.end()) == positions.end();
+  return is_distinct && !positions.empty();
+}
+
+Outcome Map(coppice_client* client, const coppice_map_request* given, coppice_order** order) {
+  coppice_map_request request;
+  Outcome outcome = Check(client);
+  if (outcome.ok()) outcome = Take(given, "coppice_map_request", request);
+  if (outcome.ok() && order == nullptr) outcome = Wrong("order: a null pointer was given");
+  if (outcome.ok()) outcome = CheckRequest(request);
+  if (!outcome.ok()) return outcome;
+  std::string answer;
+  const uint32_t budget_ms = request.budget_ms == 0 ? kDefaultBudgetMs : request.budget_ms;
+  outcome = Ask(*client, kMap, EncodeMap(request), /*may_repeat=*/true, answer, budget_ms);
+  if (!outcome.ok()) return outcome;
+  auto handle = std::make_unique<coppice_order>();
+  if (!DecodeOrder(answer, handle->answer) || !IsOrder(handle->answer.positions)) {
+    return Misunderstood(kMap);
+  }
+  *order = handle.release();
+  return outcome;
+}
+
+Outcome Put(coppice_client* client, const coppice_pattern* given) {
+  constexpr char kName[] = "coppice_pattern";
+  coppice_pattern pattern;
+  Outcome outcome = Check(client);
+  if (outcome.ok()) outcome = Take(given, kName, pattern);
+  if (outcome.ok() && pattern.name == nullptr) outcome = Wrong("coppice_pattern.name: is NULL");
+  if (outcome.ok()) outcome = CheckPairs(pattern, kName);
+  if (!outcome.ok()) return outcome;
+  std::string answer;
+  return Ask(*client, kPut, EncodePattern(pattern), /*may_repeat=*/true, answer);
+}
+
+}  // namespace
+
+// Where the fields of coppice.h's structures are, which programs that were compiled with it rely
+// on.
+//
+// A hole or an end of padding would be no place for a later field: C does not zero it, so that a
+// new library would read an old program's garbage there.
+
+namespace {
+
+// `field`, behind which nothing comes, ends the structure.
+#define COPPICE_IS_LAST(structure, field) \
+  (offsetof(structure, field) + sizeof(structure::field) == sizeof(structure))
+
+static_assert(COPPICE_IS_LAST(coppice_capabilities, agent_version));
+static_assert(COPPICE_IS_LAST(coppice_job_request, reserved));
+static_assert(COPPICE_IS_LAST(coppice_tree_request, reserved));
+static_assert(COPPICE_IS_LAST(coppice_map_request, seed));
+static_assert(COPPICE_IS_LAST(coppice_pattern, messages));
+#undef COPPICE_IS_LAST
+
+#if defined(__LP64__)
+#define COPPICE_IS_AT(structure, field, offset) \
+  static_assert(offsetof(structure, field) == (offset), #structure "." #field)
+
+COPPICE_IS_AT(coppice_capabilities, connected, 8);
+COPPICE_IS_AT(coppice_capabilities, cores, 12);
+COPPICE_IS_AT(coppice_capabilities, host, 16);
+COPPICE_IS_AT(coppice_capabilities, agent_version, 272);
+
+COPPICE_IS_AT(coppice_job_request, request_id, 8);
+COPPICE_IS_AT(coppice_job_request, display_name, 16);
+COPPICE_IS_AT(coppice_job_request, endpoints, 24);
+COPPICE_IS_AT(coppice_job_request, endpoint_count, 32);
+COPPICE_IS_AT(coppice_job_request, lease_ms, 36);
+COPPICE_IS_AT(coppice_job_request, hold, 40);
+COPPICE_IS_AT(coppice_job_request, reserved, 44);
+
+COPPICE_IS_AT(coppice_tree_request, job, 8);
+COPPICE_IS_AT(coppice_tree_request, request_id, 16);
+COPPICE_IS_AT(coppice_tree_request, ranks, 24);
+COPPICE_IS_AT(coppice_tree_request, rank_count, 32);
+COPPICE_IS_AT(coppice_tree_request, operation, 36);
+COPPICE_IS_AT(coppice_tree_request, bytes, 40);
+COPPICE_IS_AT(coppice_tree_request, type, 48);
+COPPICE_IS_AT(coppice_tree_request, width, 52);
+COPPICE_IS_AT(coppice_tree_request, advise, 56);
+COPPICE_IS_AT(coppice_tree_request, reserved, 60);
+
+COPPICE_IS_AT(coppice_map_request, job, 8);
+COPPICE_IS_AT(coppice_map_request, hosts, 16);
+COPPICE_IS_AT(coppice_map_request, host_count, 24);
+COPPICE_IS_AT(coppice_map_request, ranks_per_host, 28);
+COPPICE_IS_AT(coppice_map_request, budget_ms, 32);
+COPPICE_IS_AT(coppice_map_request, rank_count, 36);
+COPPICE_IS_AT(coppice_map_request, pair_count, 40);
+COPPICE_IS_AT(coppice_map_request, from, 48);
+COPPICE_IS_AT(coppice_map_request, to, 56);
+COPPICE_IS_AT(coppice_map_request, bytes, 64);
+COPPICE_IS_AT(coppice_map_request, messages, 72);
+COPPICE_IS_AT(coppice_map_request, pattern_name, 80);
+COPPICE_IS_AT(coppice_map_request, algorithm, 88);
+COPPICE_IS_AT(coppice_map_request, seed, 96);
+
+COPPICE_IS_AT(coppice_pattern, name, 8);
+COPPICE_IS_AT(coppice_pattern, rank_count, 16);
+COPPICE_IS_AT(coppice_pattern, reserved, 20);
+COPPICE_IS_AT(coppice_pattern, pair_count, 24);
+COPPICE_IS_AT(coppice_pattern, from, 32);
+COPPICE_IS_AT(coppice_pattern, to, 40);
+COPPICE_IS_AT(coppice_pattern, bytes, 48);
+COPPICE_IS_AT(coppice_pattern, messages, 56);
+#undef COPPICE_IS_AT
+#endif
+
+}  // namespace
+
 }  // namespace coppice
 
 coppice_status coppice_job_register(coppice_client* client, const coppice_job_request* request,
@@ -75,4 +225,26 @@ coppice_status coppice_job_end(coppice_client* client, uint64_t job) {
     return coppice::Ask(*client, coppice::kEnd, coppice::EncodeId(job), /*may_repeat=*/true,
                         answer);
   });
+}
+
+coppice_status coppice_map(coppice_client* client, const coppice_map_request* request,
+                           coppice_order** order) {
+  return coppice::Run([&] { return coppice::Map(client, request, order); });
+}
+
+void coppice_order_free(coppice_order* order) { delete order; }
+
+uint32_t coppice_order_ranks(const coppice_order* order) {
+  return static_cast<uint32_t>(order->answer.positions.size());
+}
+const uint32_t* coppice_order_positions(const coppice_order* order) {
+  return order->answer.positions.data();
+}
+double coppice_order_score(const coppice_order* order) { return order->answer.score; }
+const char* coppice_order_reason(const coppice_order* order) {
+  return order->answer.reason.c_str();
+}
+
+coppice_status coppice_pattern_put(coppice_client* client, const coppice_pattern* pattern) {
+  return coppice::Run([&] { return coppice::Put(client, pattern); });
 }

@@ -4,15 +4,31 @@
 #ifndef COPPICE_CLIENT_LIBRARY_MESSAGES_H_
 #define COPPICE_CLIENT_LIBRARY_MESSAGES_H_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "client/library/coppice.h"
-#include "client/library/outcome.h"
 
 namespace coppice {
+
+// How a step of libcoppice ended: a code of coppice.h and words for people. Used instead of
+// Abseil's status, which libcoppice does not carry into other people's programs.
+
+struct Outcome {
+  coppice_status code = COPPICE_OK;
+  std::string message;
+
+  bool ok() const { return code == COPPICE_OK; }
+};
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+inline SteadyTime After(uint32_t milliseconds) {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+}
 
 // ---- frames (local.proto) ----------------------------------------------------------------------
 

@@ -12,8 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/toml_text.h"
-#include "daemon/config/profile_key.h"
-#include "daemon/config/switch_rules.h"
+#include "daemon/config/config_sections.h"
 #include "daemon/config/toml_section.h"
 
 namespace coppice {

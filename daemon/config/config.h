@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/caller_bounds.h"
-#include "daemon/config/access_keys.h"
+#include "daemon/config/config_sections.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 

@@ -27,9 +27,28 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
-#include "daemon/fabric/link_rate.h"
 
 namespace coppice {
+
+// Width and speed of a link as the port reports them, and the data rate that results.
+
+// Speed of one lane (IBA vol. 1, 14.2.5.6 PortInfo LinkSpeedActive and its extensions).
+enum class LaneSpeed : uint8_t { kUnknown, kSdr, kDdr, kQdr, kFdr10, kFdr, kEdr, kHdr, kNdr, kXdr };
+
+struct LinkRate {
+  uint8_t lanes = 0;  // 1, 2, 4, 8 or 12; 0 = unknown
+  LaneSpeed speed = LaneSpeed::kUnknown;
+  friend bool operator==(const LinkRate&, const LinkRate&) = default;
+};
+
+// Data rate of one direction in Gb/s, after line coding (8b/10b to QDR, 64b/66b from FDR10 on; HDR
+// to XDR as marketed, PAM4 with RS-FEC). 0 if either part is unknown.
+double DataRateGbps(LinkRate rate);
+
+// "4xQDR"; "?" if unknown. ParseLinkRate is its inverse and also takes lower case.
+std::string ToString(LinkRate rate);
+std::optional<LinkRate> ParseLinkRate(absl::string_view text);
+absl::string_view ToString(LaneSpeed speed);
 
 using SwitchIndex = StrongId<struct SwitchIndexTag, uint32_t>;
 using EndpointIndex = StrongId<struct EndpointIndexTag, uint32_t>;

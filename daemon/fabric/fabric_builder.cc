@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/host_names.h"
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/topology_text.h"
 
 namespace coppice {

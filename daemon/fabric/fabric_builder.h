@@ -51,7 +51,7 @@ class FabricBuilder {
 
   // Sorts, indexes and checks the whole: duplicate port GUIDs and LIDs are errors, an empty fabric
   // is legal. O(n log n). The builder is empty afterwards.
-  // Hosts: host_names.h.
+  // Hosts: endpoint_names.h.
   absl::StatusOr<std::shared_ptr<const Fabric>> Build();
 
  private:

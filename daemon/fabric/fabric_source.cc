@@ -9,7 +9,6 @@
 #include "daemon/fabric/ibnetdiscover_reader.h"
 #include "daemon/fabric/ibsim_net_reader.h"
 #include "daemon/fabric/models/model.h"
-#include "daemon/fabric/topology_file.h"
 #include "daemon/fabric/topology_lines.h"
 #include "daemon/fabric/topology_text.h"
 

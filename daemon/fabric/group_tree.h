@@ -45,9 +45,35 @@ bool IsPlainName(absl::string_view name);
 // where most endpoints are, among those of the component. Leaf switches are named as the fabric
 // describes them, or "s" and their GUID where that is not plain or not theirs alone. Above them are
 // the groups of `hierarchy`, without those that would have one child; leaf switches without any
-// group are gathered by distance (leaf_clusters.h). Deterministic; O(hosts log hosts + links), and
-// for an irregular component what leaf_clusters.h states.
+// group are gathered by distance (group_tree.h). Deterministic; O(hosts log hosts + links), and
+// for an irregular component what group_tree.h states.
 GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy);
+
+// Leaf switches of a fabric without any regular structure, gathered by distance: near ones come
+// together early.
+//
+//     a - b     c - d       two far ends, a and c; all are ordered by how much nearer they are to
+//     | x |     | x |       the one than to the other, and parted where the step is largest, near
+//     e - f --- g - h       the middle: {a b e f} {c d g h}, and so on in each part
+
+// A part of the leaves: of leaves themselves, or of two parts, by position in LeafClusters.
+struct LeafCluster {
+  std::vector<SwitchIndex> leaves;  // ascending; empty if it has parts
+  std::vector<uint32_t> parts;
+};
+
+// Parts of `leaves`, which are different and of one component; the last one is the whole. No part
+// of more than four leaves stays whole, unless all in it are equally far from its ends: then
+// nothing can be told. No part of several leaves holds less than a third of what it was parted
+// from. Deterministic; O(leaves) breadth-first searches, each as wide as its part.
+std::vector<LeafCluster> ClusterLeaves(const Fabric& fabric, std::vector<SwitchIndex> leaves);
+
+// A fabric as the plugin topology/tree of Slurm reads it: the text of a topology.conf(5).
+
+// One line a switch, children before parents, after a comment that says what the fabric is
+// (`shape`: Hierarchy's) and whom Slurm could not name. The text holds nothing that changes without
+// the tree: no time and no version. O(hosts).
+std::string WriteSlurmTopology(const GroupTree& tree, absl::string_view shape);
 
 }  // namespace coppice
 

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/fabric/switch_partition.h"
+#include "daemon/fabric/hierarchy.h"
 
 namespace coppice {
 namespace {

@@ -6,17 +6,46 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "daemon/fabric/coordinates.h"
 #include "daemon/fabric/distances.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
-#include "daemon/fabric/grid_layout.h"
 
 namespace coppice {
+
+// Switches of a torus, mesh or hypercube by their coordinates: who is next to whom along each
+// dimension, for dimension-order routing. Knows positions and not cables: whether two neighbours
+// are joined is the fabric's matter.
+
+// Immutable; thread-safe.
+class GridLayout {
+ public:
+  // Reads the position of every switch from its description. INVALID_ARGUMENT, naming the switch:
+  // no position, another grid's, or one that another switch has. O(switches * dimensions).
+  static absl::StatusOr<GridLayout> FromDescriptions(const Fabric& fabric);
+
+  // The switch that a packet at `s` for `to` goes to: along the lowest dimension in which the two
+  // differ, the shorter way round, upwards if both are equally long. nullopt if s is `to` or no
+  // switch has that position. O(dimensions).
+  std::optional<SwitchIndex> Next(SwitchIndex s, SwitchIndex to) const;
+
+ private:
+  static constexpr uint32_t kNobody = 0xffffffff;
+  const int32_t* at(SwitchIndex s) const { return &at_[s.value() * extents_.size()]; }
+  absl::Status AddPosition(const Fabric& fabric, SwitchIndex s);
+  absl::Status FindNeighbours(const Fabric& fabric);
+
+  std::vector<int32_t> extents_;  // [dimension]
+  GridKind kind_ = GridKind::kTorus;
+  std::vector<int32_t> at_;           // [switch][dimension]
+  std::vector<uint32_t> neighbours_;  // [switch][dimension][0 down, 1 up], kNobody
+};
 
 enum class RouteKind : uint8_t { kForwardingTables, kShortestPath, kDimensionOrder };
 
@@ -47,7 +76,7 @@ class Routes final {
   // route, and the message names both ends and the switch where the route breaks off; `path` is
   // then unchanged. A forwarding loop is such an error. Cost: the length of the route, times a
   // switch's ports for shortest paths, whose first route to a new class of switches
-  // (twin_classes.h) also computes its distances.
+  // (distances.h) also computes its distances.
   absl::Status Append(VertexIndex from, VertexIndex to, std::vector<ChannelIndex>& path) const;
 
   // The channel that switch `s` sends a packet for `to` through; kNoChannel: none, or `to` is `s`.

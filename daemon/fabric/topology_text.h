@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
-#include "daemon/fabric/link_rate.h"
+#include "daemon/fabric/fabric.h"
 
 namespace coppice {
 

@@ -31,7 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/ib/mad_engine.h"
-#include "daemon/ib/subnet_record.h"
+#include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
 

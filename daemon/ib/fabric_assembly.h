@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/ib/subnet_record.h"
+#include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
 

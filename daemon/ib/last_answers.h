@@ -8,7 +8,7 @@
 
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
-#include "daemon/ib/subnet_record.h"
+#include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
 

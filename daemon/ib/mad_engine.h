@@ -29,12 +29,37 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
 #include "daemon/ib/mad_codec.h"
-#include "daemon/ib/mad_transport.h"
 
 namespace coppice {
+
+// Carries management datagrams, unreliably and in any order: libibumad's port (umad_subnet_port.cc)
+// or a scripted subnet (tests/unit/ib). Knows a datagram's class but not what it means.
+
+enum class MadEvent : uint8_t {
+  kNone,      // nothing arrived
+  kReceived,  // a datagram from the subnet, of any kind
+  kTimedOut,  // one of ours, given back: nobody answered within its timeout
+  kNotSent,   // one of ours, given back: the port could not send it
+};
+
+// Not thread-safe.
+class MadTransport {
+ public:
+  virtual ~MadTransport() = default;
+
+  // Hands over one datagram that expects an answer within `timeout`. `lid`: where one of
+  // performance management goes; the others hold their way in themselves. RESOURCE_EXHAUSTED: not
+  // now, ask again later; UNAVAILABLE: the port is gone.
+  virtual absl::Status Send(const Mad& mad, Lid lid, absl::Duration timeout) = 0;
+
+  // Waits at most `wait` (zero: not at all) for the next event; unless it is kNone, `mad` holds the
+  // datagram. UNAVAILABLE: the port is gone.
+  virtual absl::StatusOr<MadEvent> Receive(absl::Duration wait, Mad& mad) = 0;
+};
 
 // A node that left this many requests in a row unanswered is asked no more.
 inline constexpr int kSilencesToGiveUp = 3;

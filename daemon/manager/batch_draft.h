@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/manager/activity.h"
-#include "daemon/manager/plan_basis.h"
 #include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/tree_draft.h"
 

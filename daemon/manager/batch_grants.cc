@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/batch_request.h"
 #include "daemon/manager/grants.h"
+#include "daemon/manager/tree_request.h"
 
 namespace coppice {
 namespace {

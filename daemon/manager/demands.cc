@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "daemon/manager/record_json.h"
+#include "daemon/manager/tree_record.h"
 
 namespace coppice {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/batch_request.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/tree_request.h"
 

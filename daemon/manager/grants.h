@@ -23,7 +23,6 @@
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
 #include "daemon/manager/manager.h"
-#include "daemon/manager/plan_basis.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_draft.h"

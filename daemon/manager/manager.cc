@@ -11,7 +11,6 @@
 #include "daemon/manager/background.h"
 #include "daemon/manager/batch_grants.h"
 #include "daemon/manager/change_feed.h"
-#include "daemon/manager/event_feed.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"

@@ -40,12 +40,10 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/activity.h"
-#include "daemon/manager/actor.h"
 #include "daemon/manager/capability_rules.h"
 #include "daemon/manager/deed_log.h"
-#include "daemon/manager/load/link_measure.h"
-#include "daemon/manager/placement/placement_options.h"
-#include "daemon/manager/quota_options.h"
+#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/options.h"
 #include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/manager/sweep/unseen.h"
@@ -57,7 +55,7 @@
 
 namespace coppice {
 
-class EventWatch;   // daemon/manager/event_feed.h
+class EventWatch;   // daemon/manager/event_log.h
 class Placements;   // daemon/manager/placement/placements.h
 class QuotaLedger;  // daemon/manager/quota_ledger.h
 class TreeWatch;    // daemon/manager/change_feed.h

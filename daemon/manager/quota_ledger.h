@@ -24,7 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "daemon/manager/quota_options.h"
+#include "daemon/manager/options.h"
 #include "db/store.h"
 
 namespace coppice {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/demands.h"
+#include "daemon/manager/promised_load.h"
 #include "daemon/manager/tree_draft.h"
-#include "daemon/manager/tree_promise.h"
 
 namespace coppice {
 namespace {

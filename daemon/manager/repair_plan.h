@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/manager/entry_ledger.h"
-#include "daemon/manager/plan_basis.h"
+#include "daemon/manager/tables.h"
+#include "daemon/manager/tree_draft.h"
 #include "daemon/manager/tree_standing.h"
-#include "daemon/manager/tree_table.h"
 
 namespace coppice {
 

@@ -3,12 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "daemon/manager/plan_basis.h"
-#include "daemon/manager/record_json.h"
-#include "daemon/manager/recorded_tree.h"
 #include "daemon/manager/repair_plan.h"
+#include "daemon/manager/tree_draft.h"
+#include "daemon/manager/tree_record.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/slight_load.h"
+#include "daemon/tree/link_use.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {

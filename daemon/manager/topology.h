@@ -29,11 +29,11 @@
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/manager.h"
+#include "daemon/manager/promised_load.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/flap_filter.h"
 #include "daemon/manager/tables.h"
-#include "daemon/manager/tree_promise.h"
 
 namespace coppice {
 

@@ -5,9 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/manager/plan_basis.h"
-#include "daemon/manager/record_json.h"
-#include "daemon/manager/recorded_tree.h"
+#include "daemon/manager/tree_draft.h"
 #include "daemon/manager/tree_record.h"
 #include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"

@@ -72,7 +72,7 @@ double ParameterOf(const MappingAlgorithm& algorithm, const AlgorithmOptions& op
 absl::Status CheckParameters(const MappingAlgorithm& algorithm, const AlgorithmOptions& options);
 
 // Runs an algorithm whoever asks: checks problem and parameters first, starts from the present
-// order if `start` is empty, and verifies what comes out (INTERNAL: mapping_check.h).
+// order if `start` is empty, and verifies what comes out (INTERNAL: mapping_metrics.h).
 absl::StatusOr<Mapped> RunAlgorithm(const MappingAlgorithm& algorithm,
                                     const MappingProblem& problem, const Mapping& start,
                                     const AlgorithmOptions& options, const SearchControl& control);

@@ -1,9 +1,11 @@
 #include "daemon/mapping/mapping_metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/link_traffic.h"
 
@@ -125,6 +127,83 @@ double Score(const Objective& objective, const MappingMeasures& measures,
     score += objective.qap_cost * Relative(measures.qap_cost, present.qap_cost);
   }
   return score / weights;
+}
+
+absl::Status CheckMapping(const Places& places, uint32_t rank_count,
+                          absl::Span<const PlaceIndex> mapping) {
+  if (mapping.size() != rank_count) {
+    return absl::InternalError(
+        absl::StrFormat("a mapping of %d ranks for %d", mapping.size(), rank_count));
+  }
+  std::vector<uint32_t> taken(places.count(), 0);
+  for (uint32_t rank = 0; rank < rank_count; ++rank) {
+    const PlaceIndex p = mapping[rank];
+    if (p.value() >= places.count()) {
+      return absl::InternalError(
+          absl::StrFormat("rank %d is on place %d of %d", rank, p.value(), places.count()));
+    }
+    if (++taken[p.value()] > places.capacity(p)) {
+      return absl::InternalError(
+          absl::StrFormat("place %d takes %d ranks and has more, rank %d "
+                          "among them",
+                          p.value(), places.capacity(p), rank));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSlots(const Places& places, absl::Span<const uint32_t> slot_of_rank) {
+  std::vector<bool> taken(places.slot_count(), false);
+  for (uint32_t rank = 0; rank < slot_of_rank.size(); ++rank) {
+    const uint32_t slot = slot_of_rank[rank];
+    if (slot >= places.slot_count()) {
+      return absl::InternalError(
+          absl::StrFormat("rank %d is in slot %d of %d", rank, slot, places.slot_count()));
+    }
+    if (taken[slot]) {
+      return absl::InternalError(absl::StrFormat("slot %d holds two ranks, one is %d", slot, rank));
+    }
+    taken[slot] = true;
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+constexpr double kSumRounding = 1e-12;  // of sums of doubles in another order, relative
+// Of some hundred channels one more that is full makes about as much: nobody measures less.
+constexpr double kSmoother = 1e-3;
+constexpr double kWorthMoving = 1e-6;  // of the hop-bytes
+
+// Of two that are not negative, and may be infinite.
+bool IsLess(double a, double b, double tolerance) { return b - a > tolerance * std::min(a, b); }
+
+}  // namespace
+
+bool MappingStanding::HasScoreOf(const MappingStanding& other) const {
+  return !IsLess(score, other.score, kSumRounding) && !IsLess(other.score, score, kSumRounding);
+}
+
+bool MappingStanding::HasLessSmooth(const MappingStanding& other) const {
+  return IsLess(smooth, other.smooth, kSmoother);
+}
+
+bool MappingStanding::HasFewerHopBytes(const MappingStanding& other) const {
+  return IsLess(hop_bytes, other.hop_bytes, kWorthMoving);
+}
+
+bool MappingStanding::IsBetterThan(const MappingStanding& other) const {
+  if (!HasScoreOf(other)) return score < other.score;
+  return HasLessSmooth(other) || (!other.HasLessSmooth(*this) && HasFewerHopBytes(other));
+}
+
+MappingStanding StandingOf(const Objective& objective, const MappingMeasures& measures,
+                           const MappingMeasures& present) {
+  MappingStanding standing{Score(objective, measures, present)};
+  if (objective.congestion == 0) return standing;
+  standing.smooth = *measures.smooth_congestion;
+  standing.hop_bytes = *measures.hop_bytes;
+  return standing;
 }
 
 }  // namespace coppice

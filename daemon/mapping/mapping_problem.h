@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/mapping/pattern.h"
@@ -55,6 +57,27 @@ struct MappingProblem {
 // bytes times distances beyond what a double holds (naming the greatest of both), an objective that
 // weighs nothing, a weight out of range, or one that asks for links where there is no fabric.
 absl::Status CheckProblem(const MappingProblem& problem);
+
+// A mapping problem as plain lists, for those who search elsewhere by the QAP cost alone: what goes
+// over the wire to other processes. Knows no wire.
+
+struct PlainProblem {
+  // Distances of all pairs are listed: 128 MiB. As many as a dense search takes.
+  static constexpr uint32_t kMaxSlots = 4096;
+
+  uint32_t rank_count = 0;
+  std::vector<Pattern::Entry> entries;  // of the pattern
+  std::vector<uint32_t> place_of_slot;
+  std::vector<double> distances;  // between places, row by row
+};
+
+// Without the fabric and what belongs to it. RESOURCE_EXHAUSTED, naming both numbers: more than
+// kMaxSlots slots. O(pairs + places^2).
+absl::StatusOr<PlainProblem> Flatten(const MappingProblem& problem);
+
+// The same problem for every search by QAP cost, which is its objective. INVALID_ARGUMENT: as
+// Pattern::Make, Places::OfSlots, PlaceDistances::Matrix and CheckProblem.
+absl::StatusOr<MappingProblem> Unflatten(PlainProblem plain);
 
 }  // namespace coppice
 

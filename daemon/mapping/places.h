@@ -77,7 +77,7 @@ class Places final {
 
 // The slot of every rank under `mapping`: a rank whose slot of today is on its place keeps it, the
 // others take the free slots of their places, both ascending. `mapping` must be admissible
-// (mapping_check.h). O(slots).
+// (mapping_metrics.h). O(slots).
 std::vector<uint32_t> AssignSlots(const Places& places, const Mapping& mapping);
 
 }  // namespace coppice

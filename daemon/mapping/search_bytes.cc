@@ -4,15 +4,14 @@
 #include <initializer_list>
 
 #include "absl/container/flat_hash_set.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/algorithm/auto.h"
-#include "daemon/mapping/algorithm/parallel_genetic.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/place_distances.h"
-#include "daemon/mapping/search/cluster/cluster_map_options.h"
+#include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/cluster/spectral.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
-#include "daemon/mapping/search/sparse/sparse_near.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {

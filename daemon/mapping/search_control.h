@@ -7,14 +7,55 @@
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_CONTROL_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_CONTROL_H_
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "daemon/mapping/places.h"
-#include "daemon/mapping/search_team.h"
+#include "daemon/mapping/search/dense/dense_solution.h"
 
 namespace coppice {
+
+// The processes that search one problem together, as an algorithm sees them. Each runs the same
+// algorithm with workers of its own; all workers have one numbering, so that it does not matter
+// which process a worker belongs to. Alone unless SearchControl says otherwise; over MPI in
+// daemon/search. Knows no MPI.
+//
+//     process 0: workers 0 1 2    process 1: workers 3 4 5    process 2: workers 6 7 8
+//
+// Whether another round follows must be the same answer in every process: an algorithm asks Any(),
+// and compares only costs that ShareBest() has told everybody, never a clock or a cost of its own.
+// Sums of doubles may differ between nodes of unlike processors.
+
+// All but process() and process_count() are collective: every process calls them in the same order,
+// with orders of the same size, and waits for the others. An error, of a process that is gone or
+// silent for too long, says which and ends the search in all of them. Not thread-safe.
+class SearchTeam {
+ public:
+  virtual ~SearchTeam() = default;
+  virtual uint32_t process() const = 0;
+  virtual uint32_t process_count() const = 0;
+
+  // True in all if `mine` is in any.
+  virtual absl::StatusOr<bool> Any(bool mine) = 0;
+  // The cheapest of all; of equal ones that of the lowest process.
+  virtual absl::Status ShareBest(DenseSolution& solution) = 0;
+  // The ring: gives `solution` to the next process and puts that of the one before in its place.
+  virtual absl::Status PassOn(DenseSolution& solution) = 0;
+  // In process 0 what all gave, in the order of the processes, elsewhere nothing. All give equally
+  // many.
+  virtual absl::StatusOr<std::vector<DenseSolution>> Gather(std::vector<DenseSolution> mine) = 0;
+  // The opposite: `all` counts in process 0 alone, `each` is how many every process gets.
+  virtual absl::StatusOr<std::vector<DenseSolution>> Scatter(std::vector<DenseSolution> all,
+                                                             uint32_t each) = 0;
+};
+
+// One process. It keeps nothing: any number of searches may share it.
+SearchTeam& SearchAlone();
 
 // All functions but team() may be called by several threads at once.
 class SearchControl final {

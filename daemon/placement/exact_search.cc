@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "daemon/placement/count_state.h"
-#include "daemon/placement/link_tally.h"
+#include "daemon/placement/host_set.h"
 #include "daemon/placement/placement_cost.h"
 
 namespace coppice {

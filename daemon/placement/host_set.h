@@ -7,11 +7,58 @@
 #include <random>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "daemon/placement/count_state.h"
-#include "daemon/placement/link_tally.h"
 #include "daemon/placement/placement_question.h"
 
 namespace coppice {
+
+// Shared links and load of a set of hosts that changes host by host: the routes of job_links.h to
+// every open host from every leaf switch, walked once and counted up and down.
+
+// Not thread-safe.
+class LinkTally {
+ public:
+  // True if routes are few enough to be kept, and of any such set all are looked at.
+  static bool IsAffordable(const PlacementQuestion& question, size_t open_hosts, size_t leaves);
+
+  // Leaf switches are those at `positions` of question.open.leaves, from 0.
+  LinkTally(const PlacementQuestion& question, absl::Span<const uint32_t> positions);
+
+  // Host `host` (position in OpenHosts::hosts), on leaf switch `leaf`, is reached from all of
+  // `sources` but its own; or is so no longer.
+  void Add(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
+    Count(host, leaf, sources, 1);
+  }
+  void Remove(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
+    Count(host, leaf, sources, -1);
+  }
+
+  uint32_t shared_links() const { return shared_links_; }
+  double mean_load() const { return used_ == 0 ? 0 : load_ / used_; }
+
+ private:
+  struct KeptChannel {
+    uint32_t routes = 0;  // of the set
+    uint32_t link = 0;
+    float load = 0;
+    bool has_users = false;
+  };
+  void Count(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources, int32_t by);
+  const std::vector<uint32_t>& RouteTo(uint32_t host, uint32_t source);
+  uint32_t Keep(ChannelIndex c);
+  void Use(KeptChannel& channel, int32_t by);
+
+  const PlacementQuestion& question_;
+  std::vector<uint32_t> positions_;
+  std::vector<std::optional<std::vector<uint32_t>>> routes_;  // [host][leaf] kept channels
+  absl::flat_hash_map<uint32_t, uint32_t> channel_numbers_, link_numbers_;
+  std::vector<KeptChannel> channels_;
+  std::vector<uint32_t> shared_directions_;  // [link] used by the set and by others
+  uint32_t shared_links_ = 0, used_ = 0;
+  double load_ = 0;
+};
 
 // Hosts are positions in OpenHosts::hosts; those of the field's leaf switches. Not thread-safe.
 class HostSet {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/places.h"
 #include "daemon/mapping/search_control.h"
 #include "daemon/placement/placement_question.h"
@@ -37,6 +39,17 @@ struct PatternLimits {
 absl::StatusOr<bool> SearchPatternExactly(const PlacementQuestion& question,
                                           const PatternLimits& limits, const SearchControl& control,
                                           PatternChoice& best);
+
+// A pattern on a set of hosts as the mapping engine's question, and what its congestion costs a
+// placement (placement_cost.h: traffic).
+
+// The places are the first ports of `hosts`, in this order; the objective is congestion. Errors as
+// Places::OfEndpoints and PlaceDistances::Hops.
+absl::StatusOr<MappingProblem> PatternProblem(const PlacementQuestion& question,
+                                              absl::Span<const HostIndex> hosts);
+
+// The term of the cost; proportional to the congestion. 0 for a pattern without bytes.
+double TrafficOf(const PlacementQuestion& question, double max_congestion);
 
 }  // namespace coppice
 

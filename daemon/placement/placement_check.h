@@ -5,7 +5,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/placement/occupancy.h"
 #include "daemon/placement/placement_request.h"
 
 namespace coppice {

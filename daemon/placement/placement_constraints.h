@@ -14,7 +14,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/placement/occupancy.h"
 #include "daemon/placement/placement_index.h"
 #include "daemon/placement/placement_request.h"
 

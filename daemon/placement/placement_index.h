@@ -6,7 +6,7 @@
 //     host    h h  h h      h h  h h
 //
 // A host counts where its first endpoint is; other rails are not looked at. Knows not who holds
-// hosts (occupancy.h).
+// hosts (placement_request.h).
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_INDEX_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_INDEX_H_
 

@@ -1,5 +1,5 @@
 // What a scheduler asks of a placement: how many hosts, what must hold of them, and what is to be
-// made small. Knows neither Protocol Buffers nor who holds hosts (occupancy.h).
+// made small. Knows neither Protocol Buffers nor who holds hosts (placement_request.h).
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 
@@ -42,6 +42,25 @@ struct PlacementRequest {
   uint32_t ranks_per_host = 1;
   uint32_t trees = 0;  // of type II that the job will ask for
   uint64_t seed = 1;
+};
+
+// Who holds which hosts of a fabric, and what is left in its switches, at one instant: what a
+// placement is planned against. A plain value that the manager (or a replay) fills; it belongs to
+// one fabric and knows no jobs, only that hosts with the same holder communicate.
+
+struct Occupancy {
+  static constexpr uint32_t kFree = 0;
+
+  // [host] kFree, or a number of whoever holds it. Two jobs on one host: that of the first.
+  std::vector<uint32_t> holder;
+  // [host] held by another placement: never given, even if it is named as a candidate.
+  std::vector<bool> is_placed;
+  // [host] never given: its ports do not answer, or an administrator keeps it out.
+  std::vector<bool> is_out;
+  // [channel] how many holders' routes use it; empty: not known, counts as none.
+  std::vector<uint32_t> channel_users;
+  // [switch] aggregation entries left; empty: not known, counts as enough.
+  std::vector<uint32_t> entries_left;
 };
 
 }  // namespace coppice

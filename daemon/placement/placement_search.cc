@@ -1,9 +1,9 @@
 // From counts to hosts, from many to few:
 //
-//     pods, unions of pods   leaf_fill.h  \                          host_set.h, if few
+//     pods, unions of pods   placement_starts.h  \                          host_set.h, if few
 //     balls                               +--> count_improvement.h --> measured in full --> choices
 //     any counts             any_counts.cc/                              |
-//     lower bound            leaf_fill.h over everything  <----- equal?  +--> exact_search.h
+//     lower bound            placement_starts.h over everything  <----- equal?  +--> exact_search.h
 #include "daemon/placement/placement_search.h"
 
 #include <algorithm>
@@ -17,10 +17,8 @@
 
 #include "daemon/placement/count_improvement.h"
 #include "daemon/placement/count_state.h"
-#include "daemon/placement/cut_search.h"
 #include "daemon/placement/exact_search.h"
 #include "daemon/placement/host_set.h"
-#include "daemon/placement/leaf_fill.h"
 #include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_starts.h"
 
@@ -255,7 +253,8 @@ class Searcher {
                      [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
   }
 
-  // What no answer is below: see leaf_fill.h; links, load and the trees' root only add to it.
+  // What no answer is below: see placement_starts.h; links, load and the trees' root only add to
+  // it.
   double LowerBound() const {
     const std::vector<double> entries = PenaltiesOf(question_, false);
     double least = INFINITY;

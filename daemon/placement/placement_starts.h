@@ -4,8 +4,10 @@
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_STARTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "daemon/placement/count_state.h"
 #include "daemon/placement/placement_question.h"
 
 namespace coppice {
@@ -30,6 +32,21 @@ struct Ball {
 // promising `kept` of them, best first. O(most * leaf switches).
 std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
                         uint32_t kept);
+
+// Which leaf switches of a region to fill, where all of them are equally far from each other: the
+// answer within a pod, and a bound everywhere.
+
+struct LeafFill {
+  LeafCounts counts;
+  double cost = 0;  // of leaf switches, fragmentation, penalties and distance, pods left out
+};
+
+// The counts of `hosts` on leaf switches of the field with the least cost if hosts of different
+// leaf switches are `hops` apart, whatever the field's distances are; counts of leaf switches,
+// pods and hosts_per_leaf are not heeded. nullopt: too little room, or more than kMostFillHosts.
+// O(hosts * kinds of leaf switches * (log + most hosts of one)).
+inline constexpr uint32_t kMostFillHosts = 4096;
+std::optional<LeafFill> FillLeaves(const LeafField& field, uint32_t hosts, double hops);
 
 }  // namespace coppice
 

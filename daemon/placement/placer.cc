@@ -1,21 +1,157 @@
 #include "daemon/placement/placer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
 #include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_index.h"
-#include "daemon/placement/placement_reason.h"
+#include "daemon/placement/placement_question.h"
 #include "daemon/placement/placement_search.h"
 #include "daemon/placement/rank_order.h"
 
 namespace coppice {
 namespace {
+
+// Why a placement is as it is, in words.
+
+std::string Counted(uint32_t count, absl::string_view one, absl::string_view many) {
+  return absl::StrCat(count, " ", count == 1 ? one : many);
+}
+
+std::string Leaves(uint32_t count) { return Counted(count, "leaf switch", "leaf switches"); }
+
+// Constraints that may ask for more leaf switches than the hosts need.
+std::vector<std::string> SpreadingConstraints(const PlacementConstraints& c) {
+  std::vector<std::string> names;
+  if (c.hosts_per_leaf > 0) names.push_back(absl::StrCat(c.hosts_per_leaf, " hosts per leaf"));
+  if (c.max_hosts_per_leaf > 0) {
+    names.push_back(absl::StrCat("at most ", c.max_hosts_per_leaf, " hosts per leaf"));
+  }
+  if (c.min_leaf_switches > 1) {
+    names.push_back(absl::StrCat("at least ", c.min_leaf_switches, " leaf switches"));
+  }
+  if (c.min_pods > 1) names.push_back(absl::StrCat("at least ", c.min_pods, " pods"));
+  if (c.same_pod) names.push_back("the same pod");
+  if (c.exclusive_switches) names.push_back("exclusive switches");
+  if (!c.include.empty()) names.push_back("hosts to include");
+  if (!c.avoid.empty()) names.push_back("hosts to avoid");
+  if (!c.candidates.empty()) names.push_back("the candidates named");
+  return names;
+}
+
+// Why there are more leaf switches than the emptiest ones would need; "" if there are not.
+std::string WhyMoreLeaves(const PlacementQuestion& question, const PlacementMeasures& m) {
+  const PlacementConstraints& c = question.request.constraints;
+  const uint32_t largest = std::max(1U, question.index.largest_leaf());
+  const uint32_t empty = (c.host_count + largest - 1) / largest;
+  if (m.leaf_switches > m.least_leaf_switches) {
+    const std::vector<std::string> names = SpreadingConstraints(c);
+    if (!names.empty()) {
+      return absl::StrCat(Leaves(m.least_leaf_switches), " would do without ",
+                          absl::StrJoin(names, ", "));
+    }
+    return absl::StrCat(Leaves(m.least_leaf_switches),
+                        " would do, but are farther apart, more loaded or break up more");
+  }
+  if (m.leaf_switches > empty) {
+    return absl::StrCat("held hosts stood in the way of ", Leaves(empty));
+  }
+  return "";
+}
+
+// Why there are several pods; "" if there is one, or if one would do.
+std::string WhyMorePods(const PlacementQuestion& question, const PlacementMeasures& m) {
+  if (m.pods < 2) return "";
+  std::vector<uint32_t> open(question.index.pod_count(), 0);
+  for (const OpenLeaf& leaf : question.open.leaves) {
+    open[question.index.pod_of(leaf.leaf)] += leaf.most;
+  }
+  const uint32_t most = *std::max_element(open.begin(), open.end());
+  if (most >= question.request.constraints.host_count) return "";
+  return absl::StrCat("no pod has more than ", Counted(most, "host", "hosts"), " to give");
+}
+
+struct Term {
+  const char* name;
+  double weighed;  // what the next best set costs more in this term
+};
+
+// The terms by which two sets of hosts differ, the greatest advantage of the first set first.
+std::vector<Term> Differences(const PlacementObjective& o, const PlacementMeasures& best,
+                              const PlacementMeasures& next) {
+  const auto more = [](double weight, double a, double b) { return weight * (b - a); };
+  std::vector<Term> terms = {
+      {"leaf switches", more(o.leaf_switches, best.leaf_switches, next.leaf_switches)},
+      {"pods", more(o.pods, best.pods, next.pods)},
+      {"distance", more(o.distance, best.mean_distance, next.mean_distance)},
+      {"shared links", more(o.shared_links, best.shared_links, next.shared_links)},
+      {"load", more(o.load, best.mean_load, next.mean_load)},
+      {"entries", more(o.entries, best.switches_without_entries, next.switches_without_entries)},
+      {"fragmentation", more(o.fragmentation, best.fragmentation, next.fragmentation)}};
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Term& a, const Term& b) { return a.weighed > b.weighed; });
+  return terms;
+}
+
+std::string WhatDecided(const PlacementQuestion& question, const SearchResult& found,
+                        const PlacementMeasures& measures) {
+  constexpr double kNothing = 1e-6;
+  for (const Choice& other : found.choices) {
+    if (other.cost <= found.choices.front().cost + kNothing) continue;
+    // Sets that the search did not measure in full are small.
+    const PlacementMeasures next = other.measures ? *other.measures : question.Measure(other.hosts);
+    const std::vector<Term> terms = Differences(question.request.objective, measures, next);
+    if (terms.front().weighed <= kNothing) continue;
+    std::string text = absl::StrFormat("%s decided: the next best set met costs %.3g more there",
+                                       terms.front().name, terms.front().weighed);
+    if (terms.back().weighed < -kNothing) {
+      absl::StrAppendFormat(&text, " and %.3g less in %s", -terms.back().weighed,
+                            terms.back().name);
+    }
+    return text;
+  }
+  return "";
+}
+
+// What was chosen, what decided between it and the next best set that the search met, what stood in
+// the way of fewer leaf switches, links of its own or entries, and whether it is proven.
+std::string ReasonFor(const PlacementQuestion& question, const PlacementMeasures& m,
+                      const SearchResult& found, bool is_optimal) {
+  std::vector<std::string> parts;
+  parts.push_back(absl::StrCat(
+      Counted(question.request.constraints.host_count, "host", "hosts"), " on ",
+      Leaves(m.leaf_switches), " of ", Counted(m.pods, "pod", "pods"),
+      m.leaf_switches == m.least_leaf_switches ? ", the fewest leaf switches that free hosts allow"
+                                               : ""));
+  parts.push_back(WhyMoreLeaves(question, m));
+  parts.push_back(WhyMorePods(question, m));
+  parts.push_back(WhatDecided(question, found, m));
+  if (m.fragmentation < 0) {
+    parts.push_back(absl::StrCat("fills up ", Leaves(static_cast<uint32_t>(-m.fragmentation)),
+                                 " used in part before"));
+  }
+  if (m.shared_links > 0) {
+    parts.push_back(
+        absl::StrCat(Counted(m.shared_links, "link is", "links are"), " shared with others"));
+  }
+  if (m.switches_without_entries > 0) {
+    parts.push_back(absl::StrCat(Counted(m.switches_without_entries, "switch has", "switches have"),
+                                 " too few entries left for its trees"));
+  }
+  parts.push_back(is_optimal ? "proven: no set that meets the constraints costs less"
+                             : "heuristic: another set may cost less");
+  parts.erase(std::remove(parts.begin(), parts.end(), ""), parts.end());
+  return absl::StrJoin(parts, "; ");
+}
 
 absl::Status CheckRequest(const PlacementIndex& index, const PlacementRequest& request) {
   RETURN_IF_ERROR(CheckConstraints(index, request.constraints));

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/mapping/search_control.h"
-#include "daemon/placement/occupancy.h"
 #include "daemon/placement/placement_request.h"
 
 namespace coppice {

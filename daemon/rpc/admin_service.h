@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/admin.grpc.pb.h"
 #include "daemon/manager/manager.h"
+#include "daemon/rpc/calls/method_statistics.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/calls/worker_pool.h"
 #include "daemon/rpc/daemon_numbers.h"
-#include "daemon/rpc/method_statistics.h"
-#include "daemon/rpc/peer.h"
-#include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 

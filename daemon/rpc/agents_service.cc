@@ -1,19 +1,184 @@
 #include "daemon/rpc/agents_service.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/node_list.h"
-#include "daemon/rpc/agents_conversion.h"
-#include "daemon/rpc/identifiers.h"
-#include "daemon/rpc/listing_page.h"
-#include "daemon/rpc/unary.h"
-#include "daemon/rpc/update_stream.h"
+#include "daemon/rpc/calls/error_details.h"
+#include "daemon/rpc/calls/listing_page.h"
+#include "daemon/rpc/calls/unary.h"
+#include "daemon/rpc/calls/update_stream.h"
+#include "daemon/rpc/conversion/agents_conversion.h"
+#include "daemon/rpc/conversion/identifiers.h"
+#include "proto/request_check.h"
 
 namespace coppice {
+namespace {
+
+absl::Status ShuttingDown() {
+  return absl::UnavailableError("daemon: it is shutting down; connect again and go on");
+}
+
+}  // namespace
+
+AgentStream* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
+  method_->Opened();
+  std::shared_ptr<AgentStream> stream;
+  absl::Status status = caller.status();
+  AgentIdentity identity;
+  if (caller.ok()) identity = {caller->user, caller->host, caller->origin};
+  {
+    std::lock_guard lock(mutex_);
+    stream = std::make_shared<AgentStream>(this, ++last_id_, std::move(identity));
+    open_[last_id_] = stream;
+    if (status.ok() && closed_) status = ShuttingDown();
+  }
+  // Until the reactor is handed to gRPC, which the caller does, it cannot be done and gone.
+  if (status.ok()) {
+    stream->Begin(stream);
+  } else {
+    stream->End(status);
+  }
+  return stream.get();
+}
+
+void AgentStreams::Close() {
+  std::vector<std::shared_ptr<AgentStream>> open;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const auto& [id, stream] : open_) open.push_back(stream);
+  }
+  for (const auto& stream : open) stream->End(ShuttingDown());
+}
+
+void AgentStreams::Remove(uint64_t id) {
+  std::shared_ptr<AgentStream> stream;  // goes without the lock
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(id);
+  if (found == open_.end()) return;
+  stream = std::move(found->second);
+  open_.erase(found);
+}
+
+void AgentStream::Begin(std::weak_ptr<AgentStream> self) {
+  self_ = std::move(self);
+  std::lock_guard lock(mutex_);
+  if (!ended_) StartRead(&message_);
+}
+
+void AgentStream::Send(v1::AgentTask task) {
+  std::string object;
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (queue_.size() < kMostQueued) {
+      // The welcome is the first, though a measurement may begin between it and the hello.
+      const bool is_welcome = task.has_welcome();
+      is_welcomed_ |= is_welcome;
+      queue_.insert(is_welcome ? queue_.begin() : queue_.end(), std::move(task));
+      if (is_welcomed_ && !std::exchange(is_writing_, true)) StartWrite(&queue_.front());
+      return;
+    }
+    object = object_;
+  }
+  End(absl::ResourceExhaustedError(absl::StrCat(object, " has not read its last ", kMostQueued,
+                                                " tasks; connect again, and read them")));
+}
+
+void AgentStream::End(const absl::Status& status) {
+  AgentSession session = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    session = session_;
+    streams_->method_->Closed(status.code());
+    Finish(ToWire(status, object_));
+  }
+  if (session != 0) streams_->meter_->Disconnect(session);
+}
+
+void AgentStream::OnReadDone(bool ok) {
+  if (!ok) return End(TakeRefusal());  // OK: the agent has said its last
+  const absl::Status status = Take();
+  message_ = {};  // the next may be long in coming
+  if (!status.ok()) return End(status);
+  std::lock_guard lock(mutex_);
+  if (!ended_) StartRead(&message_);
+}
+
+absl::Status AgentStream::Take() {
+  AgentSession session = 0;
+  {
+    std::lock_guard lock(mutex_);
+    session = session_;
+  }
+  if (message_.has_hello() != (session == 0)) {
+    return absl::InvalidArgumentError(session == 0
+                                          ? "message: the first is to be a hello; say who you are"
+                                          : "hello: a second one; connect again instead");
+  }
+  if (session == 0) return TakeHello();
+  if (!message_.has_ping_pong()) {
+    return absl::InvalidArgumentError("message: it is empty, or newer than this daemon");
+  }
+  return streams_->meter_->TakeOutcome(session, FromProto(message_.ping_pong()));
+}
+
+absl::Status AgentStream::TakeHello() {
+  ASSIGN_OR_RETURN(AgentInfo info, FromProto(message_.hello()));
+  AgentLink link;
+  link.send = [self = self_](const PingPong& ping_pong) {
+    const std::shared_ptr<AgentStream> stream = self.lock();
+    if (stream == nullptr) return;
+    v1::AgentTask task;
+    ToProto(ping_pong, *task.mutable_ping_pong());
+    stream->Send(std::move(task));
+  };
+  link.end = [self = self_](const absl::Status& status) {
+    if (const std::shared_ptr<AgentStream> stream = self.lock()) stream->End(status);
+  };
+  link.stop = [self = self_](uint64_t id) {
+    const std::shared_ptr<AgentStream> stream = self.lock();
+    if (stream == nullptr) return;
+    v1::AgentTask task;
+    task.set_stop_ping_pong(id);
+    stream->Send(std::move(task));
+  };
+  ASSIGN_OR_RETURN(const DistanceMeter::Connected connected,
+                   streams_->meter_->Connect(std::move(info), std::move(link), identity_));
+  bool is_late = false;
+  {
+    std::lock_guard lock(mutex_);
+    session_ = connected.session;
+    object_ = absl::StrCat("agent:", connected.host);
+    is_late = ended_;  // meanwhile, without a session to give up
+  }
+  if (is_late) streams_->meter_->Disconnect(connected.session);
+  v1::AgentTask task;
+  task.mutable_welcome()->set_host(connected.host);
+  task.mutable_welcome()->set_daemon_version(streams_->version_);
+  task.mutable_welcome()->set_database(connected.database);
+  Send(std::move(task));
+  return absl::OkStatus();
+}
+
+void AgentStream::OnWriteDone(bool ok) {
+  if (!ok) return End(absl::CancelledError("agent: it went away"));
+  std::lock_guard lock(mutex_);
+  queue_.pop_front();
+  is_writing_ = !queue_.empty() && !ended_;
+  if (is_writing_) StartWrite(&queue_.front());
+}
+
+void AgentStream::OnCancel() { End(absl::CancelledError("agent: it went away")); }
+
+void AgentStream::OnDone() { streams_->Remove(id_); }
+
 namespace {
 
 using MeasureStream = UpdateStream<v1::MeasureDistancesUpdate>;

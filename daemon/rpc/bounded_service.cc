@@ -11,6 +11,7 @@
 #include <grpcpp/impl/call_op_set.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/server_context.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,18 +19,50 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/rpc/call_under_way.h"
-#include "daemon/rpc/caller.h"
-#include "daemon/rpc/error_details.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "daemon/rpc/calls/admission.h"
+#include "daemon/rpc/calls/call_under_way.h"
+#include "daemon/rpc/calls/error_details.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/listen/peer_names.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/request_check.h"
 #include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
+
+// Whose call it is, as far as bounds go: for whom it is made, and where nobody has a name, the
+// address that it comes from.
+
+// The descriptor of a connection that was accepted at a Unix socket.
+std::optional<int> DescriptorOf(absl::string_view connection) {
+  int fd = -1;
+  if (!absl::ConsumePrefix(&connection, "fd:") || !absl::SimpleAtoi(connection, &fd)) {
+    return std::nullopt;
+  }
+  return fd;
+}
+
+// Of whom somebody else says that the call is his, has bounds of his own for each who says so:
+// nobody takes another's places by naming him. Readers without a name are told apart by address, by
+// network over IPv6, and have one bound together as those of an agent have. `connection`: of the
+// context, as gRPC tells it ("fd:7", "ipv4:10.0.0.1:4711").
+Caller CallerOf(Peers& peers, const grpc::CallbackServerContext& context,
+                absl::string_view connection) {
+  Peer peer = peers.Identify(context);
+  if (peer.user == kAnonymous) {
+    return {absl::StrCat(kAnonymous, " at ", NetworkOf(connection)), kAnonymous, false, true};
+  }
+  if (peer.user == peer.caller) return {std::move(peer.user), "", peer.is_administrator, false};
+  return {std::move(peer.user), std::move(peer.caller), peer.is_administrator, peer.is_by_agent};
+}
 
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;

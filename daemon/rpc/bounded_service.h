@@ -29,9 +29,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "daemon/rpc/admission.h"
-#include "daemon/rpc/peer.h"
-#include "daemon/rpc/unix_connections.h"
+#include "daemon/rpc/calls/admission.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/listen/unix_connections.h"
 
 namespace google::protobuf {
 class Message;

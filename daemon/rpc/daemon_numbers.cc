@@ -6,7 +6,6 @@
 #include "absl/time/clock.h"
 
 namespace coppice {
-
 std::optional<absl::Duration> DaemonNumbers::snapshot_age() const {
   if (view == nullptr) return std::nullopt;
   const absl::Time confirmed =

@@ -3,16 +3,29 @@
 #ifndef COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
 #define COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "daemon/base/process.h"
 #include "daemon/manager/manager.h"
-#include "daemon/rpc/rpc_numbers.h"
+#include "daemon/rpc/calls/method_statistics.h"
 
 namespace coppice {
+
+// How the server fares, as plain numbers for whoever looks at the daemon.
+
+struct RpcNumbers {
+  std::vector<MethodNumbers> methods;
+  uint32_t tree_watchers = 0, event_watchers = 0, keepalives = 0;  // open streams
+  uint32_t agents = 0;                                             // that are connected
+  uint64_t measured_distances = 0;                                 // pairs of hosts
+  uint32_t waiting_calls = 0;                                      // for a worker
+  uint32_t waiting_batches = 0, waiting_searches = 0;              // for one of theirs
+};
 
 struct DaemonNumbers {
   std::string version;  // of the program

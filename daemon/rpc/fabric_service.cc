@@ -9,14 +9,11 @@
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/group_tree.h"
-#include "daemon/rpc/calibration_conversion.h"
-#include "daemon/rpc/events_conversion.h"
-#include "daemon/rpc/fabric_conversion.h"
-#include "daemon/rpc/identifiers.h"
-#include "daemon/rpc/listing_page.h"
-#include "daemon/rpc/load_conversion.h"
-#include "daemon/rpc/type_table_conversion.h"
-#include "daemon/rpc/unary.h"
+#include "daemon/rpc/calls/listing_page.h"
+#include "daemon/rpc/calls/unary.h"
+#include "daemon/rpc/conversion/calibration_conversion.h"
+#include "daemon/rpc/conversion/fabric_conversion.h"
+#include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/manager/manager.h"
-#include "daemon/rpc/event_stream.h"
-#include "daemon/rpc/method_statistics.h"
-#include "daemon/rpc/peer.h"
-#include "daemon/rpc/worker_pool.h"
+#include "daemon/rpc/calls/method_statistics.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/calls/worker_pool.h"
+#include "daemon/rpc/watch_stream.h"
 
 namespace coppice {
 

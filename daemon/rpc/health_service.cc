@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/rpc/unary.h"
+#include "daemon/rpc/calls/unary.h"
 
 namespace coppice {
-
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
@@ -87,6 +86,31 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
   return watches_.Open("health", [&](std::function<void()> wake) {
     return std::make_unique<Source>(this, IsKnown(request->service()), std::move(wake));
   });
+}
+
+namespace {
+
+constexpr absl::Duration kPeriod = absl::Milliseconds(20);
+
+}  // namespace
+
+Readiness::Readiness(const Manager* manager, absl::AnyInvocable<void()> ready)
+    : thread_([this, manager, ready = std::move(ready)]() mutable {
+        Watch(manager, std::move(ready));
+      }) {}
+
+Readiness::~Readiness() { Stop(); }
+
+void Readiness::Stop() {
+  if (!stop_.HasBeenNotified()) stop_.Notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Readiness::Watch(const Manager* manager, absl::AnyInvocable<void()> ready) {
+  while (manager->fabric() == nullptr) {
+    if (stop_.WaitForNotificationWithTimeout(kPeriod)) return;
+  }
+  ready();
 }
 
 }  // namespace coppice

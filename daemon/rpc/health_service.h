@@ -7,12 +7,16 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
-#include "daemon/rpc/method_statistics.h"
-#include "daemon/rpc/pulled_stream.h"
+#include "absl/synchronization/notification.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/calls/method_statistics.h"
+#include "daemon/rpc/calls/pulled_stream.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 
 namespace coppice {
@@ -49,6 +53,27 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   uint64_t last_id_ = 0;
   absl::flat_hash_map<uint64_t, std::function<void()>> asleep_;  // watches that have been told
   PulledStreams<grpc::health::v1::HealthCheckResponse> watches_;
+};
+
+// Turns the server's health to SERVING when the manager has its first fabric. The manager tells
+// nobody that it has one; this asks it, and stops asking once it has.
+
+class Readiness final {
+ public:
+  // Calls `ready` once, on a thread of its own, within 20 ms of the manager's first fabric.
+  Readiness(const Manager* manager, absl::AnyInvocable<void()> ready);
+  ~Readiness();
+  Readiness(const Readiness&) = delete;
+  Readiness& operator=(const Readiness&) = delete;
+
+  // Afterwards `ready` is not called any more. Idempotent.
+  void Stop();
+
+ private:
+  void Watch(const Manager* manager, absl::AnyInvocable<void()> ready);
+
+  absl::Notification stop_;
+  std::thread thread_;
 };
 
 }  // namespace coppice

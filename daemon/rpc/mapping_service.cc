@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/identifiers.h"
-#include "daemon/rpc/listing_page.h"
-#include "daemon/rpc/mapping_conversion.h"
-#include "daemon/rpc/unary.h"
-#include "daemon/rpc/update_stream.h"
+#include "daemon/rpc/calls/listing_page.h"
+#include "daemon/rpc/calls/unary.h"
+#include "daemon/rpc/calls/update_stream.h"
+#include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/conversion/mapping_conversion.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace coppice {

@@ -14,11 +14,11 @@
 #include "daemon/manager/mapping/order_shelf.h"
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
-#include "daemon/rpc/mapping_conversion.h"
-#include "daemon/rpc/method_statistics.h"
-#include "daemon/rpc/peer.h"
-#include "daemon/rpc/unary.h"
-#include "daemon/rpc/worker_pool.h"
+#include "daemon/rpc/calls/method_statistics.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/calls/unary.h"
+#include "daemon/rpc/calls/worker_pool.h"
+#include "daemon/rpc/conversion/mapping_conversion.h"
 
 namespace coppice {
 

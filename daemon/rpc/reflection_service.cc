@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "daemon/rpc/error_details.h"
+#include "daemon/rpc/calls/error_details.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "proto/request_check.h"
 

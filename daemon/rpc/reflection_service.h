@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/rpc/peer.h"
+#include "daemon/rpc/calls/peer.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 
 namespace coppice {

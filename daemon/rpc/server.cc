@@ -9,39 +9,76 @@
 #include <unistd.h>
 
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/admin_service.h"
-#include "daemon/rpc/admission.h"
 #include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/bounded_service.h"
+#include "daemon/rpc/calls/admission.h"
+#include "daemon/rpc/calls/method_statistics.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/calls/worker_pool.h"
 #include "daemon/rpc/fabric_service.h"
-#include "daemon/rpc/guarded_reads.h"
 #include "daemon/rpc/health_service.h"
 #include "daemon/rpc/jobs_service.h"
-#include "daemon/rpc/listen_address.h"
+#include "daemon/rpc/listen/guarded_reads.h"
+#include "daemon/rpc/listen/listen_address.h"
+#include "daemon/rpc/listen/tcp_listener.h"
+#include "daemon/rpc/listen/tls_credentials.h"
+#include "daemon/rpc/listen/unix_connections.h"
+#include "daemon/rpc/listen/unix_listener.h"
 #include "daemon/rpc/mapping_service.h"
 #include "daemon/rpc/method_bounds.h"
-#include "daemon/rpc/method_statistics.h"
-#include "daemon/rpc/peer.h"
 #include "daemon/rpc/placements_service.h"
-#include "daemon/rpc/readiness.h"
 #include "daemon/rpc/reflection_service.h"
-#include "daemon/rpc/server_upkeep.h"
-#include "daemon/rpc/tcp_listener.h"
-#include "daemon/rpc/tls_credentials.h"
 #include "daemon/rpc/trees_service.h"
-#include "daemon/rpc/unix_connections.h"
-#include "daemon/rpc/unix_listener.h"
-#include "daemon/rpc/worker_pool.h"
 
 namespace coppice {
 namespace {
+
+// What the server does now and then: ends calls and connections that keep others waiting.
+
+// A thread, from here until it is destroyed. What it is given outlives it.
+class ServerUpkeep final {
+ public:
+  ServerUpkeep(Admission* admission, UnixConnections* connections);
+  ~ServerUpkeep();
+  ServerUpkeep(const ServerUpkeep&) = delete;
+  ServerUpkeep& operator=(const ServerUpkeep&) = delete;
+
+ private:
+  void Run(Admission* admission, UnixConnections* connections);
+
+  absl::Notification stop_;
+  std::thread thread_;
+};
+
+// A caller that may not call more often waits about as long.
+constexpr absl::Duration kUpkeepPeriod = absl::Milliseconds(20);
+
+constexpr int kUpkeepPeriodsOfLook = 50;
+
+ServerUpkeep::ServerUpkeep(Admission* admission, UnixConnections* connections)
+    : thread_([this, admission, connections] { Run(admission, connections); }) {}
+
+ServerUpkeep::~ServerUpkeep() {
+  stop_.Notify();
+  thread_.join();
+}
+
+void ServerUpkeep::Run(Admission* admission, UnixConnections* connections) {
+  for (int period = 1; !stop_.WaitForNotificationWithTimeout(kUpkeepPeriod); ++period) {
+    admission->Tick();
+    if (period % kUpkeepPeriodsOfLook == 0) connections->Tick();
+  }
+}
 
 // A client may ping this often, also between calls; by default gRPC closes the connection of one
 // that pings more often than every five minutes.

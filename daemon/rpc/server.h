@@ -24,9 +24,9 @@
 #include "daemon/manager/mapping/pattern_shelf.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/admin_service.h"
+#include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/daemon_numbers.h"
-#include "daemon/rpc/peer.h"
-#include "daemon/rpc/tls_credentials.h"
+#include "daemon/rpc/listen/tls_credentials.h"
 
 namespace grpc {
 class Service;

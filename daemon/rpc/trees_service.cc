@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/identifiers.h"
-#include "daemon/rpc/listing_page.h"
-#include "daemon/rpc/ownership.h"
-#include "daemon/rpc/trees_batch_conversion.h"
-#include "daemon/rpc/trees_conversion.h"
-#include "daemon/rpc/unary.h"
-#include "daemon/rpc/update_stream.h"
+#include "daemon/rpc/calls/listing_page.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/calls/unary.h"
+#include "daemon/rpc/calls/update_stream.h"
+#include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/conversion/trees_batch_conversion.h"
+#include "daemon/rpc/conversion/trees_conversion.h"
 
 namespace coppice {
 namespace {

@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/base/clock.h"
-#include "daemon/mapping/search_team.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 

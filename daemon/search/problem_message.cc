@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/plain_problem.h"
+#include "daemon/mapping/mapping_problem.h"
 
 namespace coppice {
 

@@ -1,16 +1,45 @@
 #include "daemon/service/signal_loop.h"
 
+#include <grpcpp/grpcpp.h>
+
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/base/log.h"
-#include "daemon/service/liveness.h"
+#include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
+
+// Whether the daemon still answers, found out as a client would: over a connection of its own to
+// its own address, with a call that goes through gRPC's threads and takes the manager's lock. What
+// the watchdog of a service manager is to hear is that, not that some thread still turns.
+
+// Connects anew to "unix:PATH" and asks for the fabric. Any answer is one, also that there is no
+// fabric yet; DEADLINE_EXCEEDED or UNAVAILABLE: there was none within `limit`. Blocks that long.
+absl::Status AskOneself(const std::string& address, absl::Duration limit) {
+  grpc::ChannelArguments arguments;
+  // Otherwise gRPC would hand out the connection of the last time, and nobody would see that the
+  // daemon accepts no new ones.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::Fabric::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
+  v1::FabricSummary summary;
+  const grpc::Status status = stub->GetFabric(&context, v1::GetFabricRequest(), &summary);
+  // Without a fabric the answer is UNAVAILABLE, with details that only a living daemon gives.
+  const bool is_answer = status.ok() || !status.error_details().empty();
+  return is_answer ? absl::OkStatus() : FromGrpcStatus(status);
+}
 
 constexpr absl::Duration kStatusPeriod = absl::Seconds(10);
 // A sign of life takes up to one such part to find out, and must come before the last one ends.

@@ -13,8 +13,8 @@
 #include "absl/strings/str_replace.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/profile_option.h"
 #include "daemon/tools/tree_inputs.h"
+#include "daemon/tools/tree_options.h"
 #include "daemon/tree/calibration/calibration.h"
 
 namespace coppice {

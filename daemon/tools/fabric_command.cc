@@ -19,7 +19,6 @@
 #include "daemon/fabric/ibnetdiscover_writer.h"
 #include "daemon/fabric/ibsim_net_writer.h"
 #include "daemon/fabric/models/model.h"
-#include "daemon/fabric/slurm_topology.h"
 #include "daemon/tools/command.h"
 #include "proto/text/plain_text.h"
 

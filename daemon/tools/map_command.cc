@@ -6,8 +6,8 @@
 #include <string>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/output/busy_links.h"
 #include "daemon/mapping/output/launch_file.h"
+#include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_inputs.h"
 #include "daemon/tools/map_options.h"

@@ -10,7 +10,6 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/output/busy_links.h"
 #include "daemon/mapping/output/mapping_answer.h"
 
 namespace coppice {

@@ -17,7 +17,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/profile_option.h"
+#include "daemon/tools/tree_options.h"
 #include "daemon/tree/closed_form.h"
 
 namespace coppice {

@@ -8,12 +8,13 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/profile_option.h"
 #include "daemon/tools/tree_inputs.h"
 #include "proto/text/byte_sizes.h"
 
@@ -171,6 +172,22 @@ absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric
     ASSIGN_OR_RETURN(request.root, ResolveSwitch(fabric, options.root));
   }
   return request;
+}
+
+void AddProfileOption(CLI::App& command, std::string& profile) {
+  AddText(command, "--profile", profile,
+          absl::StrCat("costs: a TOML file or one of ", absl::StrJoin(BuiltInProfileNames(), ", "),
+                       "; default ", profile));
+}
+
+absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {
+  absl::StatusOr<CostProfile> built_in = BuiltInProfile(name);
+  if (built_in.ok()) return built_in;
+  const absl::StatusOr<std::string> text = ReadTextFile(name);
+  if (text.ok()) return ParseProfile(*text, name);
+  if (!absl::IsNotFound(text.status())) return text.status();
+  return absl::NotFoundError(absl::StrCat("--profile ", name, ": neither a file nor one of ",
+                                          absl::StrJoin(BuiltInProfileNames(), ", ")));
 }
 
 }  // namespace coppice

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/snapshot.h"
+#include "daemon/tree/cost_profile.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {
@@ -46,6 +47,17 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options);
 absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
                                                          const Fabric& fabric);
 absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric);
+
+// --profile NAME|FILE: the constants that a plan or a table is made with. Shared by the subcommands
+// that predict times.
+
+// Adds --profile, which sets `profile`; what that holds now is the default and named as such.
+void AddProfileOption(CLI::App& command, std::string& profile);
+
+// The built-in profile of that name, else the TOML file of that name. NOT_FOUND: neither;
+// INVALID_ARGUMENT, naming file, line and key: not a profile; codes of absl::ErrnoToStatus: a file
+// that cannot be read.
+absl::StatusOr<CostProfile> LoadProfile(const std::string& name);
 
 }  // namespace coppice
 

@@ -25,9 +25,9 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
+#include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
-#include "daemon/tree/tree_routes.h"
 
 namespace coppice {
 

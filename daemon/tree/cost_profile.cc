@@ -1,9 +1,17 @@
 // The built-in profiles, and where each of their constants comes from.
 #include "daemon/tree/cost_profile.h"
 
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/toml_text.h"
 
 namespace coppice {
 namespace {
@@ -91,6 +99,186 @@ absl::StatusOr<CostProfile> BuiltInProfile(absl::string_view name) {
   return absl::NotFoundError(
       absl::StrCat("no built-in cost profile is named \"", name,
                    "\"; there are: ", absl::StrJoin(BuiltInProfileNames(), ", ")));
+}
+
+// A cost profile from TOML text. Keys are the fields of CostProfile and, in the tables [nic] and
+// [switch], those of NodeCost:
+//
+//   base = "hdr"                  # what the unset keys are
+//   link_us = 0.12
+//   [nic]
+//   match_us = 0.02
+//
+// A key that is not one of them is an error: a misspelt constant must not be a silent default.
+
+namespace {
+
+struct NodeKey {
+  absl::string_view name;
+  double NodeCost::*field;
+};
+constexpr NodeKey kNodeKeys[] = {
+    {"forward_us", &NodeCost::forward_us}, {"forward_us_per_byte", &NodeCost::forward_us_per_byte},
+    {"match_us", &NodeCost::match_us},     {"reduce_us_per_byte", &NodeCost::reduce_us_per_byte},
+    {"send_us", &NodeCost::send_us},
+};
+
+struct NumberKey {
+  absl::string_view name;
+  double CostProfile::*field;
+};
+constexpr NumberKey kNumberKeys[] = {
+    {"init_us", &CostProfile::init_us},
+    {"link_us", &CostProfile::link_us},
+    {"same_host_us", &CostProfile::same_host_us},
+    {"mean_route_links", &CostProfile::mean_route_links},
+    {"port_gbps", &CostProfile::port_gbps},
+    {"width_tolerance_us", &CostProfile::width_tolerance_us},
+};
+
+struct CountKey {
+  absl::string_view name;
+  uint32_t CostProfile::*field;
+  uint32_t least;
+};
+constexpr CountKey kCountKeys[] = {
+    {"mtu_bytes", &CostProfile::mtu_bytes, 1},
+    {"header_bytes", &CostProfile::header_bytes, 0},
+    {"nic_degree", &CostProfile::nic_degree, 1},
+};
+
+struct FlagKey {
+  absl::string_view name;
+  bool CostProfile::*field;
+};
+constexpr FlagKey kFlagKeys[] = {
+    {"is_estimate", &CostProfile::is_estimate},
+    {"forward_includes_serialisation", &CostProfile::forward_includes_serialisation},
+};
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+absl::string_view View(const toml::key& key) { return View(key.str()); }
+
+// Reads one document; remembers its origin for messages.
+class ProfileReader {
+ public:
+  explicit ProfileReader(absl::string_view origin) : origin_(origin) {}
+
+  absl::StatusOr<CostProfile> Read(const toml::table& document) const {
+    CostProfile profile;
+    ASSIGN_OR_RETURN(profile, Base(document));
+    profile.name = std::string(origin_);
+    for (const auto& [key, value] : document) {
+      if (View(key) == "base") continue;
+      RETURN_IF_ERROR(Set(key, value, profile));
+    }
+    return profile;
+  }
+
+ private:
+  absl::Status Error(const toml::source_region& where, absl::string_view key,
+                     absl::string_view what) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin_, ":", where.begin.line, ": ", key, ": ", what));
+  }
+
+  absl::StatusOr<CostProfile> Base(const toml::table& document) const {
+    const toml::node* base = document.get("base");
+    if (base == nullptr) return BuiltInProfile("hdr");
+    const auto name = base->value_exact<std::string>();
+    if (!name.has_value())
+      return Error(base->source(), "base", "must be a profile's name in quotes");
+    absl::StatusOr<CostProfile> profile = BuiltInProfile(*name);
+    if (!profile.ok()) return Error(base->source(), "base", profile.status().message());
+    return profile;
+  }
+
+  // A finite number >= 0, written as integer or float.
+  absl::Status SetNumber(absl::string_view key, const toml::node& value, double& field) const {
+    const auto number = value.is_number() ? value.value<double>() : std::nullopt;
+    if (!number.has_value() || !std::isfinite(*number) || *number < 0) {
+      return Error(value.source(), key, "must be a number, 0 or more");
+    }
+    field = *number;
+    return absl::OkStatus();
+  }
+
+  absl::Status SetCount(const CountKey& key, const toml::node& value, uint32_t& field) const {
+    const auto number = value.value_exact<int64_t>();
+    if (!number.has_value() || *number < key.least ||
+        *number > std::numeric_limits<uint32_t>::max()) {
+      return Error(value.source(), key.name,
+                   absl::StrCat("must be a whole number from ", key.least, " to 4294967295"));
+    }
+    field = static_cast<uint32_t>(*number);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetNode(const toml::key& table_key, const toml::node& value, NodeCost& cost) const {
+    const toml::table* table = value.as_table();
+    if (table == nullptr) {
+      return Error(value.source(), View(table_key), "must be a table of a node's constants");
+    }
+    for (const auto& [key, number] : *table) {
+      const std::string path = absl::StrCat(View(table_key), ".", View(key));
+      const NodeKey* known = nullptr;
+      for (const NodeKey& candidate : kNodeKeys) {
+        if (candidate.name == View(key)) known = &candidate;
+      }
+      if (known == nullptr) return Unknown(key, path);
+      RETURN_IF_ERROR(SetNumber(path, number, cost.*known->field));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SetName(const toml::node& value, std::string& field) const {
+    const auto name = value.value_exact<std::string>();
+    if (!name.has_value() || name->empty()) {
+      return Error(value.source(), "name", "must be text in quotes");
+    }
+    field = *name;
+    return absl::OkStatus();
+  }
+
+  absl::Status Set(const toml::key& key, const toml::node& value, CostProfile& profile) const {
+    const absl::string_view name = View(key);
+    if (name == "nic") return SetNode(key, value, profile.nic);
+    if (name == "switch") return SetNode(key, value, profile.switch_);
+    if (name == "name") return SetName(value, profile.name);
+    for (const NumberKey& known : kNumberKeys) {
+      if (known.name == name) return SetNumber(name, value, profile.*known.field);
+    }
+    for (const CountKey& known : kCountKeys) {
+      if (known.name == name) return SetCount(known, value, profile.*known.field);
+    }
+    for (const FlagKey& known : kFlagKeys) {
+      if (known.name != name) continue;
+      const auto flag = value.value_exact<bool>();
+      if (!flag.has_value()) return Error(value.source(), name, "must be true or false");
+      profile.*known.field = *flag;
+      return absl::OkStatus();
+    }
+    return Unknown(key, name);
+  }
+
+  absl::Status Unknown(const toml::key& key, absl::string_view path) const {
+    return Error(key.source(), path, "no constant of a cost profile has this name; remove it");
+  }
+
+  absl::string_view origin_;
+};
+
+}  // namespace
+
+absl::StatusOr<CostProfile> ParseProfile(absl::string_view text, absl::string_view origin) {
+  RETURN_IF_ERROR(CheckAsciiInToml(text, origin));
+  // The library reports by exception; it must not leave this function.
+  try {
+    return ProfileReader(origin).Read(toml::parse(std::string_view(text.data(), text.size())));
+  } catch (const toml::parse_error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(origin, ":", error.source().begin.line,
+                                                   ": not TOML: ", View(error.description())));
+  }
 }
 
 }  // namespace coppice

@@ -9,7 +9,7 @@
 // leaf switch and everywhere else, with the least hops; then they only bound a distance from below.
 //
 // Levels are found from the distances themselves: an ultrametric's balls of one radius are disjoint
-// or the same. Leaf switches with the same neighbours (daemon/fabric/twin_classes.h) are treated as
+// or the same. Leaf switches with the same neighbours (daemon/fabric/distances.h) are treated as
 // one, so that the pairs to be compared are few.
 #ifndef COPPICE_DAEMON_TREE_DISTANCE_RINGS_H_
 #define COPPICE_DAEMON_TREE_DISTANCE_RINGS_H_

@@ -22,9 +22,9 @@
 #include "absl/types/span.h"
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
+#include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
-#include "daemon/tree/tree_routes.h"
 
 namespace coppice {
 

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
@@ -102,6 +104,24 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
 // edge both ways, which PlanTree itself mostly need not do. NOT_FOUND: an edge without a route.
 absl::Status MeasureLinks(const Snapshot& snapshot, const CostProfile& profile,
                           const TreeRequest& request, LinkUseCounter& counter, TreePlan& plan);
+
+// The words of a plan: why this type, with both figures; which switches were full.
+
+// "3.40 us for type I (hierarchical, k = 32)", "2.31 us for type II (9 switches)"; `is_fewest`: "(9
+// switches, the fewest)", where more switches could serve.
+std::string Figure(const AggregationTree& tree, const Prediction& predicted,
+                   bool is_fewest = false);
+
+// Up to eight switches as `0002c9020040b0e0 "leaf3" (16 entries)`, then "and 3 more".
+std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> switches);
+
+// "; 2 full switches made type II dearer: ..." or "".
+std::string DearerBecause(const Fabric& fabric, absl::Span<const FullSwitch> switches);
+
+// Type II was demanded and there is none: RESOURCE_EXHAUSTED that names the full switches, or
+// FAILED_PRECONDITION if the members' routes are what is wrong.
+absl::Status RefuseType2(const Fabric& fabric, std::string_view why_not, bool routes_are_wrong,
+                         absl::Span<const FullSwitch> full_switches);
 
 }  // namespace coppice
 

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "daemon/tree/postal_slots.h"
-
 namespace coppice {
 namespace {
 

@@ -1,6 +1,6 @@
 // The centre of the members, without a distance per member: members matter only through the leaf
 // switches they are cabled to, these only through their twin classes
-// (daemon/fabric/twin_classes.h), and eccentricities only until the first switch has seen them all.
+// (daemon/fabric/distances.h), and eccentricities only until the first switch has seen them all.
 //
 //        level 0        level 1              level 2
 //        leaf a: a      spine 1: a b         top: a b c d   <- first to see all: the candidates
@@ -13,6 +13,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <tuple>
+
+#include "daemon/tree/even_routes.h"
+#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
@@ -180,6 +184,147 @@ void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capaci
   std::sort(keys.begin(), keys.end());
   std::transform(keys.begin(), keys.end(), roots.begin(),
                  [](const Key& key) { return std::get<2>(key); });
+}
+
+// With one serving switch all P ranks are its children. Whoever is d hops or more away comes no
+// earlier than phi + (d + 1) l, and all of these are then matched one after another:
+//
+//     T_agg >= max over d of  phi + (d + 1) l + |{ranks at d hops or more}| (theta + S gamma)
+//
+// Copies leave one after another, so the same holds downwards with c_send. With E serving switches
+// some one of them has at least ceil((P - 1) / E) + 1 children, and the farthest rank's packet
+// still crosses d + 1 links and is matched once. Of a long message that one matches all packets,
+// and the last one's way down follows. No route is
+// faster than the members' own links.
+
+namespace {
+
+constexpr uint64_t kShortBytes =
+    256;  // shorter messages are through a port before they are matched
+
+}  // namespace
+
+RootBound::RootBound(const Snapshot& snapshot, const CostProfile& profile,
+                     const TreeRequest& request, const MemberPlaces& places)
+    : snapshot_(snapshot),
+      profile_(profile),
+      request_(request),
+      places_(places),
+      ranks_on_leaf_(places.leaf_switches.size(), 0) {
+  for (size_t e = 0; e < places.endpoints.size(); ++e) {
+    const ChannelIndex uplink = snapshot.fabric->uplink(places.endpoints[e]);
+    member_gbps_ = std::max(member_gbps_, KnownCapacity(snapshot, profile, uplink));
+    ranks_on_leaf_[places.leaf_of_endpoint[e]] += places.ranks_at[e];
+  }
+  for (const SizeShare& share : request.sizes) wires_matter_ |= share.bytes > kShortBytes;
+  const TwinClasses& twins = snapshot.routes->distances().classes();
+  for (size_t leaf = 0; leaf < ranks_on_leaf_.size(); ++leaf) {
+    classes_.push_back({twins.class_of(places.leaf_switches[leaf]), ranks_on_leaf_[leaf]});
+  }
+  std::sort(classes_.begin(), classes_.end(),
+            [](const LeafClass& a, const LeafClass& b) { return a.twin_class < b.twin_class; });
+  size_t last = 0;
+  for (size_t i = 1; i < classes_.size(); ++i) {
+    if (classes_[i].twin_class == classes_[last].twin_class) {
+      classes_[last].ranks += classes_[i].ranks;
+    } else {
+      classes_[++last] = classes_[i];
+    }
+  }
+  classes_.resize(last + 1);
+}
+
+uint32_t RootBound::ranks_on(SwitchIndex s) const {
+  const auto at = std::lower_bound(places_.leaf_switches.begin(), places_.leaf_switches.end(), s);
+  if (at == places_.leaf_switches.end() || *at != s) return 0;
+  return ranks_on_leaf_[static_cast<size_t>(at - places_.leaf_switches.begin())];
+}
+
+uint32_t RootBound::Count(SwitchIndex s) {
+  const SwitchDistances& distances = snapshot_.routes->distances();
+  const uint32_t own = distances.classes().class_of(s);
+  const uint32_t here = ranks_on(s);
+  ranks_at_hops_.assign(3, 0);
+  ranks_at_hops_[0] = here;
+  uint32_t farthest = 0;
+  for (const LeafClass& leaves : classes_) {
+    uint32_t hops = 2;  // between twins
+    uint32_t ranks = leaves.ranks;
+    if (leaves.twin_class == own) {
+      ranks -= here;
+      if (ranks == 0) continue;
+    } else {
+      hops = distances.ClassRowTo(leaves.twin_class)[own];
+      if (hops == kUnreachable) return kUnreachable;
+    }
+    if (hops >= ranks_at_hops_.size()) ranks_at_hops_.resize(hops + 1, 0);
+    ranks_at_hops_[hops] += ranks;
+    farthest = std::max(farthest, hops);
+  }
+  return farthest;
+}
+
+uint32_t RootBound::Farthest(SwitchIndex s) { return Count(s); }
+
+double RootBound::LeastUs(SwitchIndex top, uint32_t entries) {
+  Count(top);
+  double port_gbps = 0;
+  if (wires_matter_) {
+    for (const Channel& channel : snapshot_.fabric->channels(snapshot_.fabric->Vertex(top))) {
+      port_gbps = std::max(port_gbps, KnownCapacity(snapshot_, profile_, channel.index));
+    }
+  }
+  return LeastUs(ranks_at_hops_, entries, port_gbps);
+}
+
+double RootBound::LeastUsAnywhere(uint32_t hops, uint32_t entries) const {
+  // One rank that far, the others anywhere.
+  std::vector<uint32_t> ranks_at_hops(hops + 1, 0);
+  ranks_at_hops[0] = static_cast<uint32_t>(request_.members.size()) - 1;
+  ++ranks_at_hops[hops];
+  return LeastUs(ranks_at_hops, entries, 0);
+}
+
+double RootBound::SerialUs(uint64_t bytes) const {
+  return profile_.forward_includes_serialisation ? 0 : SerialisationUs(bytes, member_gbps_);
+}
+
+double RootBound::LeastUs(absl::Span<const uint32_t> ranks_at_hops, uint32_t entries,
+                          double port_gbps) const {
+  const auto ranks = static_cast<uint32_t>(request_.members.size());
+  const NodeCost& top = profile_.switch_;
+  const auto one_size = [&](uint64_t bytes) {
+    const Payload payload = PayloadOf(request_.operation, bytes);
+    const Pipeline pipeline = PipelineOf(profile_, payload);
+    const Payload& packet = pipeline.packet;
+    const uint64_t last_down = pipeline.more_down > 0 ? 0 : packet.down_bytes;  // it may be short
+    const double match_us =
+        top.match_us + static_cast<double>(packet.reduced_bytes) * top.reduce_us_per_byte;
+    // Of a long message all packets.
+    const double match_all_us = static_cast<double>(pipeline.more_up + 1) * top.match_us +
+                                static_cast<double>(payload.reduced_bytes) * top.reduce_us_per_byte;
+    const double up_us = profile_.nic.forward_us + SerialUs(packet.up_bytes) +
+                         static_cast<double>(packet.up_bytes) * profile_.nic.forward_us_per_byte;
+    const double down_us = top.forward_us + SerialUs(last_down) +
+                           static_cast<double>(last_down) * top.forward_us_per_byte;
+    const double most_children = (ranks - 1 + entries - 1) / entries + 1;
+    double aggregate_us = up_us + profile_.link_us + most_children * match_all_us;
+    double distribute_us = down_us + profile_.link_us + most_children * top.send_us;
+    // From one child's packet to the next.
+    const double take_us = std::max(match_us, WireUs(profile_, packet.up_bytes, port_gbps));
+    const double send_us = std::max(top.send_us, WireUs(profile_, last_down, port_gbps));
+    double farther = 0;
+    for (size_t hops = ranks_at_hops.size(); hops-- > 0;) {
+      if (ranks_at_hops[hops] == 0) continue;
+      farther = entries == 1 ? farther + ranks_at_hops[hops] : 1;
+      const double links_us = static_cast<double>(hops + 1) * profile_.link_us;
+      aggregate_us = std::max(aggregate_us, up_us + links_us + (farther - 1) * take_us + match_us);
+      distribute_us =
+          std::max(distribute_us, down_us + links_us + (farther - 1) * send_us + top.send_us);
+    }
+    return Prediction{.total_us = profile_.init_us + aggregate_us + distribute_us};
+  };
+  return MeanOver(request_.sizes, one_size).total_us;
 }
 
 }  // namespace coppice

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
+#include "daemon/tree/group_slots.h"
 #include "daemon/tree/tree.h"
 
 namespace coppice {
@@ -24,10 +25,26 @@ absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members,
 absl::StatusOr<AggregationTree> BuildKnomial(const Fabric& fabric, Members members, uint32_t width,
                                              uint32_t nic_degree);
 
-// Algorithms 2-4 with the least occupied height (type1_hierarchical.h).
+// Algorithms 2-4 with the least occupied height (type1.h).
 absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hierarchy& hierarchy,
                                                   Members members, uint32_t width,
                                                   uint32_t nic_degree);
+
+// Hierarchical k-nomial trees on a fabric: its nested groups (host, leaf switch, pod, ...) as
+// NestedGroups, arranged by group_slots.h, which says what is least about them.
+//
+// A planner that compares widths derives the groups once and builds from them many times.
+
+// The members' groups, those of one part left out: a group that holds one rank is that rank, and a
+// level that does not divide its group further is none. The ranks of one host are ordered; what is
+// above stands in order of its lowest rank. Members are endpoints of the hierarchy's fabric.
+// O(ranks * levels), or with a logarithm where the fabric is much larger than the communicator.
+NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members);
+
+// BuildHierarchical (type1.h) with groups = GroupMembers(hierarchy, members).
+absl::StatusOr<AggregationTree> BuildHierarchicalFrom(const Fabric& fabric,
+                                                      const NestedGroups& groups, Members members,
+                                                      uint32_t width, uint32_t nic_degree);
 
 }  // namespace coppice
 

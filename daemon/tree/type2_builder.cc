@@ -21,10 +21,8 @@
 #include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/physical_tree.h"
-#include "daemon/tree/root_bound.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
-#include "daemon/tree/type2_ranks.h"
 
 namespace coppice {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "daemon/tree/tree_metrics.h"
 #include "daemon/tree/type1.h"
-#include "daemon/tree/type1_hierarchical.h"
 #include "tests/support/fabrics.h"
 
 namespace coppice {

@@ -44,7 +44,7 @@
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search/random.h"
 
 namespace coppice {

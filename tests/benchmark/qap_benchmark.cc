@@ -33,7 +33,6 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/input/qaplib.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/dense/dense_orders.h"
 #include "daemon/mapping/search/dense/dense_state.h"
 
 namespace coppice {

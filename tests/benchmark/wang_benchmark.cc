@@ -32,7 +32,7 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/benchmark/mapping/rivals.h"
 

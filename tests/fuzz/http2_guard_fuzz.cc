@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "daemon/rpc/http2_guard.h"
+#include "daemon/rpc/listen/guarded_reads.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);

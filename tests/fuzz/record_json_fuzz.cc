@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/manager/record_json.h"
+#include "daemon/manager/tree_record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

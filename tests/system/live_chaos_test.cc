@@ -12,7 +12,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/manager/event_feed.h"
+#include "daemon/manager/event_log.h"
 #include "tests/support/tier.h"
 #include "tests/system/living_daemon.h"
 #include "tests/unit/manager/standing_trees.h"

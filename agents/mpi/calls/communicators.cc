@@ -2,7 +2,9 @@
 // to rank reordering first.
 #include <mpi.h>
 
+#include "agents/mpi/calls/fortran.h"
 #include "agents/mpi/reorder/reorder.h"
+#include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/tree_collectives.h"
 
 namespace {
@@ -91,5 +93,42 @@ int MPI_Cart_create(MPI_Comm comm, int dimensions, const int sizes[], const int 
   if (reorder && coppice::mpi::ReorderGrid(comm, grid, made, &error)) return Made(error, made);
   return Made(PMPI_Cart_create(comm, dimensions, sizes, periods, reorder, made), made);
 }
+
+}  // extern "C"
+
+namespace {
+
+int End(MPI_Comm* comm, int (*end)(MPI_Comm*)) {
+  int error = MPI_SUCCESS;
+  {
+    const coppice::mpi::EndingCommunicator ending(comm);
+    error = end(comm);
+  }
+  coppice::mpi::SettleFreedTrees();
+  return error;
+}
+
+// Of C, with the handle of Fortran's.
+template <typename Call>
+int EndedInFortran(coppice::mpi::Fint* comm, Call end) {
+  MPI_Comm of_c = PMPI_Comm_f2c(*comm);
+  const int error = end(&of_c);
+  *comm = PMPI_Comm_c2f(of_c);
+  return error;
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Comm_free(MPI_Comm* comm) { return End(comm, PMPI_Comm_free); }
+int MPI_Comm_disconnect(MPI_Comm* comm) { return End(comm, PMPI_Comm_disconnect); }
+
+using namespace coppice::mpi;  // NOLINT: the parts of this very library
+
+COPPICE_FORTRAN_CALLED(mpi_comm_free, (Fint * comm, Fint* error),
+                       EndedInFortran(comm, MPI_Comm_free))
+COPPICE_FORTRAN_CALLED(mpi_comm_disconnect, (Fint * comm, Fint* error),
+                       EndedInFortran(comm, MPI_Comm_disconnect))
 
 }  // extern "C"

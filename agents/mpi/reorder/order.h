@@ -37,6 +37,21 @@ bool FindOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& ed
 // What each process is then: its node; -1: none.
 std::vector<int> NodeOfProcess(const std::vector<int>& process_of_node, int processes);
 
+// Edges of a topology as the pattern that Coppice is asked with: each pair once, nothing to
+// oneself.
+
+struct EdgeSums {
+  std::vector<uint32_t> from, to;
+  std::vector<double> weights;  // all above 0
+};
+
+// O(edges log edges).
+EdgeSums AddUp(std::vector<Edge> edges);
+
+// Both ends of every edge of a grid of `sizes`, numbered with the last dimension fastest, as
+// MPI_Cart_create does.
+std::vector<Edge> GridEdges(const std::vector<int>& sizes, const std::vector<bool>& wraps);
+
 }  // namespace coppice::mpi
 
 #endif  // COPPICE_AGENTS_MPI_REORDER_ORDER_H_

@@ -13,7 +13,6 @@
 #include <exception>
 #include <vector>
 
-#include "agents/mpi/reorder/edge_sums.h"
 #include "agents/mpi/reorder/order.h"
 
 namespace coppice::mpi {

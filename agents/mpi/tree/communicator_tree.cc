@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "agents/mpi/core/session.h"
-#include "agents/mpi/tree/agreement.h"
 #include "agents/mpi/tree/pipeline.h"
 #include "agents/mpi/tree/tree_counts.h"
+#include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_source.h"
 
 namespace coppice::mpi {

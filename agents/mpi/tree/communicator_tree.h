@@ -14,7 +14,7 @@
 //
 // So a communicator that is used a few times only costs no question, and one that lives waits for
 // none. A tree that some member has no memory for is given back at once: members say so to each
-// other (agreement.h) before the first message goes along it.
+// other (tree_memory.h) before the first message goes along it.
 //
 // Following it: only the tree's root watches what becomes of it. When the tree was planned anew or
 // is gone, the root says so along the tree with the next collective whose message goes from the

@@ -6,13 +6,11 @@
 
 #include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/core/session.h"
-#include "agents/mpi/tree/agreement.h"
-#include "agents/mpi/tree/arguments.h"
 #include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/elements.h"
 #include "agents/mpi/tree/pipeline.h"
-#include "agents/mpi/tree/reduction_types.h"
 #include "agents/mpi/tree/tree_counts.h"
+#include "agents/mpi/tree/tree_memory.h"
 
 namespace coppice::mpi {
 namespace {

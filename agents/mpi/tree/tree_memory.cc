@@ -4,10 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "agents/mpi/tree/agreement.h"
-
 namespace coppice::mpi {
-
 bool TreeMemory::Allocate(size_t bytes, Memory* memory) {
   memory->reset(std::malloc(bytes));
   return *memory != nullptr;

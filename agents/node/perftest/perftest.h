@@ -26,7 +26,7 @@
 #include "absl/status/statusor.h"
 #include "agents/node/measuring_socket.h"
 #include "agents/node/perftest/perftest_port.h"
-#include "agents/node/ping_pong_samples.h"
+#include "agents/node/ping_pong.h"
 
 namespace coppice {
 

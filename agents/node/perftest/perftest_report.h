@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agents/node/ping_pong_samples.h"
+#include "agents/node/ping_pong.h"
 
 namespace coppice {
 

@@ -4,14 +4,13 @@
 // spines.
 //
 //     group 0            group 1       Every two routers of a group are joined, and every pair of
-//     R--R--R   global   R--R--R       groups by the same number of links (group_cables.h).
+//     R--R--R   global   R--R--R       groups by the same number of links (model_builder.h).
 //      \ | / ------------ \ | /
 //        R                  R
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/models/group_cables.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/models/model_builder.h"
 

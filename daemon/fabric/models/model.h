@@ -11,13 +11,57 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/fabric/models/model_arguments.h"
 
 namespace coppice {
+
+// Arguments of a model, as its table documents them: parsed and checked in one place, so that a
+// generator only ever sees values in range.
+
+enum class ArgumentKind : uint8_t {
+  kInteger,  // 16
+  kExtents,  // 4x4x2: one number a dimension or level
+  kSpeeds,   // hdr/ndr or 4xhdr/2xndr: one rate a level, from the hosts up; the last one repeats
+};
+
+struct ModelParameter {
+  absl::string_view name;
+  ArgumentKind kind = ArgumentKind::kInteger;
+  absl::string_view standard;    // the value if it is not given
+  uint64_t least = 0, most = 0;  // of integers and of each extent
+  absl::string_view meaning;
+};
+
+class ModelArguments {
+ public:
+  // Parses "name=value,name=value"; blanks around words are skipped. INVALID_ARGUMENT: unknown or
+  // repeated name, malformed value, value out of range.
+  static absl::StatusOr<ModelArguments> Parse(absl::Span<const ModelParameter> parameters,
+                                              absl::string_view text);
+
+  // The name must be one of the table's, of the kind asked for.
+  bool Given(absl::string_view name) const { return values_.at(name).given; }
+  uint64_t Integer(absl::string_view name) const { return values_.at(name).numbers.front(); }
+  const std::vector<uint64_t>& Extents(absl::string_view name) const {
+    return values_.at(name).numbers;
+  }
+  // Rate of the cables of `level`: 0 joins hosts to switches.
+  LinkRate Speed(uint32_t level) const;
+
+ private:
+  struct Value {
+    bool given = false;
+    std::vector<uint64_t> numbers;
+    std::vector<LinkRate> rates;
+  };
+  static absl::StatusOr<Value> ParseValue(const ModelParameter& parameter, absl::string_view text);
+
+  absl::flat_hash_map<absl::string_view, Value> values_;  // keys from the table
+};
 
 struct Model {
   absl::string_view name;

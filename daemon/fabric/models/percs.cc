@@ -6,7 +6,7 @@
 // are fully joined by LR links of 5 GiB/s; supernodes are joined by D links of 10 GiB/s.
 //
 //     drawer 0: n0==n1==..==n7    == LL    Every pair of supernodes has the same number of D links
-//                \  |  /           |  LR    (group_cables.h); which D port of a supernode takes
+//                \  |  /           |  LR    (model_builder.h); which D port of a supernode takes
 //                which
 //     drawer 1: n8==n9==..==n15    ~  D    of them is random and depends on `seed` only. 289
 //                ~                         supernodes with d = 9: one each.
@@ -20,7 +20,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/models/group_cables.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/models/model_builder.h"
 

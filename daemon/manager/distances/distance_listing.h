@@ -20,9 +20,19 @@
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/distances/distance_shelf.h"
-#include "daemon/manager/distances/measured_transport.h"
 
 namespace coppice {
+
+// Over which transport the distances between some hosts are taken together: figures over TCP and
+// over verbs cannot be compared, so that a matrix, or the medians of levels, of both would say of a
+// pair how it was measured, not how far it is.
+
+// "TCP", "verbs".
+const char* NameOf(Transport transport);
+
+// The one over which most pairs of these hosts were measured, or, if none were, most of all pairs;
+// verbs if equally many. O(kept).
+Transport PrevailingTransport(const DistanceShelf& shelf, const std::vector<std::string>& hosts);
 
 // What a pair that far apart is taken to have.
 struct LevelMedian {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/node_list.h"
-#include "daemon/manager/distances/agent_info_check.h"
+#include "daemon/manager/distances/agent_table.h"
 #include "daemon/manager/distances/node_levels.h"
 
 namespace coppice {

@@ -25,10 +25,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/background.h"
 #include "daemon/manager/distances/agent_table.h"
 #include "daemon/manager/distances/distance_shelf.h"
 #include "daemon/manager/distances/measurement.h"
-#include "daemon/manager/loop_thread.h"
 #include "daemon/manager/manager.h"
 
 namespace coppice {

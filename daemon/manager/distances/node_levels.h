@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/fabric/snapshot.h"
-#include "daemon/manager/distances/round_schedule.h"
+#include "daemon/manager/distances/measurement.h"
 
 namespace coppice {
 

@@ -22,7 +22,6 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/load/direction_states.h"
-#include "daemon/manager/load/link_measure.h"
 #include "daemon/manager/manager.h"
 #include "db/store.h"
 

@@ -1,10 +1,102 @@
 #include "daemon/manager/load/port_watch.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
-#include "daemon/manager/load/load_events.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/manager/load/direction_states.h"
+#include "db/store.h"
 
 namespace coppice {
+bool IsRising(const PortInterval& interval, double threshold) {
+  if (interval.error(ErrorCount::kLinkDowned) > 0) return true;
+  if (interval.error(ErrorCount::kLinkRecoveries) > 0) return true;
+  const uint64_t errors = interval.error(ErrorCount::kSymbolErrors) +
+                          interval.error(ErrorCount::kReceiveErrors) +
+                          interval.error(ErrorCount::kSendDiscards);
+  const double minutes = absl::ToDoubleMinutes(interval.length);
+  return errors > 0 && minutes > 0 && static_cast<double>(errors) >= threshold * minutes;
+}
+
+std::optional<ErrorWatch::Told> ErrorWatch::Take(const PortInterval& interval, bool is_rising,
+                                                 absl::Duration now) {
+  const bool begins = is_rising && !rising_;
+  if (begins) {
+    rising_ = true;
+    told_ = now - interval.length;
+  }
+  if (!rising_) return std::nullopt;
+  for (size_t i = 0; i < kErrorCounts; ++i) errors_[i] += interval.errors[i];
+  if (is_rising) last_rise_ = now;
+  const bool is_over = now - last_rise_ >= kErrorsAreOver;
+  const bool is_due = is_rising && now - told_ >= kTellErrorsEvery;
+  if (!begins && !is_over && !is_due) return std::nullopt;
+  Told told{is_over, std::exchange(errors_, {}), now - told_};
+  told_ = now;
+  rising_ = !is_over;
+  return told;
+}
+
+std::string ErrorsInWords(const std::array<uint64_t, kErrorCounts>& errors) {
+  std::string words;
+  for (size_t i = 0; i < kErrorCounts; ++i) {
+    if (errors[i] == 0) continue;
+    absl::StrAppend(&words, words.empty() ? "" : ", ", NameOf(static_cast<ErrorCount>(i)), " +",
+                    errors[i]);
+  }
+  return words.empty() ? "none" : words;
+}
+
+namespace {
+
+// The events about counters, in words. Knows nothing of when they are told.
+
+std::string EndName(const Fabric& fabric, ChannelIndex c) {
+  const VertexIndex v = fabric.channel_from(c);
+  std::string name = fabric.IsSwitch(v)
+                         ? fabric.switch_info(fabric.AsSwitch(v)).description
+                         : std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
+  if (name.empty()) name = ToString(BeginOf(fabric, c).first);
+  return absl::StrCat(name, "/", fabric.channel_from_port(c).value());
+}
+
+// `link.errors`: errors rise on the link, or no more.
+EventRecord ErrorsEvent(const Fabric& fabric, LinkIndex link, const ErrorWatch::Told& told,
+                        absl::Time wall) {
+  const ChannelIndex ab(2 * link.value()), ba = Fabric::Reverse(ab);
+  const auto ends = std::minmax({BeginOf(fabric, ab), BeginOf(fabric, ba)});
+  EventRecord event;
+  event.time = wall;
+  event.severity = told.is_over ? "info" : "warning";
+  event.kind = "link.errors";
+  event.object = absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(),
+                              "-", ToString(ends.second.first), "/", ends.second.second.value());
+  event.message = absl::StrCat(
+      "link ", EndName(fabric, ab), " - ", EndName(fabric, ba),
+      told.is_over ? ": errors rise no more; " : ": errors rise: ", ErrorsInWords(told.errors),
+      " in ", absl::FormatDuration(absl::Trunc(told.since, absl::Milliseconds(1))));
+  return event;
+}
+
+// `port.counters`: a count of data stands at its end at the switch port that `channel` leaves.
+EventRecord StoppedEvent(const Fabric& fabric, ChannelIndex channel, absl::Time wall) {
+  const auto [node, port] = BeginOf(fabric, channel);
+  EventRecord event;
+  event.time = wall;
+  event.severity = "warning";
+  event.kind = "port.counters";
+  event.object = absl::StrCat("port:", ToString(node), "/", port.value());
+  event.message = absl::StrCat(
+      "port ", EndName(fabric, channel),
+      ": its 32-bit counts of data stand at their greatest value, and its load stays what it was: "
+      "clear its counters (perfquery -R), regularly if it has none of 64 bits");
+  return event;
+}
+
+}  // namespace
 
 void PortWatch::Adopt(const Fabric& old, const Fabric& now) {
   absl::flat_hash_map<uint32_t, ErrorWatch> watches;

@@ -3,17 +3,56 @@
 #ifndef COPPICE_DAEMON_MANAGER_LOAD_PORT_WATCH_H_
 #define COPPICE_DAEMON_MANAGER_LOAD_PORT_WATCH_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/load/channel_states.h"
-#include "daemon/manager/load/error_watch.h"
+#include "daemon/manager/load/port_rates.h"
 #include "db/store.h"
 
 namespace coppice {
+
+// Tells when errors rise on a link, without repeating itself: once when they begin, once an hour
+// while they go on, once when they are over. Knows no counters' history and no store.
+//
+//     quiet --rising: told--> rising --an hour, still rising: told--> rising
+//       ^                       |
+//       +----5 min none: told---+
+
+inline constexpr absl::Duration kTellErrorsEvery = absl::Hours(1);
+inline constexpr absl::Duration kErrorsAreOver = absl::Minutes(5);
+
+// Whether the errors of one reading are worth telling: a link that went down or recovered, or
+// `threshold` symbol errors, receive errors and discards per minute.
+bool IsRising(const PortInterval& interval, double threshold);
+
+// Of one link that has had rising errors.
+class ErrorWatch {
+ public:
+  struct Told {
+    bool is_over = false;
+    std::array<uint64_t, kErrorCounts> errors = {};  // [ErrorCount] since the last time
+    absl::Duration since;                            // that was so long ago
+  };
+
+  // One reading of one end of it, which ends at `now`.
+  std::optional<Told> Take(const PortInterval& interval, bool is_rising, absl::Duration now);
+  bool is_quiet() const { return !rising_; }
+
+ private:
+  bool rising_ = false;
+  absl::Duration told_, last_rise_;  // monotonic
+  std::array<uint64_t, kErrorCounts> errors_ = {};
+};
+
+// "symbol_errors +12, link_downed +1"
+std::string ErrorsInWords(const std::array<uint64_t, kErrorCounts>& errors);
 
 class PortWatch {
  public:

@@ -13,7 +13,7 @@
 #include "daemon/fabric/node_list.h"
 #include "daemon/manager/distances/measured_places.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search_bytes.h"
 
 namespace coppice {

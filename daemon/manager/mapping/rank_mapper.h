@@ -29,10 +29,8 @@
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/output/busy_links.h"
 #include "daemon/mapping/output/launch_file.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/mapping/plain_problem.h"
 
 namespace coppice {
 

@@ -10,7 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/node_list.h"
-#include "daemon/manager/placement/measures_json.h"
+#include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/tree_request.h"
 

@@ -23,8 +23,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/manager/tables.h"
-#include "daemon/placement/occupancy.h"
 #include "daemon/placement/placement_index.h"
+#include "daemon/placement/placement_request.h"
 #include "db/store.h"
 
 namespace coppice {

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "daemon/manager/actor.h"
+#include "daemon/manager/deed_log.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placer.h"
 #include "db/store.h"
@@ -68,6 +69,18 @@ struct NodeDistancesView {
 // Key of a payload on RESOURCE_EXHAUSTED statuses: who holds what is wanted, one line each,
 // "SUBJECT DESCRIPTION"; rpc turns it into a google.rpc.QuotaFailure.
 inline constexpr char kHoldersPayload[] = "coppice/holders";
+
+// The measures of a placement as the JSON text that its record keeps. The reader takes only what
+// the writer makes; of text that somebody edited by hand it reads what it finds.
+
+// {"leaf_switches":2,...,"cost":4.5,"is_optimal":1}
+std::string MeasuresJson(const PlacementMeasures& measures, bool is_optimal);
+
+struct RecordedMeasures {
+  PlacementMeasures measures;
+  bool is_optimal = false;
+};
+RecordedMeasures ParseMeasures(absl::string_view json);
 
 }  // namespace coppice
 

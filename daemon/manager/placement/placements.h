@@ -142,7 +142,7 @@ class Placements final {
   void Fail(const Draft& draft, const absl::Status& status, Callback<Views> done);
   absl::StatusOr<PlacementGround> TakeGround();
 
-  // placement_start.cc
+  // placement_task.cc
   absl::StatusOr<JobRecord> JobOf(const PlacementRecord& placement, const StartPlacementArgs& args);
   void OnStarted(PlacementId id, const std::string& by, absl::StatusOr<JobView> job);
   void AnswerStarted(PlacementId id, Callback<JobView> done);

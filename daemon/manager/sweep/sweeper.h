@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
-#include "daemon/manager/loop_thread.h"
+#include "daemon/manager/background.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/sweep/schedule.h"
 

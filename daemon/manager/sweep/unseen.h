@@ -7,7 +7,7 @@
 //      leaf C ---x--- D --- n9  D is gone for certain, and n9 with it, whoever else is silent
 //
 // Hidden is what is absent and was last seen cabled to what is silent, or to a switch that is
-// hidden; hidden.h finds it.
+// hidden; unseen.h finds it.
 //
 // Only silence hides: what a node refuses, or what contradicts the rest, may stay so for ever and
 // says nothing of others.
@@ -75,6 +75,24 @@ Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& n
 // Since when an absent port may only be hidden; infinite future (InfiniteDuration): it is gone for
 // certain.
 absl::Duration HiddenSince(const Unseen& unseen, Guid port_guid);
+
+// Which nodes are hidden behind what is silent (unseen.h): a search from the silent over what is
+// absent, along the cables that it had when it was last seen.
+//
+//     leaf A -- spine S (silent) -- leaf B (absent) -- n7 (absent)
+//               start                hidden             hidden
+//
+// Whoever is absent and not reached so has been seen to be gone by somebody who answered. A
+// function of values.
+
+// By node GUID. Looks at what `before` (may be null) had and what was hidden then, as far as it is
+// not in `now`. O(nodes + links).
+absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const Fabric* before,
+                                                      const std::vector<SilentNode>& silent,
+                                                      const Unseen& unseen);
+
+// Its host; without one, its description.
+std::string NameOfAdapter(const Fabric& fabric, const AdapterInfo& adapter);
 
 }  // namespace coppice
 

@@ -21,7 +21,7 @@
 // With a deadline it goes on until then; else it ends after some rounds. It ends before where
 // nothing is left to gain: the optimum is proven, or a bound that no order is below is reached.
 // Of orders alike in congestion, which on networks of full bisection are nearly all, it prefers as
-// mapping_standing.h does; once the congestion is proven it goes on for that alone, until a few
+// mapping_metrics.h does; once the congestion is proven it goes on for that alone, until a few
 // rounds come to nothing more.
 //
 // A candidate that cannot be measured, as two ranks of it have no route, is none; only where the

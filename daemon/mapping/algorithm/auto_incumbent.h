@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/mapping_standing.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 

@@ -23,7 +23,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/auto_tasks.h"
-#include "daemon/mapping/algorithm/congestion_line.h"
+#include "daemon/mapping/algorithm/congestion.h"
 
 namespace coppice {
 

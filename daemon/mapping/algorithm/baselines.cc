@@ -1,9 +1,8 @@
-#include "daemon/mapping/algorithm/baselines.h"
-
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/random.h"
 
 namespace coppice {

@@ -20,8 +20,6 @@
 // as many threads as given, and the best by the objective is returned; ties go to the first.
 //
 // O(P * (E_H + degree * length) + E_G log E_G) for a start, most searches ending in a few layers.
-#include "daemon/mapping/algorithm/greedy.h"
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -33,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/links/traffic_routes.h"

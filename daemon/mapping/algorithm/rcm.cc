@@ -19,13 +19,12 @@
 // there are fewer ranks than slots, the last slots of the order stay empty.
 //
 // O(sum over vertices of degree * log(degree)), for the pattern and for the switches.
-#include "daemon/mapping/algorithm/rcm.h"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 
 namespace coppice {
 namespace {

@@ -1,9 +1,9 @@
 // A pattern from a file of any kind that the project reads, told apart by what it says:
 //
 //   %%MatrixMarket ...                     matrix_market.h
-//   coppice-trace ...                      trace_file.h
-//   one number, then rows of as many       dense_pattern.h
-//   a first line of five numbers or more   dense_pattern.h, without its size
+//   coppice-trace ...                      pattern_file.h
+//   one number, then rows of as many       square_matrix.h
+//   a first line of five numbers or more   square_matrix.h, without its size
 //   RANKS EDGES [FORMAT [WEIGHTS]]         metis_graph.h
 #ifndef COPPICE_DAEMON_MAPPING_INPUT_PATTERN_FILE_H_
 #define COPPICE_DAEMON_MAPPING_INPUT_PATTERN_FILE_H_
@@ -33,6 +33,24 @@ absl::StatusOr<std::shared_ptr<const Pattern>> WithMessages(const Pattern& bytes
 size_t MakingBytes(size_t entries, size_t ranks);
 // The same for ReadPattern, beside the text. One pass over it.
 size_t ReadingBytes(absl::string_view text);
+
+// The project's own trace file: who sent how much to whom in a run of an MPI program, as the
+// preloaded library writes it (agents/mpi/trace).
+//
+//   coppice-trace 1             format and version; another version is refused
+//   application lmp             any number of lines "WORD ..." that this version does not know may
+//   ranks 64                    stand before "ranks", which says how many there are
+//   0 1 100 1024000 8 100 512   rank 0 sent rank 1 100 messages of 1,024,000 bytes together, and
+//   1 0 100 1024000             rank 8 100 of 512 bytes; a rank that sent nothing has no line
+//   end 3                       how many pairs there are; without it the file was cut off
+//
+// Text, because a trace is looked at; some 15 bytes for a pair. Bytes may be 0, messages may not.
+
+// Lines may come in any order of ranks, and what is said of a pair several times is added up.
+// INVALID_ARGUMENT, with the line: another version, a rank that there is not, a number that is none
+// or has no two beside it, no end or another number of pairs than it says, text after it.
+absl::StatusOr<std::shared_ptr<const Pattern>> ReadTraceFile(absl::string_view text,
+                                                             absl::string_view origin);
 
 }  // namespace coppice
 

@@ -1,6 +1,9 @@
 #include "daemon/mapping/input/square_matrix.h"
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -103,6 +106,29 @@ absl::StatusOr<uint32_t> ReadSquareMatrix(absl::string_view text, absl::string_v
   if (row == count) return static_cast<uint32_t>(count);
   return lines.ErrorOfAll(
       absl::StrCat("the matrix is not square: ", row, " rows of ", count, "; is it cut off?"));
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> ReadDensePattern(absl::string_view text,
+                                                                absl::string_view origin) {
+  std::vector<Pattern::Entry> entries;
+  ASSIGN_OR_RETURN(const uint32_t ranks,
+                   ReadSquareMatrix(text, origin, "weight", Pattern::kMaxRanks,
+                                    [&](uint32_t row, uint32_t column, double bytes) {
+                                      if (bytes > 0) entries.push_back({row, column, bytes, 0});
+                                    }));
+  auto pattern = Pattern::Make(ranks, std::move(entries));
+  RETURN_IF_ERROR(Annotate(pattern.status(), origin));
+  return pattern;
+}
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> ReadDistanceMatrix(absl::string_view text,
+                                                                         absl::string_view origin) {
+  std::vector<double> values;
+  ASSIGN_OR_RETURN(
+      const uint32_t places,
+      ReadSquareMatrix(text, origin, "distance", PlaceDistances::kMaxMatrixPlaces,
+                       [&](uint32_t, uint32_t, double value) { values.push_back(value); }));
+  return PlaceDistances::Matrix(places, std::move(values));
 }
 
 }  // namespace coppice

@@ -1,13 +1,15 @@
 #include "daemon/mapping/output/mapping_answer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/mapping_check.h"
-#include "daemon/mapping/mapping_standing.h"
+#include "daemon/mapping/link_traffic.h"
+#include "daemon/mapping/mapping_metrics.h"
 
 namespace coppice {
 namespace {
@@ -85,6 +87,28 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
   RETURN_IF_ERROR(CheckMapping(*problem.places, problem.rank_count(), answer.mapping));
   RETURN_IF_ERROR(CheckSlots(*problem.places, answer.slots));
   return answer;
+}
+
+absl::StatusOr<std::vector<BusyLink>> FindBusyLinks(const MappingProblem& problem,
+                                                    absl::Span<const PlaceIndex> mapping,
+                                                    size_t most) {
+  ASSIGN_OR_RETURN(const LinkTraffic traffic, CountLinkTraffic(problem, mapping));
+  const std::vector<double> capacities = ChannelCapacities(problem);
+  std::vector<std::pair<double, uint32_t>> order;  // less its congestion, so that it sorts first
+  for (uint32_t c = 0; c < capacities.size(); ++c) {
+    if (traffic.bytes[c] > 0) order.emplace_back(-traffic.bytes[c] / capacities[c], c);
+  }
+  std::sort(order.begin(), order.end());
+  order.resize(std::min(order.size(), most));
+  const Fabric& fabric = *problem.snapshot->fabric;
+  std::vector<BusyLink> links;
+  for (const auto& [less, number] : order) {
+    const ChannelIndex c(number);
+    links.push_back({Describe(fabric, fabric.channel_from(c)),
+                     Describe(fabric, fabric.channel_to(c)), traffic.bytes[number],
+                     capacities[number], -less, less / order[0].first});
+  }
+  return links;
 }
 
 }  // namespace coppice

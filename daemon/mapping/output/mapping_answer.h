@@ -1,16 +1,18 @@
 // What a request for a mapping gets: the order that an algorithm found, verified and measured
 // beside the present one, with the reason for it. The present order is the answer where there is
 // nothing to find, and where "auto", which promises never to be worse, found nothing better
-// (mapping_standing.h: of orders with one congestion the one with fewer hop-bytes may be).
+// (mapping_metrics.h: of orders with one congestion the one with fewer hop-bytes may be).
 #ifndef COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
 #define COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
@@ -39,6 +41,24 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
                                             const MappingAlgorithm& algorithm, const Mapping& start,
                                             const AlgorithmOptions& options,
                                             const SearchControl& control);
+
+// What a mapping puts on every link, the busiest first: for whoever asks where its greatest
+// congestion is.
+
+// One direction of a link, and what the ranks send over it.
+struct BusyLink {
+  std::string from, to;  // "switch 0002c9020040b0e0 \"leaf3\"", "endpoint node17/1"
+  double bytes = 0;
+  double capacity_gbps = 0;  // ChannelCapacities: what load leaves of it
+  double congestion = 0;     // bytes / capacity_gbps
+  double share = 0;          // of the greatest congestion: 1 for the first
+};
+
+// Directions that carry anything under `mapping`, by congestion, then by channel number; at most
+// `most` of them. `problem` has a fabric. Errors as CountLinkTraffic.
+absl::StatusOr<std::vector<BusyLink>> FindBusyLinks(const MappingProblem& problem,
+                                                    absl::Span<const PlaceIndex> mapping,
+                                                    size_t most);
 
 }  // namespace coppice
 

@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "daemon/tree/batch/reroute.h"
 #include "daemon/tree/batch/tree_builder.h"
 
 namespace coppice {
@@ -143,6 +145,212 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
     }
   }
   state.ForgetJournal();
+}
+
+// Two searches by turns, until the greatest load M is as low as counting allows or has not fallen
+// for a few rounds:
+//
+//     all trees once under exponential prices                       (reroute.cc)
+//     steepest descent from the worst links, as in balance.cc, with other moves and an order of
+//     them:
+//       communicators over a link with M, those with fewest packets there first: planned anew
+//         for (its own greatest load, added squares); kept if (M, links that carry it) falls
+//       nobody can leave: entries, one by one, to the trees over M; taken back unless M falls
+//
+// The first evens out many links at little cost, the second ends what few links are left, and
+// spends entries. The small ones go first because big ones have fewer places to go. For one
+// communicator: its own root and servers with other paths, then a few roots of each distance; the
+// first distance where its links all stay below M ends it, so that roots stay as near as links
+// allow.
+//
+// Ends at the latest where counting forbids more (LeastMostPackets): 16 for process grids whose
+// lines fill leaf switches of 16 ports, where a line's fewest entries are less than its leaf
+// switches.
+
+namespace {
+
+constexpr size_t kRootsPerDistance = 3;
+constexpr uint32_t kMostInVain = 64;       // attempts in a row before entries are spent
+constexpr uint32_t kMostRoundsInVain = 6;  // in a row without a lower greatest load
+
+using Height = std::pair<uint32_t, uint32_t>;
+
+Height HeightOf(const BatchState& state) {
+  return {state.loads().most(), state.loads().carriers_of_most()};
+}
+
+// The greatest load of the links that the tree sends over; `is_counted`: it has its own packets.
+uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted) {
+  uint32_t peak = 0;
+  for (size_t v = 1; v < tree.packets.size(); ++v) {
+    if (tree.packets[v] == 0) continue;
+    peak = std::max(peak, loads.on(tree.physical.up[v]) + (is_counted ? 0 : tree.packets[v]));
+  }
+  return peak;
+}
+
+class Unloader {
+ public:
+  Unloader(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
+           uint64_t most_entries, BatchState& state, BatchOffers& offers)
+      : shapes_(shapes),
+        reach_(reach),
+        most_entries_(std::max(most_entries, state.entries())),
+        state_(state),
+        offers_(offers),
+        menu_(snapshot, shapes, state),
+        rerouter_(snapshot, shapes, reach, state, offers, menu_),
+        tried_(shapes.shapes.size(), 0) {}
+
+  void Run() {
+    const uint32_t least = LeastPossible();
+    const auto goes_on = [&] { return state_.loads().most() > least && !offers_.exhausted(); };
+    for (uint32_t in_vain = 0; in_vain < kMostRoundsInVain && goes_on();) {
+      const uint32_t most = state_.loads().most();
+      const bool changed = rerouter_.Pass();
+      moves_ += changed ? 1 : 0;
+      if (!(goes_on() && Lower()) && !changed) break;
+      in_vain = state_.loads().most() < most ? 0 : in_vain + 1;
+    }
+    state_.ForgetJournal();
+  }
+
+ private:
+  struct Choice {
+    uint32_t peak = UINT32_MAX;
+    BatchOffer offer;
+  };
+
+  const BatchShape& ShapeOf(uint32_t c) const { return shapes_.shapes[shapes_.shape_of[c]]; }
+  bool IsPlanned(uint32_t c) const {
+    return state_.tree(c).has_value() && !state_.tree(c)->serving.empty();
+  }
+
+  uint32_t LeastPossible() const {
+    std::vector<uint32_t> planned;
+    for (uint32_t c = 0; c < state_.size(); ++c) {
+      if (IsPlanned(c)) planned.push_back(c);
+    }
+    return std::max(LeastMostPackets(shapes_, planned, most_entries_), 1U);
+  }
+
+  // True if the greatest load fell.
+  bool Lower() {
+    const uint32_t most = state_.loads().most();
+    state_.ForgetJournal();
+    if (MoveAway(most)) return true;
+    const size_t mark = state_.Mark();
+    while (state_.entries() < most_entries_ && SpendEntryOnLinks(state_)) {
+      if (state_.loads().most() < most) return true;
+    }
+    state_.RevertTo(mark);
+    return false;
+  }
+
+  bool MoveAway(uint32_t most) {
+    uint32_t in_vain = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const uint32_t c : OverMostLoaded()) {
+        if (offers_.exhausted() || in_vain > kMostInVain) return false;
+        uint32_t& tried = tried_[shapes_.shape_of[c]];
+        if (tried == moves_ || PeakOf(*state_.tree(c), state_.loads(), true) < most) continue;
+        const bool worked = Move(c);
+        if (state_.loads().most() < most) return true;
+        in_vain = worked ? 0 : in_vain + 1;
+        moved |= worked;
+        moves_ += worked ? 1 : 0;
+        if (!worked) tried = moves_;
+      }
+    }
+    return false;
+  }
+
+  // Communicators with packets on links that carry the greatest load, those with fewest packets
+  // there first, then those over most such links.
+  std::vector<uint32_t> OverMostLoaded() const {
+    std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> found;
+    for (uint32_t c = 0; c < state_.size(); ++c) {
+      if (!IsPlanned(c)) continue;
+      const BatchTree& tree = *state_.tree(c);
+      uint32_t links = 0, packets = 0;
+      for (size_t v = 1; v < tree.packets.size(); ++v) {
+        if (tree.packets[v] == 0) continue;
+        if (state_.loads().on(tree.physical.up[v]) != state_.loads().most()) continue;
+        ++links;
+        packets = std::max(packets, tree.packets[v]);
+      }
+      if (links > 0) found.emplace_back(packets, UINT32_MAX - links, c);
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<uint32_t> order;
+    order.reserve(found.size());
+    for (const auto& [packets, links, c] : found) order.push_back(c);
+    return order;
+  }
+
+  bool Move(uint32_t c) {
+    const Height before = HeightOf(state_);
+    const size_t mark = state_.Mark();
+    const BatchTree old = *state_.tree(c);
+    state_.Replace(c, std::nullopt);
+    Choice best = Best(c, old, before.first);
+    if (best.peak != UINT32_MAX) {
+      state_.Replace(c, std::move(best.offer.tree));
+      if (HeightOf(state_) < before) return true;
+    }
+    state_.RevertTo(mark);
+    return false;
+  }
+
+  // For a communicator without a tree: one with at most as many entries as the old one.
+  Choice Best(uint32_t c, const BatchTree& old, uint32_t most) {
+    const BatchShape& shape = ShapeOf(c);
+    const uint32_t s = shapes_.shape_of[c];
+    const size_t entries = old.serving.size();
+    Choice best;
+    Consider(rerouter_.Spread(c, old), old.extra_hops, entries, best);
+    const uint32_t most_extra = reach_ == RootReach::kAny ? UINT32_MAX : old.extra_hops;
+    for (const uint32_t hops : menu_.Distances(s, most_extra)) {
+      if (best.peak < most) break;
+      for (const SwitchIndex root : menu_.PutForward(s, hops, kRootsPerDistance)) {
+        std::optional<BatchTree> tree = offers_.TreeTo(shape, root, hops, state_.degrees());
+        if (!tree) continue;
+        const uint32_t extra = tree->extra_hops;
+        Consider(rerouter_.Spread(c, *tree), extra, entries, best);
+        Consider(std::move(tree), extra, entries, best);
+      }
+    }
+    return best;
+  }
+
+  void Consider(std::optional<BatchTree> tree, uint32_t extra_hops, size_t most_entries,
+                Choice& best) const {
+    if (!tree || tree->serving.size() > most_entries) return;
+    tree->extra_hops = extra_hops;
+    const uint32_t peak = PeakOf(*tree, state_.loads(), false);
+    if (peak > best.peak) return;
+    BatchOffer offer = offers_.Price(*std::move(tree));
+    if (peak == best.peak && offer.added_squares >= best.offer.added_squares) return;
+    best = {peak, std::move(offer)};
+  }
+
+  const BatchShapes& shapes_;
+  const RootReach reach_;
+  const uint64_t most_entries_;
+  BatchState& state_;
+  BatchOffers& offers_;
+  RootMenu menu_;
+  TreeRerouter rerouter_;
+  uint32_t moves_ = 1;           // that worked, and passes
+  std::vector<uint32_t> tried_;  // [shape] moves_ when it could not be moved
+};
+
+}  // namespace
+
+void UnloadLinks(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
+                 uint64_t most_entries, BatchState& state, BatchOffers& offers) {
+  Unloader(snapshot, shapes, reach, most_entries, state, offers).Run();
 }
 
 }  // namespace coppice

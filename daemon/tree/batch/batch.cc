@@ -25,8 +25,7 @@
 #include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
-#include "daemon/tree/batch/unload.h"
-#include "daemon/tree/plan_reason.h"
+#include "daemon/tree/planner.h"
 
 namespace coppice {
 namespace {

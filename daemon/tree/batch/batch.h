@@ -3,7 +3,7 @@
 // entries and the links (spec: trees, 4, "one batch").
 //
 // A function of values like PlanTree: no I/O, no clock, no random numbers. Trees are planned on
-// switches alone, with the ranks counted at their leaf switches; trees.h hangs the ranks of
+// switches alone, with the ranks counted at their leaf switches; client.h hangs the ranks of
 // the trees that somebody wants to see. Knows neither jobs nor leases nor who asks.
 //
 // Objective, in this order: most communicators admitted; fewest entries; least packets on the most

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
+#include "daemon/tree/link_use.h"
 #include "daemon/tree/member_places.h"
-#include "daemon/tree/plan_reason.h"
-#include "daemon/tree/slight_load.h"
-#include "daemon/tree/type2_ranks.h"
+#include "daemon/tree/planner.h"
+#include "daemon/tree/type2_candidate.h"
 
 namespace coppice {
 namespace {

@@ -2,6 +2,9 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
 
 namespace coppice {
 namespace {
@@ -112,6 +115,107 @@ Eigen::VectorXd Leverages(const Eigen::MatrixXd& rows, const Triangle& triangle)
   const Eigen::MatrixXd q =
       triangle.r.transpose().triangularView<Eigen::Lower>().solve(scaled.transpose());
   return q.colwise().squaredNorm();
+}
+
+namespace {
+
+constexpr size_t kMostSizes = 8;  // thresholds tried for each max()
+constexpr int kMaxSteps = 30;
+constexpr double kGainRounding = 1e-9;  // relative; less is no gain
+constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+// Sizes from which on the port's rate wins, for one type.
+struct Thresholds {
+  uint64_t up = kNever, down = kNever;
+};
+using BothThresholds = std::array<Thresholds, 2>;  // type I, type II
+
+size_t IndexOf(TreeType type) { return type == TreeType::kTypeI ? 0 : 1; }
+
+Sides SidesOf(const Problem& problem, const BothThresholds& thresholds) {
+  Sides sides;
+  sides.reserve(problem.samples.size());
+  for (const LatencySample& sample : problem.samples) {
+    const Thresholds& from = thresholds[IndexOf(sample.type)];
+    const Payload payload = PayloadOf(sample.operation, sample.bytes);
+    sides.push_back({.up = payload.up_bytes > 0 && payload.up_bytes >= from.up,
+                     .down = payload.down_bytes > 0 && payload.down_bytes >= from.down});
+  }
+  return sides;
+}
+
+// The linear solution for given sides, judged without them.
+Settled SolveFor(const Problem& problem, const CostProfile& start, const Sides& sides) {
+  const Eigen::VectorXd change =
+      Solve(Reduce(WeightedRows(start, problem.samples, sides, problem.unknowns, problem.scale),
+                   WeightedResiduals(start, problem.samples, sides, problem.scale)));
+  Settled solved = {.profile = start};
+  for (size_t j = 0; j < problem.unknowns.size(); ++j) {
+    ConstantIn(solved.profile, problem.unknowns[j]) += change[static_cast<Eigen::Index>(j)];
+  }
+  solved.squares = SumOfSquares(solved.profile, problem.samples, problem.scale);
+  solved.at_rest = SidesAt(solved.profile, problem.samples) == sides;
+  return solved;
+}
+
+bool IsBetter(const Settled& a, const Settled& b) {
+  if (a.squares < b.squares * (1 - kGainRounding)) return true;
+  return a.at_rest && !b.at_rest && a.squares <= b.squares * (1 + kGainRounding);
+}
+
+// Gauss-Newton from `best`; the best point passed.
+Settled StepToRest(const Problem& problem, Settled best) {
+  Settled point = best;
+  for (int step = 0; step < kMaxSteps && !point.at_rest; ++step) {
+    point = SolveFor(problem, point.profile, SidesAt(point.profile, problem.samples));
+    if (IsBetter(point, best)) best = point;
+  }
+  return best;
+}
+
+// Sizes of one type's samples, ascending, at most kMostSizes of them, and none.
+std::vector<uint64_t> ThresholdsToTry(const Problem& problem, TreeType type) {
+  std::vector<uint64_t> sizes;
+  for (const LatencySample& sample : problem.samples) {
+    if (sample.type == type && sample.bytes > 0) sizes.push_back(sample.bytes);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  std::vector<uint64_t> tried = {kNever};
+  const size_t count = std::min(kMostSizes, sizes.size());
+  for (size_t i = 0; i < count; ++i) tried.push_back(sizes[i * sizes.size() / count]);
+  return tried;
+}
+
+Settled SearchThresholds(const Problem& problem, const CostProfile& start) {
+  BothThresholds best;
+  Settled found = SolveFor(problem, start, SidesOf(problem, best));
+  for (int sweep = 0; sweep < 2; ++sweep) {
+    for (const TreeType type : {TreeType::kTypeI, TreeType::kTypeII}) {
+      const std::vector<uint64_t> tried = ThresholdsToTry(problem, type);
+      BothThresholds thresholds = best;
+      for (const uint64_t up : tried) {
+        for (const uint64_t down : tried) {
+          thresholds[IndexOf(type)] = {.up = up, .down = down};
+          const Settled solved = SolveFor(problem, start, SidesOf(problem, thresholds));
+          if (!IsBetter(solved, found)) continue;
+          found = solved;
+          best = thresholds;
+        }
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Settled Settle(const Problem& problem, const CostProfile& start) {
+  const Settled first = SolveFor(problem, start, SidesAt(start, problem.samples));
+  const Settled near = StepToRest(problem, first);
+  if (start.port_gbps <= 0) return near;
+  const Settled far = StepToRest(problem, SearchThresholds(problem, start));
+  return IsBetter(far, near) ? far : near;
 }
 
 }  // namespace coppice

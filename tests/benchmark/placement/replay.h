@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/placement/occupancy.h"
 #include "daemon/placement/placement_index.h"
+#include "daemon/placement/placement_request.h"
 
 namespace coppice {
 

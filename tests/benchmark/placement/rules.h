@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "daemon/fabric/snapshot.h"
-#include "daemon/placement/occupancy.h"
 #include "daemon/placement/placement_index.h"
+#include "daemon/placement/placement_request.h"
 
 namespace coppice {
 

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/change_feed.h"
-#include "daemon/manager/event_feed.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/manager.h"
 
 namespace coppice {

@@ -1,5 +1,3 @@
-#include "client/cli/member_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <fstream>
 #include <random>
 
+#include "client/cli/input_file.h"
 #include "tests/support/tier.h"
 
 namespace coppice::member_file_test {

@@ -1,11 +1,10 @@
 // Lists of nodes on the command line, beside the daemon's reader of the same grammar.
-#include "client/cli/node_words.h"
-
 #include <cstdio>
 #include <fstream>
 #include <random>
 #include <string>
 
+#include "client/cli/words.h"
 #include "daemon/fabric/node_list.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -4,10 +4,10 @@
 
 #include <vector>
 
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/hierarchy.h"
-#include "daemon/fabric/host_names.h"
 #include "daemon/fabric/routes.h"
 
 namespace coppice::fabric_builder_test {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/ibnetdiscover_writer.h"
 #include "daemon/fabric/offline_subnet_port.h"
-#include "daemon/fabric/topology_file.h"
 #include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

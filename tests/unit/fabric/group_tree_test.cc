@@ -13,9 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "daemon/fabric/leaf_clusters.h"
 #include "daemon/fabric/models/model.h"
-#include "daemon/fabric/slurm_topology.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
@@ -255,7 +253,7 @@ TEST(GroupTree, PlainNames) {
   EXPECT_FALSE(IsPlainName(std::string(201, 'n')));
 }
 
-// The drawing in leaf_clusters.h.
+// The drawing in group_tree.h.
 TEST(LeafClusters, NearSwitchesComeTogether) {
   const FabricPtr two = MakeFabric({.switches = 8,
                                     .cables = {{0, 1},

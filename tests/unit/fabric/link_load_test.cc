@@ -1,5 +1,3 @@
-#include "daemon/fabric/link_load.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "daemon/fabric/snapshot.h"
 #include "tests/support/tier.h"
 
 namespace coppice::link_load_test {

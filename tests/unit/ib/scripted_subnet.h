@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/base/clock.h"
-#include "daemon/ib/mad_transport.h"
+#include "daemon/ib/mad_engine.h"
 
 namespace coppice {
 

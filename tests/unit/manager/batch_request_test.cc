@@ -1,11 +1,11 @@
 // The names of a batch's trees, and the fingerprint that tells a retry from a misuse.
-#include "daemon/manager/batch_request.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "daemon/manager/tree_request.h"
 
 namespace coppice::batch_request_test {
 namespace {

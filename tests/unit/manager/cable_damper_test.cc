@@ -1,9 +1,9 @@
 // Which changes of links are worth a full sweep.
-#include "daemon/manager/sweep/cable_damper.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "daemon/manager/sweep/flap_filter.h"
 
 namespace coppice::cable_damper_test {
 namespace {

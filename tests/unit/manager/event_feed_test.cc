@@ -1,7 +1,5 @@
 // Events for whoever watches: each once and in order whatever races, filters as ListEvents has
 // them, resuming over restarts, slow watchers, events that are kept no more.
-#include "daemon/manager/event_feed.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/event_log.h"
 #include "db/sqlite_store.h"
 #include "tests/support/passing_store.h"
 #include "tests/support/scratch_store.h"

@@ -1,7 +1,5 @@
 // What is behind a silent switch: unreachable like the switch itself, for as long as it is silent,
 // and not new when it is seen again. What somebody has seen to be gone is gone.
-#include "daemon/manager/sweep/hidden.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/sweep/unseen.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::hidden_test {

@@ -1,6 +1,6 @@
-#include "daemon/manager/job_table.h"
-
 #include <gtest/gtest.h>
+
+#include "daemon/manager/tables.h"
 
 namespace coppice::job_table_test {
 namespace {

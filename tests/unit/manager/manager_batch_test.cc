@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "daemon/manager/batch_request.h"
+#include "daemon/manager/tree_request.h"
 #include "daemon/tree/tree_check.h"
 #include "db/sqlite_store.h"
 #include "tests/support/tier.h"

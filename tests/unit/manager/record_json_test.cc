@@ -1,5 +1,3 @@
-#include "daemon/manager/record_json.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/manager/tree_record.h"
 #include "tests/support/tier.h"
 
 namespace coppice::record_json_test {

@@ -13,7 +13,7 @@
 
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/manager.h"
-#include "daemon/manager/recorded_tree.h"
+#include "daemon/manager/tree_record.h"
 #include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"
 

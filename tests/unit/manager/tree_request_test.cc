@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "daemon/manager/fingerprint.h"
+#include "daemon/manager/named_requests.h"
 
 namespace coppice::tree_request_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "daemon/manager/plan_basis.h"
+#include "daemon/manager/tree_draft.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice::unrouted_grants_test {

@@ -11,7 +11,6 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
-#include "daemon/mapping/mapping_check.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/search/partition/partition_cut.h"

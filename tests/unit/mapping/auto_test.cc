@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

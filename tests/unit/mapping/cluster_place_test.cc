@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "daemon/mapping/mapping_check.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/cluster/cluster_exchange.h"
 #include "daemon/mapping/search/cluster/cluster_map.h"

@@ -9,8 +9,8 @@
 #include <limits>
 #include <memory>
 
-#include "daemon/mapping/search/cluster/capacity_groups.h"
-#include "daemon/mapping/search/links/least_leaving.h"
+#include "daemon/mapping/search/groups/capacity_groups.h"
+#include "daemon/mapping/search/links/least_cut.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"

@@ -1,7 +1,5 @@
 // cp-nsc and hierarchical clustering as a whole: planted clusters, CG, what the note says, and
 // input that is none.
-#include "daemon/mapping/algorithm/cp_nsc.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +7,8 @@
 #include <numeric>
 
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/algorithm/algorithms.h"
+#include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "daemon/mapping/search/cluster/groups.h"
-#include "daemon/mapping/search/sparse/sparse_near.h"
+#include "daemon/mapping/search/groups/groups.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

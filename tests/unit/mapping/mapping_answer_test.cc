@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/mapping/algorithm/baselines.h"
-#include "daemon/mapping/mapping_standing.h"
+#include "daemon/mapping/algorithm/algorithms.h"
+#include "daemon/mapping/mapping_metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/mapping/mapping_oracle.h"

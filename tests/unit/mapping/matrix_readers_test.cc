@@ -7,8 +7,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/mapping/input/distance_matrix.h"
 #include "daemon/mapping/input/qaplib.h"
+#include "daemon/mapping/input/square_matrix.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/groups/metis_partition.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/mapping_metrics.h"
 
 namespace coppice::places_test {
 namespace {

@@ -1,12 +1,11 @@
 // Problems as plain lists: every mapping costs the same there and back.
-#include "daemon/mapping/plain_problem.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "daemon/mapping/mapping_metrics.h"
+#include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -8,13 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/mapping/input/dense_pattern.h"
-#include "daemon/mapping/input/distance_matrix.h"
 #include "daemon/mapping/input/matrix_market.h"
 #include "daemon/mapping/input/metis_graph.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/qaplib.h"
-#include "daemon/mapping/input/trace_file.h"
+#include "daemon/mapping/input/square_matrix.h"
 
 namespace coppice {
 namespace {

@@ -1,8 +1,6 @@
 // Searches that span processes, over a team whose processes are threads of the test: the same
 // result however the workers are spread, the same decisions in all processes whatever stops one of
 // them, and errors of the team handed on.
-#include "daemon/mapping/search_team.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +19,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search_control.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

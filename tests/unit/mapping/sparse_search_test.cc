@@ -5,13 +5,11 @@
 
 #include <set>
 
-#include "daemon/mapping/mapping_check.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_anneal.h"
-#include "daemon/mapping/search/sparse/sparse_coarsen.h"
-#include "daemon/mapping/search/sparse/sparse_moves.h"
+#include "daemon/mapping/search/sparse/sparse_arrange.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse/sparse_occupants.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"

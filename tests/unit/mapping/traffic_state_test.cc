@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/mapping/link_traffic.h"
-#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -1,10 +1,10 @@
 // Families as the library's own writer prints them.
-#include "daemon/metrics/family_list.h"
-
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
 #include <string>
+
+#include "daemon/metrics/families.h"
 
 namespace coppice::family_list_test {
 namespace {

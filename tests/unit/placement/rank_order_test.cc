@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "daemon/placement/cut_search.h"
+#include "daemon/placement/count_improvement.h"
 #include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_question.h"
 #include "daemon/placement/placer.h"

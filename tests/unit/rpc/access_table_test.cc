@@ -1,6 +1,6 @@
 // Every method, in every role, over every way of coming, on a real server: who is refused and who
 // is not. What is expected is written here a second time, not read from the table.
-#include "daemon/rpc/access_table.h"
+#include "daemon/rpc/calls/access_table.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>

@@ -1,5 +1,5 @@
 // Places, turns and shares of callers, by calls that only note what becomes of them.
-#include "daemon/rpc/admission.h"
+#include "daemon/rpc/calls/admission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rpc/client_network.h"
-#include "daemon/rpc/tcp_listener.h"
-#include "daemon/rpc/unix_connections.h"
-#include "daemon/rpc/unix_users.h"
+#include "daemon/rpc/listen/peer_names.h"
+#include "daemon/rpc/listen/tcp_listener.h"
+#include "daemon/rpc/listen/unix_connections.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 
 namespace coppice::admission_test {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/placements.grpc.pb.h"
-#include "daemon/rpc/access_table.h"
+#include "daemon/rpc/calls/access_table.h"
 #include "daemon/rpc/method_bounds.h"
 #include "google/rpc/error_details.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"

@@ -1,10 +1,9 @@
-#include "daemon/rpc/http2_guard.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
 
+#include "daemon/rpc/listen/guarded_reads.h"
 #include "tests/unit/rpc/http2_frames.h"
 
 namespace coppice::http2_guard_test {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "daemon/rpc/unix_users.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/support/passing_store.h"

@@ -1,5 +1,5 @@
 // A call that outlives its connection: until it is done no other connection may have the number of
-// its descriptor, which is all that a call tells of who makes it (daemon/rpc/peer.h).
+// its descriptor, which is all that a call tells of who makes it (daemon/rpc/calls/peer.h).
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/rpc/load_conversion.h"
+#include "daemon/rpc/conversion/fabric_conversion.h"
 #include "tests/support/tier.h"
 #include "tests/unit/rpc/loopback.h"
 

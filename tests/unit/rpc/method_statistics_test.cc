@@ -1,5 +1,5 @@
 // Counts and histograms of methods against plain reckoning.
-#include "daemon/rpc/method_statistics.h"
+#include "daemon/rpc/calls/method_statistics.h"
 
 #include <gtest/gtest.h>
 

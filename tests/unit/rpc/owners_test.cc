@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "daemon/rpc/unix_listener.h"
-#include "daemon/rpc/unix_users.h"
+#include "daemon/rpc/listen/unix_listener.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
 

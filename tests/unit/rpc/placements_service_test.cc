@@ -1,4 +1,6 @@
 // The Placements service over a real socket: what is answered, to whom, and with which details.
+#include "daemon/rpc/placements_service.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/placements.grpc.pb.h"
-#include "daemon/rpc/placement_patterns.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"

@@ -1,6 +1,6 @@
 // The streams themselves, without a server: a reactor that no call has been given to holds back
 // what it is to do.
-#include "daemon/rpc/pulled_stream.h"
+#include "daemon/rpc/calls/pulled_stream.h"
 
 #include <functional>
 #include <memory>

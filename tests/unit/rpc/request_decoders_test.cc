@@ -4,7 +4,7 @@
 
 #include "coppice/v1/agents.pb.h"
 #include "coppice/v1/fabric.pb.h"
-#include "daemon/rpc/identifiers.h"
+#include "daemon/rpc/conversion/identifiers.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 #include "tests/unit/rpc/request_properties.h"

@@ -4,11 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "daemon/manager/distances/agent_info_check.h"
-#include "daemon/rpc/agents_conversion.h"
-#include "daemon/rpc/events_conversion.h"
-#include "daemon/rpc/identifiers.h"
-#include "daemon/rpc/load_conversion.h"
+#include "daemon/manager/distances/agent_table.h"
+#include "daemon/rpc/conversion/agents_conversion.h"
+#include "daemon/rpc/conversion/fabric_conversion.h"
+#include "daemon/rpc/conversion/identifiers.h"
 #include "google/protobuf/stubs/logging.h"
 
 namespace coppice {

@@ -1,6 +1,6 @@
 // The stream of one long call, without a server: a reactor that no call has been given to holds
 // back what it is to write.
-#include "daemon/rpc/update_stream.h"
+#include "daemon/rpc/calls/update_stream.h"
 
 #include <memory>
 

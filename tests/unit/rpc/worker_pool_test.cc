@@ -1,4 +1,4 @@
-#include "daemon/rpc/worker_pool.h"
+#include "daemon/rpc/calls/worker_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

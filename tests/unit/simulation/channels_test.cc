@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "daemon/simulation/event_queue.h"
+#include "daemon/simulation/simulator.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 #include "tests/unit/simulation/simulated_cases.h"

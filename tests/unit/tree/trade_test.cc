@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "daemon/tree/contended_metrics.h"
+#include "daemon/tree/link_use.h"
 #include "daemon/tree/physical_tree.h"
-#include "daemon/tree/slight_load.h"
 #include "daemon/tree/type1_choice.h"
 #include "daemon/tree/type2_candidate.h"
-#include "daemon/tree/type2_ranks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

@@ -16,7 +16,6 @@
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_count.h"
-#include "daemon/tree/type1_hierarchical.h"
 #include "daemon/tree/width_candidates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

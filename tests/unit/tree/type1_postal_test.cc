@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "daemon/tree/postal_schedule.h"
-#include "daemon/tree/postal_slots.h"
 #include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"
 #include "gmock/gmock.h"

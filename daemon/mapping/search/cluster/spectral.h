@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {

@@ -17,8 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/mapping/search/dense/dense_orders.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"
 

@@ -8,7 +8,6 @@
 
 #include "absl/types/span.h"
 #include "daemon/mapping/search/dense/dense_anneal.h"
-#include "daemon/mapping/search/dense/dense_orders.h"
 #include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"

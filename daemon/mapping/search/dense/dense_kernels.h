@@ -39,7 +39,7 @@ RowProduct<T> BestRowProduct() {
   return fast != nullptr ? fast : PortableRowProduct<T>();
 }
 
-// One row of Taillard's update of all swap costs (robust_tabu.h): for each j < count
+// One row of Taillard's update of all swap costs (algorithms.h): for each j < count
 //     costs[j] += (ui - u[j]) * (vi - v[j])
 // In doubles: exact for whole numbers whose sums are below 2^53.
 using CostRowUpdate = void (*)(double* costs, const double* u, const double* v, double ui,

@@ -1,5 +1,5 @@
 // A solution of a dense problem as a value: what searches hand to each other, within a process and
-// between processes (search_team.h).
+// between processes (search_control.h).
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_SOLUTION_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_SOLUTION_H_
 

@@ -11,9 +11,15 @@
 #define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_STATE_H_
 
 #include <cstdint>
+#include <limits>
+#include <mutex>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_solution.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 
@@ -64,6 +70,29 @@ class DenseState final {
   void (*product_)() = nullptr;     // a RowProduct of the problem's element
   double (*delta_)(const DenseState&, uint32_t, uint32_t) = nullptr;
   void (*swap_)(DenseState&, uint32_t, uint32_t) = nullptr;
+};
+
+// What dense searches do with whole solutions: make them, keep the best, tell the caller.
+
+DenseOrder RandomDenseOrder(uint32_t size, Xoshiro& random);
+
+// Swaps as long as one lowers the cost, in the order of the pairs, or until stopped. O(n^3) for
+// each pass.
+void DescendDense(DenseState& state, const SearchControl& control);
+
+// The best solution that any thread has found so far, offered to the caller as it improves.
+// Thread-safe.
+class DenseBest final {
+ public:
+  DenseBest(const MappingProblem& problem, const SearchControl& control)
+      : problem_(problem), control_(control) {}
+  void Report(const DenseOrder& order, double cost);
+
+ private:
+  const MappingProblem& problem_;
+  const SearchControl& control_;
+  std::mutex mutex_;
+  double cost_ = std::numeric_limits<double>::infinity();  // by mutex_
 };
 
 }  // namespace coppice

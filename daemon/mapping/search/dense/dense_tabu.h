@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "daemon/mapping/search/dense/dense_kernels.h"
-#include "daemon/mapping/search/dense/dense_orders.h"
 #include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"

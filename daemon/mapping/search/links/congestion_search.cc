@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/mapping_standing.h"
+#include "daemon/mapping/mapping_metrics.h"
 
 namespace coppice {
 namespace {

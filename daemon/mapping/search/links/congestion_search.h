@@ -65,7 +65,7 @@ class CongestionSearch final {
   void Anneal(const AnnealOptions& options, double enough, const SearchControl& control);
 
   // From now on the best of those with one objective is the one with less smooth congestion, and of
-  // these the one with fewer hop-bytes (mapping_standing.h).
+  // these the one with fewer hop-bytes (mapping_metrics.h).
   void PreferSmooth() { prefers_smooth_ = true; }
 
   // Goes on from `mapping`, which becomes the best if it is.

@@ -17,8 +17,8 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/mapping/link_traffic.h"
-#include "daemon/mapping/search/cluster/capacity_groups.h"
-#include "daemon/mapping/search/cluster/groups.h"
+#include "daemon/mapping/search/groups/capacity_groups.h"
+#include "daemon/mapping/search/groups/groups.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
 
 namespace coppice {

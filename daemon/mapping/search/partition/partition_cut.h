@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/mapping/search/partition/metis_partition.h"
+#include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {

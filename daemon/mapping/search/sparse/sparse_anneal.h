@@ -6,7 +6,8 @@
 // Deltas of 0, and those far above the median, are no part of the mean.
 //
 // Proposals are those of the local search: a random rank onto a place near a random partner's
-// (sparse_near.h), in exchange for a random occupant. Metropolis's rule with a table of logarithms.
+// (sparse_problem.h), in exchange for a random occupant. Metropolis's rule with a table of
+// logarithms.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_SPARSE_SPARSE_ANNEAL_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_SPARSE_SPARSE_ANNEAL_H_
 

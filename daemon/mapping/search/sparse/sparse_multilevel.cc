@@ -1,12 +1,13 @@
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
 
 #include <algorithm>
+#include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_coarsen.h"
-#include "daemon/mapping/search/sparse/sparse_moves.h"
+#include "daemon/mapping/search/sparse/sparse_arrange.h"
 
 namespace coppice {
 namespace {
@@ -66,6 +67,181 @@ double RefineOnAllLevels(const SparseProblem& problem, uint64_t seed, const Seat
   }
   seats = std::move(seats_of[0]);
   return gained;
+}
+
+namespace {
+
+constexpr double kWorthARound = 1e-4;  // of the cost: a round that gains less is the last
+
+template <class Cost>
+class MoveSearch final {
+ public:
+  MoveSearch(const Cost& cost, const SparseProblem& problem, const MoveOptions& options,
+             const SearchControl& control, Seats& seats)
+      : cost_(cost),
+        links_(cost.graph.links),
+        options_(options),
+        control_(control),
+        seats_(seats),
+        room_(problem.capacities.begin(), problem.capacities.end()),
+        at_place_(room_.size()),
+        moved_in_(seats.size(), 0),
+        random_(options.seed) {
+    for (uint32_t u = 0; u < seats.size(); ++u) room_[seats[u]] -= links_.vertex_sizes[u];
+  }
+
+  double Run() {
+    const double whole = CostOf(cost_, seats_);
+    least_ = 1e-12 * whole;
+    double gained = 0;
+    for (uint32_t round = 1; round <= options_.rounds && !control_.stopped(); ++round) {
+      round_ = round;
+      double in_round = 0;
+      for (const uint32_t u : Border()) {
+        if (moved_in_[u] == round_) continue;
+        in_round += TryFrom(u);
+        if (control_.stopped()) break;
+      }
+      gained += in_round;
+      if (in_round < kWorthARound * whole) break;
+    }
+    return gained;
+  }
+
+ private:
+  struct Move {
+    double delta = std::numeric_limits<double>::infinity();
+    uint32_t to = 0;
+  };
+  struct Near {  // what u exchanges with a place, if the stamp is of u's turn
+    typename Cost::Weight weight{};
+    uint32_t stamp = 0;
+  };
+  struct Entry {
+    double delta;
+    uint32_t vertex;
+    bool operator<(const Entry& other) const {  // the least on top
+      return std::pair(delta, vertex) > std::pair(other.delta, other.vertex);
+    }
+  };
+
+  std::vector<uint32_t> Border() {
+    std::vector<uint32_t> border;
+    for (uint32_t u = 0; u < seats_.size(); ++u) {
+      for (size_t e = links_.begin[u]; e < links_.begin[u + 1]; ++e) {
+        if (seats_[links_.neighbours[e]] == seats_[u]) continue;
+        border.push_back(u);
+        break;
+      }
+    }
+    for (auto i = static_cast<uint32_t>(border.size()); i > 1; --i) {
+      std::swap(border[i - 1], border[random_.Below(i)]);
+    }
+    return border;
+  }
+
+  // The best place with room among those of u's partners.
+  Move Best(uint32_t u) {
+    const uint32_t from = seats_[u];
+    near_.clear();
+    ++stamp_;
+    for (size_t e = links_.begin[u]; e < links_.begin[u + 1]; ++e) {
+      Near& near = at_place_[seats_[links_.neighbours[e]]];
+      if (near.stamp != stamp_) {
+        near = {cost_.WeightOf(e), stamp_};
+        near_.push_back(seats_[links_.neighbours[e]]);
+      } else {
+        near.weight += cost_.WeightOf(e);
+      }
+    }
+    Move best;
+    if (near_.size() == 1 && near_[0] == from) return best;
+    const auto sum = [&](uint32_t place) {
+      double cost = 0;
+      for (const uint32_t at : near_) cost += cost_.Of(at_place_[at].weight, place, at);
+      return cost;
+    };
+    double now = -1;
+    for (const uint32_t to : near_) {
+      if (to == from || room_[to] < links_.vertex_sizes[u]) continue;
+      if (now < 0) now = sum(from);
+      const double delta = sum(to) - now + SelfDelta(cost_, u, from, to);
+      if (delta < best.delta) best = {delta, to};
+    }
+    return best;
+  }
+
+  void Push(uint32_t u) {
+    if (moved_in_[u] == round_) return;
+    const Move move = Best(u);
+    if (move.delta == std::numeric_limits<double>::infinity()) return;
+    queue_.push_back({move.delta, u});
+    std::push_heap(queue_.begin(), queue_.end());
+  }
+
+  void Apply(uint32_t u, uint32_t to) {
+    room_[seats_[u]] += links_.vertex_sizes[u];
+    room_[to] -= links_.vertex_sizes[u];
+    seats_[u] = to;
+  }
+
+  double TryFrom(uint32_t seed) {
+    queue_.clear();
+    done_.clear();
+    Push(seed);
+    double now = 0, least = 0;
+    size_t kept = 0;
+    while (!queue_.empty() && done_.size() < kept + options_.fruitless) {
+      std::pop_heap(queue_.begin(), queue_.end());
+      const Entry entry = queue_.back();
+      queue_.pop_back();
+      const uint32_t u = entry.vertex;
+      if (moved_in_[u] == round_) continue;
+      const Move move = Best(u);
+      if (move.delta == std::numeric_limits<double>::infinity()) continue;
+      if (move.delta > entry.delta + least_) {  // out of date
+        queue_.push_back({move.delta, u});
+        std::push_heap(queue_.begin(), queue_.end());
+        continue;
+      }
+      done_.emplace_back(u, seats_[u]);
+      Apply(u, move.to);
+      moved_in_[u] = round_;
+      now += move.delta;
+      if (now < least - least_) {
+        least = now;
+        kept = done_.size();
+      }
+      for (size_t e = links_.begin[u]; e < links_.begin[u + 1]; ++e) Push(links_.neighbours[e]);
+    }
+    for (; done_.size() > kept; done_.pop_back()) Apply(done_.back().first, done_.back().second);
+    return -least;
+  }
+
+  const Cost cost_;
+  const WeightedGraph& links_;
+  const MoveOptions options_;
+  const SearchControl& control_;
+  Seats& seats_;
+  std::vector<int64_t> room_;                        // [place]
+  std::vector<Near> at_place_;                       // [place] scratch
+  std::vector<uint32_t> near_;                       // scratch
+  std::vector<uint32_t> moved_in_;                   // [vertex] round
+  std::vector<Entry> queue_;                         // a heap
+  std::vector<std::pair<uint32_t, uint32_t>> done_;  // moves of a try: who, and from where
+  Xoshiro random_;
+  uint32_t round_ = 0;
+  uint32_t stamp_ = 0;
+  double least_ = 0;
+};
+
+}  // namespace
+
+double MoveToBetterPlaces(const SparseProblem& problem, const SparseGraph& graph,
+                          const MoveOptions& options, const SearchControl& control, Seats& seats) {
+  return VisitCost(*problem.distances, graph, [&](const auto& cost) {
+    return MoveSearch(cost, problem, options, control, seats).Run();
+  });
 }
 
 }  // namespace coppice

@@ -1,6 +1,4 @@
 // Calls are somebody's, or are not made: metadata that gRPC dies of, and names that are none.
-#include "agents/node/forwarded_call.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

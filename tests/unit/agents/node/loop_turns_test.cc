@@ -1,6 +1,4 @@
 // Long work on the loop leaves others their turns.
-#include "agents/node/loop_turns.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "agents/node/event_loop.h"
 #include "agents/node/process_looks.h"
 
 namespace coppice::loop_turns_test {

@@ -1,6 +1,4 @@
 // A name server that does not answer holds up neither a measurement nor the agent's stop.
-#include "agents/node/name_resolution.h"
-
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include <mutex>
 
 #include "agents/node/measurer.h"
+#include "agents/node/measuring_socket.h"
 #include "agents/node/ping_pong.h"
 
 namespace coppice {

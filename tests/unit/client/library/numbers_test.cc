@@ -1,5 +1,5 @@
 // The numbers of coppice.h's enumerators, which programs that were compiled with it rely on as they
-// do on its structures (client/library/layout.cc). A new one is added here with its number; none
+// do on its structures (client/library/jobs.cc). A new one is added here with its number; none
 // ever leaves, and none is ever given another.
 #include "client/library/coppice.h"
 

@@ -1,6 +1,4 @@
 // Whose agent somebody is, by the name in a certificate and the hosts that the fabric has.
-#include "daemon/manager/distances/agent_info_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/manager/distances/agent_table.h"
 
 namespace coppice::agent_info_check_test {
 namespace {

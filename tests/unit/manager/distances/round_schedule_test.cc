@@ -1,6 +1,4 @@
 // Rounds against their verifier, exhaustively for few nodes and at random for many.
-#include "daemon/manager/distances/round_schedule.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "daemon/manager/distances/measurement.h"
 #include "tests/support/tier.h"
 
 namespace coppice::round_schedule_test {

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "daemon/manager/load/channel_load.h"
-#include "daemon/manager/load/error_watch.h"
+#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/load/port_watch.h"
 #include "tests/support/tier.h"
 
 namespace coppice::port_rates_test {

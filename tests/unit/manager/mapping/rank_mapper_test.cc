@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "daemon/mapping/mapping_check.h"
+#include "daemon/mapping/mapping_metrics.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice::rank_mapper_test {

@@ -1,6 +1,5 @@
 // The measures of a placement survive their record.
-#include "daemon/manager/placement/measures_json.h"
-
+#include "daemon/manager/placement/placement_view.h"
 #include "gtest/gtest.h"
 
 namespace coppice::measures_json_test {

@@ -1,0 +1,226 @@
+#include "daemon/config/config_sections.h"
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace coppice {
+namespace {
+
+constexpr uint32_t kAllBits = 0777;
+constexpr absl::string_view kHostInName = "{host}";
+
+void ReadMode(TomlSection& file, uint32_t& mode) {
+  if (!file.Has("socket_mode")) return (void)file.Take("socket_mode");
+  std::string text;
+  file.Read("socket_mode", text);
+  uint32_t value = 0;
+  bool is_octal = text.size() >= 3 && text.size() <= 4;
+  for (const char digit : text) {
+    is_octal = is_octal && digit >= '0' && digit <= '7';
+    value = value * 8 + static_cast<uint32_t>(digit - '0');
+  }
+  if (!is_octal || value > kAllBits) {
+    return file.Fail("socket_mode", "must be a file's mode in octal digits: \"0600\" to \"0777\"");
+  }
+  mode = value;
+}
+
+void ReadFile(TomlSection& tls, absl::string_view key, absl::string_view directory,
+              std::string& path) {
+  tls.Read(key, path);
+  if (!path.empty() && !absl::StartsWith(path, "/")) path = absl::StrCat(directory, "/", path);
+}
+
+absl::Status ReadTls(const toml::table& table, absl::string_view origin,
+                     absl::string_view directory, AccessConfig& access) {
+  TomlSection tls(table, "tls.", origin);
+  ReadFile(tls, "certificate", directory, access.tls_certificate);
+  ReadFile(tls, "key", directory, access.tls_key);
+  ReadFile(tls, "client_ca", directory, access.tls_client_ca);
+  tls.Read("administrators", access.tls_administrators);
+  tls.Read("open_reading", access.tls_open_reading);
+  if (!tls.Has("certificate")) tls.Fail("certificate", "is missing: the server's, in PEM");
+  if (!tls.Has("key")) tls.Fail("key", "is missing: that of tls.certificate, in PEM");
+  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls_open_reading) {
+    tls.Fail("client_ca",
+             "is missing: who signs clients' certificates; or state tls.open_reading = true to let "
+             "everybody who reaches the port read");
+  }
+  if (tls.Has("administrators") && !tls.Has("client_ca")) {
+    tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
+  }
+  access.tls_place = tls.PlaceOf("certificate");
+  return tls.Finish();
+}
+
+// Something beside the host's name tells an agent's certificate from a user's.
+bool IsAgentPattern(absl::string_view pattern) {
+  const size_t at = pattern.find(kHostInName);
+  return at != absl::string_view::npos && pattern.size() > kHostInName.size() &&
+         pattern.find(kHostInName, at + 1) == absl::string_view::npos;
+}
+
+absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessConfig& access) {
+  TomlSection agents(table, "agents.", origin);
+  agents.Read("certificates", access.agent_certificates);
+  agents.Read("users", access.agent_users);
+  agents.Read("trust_root", access.trust_root);
+  for (const std::string& pattern : access.agent_certificates) {
+    if (IsAgentPattern(pattern)) continue;
+    agents.Fail("certificates",
+                absl::StrCat("\"", absl::CHexEscape(pattern),
+                             "\": give names with {host} once and something beside it that "
+                             "users' names have not, such as \"agent-{host}\""));
+  }
+  if (!access.agent_certificates.empty() && access.tls_client_ca.empty()) {
+    agents.Fail("certificates", "are shown by clients: give tls.client_ca, too");
+  }
+  return agents.Finish();
+}
+
+}  // namespace
+
+void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
+                    AccessConfig& access) {
+  ReadMode(file, access.socket_mode);
+  file.Read("socket_group", access.socket_group);
+  if (file.Has("socket_group")) access.socket_group_place = file.PlaceOf("socket_group");
+  file.Read("admin_group", access.admin_group);
+  if (file.Has("admin_group")) access.admin_group_place = file.PlaceOf("admin_group");
+  file.Read("insecure_tcp", access.insecure_tcp);
+  if (file.Has("insecure_tcp")) access.insecure_tcp_place = file.PlaceOf("insecure_tcp");
+  if (const toml::table* tls = file.Table("tls")) {
+    file.Absorb(ReadTls(*tls, origin, directory, access));
+    if (access.insecure_tcp) {
+      file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");
+    }
+  }
+  if (const toml::table* agents = file.Table("agents")) {
+    file.Absorb(ReadAgents(*agents, origin, access));
+  }
+}
+
+namespace {
+
+std::string LineOf(absl::string_view key, const toml::node& value) {
+  std::ostringstream line;
+  toml::table one;
+  one.insert(std::string_view(key.data(), key.size()), value);
+  line << toml::default_formatter(one) << "\n";
+  return line.str();
+}
+
+// The table as text that ParseProfile reads, each key checked by itself at its own line first, so
+// that an error names the line of this file.
+absl::StatusOr<CostProfile> FromTable(const toml::table& table, absl::string_view origin) {
+  std::string whole;
+  for (const auto& [key, value] : table) {
+    const std::string line = LineOf(absl::string_view(key.str().data(), key.str().size()), value);
+    const std::string padding(key.source().begin.line - 1, '\n');
+    const auto alone = ParseProfile(absl::StrCat(padding, line), origin);
+    if (!alone.ok()) return alone.status();
+    absl::StrAppend(&whole, line);
+  }
+  return ParseProfile(whole, absl::StrCat(origin, ": profile"));
+}
+
+absl::StatusOr<CostProfile> FromFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return ParseProfile(text.str(), path);
+}
+
+}  // namespace
+
+void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_view directory,
+                    CostProfile& profile) {
+  const toml::node* const node = file.Take("profile");
+  if (node == nullptr) return;
+  absl::StatusOr<CostProfile> read;
+  if (const toml::table* table = node->as_table()) {
+    read = FromTable(*table, origin);
+    if (!read.ok()) return file.Absorb(read.status());
+  } else if (const auto* text = node->as_string()) {
+    const std::string& name = text->get();
+    const bool is_file = absl::StrContains(name, "/") || absl::EndsWith(name, ".toml");
+    const std::string path =
+        absl::StartsWith(name, "/") ? name : absl::StrCat(directory, "/", name);
+    read = is_file ? FromFile(path) : BuiltInProfile(name);
+    if (!read.ok()) return file.Fail("profile", read.status().message());
+  } else {
+    return file.Fail("profile", "must be a name or a file in quotes, or a table [profile]");
+  }
+  profile = *std::move(read);
+}
+
+namespace {
+
+constexpr int64_t kMostEntries = 1 << 20;
+constexpr int64_t kMostChildren = 1 << 16;
+constexpr int64_t kMostVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeInfo VendorID)
+constexpr int64_t kMostDevice = 0xffff;    // 16 bits
+
+void ReadGuid(TomlSection& rule, CapabilityRule& out) {
+  if (!rule.Has("guid")) return (void)rule.Take("guid");
+  std::string text;
+  rule.Read("guid", text);
+  const absl::string_view digits = absl::StripPrefix(text, "0x");
+  uint64_t guid = 0;
+  if (digits.size() != 16 || !absl::SimpleHexAtoi(digits, &guid)) {
+    return rule.Fail("guid", "must be a node GUID of 16 hex digits in quotes");
+  }
+  out.guid = Guid(guid);
+}
+
+CapabilityRule ReadRule(TomlSection& rule) {
+  CapabilityRule out;
+  ReadGuid(rule, out);
+  std::string description;
+  rule.Read("description", description);
+  if (!description.empty()) out.description = description;
+  const bool has_vendor = rule.Has("vendor_id"), has_device = rule.Has("device_id");
+  uint32_t vendor = 0;
+  uint16_t device = 0;
+  rule.Read("vendor_id", 0, kMostVendor, vendor);
+  rule.Read("device_id", 0, kMostDevice, device);
+  if (has_vendor) out.vendor_id = vendor;
+  if (has_device) out.device_id = device;
+  if (!out.guid && !out.description && !has_vendor && !has_device) {
+    rule.Fail("guid",
+              "the rule matches by nothing: give guid, description, vendor_id or device_id "
+              "(description = \"*\" is every switch)");
+  }
+  if (!rule.Has("entries")) rule.Fail("entries", "is missing; 0 means: cannot aggregate");
+  rule.Read("entries", 0, kMostEntries, out.entries);
+  rule.Read("reserved", 0, kMostEntries, out.reserved);
+  if (out.reserved > out.entries) rule.Fail("reserved", "is more than the rule's entries");
+  if (out.entries > 0 && !rule.Has("degree_limit")) {
+    rule.Fail("degree_limit", "is missing: the most children of the switch in one tree");
+  }
+  rule.Read("degree_limit", out.entries > 0 ? 2 : 0, kMostChildren, out.degree_limit);
+  return out;
+}
+
+}  // namespace
+
+void ReadSwitchRules(TomlSection& file, absl::string_view origin,
+                     std::vector<CapabilityRule>& rules) {
+  const toml::array* const tables = file.ArrayOfTables("switches");
+  if (tables == nullptr) return;
+  for (const toml::node& table : *tables) {
+    TomlSection rule(*table.as_table(), "switches.", origin);
+    rules.push_back(ReadRule(rule));
+    file.Absorb(rule.Finish());
+  }
+}
+
+}  // namespace coppice

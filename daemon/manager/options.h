@@ -1,0 +1,99 @@
+// What one holder may have at most, and what ordinary users together leave to administrators: the
+// names of the limits and what the configuration says of them. Part of the manager's options, which
+// may change while it runs.
+#ifndef COPPICE_DAEMON_MANAGER_OPTIONS_H_
+#define COPPICE_DAEMON_MANAGER_OPTIONS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "daemon/placement/placement_request.h"
+
+namespace coppice {
+
+// Of the first seven there is a use, which the ledger keeps; the last two bound one thing at a
+// time.
+enum class Quota : uint8_t {
+  kEntries,       // of switches, that granted trees take
+  kTrees,         // granted
+  kTreeRanks,     // of granted trees, which the daemon keeps in memory
+  kJobs,          // active
+  kRanks,         // of active jobs
+  kNodes,         // that placements hold, and jobs that were started from them
+  kPatternBytes,  // of stored patterns
+  kKeptBytes,     // of the ranks of ended jobs: older ones are dropped, nothing is refused
+  kLeaseSeconds,  // of a job's lease and of a placement's term
+};
+inline constexpr size_t kCountedQuotas = 7;
+inline constexpr size_t kQuotas = 9;
+
+struct QuotaWords {
+  Quota quota;
+  absl::string_view name;  // in the configuration, the table of quotas and on the command line
+  absl::string_view unit;  // "entries of switches"
+  absl::string_view make_room;
+};
+// [Quota]
+inline constexpr std::array<QuotaWords, kQuotas> kQuotaWords = {{
+    {Quota::kEntries, "entries", "entries of switches", "release trees"},
+    {Quota::kTrees, "trees", "trees", "release trees"},
+    {Quota::kTreeRanks, "tree_ranks", "ranks of trees", "release trees"},
+    {Quota::kJobs, "jobs", "active jobs", "end jobs that are done"},
+    {Quota::kRanks, "ranks", "ranks of active jobs", "end jobs that are done"},
+    {Quota::kNodes, "nodes", "placed nodes", "release placements, or end the jobs on them"},
+    {Quota::kPatternBytes, "pattern_bytes", "bytes of patterns", "delete patterns"},
+    {Quota::kKeptBytes, "kept_bytes", "bytes of ended jobs' ranks", ""},
+    {Quota::kLeaseSeconds, "lease_seconds", "seconds of a lease or a term",
+     "ask for a shorter one"},
+}};
+inline std::optional<Quota> FindQuota(absl::string_view name) {
+  for (const QuotaWords& words : kQuotaWords) {
+    if (words.name == name) return words.quota;
+  }
+  return std::nullopt;
+}
+
+// A number or, of what there is a whole of, a share of that.
+struct QuotaLimit {
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  int64_t value = kNone;
+  bool is_percent = false;
+  friend bool operator==(const QuotaLimit&, const QuotaLimit&) = default;
+};
+
+struct QuotaOptions {
+  std::array<QuotaLimit, kQuotas> of_user = {};  // [Quota]; who has no limit of his own
+  // Percent of all entries, nodes, bytes of patterns, jobs and ranks of trees that ordinary users
+  // together leave.
+  int64_t left_to_administrators = 0;
+  // The wholes that are nowhere else: ranks of granted trees and active jobs of all, and bytes of
+  // ended jobs' ranks.
+  int64_t all_tree_ranks = QuotaLimit::kNone, all_jobs = QuotaLimit::kNone,
+          all_kept_bytes = QuotaLimit::kNone;
+  friend bool operator==(const QuotaOptions&, const QuotaOptions&) = default;
+
+  QuotaLimit& operator[](Quota quota) { return of_user[static_cast<size_t>(quota)]; }
+  const QuotaLimit& operator[](Quota quota) const { return of_user[static_cast<size_t>(quota)]; }
+};
+
+// How placements are made and kept; part of the manager's options, which may change while it runs.
+
+struct PlacementOptions {
+  absl::Duration default_term = absl::Minutes(5);
+  // Held at once: what a scheduler that never releases can take from others until terms end.
+  uint32_t most_held = 10'000, most_held_per_owner = 5'000;
+  PlacementObjective weights;  // of requests that give none; all 0: DefaultObjective()
+};
+
+// proto/coppice/v1/placements.proto
+inline constexpr absl::Duration kShortestTerm = absl::Seconds(1);
+inline constexpr absl::Duration kLongestTerm = absl::Hours(24);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_OPTIONS_H_

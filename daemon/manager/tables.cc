@@ -1,0 +1,133 @@
+#include "daemon/manager/tables.h"
+
+#include <string>
+#include <utility>
+
+#include "daemon/manager/tree_request.h"
+
+namespace coppice {
+std::shared_ptr<Job> JobTable::Find(JobId id) const {
+  const auto it = jobs_.find(id);
+  return it == jobs_.end() ? nullptr : it->second;
+}
+
+void JobTable::Add(std::shared_ptr<Job> job) {
+  job->queued_deadline = job->deadline;
+  queue_.insert({job->queued_deadline, job->record->id});
+  if (is_followed_) changes_.added.emplace(job->record->id, job->record);
+  StopFollowingIfLong();
+  jobs_.emplace(job->record->id, std::move(job));
+}
+
+void JobTable::Remove(Job& job) {
+  Unqueue(job);
+  registrations.Forget(OwnName(job.record->owner, job.record->request_id));
+  if (is_followed_) {
+    changes_.added.erase(job.record->id);  // its ranks may be many: nobody keeps them for this
+    changes_.removed.push_back(job.record->id);
+  }
+  StopFollowingIfLong();
+  jobs_.erase(job.record->id);
+}
+
+std::vector<std::shared_ptr<Job>> JobTable::List(JobId after, size_t limit) const {
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (auto it = jobs_.upper_bound(after); it != jobs_.end() && jobs.size() < limit; ++it) {
+    jobs.push_back(it->second);
+  }
+  return jobs;
+}
+
+std::vector<std::shared_ptr<Job>> JobTable::TakeExpired(absl::Duration now) {
+  std::vector<std::shared_ptr<Job>> expired;
+  while (!queue_.empty() && queue_.begin()->first <= now) {
+    const std::shared_ptr<Job> job = jobs_.at(queue_.begin()->second);
+    queue_.erase(queue_.begin());
+    if (job->deadline > now) {  // renewed since it was queued
+      job->queued_deadline = job->deadline;
+      queue_.insert({job->queued_deadline, job->record->id});
+    } else if (!job->ending) {
+      job->ending = true;
+      expired.push_back(job);
+    }
+    // One that is ending already is off the queue until Requeue.
+  }
+  return expired;
+}
+
+void JobTable::Requeue(Job& job, absl::Duration deadline) {
+  Unqueue(job);
+  job.queued_deadline = deadline;
+  queue_.insert({deadline, job.record->id});
+}
+
+void JobTable::StopFollowingIfLong() {
+  if (changes_.added.size() + changes_.removed.size() < kMostChanges) return;
+  is_followed_ = false;
+  changes_ = {};
+}
+
+JobTable::Changes JobTable::TakeChanges(bool all) {
+  Changes changes = std::exchange(changes_, {});
+  if (is_followed_ && !all) return changes;
+  is_followed_ = true;
+  changes = {};
+  changes.is_all = true;
+  for (const auto& [id, job] : jobs_) changes.added.emplace(id, job->record);
+  return changes;
+}
+
+absl::Duration JobTable::NextDeadline() const {
+  return queue_.empty() ? absl::InfiniteDuration() : queue_.begin()->first;
+}
+
+std::shared_ptr<GrantedTree> TreeTable::Find(TreeId id) const {
+  const auto it = trees_.find(id);
+  return it == trees_.end() ? nullptr : it->second;
+}
+
+void TreeTable::Add(std::shared_ptr<GrantedTree> tree) {
+  const TreeId id = tree->record->id;
+  if (const auto part = BatchPartOf(*tree->record)) {
+    tree->job->batches[part->batch].trees[part->communicator] = id;
+  }
+  tree->job->trees.insert(tree->job->trees.end(), id);
+  trees_.insert(trees_.end(), {id, std::move(tree)});
+}
+
+void TreeTable::Remove(const GrantedTree& tree) {
+  tree.job->trees.erase(tree.record->id);
+  tree.job->tree_requests.Forget(tree.record->request_id);
+  LeaveBatch(tree);
+  trees_.erase(tree.record->id);
+}
+
+void TreeTable::LeaveBatch(const GrantedTree& tree) {
+  const auto part = BatchPartOf(*tree.record);
+  if (!part) return;
+  Job& job = *tree.job;
+  const auto batch = job.batches.find(part->batch);
+  if (batch == job.batches.end()) return;
+  batch->second.trees.erase(part->communicator);
+  if (!batch->second.trees.empty()) return;
+  job.batches.erase(batch);
+  job.batch_requests.Forget(std::string(part->batch));
+}
+
+std::vector<std::shared_ptr<GrantedTree>> TreeTable::List(const Job* job, TreeId after,
+                                                          size_t limit) const {
+  std::vector<std::shared_ptr<GrantedTree>> trees;
+  if (job != nullptr) {
+    for (auto it = job->trees.upper_bound(after); it != job->trees.end() && trees.size() < limit;
+         ++it) {
+      trees.push_back(trees_.at(*it));
+    }
+    return trees;
+  }
+  for (auto it = trees_.upper_bound(after); it != trees_.end() && trees.size() < limit; ++it) {
+    trees.push_back(it->second);
+  }
+  return trees;
+}
+
+}  // namespace coppice

@@ -1,0 +1,223 @@
+// "annealing": from the better of the start and a multisection, annealed at low temperature with
+// proposals near partners (search/sparse_anneal.h), each round with twice the proposals of the one
+// before; after each the best is polished by swaps.
+//
+//     start      multisection
+//         \      /
+//          better --> swaps --> anneal x1 --> anneal x2 --> anneal x4 ...
+#ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
+#define COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "daemon/mapping/algorithm.h"
+
+namespace coppice {
+
+// O(ranks * proposals * 2^rounds * degree).
+const MappingAlgorithm& AnnealingAlgorithm();
+
+// "parallel-annealing": GraphHunter's parallel simulated annealing (Baranov 2022, section "Parallel
+// algorithms"; ParallelSA).
+//
+//     worker 0   --n iterations--.      .--n iterations--.
+//     worker 1   --n iterations--+ best +--n iterations--+ best ...
+//     worker 2   --n iterations--'      '--n iterations--'
+//                        all go on from the best that any has found
+//
+// Presets are the paper's: 50 candidates at each temperature; 1,000 iterations between exchanges,
+// 100 where it found that better (n = 343: here for 257 to 512 slots); 50,000 iterations up to 256
+// slots, 100,000 beyond; as many workers ("solvers") as slots up to 100, then 125; Cauchy cooling,
+// which it found better than proportional. It ends after all iterations, at the final temperature,
+// or when nothing has improved for a while.
+//
+// Departures: the paper gives neither temperatures nor the patience; ours are measured
+// (search/dense_chain.h), and 100 iterations for each slot, at least one exchange and at most a
+// fifth of all. An iteration is one temperature with all its candidates. Workers are logical: any
+// number of threads runs them with one result, and so does any number of processes that have as
+// many in all (search_control.h). Worker 0 begins with the start.
+//
+// Cost: iterations * candidates * workers swap costs of O(n), and a copy of n^2 for each worker and
+// exchange.
+
+// Minimises the QAP cost; never returns worse than the start by it.
+const MappingAlgorithm& ParallelAnnealingAlgorithm();
+
+// What everybody compares with: orders that know the places and nothing of the pattern.
+
+// "identity": the start, as it is: without one the present order.
+const MappingAlgorithm& IdentityAlgorithm();
+// "block": fills place after place, in the order of the places.
+const MappingAlgorithm& BlockAlgorithm();
+// "round-robin": one rank on every place in turn, as long as it has room.
+const MappingAlgorithm& RoundRobinAlgorithm();
+// "random": the slots shuffled by the seed.
+const MappingAlgorithm& RandomAlgorithm();
+
+// "combined": GraphHunter's annealing that makes the population of a genetic algorithm (Baranov
+// 2022, section "Parallel algorithms", five steps; PGSA).
+//
+//     worker 0   anneal, anneal, ... n times --> population --> genetic generations --.
+//     worker 1   anneal, anneal, ... n times --> population --> genetic generations --+--> best
+//                (no exchange: populations differ)    `-- ring or master-slave --'
+//
+// Departures: as of parallel-annealing and parallel-genetic; how long each annealing takes is not
+// said: here 1,000 iterations of 50 candidates, on the whole range of temperatures.
+//
+// Cost: workers * population * 50,000 swap costs of O(n), then as parallel-genetic.
+
+// Minimises the QAP cost; never returns worse than the start by it.
+const MappingAlgorithm& CombinedAlgorithm();
+
+// Congestion-aware refinement over the real routes.
+
+// "congestion": improves any start by exchanging slots, guided by the bytes of every channel.
+const MappingAlgorithm& CongestionAlgorithm();
+
+// Communication pattern, normalised spectral clustering (Wang 2015, algorithm 1).
+
+// "cp-nsc": spectral clusters of ranks onto nodes; see the source file for picture and departures.
+const MappingAlgorithm& CpNscAlgorithm();
+
+// The greedy mapping (Hoefler 2011, section 3.1, algorithm 1).
+
+// "greedy": the heaviest edge next, to the closest place with room over the idlest links.
+const MappingAlgorithm& GreedyAlgorithm();
+
+// The hierarchical clustering map (Wang 2015, 4.5).
+
+// "hierarchical-clustering": cp-nsc for one level of switches at a time, from the root down.
+const MappingAlgorithm& HierarchicalClusteringAlgorithm();
+
+// "local-search": swaps and moves of ranks to places near their partners', with gains from the
+// neighbours alone, until none helps (search/sparse_swaps.h, with the picture); where places take
+// many ranks, moves from the border first, on all levels (search/sparse_moves.h).
+
+// O(degree^2 * near) for each rank that is looked at.
+const MappingAlgorithm& LocalSearchAlgorithm();
+
+// Pair exchange (Wang 2015, 4.4.3 and 5.1.3; Brandfass, Alrutz and Gerhold 2013).
+
+// "pair-exchange": exchanges any two positions that gain by it, any start, with or without a
+// fabric.
+const MappingAlgorithm& PairExchangeAlgorithm();
+
+// "memetic": a population of annealed solutions that learn from each other, for dense quadratic
+// assignment problems whose cost has several scales: groups within groups. Ours; the parts are
+// known: annealing (Connolly 1990), crossover that keeps what both parents share and searches the
+// rest (Drezner 2003; Merz, Freisleben 2000), islands in a ring (Baranov 2022).
+//
+//     random --slow cooling--> middle --slow--> end --descent--> individual
+//                 |                                                  |
+//                 too dear here: another basin, away with it         v
+//                                                     population of an island --best--> next island
+//     parents a, b:   . . X . X X . X .   X: ranks that sit elsewhere in b, and a tenth of the
+//     others child:   a, with the X free; reheated to 1.5 times the middle temperature, cooled; it
+//     takes
+//              the place of the worse parent if it is better than that and like no other
+//
+// Why: on Taillard's "e" instances a solution is decided when it freezes, between the start and the
+// middle temperature, group by group; no single run gets all groups right, and later swaps cannot
+// mend it since a group moves as a whole. Two good runs rarely have the same groups wrong: what
+// they share is right, and the rest, a small problem, can be frozen again and again.
+//
+// An epoch ends when no island has found anything better for three times its population. The next
+// begins anew; when it ends, the best of the epochs before join it. Islands may be spread over
+// processes (search_control.h): as many in all give the same result.
+//
+// Cost: an individual is 600 sweeps; a sweep O(n^3) at the start, a tenth and less below the middle
+// temperature (search/dense_anneal.h). Memory: n^2 for each island and for each thread.
+
+// Minimises the QAP cost; never returns worse than the start by it.
+const MappingAlgorithm& MemeticAlgorithm();
+
+// "parallel-genetic": GraphHunter's parallel genetic algorithm (Baranov 2022, section "Parallel
+// algorithms"; GeneticAlg::CircleSolve and MasterSlaveSolve). An individual is the array of the
+// slots of all ranks; each worker keeps a population of at least n of them.
+//
+//     ring                                    master-slave
+//     worker 0 --best--> worker 1             worker 0 --best--> master --children--> worker 0
+//        ^                  |                 worker 1 --best-->        --children--> worker 1
+//     worker 3 <--best-- worker 2             (the paper finds it of little use)
+//
+// Departures: the paper takes its operators and rates from a library without naming them; ours are
+// tournaments of two, uniform crossover, swaps, twins changed further (search/dense_genetic.h); no
+// population is below 50. The start is one individual of worker 0. The master is process 0, and
+// whoever gets a child counts its cost. Workers are logical: any number of threads runs them with
+// one result, and so does any number of processes that have as many in all (search_control.h).
+//
+// Cost: generations * workers * n / 2 whole sums of O(n^2). Memory: workers * population * 4 n.
+
+// Minimises the QAP cost; never returns worse than the start by it.
+const MappingAlgorithm& ParallelGeneticAlgorithm();
+
+// RESOURCE_EXHAUSTED, naming both, if so many individuals of `size` slots take more than that.
+inline constexpr uint64_t kMaxPopulationBytes = uint64_t{1} << 30;
+absl::Status CheckPopulationMemory(uint32_t size, uint64_t individuals);
+
+// Hosts of several ranks: partition first, then map the parts (Hoefler 2011, section 3.4).
+
+// "multicore": a part of the pattern for every place, then another method for the parts.
+const MappingAlgorithm& MulticoreAlgorithm();
+
+// Mapping by graph similarity (Hoefler 2011, section 3.3).
+
+// "rcm": reverse Cuthill-McKee orders of the pattern and of the fabric, laid on each other.
+const MappingAlgorithm& RcmAlgorithm();
+
+// Recursive bisection mapping (Hoefler 2011, section 3.2, algorithm 2).
+
+// "recursive": pattern and fabric are cut in two again and again, half onto half.
+const MappingAlgorithm& RecursiveAlgorithm();
+
+// "multisection": the pattern is cut along the fabric's own levels.
+//
+//                 all ranks                    root: as many parts as there are pods
+//             /       |       \                pod: as many parts as it has switches
+//          pod 0    pod 1    pod 2             switch: as many parts as it has nodes
+//          / | \     / \      / | \            node: a part for each place
+//
+// C. Schulz and J. L. Traeff, "Better process mapping and sparse quadratic assignment", SEA 2017
+// (hierarchical multisection); M. Kirchbach, C. Schulz, J. L. Traeff, "Better process mapping and
+// sparse quadratic assignment", JEA 2020 (imbalance per level). Cuts are METIS's, refined on all
+// levels; groups come from any distances (search/groups.h), so that it works on every fabric; the
+// result is refined by the mapping's cost itself where places take many ranks.
+
+// O(pairs * levels) a try, about.
+const MappingAlgorithm& MultisectionAlgorithm();
+
+// "robust-tabu": robust taboo search for the quadratic assignment problem (Taillard 1991, Parallel
+// Computing 17), for dense problems without structure, such as tai100a, where annealed solutions
+// have nothing in common that a memetic search could keep.
+//
+//     costs of all swaps      0
+//     (lower triangle)        .  0        1. the cheapest swap that is not taboo, even if it costs
+//                             .  -7 0     2. ranks i, j may not return to the slots they left for
+//                             .  .  .  0     a while of random length
+//                                         3. update the triangle in O(1) each
+//
+// After a swap of r and s, for all i, j that are neither (section 2, eq. 2; symmetric problems):
+//     cost(i,j) += 2 * (u[i] - u[j]) * (v[i] - v[j])       u, v: DenseState::Differences
+// and O(n) for each pair with r or s: O(n^2) for a step in all. A swap of i and j is taboo while
+// both are barred from the slots they would take; it is allowed all the same if it leads below the
+// best found, or if neither has been there for very long (aspiration), which makes it spread out.
+//
+// Departures: the time on the list is 8 n x^3 steps with x even in 0..1, as in Taillard's later
+// program, not 0.9 n to 1.1 n; what has not been for long is looked for in one rank a step, in
+// turn, not in all; after n^2 steps without improvement a search goes on from the best it has found
+// after a kick of random swaps (iterated tabu search, Misevicius 2012): without, it stays 0.3 %
+// dearer on tai60a and tai100a; several searches run beside each other, the first from the start,
+// the others from random orders. Memory: 12 n^2 bytes for each thread beside the matrices.
+
+// Minimises the QAP cost; never returns worse than the start by it.
+const MappingAlgorithm& RobustTabuAlgorithm();
+
+// Threshold accepting (Hoefler 2011, section 3.5; Dueck and Scheuer 1990).
+
+// "threshold-accepting": exchanges two random positions at a time, any start.
+const MappingAlgorithm& ThresholdAcceptingAlgorithm();
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_

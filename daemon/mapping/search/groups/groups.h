@@ -1,0 +1,62 @@
+// The places of a job as a tree of groups whose members are near each other, from all of them at
+// the root down to the single place: what multisection cuts along, and what a search looks at when
+// it asks which places are near another.
+//
+//     order    0   1   2   3   4   5   6   7         places, so that every group is a range
+//              |___|   |___|   |___|   |___|         nodes
+//              |_______|       |___________|         switches
+//              |___________________________|         root
+//
+// Where distances are those of nested groups (a uniform hierarchy, a fat tree), the tree says all
+// that they say. Elsewhere (torus, dragonfly, irregular fabrics, measurements) it is a good guess:
+// whoever optimises must count with the distances themselves.
+#ifndef COPPICE_DAEMON_MAPPING_SEARCH_GROUPS_GROUPS_H_
+#define COPPICE_DAEMON_MAPPING_SEARCH_GROUPS_GROUPS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/fabric/hierarchy.h"
+#include "daemon/mapping/place_distances.h"
+#include "daemon/mapping/places.h"
+#include "daemon/mapping/search_control.h"
+
+namespace coppice {
+
+struct PlaceGroups {
+  struct Node {
+    uint32_t parent = 0;          // the root's is itself
+    uint32_t first_child = 0;     // children are numbered in a row
+    uint32_t child_count = 0;     // 0: a single place; never 1
+    uint32_t begin = 0, end = 0;  // of `order`
+    uint64_t capacity = 0;        // slots of its places
+  };
+  std::vector<Node> nodes;      // parents before children; [0] is the root
+  std::vector<uint32_t> order;  // every place once
+  std::vector<uint32_t> leaf;   // [place] its node
+  // Places of one group are nearer to each other than to any outside it, all equally near to those
+  // of another group of the same parent.
+  bool exact = false;
+
+  absl::Span<const uint32_t> places(const Node& node) const {
+    return absl::MakeConstSpan(order).subspan(node.begin, node.end - node.begin);
+  }
+};
+
+// From the distances; where these are no nested groups, with the help of `hierarchy` (may be null)
+// and of bisections of who is nearest to whom, found along the cables of `fabric` (may be null)
+// where there are many. Deterministic as long as it is not stopped; then coarser. O(places log
+// places) for levels; for classes and a matrix O(n^2) up to kAllPairs of them, and beyond O(n log
+// n), or O(n * groups) where distances are those of nested groups.
+inline constexpr uint32_t kAllPairs = 2048;
+PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distances,
+                            const Hierarchy* hierarchy, const Fabric* fabric = nullptr,
+                            const SearchControl& control = SearchControl());
+
+// A tree of these levels: [level][place] a label, the widest groups first; nested.
+PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const std::vector<uint32_t>> labels);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MAPPING_SEARCH_GROUPS_GROUPS_H_

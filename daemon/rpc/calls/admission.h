@@ -1,0 +1,218 @@
+// How much of the daemon one caller may use at once, so that nobody can take it from the others.
+//
+//   a call comes --Arrive--> reads its request --Read--> runs --Leave-->
+//                     |             ^
+//                     +--> waits, unread, behind its caller's own calls; callers take turns
+//                     +--> refused: RESOURCE_EXHAUSTED, as more wait already
+//
+// A caller is who called (bounded_service.cc). Each has its own places for calls, for streams and
+// for requests that are being read, a share of the memory that requests under way may take, and one
+// of what answers may take until they have been read. So a caller that floods waits for itself.
+// Those for whom one node's agent calls have a bound together, as it may say any names; and so have
+// all callers: of that nobody takes more than half of what is left.
+//
+//   memory of all  [ a: its share | b: its share | half of the rest for c ... ]
+//   beside it      [ one request, and one answer, that is larger than its caller's share ]
+//
+// Beside it, so that a large one takes nothing from the shares of others. Administrators have one
+// of their own. What a call answers that has changed something is never refused: who has left too
+// much unread is refused before. Knows no gRPC and no services.
+#ifndef COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_
+#define COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "daemon/base/caller_bounds.h"
+#include "daemon/base/clock.h"
+
+namespace coppice {
+
+// Who calls, as far as bounds go.
+struct Caller {
+  std::string name;
+  std::string by = {};  // who says that it calls; empty: nobody but itself
+  bool is_administrator = false;
+  bool is_by_agent = false;  // `by` is an agent's, and answers for all that it names
+
+  // Tells callers apart.
+  std::string Key() const;
+};
+
+class Admission;
+struct AdmittedCaller;
+
+// One call from its arrival on. Its admission outlives it.
+class AdmittedCall : public std::enable_shared_from_this<AdmittedCall> {
+ public:
+  virtual ~AdmittedCall() = default;
+
+ protected:
+  // Its turn has come: it may read its request. Called without locks, once, if it had to wait.
+  virtual void Start() = 0;
+  // It has been reading, or its answer unread, for too long, as `why` says. May come when it is
+  // over.
+  virtual void Abort(const absl::Status& why) = 0;
+
+ private:
+  friend class Admission;
+  enum class State : uint8_t { kOutside, kWaiting, kReading, kRunning };
+  struct Held {
+    int64_t bytes = 0;
+    bool is_shared = false;  // else it is beside what all share
+  };
+  // Guarded by the admission's mutex.
+  AdmittedCaller* caller_ = nullptr;
+  State state_ = State::kOutside;
+  bool is_stream_ = false;
+  Held request_, answer_;
+  absl::Duration since_;  // when it began to read, or to be read
+};
+
+// Thread-safe.
+class Admission final {
+ public:
+  // Requests that are read at once, by one caller, by all of one agent, and by all: each may be as
+  // large as any.
+  static constexpr uint32_t kReadings = 4;
+  static constexpr uint32_t kReadingsOfAgent = 8;
+  static constexpr uint32_t kAllReadings = 16;
+  // How long a request may be read when others cannot be for want of a place: of a caller that has
+  // several such, and of one that has no other.
+  static constexpr absl::Duration kLongestReadingOfMany = absl::Seconds(1);
+  static constexpr absl::Duration kLongestReadingOfOne = absl::Seconds(10);
+  // A request or an answer that is not counted, as there are only so many calls.
+  static constexpr int64_t kSmall = 16 << 10;
+  // All for whom one agent calls have together what so many callers may have.
+  static constexpr uint32_t kCallersOfAgent = 4;
+
+  // A dialogue is a stream of requests, too, which are small: it reads as it likes.
+  enum class Kind { kCall, kStream, kDialogue };
+  enum class Verdict { kStart, kWait };
+  // What comes of an answer that there is no room for. kKept: it is counted and goes out, as what
+  // it tells has been done.
+  enum class Answer { kRefused, kKept };
+
+  Admission(const AdmissionBounds& bounds, const Clock* clock);
+  ~Admission();
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  // From the next call on.
+  void SetBounds(const AdmissionBounds& bounds);
+
+  // Whether `call` may read its request now or is to wait for its Start. RESOURCE_EXHAUSTED: its
+  // caller has too much under way already; the call is not admitted. Otherwise Leave must follow.
+  absl::StatusOr<Verdict> Arrive(const std::shared_ptr<AdmittedCall>& call, const Caller& caller,
+                                 Kind kind);
+  // The request has been read. Others start meanwhile, in this thread.
+  void Read(AdmittedCall& call);
+  // It takes so many bytes as long as the call lasts. RESOURCE_EXHAUSTED: that is more than its
+  // caller, or all, may have.
+  absl::Status TakeRequest(AdmittedCall& call, int64_t bytes);
+  // Before a call changes something: whether it can be answered. RESOURCE_EXHAUSTED: its caller has
+  // left too much unread.
+  absl::Status CanAnswer(AdmittedCall& call);
+  // What the call has answered, or is writing, takes so many bytes, in place of what it said
+  // before. RESOURCE_EXHAUSTED: more than its caller, or all, may leave unread.
+  absl::Status HoldAnswer(AdmittedCall& call, int64_t bytes, Answer otherwise = Answer::kRefused);
+  // Gives back what the call has. Others start meanwhile, in this thread.
+  void Leave(AdmittedCall& call);
+
+  // Aborts calls that read for too long, lets those go on that waited for their rate, and forgets
+  // callers that have nothing under way. To be called some times a second.
+  void Tick();
+
+  struct Numbers {
+    size_t callers = 0, agents = 0, calls = 0, waiting = 0, streams = 0;
+    int64_t request_bytes = 0, answer_bytes = 0;
+    uint64_t refused = 0;
+  };
+  Numbers numbers() const;
+
+ private:
+  friend struct AdmittedCaller;
+  using Calls = std::vector<std::shared_ptr<AdmittedCall>>;
+  // How much of each a caller, the callers of an agent, or all have.
+  struct Counts {
+    uint32_t calls = 0, waiting = 0, streams = 0, readings = 0;
+  };
+  enum class Whose { kNobodys, kCallers, kAgents, kAll };
+  // Calls that may still be made, by a rate.
+  struct Allowance {
+    double left = 0;
+    absl::Duration filled;  // when
+  };
+  // Of requests under way, or of answers that are not read.
+  struct Memory {
+    int64_t bytes = 0, shared = 0;
+  };
+  struct Agent {
+    Counts counts;
+    Allowance allowance;
+    size_t callers = 0;
+  };
+  struct MemoryKind;
+  static const MemoryKind kRequests, kAnswers;
+
+  const CallerBounds& BoundsOf(const AdmittedCaller& caller) const;
+  AdmittedCaller& Find(const Caller& caller);
+  static void Count(Counts& counts, uint32_t Counts::*what, int by) {
+    counts.*what += static_cast<uint32_t>(by);
+  }
+  void Count(AdmittedCaller& caller, uint32_t Counts::*what, int by);
+  // Whose bound keeps the caller from having one more.
+  Whose Bound(const AdmittedCaller& caller, uint32_t Counts::*what, uint32_t CallerBounds::*own,
+              uint32_t AdmissionBounds::*all) const;
+  absl::Status Refused(AdmittedCaller& caller, Whose whose, uint32_t Counts::*what,
+                       absl::string_view words);
+  // Fills up what may still be called, by that rate; whether it is all.
+  bool Refill(Allowance& allowance, double rate);
+  // Whether the caller, and the agent, may call once more by their rates.
+  bool MayCall(AdmittedCaller& caller);
+  void Charge(AdmittedCaller& caller);
+  // What may start: the calls that wait, the streams that do, or none.
+  std::deque<std::shared_ptr<AdmittedCall>>* Startable(AdmittedCaller& caller);
+  bool MayStart(AdmittedCaller& caller, bool is_stream);
+  void Begin(AdmittedCall& call);
+  void EndReading(AdmittedCall& call);
+  // Takes those whose turn has come, one of each caller in turn.
+  Calls Next();
+  void Enlist(AdmittedCaller& caller);
+  static void StartAll(const Calls& calls);
+  // Why a call that takes so long to read or to be read is to be given up; OK: it is not.
+  absl::Status TooSlow(const AdmittedCall& call, absl::Duration now) const;
+  void GiveBack(AdmittedCall& call, const MemoryKind& kind);
+  // `must`: beyond all bounds, too.
+  absl::Status Take(AdmittedCall& call, const MemoryKind& kind, int64_t bytes, bool must);
+
+  const Clock* const clock_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  AdmissionBounds bounds_;
+  absl::flat_hash_map<std::string, std::unique_ptr<AdmittedCaller>> callers_;  // by key
+  absl::flat_hash_map<std::string, std::unique_ptr<Agent>> agents_;            // by name
+  std::deque<AdmittedCaller*> turns_;        // those that have calls waiting, and places for them
+  absl::flat_hash_set<AdmittedCall*> slow_;  // read their requests, or are read
+  Counts all_;
+  Memory requests_, answers_;
+  // Those that are larger than their callers' shares: [0] of users, [1] of administrators.
+  AdmittedCall* large_request_[2] = {};
+  AdmittedCall* large_answer_[2] = {};
+  uint64_t refused_ = 0;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_

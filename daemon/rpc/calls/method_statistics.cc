@@ -1,0 +1,53 @@
+#include "daemon/rpc/calls/method_statistics.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace coppice {
+absl::Duration LatencyBound(size_t bucket) {
+  if (bucket + 1 >= kLatencyBuckets) return absl::InfiniteDuration();
+  return absl::Microseconds(int64_t{1} << bucket);
+}
+
+size_t LatencyBucket(int64_t nanoseconds) {
+  if (nanoseconds <= 1000) return 0;
+  const uint64_t microseconds = (static_cast<uint64_t>(nanoseconds) + 999) / 1000;  // rounded up
+  return std::min<size_t>(std::bit_width(microseconds - 1), kLatencyBuckets - 1);
+}
+
+uint64_t MethodNumbers::calls() const {
+  return std::accumulate(by_code.begin(), by_code.end(), uint64_t{0});
+}
+
+absl::Duration MethodNumbers::Quantile(double share) const {
+  const uint64_t count = std::accumulate(latency.begin(), latency.end(), uint64_t{0});
+  const double wanted = std::ceil(share * static_cast<double>(count));
+  uint64_t within = 0;
+  for (size_t bucket = 0; count > 0 && bucket < kLatencyBuckets; ++bucket) {
+    within += latency[bucket];
+    if (static_cast<double>(within) >= wanted && within > 0) return LatencyBound(bucket);
+  }
+  return absl::ZeroDuration();
+}
+
+MethodNumbers MethodStatistics::Method::Numbers() const {
+  MethodNumbers numbers;
+  numbers.name = name_;
+  numbers.is_stream = is_stream_;
+  for (size_t i = 0; i < kStatusCodes; ++i) numbers.by_code[i] = by_code_[i];
+  for (size_t i = 0; i < kLatencyBuckets; ++i) numbers.latency[i] = latency_[i];
+  numbers.total_latency = absl::Nanoseconds(total_ns_.load());
+  // Streams that opened after the codes were read count as open.
+  if (is_stream_) numbers.open = opened_ - numbers.calls();
+  return numbers;
+}
+
+std::vector<MethodNumbers> MethodStatistics::Numbers() const {
+  std::vector<MethodNumbers> all;
+  for (const Method& method : methods_) all.push_back(method.Numbers());
+  return all;
+}
+
+}  // namespace coppice

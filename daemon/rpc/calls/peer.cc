@@ -1,0 +1,340 @@
+#include "daemon/rpc/calls/peer.h"
+
+#include <grpc/grpc_security_constants.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "daemon/rpc/calls/access_table.h"
+#include "daemon/rpc/listen/peer_names.h"
+#include "proto/text/plain_text.h"
+
+namespace coppice {
+namespace {
+
+constexpr char kDescriptorPrefix[] = "fd:";
+constexpr size_t kMostShown = 100;  // characters of a name that is none
+constexpr size_t kLongestHost = 255;
+// A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
+// node's.
+constexpr int kMostQuestions = 256;
+constexpr double kQuestionsPerSecond = 16;
+constexpr size_t kMostAgents = 65'536;  // whose questions are counted
+constexpr absl::string_view kHostInName = "{host}";
+
+// They change something, and no mutation brings their deed.
+constexpr absl::string_view kNotedWhenDone[] = {
+    "Admin.Reload", "Agents.MeasureDistances", "Fabric.Calibrate", "Fabric.ResetCalibration",
+    "Fabric.Sweep", "Mapping.PutOrder",
+};
+
+// "Jobs.EndJob" of "/coppice.v1.Jobs/EndJob".
+std::string ShortName(absl::string_view method) {
+  const size_t slash = method.rfind('/');
+  const absl::string_view service = method.substr(0, slash);
+  return absl::StrCat(service.substr(service.rfind('.') + 1), ".", method.substr(slash + 1));
+}
+
+// As deeds name it: what the call is about, else what is another's ("job 7").
+std::string ObjectOf(const Peer& peer, const std::string& owned) {
+  return peer.object.empty() ? absl::StrReplaceAll(owned, {{" ", ":"}}) : peer.object;
+}
+
+absl::Status ReadOnly(const Peer& peer) {
+  if (!peer.why_not.empty()) return absl::PermissionDeniedError(peer.why_not);
+  return absl::PermissionDeniedError(
+      "callers without a name may only read: connect to the daemon's Unix socket, or with a "
+      "client's certificate (coppicectl --tls-cert FILE --tls-key FILE)");
+}
+
+// What stands in `name` where `pattern` has "{host}"; none: it is no such name.
+std::optional<std::string> HostIn(absl::string_view name, absl::string_view pattern) {
+  const size_t at = pattern.find(kHostInName);
+  if (at == absl::string_view::npos) return std::nullopt;
+  const absl::string_view before = pattern.substr(0, at);
+  const absl::string_view after = pattern.substr(at + kHostInName.size());
+  if (!absl::ConsumePrefix(&name, before) || !absl::ConsumeSuffix(&name, after)) {
+    return std::nullopt;
+  }
+  // It becomes part of an owner's name.
+  const bool is_word = !name.empty() && name.size() <= kLongestHost &&
+                       std::all_of(name.begin(), name.end(), [](char c) {
+                         return absl::ascii_isgraph(static_cast<unsigned char>(c));
+                       });
+  return is_word ? std::optional<std::string>(name) : std::nullopt;
+}
+
+Peer AgentOf(std::string user, std::string host) {
+  Peer peer{std::move(user)};
+  peer.why_not = absl::StrCat(
+      "a node's agent changes things for users of its node only: name one (", kUserMetadata, ")");
+  peer.is_agent = true;
+  peer.host = std::move(host);
+  return peer;
+}
+
+}  // namespace
+
+Peers::Peers(PeerOptions options)
+    : anonymous_may_change_(options.anonymous_may_change),
+      agents_(std::move(options.agents)),
+      users_(std::move(options.admin_group)),
+      tls_administrators_(std::move(options.tls_administrators)) {}
+
+void Peers::SetAdministrators(std::string group, std::vector<std::string> tls_names) {
+  users_.SetAdminGroup(std::move(group));
+  absl::MutexLock lock(&mutex_);
+  tls_administrators_ = std::move(tls_names);
+}
+
+void Peers::NoteConnection(int fd, uid_t uid) {
+  absl::MutexLock lock(&mutex_);
+  const size_t number = static_cast<size_t>(fd);
+  if (number >= uids_.size()) uids_.resize(number + 1, kNobodyYet);
+  uids_[number] = uid;
+}
+
+Peer Peers::Identify(const grpc::CallbackServerContext& context) {
+  const std::string connection = context.peer();
+  Peer caller = Caller(context, connection);
+  std::string name = caller.user;
+  const bool is_by_agent = caller.is_agent;
+  Peer peer = InTheNameOf(std::move(caller), context);
+  peer.is_by_agent = is_by_agent && peer.user != name;
+  peer.caller = std::move(name);
+  peer.origin = OriginOf(connection);
+  return peer;
+}
+
+Peer Peers::Connected(const grpc::CallbackServerContext& context) {
+  const std::string connection = context.peer();
+  Peer peer = Caller(context, connection);
+  peer.caller = peer.user;
+  peer.origin = OriginOf(connection);
+  return peer;
+}
+
+Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto [first, last] = metadata.equal_range(kUserMetadata);
+  if (first == last) return caller;
+  const std::string named(first->second.data(), first->second.size());
+  const std::string shown = absl::CHexEscape(named.substr(0, kMostShown));
+  if (!caller.is_administrator && !caller.is_agent) {
+    return {caller.user, false, false,
+            absl::StrCat("only administrators call in the name of others, and nodes' agents (",
+                         kUserMetadata, ": ", shown, "), and you are ", caller.user,
+                         ": leave that out, or ask one (", WhoAdministers(), ")")};
+  }
+  bool is_asked_for_too_many = false;
+  const auto may_ask = [&] {
+    is_asked_for_too_many = !caller.is_administrator && !MayAskFor(caller);
+    return !is_asked_for_too_many;
+  };
+  std::optional<UnixUser> user;
+  if (std::next(first) == last) user = users_.FindNamed(named, may_ask);
+  if (is_asked_for_too_many) {
+    return {caller.user, false, false,
+            absl::StrCat(caller.user, " names too many users at once, of whom ", shown,
+                         " is one: call again in a moment")};
+  }
+  if (!user.has_value()) {
+    return {caller.user, false, false,
+            absl::StrCat(kUserMetadata, ": ", shown,
+                         " cannot be the name of a user; give one login name or uid")};
+  }
+  if (caller.is_agent) return UserOfNode(caller, *std::move(user));
+  Peer peer{std::move(user->name), true, user->is_administrator};
+  peer.is_scheduled = metadata.find(kByAgentMetadata) == metadata.end();
+  return peer;
+}
+
+bool Peers::MayAskFor(const Peer& agent) {
+  const absl::Time now = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  if (questions_.size() >= kMostAgents) questions_.clear();
+  const auto [found, is_new] = questions_.try_emplace(agent.user);
+  Questions& questions = found->second;
+  const double more = absl::ToDoubleSeconds(now - questions.filled) * kQuestionsPerSecond;
+  questions.left =
+      is_new ? kMostQuestions : std::clamp(questions.left + more, 0.0, double{kMostQuestions});
+  questions.filled = now;
+  if (questions.left < 1) return false;
+  questions.left -= 1;
+  return true;
+}
+
+// Whoever has taken a node over can name anybody: so nobody is more than a user by an agent's word.
+Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
+  if (agents_.trust_root) return {std::move(user.name), true, user.is_administrator};
+  if (user.is_root) return {absl::StrCat(kRootOfNode, agent.host), true, false};
+  return {std::move(user.name), true, false};
+}
+
+Peer Peers::Caller(const grpc::CallbackServerContext& context, const std::string& connection) {
+  absl::string_view number = connection;
+  return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
+                                                         : FromTransport(context);
+}
+
+uid_t Peers::UidOf(absl::string_view number) {
+  size_t fd = 0;
+  if (!absl::SimpleAtoi(number, &fd)) return kNobodyYet;
+  absl::ReaderMutexLock lock(&mutex_);
+  return fd < uids_.size() ? uids_[fd] : kNobodyYet;
+}
+
+std::string Peers::OriginOf(const std::string& connection) {
+  absl::string_view number = connection;
+  if (!absl::ConsumePrefix(&number, kDescriptorPrefix)) return connection;
+  const uid_t uid = UidOf(number);
+  return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
+}
+
+void Peers::NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
+                     absl::string_view object) {
+  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone), method) !=
+                       std::end(kNotedWhenDone);
+  if (deeds_ == nullptr || !is_told) return;
+  Peer peer = Identify(context);
+  peer.method = std::string(method);
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
+}
+
+void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
+  if (deeds_ == nullptr) return;
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kPermissionDenied);
+}
+
+Peer Peers::FromDescriptor(absl::string_view number) {
+  const uid_t uid = UidOf(number);
+  if (uid == kNobodyYet) return {kAnonymous, false, false};
+  UnixUser user = users_.Find(uid);
+  const std::vector<std::string>& agents = agents_.users;
+  if (!user.is_administrator &&
+      std::find(agents.begin(), agents.end(), user.name) != agents.end()) {
+    return AgentOf(std::move(user.name), agents_.own_host);
+  }
+  return {std::move(user.name), true, user.is_administrator};
+}
+
+Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) {
+    return {kAnonymous, anonymous_may_change_, false};
+  }
+  std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  const bool is_named = names.size() == 1 && !names.front().empty();
+  const std::string name(is_named ? std::string(names.front().data(), names.front().size()) : "");
+  if (const std::string fault = TextFault(name); !fault.empty()) {
+    return {kAnonymous, false, false,
+            absl::StrCat("the common name of your certificate ", fault, "; ask for another one")};
+  }
+  if (is_named && IsTlsAdministrator(name)) return {absl::StrCat(kTlsPrefix, name), true, true};
+  const auto others = auth->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME);
+  names.insert(names.end(), others.begin(), others.end());
+  for (const grpc::string_ref& one : names) {
+    const absl::string_view text(one.data(), one.size());
+    if (!TextFault(text).empty()) continue;
+    for (const std::string& pattern : agents_.certificates) {
+      std::optional<std::string> host = HostIn(text, pattern);
+      if (host.has_value()) return AgentOf(absl::StrCat(kTlsPrefix, text), *std::move(host));
+    }
+  }
+  if (!is_named) return {kAnonymous, false, false};
+  return {absl::StrCat(kTlsPrefix, name), true, false};
+}
+
+bool Peers::IsTlsAdministrator(const std::string& name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return std::find(tls_administrators_.begin(), tls_administrators_.end(), name) !=
+         tls_administrators_.end();
+}
+
+absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,
+                                      absl::string_view method, absl::string_view object) {
+  const MethodAccess* const access = FindAccess(method);
+  const bool of_agents = access != nullptr && access->least == Role::kAgent;
+  Peer peer = of_agents ? Connected(context) : Identify(context);
+  peer.method = ShortName(method);
+  peer.object = std::string(object);
+  absl::Status status = Judge(access, method, peer);
+  if (status.ok()) return peer;
+  NoteDenied(peer, object);
+  return status;
+}
+
+absl::Status Peers::Judge(const MethodAccess* access, absl::string_view method,
+                          const Peer& peer) const {
+  if (access == nullptr) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("method ", method,
+                     ": nobody may call it, as the table of access has no line "
+                     "for it; that is a mistake of this daemon: report it"));
+  }
+  if (access->least == Role::kReader || peer.is_administrator) return absl::OkStatus();
+  if (access->least == Role::kAgent) {
+    if (peer.is_agent) return absl::OkStatus();
+    return absl::PermissionDeniedError(
+        absl::StrCat("to be a node's agent takes a certificate or a user that the daemon's "
+                     "configuration names under [agents], or an administrator, and you are ",
+                     peer.user, ": ask one (", WhoAdministers(), ")"));
+  }
+  if (access->least == Role::kUser && peer.may_change) return absl::OkStatus();
+  if (access->least == Role::kUser || !peer.why_not.empty()) return ReadOnly(peer);
+  return absl::PermissionDeniedError(absl::StrCat(access->what,
+                                                  " is for administrators, and you are ", peer.user,
+                                                  ": ask one (", WhoAdministers(), ")"));
+}
+
+absl::Status Peers::MayChange(const Peer& peer, const JobRecord& job) const {
+  const std::string id = absl::StrCat("job ", job.id.value());
+  if (!peer.is_administrator && peer.may_change && job.owner == kUnknownOwner) {
+    NoteDenied(peer, ObjectOf(peer, id));
+    return absl::PermissionDeniedError(
+        absl::StrCat(id, " was registered when owners were not noted yet: ask an administrator (",
+                     WhoAdministers(), ")"));
+  }
+  return MayChange(peer, id, job.owner, "register a job of your own");
+}
+
+absl::Status Peers::MayChange(const Peer& peer, const std::string& object, const std::string& owner,
+                              absl::string_view otherwise) const {
+  if (peer.is_administrator || (peer.may_change && owner == peer.user)) return absl::OkStatus();
+  NoteDenied(peer, ObjectOf(peer, object));
+  if (!peer.may_change) return ReadOnly(peer);
+  return absl::PermissionDeniedError(
+      absl::StrCat(object, " belongs to ", owner, ", and you are ", peer.user, ": ask ", owner,
+                   " or an administrator (", WhoAdministers(), "), or ", otherwise));
+}
+
+std::string Peers::WhoAdministers() const {
+  std::string who = absl::StrCat("root, members of the group ", users_.admin_group());
+  absl::ReaderMutexLock lock(&mutex_);
+  if (!tls_administrators_.empty()) absl::StrAppend(&who, ", tls.administrators");
+  return who;
+}
+
+absl::Status MayChangeJob(Manager& manager, const Peers& peers, const Peer& peer, JobId id) {
+  if (peer.is_administrator) return absl::OkStatus();
+  const absl::StatusOr<JobView> job = manager.GetJob(id);
+  return job.ok() ? peers.MayChange(peer, *job->record) : absl::OkStatus();
+}
+
+absl::Status MayChangeTree(const Manager& manager, const Peers& peers, const Peer& peer,
+                           TreeId id) {
+  if (peer.is_administrator) return absl::OkStatus();
+  const absl::StatusOr<TreeView> tree = manager.GetTree(id);
+  return tree.ok() ? peers.MayChange(peer, *tree->job) : absl::OkStatus();
+}
+
+}  // namespace coppice

@@ -1,0 +1,179 @@
+// Who calls, and what the caller may do: the one place where a service learns its caller, and where
+// access_table.h is asked.
+//
+//   connection           owner of what it registers   is
+//   Unix socket          user name, else the uid      a user; root, the daemon's user and members
+//   of
+//                                                     the admin group: administrators;
+//                                                     agents.users: the agent of this machine
+//   TLS, certificate     "tls:" + common name         a user; an administrator if listed; a node's
+//                                                     agent if a name of it says so (agents)
+//   TLS, none            -                            a reader
+//   TCP, insecure        "anonymous"                  a user
+//
+// An administrator may do everything; who is one is never only an agent.
+//
+// An administrator may call for somebody else, whom the metadata kUserMetadata names: the call is
+// then that user's, with the user's own rights and not the administrator's. The daemon's user is an
+// administrator at the daemon's socket only, as its uid may be another's on the machine that names
+// it. An agent calls so for the users of its node: none of them is an administrator that way, and
+// the node's root is "root@" + host, unless agents.trust_root. Somebody else who names a user, and
+// an administrator who names nobody, may only read: what they meant to do for one user must not be
+// done as another.
+//
+// gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it. The
+// user of each N is noted here before gRPC gets it. N cannot come to mean another connection while
+// a call of this one lives: each call holds a reference to its transport, and the transport closes
+// N when the last reference goes (chttp2_transport.cc, ~grpc_chttp2_transport and
+// grpc_chttp2_stream::Reffer; tests/unit/rpc/owners_test.cc holds gRPC to it).
+#ifndef COPPICE_DAEMON_RPC_CALLS_PEER_H_
+#define COPPICE_DAEMON_RPC_CALLS_PEER_H_
+
+#include <grpcpp/server_context.h>
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "daemon/manager/deed_log.h"
+#include "daemon/manager/manager.h"
+#include "daemon/rpc/calls/access_table.h"
+#include "daemon/rpc/listen/unix_users.h"
+#include "db/store.h"
+
+namespace coppice {
+
+struct Peer {
+  std::string user;
+  bool may_change = false;
+  bool is_administrator = false;
+  std::string why_not = {};   // may_change is false; empty: callers without a name may not
+  std::string caller = {};    // who connected, whomever the call is for
+  std::string origin = {};    // from where: "uid:1000", "ipv4:10.0.0.7:40112"
+  bool is_agent = false;      // and calls in its own name
+  std::string host = {};      // of an agent: the one that it is the agent of
+  bool is_scheduled = false;  // an administrator that is no agent calls for the user
+  bool is_by_agent = false;   // by the word of `caller`, an agent that is no administrator
+  std::string method = {};    // that it was authorised for: "Jobs.EndJob"
+  std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
+};
+
+// Who is a node's agent, and not an administrator.
+struct AgentRules {
+  // Names in certificates, the common one or an alternative one, with "{host}" where the host's
+  // stands: "agent-{host}".
+  std::vector<std::string> certificates = {};
+  // Users at the Unix socket: agents of the machine that the daemon runs on.
+  std::vector<std::string> users = {};
+  std::string own_host = {};  // that machine's name
+  // The roots of nodes and the administrators among their users are what they are at the socket.
+  bool trust_root = false;
+};
+
+// The peer, as whoever does what it asks for must know it.
+inline Actor ActorOf(const Peer& peer) {
+  return {peer.user,   peer.is_administrator, peer.caller,
+          peer.origin, peer.method,           peer.is_scheduled};
+}
+
+struct PeerOptions {
+  std::string admin_group = "coppice-admin";         // need not exist
+  std::vector<std::string> tls_administrators = {};  // common names
+  bool anonymous_may_change = false;                 // callers over TCP without a certificate
+  AgentRules agents = {};
+};
+
+// Thread-safe.
+class Peers final {
+ public:
+  explicit Peers(PeerOptions options);
+
+  // Descriptor `fd` is about to be given to gRPC; `uid` is at the other end.
+  void NoteConnection(int fd, uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For whom the call is. Cheap, unless the user was not seen for a minute (UnixUsers).
+  Peer Identify(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For whom the call of `method` ("/coppice.v1.Jobs/EndJob") is; of an agents' method who
+  // connected, whomever it is for. `object`: what it is about, as deeds name it. PERMISSION_DENIED,
+  // with whom to ask: access_table.h asks for more, or does not know the method.
+  // All that is denied is noted in the account of deeds, by who denies it: here and in MayChange.
+  absl::StatusOr<Peer> Authorise(const grpc::CallbackServerContext& context,
+                                 absl::string_view method, absl::string_view object);
+  // PERMISSION_DENIED, naming the owner, unless `job` is the peer's or the peer an administrator.
+  absl::Status MayChange(const Peer& peer, const JobRecord& job) const;
+  // The same of what else has an owner: "placement 7", and what to do without it.
+  absl::Status MayChange(const Peer& peer, const std::string& object, const std::string& owner,
+                         absl::string_view otherwise) const;
+  // Notes that it was denied by somebody else.
+  void NoteDenied(const Peer& peer, absl::string_view object) const;
+
+  // Where deeds are noted; before the first call.
+  void SetDeedLog(DeedLog* deeds) { deeds_ = deeds; }
+  // Notes a call that went well, if it changes something and no change to the store brings its
+  // deed. Cheap for others.
+  void NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
+                absl::string_view object) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // From the next call on.
+  void SetAdministrators(std::string group, std::vector<std::string> tls_names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr uid_t kNobodyYet = static_cast<uid_t>(-1);
+
+  // Who connected, whomever the call is for.
+  Peer Connected(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same without the origin. `connection`: context.peer(), which gRPC makes anew each time.
+  Peer Caller(const grpc::CallbackServerContext& context, const std::string& connection)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many
+  // that we would ask the system for each.
+  Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayAskFor(const Peer& agent) ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer UserOfNode(const Peer& agent, UnixUser user) const;
+  Peer FromDescriptor(absl::string_view number);
+  std::string OriginOf(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  uid_t UidOf(absl::string_view number) ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer FromTransport(const grpc::CallbackServerContext& context) const;
+  // Whether the peer may call the method at all; `access` null: the table has none.
+  absl::Status Judge(const MethodAccess* access, absl::string_view method, const Peer& peer) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsTlsAdministrator(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string WhoAdministers() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const bool anonymous_may_change_;
+  const AgentRules agents_;
+  DeedLog* deeds_ = nullptr;
+  UnixUsers users_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uid_t> uids_ ABSL_GUARDED_BY(mutex_);  // [descriptor]
+  // Users that the system may be asked for, of those that an agent names.
+  struct Questions {
+    double left = 0;
+    absl::Time filled;
+  };
+  absl::flat_hash_map<std::string, Questions> questions_ ABSL_GUARDED_BY(mutex_);  // by agent
+};
+
+// Whose a job or a tree is, against who calls.
+
+// PERMISSION_DENIED, naming the owner: the job, or the job of the tree, is another's and the peer
+// is no administrator. OK for what does not exist: whoever is asked next says so. Cheap, except for
+// a job that is over: that asks the store.
+absl::Status MayChangeJob(Manager& manager, const Peers& peers, const Peer& peer, JobId id);
+absl::Status MayChangeTree(const Manager& manager, const Peers& peers, const Peer& peer, TreeId id);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_CALLS_PEER_H_

@@ -1,0 +1,104 @@
+#include "daemon/rpc/conversion/identifiers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kDefaultPage = 1000;
+constexpr size_t kLargestPage = 10000;
+constexpr size_t kQuotedBytes = 64;  // of a bad text, in a message
+
+std::string Quoted(absl::string_view text) {
+  return absl::StrCat("\"", text.substr(0, kQuotedBytes), text.size() > kQuotedBytes ? "..." : "",
+                      "\"");
+}
+
+absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what) {
+  int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " id ", Quoted(text), " is not a number from 1 on: give the id of an answer"));
+  }
+  return id;
+}
+
+absl::Status BadToken(absl::string_view token) {
+  return absl::InvalidArgumentError(absl::StrCat("page_token ", Quoted(token),
+                                                 " is not one that this listing answered: "
+                                                 "leave it empty to list from the start"));
+}
+
+}  // namespace
+
+absl::StatusOr<JobId> ParseJobId(absl::string_view text) {
+  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "job"));
+  return JobId(id);
+}
+
+absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text) {
+  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "placement"));
+  return PlacementId(id);
+}
+
+absl::StatusOr<TreeId> ParseTreeId(absl::string_view text) {
+  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "tree"));
+  return TreeId(id);
+}
+
+absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
+  const absl::string_view digits = absl::StripPrefix(text, "0x");
+  uint64_t guid = 0;
+  // Each of them: SimpleHexAtoi would also take a sign, blanks, and a second 0x.
+  const bool is_hex = std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
+  if (digits.size() != 16 || !is_hex || !absl::SimpleHexAtoi(digits, &guid)) {
+    return absl::InvalidArgumentError(absl::StrCat("GUID ", Quoted(text), " is not 16 hex digits"));
+  }
+  return Guid(guid);
+}
+
+absl::StatusOr<size_t> PageSize(int32_t requested) {
+  if (requested < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("page_size ", requested, " is negative: give 0 (the default) to 10000"));
+  }
+  return requested == 0 ? kDefaultPage : std::min<size_t>(requested, kLargestPage);
+}
+
+absl::StatusOr<int64_t> ParseIdToken(absl::string_view token) {
+  if (token.empty()) return 0;
+  const absl::StatusOr<int64_t> id = ParseId(token, "token");
+  if (!id.ok()) return BadToken(token);
+  return *id;
+}
+
+absl::StatusOr<uint32_t> ParseFabricToken(absl::string_view token, uint64_t version) {
+  if (token.empty()) return 0;
+  const size_t dot = token.find('.');
+  uint64_t token_version = 0;
+  uint32_t position = 0;
+  if (dot == absl::string_view::npos || !absl::SimpleAtoi(token.substr(0, dot), &token_version) ||
+      !absl::SimpleAtoi(token.substr(dot + 1), &position)) {
+    return BadToken(token);
+  }
+  if (token_version != version) {
+    return absl::AbortedError(absl::StrCat("the fabric moved from version ", token_version, " to ",
+                                           version, " while it was listed: list from the start"));
+  }
+  return position;
+}
+
+std::string FabricToken(uint64_t version, uint32_t position) {
+  return absl::StrCat(version, ".", position);
+}
+
+}  // namespace coppice

@@ -1,0 +1,94 @@
+#include "daemon/rpc/conversion/jobs_conversion.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/fabric/endpoint_names.h"
+
+namespace coppice {
+namespace {
+
+constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
+
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration) {
+  if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||
+      duration.seconds() < -kMaxDurationSeconds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("lease of ", duration.seconds(), " s and ", duration.nanos(),
+                     " ns is not a duration: give seconds and less than 1000000000 ns"));
+  }
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+}  // namespace
+
+absl::StatusOr<RegisterJobArgs> FromProto(const v1::RegisterJobRequest& request) {
+  RegisterJobArgs args;
+  args.request_id = request.request_id();
+  args.display_name = request.display_name();
+  args.endpoints.assign(request.endpoints().begin(), request.endpoints().end());
+  args.all_endpoints = request.all_endpoints();
+  if (request.has_lease()) {
+    const absl::StatusOr<absl::Duration> lease = FromProto(request.lease());
+    if (!lease.ok()) return lease.status();
+    args.lease = *lease;
+  }
+  return args;
+}
+
+v1::JobState ToProto(JobState state) {
+  switch (state) {
+    case JobState::kActive:
+      return v1::JOB_STATE_ACTIVE;
+    case JobState::kEnded:
+      return v1::JOB_STATE_ENDED;
+    case JobState::kExpired:
+      return v1::JOB_STATE_EXPIRED;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+void ToProto(const JobView& view, v1::Job& job) {
+  const JobRecord& record = *view.record;
+  job.set_id(absl::StrCat(record.id.value()));
+  job.set_display_name(record.name);
+  job.set_owner(record.owner);
+  job.set_state(ToProto(record.state));
+  job.set_rank_count(static_cast<uint32_t>(record.endpoints.size()) + record.dropped_ranks);
+  *job.mutable_lease() = ToDuration(record.lease);
+  *job.mutable_lease_left() = ToDuration(view.lease_left);
+  *job.mutable_create_time() = ToTimestamp(record.created);
+  job.set_tree_count(view.tree_count);
+  job.mutable_lost_ranks()->Add(view.lost_ranks.begin(), view.lost_ranks.end());
+}
+
+void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job) {
+  job.mutable_endpoints()->Reserve(static_cast<int>(record.endpoints.size()));
+  for (const Guid guid : record.endpoints) {
+    const std::optional<EndpointIndex> endpoint =
+        fabric == nullptr ? std::nullopt : fabric->FindEndpoint(guid);
+    job.add_endpoints(endpoint ? EndpointName(*fabric, *endpoint) : ToString(guid));
+  }
+}
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time) {
+  google::protobuf::Timestamp timestamp;
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  timestamp.set_seconds(seconds);
+  timestamp.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+  return timestamp;
+}
+
+google::protobuf::Duration ToDuration(absl::Duration duration) {
+  google::protobuf::Duration converted;
+  absl::Duration rest;
+  converted.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  converted.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return converted;
+}
+
+}  // namespace coppice

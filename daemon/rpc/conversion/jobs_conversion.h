@@ -1,0 +1,31 @@
+// coppice.v1.Job and its requests <-> the manager's plain structs.
+#ifndef COPPICE_DAEMON_RPC_CONVERSION_JOBS_CONVERSION_H_
+#define COPPICE_DAEMON_RPC_CONVERSION_JOBS_CONVERSION_H_
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coppice/v1/jobs.pb.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/manager/manager.h"
+
+namespace coppice {
+
+// INVALID_ARGUMENT: a duration that is out of protobuf's range. Whether the lease, the endpoints
+// and the request_id are acceptable is the manager's to say.
+absl::StatusOr<RegisterJobArgs> FromProto(const v1::RegisterJobRequest& request);
+
+v1::JobState ToProto(JobState state);
+
+// All but `endpoints`.
+void ToProto(const JobView& view, v1::Job& job);
+
+// Adds `endpoints`, one "HOST/PORT" per rank; a port that `fabric` (may be null) does not hold any
+// more is named by its GUID.
+void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job);
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time);
+google::protobuf::Duration ToDuration(absl::Duration duration);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_CONVERSION_JOBS_CONVERSION_H_

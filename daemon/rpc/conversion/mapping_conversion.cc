@@ -1,0 +1,281 @@
+#include "daemon/rpc/conversion/mapping_conversion.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/mapping/input/pattern_file.h"
+#include "daemon/mapping/input/square_matrix.h"
+#include "daemon/rpc/conversion/identifiers.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace coppice {
+namespace {
+
+absl::Status Bad(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
+absl::StatusOr<TrafficModel> FromProto(v1::TrafficModel model) {
+  switch (model) {
+    case v1::TRAFFIC_MODEL_UNSPECIFIED:
+    case v1::TRAFFIC_MODEL_ROUTES:
+      return TrafficModel::kRoutes;
+    case v1::TRAFFIC_MODEL_EVEN:
+      return TrafficModel::kEvenShortestPaths;
+    case v1::TRAFFIC_MODEL_APPROXIMATE:
+      return TrafficModel::kApproximate;
+    default:
+      return Bad("task.traffic", absl::StrCat("there is no traffic model ", model));
+  }
+}
+
+// Of the three ways to say how far places are from each other, the one that the task takes.
+absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
+  const bool is_named = message.distance() != v1::PLACE_DISTANCE_UNSPECIFIED;
+  if (is_named + !message.distance_matrix().empty() + message.has_distance_file() > 1) {
+    return Bad("task", "give one of distance, distance_matrix and distance_file");
+  }
+  if (message.has_distance_file()) {
+    ASSIGN_OR_RETURN(task.matrix, ReadDistanceMatrix(message.distance_file().text(),
+                                                     message.distance_file().origin()));
+  } else if (!message.distance_matrix().empty()) {
+    uint32_t count = 0;
+    while (uint64_t{count} * count < static_cast<uint64_t>(message.distance_matrix_size())) ++count;
+    ASSIGN_OR_RETURN(task.matrix, PlaceDistances::Matrix(count, {message.distance_matrix().begin(),
+                                                                 message.distance_matrix().end()}));
+  }
+  switch (message.distance()) {
+    case v1::PLACE_DISTANCE_UNSPECIFIED:
+    case v1::PLACE_DISTANCE_HOPS:
+      task.distance = task.matrix ? PlaceDistanceKind::kMatrix : PlaceDistanceKind::kHops;
+      return absl::OkStatus();
+    case v1::PLACE_DISTANCE_ROUTES:
+      task.distance = PlaceDistanceKind::kRoutes;
+      return absl::OkStatus();
+    case v1::PLACE_DISTANCE_MEASURED:
+      task.distance = PlaceDistanceKind::kMeasured;
+      return absl::OkStatus();
+    default:
+      return Bad("task.distance", absl::StrCat("there is no kind ", message.distance()));
+  }
+}
+
+// Up to some 30 years; the mapper knows its own limit.
+absl::StatusOr<absl::Duration> BudgetFromProto(const google::protobuf::Duration& duration) {
+  constexpr int64_t kLongest = 1'000'000'000;
+  if (duration.seconds() < 0 || duration.nanos() < 0 || duration.nanos() > 999'999'999 ||
+      duration.seconds() > kLongest || (duration.seconds() == 0 && duration.nanos() == 0)) {
+    return Bad("budget", absl::StrCat(duration.seconds(), " s and ", duration.nanos(),
+                                      " ns; give a time above 0"));
+  }
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+// Of a place in a fabric all are known.
+void ToProto(const MappingMeasures& measures, v1::MappingMeasures& message) {
+  message.set_max_congestion(measures.max_congestion.value_or(0));
+  message.set_average_dilation(measures.average_dilation.value_or(0));
+  message.set_max_dilation(measures.max_dilation.value_or(0));
+  message.set_hop_bytes(measures.hop_bytes.value_or(0));
+  message.set_qap_cost(measures.qap_cost);
+  message.set_inter_node_bytes(measures.inter_node_bytes);
+  message.set_inter_switch_bytes(measures.inter_switch_bytes.value_or(0));
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> FromProto(const v1::CommunicationPattern& pattern) {
+  const int pairs = pattern.from_size();
+  if (pattern.to_size() != pairs || pattern.bytes_size() != pairs ||
+      (pattern.messages_size() != 0 && pattern.messages_size() != pairs)) {
+    return Bad("pattern", absl::StrCat(pairs, " from, ", pattern.to_size(), " to, ",
+                                       pattern.bytes_size(), " bytes and ", pattern.messages_size(),
+                                       " messages; give one of each for every pair"));
+  }
+  std::vector<Pattern::Entry> entries(static_cast<size_t>(pairs));
+  for (int i = 0; i < pairs; ++i) {
+    entries[i] = {pattern.from(i), pattern.to(i), pattern.bytes(i),
+                  pattern.messages_size() == 0 ? 0.0 : pattern.messages(i)};
+  }
+  return Pattern::Make(pattern.rank_count(), std::move(entries));
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> ReadFiles(const v1::InputFile& bytes,
+                                                         const v1::InputFile* messages) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern,
+                   ReadPattern(bytes.text(), bytes.origin()));
+  if (messages == nullptr) return pattern;
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> counts,
+                   ReadPattern(messages->text(), messages->origin()));
+  return WithMessages(*pattern, *counts);
+}
+
+template <class Message>
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternIn(const Message& message) {
+  if (message.has_messages_file() && !message.has_pattern_file()) {
+    return Bad("messages_file", "it stands beside a pattern_file of bytes; give that");
+  }
+  if (!message.has_pattern_file()) return FromProto(message.pattern());
+  return ReadFiles(message.pattern_file(),
+                   message.has_messages_file() ? &message.messages_file() : nullptr);
+}
+
+template <class Message>
+size_t PatternBytes(const Message& message) {
+  return ReadingBytes(message.pattern()) + ReadingBytes(message.pattern_file().text()) +
+         ReadingBytes(message.messages_file().text());
+}
+
+}  // namespace
+
+size_t ReadingBytes(const v1::MappingTask& task) {
+  // A number of a matrix takes two characters at least; as a vector grows, three times 8 bytes.
+  constexpr size_t kOfDistanceCharacter = 12;
+  return PatternBytes(task) + kOfDistanceCharacter * task.distance_file().text().size() +
+         task.SpaceUsedLong();  // hosts and distances that are copied, and more
+}
+
+size_t ReadingBytes(const v1::PutPatternRequest& request) { return PatternBytes(request); }
+
+size_t ReadingBytes(const v1::CommunicationPattern& pattern) {
+  // Lists that differ in length are refused, ranks beyond a bound unless they talk.
+  const auto pairs = static_cast<size_t>(pattern.from_size());
+  const size_t ranks =
+      std::min<size_t>(pattern.rank_count(), std::max<size_t>(Pattern::kMaxIdleRanks, 16 * pairs));
+  return MakingBytes(pairs, ranks);
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task) {
+  return PatternIn(task);
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternRequest& request) {
+  if (request.has_pattern() + request.has_pattern_file() != 1) {
+    return Bad("pattern", "give either pattern or pattern_file");
+  }
+  return PatternIn(request);
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::CommunicationPattern& pattern) {
+  return FromProto(pattern);
+}
+
+absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit) {
+  if (emit.empty()) return std::nullopt;
+  const std::optional<LaunchFormat> format = ParseLaunchFormat(emit);
+  if (format.has_value()) return format;
+  return Bad("emit", absl::StrCat("there is no format \"", emit, "\"; choose one of ",
+                                  absl::StrJoin(LaunchFormatNames(), ", ")));
+}
+
+absl::StatusOr<MappingTask> FromProto(const v1::MappingTask& message) {
+  MappingTask task;
+  if (message.job_id().empty() == message.hosts().empty()) {
+    return Bad("task", "give either job_id or hosts");
+  }
+  if (!message.job_id().empty()) {
+    ASSIGN_OR_RETURN(task.job, ParseJobId(message.job_id()));
+    if (message.ranks_per_host() != 0) {
+      return Bad("task.ranks_per_host", "a job says itself where its ranks are; leave it out");
+    }
+  }
+  task.hosts.assign(message.hosts().begin(), message.hosts().end());
+  if (message.ranks_per_host() != 0) task.ranks_per_host = message.ranks_per_host();
+  if (message.has_pattern() + message.has_pattern_file() + !message.pattern_name().empty() != 1) {
+    return Bad("task", "give one of pattern, pattern_name and pattern_file");
+  }
+  if (message.pattern_name().empty()) {
+    ASSIGN_OR_RETURN(task.pattern, PatternOf(message));
+  }
+  task.objective = {.congestion = message.objective().congestion(),
+                    .hop_bytes = message.objective().dilation(),
+                    .qap_cost = message.objective().qap()};
+  ASSIGN_OR_RETURN(task.traffic, FromProto(message.traffic()));
+  RETURN_IF_ERROR(FillDistance(message, task));
+  task.ignore_load = message.ignore_load();
+  task.fabric_version = message.fabric_version();
+  return task;
+}
+
+absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request) {
+  MapRanksArgs args;
+  ASSIGN_OR_RETURN(args.task, FromProto(request.task()));
+  args.algorithm = request.algorithm();
+  if (request.has_budget()) {
+    ASSIGN_OR_RETURN(args.budget, BudgetFromProto(request.budget()));
+  }
+  if (request.seed() != 0) args.seed = request.seed();
+  ASSIGN_OR_RETURN(args.emit, EmitOf(request.emit()));
+  for (const auto& [name, value] : request.options()) args.parameters.emplace_back(name, value);
+  return args;
+}
+
+void ToProto(const MappingView& view, v1::MappingResult& message) {
+  const MappingAnswer& answer = view.answer;
+  message.set_algorithm(answer.algorithm);
+  ToProto(answer.before, *message.mutable_before());
+  ToProto(answer.after, *message.mutable_after());
+  message.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
+  message.set_seconds(absl::ToDoubleSeconds(view.took));
+  message.set_reason(answer.reason);
+  message.set_fabric_version(view.fabric_version);
+  message.set_score(answer.score);
+  message.set_launch_text(view.launch_text);
+}
+
+void ToProto(const EvaluationView& view, v1::MappingEvaluation& message) {
+  ToProto(view.before, *message.mutable_before());
+  ToProto(view.after, *message.mutable_after());
+  message.set_score(view.score);
+  for (const BusyLink& busy : view.busiest) {
+    v1::BusyLink& link = *message.add_busiest();
+    link.set_from(busy.from);
+    link.set_to(busy.to);
+    link.set_bytes(busy.bytes);
+    link.set_capacity_gbps(busy.capacity_gbps);
+  }
+  message.set_fabric_version(view.fabric_version);
+}
+
+void ToProto(const ProblemView& view, v1::MappingProblem& message) {
+  const PlainProblem& problem = view.problem;
+  v1::CommunicationPattern& pattern = *message.mutable_pattern();
+  pattern.set_rank_count(problem.rank_count);
+  for (const Pattern::Entry& entry : problem.entries) {
+    pattern.add_from(entry.from);
+    pattern.add_to(entry.to);
+    pattern.add_bytes(entry.bytes);
+    pattern.add_messages(entry.messages);
+  }
+  message.mutable_place_of_position()->Add(problem.place_of_slot.begin(),
+                                           problem.place_of_slot.end());
+  message.mutable_distances()->Add(problem.distances.begin(), problem.distances.end());
+  for (const std::string& host : view.host_of_place) message.add_host_of_place(host);
+  message.set_fabric_version(view.fabric_version);
+}
+
+void ToProto(const OrderRecord& order, v1::StoredOrder& message) {
+  message.set_job_id(absl::StrCat(order.job.value()));
+  message.mutable_permutation()->Add(order.positions.begin(), order.positions.end());
+  message.set_note(order.note);
+  *message.mutable_create_time() =
+      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(order.created));
+}
+
+void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message) {
+  message.set_name(std::string(algorithm.name));
+  message.set_source(std::string(algorithm.source));
+  message.set_refines(algorithm.refines);
+  for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    v1::AlgorithmOption& option = *message.add_options();
+    option.set_name(std::string(parameter.name));
+    option.set_preset(parameter.preset);
+    option.set_least(parameter.least);
+    option.set_greatest(parameter.greatest);
+    option.set_meaning(std::string(parameter.meaning));
+  }
+}
+
+}  // namespace coppice

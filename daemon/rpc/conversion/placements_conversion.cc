@@ -1,0 +1,163 @@
+#include "daemon/rpc/conversion/placements_conversion.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/node_list.h"
+#include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/conversion/jobs_conversion.h"
+
+namespace coppice {
+namespace {
+
+constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
+
+absl::StatusOr<absl::Duration> DurationOf(const google::protobuf::Duration& duration,
+                                          absl::string_view field) {
+  if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||
+      duration.seconds() < -kMaxDurationSeconds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", duration.seconds(), " s and ", duration.nanos(),
+                     " ns is not a duration: give seconds and less than 1000000000 ns"));
+  }
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+template <class Names>
+std::vector<std::string> ListOf(const Names& names) {
+  return {names.begin(), names.end()};
+}
+
+v1::PlacementState ToProto(PlacementState state) {
+  switch (state) {
+    case PlacementState::kHeld:
+      return v1::PLACEMENT_STATE_HELD;
+    case PlacementState::kStarted:
+      return v1::PLACEMENT_STATE_STARTED;
+    case PlacementState::kReleased:
+      return v1::PLACEMENT_STATE_RELEASED;
+    case PlacementState::kExpired:
+      return v1::PLACEMENT_STATE_EXPIRED;
+  }
+  return v1::PLACEMENT_STATE_UNSPECIFIED;
+}
+
+void ToProto(const PlacementMeasures& measures, v1::PlacementMeasures& message) {
+  message.set_leaf_switches(measures.leaf_switches);
+  message.set_least_leaf_switches(measures.least_leaf_switches);
+  message.set_pods(measures.pods);
+  message.set_total_distance(measures.total_distance);
+  message.set_mean_distance(measures.mean_distance);
+  message.set_shared_links(measures.shared_links);
+  message.set_mean_load(measures.mean_load);
+  message.set_most_load(measures.most_load);
+  message.set_switches_without_entries(measures.switches_without_entries);
+  message.set_fragmentation(measures.fragmentation);
+  message.set_max_congestion(measures.max_congestion);
+  message.set_cost(measures.cost);
+}
+
+}  // namespace
+
+absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request) {
+  PlacementTask task;
+  const v1::PlacementConstraints& c = request.constraints();
+  task.candidates = ListOf(c.candidates());
+  task.include = ListOf(c.include());
+  task.avoid = ListOf(c.avoid());
+  task.constraints.host_count = c.node_count();
+  task.constraints.hosts_per_leaf = c.nodes_per_leaf();
+  task.constraints.max_hosts_per_leaf = c.max_nodes_per_leaf();
+  task.constraints.max_leaf_switches = c.max_leaf_switches();
+  task.constraints.min_leaf_switches = c.min_leaf_switches();
+  task.constraints.min_pods = c.min_pods();
+  task.constraints.same_pod = c.same_pod();
+  task.constraints.exclusive_switches = c.exclusive_switches();
+  const v1::PlacementObjective& o = request.objective();
+  task.objective.leaf_switches = o.leaf_switches();
+  task.objective.pods = o.pods();
+  task.objective.distance = o.distance();
+  task.objective.shared_links = o.shared_links();
+  task.objective.load = o.load();
+  task.objective.entries = o.entries();
+  task.objective.fragmentation = o.fragmentation();
+  task.objective.traffic = o.traffic();
+  const v1::PlacementTraffic& traffic = request.traffic();
+  task.pattern_name = traffic.pattern_name();
+  if (traffic.ranks_per_node() != 0) task.ranks_per_node = traffic.ranks_per_node();
+  task.trees = traffic.trees();
+  if (request.seed() != 0) task.seed = request.seed();
+  if (request.has_budget()) {
+    ASSIGN_OR_RETURN(task.budget, DurationOf(request.budget(), "budget"));
+    if (task.budget == absl::ZeroDuration()) {
+      return absl::InvalidArgumentError("budget: 0 s is no time; leave it out for the default");
+    }
+  }
+  return task;
+}
+
+absl::StatusOr<CreatePlacementArgs> FromProto(const v1::CreatePlacementRequest& request) {
+  CreatePlacementArgs args;
+  args.request_id = request.request_id();
+  args.display_name = request.display_name();
+  ASSIGN_OR_RETURN(args.task, FromProto(request.placement()));
+  if (request.has_term()) {
+    ASSIGN_OR_RETURN(args.term, DurationOf(request.term(), "term"));
+  }
+  return args;
+}
+
+absl::StatusOr<StartPlacementArgs> FromProto(const v1::StartPlacementRequest& request) {
+  StartPlacementArgs args;
+  ASSIGN_OR_RETURN(args.id, ParsePlacementId(request.id()));
+  args.request_id = request.request_id();
+  args.display_name = request.display_name();
+  args.ranks_per_node = request.ranks_per_node();
+  if (request.has_lease()) {
+    ASSIGN_OR_RETURN(args.lease, DurationOf(request.lease(), "lease"));
+  }
+  args.arrange_ranks = request.arrange_ranks();
+  return args;
+}
+
+void ToProto(const PlacementView& view, bool in_full, v1::Placement& message) {
+  const PlacementRecord& record = *view.record;
+  message.set_fabric_version(record.fabric_version);
+  if (!view.why_not.empty()) {
+    message.set_why_not(view.why_not);
+    return;
+  }
+  std::vector<std::string> sorted = record.nodes;
+  SortNodeNames(sorted);
+  message.set_node_list(FormatNodeList(sorted));
+  message.mutable_nodes()->Add(record.nodes.begin(), record.nodes.end());
+  if (in_full) {
+    message.mutable_permutation()->Add(record.permutation.begin(), record.permutation.end());
+    ToProto(view.measures, *message.mutable_measures());
+    message.set_reason(record.reason);
+  }
+  message.set_is_optimal(view.is_optimal);
+  if (record.id == PlacementId()) return;  // advice
+  message.set_id(absl::StrCat(record.id.value()));
+  message.set_display_name(record.name);
+  message.set_owner(record.owner);
+  message.set_state(ToProto(record.state));
+  if (record.state == PlacementState::kStarted) {
+    message.set_job_id(absl::StrCat(record.job.value()));
+  }
+  *message.mutable_term() = ToDuration(record.term);
+  *message.mutable_term_left() = ToDuration(view.term_left);
+  *message.mutable_create_time() = ToTimestamp(record.created);
+}
+
+void ToProto(const NodeDistancesView& view, v1::NodeDistances& message) {
+  message.mutable_nodes()->Add(view.nodes.begin(), view.nodes.end());
+  message.mutable_hops()->Add(view.hops.begin(), view.hops.end());
+  message.mutable_levels()->Add(view.levels.begin(), view.levels.end());
+}
+
+}  // namespace coppice

@@ -1,0 +1,377 @@
+#include "daemon/rpc/conversion/trees_conversion.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/tree_record.h"
+#include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/conversion/jobs_conversion.h"
+
+namespace coppice {
+namespace {
+
+v1::TreeBuilder ToProto(TreeBuilder builder) {
+  switch (builder) {
+    case TreeBuilder::kKary:
+      return v1::TREE_BUILDER_KARY;
+    case TreeBuilder::kKnomial:
+      return v1::TREE_BUILDER_KNOMIAL;
+    case TreeBuilder::kHierarchical:
+      return v1::TREE_BUILDER_HIERARCHICAL;
+    case TreeBuilder::kMinimumCost:
+      return v1::TREE_BUILDER_MINIMUM_COST;
+    case TreeBuilder::kPostal:
+      return v1::TREE_BUILDER_POSTAL;
+  }
+  return v1::TREE_BUILDER_UNSPECIFIED;
+}
+
+v1::TreeBuilder BuilderToProto(absl::string_view name) {
+  for (const TreeBuilder builder :
+       {TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
+        TreeBuilder::kMinimumCost, TreeBuilder::kPostal}) {
+    if (name == ToString(builder)) return ToProto(builder);
+  }
+  return v1::TREE_BUILDER_UNSPECIFIED;
+}
+
+void SizesToProto(const std::string& json, v1::Tree& tree) {
+  for (const SizeShare& mine : ParseSizes(json)) {
+    v1::SizeShare& share = *tree.add_sizes();
+    share.set_bytes(mine.bytes);
+    share.set_weight(mine.weight);
+  }
+}
+
+void AlternativesToProto(const std::string& json, v1::Tree& tree) {
+  std::vector<Alternative> alternatives = ParseAlternatives(json);
+  tree.mutable_alternatives()->Reserve(static_cast<int>(alternatives.size()));
+  for (Alternative& mine : alternatives) {
+    v1::Alternative& alternative = *tree.add_alternatives();
+    alternative.set_type(ToProto(mine.type));
+    alternative.set_builder(ToProto(mine.builder));
+    alternative.set_width(mine.width);
+    alternative.set_total_us(mine.total_us.value_or(0));
+    alternative.set_why_not(std::move(mine.why_not));
+  }
+}
+
+void TradeoffsToProto(const std::vector<Tradeoff>& tradeoffs, v1::Tree& tree) {
+  for (const Tradeoff& mine : tradeoffs) {
+    v1::Tradeoff& tradeoff = *tree.add_tradeoffs();
+    tradeoff.set_type(ToProto(mine.type));
+    tradeoff.set_builder(ToProto(mine.builder));
+    tradeoff.set_width(mine.width);
+    tradeoff.set_total_us(mine.total_us);
+    tradeoff.set_entries(mine.entries);
+    tradeoff.set_busiest_link_us(mine.busiest_link_us);
+    tradeoff.set_busiest_link_packets(mine.busiest_link_packets);
+    tradeoff.set_chosen(mine.chosen);
+  }
+}
+
+uint32_t RootOf(const TreeRecord& record) {
+  const auto root = std::find(record.parents.begin(), record.parents.end(), -1);
+  return static_cast<uint32_t>(root - record.parents.begin());
+}
+
+// Port GUID of a rank of the communicator; 0 if the records contradict each other.
+Guid PortOf(const TreeView& view, uint32_t rank) {
+  const uint32_t job_rank = view.record->ranks[rank];
+  return job_rank < view.job->endpoints.size() ? view.job->endpoints[job_rank] : Guid(0);
+}
+
+void NodesToProto(const TreeView& view, v1::TreeNodes& nodes) {
+  const TreeRecord& record = *view.record;
+  nodes.mutable_parents()->Add(record.parents.begin(), record.parents.end());
+  nodes.mutable_links()->Add(record.edge_links_up.begin(), record.edge_links_up.end());
+  nodes.mutable_endpoints()->Reserve(static_cast<int>(record.ranks.size()));
+  for (uint32_t rank = 0; rank < record.ranks.size(); ++rank) {
+    nodes.mutable_endpoints()->AddAlreadyReserved(PortOf(view, rank).value());
+  }
+  nodes.mutable_switches()->Reserve(static_cast<int>(record.switches.size()));
+  for (const TreeSwitchRecord& serving : record.switches) {
+    nodes.mutable_switches()->AddAlreadyReserved(serving.guid.value());
+  }
+}
+
+uint32_t DistinctPorts(const TreeView& view) {
+  std::vector<uint64_t> ports;
+  ports.reserve(view.record->ranks.size());
+  for (uint32_t rank = 0; rank < view.record->ranks.size(); ++rank) {
+    ports.push_back(PortOf(view, rank).value());
+  }
+  std::sort(ports.begin(), ports.end());
+  return static_cast<uint32_t>(std::unique(ports.begin(), ports.end()) - ports.begin());
+}
+
+void PhysicalToProto(const TreeView& view, v1::PhysicalTree& physical) {
+  const std::vector<uint64_t>& pairs = view.record->physical;
+  const int count = static_cast<int>(pairs.size() / 2);
+  physical.mutable_guids()->Reserve(count);
+  physical.mutable_parents()->Reserve(count);
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    physical.mutable_guids()->AddAlreadyReserved(pairs[i]);
+    physical.mutable_parents()->AddAlreadyReserved(static_cast<int32_t>(pairs[i + 1]) - 1);
+  }
+  const uint32_t ports = DistinctPorts(view);
+  physical.set_switch_count(static_cast<uint32_t>(count) > ports ? count - ports : 0);
+}
+
+void NeighbourToProto(const TreeView& view, uint32_t node, uint32_t links, const Fabric* fabric,
+                      v1::Neighbour& neighbour) {
+  const uint32_t rank_count = static_cast<uint32_t>(view.record->ranks.size());
+  neighbour.set_links(links);
+  neighbour.set_is_switch(node >= rank_count);
+  Guid guid;
+  std::optional<VertexIndex> vertex;
+  if (node < rank_count) {
+    guid = PortOf(view, node);
+    neighbour.set_rank(node);
+    const auto endpoint = fabric == nullptr ? std::nullopt : fabric->FindEndpoint(guid);
+    if (endpoint) vertex = fabric->Vertex(*endpoint);
+  } else {
+    guid = view.record->switches[node - rank_count].guid;
+    const auto found = fabric == nullptr ? std::nullopt : fabric->FindSwitch(guid);
+    if (found) vertex = fabric->Vertex(*found);
+  }
+  neighbour.set_guid(ToString(guid));
+  if (vertex) neighbour.set_lid(fabric->lid(*vertex).value());
+}
+
+}  // namespace
+
+void SummaryToProto(const TreeView& view, v1::Tree& tree) {
+  const TreeRecord& record = *view.record;
+  if (record.id.value() != 0) {
+    tree.set_id(absl::StrCat(record.id.value()));
+    *tree.mutable_create_time() = ToTimestamp(record.created);
+  }
+  tree.set_job_id(absl::StrCat(record.job.value()));
+  tree.set_type(static_cast<v1::TreeType>(record.type));
+  tree.set_builder(BuilderToProto(record.builder));
+  tree.set_width(record.width);
+  tree.set_height(record.height);
+  tree.set_radius(record.radius);
+  tree.set_rank_count(static_cast<uint32_t>(record.ranks.size()));
+  tree.set_switch_count(static_cast<uint32_t>(record.switches.size()));
+  if (const std::optional<Operation> operation = ParseOperation(record.operation)) {
+    tree.set_operation(ToProto(*operation));
+  }
+  SizesToProto(record.sizes, tree);
+  v1::Prediction& predicted = *tree.mutable_predicted();
+  predicted.set_aggregate_us(record.aggregate_us);
+  predicted.set_distribute_us(record.distribute_us);
+  predicted.set_total_us(record.total_us);
+  AlternativesToProto(record.alternatives, tree);
+  tree.set_reason(record.reason);
+  tree.set_route_kind(ToProto(view.route_kind));
+  tree.set_fabric_version(record.fabric_version);
+  tree.set_revision(record.revision);
+  tree.set_root(RootOf(record));
+  TradeoffsToProto(view.tradeoffs, tree);
+  tree.set_busiest_link_us(view.busiest.us);
+  tree.set_busiest_link_packets(view.busiest.packets);
+}
+
+void FullToProto(const TreeView& view, v1::Tree& tree) {
+  SummaryToProto(view, tree);
+  NodesToProto(view, *tree.mutable_nodes());
+  if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
+}
+
+absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric,
+                         v1::Tree& tree) {
+  const TreeRecord& record = *view.record;
+  if (rank >= record.ranks.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("tree ", record.id.value(), " has no rank ",
+                                                   rank, ": its ranks are 0 to ",
+                                                   record.ranks.size() - 1));
+  }
+  SummaryToProto(view, tree);
+  v1::RankView& part = *tree.mutable_rank_view();
+  part.set_rank(rank);
+  const int32_t parent = record.parents[rank];
+  if (parent >= 0) {
+    NeighbourToProto(view, static_cast<uint32_t>(parent), record.edge_links_up[rank], fabric,
+                     *part.mutable_parent());
+  }
+  for (uint32_t node = 0; node < record.parents.size(); ++node) {
+    if (record.parents[node] != static_cast<int32_t>(rank)) continue;
+    NeighbourToProto(view, node, record.edge_links_up[node], fabric, *part.add_children());
+  }
+  return absl::OkStatus();
+}
+
+v1::Operation ToProto(Operation operation) {
+  switch (operation) {
+    case Operation::kBarrier:
+      return v1::OPERATION_BARRIER;
+    case Operation::kBcast:
+      return v1::OPERATION_BCAST;
+    case Operation::kReduce:
+      return v1::OPERATION_REDUCE;
+    case Operation::kAllreduce:
+      return v1::OPERATION_ALLREDUCE;
+  }
+  return v1::OPERATION_UNSPECIFIED;
+}
+
+v1::TreeType ToProto(TreeType type) {
+  return type == TreeType::kTypeI ? v1::TREE_TYPE_I : v1::TREE_TYPE_II;
+}
+
+v1::RouteKind ToProto(RouteKind kind) {
+  switch (kind) {
+    case RouteKind::kForwardingTables:
+      return v1::ROUTE_KIND_FORWARDING_TABLES;
+    case RouteKind::kShortestPath:
+      return v1::ROUTE_KIND_SHORTEST_PATH;
+    case RouteKind::kDimensionOrder:
+      return v1::ROUTE_KIND_DIMENSION_ORDER;
+  }
+  return v1::ROUTE_KIND_UNSPECIFIED;
+}
+
+// The way in: CreateTreeRequest to the manager's arguments.
+
+namespace {
+
+absl::Status UnknownEnumerator(absl::string_view field, int value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " ", value, " is not known: use a value of coppice.v1"));
+}
+
+absl::StatusOr<std::optional<TreeType>> FromProto(v1::TreeType type) {
+  switch (type) {
+    case v1::TREE_TYPE_UNSPECIFIED:
+      return std::nullopt;
+    case v1::TREE_TYPE_I:
+      return TreeType::kTypeI;
+    case v1::TREE_TYPE_II:
+      return TreeType::kTypeII;
+    default:
+      return UnknownEnumerator("type", type);
+  }
+}
+
+absl::StatusOr<std::optional<TreeBuilder>> FromProto(v1::TreeBuilder builder) {
+  switch (builder) {
+    case v1::TREE_BUILDER_UNSPECIFIED:
+      return std::nullopt;
+    case v1::TREE_BUILDER_KARY:
+      return TreeBuilder::kKary;
+    case v1::TREE_BUILDER_KNOMIAL:
+      return TreeBuilder::kKnomial;
+    case v1::TREE_BUILDER_HIERARCHICAL:
+      return TreeBuilder::kHierarchical;
+    case v1::TREE_BUILDER_MINIMUM_COST:
+      return TreeBuilder::kMinimumCost;
+    case v1::TREE_BUILDER_POSTAL:
+      return TreeBuilder::kPostal;
+    default:
+      return UnknownEnumerator("builder", builder);
+  }
+}
+
+TradePolicy PolicyFromProto(const v1::Policy& policy) {
+  TradePolicy mine = {.latency = policy.latency(),
+                      .entries = policy.entries(),
+                      .link_load = policy.link_load(),
+                      .max_busiest_link_us = policy.max_busiest_link_us()};
+  if (policy.has_max_entries()) mine.max_entries = policy.max_entries();
+  return mine;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<uint32_t>> RanksOf(
+    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
+    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks) {
+  if (ranges.empty()) return std::vector<uint32_t>(list.begin(), list.end());
+  if (!list.empty()) {
+    return absl::InvalidArgumentError(
+        "rank_ranges and ranks are both given: the members are either ranges or a list");
+  }
+  std::vector<uint32_t> ranks;
+  for (const v1::RankRange& range : ranges) {
+    if (range.count() == 0) continue;
+    if (range.count() > max_ranks - ranks.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("rank_ranges hold more than ", max_ranks,
+                                                     " ranks, the most that a job may have"));
+    }
+    const uint64_t stride = range.stride() == 0 ? 1 : range.stride();
+    const uint64_t last = range.first() + stride * (range.count() - 1);
+    if (last > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank range from ", range.first(), ", ", range.count(), " ranks, stride ",
+                       stride, " goes beyond every rank: its last would be ", last));
+    }
+    for (uint64_t i = 0; i < range.count(); ++i) {
+      ranks.push_back(static_cast<uint32_t>(range.first() + stride * i));
+    }
+  }
+  if (ranks.empty()) {
+    return absl::InvalidArgumentError("rank_ranges hold no rank: give a count of at least 1");
+  }
+  return ranks;
+}
+
+absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks) {
+  CreateTreeArgs args;
+  ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
+  args.request_id = request.request_id();
+  ASSIGN_OR_RETURN(args.ranks, RanksOf(request.rank_ranges(), request.ranks(), max_ranks));
+  ASSIGN_OR_RETURN(args.operation, FromProto(request.operation()));
+  for (const v1::SizeShare& share : request.sizes()) {
+    args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
+  }
+  ASSIGN_OR_RETURN(args.type, FromProto(request.type()));
+  ASSIGN_OR_RETURN(args.builder, FromProto(request.builder()));
+  if (request.width() != 0) args.width = request.width();
+  if (request.nic_degree() != 0) args.nic_degree = request.nic_degree();
+  if (!request.root_switch().empty()) {
+    ASSIGN_OR_RETURN(args.root_switch, ParseGuid(request.root_switch()));
+  }
+  if (request.has_policy()) args.policy = PolicyFromProto(request.policy());
+  args.list_tradeoffs = request.tradeoffs();
+  return args;
+}
+
+absl::StatusOr<TreeDetail> FromProto(v1::TreeView view) {
+  switch (view) {
+    case v1::TREE_VIEW_UNSPECIFIED:
+    case v1::TREE_VIEW_FULL:
+      return TreeDetail::kFull;
+    case v1::TREE_VIEW_RANK:
+      return TreeDetail::kRank;
+    case v1::TREE_VIEW_SUMMARY:
+      return TreeDetail::kSummary;
+    default:
+      return UnknownEnumerator("view", view);
+  }
+}
+
+absl::StatusOr<Operation> FromProto(v1::Operation operation) {
+  switch (operation) {
+    case v1::OPERATION_UNSPECIFIED:
+    case v1::OPERATION_ALLREDUCE:
+      return Operation::kAllreduce;
+    case v1::OPERATION_BARRIER:
+      return Operation::kBarrier;
+    case v1::OPERATION_BCAST:
+      return Operation::kBcast;
+    case v1::OPERATION_REDUCE:
+      return Operation::kReduce;
+    default:
+      return UnknownEnumerator("operation", operation);
+  }
+}
+
+}  // namespace coppice

@@ -1,0 +1,48 @@
+// coppice.v1.Tree and CreateTreeRequest <-> the manager's plain structs.
+#ifndef COPPICE_DAEMON_RPC_CONVERSION_TREES_CONVERSION_H_
+#define COPPICE_DAEMON_RPC_CONVERSION_TREES_CONVERSION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coppice/v1/trees.pb.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/manager/manager.h"
+
+namespace coppice {
+
+// What of a tree is answered; the values of v1::TreeView without UNSPECIFIED.
+enum class TreeDetail : uint8_t { kFull, kRank, kSummary };
+
+// INVALID_ARGUMENT: a job id, GUID or enumerator that is none; ranges and a list at once; ranges
+// that hold no rank, more than `max_ranks` or one beyond 2^32. Whether the ranks exist, and all
+// else, is the manager's to say.
+absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks);
+
+// The ranks that either say, in that order; none if neither says any. Errors as above.
+absl::StatusOr<std::vector<uint32_t>> RanksOf(
+    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
+    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks);
+
+absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
+
+// All but nodes, physical tree and rank view. Times of advice (id 0) are left out.
+void SummaryToProto(const TreeView& view, v1::Tree& tree);
+
+// Summary, nodes and physical tree. O(nodes).
+void FullToProto(const TreeView& view, v1::Tree& tree);
+
+// Summary and one rank's part. `fabric` (may be null) gives the LIDs. INVALID_ARGUMENT: the
+// communicator has no such rank. O(nodes).
+absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric, v1::Tree& tree);
+
+v1::Operation ToProto(Operation operation);
+absl::StatusOr<Operation> FromProto(v1::Operation operation);
+v1::TreeType ToProto(TreeType type);
+v1::RouteKind ToProto(RouteKind kind);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_CONVERSION_TREES_CONVERSION_H_

@@ -1,0 +1,79 @@
+// Unix users behind the uids that the kernel names: what they are called, and whether they belong
+// to the group of administrators. Answers are kept for a minute, because a directory service may
+// stand behind them. Knows no connections and no calls.
+#ifndef COPPICE_DAEMON_RPC_LISTEN_UNIX_USERS_H_
+#define COPPICE_DAEMON_RPC_LISTEN_UNIX_USERS_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace coppice {
+
+struct UnixUser {
+  std::string name;  // the login name, else the uid in digits; never one of another meaning
+  bool is_administrator = false;
+  bool is_root = false;  // uid 0, whatever it is called
+};
+
+// Thread-safe. A first look-up, or one after a minute, asks the system on the caller's thread.
+class UnixUsers final {
+ public:
+  // Administrators are root, the user that this process runs as, and the members of `admin_group`,
+  // if there is such a group: as their own, or as one of their further groups.
+  explicit UnixUsers(std::string admin_group) : admin_group_(std::move(admin_group)) {}
+
+  UnixUser Find(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
+  // By login name, or by uid in digits, as another machine says it. A name that this system does
+  // not know, as of a node with users of its own, is an ordinary user of that name. The user that
+  // this process runs as is no administrator here: system accounts get their uids on each machine,
+  // and the same one may be any service elsewhere. None: it cannot be the name of a user, or
+  // `may_ask`, which is asked before the system is, says no.
+  std::optional<UnixUser> FindNamed(
+      const std::string& user, absl::FunctionRef<bool()> may_ask = [] { return true; })
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // From the next look-up on; forgets all answers.
+  void SetAdminGroup(std::string group) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string admin_group() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // NOT_FOUND: the system knows no such group.
+  static absl::Status CheckGroup(const std::string& group);
+  // None: the system knows no such group.
+  static std::optional<gid_t> FindGroup(const std::string& group);
+
+ private:
+  struct Answer {
+    UnixUser user;
+    absl::Time until;
+  };
+
+  struct NamedAnswer {
+    std::optional<uid_t> uid;
+    absl::Time until;
+  };
+
+  // What is known of them for less than a minute.
+  std::optional<UnixUser> Known(uid_t uid) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<NamedAnswer> Known(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Root and the members of the group are administrators.
+  UnixUser Ask(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<uid_t> Ask(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::string admin_group_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uid_t, Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, NamedAnswer> named_answers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_LISTEN_UNIX_USERS_H_
