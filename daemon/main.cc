@@ -31,9 +31,9 @@
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/ib/umad_subnet_port.h"
 #include "daemon/manager/distances/distance_meter.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/manager.h"
-#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/metrics/exporter.h"
 #include "daemon/rpc/listen/listen_address.h"
@@ -220,13 +220,13 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
                    Manager::Create(store.get(), port.get(), &SystemClock(), config.manager));
   std::function<absl::StatusOr<Config>()> read_again;
   if (!flags.config.empty()) read_again = [&flags] { return Configure(flags); };
-  ASSIGN_OR_RETURN(const std::unique_ptr<DistanceShelf> distances,
-                   DistanceShelf::Create(store.get()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DistanceStore> distances,
+                   DistanceStore::Create(store.get()));
   RankMapper mapper(manager.get(), &SystemClock(), config.mapping.mapper, distances.get());
-  OrderShelf orders(store.get(), manager.get(), &SystemClock());
+  OrderStore orders(store.get(), manager.get(), &SystemClock());
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<PatternShelf> patterns,
-      PatternShelf::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes,
+      const std::unique_ptr<PatternStore> patterns,
+      PatternStore::Create(store.get(), &SystemClock(), config.mapping.stored_pattern_bytes,
                            &manager->quotas(), &manager->deeds()));
   DistanceMeter meter(manager.get(), distances.get(), &SystemClock());
   Reloader reloader(config, read_again, manager.get());

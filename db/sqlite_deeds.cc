@@ -65,7 +65,7 @@ void KeptDeeds::Fold(Share& share, Rows& rows, int64_t left, Changes& changes) {
 void KeptDeeds::MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes) {
   DropOld(share, now - limits.age, changes);
   if (share.count <= limits.per_share) return;
-  const int64_t most = limits.per_share - std::min(kMostFree, limits.per_share / 64);
+  const int64_t most = limits.per_share - std::min(kMaxFree, limits.per_share / 64);
   std::vector<int64_t> sizes;
   for (const auto& [kind, rows] : share.kinds) sizes.push_back(SizeOf(rows));
   const int64_t level = FairLevel(sizes, most, 1);

@@ -39,13 +39,13 @@ class KeptDeeds {
     std::vector<int64_t> gone;
   };
 
-  // Ids rise from call to call. O(1), but for every kMostFree-th row of a full share.
+  // Ids rise from call to call. O(1), but for every kMaxFree-th row of a full share.
   void Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes);
   int64_t last() const { return last_; }
 
  private:
   // A full share is cleared for so many rows at once.
-  static constexpr int64_t kMostFree = 1024;
+  static constexpr int64_t kMaxFree = 1024;
   struct Row {
     int64_t id;
     absl::Time time, first;

@@ -69,7 +69,7 @@ std::vector<JobId> KeptRanks::TakeSurplus(const std::string& owner, const KeptRa
   std::vector<JobId> gone;
   const auto own = owners_.find(owner);
   if (own != owners_.end()) Shrink(own, limits.per_owner, gone);
-  while (all_ > limits.all && gone.size() < 2 * kMostAtOnce) {
+  while (all_ > limits.all && gone.size() < 2 * kMaxAtOnce) {
     Shrink(std::max_element(
                owners_.begin(), owners_.end(),
                [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; }),
@@ -81,7 +81,7 @@ std::vector<JobId> KeptRanks::TakeSurplus(const std::string& owner, const KeptRa
 void KeptRanks::Shrink(Owners::iterator owner, int64_t most, std::vector<JobId>& gone) {
   Owner& of = owner->second;
   for (size_t n = 0; !of.rows.empty() && (most < 0 ? n < 1 : of.bytes > most); ++n) {
-    const auto row = n < kMostAtOnce ? of.rows.begin() : std::prev(of.rows.end());
+    const auto row = n < kMaxAtOnce ? of.rows.begin() : std::prev(of.rows.end());
     gone.push_back(std::get<1>(*row));
     of.bytes -= std::get<2>(*row);
     all_ -= std::get<2>(*row);

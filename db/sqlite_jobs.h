@@ -37,12 +37,12 @@ class KeptRanks {
  public:
   void Enter(const std::string& owner, absl::Time ended, JobId id, int64_t bytes);
   void Leave(const std::string& owner, absl::Time ended, JobId id, int64_t bytes);
-  // The jobs whose lists go, out of here already. At most kMostAtOnce older ones of the owner, then
+  // The jobs whose lists go, out of here already. At most kMaxAtOnce older ones of the owner, then
   // the list that came last, if there is still no room: so the bound always holds for the owner.
   std::vector<JobId> TakeSurplus(const std::string& owner, const KeptRankBytes& limits);
 
  private:
-  static constexpr size_t kMostAtOnce = 64;
+  static constexpr size_t kMaxAtOnce = 64;
   using Row = std::tuple<absl::Time, JobId, int64_t>;
   struct Owner {
     std::set<Row> rows;

@@ -18,7 +18,7 @@ constexpr int kHistoryPortBits = 24;
 // Of each of kHistoryResolutions.
 constexpr std::array kHistoryTables = {"reading_history", "minute_history", "hour_history"};
 
-constexpr int64_t kMostPorts = (int64_t{1} << kHistoryPortBits) - 1;
+constexpr int64_t kMaxPorts = (int64_t{1} << kHistoryPortBits) - 1;
 
 size_t PlaceOf(HistoryResolution resolution) { return static_cast<size_t>(resolution) - 1; }
 
@@ -207,9 +207,9 @@ absl::Status MeasurementWriter::PutPort(const PortCounterRecord& port) {
     return update_port_.Bind(place->second).Run();
   }
   has_new_ports_ = true;
-  if (++last_port_ > kMostPorts) {
+  if (++last_port_ > kMaxPorts) {
     return absl::ResourceExhaustedError(absl::StrCat(PortName(port.node, port.port), ": more than ",
-                                                     kMostPorts,
+                                                     kMaxPorts,
                                                      " ports were counted: begin a new database"));
   }
   insert_port_.Bind(last_port_).Bind(port.node).Bind(int64_t{port.port});

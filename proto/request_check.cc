@@ -23,8 +23,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr size_t kMostTold = 64;  // bytes of a text that an error repeats
-constexpr int kDeepest = 100;     // as the parser has it
+constexpr size_t kMaxTold = 64;  // bytes of a text that an error repeats
+constexpr int kDeepest = 100;    // as the parser has it
 constexpr int kLongestVarint = 10;
 constexpr size_t kAllocation = 16;          // what malloc adds, at most, to one of its blocks
 constexpr size_t kPointer = sizeof(void*);  // of an element, in its array
@@ -184,8 +184,8 @@ class RequestCheck::Walk {
   bool IsPlainText(absl::string_view text, TextLines lines) {
     fault_ = TextFault(text, lines);
     if (fault_.empty()) return true;
-    absl::StrAppend(&fault_, ": \"", ShownText(CutText(text, kMostTold)), "\"",
-                    text.size() > kMostTold ? "..." : "");
+    absl::StrAppend(&fault_, ": \"", ShownText(CutText(text, kMaxTold)), "\"",
+                    text.size() > kMaxTold ? "..." : "");
     return false;
   }
 
@@ -297,10 +297,10 @@ bool PassesRequestCheck(const RequestCheck& check, grpc::ByteBuffer* wire) {
   absl::Status& refusal = Refusal();
   refusal = absl::OkStatus();
   if (wire == nullptr) return true;
-  if (const size_t size = wire->Length(); size > kMostStreamedBytes) {
+  if (const size_t size = wire->Length(); size > kMaxStreamedBytes) {
     refusal = absl::ResourceExhaustedError(absl::StrCat(check.type().name(), ": this message has ",
                                                         size, " bytes, and the most is ",
-                                                        kMostStreamedBytes, "; say less at once"));
+                                                        kMaxStreamedBytes, "; say less at once"));
     return false;
   }
   grpc::ProtoBufferReader reader(wire);

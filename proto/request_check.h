@@ -60,7 +60,7 @@ class RequestCheck final {
 
 // Bytes of a message of a client's stream: an agent's hello with a thousand ports has 20 KB. At
 // most 16 times as much while it is read, where all of it is fields that nobody knows.
-inline constexpr size_t kMostStreamedBytes = 64 << 10;
+inline constexpr size_t kMaxStreamedBytes = 64 << 10;
 
 // Of a type that a service of the file that defines it takes one after another; null: none does.
 std::unique_ptr<const RequestCheck> CheckOfStreamed(const google::protobuf::Descriptor& type);

@@ -160,27 +160,27 @@ absl::Status HoldFile::Save(const std::vector<HeldJob>& jobs) const {
 }
 
 absl::Status AdmitJob(absl::string_view id, absl::string_view user, const HoldShares& others) {
-  if (others.jobs < kMostJobs && others.jobs_of_user < kMostJobsOfUser) return absl::OkStatus();
+  if (others.jobs < kMaxJobs && others.jobs_of_user < kMaxJobsOfUser) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "job ", id, ": the agent holds ", others.jobs, " jobs already, ", others.jobs_of_user,
-      " of user ", user, "; the most are ", kMostJobs, ", ", kMostJobsOfUser, " of a user"));
+      " of user ", user, "; the most are ", kMaxJobs, ", ", kMaxJobsOfUser, " of a user"));
 }
 
 absl::Status AdmitProcesses(const HeldJob& job, const HoldShares& others) {
   const size_t own = job.processes.size();
-  if (own > kMostHeldProcesses) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "job ", job.id, ": has more than ", kMostHeldProcesses, " processes on this node"));
+  if (own > kMaxHeldProcesses) {
+    return absl::ResourceExhaustedError(absl::StrCat("job ", job.id, ": has more than ",
+                                                     kMaxHeldProcesses, " processes on this node"));
   }
-  if (others.processes + own <= kMostProcesses &&
-      others.processes_of_user + own <= kMostProcessesOfUser) {
+  if (others.processes + own <= kMaxProcesses &&
+      others.processes_of_user + own <= kMaxProcessesOfUser) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("job ", job.id, ": with its ", own, " processes the agent would hold ",
                    others.processes + own, ", counted in each of their jobs, ",
                    others.processes_of_user + own, " of user ", job.user, "; the most are ",
-                   kMostProcesses, ", ", kMostProcessesOfUser, " of a user"));
+                   kMaxProcesses, ", ", kMaxProcessesOfUser, " of a user"));
 }
 
 namespace {
@@ -197,9 +197,9 @@ absl::Status CheckHoldRequest(const v1::HoldJobRequest& request) {
                                                    "\" is no id of a job; give it as the daemon "
                                                    "answered it"));
   }
-  if (static_cast<size_t>(request.processes_size()) > kMostHeldProcesses) {
+  if (static_cast<size_t>(request.processes_size()) > kMaxHeldProcesses) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("job ", id, ": names more than ", kMostHeldProcesses, " processes"));
+        absl::StrCat("job ", id, ": names more than ", kMaxHeldProcesses, " processes"));
   }
   return absl::OkStatus();
 }

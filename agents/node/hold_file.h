@@ -47,10 +47,10 @@ class HoldFile final {
 // each hold, as much as there is.
 
 // That one request may name, and that one job may have.
-inline constexpr size_t kMostHeldProcesses = 4096;
+inline constexpr size_t kMaxHeldProcesses = 4096;
 // Of one user, and of all. A process counts in each job that names it.
-inline constexpr size_t kMostJobsOfUser = 1024, kMostJobs = 4096;
-inline constexpr size_t kMostProcessesOfUser = 8192, kMostProcesses = 32'768;
+inline constexpr size_t kMaxJobsOfUser = 1024, kMaxJobs = 4096;
+inline constexpr size_t kMaxProcessesOfUser = 8192, kMaxProcesses = 32'768;
 
 struct HoldShares {
   size_t jobs = 0, jobs_of_user = 0;

@@ -25,7 +25,7 @@ constexpr Milliseconds kFirstRenewalPause{200};
 // Who is denied for longer, and for longer than the lease, is denied for good.
 constexpr Milliseconds kShortestDenial{60'000};
 // Of one user at a time.
-constexpr size_t kMostAskedRequests = 4096, kMostAskedProcesses = 4096;
+constexpr size_t kMaxAskedRequests = 4096, kMaxAskedProcesses = 4096;
 
 Milliseconds LeaseOf(const v1::KeepAliveResponse& response) {
   return Milliseconds(response.lease().seconds() * 1000 + response.lease().nanos() / 1'000'000);
@@ -88,8 +88,8 @@ absl::Status JobKeeper::Admit(const LocalCaller& caller, const v1::HoldJobReques
   if (absl::Status status = CheckHoldRequest(request); !status.ok()) return status;
   const auto processes = static_cast<size_t>(request.processes_size());
   const auto asked = asked_.find(caller.user);
-  if (asked != asked_.end() && (asked->second.requests >= kMostAskedRequests ||
-                                asked->second.processes + processes > kMostAskedProcesses)) {
+  if (asked != asked_.end() && (asked->second.requests >= kMaxAskedRequests ||
+                                asked->second.processes + processes > kMaxAskedProcesses)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("job ", request.job_id(), ": user ", caller.user,
                      " has too many requests to hold jobs under way; wait for some to end"));

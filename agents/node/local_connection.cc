@@ -77,9 +77,9 @@ constexpr size_t kReadBytes = 64 << 10;
 // Streams pause above this much unwritten output, and requests are not read.
 constexpr size_t kHighOutput = size_t{1} << 20;
 // Of one connection; each may hold one answer.
-constexpr size_t kMostCalls = 256;
+constexpr size_t kMaxCalls = 256;
 // Answers that were on their way when output got high; more are not taken.
-constexpr size_t kMostOutput = 3 * kMaxFrameBytes;
+constexpr size_t kMaxOutput = 3 * kMaxFrameBytes;
 // Memory of output is given back when it was larger.
 constexpr size_t kKeptOutput = size_t{1} << 20;
 
@@ -189,10 +189,10 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
     End(request.call(), grpc::Status::OK);
   } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
     End(request.call(), NotPassedOn(request.method()));
-  } else if (calls_.size() >= kMostCalls) {
+  } else if (calls_.size() >= kMaxCalls) {
     End(request.call(),
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
-         absl::StrCat("this connection has ", kMostCalls, " calls open; wait for some to end")});
+         absl::StrCat("this connection has ", kMaxCalls, " calls open; wait for some to end")});
   } else if (!parts_->limits->MayBeginCall(caller_.uid)) {
     End(request.call(),
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -271,7 +271,7 @@ void LocalConnection::Abandon(const OpenCall& call) {
 }
 
 void LocalConnection::OnMessage(uint64_t id, const std::string& message) {
-  if (Unwritten() + message.size() > kMostOutput) {
+  if (Unwritten() + message.size() > kMaxOutput) {
     const auto call = calls_.find(id);
     call->second.forwarded->Abandon();
     Over(id);

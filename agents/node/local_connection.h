@@ -7,7 +7,7 @@
 //     +--- output is full ---+--- read once output is low ------+
 //
 // So a process that does not read costs a bounded amount of memory, whatever it asked for: at most
-// kMostOutput of output, and with its user's other processes what LocalLimits allows.
+// kMaxOutput of output, and with its user's other processes what LocalLimits allows.
 #ifndef COPPICE_AGENTS_NODE_LOCAL_CONNECTION_H_
 #define COPPICE_AGENTS_NODE_LOCAL_CONNECTION_H_
 

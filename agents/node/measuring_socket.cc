@@ -132,7 +132,7 @@ namespace {
 
 // Names that hang, each on a thread: one a measurement, each as long as the resolver's own
 // patience.
-constexpr int kMostLookUps = 16;
+constexpr int kMaxLookUps = 16;
 
 struct HostAndPort {
   std::string host;  // empty: any
@@ -192,10 +192,10 @@ absl::StatusOr<std::shared_ptr<Answer>> BeginLookUp(const HostAndPort& at) {
     answer->found = std::move(found);
     answer->changed.notify_all();
   };
-  if (++under_way > kMostLookUps) {
+  if (++under_way > kMaxLookUps) {
     --under_way;
     return absl::UnavailableError(absl::StrCat(
-        "the names of ", kMostLookUps, " peers are still looked up; is the name server there?"));
+        "the names of ", kMaxLookUps, " peers are still looked up; is the name server there?"));
   }
   try {
     std::thread(ask).detach();

@@ -152,19 +152,19 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
   agent->parts_.keeper = agent->keeper_.get();
   const auto on_result = [raw, loop](const v1::PingPongResult& result) {
     loop->Post([raw, result] {
-      if (raw->announcement_ != nullptr) raw->announcement_->Send(result);
+      if (raw->agent_stream_ != nullptr) raw->agent_stream_->Send(result);
     });
   };
   agent->measurer_ = std::make_unique<Measurer>(*std::move(peers), PortOf(settings), on_result);
-  agent->announcement_ = std::make_unique<Announcement>(
+  agent->agent_stream_ = std::make_unique<AgentStream>(
       agent->link_.get(), hello,
       [raw](const v1::PingPongTask& task) {
-        raw->measurer_->Take(task, raw->announcement_->streams());
+        raw->measurer_->Take(task, raw->agent_stream_->streams());
       },
-      [raw](uint64_t id) { raw->measurer_->Stop(id, raw->announcement_->streams()); });
+      [raw](uint64_t id) { raw->measurer_->Stop(id, raw->agent_stream_->streams()); });
   WarnIfOthersAreHidden();
   WarnIfNoDevice(settings);
-  agent->announcement_->Begin();
+  agent->agent_stream_->Begin();
   spdlog::info(
       "{} with {} cores and {} at {}; daemon at {}", hello.host(), hello.cores(),
       hello.port_guids().empty() ? "no InfiniBand port" : absl::StrJoin(hello.port_guids(), ", "),
@@ -176,7 +176,7 @@ NodeAgent::~NodeAgent() { Stop(); }
 
 bool NodeAgent::Stop() {
   server_.reset();
-  announcement_.reset();
+  agent_stream_.reset();
   measurer_.reset();
   keeper_.reset();
   if (link_ == nullptr || link_->IsIdle()) return true;
@@ -186,7 +186,7 @@ bool NodeAgent::Stop() {
 
 std::string NodeAgent::Describe() const {
   return absl::StrCat(link_->IsConnected() ? "connected to " : "not connected to ", link_->server(),
-                      announcement_->is_welcome() ? ", announced" : "", "; ",
+                      agent_stream_->is_welcome() ? ", announced" : "", "; ",
                       server_->connections(), " local connections, ", keeper_->size(),
                       " held jobs");
 }

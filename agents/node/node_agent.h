@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "agents/node/announcement.h"
+#include "agents/node/agent_stream.h"
 #include "agents/node/daemon_link.h"
 #include "agents/node/event_loop.h"
 #include "agents/node/job_keeper.h"
@@ -65,7 +65,7 @@ class NodeAgent final {
   std::optional<StateLock> state_lock_;  // outlives what writes there
   std::unique_ptr<DaemonLink> link_;
   std::unique_ptr<JobKeeper> keeper_;
-  std::unique_ptr<Announcement> announcement_;
+  std::unique_ptr<AgentStream> agent_stream_;
   std::unique_ptr<Measurer> measurer_;
   std::optional<LocalLimits> limits_;
   LocalParts parts_{};

@@ -19,14 +19,14 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMostSamples = 1'000'000;
-constexpr uint32_t kMostBytes = 1u << 30;
+constexpr uint32_t kMaxSamples = 1'000'000;
+constexpr uint32_t kMaxBytes = 1u << 30;
 
 }  // namespace
 
 bool PingPongNumbers::are_good() const {
-  return pings > 0 && pings <= kMostSamples && transfers <= kMostSamples &&
-         transfer_bytes <= kMostBytes && (transfers == 0 || transfer_bytes > 0);
+  return pings > 0 && pings <= kMaxSamples && transfers <= kMaxSamples &&
+         transfer_bytes <= kMaxBytes && (transfers == 0 || transfer_bytes > 0);
 }
 
 std::array<unsigned char, 12> Encode(const PingPongNumbers& numbers) {
@@ -93,7 +93,7 @@ namespace {
 constexpr size_t kPingBytes = PingPongNumbers::kPingBytes;
 constexpr size_t kReceiveBytes = size_t{1} << 20;
 // Connections that have not said who they are.
-constexpr size_t kMostStrangers = 16;
+constexpr size_t kMaxStrangers = 16;
 
 using Clock = std::chrono::steady_clock;
 
@@ -268,7 +268,7 @@ absl::StatusOr<PingPongListener::Active> PingPongListener::AwaitActive(const Pin
     }
     const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) continue;
-    if (strangers_.size() >= kMostStrangers) TurnAway(0);
+    if (strangers_.size() >= kMaxStrangers) TurnAway(0);
     strangers_.push_back({fd, ""});
   }
 }

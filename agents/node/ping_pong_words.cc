@@ -12,7 +12,7 @@ namespace {
 constexpr absl::string_view kKinds = "ONDET";
 
 size_t MostTextOf(PingPongWord::Kind kind) {
-  return kind == PingPongWord::Kind::kData ? PingPongWord::kMostData : PingPongWord::kMostText;
+  return kind == PingPongWord::Kind::kData ? PingPongWord::kMaxData : PingPongWord::kMaxText;
 }
 
 absl::Status NoWord() {

@@ -35,7 +35,7 @@ struct PingPongWord {
     kTcp = 'T',     // the active side goes on over TCP, and the passive one has understood
   };
   // Of data, and of all others.
-  static constexpr size_t kMostData = 16'384, kMostText = 512;
+  static constexpr size_t kMaxData = 16'384, kMaxText = 512;
 
   Kind kind = Kind::kEnd;
   std::string text;

@@ -24,15 +24,15 @@ std::string SecondsText(const google::protobuf::Duration& duration) {
 }
 
 void PrintUnanswered(const v1::FabricSummary& fabric) {
-  constexpr int kMost = 8;
+  constexpr int kMax = 8;
   if (fabric.unanswered().empty()) return;
   std::cout << "unanswered " << Counted(fabric.unanswered_size(), "request")
             << ", each sent again:\n";
-  for (int i = 0; i < fabric.unanswered_size() && i < kMost; ++i) {
+  for (int i = 0; i < fabric.unanswered_size() && i < kMax; ++i) {
     std::cout << "           " << fabric.unanswered(i) << "\n";
   }
-  if (fabric.unanswered_size() > kMost) {
-    std::cout << "           and " << fabric.unanswered_size() - kMost << " more; see --json\n";
+  if (fabric.unanswered_size() > kMax) {
+    std::cout << "           and " << fabric.unanswered_size() - kMax << " more; see --json\n";
   }
 }
 

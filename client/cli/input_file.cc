@@ -17,7 +17,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostFileBytes = size_t{1} << 30;
+constexpr size_t kMaxFileBytes = size_t{1} << 30;
 
 absl::Status CannotRead(const std::string& path, int error) {
   return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(error)));
@@ -43,8 +43,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   std::string block(size_t{1} << 16, '\0');
   while (const size_t size = std::fread(block.data(), 1, block.size(), file.get())) {
     text.append(block, 0, size);
-    if (text.size() > kMostFileBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": larger than ", kMostFileBytes,
+    if (text.size() > kMaxFileBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": larger than ", kMaxFileBytes,
                                                      " bytes; is it the file that you meant?"));
     }
   }

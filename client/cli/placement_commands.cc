@@ -24,7 +24,7 @@ namespace {
 
 using Stub = v1::Placements::StubInterface;
 
-constexpr int kMostColumns = 16;  // of a matrix for people
+constexpr int kMaxColumns = 16;  // of a matrix for people
 
 struct CreateOptions : PlacementRequestOptions {
   v1::CreatePlacementRequest create;
@@ -132,9 +132,9 @@ int Distances(Session& session, Connection& connection, DistanceOptions& options
   if (!answer.ok()) return Fail(answer.status());
   if (session.json) return PrintJson(std::cout, *answer), 0;
   const int count = answer->nodes_size();
-  if (count > kMostColumns) {
+  if (count > kMaxColumns) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
-        count, " nodes are a table too wide to read; take --json or at most ", kMostColumns)));
+        count, " nodes are a table too wide to read; take --json or at most ", kMaxColumns)));
   }
   std::vector<std::string> heading = {"LINKS"};
   heading.insert(heading.end(), answer->nodes().begin(), answer->nodes().end());

@@ -26,7 +26,7 @@ using google::protobuf::Duration;
 constexpr double kStalePeriods = 3;
 // Sweeps of a large fabric take seconds.
 constexpr double kStaleGrace_s = 10;
-constexpr int kMostMethods = 8;
+constexpr int kMaxMethods = 8;
 
 double Seconds(const Duration& duration) {
   return static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9;
@@ -118,7 +118,7 @@ void PrintActivity(const v1::DaemonStatus& status) {
 void PrintMethods(const v1::DaemonStatus& status) {
   if (status.methods().empty()) return;
   Table table({"METHOD", "CODE", "CALLS", "HALF WITHIN", "99 % WITHIN"});
-  for (int i = 0; i < std::min(status.methods_size(), kMostMethods); ++i) {
+  for (int i = 0; i < std::min(status.methods_size(), kMaxMethods); ++i) {
     const v1::MethodStatus& method = status.methods(i);
     table.Add({method.method(), method.code(), absl::StrCat(method.count()),
                method.has_median() ? Text(method.median()) : "-",

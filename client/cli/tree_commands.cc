@@ -24,7 +24,7 @@ namespace {
 using TreesStub = v1::Trees::StubInterface;
 
 // What the daemon takes, too; here for a message that names the option.
-constexpr uint32_t kMostChildren = 1 << 20;
+constexpr uint32_t kMaxChildren = 1 << 20;
 
 struct CreateOptions {
   v1::CreateTreeRequest request;
@@ -284,7 +284,7 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
     command
         ->add_option_function<uint32_t>(
             name, [options, set](uint32_t value) { (options->request.*set)(value); }, what)
-        ->check(CLI::Range(1U, kMostChildren));
+        ->check(CLI::Range(1U, kMaxChildren));
   };
   number("--width", "Wanted k of a type I tree", &v1::CreateTreeRequest::set_width);
   number("--nic-degree", "Most children of a NIC", &v1::CreateTreeRequest::set_nic_degree);

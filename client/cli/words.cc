@@ -82,18 +82,18 @@ std::string TimeText(const google::protobuf::Timestamp& time) {
 
 namespace {
 
-constexpr size_t kMostDigits = 18, kMostBrackets = 8, kMostNameBytes = 256;  // as the daemon
+constexpr size_t kMaxDigits = 18, kMaxBrackets = 8, kMaxNameBytes = 256;  // as the daemon
 
 using Names = std::vector<std::string>;
 
 absl::Status Wrong(absl::string_view name, absl::string_view what) {
-  constexpr size_t kMostTold = 64;
+  constexpr size_t kMaxTold = 64;
   return absl::InvalidArgumentError(
-      absl::StrCat("nodes \"", name.substr(0, kMostTold), "\": ", what));
+      absl::StrCat("nodes \"", name.substr(0, kMaxTold), "\": ", what));
 }
 
 bool AreDigits(absl::string_view text) {
-  return !text.empty() && text.size() <= kMostDigits &&
+  return !text.empty() && text.size() <= kMaxDigits &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
@@ -111,8 +111,8 @@ absl::Status AddRange(absl::string_view name, absl::string_view range, Names& nu
   if (last_text.size() != first_text.size() && last_text[0] == '0' && last_text.size() > 1) {
     return Wrong(name, "the ends of a range have zeros in front of different widths");
   }
-  if (last - first >= kMostNodes || numbers.size() + (last - first) >= kMostNodes) {
-    return Wrong(name, absl::StrCat("more than ", kMostNodes, " names"));
+  if (last - first >= kMaxNodes || numbers.size() + (last - first) >= kMaxNodes) {
+    return Wrong(name, absl::StrCat("more than ", kMaxNodes, " names"));
   }
   for (uint64_t n = first; n <= last; ++n) {
     std::string digits = absl::StrCat(n);
@@ -131,14 +131,14 @@ absl::Status AddName(absl::string_view name, Names& names) {
     for (std::string& one : made) absl::StrAppend(&one, rest.substr(0, open));
     rest.remove_prefix(open);
     if (rest.empty()) break;
-    if (++brackets > kMostBrackets) return Wrong(name, "more than 8 brackets in one name");
+    if (++brackets > kMaxBrackets) return Wrong(name, "more than 8 brackets in one name");
     const size_t close = rest.find(']');
     Names numbers, longer;
     for (const absl::string_view range : absl::StrSplit(rest.substr(1, close - 1), ',')) {
       if (const absl::Status status = AddRange(name, range, numbers); !status.ok()) return status;
     }
-    if (made.size() * numbers.size() + names.size() > kMostNodes) {
-      return Wrong(name, absl::StrCat("more than ", kMostNodes, " names"));
+    if (made.size() * numbers.size() + names.size() > kMaxNodes) {
+      return Wrong(name, absl::StrCat("more than ", kMaxNodes, " names"));
     }
     for (const std::string& one : made) {
       for (const std::string& number : numbers) longer.push_back(absl::StrCat(one, number));
@@ -147,7 +147,7 @@ absl::Status AddName(absl::string_view name, Names& names) {
     rest.remove_prefix(close + 1);
   }
   for (std::string& one : made) {
-    if (one.size() > kMostNameBytes) return Wrong(name, "a name is longer than 256 letters");
+    if (one.size() > kMaxNameBytes) return Wrong(name, "a name is longer than 256 letters");
     names.push_back(std::move(one));
   }
   return absl::OkStatus();

@@ -41,8 +41,8 @@ inline constexpr char kNodeWordsHelp[] =
 absl::StatusOr<std::vector<std::string>> ReadNodeWords(const std::string& text);
 
 // The names that a list stands for, as the daemon reads it. INVALID_ARGUMENT says what is wrong
-// with which name, or that there are more than kMostNodes.
-inline constexpr size_t kMostNodes = size_t{1} << 20;
+// with which name, or that there are more than kMaxNodes.
+inline constexpr size_t kMaxNodes = size_t{1} << 20;
 absl::StatusOr<std::vector<std::string>> ExpandNodeList(absl::string_view text);
 
 // Whether it may stand for more than one name that is written so.

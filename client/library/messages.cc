@@ -11,7 +11,7 @@ namespace {
 using wire::Reader;
 using wire::Writer;
 
-constexpr uint32_t kMostCode = 16;  // of google.rpc.Code
+constexpr uint32_t kMaxCode = 16;  // of google.rpc.Code
 
 // "7"; 0 if it is no number, as of the id of advice, which is empty.
 uint64_t IdOf(std::string_view text) {
@@ -27,7 +27,7 @@ Outcome DecodeEnd(std::string_view message, bool& is_good) {
   Reader reader(message);
   while (reader.Next()) {
     if (reader.field() == 1) {
-      const bool is_code = reader.number() <= kMostCode;
+      const bool is_code = reader.number() <= kMaxCode;
       end.code = is_code ? static_cast<coppice_status>(reader.number()) : COPPICE_UNKNOWN;
     }
     if (reader.field() == 2) end.message = reader.bytes();

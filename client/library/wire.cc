@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kKindBits = 3;
 constexpr uint32_t kVarintKind = 0, kBytesKind = 2;
-constexpr int kMostVarintBits = 64;
+constexpr int kMaxVarintBits = 64;
 
 size_t VarintSize(uint64_t value) {
   size_t size = 1;
@@ -72,7 +72,7 @@ size_t Reader::CountVarints(std::string_view bytes) {
 
 bool Reader::TakeVarint(std::string_view& from, uint64_t& value) {
   value = 0;
-  for (int shift = 0; shift < kMostVarintBits; shift += 7) {
+  for (int shift = 0; shift < kMaxVarintBits; shift += 7) {
     if (from.empty()) return Stop();
     const uint64_t byte = static_cast<unsigned char>(from.front());
     from.remove_prefix(1);

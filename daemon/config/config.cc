@@ -22,29 +22,29 @@ constexpr absl::Duration kShortestLease = absl::Seconds(1);  // proto/coppice/v1
 constexpr absl::Duration kLongestLease = absl::Hours(24);
 constexpr absl::Duration kLongestPeriod = absl::Hours(24 * 365);
 constexpr absl::Duration kLongestGrace = absl::Hours(1);
-constexpr int64_t kLeastRequestBytes = 4096;
-constexpr int64_t kMostJobRanks = 1 << 24;
-constexpr int64_t kMostTreesPerJob = 100'000'000;
-constexpr int64_t kMostWorkers = 256;
-constexpr int64_t kMostEvents = 1'000'000'000;
+constexpr int64_t kMinRequestBytes = 4096;
+constexpr int64_t kMaxJobRanks = 1 << 24;
+constexpr int64_t kMaxTreesPerJob = 100'000'000;
+constexpr int64_t kMaxWorkers = 256;
+constexpr int64_t kMaxEvents = 1'000'000'000;
 constexpr absl::Duration kShortestEventAge = absl::Hours(1);
 constexpr absl::Duration kLongestEventAge = absl::Hours(24 * 36'500);
-constexpr int64_t kMostEndedJobs = 100'000'000;
+constexpr int64_t kMaxEndedJobs = 100'000'000;
 constexpr absl::Duration kShortestJobAge = absl::Hours(1);
 constexpr absl::Duration kLongestJobAge = absl::Hours(24 * 36'500);
 constexpr absl::Duration kShortestAverage = absl::Seconds(1);
 constexpr absl::Duration kLongestAverage = absl::Hours(24);
-constexpr double kMostErrors = 1e9;
+constexpr double kMaxErrors = 1e9;
 constexpr absl::Duration kShortestSearch = absl::Milliseconds(1);
 constexpr absl::Duration kLongestSearch = absl::Hours(24);
-constexpr int64_t kMostPlacements = 1'000'000;
-constexpr double kMostWeight = 1e9;
-constexpr int64_t kLeastMappingBytes = 1 << 20;
-constexpr int64_t kMostMappingBytes = int64_t{1} << 40;
-constexpr int64_t kMostQuota = int64_t{1} << 50;
-constexpr int64_t kMostAtOnce = 1'000'000;  // calls, streams, connections
-constexpr int64_t kLeastMemory = 1 << 20;
-constexpr int64_t kMostMemory = int64_t{1} << 40;
+constexpr int64_t kMaxPlacements = 1'000'000;
+constexpr double kMaxWeight = 1e9;
+constexpr int64_t kMinMappingBytes = 1 << 20;
+constexpr int64_t kMaxMappingBytes = int64_t{1} << 40;
+constexpr int64_t kMaxQuota = int64_t{1} << 50;
+constexpr int64_t kMaxAtOnce = 1'000'000;  // calls, streams, connections
+constexpr int64_t kMinMemory = 1 << 20;
+constexpr int64_t kMaxMemory = int64_t{1} << 40;
 constexpr absl::Duration kLongestReading = absl::Hours(1);
 
 absl::Status ReadLease(const toml::table& table, absl::string_view origin,
@@ -85,7 +85,7 @@ absl::Status ReadSweep(const toml::table& table, absl::string_view origin,
 absl::Status ReadLoad(const toml::table& table, absl::string_view origin, LoadOptions& options) {
   TomlSection load(table, "load.", origin);
   load.Read("average_over", kShortestAverage, kLongestAverage, options.time_constant);
-  load.Read("error_threshold", 0.0, kMostErrors, options.error_threshold);
+  load.Read("error_threshold", 0.0, kMaxErrors, options.error_threshold);
   return load.Finish();
 }
 
@@ -94,40 +94,40 @@ void ReadCallerBounds(TomlSection& limits, absl::string_view name, absl::string_
   const toml::table* const table = limits.Table(name);
   if (table == nullptr) return;
   TomlSection section(*table, path, origin);
-  section.Read("calls", 1, kMostAtOnce, bounds.calls);
-  section.Read("waiting", 1, kMostAtOnce, bounds.waiting);
-  section.Read("streams", 1, kMostAtOnce, bounds.streams);
-  section.Read("calls_per_second", 1, kMostAtOnce, bounds.calls_per_second);
-  section.Read("request_memory", kLeastMemory, kMostMemory, bounds.request_memory);
-  section.Read("answer_memory", kLeastMemory, kMostMemory, bounds.answer_memory);
+  section.Read("calls", 1, kMaxAtOnce, bounds.calls);
+  section.Read("waiting", 1, kMaxAtOnce, bounds.waiting);
+  section.Read("streams", 1, kMaxAtOnce, bounds.streams);
+  section.Read("calls_per_second", 1, kMaxAtOnce, bounds.calls_per_second);
+  section.Read("request_memory", kMinMemory, kMaxMemory, bounds.request_memory);
+  section.Read("answer_memory", kMinMemory, kMaxMemory, bounds.answer_memory);
   limits.Absorb(section.Finish());
 }
 
 absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection limits(table, "limits.", origin);
-  limits.Read("request_bytes", kLeastRequestBytes, std::numeric_limits<int>::max(),
+  limits.Read("request_bytes", kMinRequestBytes, std::numeric_limits<int>::max(),
               config.max_request_bytes);
-  limits.Read("job_ranks", 1, kMostJobRanks, config.manager.max_job_ranks);
-  limits.Read("trees_per_job", 1, kMostTreesPerJob, config.manager.max_trees_per_job);
-  limits.Read("tree_changes", 1, kMostTreesPerJob, config.manager.kept_tree_changes);
-  limits.Read("events", 1, kMostEvents, config.manager.kept_events);
-  limits.Read("events_per_user", 1, kMostEvents, config.manager.events_per_user);
+  limits.Read("job_ranks", 1, kMaxJobRanks, config.manager.max_job_ranks);
+  limits.Read("trees_per_job", 1, kMaxTreesPerJob, config.manager.max_trees_per_job);
+  limits.Read("tree_changes", 1, kMaxTreesPerJob, config.manager.kept_tree_changes);
+  limits.Read("events", 1, kMaxEvents, config.manager.kept_events);
+  limits.Read("events_per_user", 1, kMaxEvents, config.manager.events_per_user);
   limits.Read("event_age", kShortestEventAge, kLongestEventAge, config.manager.kept_event_age);
-  limits.Read("ended_jobs", 0, kMostEndedJobs, config.manager.kept_ended_jobs);
+  limits.Read("ended_jobs", 0, kMaxEndedJobs, config.manager.kept_ended_jobs);
   limits.Read("ended_job_age", kShortestJobAge, kLongestJobAge, config.manager.kept_ended_job_age);
-  limits.Read("worker_threads", 1, kMostWorkers, config.worker_threads);
+  limits.Read("worker_threads", 1, kMaxWorkers, config.worker_threads);
   limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
   AdmissionBounds& admission = config.admission;
-  limits.Read("calls", 1, kMostAtOnce, admission.calls);
-  limits.Read("waiting", 1, kMostAtOnce, admission.waiting);
-  limits.Read("streams", 1, kMostAtOnce, admission.streams);
-  limits.Read("request_memory", kLeastMemory, kMostMemory, admission.request_memory);
-  limits.Read("answer_memory", kLeastMemory, kMostMemory, admission.answer_memory);
+  limits.Read("calls", 1, kMaxAtOnce, admission.calls);
+  limits.Read("waiting", 1, kMaxAtOnce, admission.waiting);
+  limits.Read("streams", 1, kMaxAtOnce, admission.streams);
+  limits.Read("request_memory", kMinMemory, kMaxMemory, admission.request_memory);
+  limits.Read("answer_memory", kMinMemory, kMaxMemory, admission.answer_memory);
   limits.Read("longest_reading", absl::Seconds(1), kLongestReading, admission.longest_reading);
-  limits.Read("connections", 1, kMostAtOnce, config.connections.of_all);
-  limits.Read("connections_per_user", 1, kMostAtOnce, config.connections.of_user);
-  limits.Read("tcp_connections", 1, kMostAtOnce, config.connections.tcp_of_all);
-  limits.Read("tcp_connections_per_address", 1, kMostAtOnce, config.connections.tcp_of_address);
+  limits.Read("connections", 1, kMaxAtOnce, config.connections.of_all);
+  limits.Read("connections_per_user", 1, kMaxAtOnce, config.connections.of_user);
+  limits.Read("tcp_connections", 1, kMaxAtOnce, config.connections.tcp_of_all);
+  limits.Read("tcp_connections_per_address", 1, kMaxAtOnce, config.connections.tcp_of_address);
   limits.Read("longest_silence", absl::Seconds(1), kLongestReading,
               config.connections.longest_silence);
   ReadCallerBounds(limits, "caller", "limits.caller.", origin, admission.caller);
@@ -150,7 +150,7 @@ absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Quot
       limit.value = absl::ToInt64Seconds(longest);
       continue;
     }
-    quotas.ReadShare(words.name, kMostQuota, limit.value, limit.is_percent);
+    quotas.ReadShare(words.name, kMaxQuota, limit.value, limit.is_percent);
     const bool has_whole = words.quota == Quota::kEntries || words.quota == Quota::kNodes ||
                            words.quota == Quota::kPatternBytes || words.quota == Quota::kJobs ||
                            words.quota == Quota::kTreeRanks;
@@ -158,9 +158,9 @@ absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Quot
     none_of_zero(limit.value);
   }
   quotas.Read("left_to_administrators", 0, 100, options.left_to_administrators);
-  quotas.Read("all_tree_ranks", 0, kMostQuota, options.all_tree_ranks);
-  quotas.Read("all_jobs", 0, kMostQuota, options.all_jobs);
-  quotas.Read("all_kept_bytes", 0, kMostQuota, options.all_kept_bytes);
+  quotas.Read("all_tree_ranks", 0, kMaxQuota, options.all_tree_ranks);
+  quotas.Read("all_jobs", 0, kMaxQuota, options.all_jobs);
+  quotas.Read("all_kept_bytes", 0, kMaxQuota, options.all_kept_bytes);
   none_of_zero(options.all_tree_ranks);
   none_of_zero(options.all_jobs);
   none_of_zero(options.all_kept_bytes);
@@ -179,10 +179,10 @@ absl::Status ReadMapping(const toml::table& table, absl::string_view origin,
   TomlSection section(table, "mapping.", origin);
   section.Read("budget", kShortestSearch, kLongestSearch, mapping.mapper.default_budget);
   section.Read("max_budget", kShortestSearch, kLongestSearch, mapping.mapper.max_budget);
-  section.Read("searches", 1, kMostWorkers, mapping.searches);
-  section.Read("threads", 1, kMostWorkers, mapping.mapper.threads);
-  section.Read("memory_bytes", kLeastMappingBytes, kMostMappingBytes, mapping.mapper.memory_bytes);
-  section.Read("stored_pattern_bytes", kLeastMappingBytes, kMostMappingBytes,
+  section.Read("searches", 1, kMaxWorkers, mapping.searches);
+  section.Read("threads", 1, kMaxWorkers, mapping.mapper.threads);
+  section.Read("memory_bytes", kMinMappingBytes, kMaxMappingBytes, mapping.mapper.memory_bytes);
+  section.Read("stored_pattern_bytes", kMinMappingBytes, kMaxMappingBytes,
                mapping.stored_pattern_bytes);
   if (mapping.mapper.default_budget > mapping.mapper.max_budget) {
     section.Fail("budget", "is longer than mapping.max_budget");
@@ -194,19 +194,19 @@ absl::Status ReadPlacement(const toml::table& table, absl::string_view origin,
                            PlacementOptions& options) {
   TomlSection placement(table, "placement.", origin);
   placement.Read("term", kShortestTerm, kLongestTerm, options.default_term);
-  placement.Read("held", 1, kMostPlacements, options.most_held);
-  placement.Read("held_per_owner", 1, kMostPlacements, options.most_held_per_owner);
+  placement.Read("held", 1, kMaxPlacements, options.most_held);
+  placement.Read("held_per_owner", 1, kMaxPlacements, options.most_held_per_owner);
   if (const toml::table* const table_of_weights = placement.Table("weights")) {
     TomlSection weights(*table_of_weights, "placement.weights.", origin);
     PlacementObjective& o = options.weights;
-    weights.Read("leaf_switches", 0.0, kMostWeight, o.leaf_switches);
-    weights.Read("pods", 0.0, kMostWeight, o.pods);
-    weights.Read("distance", 0.0, kMostWeight, o.distance);
-    weights.Read("shared_links", 0.0, kMostWeight, o.shared_links);
-    weights.Read("load", 0.0, kMostWeight, o.load);
-    weights.Read("entries", 0.0, kMostWeight, o.entries);
-    weights.Read("fragmentation", 0.0, kMostWeight, o.fragmentation);
-    weights.Read("traffic", 0.0, kMostWeight, o.traffic);
+    weights.Read("leaf_switches", 0.0, kMaxWeight, o.leaf_switches);
+    weights.Read("pods", 0.0, kMaxWeight, o.pods);
+    weights.Read("distance", 0.0, kMaxWeight, o.distance);
+    weights.Read("shared_links", 0.0, kMaxWeight, o.shared_links);
+    weights.Read("load", 0.0, kMaxWeight, o.load);
+    weights.Read("entries", 0.0, kMaxWeight, o.entries);
+    weights.Read("fragmentation", 0.0, kMaxWeight, o.fragmentation);
+    weights.Read("traffic", 0.0, kMaxWeight, o.traffic);
     placement.Absorb(weights.Finish());
   }
   return placement.Finish();

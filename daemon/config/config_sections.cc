@@ -164,10 +164,10 @@ void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_vi
 
 namespace {
 
-constexpr int64_t kMostEntries = 1 << 20;
-constexpr int64_t kMostChildren = 1 << 16;
-constexpr int64_t kMostVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeInfo VendorID)
-constexpr int64_t kMostDevice = 0xffff;    // 16 bits
+constexpr int64_t kMaxEntries = 1 << 20;
+constexpr int64_t kMaxChildren = 1 << 16;
+constexpr int64_t kMaxVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeInfo VendorID)
+constexpr int64_t kMaxDevice = 0xffff;    // 16 bits
 
 void ReadGuid(TomlSection& rule, CapabilityRule& out) {
   if (!rule.Has("guid")) return (void)rule.Take("guid");
@@ -190,8 +190,8 @@ CapabilityRule ReadRule(TomlSection& rule) {
   const bool has_vendor = rule.Has("vendor_id"), has_device = rule.Has("device_id");
   uint32_t vendor = 0;
   uint16_t device = 0;
-  rule.Read("vendor_id", 0, kMostVendor, vendor);
-  rule.Read("device_id", 0, kMostDevice, device);
+  rule.Read("vendor_id", 0, kMaxVendor, vendor);
+  rule.Read("device_id", 0, kMaxDevice, device);
   if (has_vendor) out.vendor_id = vendor;
   if (has_device) out.device_id = device;
   if (!out.guid && !out.description && !has_vendor && !has_device) {
@@ -200,13 +200,13 @@ CapabilityRule ReadRule(TomlSection& rule) {
               "(description = \"*\" is every switch)");
   }
   if (!rule.Has("entries")) rule.Fail("entries", "is missing; 0 means: cannot aggregate");
-  rule.Read("entries", 0, kMostEntries, out.entries);
-  rule.Read("reserved", 0, kMostEntries, out.reserved);
+  rule.Read("entries", 0, kMaxEntries, out.entries);
+  rule.Read("reserved", 0, kMaxEntries, out.reserved);
   if (out.reserved > out.entries) rule.Fail("reserved", "is more than the rule's entries");
   if (out.entries > 0 && !rule.Has("degree_limit")) {
     rule.Fail("degree_limit", "is missing: the most children of the switch in one tree");
   }
-  rule.Read("degree_limit", out.entries > 0 ? 2 : 0, kMostChildren, out.degree_limit);
+  rule.Read("degree_limit", out.entries > 0 ? 2 : 0, kMaxChildren, out.degree_limit);
   return out;
 }
 

@@ -21,7 +21,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostLetters = 200;
+constexpr size_t kMaxLetters = 200;
 
 // One that stands for a host, none if it has routers only.
 std::optional<EndpointIndex> ChooseEndpoint(const Fabric& fabric, HostIndex host,
@@ -177,7 +177,7 @@ class TreeBuilder {
 }  // namespace
 
 bool IsPlainName(absl::string_view name) {
-  if (name.empty() || name.size() > kMostLetters || name.front() == '-') return false;
+  if (name.empty() || name.size() > kMaxLetters || name.front() == '-') return false;
   for (const absl::string_view word : {"all", "default"}) {
     if (absl::EqualsIgnoreCase(name, word)) return false;
   }
@@ -192,7 +192,7 @@ GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy) {
 
 namespace {
 
-constexpr size_t kMostTogether = 4;
+constexpr size_t kMaxTogether = 4;
 constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
 
 class Clustering {
@@ -203,7 +203,7 @@ class Clustering {
   // Position of the part that holds all of `leaves`.
   uint32_t Part(std::vector<SwitchIndex> leaves) {
     LeafCluster cluster;
-    const size_t cut = leaves.size() > kMostTogether ? Cut(leaves) : 0;
+    const size_t cut = leaves.size() > kMaxTogether ? Cut(leaves) : 0;
     if (cut == 0) {
       std::sort(leaves.begin(), leaves.end());
       cluster.leaves = std::move(leaves);

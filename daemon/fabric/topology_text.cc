@@ -89,8 +89,8 @@ std::string CleanDescription(absl::string_view description) {
 }
 
 std::string Excerpt(absl::string_view text) {
-  constexpr size_t kMost = 80;
-  return CleanDescription(CutText(text, kMost));
+  constexpr size_t kMax = 80;
+  return CleanDescription(CutText(text, kMax));
 }
 
 absl::StatusOr<NodeHeader> ParseNodeHeader(absl::string_view line,

@@ -9,7 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/demands.h"
+#include "daemon/manager/request_options.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/trees.h"
 #include "daemon/tree/member_places.h"
@@ -17,8 +17,8 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostNamed = 3;      // refused communicators in the message of an error
-constexpr size_t kMostSwitches = 16;  // full ones in its payload, which travels in a header
+constexpr size_t kMaxNamed = 3;      // refused communicators in the message of an error
+constexpr size_t kMaxSwitches = 16;  // full ones in its payload, which travels in a header
 
 class Drafter {
  public:
@@ -167,7 +167,7 @@ class Drafter {
     if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", result.why_not);
     alike_.ranks = args_.communicators[numbers_[i]];
     ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
-    if (args_.accept_type1) tree.record.demands = DemandsOfTypeIIOrElseI(alike_);
+    if (args_.accept_type1) tree.record.demands = RequestOptionsOfTypeIIOrElseI(alike_);
     draft_.trees.push_back(std::move(tree));
     draft_.communicators.push_back(numbers_[i]);
     return absl::OkStatus();
@@ -195,12 +195,12 @@ class Drafter {
   absl::Status RefuseAll() const {
     std::string message = absl::StrCat(draft_.refusals.size(), " of ", args_.communicators.size(),
                                        " communicators get no tree, so none is granted");
-    for (size_t i = 0; i < draft_.refusals.size() && i < kMostNamed; ++i) {
+    for (size_t i = 0; i < draft_.refusals.size() && i < kMaxNamed; ++i) {
       absl::StrAppend(&message, "; communicator ", draft_.refusals[i].communicator, ": ",
                       draft_.refusals[i].why_not);
     }
-    if (draft_.refusals.size() > kMostNamed) {
-      absl::StrAppend(&message, "; and ", draft_.refusals.size() - kMostNamed, " more");
+    if (draft_.refusals.size() > kMaxNamed) {
+      absl::StrAppend(&message, "; and ", draft_.refusals.size() - kMaxNamed, " more");
     }
     absl::StrAppend(&message, args_.accept_type1 ? "" : "; accept type I trees for these,",
                     args_.accept_type1 ? "; ask" : " ask",
@@ -209,7 +209,7 @@ class Drafter {
     std::string lines;
     size_t named = 0;
     for (const uint32_t s : full_) {
-      if (named++ == kMostSwitches) break;
+      if (named++ == kMaxSwitches) break;
       const SwitchInfo& info = snapshot_.fabric->switch_info(SwitchIndex(s));
       absl::StrAppend(&lines, FullSwitchLine(info, capacity_[s]));
     }

@@ -15,9 +15,9 @@ namespace coppice {
 namespace {
 
 // What the ring may keep alive of records, about, for whoever is slow.
-constexpr size_t kMostBytes = size_t{128} << 20;
+constexpr size_t kMaxBytes = size_t{128} << 20;
 // Changes that one look passes over, so that the lock is never held for long.
-constexpr uint64_t kMostLookedAt = 4096;
+constexpr uint64_t kMaxLookedAt = 4096;
 
 size_t BytesOf(const TreeRecord& record) {
   return sizeof(TreeRecord) + record.reason.size() + record.alternatives.size() +
@@ -118,7 +118,7 @@ void ChangeFeed::PushEntry(Entry entry) {
   bytes_ += entry.bytes;
   CountJob(entry.tree.job.get(), true);
   entries_.push_back(std::move(entry));
-  while (entries_.size() > 1 && (entries_.size() > most_changes_ || bytes_ > kMostBytes)) {
+  while (entries_.size() > 1 && (entries_.size() > most_changes_ || bytes_ > kMaxBytes)) {
     DropOldest(dropped);
   }
   WakeSleepers(job, first_ + entries_.size() - 1);
@@ -228,7 +228,7 @@ void TreeWatch::TakePresent(size_t limit, std::vector<TreeChange>& changes) {
 
 bool TreeWatch::TakeChanges(size_t limit, std::vector<TreeChange>& changes) {
   const uint64_t end = std::min(feed_->first_ + feed_->entries_.size(), until_);
-  const uint64_t stop = std::min(end, at_ + kMostLookedAt);
+  const uint64_t stop = std::min(end, at_ + kMaxLookedAt);
   for (; at_ < stop && changes.size() < limit && !over_; ++at_) {
     const ChangeFeed::Entry& entry = feed_->entries_[at_ - feed_->first_];
     if (job_ != JobId() && entry.job != job_) continue;

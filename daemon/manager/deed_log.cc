@@ -12,7 +12,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostObjectBytes = 256;
+constexpr size_t kMaxObjectBytes = 256;
 constexpr char kSeveral[] = "*";  // can be no user's name
 
 bool IsDenial(absl::StatusCode code) {
@@ -38,9 +38,9 @@ std::string Value(absl::string_view text) {
 FoldedDeeds::Period& FoldedDeeds::PeriodOf(DeedRecord& deed, std::vector<DeedRecord>& told) {
   Kind kind{deed.caller, deed.user, HostOf(deed.origin), deed.method, deed.outcome};
   auto found = periods_.find(kind);
-  if (found == periods_.end() && periods_.size() >= kMostKinds) {
+  if (found == periods_.end() && periods_.size() >= kMaxKinds) {
     TakeDue(deed.time, told);
-    if (periods_.size() >= kMostKinds) {
+    if (periods_.size() >= kMaxKinds) {
       deed.caller = deed.user = deed.origin = deed.object = kSeveral;
       kind = {kSeveral, kSeveral, kSeveral, deed.method, deed.outcome};
       found = periods_.find(kind);
@@ -107,7 +107,7 @@ void DeedLog::Told(const DeedRecord& deed) {
 }
 
 void DeedLog::Note(const Actor& actor, absl::string_view object, absl::StatusCode code) {
-  const DeedPtr made = DeedOf(actor, std::string(CutText(object, kMostObjectBytes)), clock_->Now());
+  const DeedPtr made = DeedOf(actor, std::string(CutText(object, kMaxObjectBytes)), clock_->Now());
   if (made == nullptr) return;
   DeedRecord deed = *made;
   deed.outcome = absl::StatusCodeToString(code);

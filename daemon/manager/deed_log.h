@@ -72,7 +72,7 @@ class FoldedDeeds {
   static constexpr absl::Duration kPeriod = absl::Minutes(1);
   // Kinds that are told apart at once. Beyond them only methods and outcomes are: somebody may
   // invent users.
-  static constexpr size_t kMostKinds = 1024;
+  static constexpr size_t kMaxKinds = 1024;
 
   // In each period so many of a kind are told singly.
   explicit FoldedDeeds(int singly) : singly_(singly) {}

@@ -8,7 +8,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostDatabases = 16;  // an agent says what it likes
+constexpr size_t kMaxDatabases = 16;  // an agent says what it likes
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void OtherDaemons::Hear(uint64_t database, absl::string_view from) {
       known->second = {std::move(words), now};
       return;
     }
-    if (signs_.size() >= kMostDatabases) return;
+    if (signs_.size() >= kMaxDatabases) return;
     signs_[database] = {words, now};
   }
   spdlog::warn("{}", words);

@@ -13,9 +13,9 @@ namespace {
 // Dropped by one mutation, and the most mutations of one run, which comes every 10 s. Events have
 // rows of some hundred bytes; a job has one of up to 20 MB.
 constexpr uint32_t kEvents = 4096;
-constexpr int64_t kMostRoundsOfEvents = 64;
+constexpr int64_t kMaxRoundsOfEvents = 64;
 constexpr uint32_t kJobs = 16;
-constexpr int64_t kMostRoundsOfJobs = 256;
+constexpr int64_t kMaxRoundsOfJobs = 256;
 // Clocks that are slewed drift apart, too.
 constexpr absl::Duration kStep = absl::Minutes(1);
 
@@ -51,14 +51,14 @@ bool Pruning::IsEven(absl::Time wall, absl::Duration monotonic) {
 int Pruning::RoundsOfEvents(int64_t keep) {
   const absl::StatusOr<EventRange> kept = calls_->store().KeptEvents();
   if (!kept.ok()) return 1;
-  return Rounds(kept->newest - kept->oldest + 1 - keep, kEvents, kMostRoundsOfEvents);
+  return Rounds(kept->newest - kept->oldest + 1 - keep, kEvents, kMaxRoundsOfEvents);
 }
 
 void Pruning::PruneOldJobs(absl::Time before) {
   const absl::StatusOr<int64_t> old = calls_->store().EndedJobs(before);
   if (old.ok() && *old == 0) return;
   Prune(calls_, PruneJobs{std::numeric_limits<int64_t>::max(), before, kJobs}, "jobs",
-        Rounds(old.value_or(0), kJobs, kMostRoundsOfJobs));
+        Rounds(old.value_or(0), kJobs, kMaxRoundsOfJobs));
 }
 
 void Pruning::PruneSurplusOfJobs(int64_t keep) {
@@ -72,7 +72,7 @@ void Pruning::PruneSurplusOfJobs(int64_t keep) {
   std::vector<int64_t> sizes;
   for (const OwnedJobs& owned : *owners) sizes.push_back(owned.jobs);
   const int64_t level = FairLevel(sizes, keep);
-  int64_t rounds_left = kMostRoundsOfJobs;
+  int64_t rounds_left = kMaxRoundsOfJobs;
   for (const OwnedJobs& owned : *owners) {
     if (owned.jobs <= level || rounds_left == 0) continue;
     const int rounds = Rounds(owned.jobs - level, kJobs, rounds_left);
@@ -85,7 +85,7 @@ int Pruning::RoundsOfPlacements(int64_t keep, absl::Time before) {
   const absl::StatusOr<int64_t> all = calls_->store().EndedPlacements(absl::InfiniteFuture());
   const absl::StatusOr<int64_t> old = calls_->store().EndedPlacements(before);
   if (!all.ok() || !old.ok()) return 1;
-  return Rounds(std::max(*all - keep, *old), kJobs, kMostRoundsOfJobs);
+  return Rounds(std::max(*all - keep, *old), kJobs, kMaxRoundsOfJobs);
 }
 
 void Pruning::Run(const Limits& events, const Limits& ended) {

@@ -11,7 +11,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostTold = 10;
+constexpr size_t kMaxTold = 10;
 
 const QuotaWords& WordsOf(Quota quota) { return kQuotaWords[static_cast<size_t>(quota)]; }
 Quota Counted(size_t i) { return static_cast<Quota>(i); }
@@ -98,7 +98,7 @@ absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int
   std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
-  if (holders.size() > kMostTold) holders.resize(kMostTold);
+  if (holders.size() > kMaxTold) holders.resize(kMaxTold);
   std::vector<std::string> lines;
   for (const auto& [held, user] : holders) {
     lines.push_back(

@@ -9,8 +9,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/demands.h"
 #include "daemon/manager/promised_load.h"
+#include "daemon/manager/request_options.h"
 #include "daemon/manager/tree_draft.h"
 
 namespace coppice {

@@ -62,7 +62,7 @@ void JobTable::Requeue(Job& job, absl::Duration deadline) {
 }
 
 void JobTable::StopFollowingIfLong() {
-  if (changes_.added.size() + changes_.removed.size() < kMostChanges) return;
+  if (changes_.added.size() + changes_.removed.size() < kMaxChanges) return;
   is_followed_ = false;
   changes_ = {};
 }

@@ -112,7 +112,7 @@ class JobTable {
   // One place per job. A tree rather than a heap, so that jobs that end early leave nothing behind.
   absl::btree_set<std::pair<absl::Duration, JobId>> queue_;
   JobId last_;
-  static constexpr size_t kMostChanges = 16'384;
+  static constexpr size_t kMaxChanges = 16'384;
   bool is_followed_ = false;  // `changes_` are what came and went since the last TakeChanges
   Changes changes_;
 };

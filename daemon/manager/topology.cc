@@ -18,7 +18,7 @@ bool HasLid(const Fabric& fabric, VertexIndex v) { return fabric.lid(v).value() 
 
 // Whether a table still leads to a port where nothing is, or the subnet manager owes an endpoint
 // its LID. O(switches * LIDs), a few instructions each.
-bool LeadsAstray(const Fabric& fabric, const ForwardingTables& tables) {
+bool HasBlackHole(const Fabric& fabric, const ForwardingTables& tables) {
   std::vector<uint8_t> in_use;  // [LID]
   for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
     const VertexIndex vertex(v);
@@ -59,9 +59,9 @@ std::vector<bool> LostLinks(const Fabric& fabric, absl::Span<const LinkChange> c
   return lost;
 }
 
-bool LeadsAstray(const FabricView& view) {
+bool HasBlackHole(const FabricView& view) {
   const ForwardingTables* tables = view.snapshot->routes->tables();
-  return tables != nullptr && LeadsAstray(*view.snapshot->fabric, *tables);
+  return tables != nullptr && HasBlackHole(*view.snapshot->fabric, *tables);
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ void Topology::EndFlapping() { events_->Append(flaps_.End(clock_->Now(), clock_-
 Topology::View Topology::PublishRefreshed(const View& old, SweepResult result) {
   auto view = std::make_shared<FabricView>(*old);
   FillMetadata(*view, old.get(), *result.fabric, result);
-  view->routes_settled = old->routes_settled || !LeadsAstray(*view);
+  view->routes_settled = old->routes_settled || !HasBlackHole(*view);
   std::lock_guard lock(tables_->mu);
   view->snapshot = tables_->view->snapshot;  // its load may be newer than the old one's
   tables_->view = view;

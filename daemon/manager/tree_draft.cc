@@ -8,7 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/demands.h"
+#include "daemon/manager/request_options.h"
 #include "daemon/manager/tree_record.h"
 #include "daemon/manager/tree_request.h"
 
@@ -208,7 +208,7 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
   record.job = job.id;
   record.operation = std::string(ToString(args.operation));
   record.sizes = SizesJson(scratch.request.sizes);
-  record.demands = DemandsJson(args);
+  record.demands = RequestOptionsJson(args);
   record.ranks = args.ranks;
   if (args.ranks.empty()) {
     record.ranks.resize(job.endpoints.size());

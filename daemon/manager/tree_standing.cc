@@ -13,7 +13,7 @@
 namespace coppice {
 namespace {
 
-constexpr int kMostNamed = 4;  // of what one tree has lost
+constexpr int kMaxNamed = 4;  // of what one tree has lost
 
 std::string NodeName(const Fabric& fabric, VertexIndex v) {
   return ToString(fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
@@ -238,10 +238,10 @@ std::string StandingJudge::LostLinks(const TreeRecord& record) const {
   int count = 0;
   for (const int64_t id : record.links) {
     if (std::binary_search(present_.begin(), present_.end(), id)) continue;
-    if (++count <= kMostNamed) absl::StrAppend(&lost, count > 1 ? ", " : "", NameOfLink(id));
+    if (++count <= kMaxNamed) absl::StrAppend(&lost, count > 1 ? ", " : "", NameOfLink(id));
   }
   if (count == 0) return "";
-  if (count > kMostNamed) absl::StrAppend(&lost, " and ", count - kMostNamed, " more");
+  if (count > kMaxNamed) absl::StrAppend(&lost, " and ", count - kMaxNamed, " more");
   return absl::StrCat(count == 1 ? "link " : "links ", lost, count == 1 ? " is gone" : " are gone");
 }
 

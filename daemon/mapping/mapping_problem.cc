@@ -17,7 +17,7 @@ namespace {
 // costs by the million and square them.
 const double kGreatestCost = std::sqrt(std::numeric_limits<double>::max()) / 0x1p20;
 // Of the objective: so that weights times measures, and their sums, neither overflow nor vanish.
-constexpr double kLeastWeight = 1e-100, kGreatestWeight = 1e100;
+constexpr double kMinWeight = 1e-100, kGreatestWeight = 1e100;
 constexpr double kLongestRoute = 255;  // as ClassDistances counts links
 
 std::string HeaviestPair(const Pattern& pattern) {
@@ -95,10 +95,10 @@ absl::Status CheckProblem(const MappingProblem& problem) {
   const Objective& o = problem.objective;
   for (const double weight : {o.congestion, o.hop_bytes, o.qap_cost}) {
     if (weight == 0) continue;
-    if (weight >= kLeastWeight && weight <= kGreatestWeight) continue;
+    if (weight >= kMinWeight && weight <= kGreatestWeight) continue;
     return absl::InvalidArgumentError(
-        absl::StrFormat("the objective has a weight of %g; give 0, or %g to %g", weight,
-                        kLeastWeight, kGreatestWeight));
+        absl::StrFormat("the objective has a weight of %g; give 0, or %g to %g", weight, kMinWeight,
+                        kGreatestWeight));
   }
   if (o == Objective{}) {
     return absl::InvalidArgumentError(

@@ -41,12 +41,12 @@ size_t DenseBytes(size_t slots, size_t threads) {
 // Of methods that find eigenvectors: the basis and the vectors in three forms (search/spectral.h),
 // and for each thread its rows.
 size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
-  const size_t full = std::min<size_t>(e.clustered, kMostDenseVertices);
+  const size_t full = std::min<size_t>(e.clustered, kMaxDenseVertices);
   return (7 + 2 * threads) * sizeof(double) * e.coordinates + 4 * sizeof(double) * full * full;
 }
 
 // The portfolio does without them beyond so many ranks.
-constexpr size_t kMostClustered = 20000;
+constexpr size_t kMaxClustered = 20000;
 constexpr uint32_t kLines = 2;  // of the portfolio (algorithm/auto_lines.h)
 
 }  // namespace
@@ -67,13 +67,13 @@ void SetMethod(absl::string_view algorithm,
                 : is_any_of({"congestion", "threshold-accepting", "greedy", "multicore"});
   extent.lines = portfolio && extent.counts_links ? kLines : 0;
   if (!portfolio && !is_any_of({"cp-nsc", "hierarchical-clustering"})) return;
-  extent.clustered = portfolio && extent.ranks > kMostClustered ? 0 : extent.ranks;
+  extent.clustered = portfolio && extent.ranks > kMaxClustered ? 0 : extent.ranks;
   size_t vectors = kPresetEigenvectors;
   for (const auto& [name, value] : parameters) {
     if (name == "eigenvectors") vectors = static_cast<size_t>(value);
   }
   if (vectors == 0) vectors = extent.clustered;  // one for each cluster
-  extent.coordinates = std::min(extent.clustered * vectors, kMostCoordinates);
+  extent.coordinates = std::min(extent.clustered * vectors, kMaxCoordinates);
 }
 
 size_t SearchBytes(const SearchExtent& e, uint32_t threads) {

@@ -34,7 +34,7 @@ LeafField::LeafField(const PlacementIndex& index, const OpenHosts& open_hosts,
   const double n = constraints.host_count;
   pair_weight = n > 1 ? objective.distance / (n * (n - 1) / 2) : 0;
   if (distances == Distances::kNone) return;
-  tie_weight = kMostTie / (2 * n * std::max(1U, index.largest_leaf()));
+  tie_weight = kMaxTie / (2 * n * std::max(1U, index.largest_leaf()));
   matrix.resize(size_t{class_count} * class_count);
   for (uint32_t a = 0; a < class_count; ++a) {
     for (uint32_t b = 0; b < class_count; ++b) {
@@ -90,7 +90,7 @@ double CountState::tie() const {
     most = std::max<uint64_t>(most, field_.pod_free[p]);
   }
   const double hosts = field_.constraints.host_count;
-  return leaves + LeafField::kMostTie * pods / (2 * hosts * static_cast<double>(most));
+  return leaves + LeafField::kMaxTie * pods / (2 * hosts * static_cast<double>(most));
 }
 
 void CountState::Change(uint32_t i, int32_t q) {

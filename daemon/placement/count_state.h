@@ -38,7 +38,7 @@ struct LeafField {
   // Whether leaf switch i has held and free hosts when the job has `count` of it; less what it had.
   int Broken(uint32_t i, uint32_t count) const;
   // Decides between counts that cost the same: those that leave free hosts together; below
-  // kMostTie in all. Taking x of f free hosts lessens the sum of f^2 by x (2 f - x).
+  // kMaxTie in all. Taking x of f free hosts lessens the sum of f^2 by x (2 f - x).
   double Tie(uint32_t i, uint32_t count) const {
     return tie_weight * count * (2.0 * leaf(i).free - count);
   }
@@ -57,7 +57,7 @@ struct LeafField {
   std::vector<uint32_t> pod_free;  // [pod] free hosts in the field
   double pair_weight = 0;          // of a hop between one pair of hosts
   double tie_weight = 0;
-  static constexpr double kMostTie = 1e-5;
+  static constexpr double kMaxTie = 1e-5;
 };
 
 class CountState {

@@ -27,7 +27,7 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMostLeaves = 64;
+constexpr uint32_t kMaxLeaves = 64;
 class Brancher {
  public:
   Brancher(const PlacementQuestion& question, const LeafField& field, uint64_t patience,
@@ -231,7 +231,7 @@ bool SearchExactly(const PlacementQuestion& question, absl::Span<const OpenScope
                    uint64_t patience, Choice& best) {
   for (const OpenScope& scope : scopes) {
     const uint32_t leaves = scope.end - scope.begin;
-    if (leaves > kMostLeaves) return false;
+    if (leaves > kMaxLeaves) return false;
     if (question.hosts_matter() &&
         !LinkTally::IsAffordable(question, question.open.hosts.size(), leaves)) {
       return false;

@@ -9,13 +9,13 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostKept = 1 << 14;  // routes
+constexpr size_t kMaxKept = 1 << 14;  // routes
 
 }  // namespace
 
 bool LinkTally::IsAffordable(const PlacementQuestion& question, size_t open_hosts, size_t leaves) {
   const size_t n = question.request.constraints.host_count;
-  return open_hosts * leaves <= kMostKept && n * std::min(n, leaves) <= kMostRoutes;
+  return open_hosts * leaves <= kMaxKept && n * std::min(n, leaves) <= kMaxRoutes;
 }
 
 LinkTally::LinkTally(const PlacementQuestion& question, absl::Span<const uint32_t> positions)

@@ -6,8 +6,8 @@
 //
 // Forwarding is by destination, so that packets for one host take one way from all hosts of a leaf
 // switch: a route is one of leaf switch and destination. A job with hosts on L leaf switches has
-// (L - 1) routes to each of its n hosts; where that is more than kMostRoutes, each host is reached
-// from m = max(1, kMostRoutes / n) leaf switches only, spread evenly, and those to which hosts of
+// (L - 1) routes to each of its n hosts; where that is more than kMaxRoutes, each host is reached
+// from m = max(1, kMaxRoutes / n) leaf switches only, spread evenly, and those to which hosts of
 // one leaf switch is reached from differ. The sample depends on nothing but hosts and fabric.
 #ifndef COPPICE_DAEMON_PLACEMENT_JOB_LINKS_H_
 #define COPPICE_DAEMON_PLACEMENT_JOB_LINKS_H_
@@ -21,10 +21,10 @@
 
 namespace coppice {
 
-inline constexpr uint32_t kMostRoutes = 4096;
+inline constexpr uint32_t kMaxRoutes = 4096;
 
 // The distinct channels between switches on the routes of a job with these hosts (in any order),
-// ascending. Routes that break off are left out. Thread-safe. O(min(n L, kMostRoutes + n) * length
+// ascending. Routes that break off are left out. Thread-safe. O(min(n L, kMaxRoutes + n) * length
 // * ports).
 std::vector<ChannelIndex> JobChannels(const Snapshot& snapshot, const PlacementIndex& index,
                                       absl::Span<const HostIndex> hosts);
@@ -43,7 +43,7 @@ void ForEachSource(uint32_t leaf, uint32_t position, uint32_t leaf_count, uint32
                    Visit visit) {
   const uint32_t others = leaf_count - 1;
   if (others == 0) return;
-  const uint32_t most = total > kMostRoutes ? 1 : kMostRoutes / total;
+  const uint32_t most = total > kMaxRoutes ? 1 : kMaxRoutes / total;
   const uint32_t sources = others < most ? others : most;
   for (uint32_t i = 0; i < sources; ++i) {
     const auto step = static_cast<uint32_t>((uint64_t{i} * others / sources + position) % others);

@@ -117,7 +117,7 @@ void PlacementIndex::MeasureDistances() {
     class_of_.push_back(at->second);
     ++members[at->second];
   }
-  if (class_count_ > kMostClasses) return;
+  if (class_count_ > kMaxClasses) return;
   const uint32_t known = distances.classes().class_count();
   matrix_.assign(size_t{class_count_} * class_count_, kUnreachable);
   uint32_t least = kUnreachable;

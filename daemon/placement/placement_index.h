@@ -42,7 +42,7 @@ class PlacementIndex final {
   };
 
   // Total. O(endpoints + leaf switches * levels + squared classes of leaf switches), the latter up
-  // to kMostClasses of them; beyond, distances are those that the snapshot's routes keep.
+  // to kMaxClasses of them; beyond, distances are those that the snapshot's routes keep.
   static std::shared_ptr<const PlacementIndex> Make(const Snapshot& snapshot);
 
   uint32_t leaf_count() const { return static_cast<uint32_t>(switch_of_.size()); }
@@ -89,7 +89,7 @@ class PlacementIndex final {
   const Fabric& fabric() const { return *fabric_; }
 
  private:
-  static constexpr uint32_t kMostClasses = 2048;
+  static constexpr uint32_t kMaxClasses = 2048;
   PlacementIndex() = default;
   void NumberLeaves(const Hierarchy& hierarchy);
   void FindLevels(const Hierarchy& hierarchy, const std::vector<EndpointIndex>& first);

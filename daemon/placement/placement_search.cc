@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint32_t kFewLeaves = 64;  // all balls are grown and improved
 constexpr uint32_t kRegions = 3;     // of each kind
-constexpr size_t kMostField = 512;   // leaf switches that moves look at
+constexpr size_t kMaxField = 512;    // leaf switches that moves look at
 struct CountChoice {
   LeafCounts counts;
   double cost = 0;
@@ -181,8 +181,7 @@ class Searcher {
       if (leaf.most < c_.host_count || leaf.required < question_.open.required) continue;
       const int broken = (leaf.free > c_.host_count ? 1 : 0) - (leaf.held > 0 ? 1 : 0);
       const double cost = question_.request.objective.fragmentation * broken +
-                          (penalties_.empty() ? 0 : penalties_[i]) +
-                          LeafField::kMostTie * leaf.free;
+                          (penalties_.empty() ? 0 : penalties_[i]) + LeafField::kMaxTie * leaf.free;
       if (best < scope.end && cost >= least) continue;
       best = i;
       least = cost;
@@ -193,13 +192,13 @@ class Searcher {
   // The leaf switches of the counts and those nearest to the first of them.
   Region NearbyField(const OpenScope& scope, const LeafCounts& counts) const {
     Region region = Everything(scope);
-    if (region.size() <= kMostField) return region;
+    if (region.size() <= kMaxField) return region;
     const uint32_t center = question_.open.leaves[counts.front().first].leaf;
     std::stable_sort(region.begin(), region.end(), [&](uint32_t a, uint32_t b) {
       return question_.index.Hops(center, question_.open.leaves[a].leaf) <
              question_.index.Hops(center, question_.open.leaves[b].leaf);
     });
-    region.resize(kMostField);
+    region.resize(kMaxField);
     for (const auto& [position, count] : counts) region.push_back(position);
     std::sort(region.begin(), region.end());
     region.erase(std::unique(region.begin(), region.end()), region.end());

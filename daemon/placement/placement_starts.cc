@@ -91,7 +91,7 @@ class BallGrower {
     Ball ball;
     uint64_t room = 0;
     for (const uint32_t i : order_) {
-      if (2 * room >= uint64_t{3} * c_.host_count && ball.region.size() >= kLeastLeaves) break;
+      if (2 * room >= uint64_t{3} * c_.host_count && ball.region.size() >= kMinLeaves) break;
       ball.region.push_back(i);
       room += question_.open.leaves[i].most;
     }
@@ -103,7 +103,7 @@ class BallGrower {
   }
 
  private:
-  static constexpr size_t kLeastLeaves = 16;
+  static constexpr size_t kMinLeaves = 16;
 
   uint32_t Pod(uint32_t i) const { return question_.index.pod_of(question_.open.leaves[i].leaf); }
 
@@ -119,7 +119,7 @@ class BallGrower {
     order_.clear();
     uint64_t room = 0;
     for (auto& ring : rings_) {
-      if (2 * room >= uint64_t{3} * c_.host_count && order_.size() >= kLeastLeaves) break;
+      if (2 * room >= uint64_t{3} * c_.host_count && order_.size() >= kMinLeaves) break;
       const auto key = [&](uint32_t i) {
         return std::tuple(~pod_room_[Pod(i)], Pod(i), ~question_.open.leaves[i].most, i);
       };
@@ -414,7 +414,7 @@ class Knapsack {
 }  // namespace
 
 std::optional<LeafFill> FillLeaves(const LeafField& field, uint32_t hosts, double hops) {
-  if (hosts > kMostFillHosts) return std::nullopt;
+  if (hosts > kMaxFillHosts) return std::nullopt;
   return Knapsack(field, hosts, hops).Fill();
 }
 

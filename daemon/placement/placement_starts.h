@@ -43,9 +43,9 @@ struct LeafFill {
 
 // The counts of `hosts` on leaf switches of the field with the least cost if hosts of different
 // leaf switches are `hops` apart, whatever the field's distances are; counts of leaf switches,
-// pods and hosts_per_leaf are not heeded. nullopt: too little room, or more than kMostFillHosts.
+// pods and hosts_per_leaf are not heeded. nullopt: too little room, or more than kMaxFillHosts.
 // O(hosts * kinds of leaf switches * (log + most hosts of one)).
-inline constexpr uint32_t kMostFillHosts = 4096;
+inline constexpr uint32_t kMaxFillHosts = 4096;
 std::optional<LeafFill> FillLeaves(const LeafField& field, uint32_t hosts, double hops);
 
 }  // namespace coppice

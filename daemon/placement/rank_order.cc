@@ -174,8 +174,8 @@ std::vector<Choice> SpreadChoices(const PlacementQuestion& question, const Choic
 
 // Of the time that is left, each time.
 constexpr double kShareOfExchange = 0.3, kShareOfExact = 0.5;
-constexpr uint32_t kMostJudged = 400, kMostRanksJudged = 20'000;  // sets, and their ranks together
-constexpr size_t kMostBounded = 4'096;  // open hosts over which a bound is looked for
+constexpr uint32_t kMaxJudged = 400, kMaxRanksJudged = 20'000;  // sets, and their ranks together
+constexpr size_t kMaxBounded = 4'096;  // open hosts over which a bound is looked for
 // Of a time that is left, a part: true once that is over.
 SearchControl PartOf(const SearchControl& control, double share) {
   const double least = (1 - share) * control.remaining();
@@ -221,7 +221,7 @@ absl::StatusOr<bool> MeetsBounds(const PlacementQuestion& question, const Search
   if (!found.is_optimal || best.hosts_cost > least + kEqualCost * (1 + std::abs(least)))
     return false;
   if (CostWithTraffic(question, 0, best.max_congestion) == 0) return true;
-  if (question.open.hosts.size() > kMostBounded) return false;
+  if (question.open.hosts.size() > kMaxBounded) return false;
   ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, question.open.hosts));
   return best.max_congestion <= FindCongestionBound(problem).value * (1 + kEqualCost);
 }
@@ -247,7 +247,7 @@ absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question, const Se
   bool is_complete = false;
   if (counts) {
     const uint32_t most =
-        std::min(kMostJudged, kMostRanksJudged / question.request.pattern->rank_count());
+        std::min(kMaxJudged, kMaxRanksJudged / question.request.pattern->rank_count());
     RETURN_IF_ERROR(ExchangeHosts(question, most, PartOf(control, kShareOfExchange), best));
     ASSIGN_OR_RETURN(is_complete,
                      SearchPatternExactly(question, limits, PartOf(control, kShareOfExact), best));

@@ -25,15 +25,15 @@ absl::Status ShuttingDown() {
 
 }  // namespace
 
-AgentStream* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
+AgentReactor* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
   method_->Opened();
-  std::shared_ptr<AgentStream> stream;
+  std::shared_ptr<AgentReactor> stream;
   absl::Status status = caller.status();
   AgentIdentity identity;
   if (caller.ok()) identity = {caller->user, caller->host, caller->origin};
   {
     std::lock_guard lock(mutex_);
-    stream = std::make_shared<AgentStream>(this, ++last_id_, std::move(identity));
+    stream = std::make_shared<AgentReactor>(this, ++last_id_, std::move(identity));
     open_[last_id_] = stream;
     if (status.ok() && closed_) status = ShuttingDown();
   }
@@ -47,7 +47,7 @@ AgentStream* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
 }
 
 void AgentStreams::Close() {
-  std::vector<std::shared_ptr<AgentStream>> open;
+  std::vector<std::shared_ptr<AgentReactor>> open;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
@@ -57,7 +57,7 @@ void AgentStreams::Close() {
 }
 
 void AgentStreams::Remove(uint64_t id) {
-  std::shared_ptr<AgentStream> stream;  // goes without the lock
+  std::shared_ptr<AgentReactor> stream;  // goes without the lock
   std::lock_guard lock(mutex_);
   const auto found = open_.find(id);
   if (found == open_.end()) return;
@@ -65,18 +65,18 @@ void AgentStreams::Remove(uint64_t id) {
   open_.erase(found);
 }
 
-void AgentStream::Begin(std::weak_ptr<AgentStream> self) {
+void AgentReactor::Begin(std::weak_ptr<AgentReactor> self) {
   self_ = std::move(self);
   std::lock_guard lock(mutex_);
   if (!ended_) StartRead(&message_);
 }
 
-void AgentStream::Send(v1::AgentTask task) {
+void AgentReactor::Send(v1::AgentTask task) {
   std::string object;
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
-    if (queue_.size() < kMostQueued) {
+    if (queue_.size() < kMaxQueued) {
       // The welcome is the first, though a measurement may begin between it and the hello.
       const bool is_welcome = task.has_welcome();
       is_welcomed_ |= is_welcome;
@@ -86,11 +86,11 @@ void AgentStream::Send(v1::AgentTask task) {
     }
     object = object_;
   }
-  End(absl::ResourceExhaustedError(absl::StrCat(object, " has not read its last ", kMostQueued,
+  End(absl::ResourceExhaustedError(absl::StrCat(object, " has not read its last ", kMaxQueued,
                                                 " tasks; connect again, and read them")));
 }
 
-void AgentStream::End(const absl::Status& status) {
+void AgentReactor::End(const absl::Status& status) {
   AgentSession session = 0;
   {
     std::lock_guard lock(mutex_);
@@ -102,7 +102,7 @@ void AgentStream::End(const absl::Status& status) {
   if (session != 0) streams_->meter_->Disconnect(session);
 }
 
-void AgentStream::OnReadDone(bool ok) {
+void AgentReactor::OnReadDone(bool ok) {
   if (!ok) return End(TakeRefusal());  // OK: the agent has said its last
   const absl::Status status = Take();
   message_ = {};  // the next may be long in coming
@@ -111,7 +111,7 @@ void AgentStream::OnReadDone(bool ok) {
   if (!ended_) StartRead(&message_);
 }
 
-absl::Status AgentStream::Take() {
+absl::Status AgentReactor::Take() {
   AgentSession session = 0;
   {
     std::lock_guard lock(mutex_);
@@ -129,21 +129,21 @@ absl::Status AgentStream::Take() {
   return streams_->meter_->TakeOutcome(session, FromProto(message_.ping_pong()));
 }
 
-absl::Status AgentStream::TakeHello() {
+absl::Status AgentReactor::TakeHello() {
   ASSIGN_OR_RETURN(AgentInfo info, FromProto(message_.hello()));
   AgentLink link;
   link.send = [self = self_](const PingPong& ping_pong) {
-    const std::shared_ptr<AgentStream> stream = self.lock();
+    const std::shared_ptr<AgentReactor> stream = self.lock();
     if (stream == nullptr) return;
     v1::AgentTask task;
     ToProto(ping_pong, *task.mutable_ping_pong());
     stream->Send(std::move(task));
   };
   link.end = [self = self_](const absl::Status& status) {
-    if (const std::shared_ptr<AgentStream> stream = self.lock()) stream->End(status);
+    if (const std::shared_ptr<AgentReactor> stream = self.lock()) stream->End(status);
   };
   link.stop = [self = self_](uint64_t id) {
-    const std::shared_ptr<AgentStream> stream = self.lock();
+    const std::shared_ptr<AgentReactor> stream = self.lock();
     if (stream == nullptr) return;
     v1::AgentTask task;
     task.set_stop_ping_pong(id);
@@ -167,7 +167,7 @@ absl::Status AgentStream::TakeHello() {
   return absl::OkStatus();
 }
 
-void AgentStream::OnWriteDone(bool ok) {
+void AgentReactor::OnWriteDone(bool ok) {
   if (!ok) return End(absl::CancelledError("agent: it went away"));
   std::lock_guard lock(mutex_);
   queue_.pop_front();
@@ -175,16 +175,16 @@ void AgentStream::OnWriteDone(bool ok) {
   if (is_writing_) StartWrite(&queue_.front());
 }
 
-void AgentStream::OnCancel() { End(absl::CancelledError("agent: it went away")); }
+void AgentReactor::OnCancel() { End(absl::CancelledError("agent: it went away")); }
 
-void AgentStream::OnDone() { streams_->Remove(id_); }
+void AgentReactor::OnDone() { streams_->Remove(id_); }
 
 namespace {
 
 using MeasureStream = UpdateStream<v1::MeasureDistancesUpdate>;
 
 // Measurements that wait for a worker to lay out their rounds.
-constexpr size_t kMostWaiting = 64;
+constexpr size_t kMaxWaiting = 64;
 
 MeasureStream::Answers AnswerOf(MeasureStanding standing) {
   return
@@ -260,7 +260,7 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
         const absl::Status begun = meter_->Measure(args, WatchOf(stream));
         if (!begun.ok()) stream->End(begun);
       },
-      kMostWaiting);
+      kMaxWaiting);
   if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
@@ -286,9 +286,9 @@ absl::Status AgentsService::List(const v1::ListDistancesRequest& request,
     ASSIGN_OR_RETURN(query.hosts, ExpandEndpointNames(*view->snapshot->fabric, query.hosts,
                                                       kMaxListedNodes, "hosts"));
   }
-  ASSIGN_OR_RETURN(
-      const std::vector<DistanceRecord> distances,
-      FindDistances(*shelf_, view == nullptr ? nullptr : view->snapshot.get(), query, medians_));
+  ASSIGN_OR_RETURN(const std::vector<DistanceRecord> distances,
+                   FindDistances(*distance_store_, view == nullptr ? nullptr : view->snapshot.get(),
+                                 query, medians_));
   const size_t shown =
       FillPage(distances.size(), size, [&](size_t i) -> const v1::MeasuredDistance& {
         ToProto(distances[i], *response.add_distances());

@@ -17,7 +17,7 @@
 #include "coppice/v1/agents.grpc.pb.h"
 #include "daemon/manager/distances/distance_listing.h"
 #include "daemon/manager/distances/distance_meter.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/rpc/calls/method_statistics.h"
 #include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/calls/worker_pool.h"
@@ -32,7 +32,7 @@ namespace coppice {
 //
 // The agent has gone as soon as its stream has ended, for whatever reason.
 
-class AgentStream;
+class AgentReactor;
 
 // Thread-safe; outlives every stream that it opened.
 class AgentStreams final {
@@ -42,12 +42,12 @@ class AgentStreams final {
       : meter_(meter), version_(std::move(version)), method_(method) {}
 
   // A stream of the agent `caller`; ends at once with it if that is an error.
-  AgentStream* Open(const absl::StatusOr<Peer>& caller);
+  AgentReactor* Open(const absl::StatusOr<Peer>& caller);
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close();
 
  private:
-  friend class AgentStream;
+  friend class AgentReactor;
   void Remove(uint64_t id);
 
   DistanceMeter* const meter_;
@@ -58,18 +58,18 @@ class AgentStreams final {
   // Guarded by mutex_.
   bool closed_ = false;
   uint64_t last_id_ = 0;
-  absl::flat_hash_map<uint64_t, std::shared_ptr<AgentStream>> open_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<AgentReactor>> open_;
 };
 
-class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask> {
+class AgentReactor final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask> {
  public:
   // Tasks that an agent may leave unread: it is given one pair at a time.
-  static constexpr size_t kMostQueued = 16;
+  static constexpr size_t kMaxQueued = 16;
 
-  AgentStream(AgentStreams* streams, uint64_t id, AgentIdentity identity)
+  AgentReactor(AgentStreams* streams, uint64_t id, AgentIdentity identity)
       : streams_(streams), id_(id), identity_(std::move(identity)) {}
 
-  void Begin(std::weak_ptr<AgentStream> self);
+  void Begin(std::weak_ptr<AgentReactor> self);
   // Queues a task; ends the stream if too many wait.
   void Send(v1::AgentTask task);
   // Ends the call with `status` once; later calls do nothing.
@@ -87,7 +87,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::A
   AgentStreams* const streams_;
   const uint64_t id_;
   const AgentIdentity identity_;
-  std::weak_ptr<AgentStream> self_;
+  std::weak_ptr<AgentReactor> self_;
   v1::AgentMessage message_;  // gRPC's while it reads
 
   std::mutex mutex_;
@@ -103,11 +103,12 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::A
 // Thread-safe. The pointers outlive it and every call.
 class AgentsService final : public v1::Agents::CallbackService {
  public:
-  AgentsService(Manager* manager, DistanceMeter* meter, DistanceShelf* shelf, WorkerPool* workers,
-                Peers* peers, MethodStatistics* statistics, std::string version)
+  AgentsService(Manager* manager, DistanceMeter* meter, DistanceStore* distance_store,
+                WorkerPool* workers, Peers* peers, MethodStatistics* statistics,
+                std::string version)
       : manager_(manager),
         meter_(meter),
-        shelf_(shelf),
+        distance_store_(distance_store),
         workers_(workers),
         peers_(peers),
         streams_(meter, std::move(version), statistics->AddStream("Agents.Connect")),
@@ -118,7 +119,7 @@ class AgentsService final : public v1::Agents::CallbackService {
   // Ends every agent's stream and every measurement with UNAVAILABLE, and from now on new ones.
   void CloseStreams();
   size_t agents() const { return meter_->connected(); }
-  size_t distances() const { return shelf_->size(); }
+  size_t distances() const { return distance_store_->size(); }
 
   grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask>* Connect(
       grpc::CallbackServerContext* context) override;
@@ -136,7 +137,7 @@ class AgentsService final : public v1::Agents::CallbackService {
 
   Manager* const manager_;
   DistanceMeter* const meter_;
-  DistanceShelf* const shelf_;
+  DistanceStore* const distance_store_;
   LevelMedianCache medians_;
   WorkerPool* const workers_;
   Peers* const peers_;

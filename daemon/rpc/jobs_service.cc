@@ -121,7 +121,7 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
   absl::StatusOr<Peer> peer = peers_->Authorise(*context, "/coppice.v1.Jobs/RegisterJob", "job");
   if (!peer.ok()) return Finish(reactor, peer.status(), "job");
   const bool is_short = !request->all_endpoints() &&
-                        static_cast<size_t>(request->endpoints_size()) <= kMostRanksInline;
+                        static_cast<size_t>(request->endpoints_size()) <= kMaxRanksInline;
   auto call = [this, reactor, request, response, peer = *std::move(peer)] {
     absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
     if (!args.ok()) {

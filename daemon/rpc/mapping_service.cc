@@ -16,7 +16,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostWaitingSearches = 16;
+constexpr size_t kMaxWaitingSearches = 16;
 constexpr absl::string_view kThisRequest = "this request, as long as it waits,";
 
 using MapStream = UpdateStream<v1::MapRanksUpdate>;
@@ -122,7 +122,7 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
         if (!view.ok()) return stream->End(view.status());
         stream->Answer(AnswerOf(*std::move(view)));
       },
-      kMostWaitingSearches);
+      kMaxWaitingSearches);
   if (!queued.ok()) stream->End(queued);
   return stream.get();
 }
@@ -261,7 +261,7 @@ grpc::ServerUnaryReactor* MappingService::ListPatterns(grpc::CallbackServerConte
               return response->patterns(static_cast<int>(i));
             });
         if (shown < records.size())
-          response->set_next_page_token(PatternShelf::TokenOf(records[shown - 1]));
+          response->set_next_page_token(PatternStore::TokenOf(records[shown - 1]));
         return absl::OkStatus();
       });
 }

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/mapping/order_shelf.h"
-#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/order_store.h"
+#include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/calls/method_statistics.h"
 #include "daemon/rpc/calls/peer.h"
@@ -27,7 +27,7 @@ namespace coppice {
 // all of them together; what it takes to read one is of the mapper's memory.
 class MappingService final : public v1::Mapping::CallbackService {
  public:
-  MappingService(RankMapper* mapper, OrderShelf* orders, PatternShelf* patterns,
+  MappingService(RankMapper* mapper, OrderStore* orders, PatternStore* patterns,
                  WorkerPool* workers, WorkerPool* search_workers, size_t request_bytes,
                  Peers* peers, MethodStatistics* statistics)
       : mapper_(mapper),
@@ -102,8 +102,8 @@ class MappingService final : public v1::Mapping::CallbackService {
   absl::Status Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response);
 
   RankMapper* const mapper_;
-  OrderShelf* const orders_;
-  PatternShelf* const patterns_;
+  OrderStore* const orders_;
+  PatternStore* const patterns_;
   WorkerPool* const workers_;
   WorkerPool* const search_workers_;
   MemoryBudget requests_;

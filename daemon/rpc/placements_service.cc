@@ -24,10 +24,10 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Of(
   ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, Read(traffic));
   const bool is_first = held_ == 0;
   held_ += pattern->MemoryBytes();
-  if (!is_first && held_ > kMostBytes) {
+  if (!is_first && held_ > kMaxBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("traffic: this pattern and those of the requests before take more than ",
-                     kMostBytes >> 20, " MiB; ask for fewer at once"));
+                     kMaxBytes >> 20, " MiB; ask for fewer at once"));
   }
   if (!traffic.pattern_name().empty()) stored_.emplace(traffic.pattern_name(), pattern);
   return pattern;
@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Of(
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Read(
     const v1::PlacementTraffic& traffic) {
-  if (!traffic.has_pattern()) return shelf_->Load(traffic.pattern_name(), user_, *memory_);
+  if (!traffic.has_pattern()) return pattern_store_->Load(traffic.pattern_name(), user_, *memory_);
   ASSIGN_OR_RETURN(MemoryBudget::Share room,
                    memory_->Take(ReadingBytes(traffic.pattern()), "reading this pattern"));
   ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern, PatternOf(traffic.pattern()));
@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Read(
 namespace {
 
 // Calls that may wait to be planned; each holds its request, with up to all nodes as candidates.
-constexpr size_t kMostWaiting = 1024;
+constexpr size_t kMaxWaiting = 1024;
 
 constexpr char kObject[] = "placement";
 
@@ -54,9 +54,9 @@ std::string ObjectOf(absl::string_view id) { return absl::StrCat("placement:", i
 
 // Before they are converted.
 absl::Status NotTooMany(int requests) {
-  if (static_cast<size_t>(requests) <= Placements::kMostAtOnce) return absl::OkStatus();
+  if (static_cast<size_t>(requests) <= Placements::kMaxAtOnce) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("requests: ", requests, " of them, at most ",
-                                                 Placements::kMostAtOnce, " at once"));
+                                                 Placements::kMaxAtOnce, " at once"));
 }
 
 PlacementCancelled CancelledBy(const grpc::CallbackServerContext* context) {
@@ -67,7 +67,7 @@ PlacementCancelled CancelledBy(const grpc::CallbackServerContext* context) {
 
 grpc::ServerUnaryReactor* PlacementsService::Plan(UnaryCall* call, const char* object,
                                                   WorkerPool::Task task) {
-  return RunLater(planners_, call, object, std::move(task), kMostWaiting);
+  return RunLater(planners_, call, object, std::move(task), kMaxWaiting);
 }
 
 absl::StatusOr<CreatePlacementArgs> PlacementsService::ArgsOf(

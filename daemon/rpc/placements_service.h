@@ -14,7 +14,7 @@
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/mapping/pattern.h"
 #include "daemon/rpc/calls/method_statistics.h"
@@ -32,10 +32,10 @@ namespace coppice {
 class PlacementPatterns final {
  public:
   // Beside the first, patterns of one call may hold so much: two calls are planned at once.
-  static constexpr size_t kMostBytes = size_t{128} << 20;
+  static constexpr size_t kMaxBytes = size_t{128} << 20;
 
-  PlacementPatterns(PatternShelf* shelf, MemoryBudget* memory, std::string user)
-      : shelf_(shelf), memory_(memory), user_(std::move(user)) {}
+  PlacementPatterns(PatternStore* pattern_store, MemoryBudget* memory, std::string user)
+      : pattern_store_(pattern_store), memory_(memory), user_(std::move(user)) {}
 
   // Null: the request has none. It counts as long as anybody has it. INVALID_ARGUMENT, naming the
   // field; NOT_FOUND; RESOURCE_EXHAUSTED: no room, or too much for one call.
@@ -44,7 +44,7 @@ class PlacementPatterns final {
  private:
   absl::StatusOr<std::shared_ptr<const Pattern>> Read(const v1::PlacementTraffic& traffic);
 
-  PatternShelf* const shelf_;
+  PatternStore* const pattern_store_;
   MemoryBudget* const memory_;
   const std::string user_;
   absl::flat_hash_map<std::string, std::shared_ptr<const Pattern>> stored_;
@@ -55,7 +55,7 @@ class PlacementPatterns final {
 // and of low priority: trees never wait for placements. Patterns of requests count in `memory`.
 class PlacementsService final : public v1::Placements::CallbackService {
  public:
-  PlacementsService(Manager* manager, PatternShelf* patterns, MemoryBudget* memory,
+  PlacementsService(Manager* manager, PatternStore* patterns, MemoryBudget* memory,
                     WorkerPool* workers, WorkerPool* planners, Peers* peers,
                     MethodStatistics* statistics)
       : manager_(manager),
@@ -120,7 +120,7 @@ class PlacementsService final : public v1::Placements::CallbackService {
 
   Manager* const manager_;
   Placements* const placements_;
-  PatternShelf* const patterns_;
+  PatternStore* const patterns_;
   MemoryBudget* const memory_;
   WorkerPool* const workers_;
   WorkerPool* const planners_;

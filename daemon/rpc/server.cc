@@ -82,7 +82,7 @@ void ServerUpkeep::Run(Admission* admission, UnixConnections* connections) {
 
 // A client may ping this often, also between calls; by default gRPC closes the connection of one
 // that pings more often than every five minutes.
-constexpr int kLeastPingIntervalMs = 5'000;
+constexpr int kMinPingIntervalMs = 5'000;
 // The server asks an idle client whether it is still there, to give up dead connections.
 constexpr int kServerPingIntervalMs = 60'000;
 constexpr int kServerPingTimeoutMs = 20'000;
@@ -90,14 +90,14 @@ constexpr int kServerPingTimeoutMs = 20'000;
 constexpr int kLongestIdleMs = 300'000;
 constexpr int kLongestHandshakeMs = 10'000;
 // Of one connection; others wait at the client.
-constexpr int kMostStreams = 1024;
+constexpr int kMaxStreams = 1024;
 // What a call has in memory before it is admitted, at most: the window of its stream. When it may
 // read, gRPC opens the window as far as its request is long.
 constexpr int kStreamWindowBytes = 16 << 10;
 // What gRPC itself may take for all connections, before it gives up streams and connections: far
 // above what our own bounds let it take.
 constexpr size_t kTransportBytes = size_t{512} << 20;
-static_assert(kMostHalfSent < kTransportBytes);
+static_assert(kMaxHalfSent < kTransportBytes);
 // Batches that are planned at once. More would plan with the same free entries, and all but one of
 // them again.
 constexpr int kBatchWorkers = 2;
@@ -117,11 +117,11 @@ void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& 
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kServerPingTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kLeastPingIntervalMs);
+                             kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kLongestIdleMs);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kLongestHandshakeMs);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would widen the windows
   builder.SetResourceQuota(grpc::ResourceQuota("coppiced").Resize(kTransportBytes));

@@ -18,10 +18,10 @@
 #include "absl/time/time.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/manager/distances/distance_meter.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/manager.h"
-#include "daemon/manager/mapping/order_shelf.h"
-#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/order_store.h"
+#include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/admin_service.h"
 #include "daemon/rpc/calls/peer.h"
@@ -58,10 +58,10 @@ struct RpcServerOptions {
 struct ServedParts {
   Manager* manager = nullptr;
   RankMapper* mapper = nullptr;
-  OrderShelf* orders = nullptr;
-  PatternShelf* patterns = nullptr;
+  OrderStore* orders = nullptr;
+  PatternStore* patterns = nullptr;
   DistanceMeter* meter = nullptr;
-  DistanceShelf* distances = nullptr;
+  DistanceStore* distances = nullptr;
 };
 
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and

@@ -20,7 +20,7 @@ namespace {
 
 // Of one caller. A batch holds up to some 16 MB of ranks while it waits, and may be planned for
 // seconds.
-constexpr size_t kMostWaitingBatches = 8;
+constexpr size_t kMaxWaitingBatches = 8;
 
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
 std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
@@ -145,7 +145,7 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
               stream->Answer(AnswersOf(*std::move(batch), detail), held);
             });
       },
-      kMostWaitingBatches);
+      kMaxWaitingBatches);
   if (!queued.ok()) stream->End(queued);
   return stream.get();
 }

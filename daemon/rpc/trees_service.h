@@ -48,8 +48,8 @@ class MessagePool final : public grpc::MessageAllocator<Request, Response> {
 
  private:
   // Together at most 16 MiB: a burst of calls, or of large trees, leaves no more behind.
-  static constexpr size_t kMostIdle = 256;
-  static constexpr size_t kMostBytesKept = 64 << 10;
+  static constexpr size_t kMaxIdle = 256;
+  static constexpr size_t kMaxBytesKept = 64 << 10;
 
   class Slot final : public grpc::MessageHolder<Request, Response> {
    public:
@@ -59,7 +59,7 @@ class MessagePool final : public grpc::MessageAllocator<Request, Response> {
     }
     void Release() override {
       std::unique_ptr<Slot> slot(this);
-      if (request_.ByteSizeLong() + response_.ByteSizeLong() > kMostBytesKept) return;
+      if (request_.ByteSizeLong() + response_.ByteSizeLong() > kMaxBytesKept) return;
       request_.Clear();
       response_.Clear();
       pool_->Keep(std::move(slot));
@@ -73,7 +73,7 @@ class MessagePool final : public grpc::MessageAllocator<Request, Response> {
 
   void Keep(std::unique_ptr<Slot> slot) {
     std::lock_guard lock(mu_);
-    if (idle_.size() < kMostIdle) idle_.push_back(std::move(slot));
+    if (idle_.size() < kMaxIdle) idle_.push_back(std::move(slot));
   }
 
   std::mutex mu_;

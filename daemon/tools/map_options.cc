@@ -11,7 +11,7 @@ namespace coppice {
 namespace {
 
 constexpr absl::Duration kLongestBudget = absl::Hours(24 * 365);
-constexpr uint32_t kMostThreads = 1024;
+constexpr uint32_t kMaxThreads = 1024;
 
 // A check for CLI11: `parse` understands the text, or the message says what was meant.
 template <class Parser>
@@ -89,7 +89,7 @@ void AddSearchOptions(CLI::App& command, MapOptions& options) {
   command.add_option("--seed", options.seed, "of all that is random; default 1")
       ->check(Understood(ParseSeed, absl::StrCat("a whole number from 0 to ", UINT64_MAX)));
   AddCount(command, "--threads", options.threads, "for the search; default all processors")
-      ->check(CLI::Range(uint32_t{1}, kMostThreads));
+      ->check(CLI::Range(uint32_t{1}, kMaxThreads));
   command
       .add_option("--option", options.parameters,
                   "NAME=VALUE, a parameter of the algorithm; may be given again")

@@ -294,15 +294,15 @@ bool QueuesMayMatter(const CostProfile& profile, Operation operation,
 
 bool FollowsPackets(const CostProfile& profile, Operation operation,
                     absl::Span<const SizeShare> sizes, uint32_t ranks) {
-  return ranks <= kMostRanksContended && AnyIsLong(profile, operation, sizes) &&
-         PacketsToFollow(profile, operation, sizes, ranks) <= kMostPacketsJudged;
+  return ranks <= kMaxRanksContended && AnyIsLong(profile, operation, sizes) &&
+         PacketsToFollow(profile, operation, sizes, ranks) <= kMaxPacketsJudged;
 }
 
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
                            Operation operation, absl::Span<const SizeShare> sizes,
                            Prediction& predicted, double cutoff_us) {
-  if (tree.rank_count > kMostRanksContended || sizes.empty()) return absl::OkStatus();
+  if (tree.rank_count > kMaxRanksContended || sizes.empty()) return absl::OkStatus();
   double slowest_gbps = 0;
   for (const EdgeCost& edge : edges) {
     for (const double gbps : {edge.min_gbps_up, edge.min_gbps_down}) {

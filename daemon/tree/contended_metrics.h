@@ -55,11 +55,11 @@ bool AnyIsLong(const CostProfile& profile, Operation operation, absl::Span<const
 
 // Communicators above this are judged without contention: following their packets would take longer
 // than the rest of a plan.
-inline constexpr uint32_t kMostRanksContended = 4096;
+inline constexpr uint32_t kMaxRanksContended = 4096;
 
 // Packets of all trees that are followed through a long message, in sum: each way 64 KiB of 2 KiB
 // each in 16 trees of 512 ranks, in all trees of 64.
-inline constexpr uint64_t kMostPacketsJudged = 524288;
+inline constexpr uint64_t kMaxPacketsJudged = 524288;
 
 // Whether long messages among so many ranks are judged packet by packet: a mix of very many long
 // sizes is not.

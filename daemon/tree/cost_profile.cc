@@ -19,7 +19,7 @@ namespace {
 // The least that an InfiniBand packet within one subnet carries beside its payload: LRH 8, BTH 12,
 // ICRC 4, VCRC 2 (IBA vol. 1, 5.2). A reliable SEND has no more; a datagram would add DETH 8, a
 // packet to another subnet GRH 40.
-constexpr uint32_t kLeastHeaderBytes = 8 + 12 + 4 + 2;
+constexpr uint32_t kMinHeaderBytes = 8 + 12 + 4 + 2;
 
 // Chen 2024. Stated there: a = delta * l + phi = 1.12 us and b = theta = 0.01 us for Barrier and
 // Bcast (3.1), and delta = 4 on the two-level fat tree (6.1.1: "4 links"). How a splits, and the
@@ -52,7 +52,7 @@ CostProfile PaperProfile() {
   profile.same_host_us = 0.05;  // one chip holds both ports (2.3): a turn inside it, no link
   profile.mean_route_links = 4;
   profile.port_gbps = 100;  // not stated; generation of 25 Gb/s lanes, four to a port
-  profile.header_bytes = kLeastHeaderBytes;
+  profile.header_bytes = kMinHeaderBytes;
   return profile;
 }
 
@@ -85,7 +85,7 @@ CostProfile HdrProfile() {
   profile.mean_route_links = 4;
   profile.port_gbps = 200;
   profile.mtu_bytes = 4096;
-  profile.header_bytes = kLeastHeaderBytes;
+  profile.header_bytes = kMinHeaderBytes;
   return profile;
 }
 

@@ -8,8 +8,8 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostClasses = 256;  // of leaf switches; more are not compared pair by pair
-constexpr size_t kMostRings = 6;
+constexpr size_t kMaxClasses = 256;  // of leaf switches; more are not compared pair by pair
+constexpr size_t kMaxRings = 6;
 
 // Twin classes of the members' leaf switches, numbered from 0.
 struct LeafClasses {
@@ -57,7 +57,7 @@ class ClassBalls {
   // overlap, or hold pairs that are farther apart; else they nest, and all pairs of a ring are
   // equally far.
   bool Nest(bool joins_leaves, std::vector<std::vector<uint32_t>>& balls) const {
-    if (radii_.size() > kMostRings || (joins_leaves && radii_.front() < 2)) return false;
+    if (radii_.size() > kMaxRings || (joins_leaves && radii_.front() < 2)) return false;
     for (size_t r = 0; r + 1 < radii_.size(); ++r) balls.push_back(BallsOf(radii_[r]));
     for (size_t a = 0; a < count_; ++a) {
       for (size_t b = 0; b < a; ++b) {
@@ -116,7 +116,7 @@ DistanceRings FindDistanceRings(const Snapshot& snapshot, const MemberPlaces& pl
   }
   const LeafClasses classes = ClassesOf(snapshot, places.leaf_switches);
   rings.levels.push_back(LevelOf(leaf));
-  if (classes.twin.size() > kMostClasses) {
+  if (classes.twin.size() > kMaxClasses) {
     rings.hops.push_back(1);
     rings.is_exact = false;
     return rings;

@@ -24,9 +24,9 @@ double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, Chann
 }
 
 double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
-  constexpr double kMostUtilisation = 0.99;
+  constexpr double kMaxUtilisation = 0.99;
   const double gbps = KnownCapacity(snapshot, profile, channel);
-  const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMostUtilisation);
+  const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMaxUtilisation);
   return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;
 }
 

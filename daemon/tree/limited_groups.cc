@@ -16,7 +16,7 @@ namespace {
 using Answer = LimitedPlacement::Answer;
 using Bounds = LimitedPlacement::Bounds;
 
-constexpr uint64_t kMostSteps = 20'000, kFewSteps = 1'000, kStepsInAll = 1'000'000;
+constexpr uint64_t kMaxSteps = 20'000, kFewSteps = 1'000, kStepsInAll = 1'000'000;
 
 // A host's ranks fill its slots in order: one shape.
 BlockKind KindOfHost(uint32_t ranks, uint32_t width) {
@@ -161,7 +161,7 @@ class Placer {
   }
 
   bool Feasible(absl::Span<const BlockTally> blocks, const Bounds& bounds) {
-    const uint64_t most = steps_in_all_ < kStepsInAll ? kMostSteps : kFewSteps;
+    const uint64_t most = steps_in_all_ < kStepsInAll ? kMaxSteps : kFewSteps;
     const Answer answer = search_.Search(blocks, bounds, most);
     steps_in_all_ += search_.steps();
     if (answer == Answer::kGaveUp) proven_ = false;
@@ -211,7 +211,7 @@ class Placer {
                            .root_degree = shape.root_degree};
     // As many steps as Solve() had: it found this one.
     const std::vector<BlockTally> blocks = BlocksOf(inside.second);
-    search_.Search(blocks, bounds, kMostSteps);
+    search_.Search(blocks, bounds, kMaxSteps);
     at->second = search_.Places();
     return at->second;
   }

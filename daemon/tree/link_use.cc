@@ -9,7 +9,7 @@
 namespace coppice {
 namespace {
 
-constexpr double kMostUtilisation = 0.99;  // as tree_metrics.h caps it
+constexpr double kMaxUtilisation = 0.99;  // as tree_metrics.h caps it
 constexpr uint32_t kNowhere = UINT32_MAX;
 
 double WireBytes(const CostProfile& profile, uint64_t bytes) {
@@ -123,7 +123,7 @@ BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile
   for (const ChannelUse& use : uses) {
     const double gbps = KnownCapacity(snapshot, profile, use.channel);
     if (gbps <= 0) continue;
-    const double u = std::clamp<double>(snapshot.utilisation(use.channel), 0, kMostUtilisation);
+    const double u = std::clamp<double>(snapshot.utilisation(use.channel), 0, kMaxUtilisation);
     const double on_wire = use.up * bytes.up + use.down * bytes.down;
     const double us = on_wire * 8e-3 / (gbps * (1 - u));
     if (us <= busiest.us) continue;
@@ -137,7 +137,7 @@ namespace {
 // w(u) of tree_metrics.h.
 bool IsSlight(double u, double gbps, const CostProfile& profile) {
   if (u >= 0.5 || gbps <= 0) return u <= 0;
-  return profile.mtu_bytes * 8e-3 / gbps * u / (2 * (1 - u)) < kLeastWaitUs;
+  return profile.mtu_bytes * 8e-3 / gbps * u / (2 * (1 - u)) < kMinWaitUs;
 }
 
 }  // namespace

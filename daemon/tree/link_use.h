@@ -83,10 +83,10 @@ BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile
 // walk every route, where on an idle fabric hops say everything (even_routes.h).
 
 // Below this a wait w(u) on one link is no wait: the paper's model is off by half a microsecond.
-inline constexpr double kLeastWaitUs = 1e-3;
+inline constexpr double kMinWaitUs = 1e-3;
 
 // The snapshot with which times are predicted: without load if no link keeps a packet waiting for
-// kLeastWaitUs, even if the most loaded one were the slowest; else the same. O(1).
+// kMinWaitUs, even if the most loaded one were the slowest; else the same. O(1).
 Snapshot ForPrediction(const Snapshot& snapshot, const CostProfile& profile);
 
 }  // namespace coppice

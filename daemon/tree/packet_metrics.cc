@@ -391,8 +391,8 @@ Stages LinkStages(const CostProfile& profile, const AggregationTree& tree,
 
 // Of each edge; a first and a last one at least.
 uint32_t MostFollowed(size_t nodes) {
-  const uint64_t most = kMostPacketsFollowed / std::max<size_t>(nodes, 1);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(most, 2, kMostPacketsFollowedOfOne));
+  const uint64_t most = kMaxPacketsFollowed / std::max<size_t>(nodes, 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(most, 2, kMaxPacketsFollowedOfOne));
 }
 
 // What is followed of `payload`.

@@ -30,8 +30,8 @@ namespace coppice {
 
 // Packets of one direction followed in one tree, in sum: 40 of each of 512 ranks; and at most of
 // one rank.
-inline constexpr uint64_t kMostPacketsFollowed = 20480;
-inline constexpr uint64_t kMostPacketsFollowedOfOne = 64;
+inline constexpr uint64_t kMaxPacketsFollowed = 20480;
+inline constexpr uint64_t kMaxPacketsFollowedOfOne = 64;
 
 // How many packets EvaluatePackets() follows through a tree of so many nodes, both ways, for a mix
 // of sizes.

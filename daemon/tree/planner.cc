@@ -220,15 +220,15 @@ std::string Figure(const AggregationTree& tree, const Prediction& predicted, boo
 }
 
 std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> switches) {
-  constexpr size_t kMostNamed = 8;
+  constexpr size_t kMaxNamed = 8;
   std::string names;
-  for (const FullSwitch& full : switches.first(std::min(switches.size(), kMostNamed))) {
+  for (const FullSwitch& full : switches.first(std::min(switches.size(), kMaxNamed))) {
     const SwitchInfo& info = fabric.switch_info(full.index);
     absl::StrAppend(&names, names.empty() ? "" : ", ", ToString(info.guid), " \"", info.description,
                     "\" (", full.entries_total, " entries)");
   }
-  if (switches.size() > kMostNamed) {
-    absl::StrAppend(&names, " and ", switches.size() - kMostNamed, " more");
+  if (switches.size() > kMaxNamed) {
+    absl::StrAppend(&names, " and ", switches.size() - kMaxNamed, " more");
   }
   return names;
 }

@@ -10,7 +10,7 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMostInUnit = 4;
+constexpr uint32_t kMaxInUnit = 4;
 constexpr uint32_t kPairsLookedAt = 8;  // to know how far apart the groups of a level are
 
 double TransferUs(double bytes, double gbps) { return gbps > 0 ? bytes * 8e-3 / gbps : 0; }
@@ -107,7 +107,7 @@ class GroupFinder {
       most = std::max(most, i + 1 - begin.back());
     }
     begin.push_back(count);
-    if (most <= kMostInUnit && degree > most) {
+    if (most <= kMaxInUnit && degree > most) {
       groups_.most_in_unit = most;
       return;
     }
@@ -178,7 +178,7 @@ class GroupFinder {
   }
 
   void FindWaits() {
-    constexpr double kMostUtilisation = 0.99;  // as the exact evaluation caps it
+    constexpr double kMaxUtilisation = 0.99;  // as the exact evaluation caps it
     for (uint32_t u = 0; u < groups_.unit_count(); ++u) {
       const ChannelIndex up = snapshot_.fabric->uplink(members_[groups_.first_rank(u)]);
       double wait = 0;
@@ -187,7 +187,7 @@ class GroupFinder {
         continue;
       }
       for (const ChannelIndex channel : {up, Fabric::Reverse(up)}) {
-        const double busy = std::clamp<double>(snapshot_.utilisation(channel), 0, kMostUtilisation);
+        const double busy = std::clamp<double>(snapshot_.utilisation(channel), 0, kMaxUtilisation);
         wait += TransferUs(profile_.mtu_bytes, CapacityOf(channel)) * busy / (2 * (1 - busy));
       }
       groups_.wait_us.push_back(wait);

@@ -10,7 +10,7 @@ namespace coppice {
 namespace {
 
 constexpr double kTimeRounding = 1e-9;  // of a time; sums in another order differ by less
-constexpr int kMostHalvings = 10, kMostDoublings = 20;
+constexpr int kMaxHalvings = 10, kMaxDoublings = 20;
 constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what a slot is worth
 
 // What a slot follows from: the unit's last one, being reached from near, or from far.
@@ -22,11 +22,11 @@ template <class Fits>
 double LeastTime(double low, double high, double gap_us, Fits fits) {
   high = std::max(high, kTimeRounding);
   for (int i = 0; !fits(high); ++i) {
-    if (i == kMostDoublings) return std::numeric_limits<double>::infinity();
+    if (i == kMaxDoublings) return std::numeric_limits<double>::infinity();
     low = high;
     high *= 2;
   }
-  for (int i = 0; i < kMostHalvings && high - low > std::max(gap_us / 2, high / 64); ++i) {
+  for (int i = 0; i < kMaxHalvings && high - low > std::max(gap_us / 2, high / 64); ++i) {
     double middle = (low + high) / 2;
     const double tried = middle;
     if (fits(middle)) {

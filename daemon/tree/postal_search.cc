@@ -22,13 +22,13 @@ class Search {
         us_(us),
         parents_(parents),
         ranks_(static_cast<uint32_t>(parents.size())),
-        left_((ranks_ <= kMostRanksSearchedFully ? kMostPostalStepsOfFew : kMostPostalSteps) /
+        left_((ranks_ <= kMaxRanksSearchedFully ? kMaxPostalStepsOfFew : kMaxPostalSteps) /
               ranks_) {
     Count();
   }
 
   double Run() {
-    if (ranks_ <= kMostRanksSearchedFully) {
+    if (ranks_ <= kMaxRanksSearchedFully) {
       while (TryAll()) {
       }
     } else {
@@ -220,7 +220,7 @@ class Search {
 
 double ImprovePostal(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, double us,
                      std::vector<int32_t>& parents) {
-  if (parents.size() < 3 || parents.size() > kMostRanksSearched) return us;
+  if (parents.size() < 3 || parents.size() > kMaxRanksSearched) return us;
   return Search(groups, degree, time_of, us, parents).Run();
 }
 

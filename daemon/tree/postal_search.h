@@ -26,13 +26,13 @@ using TimeOfParents =
     absl::FunctionRef<double(absl::Span<const int32_t> parents, double cutoff_us)>;
 
 // Ranks times evaluations of one search, at most: 8 evaluations of 64 ranks, 256 of 8.
-inline constexpr uint32_t kMostPostalSteps = 512;
-inline constexpr uint32_t kMostPostalStepsOfFew = 2048;
-inline constexpr uint32_t kMostRanksSearched = 64;
-inline constexpr uint32_t kMostRanksSearchedFully = 8;
+inline constexpr uint32_t kMaxPostalSteps = 512;
+inline constexpr uint32_t kMaxPostalStepsOfFew = 2048;
+inline constexpr uint32_t kMaxRanksSearched = 64;
+inline constexpr uint32_t kMaxRanksSearchedFully = 8;
 
 // Changes `parents`, a tree that takes `us`, for the better or not at all; answers the new time. No
-// rank gets more than `degree` children. Nothing is tried above kMostRanksSearched.
+// rank gets more than `degree` children. Nothing is tried above kMaxRanksSearched.
 double ImprovePostal(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, double us,
                      std::vector<int32_t>& parents);
 

@@ -21,7 +21,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostRows = 64;  // above, rows of 255 hops cost more than bits
+constexpr size_t kMaxRows = 64;  // above, rows of 255 hops cost more than bits
 
 // The leaf switches, class by class.
 struct LeafClasses {
@@ -159,7 +159,7 @@ std::vector<SwitchIndex> NearestSwitches(const Snapshot& snapshot,
   if (leaf_switches.size() == 1) return {leaf_switches[0]};
   const SwitchDistances& distances = snapshot.routes->distances();
   const LeafClasses members(distances.classes(), leaf_switches);
-  if (members.classes.size() <= kMostRows) return NearestByRows(distances, members);
+  if (members.classes.size() <= kMaxRows) return NearestByRows(distances, members);
   BitSearch search(distances, members);
   std::vector<SwitchIndex> nearest = search.Full();
   while (nearest.empty() && search.Advance()) nearest = search.Full();

@@ -22,7 +22,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kLeastTreesPerRoot = 8;
+constexpr size_t kMinTreesPerRoot = 8;
 // The fastest of all builders, then of each.
 constexpr std::array<std::optional<TreeBuilder>, 5> kTypeIBuilders = {
     std::nullopt, TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
@@ -51,7 +51,7 @@ class TradeSearch {
             ? PacketsToFollow(profile, request.operation, request.sizes, members)
             : 0;
     const uint64_t affordable = std::max<uint64_t>(
-        bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kLeastTrees);
+        bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kMinTrees);
     left_ = std::min<uint64_t>(bounds.trees, affordable);
   }
 
@@ -123,7 +123,7 @@ class TradeSearch {
       SortRoots(snapshot_, capacity_, ring);
       roots.insert(roots.end(), ring.begin(), ring.end());
     }
-    const size_t most = std::clamp<size_t>(left_ / kLeastTreesPerRoot, 1, bounds_.roots);
+    const size_t most = std::clamp<size_t>(left_ / kMinTreesPerRoot, 1, bounds_.roots);
     if (roots.size() > most) roots.resize(most);
     return roots;
   }

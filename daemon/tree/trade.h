@@ -34,10 +34,10 @@ struct TradeBounds {
   size_t roots = 16;
   bool all_sets = true;  // false: chains, however few sets there are
   size_t trees = 2048;   // of type II that are evaluated
-  // In them, together; fewer where packets of long messages are followed, but at least kLeastTrees
+  // In them, together; fewer where packets of long messages are followed, but at least kMinTrees
   // trees whatever this says.
   uint64_t ranks = 1ull << 21;
-  static constexpr size_t kLeastTrees = 32;
+  static constexpr size_t kMinTrees = 32;
 };
 
 struct TradeTree {

@@ -8,9 +8,9 @@
 namespace coppice {
 namespace {
 
-constexpr double kMostUtilisation = 0.99;  // as tree_metrics.cc caps it
-constexpr uint32_t kLinksPerRank = 32;     // links read to know them alike, at most
-constexpr size_t kMostLeavesKept = 64;     // 4,096 edges
+constexpr double kMaxUtilisation = 0.99;  // as tree_metrics.cc caps it
+constexpr uint32_t kLinksPerRank = 32;    // links read to know them alike, at most
+constexpr size_t kMaxLeavesKept = 64;     // 4,096 edges
 
 double LeastKnown(double a, double b) {
   if (a == 0 || b == 0) return a + b;
@@ -34,7 +34,7 @@ Type1Bound::Type1Bound(const Snapshot& snapshot, const CostProfile& profile,
               snapshot.routes->kind() == RouteKind::kShortestPath &&
               links / kLinksPerRank <= places_.size() && LinksAreAlike();
   if (!is_exact_) between_gbps_ = 0;
-  if (all_on_switches_ && waits_.empty() && leaf_switches_.size() <= kMostLeavesKept &&
+  if (all_on_switches_ && waits_.empty() && leaf_switches_.size() <= kMaxLeavesKept &&
       PortsAreAlike()) {
     between_leaves_.assign(leaf_switches_.size() * leaf_switches_.size(), {.time_us = -1});
   }
@@ -61,7 +61,7 @@ void Type1Bound::FindPlaces(const MemberPlaces& places) {
 
 void Type1Bound::FindWaits() {
   const auto wait = [&](ChannelIndex channel, double gbps) {
-    const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMostUtilisation);
+    const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMaxUtilisation);
     if (u <= 0 || gbps <= 0) return 0.0;
     return static_cast<double>(profile_.mtu_bytes) * 8e-3 / gbps * u / (2 * (1 - u));
   };

@@ -48,7 +48,7 @@ constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
 constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
 
 // Ranks of all trees that are judged with links' queues, in sum: 16 trees of 512 ranks.
-constexpr size_t kMostRanksLookedAt = 8192;
+constexpr size_t kMaxRanksLookedAt = 8192;
 
 struct Candidate {
   TreeBuilder builder = TreeBuilder::kKary;
@@ -103,7 +103,7 @@ class Type1Search {
     if (quickest == nullptr)
       return absl::FailedPreconditionError(std::string(route_error_.message()));
     if (quickest->builder != TreeBuilder::kHierarchical &&
-        request_.members.size() > kMostRanksContended) {  // room for what is evaluated now
+        request_.members.size() > kMaxRanksContended) {  // room for what is evaluated now
       flat_.reset();
       groups_.reset();
     }
@@ -141,7 +141,7 @@ class Type1Search {
 
   bool TriesOnlyBest(TreeBuilder builder) const {
     return builder == TreeBuilder::kHierarchical &&
-           request_.members.size() > kMostRanksForAllHierarchical;
+           request_.members.size() > kMaxRanksForAllHierarchical;
   }
 
   void Admit(TreeBuilder builder, uint32_t width) {
@@ -190,17 +190,17 @@ class Type1Search {
   // Auto with a width asks for a k-ary or k-nomial shape.
   void AdmitPostal() {
     if (!request_.builder && request_.width) return;
-    if (!request_.builder && request_.members.size() > kMostRanksForPostal) {
+    if (!request_.builder && request_.members.size() > kMaxRanksForPostal) {
       return Refuse(TreeBuilder::kPostal, 0,
                     absl::ResourceExhaustedError(absl::StrCat(
-                        "not tried: the communicator has more than ", kMostRanksForPostal,
+                        "not tried: the communicator has more than ", kMaxRanksForPostal,
                         " members; ask for the builder to have one")));
     }
     absl::StatusOr<std::vector<PostalTree>> trees = BuildPostals();
     if (!trees.ok()) return Refuse(TreeBuilder::kPostal, 2, trees.status());
     postal_ = *std::move(trees);
     // Contention is not looked at among more ranks: then the first one is the best.
-    if (request_.members.size() > kMostRanksContended) postal_.resize(1);
+    if (request_.members.size() > kMaxRanksContended) postal_.resize(1);
     for (uint32_t i = 0; i < postal_.size(); ++i) {
       const PostalTree& postal = postal_[i];
       Candidate candidate = {
@@ -284,7 +284,7 @@ class Type1Search {
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return candidates_[a].least_us < candidates_[b].least_us;
     });
-    uint64_t left = kMostPacketsJudged;
+    uint64_t left = kMaxPacketsJudged;
     const uint64_t each =
         PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
     for (const size_t c : order) {
@@ -353,7 +353,7 @@ class Type1Search {
     std::vector<bool> looked(candidates_.size(), false);
     looked[static_cast<size_t>(quickest - candidates_.data())] = true;
     const Candidate* winner = quickest;
-    size_t left = kMostRanksLookedAt / request_.members.size();
+    size_t left = kMaxRanksLookedAt / request_.members.size();
     for (bool found = true; found;) {
       found = false;
       for (const TreeBuilder builder : kBuilders) {
@@ -509,7 +509,7 @@ class Type1Search {
         absl::StrCat("; widths ", widths_to_try_.front(), " to ", widths_to_try_.back());
     if (!TriesOnlyBest(builder)) return absl::StrCat(widths, " were considered");
     return absl::StrCat(widths, " are admissible, of which the closed form's best was tried: the ",
-                        "communicator has more than ", kMostRanksForAllHierarchical, " members");
+                        "communicator has more than ", kMaxRanksForAllHierarchical, " members");
   }
 
   const Snapshot& snapshot_;

@@ -22,13 +22,13 @@ struct Type1Result {
 // Communicators above this have hierarchical trees compared at the closed form's k* only: those
 // have to be arranged before they can be judged, which for 19 widths of 40,960 members was nine
 // tenths of a plan. k-ary and k-nomial trees are compared at every width, whatever the members.
-inline constexpr size_t kMostRanksForAllHierarchical = 16384;
+inline constexpr size_t kMaxRanksForAllHierarchical = 16384;
 
 // The least predicted time over every builder and every width of WidthsToTry(), with links' queues
 // (contended_metrics.h) for as many candidates as type1_choice.cc can afford, without for others;
 // times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, postal, the
 // lower width. So never worse than any builder at any of these widths, but for hierarchical and
-// postal trees above their limits (kMostRanksForPostal). A builder that no width of the interval
+// postal trees above their limits (kMaxRanksForPostal). A builder that no width of the interval
 // suits takes the first that does, halving. Postal trees have no width to choose: they are left out
 // where a width is asked for without a builder. Alternatives: the best other tree of each builder,
 // with its total_us, or, where only a bound was needed to exclude it, "takes at least X us".

@@ -51,7 +51,7 @@ void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_o
   const size_t levels = std::max<size_t>(groups.levels.size(), 1);
   for (size_t near = 0; near < levels; ++near) {
     std::vector<int32_t> parents = PostalParents(groups, near, degree);
-    const bool is_small = parents.size() <= kMostRanksSearchedFully;
+    const bool is_small = parents.size() <= kMaxRanksSearchedFully;
     const bool is_new = std::none_of(tried.begin(), tried.end(),
                                      [&](const Tried& other) { return other.parents == parents; });
     if (!is_new && !is_small) continue;  // a small one is improved with more children than before
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
     groups = FindPostalGroups(snapshot, profile, request, most);
     TryLevels(groups, most, time_of, tried, best);
   }
-  if (tree.rank_count > kMostRanksSearchedFully) {
+  if (tree.rank_count > kMaxRanksSearchedFully) {
     tried[best].us = ImprovePostal(groups, degree, time_of, tried[best].us, tried[best].parents);
   }
   std::rotate(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(best),
@@ -138,7 +138,7 @@ PostalJudge::PostalJudge(const Snapshot& snapshot, const CostProfile& profile,
       request_(request),
       bound_(bound != nullptr && bound->is_exact() ? bound : nullptr),
       tree_(std::move(tree)) {
-  if (bound_ != nullptr || tree_.rank_count > kMostRanksSearched) return;
+  if (bound_ != nullptr || tree_.rank_count > kMaxRanksSearched) return;
   pairs_.resize(size_t{tree_.rank_count} * tree_.rank_count);
   is_known_.resize(pairs_.size());
 }

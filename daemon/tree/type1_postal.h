@@ -28,7 +28,7 @@ namespace coppice {
 
 // Auto leaves communicators above this to the other builders: a dozen schedules of 16,384 ranks
 // take as long as all of theirs.
-inline constexpr size_t kMostRanksForPostal = 16384;
+inline constexpr size_t kMaxRanksForPostal = 16384;
 
 struct PostalTree {
   AggregationTree tree;
@@ -44,7 +44,7 @@ struct PostalTree {
 //
 // INVALID_ARGUMENT: no members, a member that is no endpoint, a width below 2 for more than one.
 // RESOURCE_EXHAUSTED: more than two ranks and a NIC degree below 2. O(P log P) times a few dozen,
-// and kMostPostalSteps.
+// and kMaxPostalSteps.
 absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
                                                     const CostProfile& profile,
                                                     const TreeRequest& request, uint32_t nic_degree,

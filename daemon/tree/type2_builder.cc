@@ -32,12 +32,12 @@ constexpr double kWorthIt = 1.01;
 
 // What a search may spend once it has a tree; an unfinished search keeps the best so far. Fabrics
 // of some hundred switches and communicators of some hundred ranks stay far below.
-constexpr uint64_t kMostRanks = 8192;                       // hung below roots, in sum
-constexpr uint64_t kMostPackets = kMostPacketsJudged / 16;  // of long messages, followed, in sum
-constexpr uint64_t kMostLeaves = 16384;  // leaf switches whose routes were walked, in sum
-constexpr uint64_t kMostLeavesUntilOne = 1u << 18;  // as long as no root works
-constexpr uint64_t kMostBounds = 1u << 17;  // classes of switches times those of leaf switches
-constexpr int kMostDearer = 16;             // roots that work but take more entries than they might
+constexpr uint64_t kMaxRanks = 8192;                      // hung below roots, in sum
+constexpr uint64_t kMaxPackets = kMaxPacketsJudged / 16;  // of long messages, followed, in sum
+constexpr uint64_t kMaxLeaves = 16384;             // leaf switches whose routes were walked, in sum
+constexpr uint64_t kMaxLeavesUntilOne = 1u << 18;  // as long as no root works
+constexpr uint64_t kMaxBounds = 1u << 17;  // classes of switches times those of leaf switches
+constexpr int kMaxDearer = 16;             // roots that work but take more entries than they might
 
 class Type2Search {
  public:
@@ -105,7 +105,7 @@ class Type2Search {
     if (!result_.best && EntriesAreTooFew()) return;
     if (result_.best && !CanAfford()) return;
     const TwinClasses& twins = snapshot_.routes->distances().classes();
-    if (result_.best && twins.class_count() * Bound().leaf_class_count() > kMostBounds) return;
+    if (result_.best && twins.class_count() * Bound().leaf_class_count() > kMaxBounds) return;
     nearest_hops_ = Bound().Farthest(nearest.front());
     std::vector<bool> holds_ranks(fabric_.switch_count());
     for (const SwitchIndex leaf : places_.leaf_switches) holds_ranks[leaf.value()] = true;
@@ -183,9 +183,9 @@ class Type2Search {
   static constexpr double kNoBound = 0;
 
   bool CanAfford() const {
-    return ranks_tried_ + request_.members.size() <= kMostRanks &&
-           leaves_walked_ + places_.leaf_switches.size() <= kMostLeaves &&
-           packets_followed_ <= kMostPackets;
+    return ranks_tried_ + request_.members.size() <= kMaxRanks &&
+           leaves_walked_ + places_.leaf_switches.size() <= kMaxLeaves &&
+           packets_followed_ <= kMaxPackets;
   }
 
   // That a better tree may take.
@@ -199,7 +199,7 @@ class Type2Search {
     if (!result_.best) return TryFirst(root);
     if (!CanAfford()) {
       const bool may_save = has_weaker_ && can_improve_ && IsHome();
-      if (!may_save || ++dearer_tried_ >= kMostDearer) return false;
+      if (!may_save || ++dearer_tried_ >= kMaxDearer) return false;
     }
     const uint32_t entries = MostEntries();
     if (entries <= LeastEntries() || !IsHome()) {
@@ -222,7 +222,7 @@ class Type2Search {
     if (tried_ == 0) {
       first_ = root;
     } else {
-      if (leaves_walked_ > kMostLeavesUntilOne) return false;
+      if (leaves_walked_ > kMaxLeavesUntilOne) return false;
       if (IsTwinOfTried(root)) {
         if (Serves(root) < 2) blamed_.push_back(root);  // as its twin was
         return true;
@@ -491,7 +491,7 @@ class Type2Search {
   // Roots that are alike count as tried.
   std::string WhoDoesNotWork() const {
     if (request_.root) return "the root that was asked for does not work";
-    if (leaves_walked_ <= kMostLeavesUntilOne) return "no switch works as the root";
+    if (leaves_walked_ <= kMaxLeavesUntilOne) return "no switch works as the root";
     return absl::StrCat("none of the ", tried_, " switches that were tried as the root works, of ",
                         reachable_, ", the nearest to the members first");
   }

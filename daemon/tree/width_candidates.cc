@@ -19,7 +19,7 @@ namespace {
 
 bool NeedsLadder(const CostProfile& profile, const TreeRequest& request) {
   const size_t members = request.members.size();
-  if (members > kMostRanksForLadder) return false;
+  if (members > kMaxRanksForLadder) return false;
   const bool is_long =
       std::any_of(request.sizes.begin(), request.sizes.end(),
                   [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });

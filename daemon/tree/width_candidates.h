@@ -22,9 +22,9 @@ WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& req
 // Every width of that interval, and of a ladder from 2 to 64 those whose closed form is at most
 // half as much again as the best: what few ranks, contention and a long message's stages make of a
 // width the closed form only guesses. Ascending; the interval alone where none of these matters,
-// and for more than `kMostRanksForLadder` members, which are judged one by one.
+// and for more than `kMaxRanksForLadder` members, which are judged one by one.
 inline constexpr size_t kFewRanks = 32;
-inline constexpr size_t kMostRanksForLadder = 16384;
+inline constexpr size_t kMaxRanksForLadder = 16384;
 std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
                                   uint32_t nic_degree);
 

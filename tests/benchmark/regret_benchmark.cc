@@ -1,7 +1,7 @@
 // What auto's choice costs beside the best there was, in the simulator: for every case the time of
 // the tree that the planner chose over the least of what it chooses from, less one: the three
 // builders with a width at every width that it tries (of a closed form's interval of more than
-// kMostOfInterval widths so many of them, its ends included), the postal tree, and type II. So a
+// kMaxOfInterval widths so many of them, its ends included), the postal tree, and type II. So a
 // regret is of the choice alone, but where the planner itself leaves a width to its bounds.
 //
 //   coppice_regret_benchmark [SEED]
@@ -37,7 +37,7 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kRanks[] = {2, 4, 8, 16, 32, 64, 128, 256, 512};
-constexpr uint32_t kMostOfInterval = 6;
+constexpr uint32_t kMaxOfInterval = 6;
 constexpr uint64_t kSizes[] = {8, 64, 256, 1024, 2048, 4096, 16384, 65536};
 constexpr int kAnyCases = 500;
 
@@ -110,7 +110,7 @@ class Case {
  private:
   std::vector<uint32_t> Widths() const {
     const WidthInterval interval = WidthCandidates(profile_, request_, profile_.nic_degree);
-    const uint32_t step = std::max(1U, (interval.max - interval.min) / kMostOfInterval);
+    const uint32_t step = std::max(1U, (interval.max - interval.min) / kMaxOfInterval);
     std::vector<uint32_t> widths;
     for (const uint32_t w : WidthsToTry(profile_, request_, profile_.nic_degree)) {
       const bool inside = w > interval.min && w < interval.max;

@@ -81,10 +81,10 @@ class Daemon {
     RpcServerOptions server;
     server.listen = {"unix:" + directory_ + "/s"};
     mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions());
-    orders_ = std::make_unique<OrderShelf>(store_.get(), manager_.get(), &SystemClock());
+    orders_ = std::make_unique<OrderStore>(store_.get(), manager_.get(), &SystemClock());
     patterns_ =
-        Must(PatternShelf::Create(store_.get(), &SystemClock(), 1 << 20, &manager_->quotas()));
-    distances_ = Must(DistanceShelf::Create(store_.get()));
+        Must(PatternStore::Create(store_.get(), &SystemClock(), 1 << 20, &manager_->quotas()));
+    distances_ = Must(DistanceStore::Create(store_.get()));
     meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &SystemClock());
     server_ = Must(RpcServer::Start({manager_.get(), mapper_.get(), orders_.get(), patterns_.get(),
                                      meter_.get(), distances_.get()},
@@ -113,9 +113,9 @@ class Daemon {
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<RankMapper> mapper_;
-  std::unique_ptr<OrderShelf> orders_;
-  std::unique_ptr<PatternShelf> patterns_;
-  std::unique_ptr<DistanceShelf> distances_;
+  std::unique_ptr<OrderStore> orders_;
+  std::unique_ptr<PatternStore> patterns_;
+  std::unique_ptr<DistanceStore> distances_;
   std::unique_ptr<DistanceMeter> meter_;
   std::unique_ptr<RpcServer> server_;
 };

@@ -278,7 +278,7 @@ void PrunedLinkLoads() {
 void NoisyTrees(const Bench& bench, bool between_switches, uint32_t header_bytes, uint32_t first,
                 uint32_t last, uint32_t degree) {
   constexpr int kRuns = 25;
-  constexpr uint32_t kMostPlanned = 2048;  // under load every route of every candidate is walked
+  constexpr uint32_t kMaxPlanned = 2048;  // under load every route of every candidate is walked
   std::printf(
       "noise %s, %u B of header\n%5s %9s %9s %9s %9s   hierarchical below the first, second\n",
       between_switches ? "between switches" : "on all links", header_bytes, "RANKS", "32-ary",
@@ -293,7 +293,7 @@ void NoisyTrees(const Bench& bench, bool between_switches, uint32_t header_bytes
       us.push_back(Simulate(bench, snapshot, tree, 8, options, kRuns));
     }
     std::printf("%5u %9.2f %9.2f %9.2f", ranks, us[0], us[1], us[2]);
-    if (ranks <= kMostPlanned) {
+    if (ranks <= kMaxPlanned) {
       const AggregationTree type1 =
           Planned(bench, planned_on, ranks, 8, TreeType::kTypeI, header_bytes);
       std::printf(" %9.2f", Simulate(bench, snapshot, type1, 8, options, kRuns));

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kMostRanks = 40;
+constexpr int kMaxRanks = 40;
 
 struct Message {
   int to;
@@ -80,7 +80,7 @@ std::vector<std::set<int>> Spread(const std::vector<List>& all) {
 }
 
 TEST(CollectiveMessages, BarrierTellsEverybodyOfEverybody) {
-  for (int size = 1; size <= kMostRanks; ++size) {
+  for (int size = 1; size <= kMaxRanks; ++size) {
     const auto all = OfAll(size, [&](int r, MessageSink& s) { BarrierMessages(r, size, s); });
     for (const std::set<int>& known : Spread(all)) EXPECT_EQ(known.size(), size) << size;
     EXPECT_EQ(Total(all), 0u);
@@ -105,7 +105,7 @@ void ExpectTreeFrom(int root, const std::vector<List>& all) {
 }
 
 TEST(CollectiveMessages, BcastAndScatterReachAllFromTheRoot) {
-  for (int size = 1; size <= kMostRanks; ++size) {
+  for (int size = 1; size <= kMaxRanks; ++size) {
     for (int root = 0; root < size; ++root) {
       const auto bcast =
           OfAll(size, [&](int r, MessageSink& s) { BcastMessages(r, size, root, 7, s); });
@@ -126,7 +126,7 @@ TEST(CollectiveMessages, BcastAndScatterReachAllFromTheRoot) {
 }
 
 TEST(CollectiveMessages, ReduceAndGatherAreTheWayBack) {
-  for (int size = 1; size <= kMostRanks; ++size) {
+  for (int size = 1; size <= kMaxRanks; ++size) {
     for (int root = 0; root < size; ++root) {
       std::map<std::pair<int, int>, uint64_t> there, back;
       const auto scatter =
@@ -152,7 +152,7 @@ TEST(CollectiveMessages, ReduceAndGatherAreTheWayBack) {
 // Of a long bcast each rank but the root gets all bytes: its part, or those of its subtree, from
 // the scatter, the others around the ring, which brings those of the subtree again.
 TEST(CollectiveMessages, LongBcastBringsEverythingToAll) {
-  for (int size = kFewRanks; size <= kMostRanks; ++size) {
+  for (int size = kFewRanks; size <= kMaxRanks; ++size) {
     for (const uint64_t bytes : {kLongBcast, kLongBcast + 1, uint64_t{99'991}}) {
       const auto all =
           OfAll(size, [&](int r, MessageSink& s) { BcastMessages(r, size, 5, bytes, s); });
@@ -171,7 +171,7 @@ TEST(CollectiveMessages, LongBcastBringsEverythingToAll) {
 }
 
 TEST(CollectiveMessages, AllreduceMovesAsMuchAsItsAlgorithm) {
-  for (int size = 1; size <= kMostRanks; ++size) {
+  for (int size = 1; size <= kMaxRanks; ++size) {
     for (const bool commutes : {false, true}) {
       const auto all =
           OfAll(size, [&](int r, MessageSink& s) { AllreduceMessages(r, size, 8, commutes, s); });
@@ -189,7 +189,7 @@ TEST(CollectiveMessages, AllreduceMovesAsMuchAsItsAlgorithm) {
 }
 
 TEST(CollectiveMessages, AllToAllAndGatherMoveEveryBlock) {
-  for (int size = 1; size <= kMostRanks; ++size) {
+  for (int size = 1; size <= kMaxRanks; ++size) {
     uint64_t hops = 0;  // Bruck: a block goes once for each bit of its distance
     for (unsigned distance = 0; distance < static_cast<unsigned>(size); ++distance) {
       hops += std::popcount(distance);

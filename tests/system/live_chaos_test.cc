@@ -55,7 +55,7 @@ class LiveChaos : public LivingDaemon {
 
   void OneCommand() {
     const uint32_t dice = Below(100);
-    if (dice < 45 && cut_.size() < kMostCut) {
+    if (dice < 45 && cut_.size() < kMaxCut) {
       cut_.push_back(TakeAny(whole_));
       Console("Unlink " + cut_.back());
     } else if (dice < 75 && !cut_.empty()) {
@@ -214,7 +214,7 @@ class LiveChaos : public LivingDaemon {
     EXPECT_GE(manager_->Counts().granted_trees, 10u);
   }
 
-  static constexpr size_t kMostCut = 10;
+  static constexpr size_t kMaxCut = 10;
   static constexpr size_t kLinksWithTraffic = 12;
   static constexpr const char* kAttributes[] = {"16", "17", "18", "21"};
   std::mt19937_64 random_{TestSeed()};

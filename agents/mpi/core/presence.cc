@@ -19,7 +19,7 @@ namespace {
 // What tells this run of a program from others at the launcher, or at a name server that several
 // launchers share: the same for all processes that one launcher started.
 
-constexpr int kMostAncestors = 32;  // shells and wrappers between the proxy and this process
+constexpr int kMaxAncestors = 32;  // shells and wrappers between the proxy and this process
 
 std::vector<std::string> CommandLine(int process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/cmdline", std::ios::binary);
@@ -53,7 +53,7 @@ std::string RunName() {
   const char* const job = std::getenv("PMIX_NAMESPACE");
   if (job != nullptr) return job;
   int process = getppid();
-  for (int i = 0; i < kMostAncestors && process > 1; ++i) {
+  for (int i = 0; i < kMaxAncestors && process > 1; ++i) {
     const std::string launcher = LauncherOf(CommandLine(process));
     if (!launcher.empty()) return launcher;
     process = ParentOf(process);

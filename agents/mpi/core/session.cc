@@ -46,7 +46,7 @@ void Session::Say(const std::string& line) {
       ++said->second;
       return;
     }
-    if (said_.size() >= kMostLines) {
+    if (said_.size() >= kMaxLines) {
       ++unsaid_;
       return;
     }

@@ -88,7 +88,7 @@ class Session final {
   void End();
 
   // Says one line on stderr if the user wants to hear: what was done, or why it was not. A line
-  // that was said before is only counted, and so is any after the first kMostLines; how often is
+  // that was said before is only counted, and so is any after the first kMaxLines; how often is
   // said at the end. Thread-safe.
   void Say(const std::string& line);
 
@@ -97,7 +97,7 @@ class Session final {
 
   Session() = default;
 
-  static constexpr size_t kMostLines = 100;
+  static constexpr size_t kMaxLines = 100;
 
   coppice_client* PresentClient(Answer* why_not, bool is_waited_for);
   // An answer that came after `due` was waited for since then.

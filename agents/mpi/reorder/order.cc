@@ -28,7 +28,7 @@ struct Hello {
 
 Hello HelloOf(const Session& session, bool valid, size_t edges) {
   Hello hello = {};
-  hello.valid = valid && edges <= kMostEdges && !session.host().empty();
+  hello.valid = valid && edges <= kMaxEdges && !session.host().empty();
   hello.edges = hello.valid ? static_cast<int32_t>(3 * edges) : 0;  // numbers
   std::memcpy(hello.host, session.host().data(), session.host().size());
   return hello;
@@ -46,7 +46,7 @@ bool AllAgree(MPI_Comm comm, int size, const Hello& own, bool is_leader, std::ve
     if (!hello.valid) agree = 0;
     numbers += hello.edges;
   }
-  if (numbers > 3 * static_cast<int64_t>(kMostEdges)) agree = 0;
+  if (numbers > 3 * static_cast<int64_t>(kMaxEdges)) agree = 0;
   try {
     if (agree != 0) room->resize(numbers / 3);
   } catch (const std::exception&) {  // no memory

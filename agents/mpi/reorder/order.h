@@ -21,7 +21,7 @@ struct Edge {
 static_assert(sizeof(Edge) == 3 * sizeof(int32_t));  // as it is gathered
 
 // A topology with more edges is left as it is: its pattern would take gigabytes at the leader.
-constexpr int kMostEdges = 4'000'000;
+constexpr int kMaxEdges = 4'000'000;
 
 // Whether Coppice is asked at all: the same at all members. Not if some are of another world, which
 // may have no job, other settings or no library. O(members).

@@ -58,7 +58,7 @@ bool EdgesOf(const DistGraph& graph, int size, std::vector<Edge>* edges) {
     if (graph.degrees == nullptr || graph.degrees[i] < 0) return false;
     all += graph.degrees[i];
   }
-  if (all > kMostEdges ||
+  if (all > kMaxEdges ||
       !AreValid(static_cast<int>(all), graph.destinations, graph.weights, size)) {
     return false;
   }
@@ -75,8 +75,8 @@ bool EdgesOf(const DistGraph& graph, int size, std::vector<Edge>* edges) {
 
 // Ranks and weights of both fit one message, too.
 bool HasFewEdges(const AdjacentGraph& graph) {
-  static_assert(kMostEdges < INT_MAX / 4);
-  return graph.in_degree <= kMostEdges && graph.out_degree <= kMostEdges;
+  static_assert(kMaxEdges < INT_MAX / 4);
+  return graph.in_degree <= kMaxEdges && graph.out_degree <= kMaxEdges;
 }
 
 // What `make` says; false if it ran out of memory: the others are told that the arguments are none.

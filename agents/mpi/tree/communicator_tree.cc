@@ -113,7 +113,7 @@ void TakeAnswer(CommunicatorTree* tree) {
   const int tags = std::exchange(tree->asked_tags, -1);
   if (granted.id != 0) return;
   if (tags >= 0) LeaveTags(tags, Session::Get().world_rank(), 1);
-  Session::Get().Say("no tree for a communicator of " + std::to_string(tree->lines.members.size()) +
+  Session::Get().Say("no tree for a communicator of " + std::to_string(tree->tags.members.size()) +
                      " ranks: " + why_not);
 }
 
@@ -121,9 +121,9 @@ void TakeAnswer(CommunicatorTree* tree) {
 void MakeRoom(MPI_Comm comm, CommunicatorTree* tree) {
   MPI_Group group = MPI_GROUP_NULL;
   PMPI_Comm_group(comm, &group);
-  tree->lines.members = GroupRanks(group);
+  tree->tags.members = GroupRanks(group);
   PMPI_Group_free(&group);
-  tree->message.assign(kHeaderLength + tree->lines.members.size(), 0);
+  tree->message.assign(kHeaderLength + tree->tags.members.size(), 0);
 }
 
 // All members take the root's word for what the tree is now.
@@ -200,15 +200,15 @@ bool LookForTreeOf(MPI_Comm comm, Waits waits, CommunicatorTree* tree) {
   Tell(&tree->message, 0, comm);
   if (tree->message[kIsPending] != 0) return false;
   if (IdOf(tree->message) == 0) return true;
-  tree->lines.comm = TreeLinesComm();
-  tree->lines.tags = tree->message[kTags];
-  tree->lines.segment_bytes = TreeSegmentBytes();
+  tree->tags.comm = TagPoolComm();
+  tree->tags.first_tag = tree->message[kTags];
+  tree->tags.segment_bytes = TreeSegmentBytes();
   Take(comm, 0, tree);
   return true;
 }
 
 void FollowNewsOf(MPI_Comm comm, CommunicatorTree* tree) {
-  if (tree->is_change_told || tree->untold >= CommunicatorTree::kMostUntold) Renew(comm, tree);
+  if (tree->is_change_told || tree->untold >= CommunicatorTree::kMaxUntold) Renew(comm, tree);
 }
 
 void LetGo(CommunicatorTree* tree) {

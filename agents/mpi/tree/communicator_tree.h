@@ -4,7 +4,7 @@
 //
 // Making it: within some call that is collective over the communicator, members find out whether
 // there is to be one at all, and rank 0 has it asked for. It also hands out the tags of the tree's
-// messages, which meet nobody else's (tree_lines.h). Within a later one it tells the others by a
+// messages, which meet nobody else's (tag_pool.h). Within a later one it tells the others by a
 // native broadcast what came of it, or that there is no answer yet:
 //
 //     collective   0 1 2 ...      a                         2a              4a
@@ -24,7 +24,7 @@
 //     collective n              collective n + 1
 //     ... down, "changed" ...   [native broadcast: new parents, or none] ... along the new tree ...
 //
-// A program that only reduces has no such message: after kMostUntold collectives in which the root
+// A program that only reduces has no such message: after kMaxUntold collectives in which the root
 // could not say anything, all members hold that native broadcast unasked. Both conditions are
 // functions of the calls that all members make alike and of a word that all got in the same
 // collective, so they agree; and as every message of collectives up to n is received within its
@@ -38,7 +38,7 @@
 #include <memory>
 #include <vector>
 
-#include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_news.h"
 #include "agents/mpi/tree/tree_questions.h"
@@ -48,11 +48,11 @@
 namespace coppice::mpi {
 
 struct CommunicatorTree {
-  static constexpr int kMostUntold = 64;
+  static constexpr int kMaxUntold = 64;
 
   std::shared_ptr<TreeQuestion> question;  // rank 0's, as long as there may be an answer
   int asked_tags = -1;                     // that are kept for it
-  TreeLines lines;                         // for the tree's messages, once there was a tree
+  TreeTags tags;                           // for the tree's messages, once there was a tree
   uint64_t id = 0;                         // 0: there is no tree
   uint32_t revision = 0;
   TreeShape shape;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agents/mpi/core/session.h"
-#include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_questions.h"
 #include "agents/mpi/tree/tree_source.h"
 
@@ -63,9 +63,9 @@ int Forget(MPI_Comm, int, void* value, void*) {
   }
   trees->Close();
   trees->ForEach([](CommunicatorTree* tree) {
-    const TreeLines& lines = tree->lines;
-    if (lines.comm != MPI_COMM_NULL && !lines.is_spoilt) {
-      LeaveTags(lines.tags, lines.members.World(0), lines.members.size());
+    const TreeTags& tags = tree->tags;
+    if (tags.comm != MPI_COMM_NULL && !tags.is_spoilt) {
+      LeaveTags(tags.first_tag, tags.members.World(0), tags.members.size());
     }
   });
   const std::lock_guard<std::mutex> lock(freed_mutex);
@@ -167,7 +167,7 @@ void SpoilTreesOf(MPI_Comm comm) {
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
   if (!Find(comm, &was_seen, &trees) || trees == nullptr) return;
-  trees->ForEach([](CommunicatorTree* tree) { tree->lines.is_spoilt = true; });
+  trees->ForEach([](CommunicatorTree* tree) { tree->tags.is_spoilt = true; });
 }
 
 EndingCommunicator::EndingCommunicator(const MPI_Comm* comm)
@@ -193,7 +193,7 @@ bool EndingCommunicator::Is(MPI_Comm comm) {
 
 void SettleFreedTrees() {
   DeleteFreed();
-  if (TreeLinesComm() == MPI_COMM_NULL) return;
+  if (TagPoolComm() == MPI_COMM_NULL) return;
   TellWhatIsGivenBack();
   SettleTags();
 }
@@ -204,7 +204,7 @@ void StartCommunicatorTrees() {
     Session::Get().Say("no trees: all ranks are on one host, where the MPI library knows better");
     return;
   }
-  if (!OpenTreeLines()) {
+  if (!OpenTagPool()) {
     Session::Get().Say("no trees: the MPI library has no communicator or no tags for them");
     return;
   }
@@ -223,7 +223,7 @@ void EndCommunicatorTrees() {
   delete spare.exchange(nullptr);
   StopAskingMeanwhile();
   GiveBackAll(Waits::kProgram);
-  CloseTreeLines();
+  CloseTagPool();
 }
 
 }  // namespace coppice::mpi

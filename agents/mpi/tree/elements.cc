@@ -7,13 +7,13 @@
 #include <initializer_list>
 #include <iterator>
 
-#include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tag_pool.h"
 
 namespace coppice::mpi {
 namespace {
 
 // No more segments than requests can be had for.
-constexpr MPI_Count kMostSegments = 512;
+constexpr MPI_Count kMaxSegments = 512;
 
 // Of a predefined type, of those of MPI_Type_create_f90_* too: nobody may free them, and Open MPI
 // ends a program that does.
@@ -94,8 +94,8 @@ Segments::Segments(int count, MPI_Count element_bytes, int segment_bytes) : elem
   const MPI_Count bytes = count * element_bytes;
   MPI_Count length = count;
   if (element_bytes > 0) {
-    length = std::max(segment_bytes / element_bytes, (bytes + kMostSegments * element_bytes - 1) /
-                                                         (kMostSegments * element_bytes));
+    length = std::max(segment_bytes / element_bytes,
+                      (bytes + kMaxSegments * element_bytes - 1) / (kMaxSegments * element_bytes));
   }
   length_ = static_cast<int>(std::clamp<MPI_Count>(length, 1, std::max(count, 1)));
   segments_ =
@@ -110,16 +110,16 @@ namespace {
 // returns errors; without one there are no trees.
 bool IsBuffer(const void* buffer, int count, const TypeLayout& layout) {
   if (layout.is_named && buffer != nullptr) return true;
-  const MPI_Comm lines = TreeLinesComm();
-  return lines == MPI_COMM_NULL ||
-         PMPI_Send(buffer, count, layout.type, MPI_PROC_NULL, 0, lines) == MPI_SUCCESS;
+  const MPI_Comm pool = TagPoolComm();
+  return pool == MPI_COMM_NULL ||
+         PMPI_Send(buffer, count, layout.type, MPI_PROC_NULL, 0, pool) == MPI_SUCCESS;
 }
 
 // Open MPI lets a single element pass whose result goes where it lies, which MPI forbids.
 #ifdef OPEN_MPI
-constexpr int kMostTogether = 1;
+constexpr int kMaxTogether = 1;
 #else
-constexpr int kMostTogether = 0;
+constexpr int kMaxTogether = 0;
 #endif
 
 bool HasRank(MPI_Comm comm, int rank) {
@@ -134,7 +134,7 @@ bool MayBroadcast(const void* buffer, int count, const TypeLayout& layout) {
 }
 
 bool MayAllreduce(const void* send, const void* receive, int count, const TypeLayout& layout) {
-  if (send == receive && send != MPI_BOTTOM && count > kMostTogether) return false;
+  if (send == receive && send != MPI_BOTTOM && count > kMaxTogether) return false;
   return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
          IsBuffer(receive, count, layout);
 }

@@ -21,17 +21,17 @@ size_t Pipeline::Pieces(const TreeShape& shape) {
   return shape.children.empty() ? 0 : kSlots + shape.chain_from_end.size();
 }
 
-size_t Pipeline::PieceBytes(const TreeLines& lines, const TypeLayout& layout, int count) {
-  return RoomFor(layout, Segments(count, layout.size, lines.segment_bytes).longest());
+size_t Pipeline::PieceBytes(const TreeTags& tags, const TypeLayout& layout, int count) {
+  return RoomFor(layout, Segments(count, layout.size, tags.segment_bytes).longest());
 }
 
-Pipeline::Pipeline(const TreeLines& lines, const TreeShape& shape, const TreeMemory& memory,
+Pipeline::Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeMemory& memory,
                    const Flow& flow)
-    : lines_(lines),
+    : tags_(tags),
       shape_(shape),
       memory_(memory),
       flow_(flow),
-      segments_(flow.count, flow.layout.size, lines.segment_bytes),
+      segments_(flow.count, flow.layout.size, tags.segment_bytes),
       word_(flow.word) {}
 
 void Pipeline::Begin() {
@@ -243,7 +243,7 @@ void Pipeline::TellOfError() {
     for (const TreeTag tag : {kDownTag, kDownRestTag}) {
       if (tag == kDownRestTag && sent > 0) break;
       down_sends_.push_back(MPI_REQUEST_NULL);
-      PMPI_Isend(nullptr, 0, MPI_BYTE, lines_.members.World(to), lines_.tags + tag, lines_.comm,
+      PMPI_Isend(nullptr, 0, MPI_BYTE, tags_.members.World(to), tags_.first_tag + tag, tags_.comm,
                  &down_sends_.back());
     }
   }
@@ -288,10 +288,10 @@ void Pipeline::Copy(const void* from, void* to, int segment) {
     std::memcpy(to, from, static_cast<size_t>(length) * static_cast<size_t>(flow_.layout.size));
     return;
   }
-  const int own = lines_.members.World(shape_.rank);
-  const int tag = lines_.tags + kCopyTag;
+  const int own = tags_.members.World(shape_.rank);
+  const int tag = tags_.first_tag + kCopyTag;
   Check(PMPI_Sendrecv(from, length, flow_.layout.type, own, tag, to, length, flow_.layout.type, own,
-                      tag, lines_.comm, MPI_STATUS_IGNORE));
+                      tag, tags_.comm, MPI_STATUS_IGNORE));
 }
 
 void Pipeline::Send(const void* data, int segment, int to, TreeTag tag, MPI_Request* request) {
@@ -301,14 +301,14 @@ void Pipeline::Send(const void* data, int segment, int to, TreeTag tag, MPI_Requ
 void Pipeline::SendElements(const void* data, int count, int to, TreeTag tag,
                             MPI_Request* request) {
   if (error_ != MPI_SUCCESS) return;
-  Check(PMPI_Isend(data, count, flow_.layout.type, lines_.members.World(to), lines_.tags + tag,
-                   lines_.comm, request));
+  Check(PMPI_Isend(data, count, flow_.layout.type, tags_.members.World(to), tags_.first_tag + tag,
+                   tags_.comm, request));
 }
 
 void Pipeline::Receive(void* data, int segment, int from, TreeTag tag, MPI_Request* request) {
   if (error_ != MPI_SUCCESS) return;
-  Check(PMPI_Irecv(data, segments_.length(segment), flow_.layout.type, lines_.members.World(from),
-                   lines_.tags + tag, lines_.comm, request));
+  Check(PMPI_Irecv(data, segments_.length(segment), flow_.layout.type, tags_.members.World(from),
+                   tags_.first_tag + tag, tags_.comm, request));
 }
 
 bool Pipeline::IsComplete(MPI_Request* request, MPI_Status* status) {

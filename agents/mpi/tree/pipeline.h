@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "agents/mpi/tree/elements.h"
-#include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_shape.h"
 
@@ -52,10 +52,10 @@ class Pipeline final {
   // How much memory one needs: so many pieces in a tree of that shape, and so many bytes in each of
   // them, the same on all ranks that give the same arguments.
   static size_t Pieces(const TreeShape& shape);
-  static size_t PieceBytes(const TreeLines& lines, const TypeLayout& layout, int count);
+  static size_t PieceBytes(const TreeTags& tags, const TypeLayout& layout, int count);
 
   // All must outlive it; `memory` has what it needs.
-  Pipeline(const TreeLines& lines, const TreeShape& shape, const TreeMemory& memory,
+  Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeMemory& memory,
            const Flow& flow);
 
   // Ends when this rank's part is done and its buffers are its own again. An error of MPI's, after
@@ -109,7 +109,7 @@ class Pipeline final {
   bool Check(int error);
   void Abandon();
 
-  const TreeLines& lines_;
+  const TreeTags& tags_;
   const TreeShape& shape_;
   const TreeMemory& memory_;
   const Flow& flow_;

@@ -27,7 +27,7 @@ bool Native() {
 bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCount what,
          int* error) {
   flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
-  Pipeline pipeline(tree->lines, tree->shape, tree->memory, *flow);
+  Pipeline pipeline(tree->tags, tree->shape, tree->memory, *flow);
   {
     const RequestErrors returned(Session::Get().has_threads());
     *error = pipeline.Run();
@@ -41,7 +41,7 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
   CountTree(what);
   if (pipeline.is_memory_lost()) tree->memory.Leak();
   if (*error != MPI_SUCCESS) {
-    tree->lines.is_spoilt = true;
+    tree->tags.is_spoilt = true;
     PMPI_Comm_call_errhandler(comm, *error);
   }
   return true;
@@ -72,7 +72,7 @@ void BcastWays(const TreeShape& shape, int root, Flow* flow) {
 
 // A longer broadcast is left to the MPI library unless it is plain bytes at all members: packed, it
 // would be in memory twice.
-constexpr MPI_Count kMostPacked = MPI_Count{4} << 20U;
+constexpr MPI_Count kMaxPacked = MPI_Count{4} << 20U;
 
 // The bytes of a broadcast in the order in which they are sent. Ranks may name the same data by
 // different types and counts: segments of bytes are all that they have in common.
@@ -84,7 +84,7 @@ class BcastBytes final {
         layout_(layout),
         packed_(tree.memory.packed()),
         rank_(tree.shape.rank),
-        lines_(tree.lines) {}
+        tags_(tree.tags) {}
 
   int size() const { return static_cast<int>(count_ * layout_.size); }
   void* data() const { return layout_.IsPlainBytes() ? buffer_ : packed_; }
@@ -93,7 +93,7 @@ class BcastBytes final {
     if (layout_.IsPlainBytes() || !is_sender) return MPI_SUCCESS;
     int position = 0;
     if (buffer_ != MPI_BOTTOM) {
-      return PMPI_Pack(buffer_, count_, layout_.type, data(), size(), &position, lines_.comm);
+      return PMPI_Pack(buffer_, count_, layout_.type, data(), size(), &position, tags_.comm);
     }
     return SendToItself(buffer_, count_, layout_.type, data(), size(), MPI_PACKED);
   }
@@ -102,7 +102,7 @@ class BcastBytes final {
     if (layout_.IsPlainBytes() || is_sender) return MPI_SUCCESS;
     int position = 0;
     if (buffer_ != MPI_BOTTOM) {
-      return PMPI_Unpack(data(), size(), &position, buffer_, count_, layout_.type, lines_.comm);
+      return PMPI_Unpack(data(), size(), &position, buffer_, count_, layout_.type, tags_.comm);
     }
     return SendToItself(data(), size(), MPI_PACKED, buffer_, count_, layout_.type);
   }
@@ -111,10 +111,10 @@ class BcastBytes final {
   // Instead of MPI_Pack and MPI_Unpack, which MPICH refuses for a buffer at MPI_BOTTOM.
   int SendToItself(const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count,
                    MPI_Datatype to_type) const {
-    const int own = lines_.members.World(rank_);
-    const int tag = lines_.tags + kCopyTag;
+    const int own = tags_.members.World(rank_);
+    const int tag = tags_.first_tag + kCopyTag;
     return PMPI_Sendrecv(from, from_count, from_type, own, tag, to, to_count, to_type, own, tag,
-                         lines_.comm, MPI_STATUS_IGNORE);
+                         tags_.comm, MPI_STATUS_IGNORE);
   }
 
   void* buffer_;
@@ -122,7 +122,7 @@ class BcastBytes final {
   const TypeLayout& layout_;
   void* packed_;
   int rank_;
-  const TreeLines& lines_;
+  const TreeTags& tags_;
 };
 
 // What Reduce and Allreduce have in common; null if the native one has to do it. `may` says whether
@@ -141,7 +141,7 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
   CommunicatorTree* const tree = TreeOf(comm, operation, bytes);
   if (tree == nullptr) return nullptr;
   if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
-  const size_t piece_bytes = Pipeline::PieceBytes(tree->lines, flow->layout, count);
+  const size_t piece_bytes = Pipeline::PieceBytes(tree->tags, flow->layout, count);
   if (!tree->memory.ReservePieces(comm, piece_bytes)) return nullptr;
   flow->count = count;
   flow->goes_up = true;
@@ -196,7 +196,7 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
       TreeOf(comm, COPPICE_OPERATION_BCAST, static_cast<uint64_t>(bytes));
   if (tree == nullptr || !IsMember(root, comm)) return Native();
   // What members ask each other depends on the bytes alone, which are the same at all of them.
-  const bool has_room = bytes > kMostPacked
+  const bool has_room = bytes > kMaxPacked
                             ? AllSay(comm, layout.IsPlainBytes())
                             : tree->memory.ReservePacked(comm, static_cast<size_t>(bytes));
   if (!has_room) return Native();

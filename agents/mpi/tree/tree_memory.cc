@@ -21,7 +21,7 @@ bool TreeMemory::Start(size_t pieces) {
 
 bool TreeMemory::ReservePieces(MPI_Comm comm, size_t bytes) {
   if (bytes <= piece_bytes_) return true;
-  if (bytes > kMost) return false;
+  if (bytes > kMax) return false;
   const size_t more = std::bit_ceil(bytes);
   std::vector<Memory> made;
   const bool is_there = HasMemoryFor([&] {
@@ -37,7 +37,7 @@ bool TreeMemory::ReservePieces(MPI_Comm comm, size_t bytes) {
 
 bool TreeMemory::ReservePacked(MPI_Comm comm, size_t bytes) {
   if (bytes <= packed_bytes_) return true;
-  if (bytes > kMost) return false;
+  if (bytes > kMax) return false;
   const size_t more = std::bit_ceil(bytes);
   Memory made;
   if (!AllSay(comm, Allocate(more, &made))) return false;

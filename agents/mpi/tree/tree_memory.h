@@ -23,7 +23,7 @@ class TreeMemory final {
  public:
   // What every member has from the beginning, so that short messages need no word; and what none
   // has more than: single elements that are longer are the MPI library's business.
-  static constexpr size_t kFirst = 4096, kMost = size_t{8} << 20U;
+  static constexpr size_t kFirst = 4096, kMax = size_t{8} << 20U;
 
   // Forgets all, and has `pieces` pieces of kFirst bytes. False: there is no memory, and others
   // have to hear of it. Its caller's business alone; may throw std::bad_alloc.
@@ -31,7 +31,7 @@ class TreeMemory final {
 
   // Collective over `comm`, with the same number on all members: room for so many bytes in each
   // piece, or in the packed message. False on all of them: some member has none,
-  // or it is more than kMost.
+  // or it is more than kMax.
   bool ReservePieces(MPI_Comm comm, size_t bytes);
   bool ReservePacked(MPI_Comm comm, size_t bytes);
 

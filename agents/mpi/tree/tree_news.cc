@@ -7,7 +7,7 @@ namespace coppice::mpi {
 namespace {
 
 // News of trees that nobody follows; more than come between a grant and its being followed.
-constexpr size_t kMostEntries = 8192;
+constexpr size_t kMaxEntries = 8192;
 
 void Raise(std::atomic<uint32_t>* revision, uint32_t to) {
   uint32_t present = revision->load();
@@ -78,7 +78,7 @@ void TreeFollower::Note(coppice_change change, uint64_t tree, uint32_t revision)
 }
 
 TreeFollower::NewsPointer& TreeFollower::Entry(uint64_t tree) {
-  if (news_.size() >= kMostEntries) Prune();
+  if (news_.size() >= kMaxEntries) Prune();
   NewsPointer& news = news_[tree];
   if (news == nullptr) news = std::make_shared<TreeNews>();
   return news;
@@ -86,7 +86,7 @@ TreeFollower::NewsPointer& TreeFollower::Entry(uint64_t tree) {
 
 // The oldest half of those that nobody follows.
 void TreeFollower::Prune() {
-  size_t left = kMostEntries / 2;
+  size_t left = kMaxEntries / 2;
   for (auto entry = news_.begin(); entry != news_.end() && left > 0; --left) {
     entry = entry->second.use_count() == 1 ? news_.erase(entry) : std::next(entry);
   }

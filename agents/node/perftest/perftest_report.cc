@@ -24,8 +24,8 @@ constexpr absl::string_view kBandwidthHeading =
 constexpr size_t kBytes = 0, kIterations = 1, kTypical = 4, kDeviation = 6, kLatencyColumns = 7;
 constexpr size_t kAverage = 3, kBandwidthColumns = 5;
 // Beyond that no fabric measures: an hour, and a Pbit/s.
-constexpr double kMost = 3.6e9;
-constexpr size_t kLastLines = 3, kMostWords = 200;
+constexpr double kMax = 3.6e9;
+constexpr size_t kLastLines = 3, kMaxWords = 200;
 
 absl::Status NoReport(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("gave a report that ", what));
@@ -61,7 +61,7 @@ bool ReadFigure(absl::string_view word, double least, double& figure) {
     return absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '.';
   });
   return is_number && absl::SimpleAtod(word, &figure) && std::isfinite(figure) && figure >= least &&
-         figure <= kMost;
+         figure <= kMax;
 }
 
 absl::StatusOr<Spread> ParseRow(absl::string_view output, absl::string_view heading, size_t columns,
@@ -105,7 +105,7 @@ std::string LastWords(absl::string_view output) {
     if (std::any_of(text.begin(), text.end(), absl::ascii_isalpha)) lines.push_back(text);
   }
   if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
-  return absl::StrJoin(lines, "; ").substr(0, kMostWords);
+  return absl::StrJoin(lines, "; ").substr(0, kMaxWords);
 }
 
 }  // namespace coppice

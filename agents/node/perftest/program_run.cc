@@ -28,7 +28,7 @@ constexpr char kLocalHost[] = "127.0.0.1";
 constexpr char kFrom[] = "127.0.0.2";
 constexpr milliseconds kConnectEvery{10};
 // Two programs tell each other some hundred bytes.
-constexpr size_t kMostEarly = size_t{64} << 10;
+constexpr size_t kMaxEarly = size_t{64} << 10;
 
 sockaddr_in AddressOf(const char* host, uint16_t port) {
   sockaddr_in address{};
@@ -171,7 +171,7 @@ absl::Status ProgramRun::Begin() {
 }
 
 absl::StatusOr<bool> ProgramRun::TakeFromProgram() {
-  char bytes[PingPongWord::kMostData];
+  char bytes[PingPongWord::kMaxData];
   if (local_.get() < 0) return false;
   const ssize_t count = recv(local_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
@@ -206,7 +206,7 @@ absl::Status ProgramRun::TakeFromPeer() {
 absl::Status ProgramRun::Deliver(absl::string_view bytes) {
   if (!is_connected_) {
     absl::StrAppend(&early_, bytes);
-    return early_.size() <= kMostEarly ? absl::OkStatus() : OutOfOrder();
+    return early_.size() <= kMaxEarly ? absl::OkStatus() : OutOfOrder();
   }
   if (local_.get() < 0 || bytes.empty()) return absl::OkStatus();  // it has hung up
   const ssize_t count = send(local_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

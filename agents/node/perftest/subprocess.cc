@@ -127,8 +127,8 @@ absl::Status Subprocess::Listen() {
       if (count < 0) break;
       if (count == 0) stream->fd.Close();
       stream->text.append(bytes, static_cast<size_t>(count));
-      if (stream->text.size() > kMostOutput) {
-        return absl::ResourceExhaustedError(absl::StrCat("says more than ", kMostOutput, " bytes"));
+      if (stream->text.size() > kMaxOutput) {
+        return absl::ResourceExhaustedError(absl::StrCat("says more than ", kMaxOutput, " bytes"));
       }
     }
   }

@@ -19,7 +19,7 @@ namespace coppice {
 class Subprocess final {
  public:
   // Of its output and of its errors, each.
-  static constexpr size_t kMostOutput = size_t{64} << 10;
+  static constexpr size_t kMaxOutput = size_t{64} << 10;
 
   // `arguments`: the program first, which is looked up in PATH. Its input is empty. `cpu_limit`: of
   // its processor time, after which the kernel ends it, should this process not be there to do so.

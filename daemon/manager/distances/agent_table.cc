@@ -44,7 +44,7 @@ bool AgentTable::Leave(AgentSession session, absl::Time now) {
 }
 
 void AgentTable::ForgetOldest() {
-  while (gone_.size() > kMostGone) {
+  while (gone_.size() > kMaxGone) {
     agents_.erase(gone_.begin()->second);
     gone_.erase(gone_.begin());
   }
@@ -81,20 +81,20 @@ std::vector<std::string> AgentTable::Connected() const {
 namespace {
 
 constexpr size_t kLongestName = 255;
-constexpr size_t kMostPorts = 64;
-constexpr size_t kMostShown = 64;         // characters of what is refused
-constexpr uint32_t kMostParts = 1 << 16;  // cores of a node, and whatever has some of them
+constexpr size_t kMaxPorts = 64;
+constexpr size_t kMaxShown = 64;         // characters of what is refused
+constexpr uint32_t kMaxParts = 1 << 16;  // cores of a node, and whatever has some of them
 
 // What can be true of two nodes; beyond it somebody errs or lies, and one such figure would
 // outweigh all others in estimates and searches. In 10 ns a signal goes 2 m in a fibre, without any
 // adapter. Of 10 s nobody waits for 8 bytes: a ping-pong counts on 10 ms (PairTimeout).
-constexpr double kLeastLatencyUs = 0.01, kMostLatencyUs = 1e7;
+constexpr double kMinLatencyUs = 0.01, kMaxLatencyUs = 1e7;
 // Twice twelve lanes of the fastest InfiniBand (GDR, 4,800 Gb/s); and 1 kb/s.
-constexpr double kLeastBandwidthGbps = 1e-6, kMostBandwidthGbps = 1e4;
+constexpr double kMinBandwidthGbps = 1e-6, kMaxBandwidthGbps = 1e4;
 
 // Texts of the wire in messages: short, and nothing that a terminal would obey.
 std::string Quoted(absl::string_view text) {
-  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kMostShown)), "\"");
+  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kMaxShown)), "\"");
 }
 
 bool IsWord(absl::string_view text) {
@@ -128,9 +128,9 @@ absl::Status CheckMeasure(const char* name, double value, double least, double m
 }
 
 absl::Status CheckCount(const char* name, uint32_t value) {
-  if (value <= kMostParts) return absl::OkStatus();
+  if (value <= kMaxParts) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("hello.", name, ": ", value, "; a node has at most ", kMostParts));
+      absl::StrCat("hello.", name, ": ", value, "; a node has at most ", kMaxParts));
 }
 
 }  // namespace
@@ -141,9 +141,9 @@ absl::Status CheckAgentInfo(const AgentInfo& info) {
                                                    " is no host name; give 1 to ", kLongestName,
                                                    " characters without spaces"));
   }
-  if (info.ports.size() > kMostPorts) {
+  if (info.ports.size() > kMaxPorts) {
     return absl::InvalidArgumentError(absl::StrCat("hello.port_guids: ", info.ports.size(),
-                                                   " ports; a node has at most ", kMostPorts));
+                                                   " ports; a node has at most ", kMaxPorts));
   }
   if (!info.measure_address.empty() && !IsAddress(info.measure_address)) {
     return absl::InvalidArgumentError(
@@ -196,13 +196,13 @@ absl::StatusOr<std::string> HostOfAgent(const Fabric& fabric, const AgentInfo& i
 
 absl::Status CheckOutcome(const PingPongOutcome& outcome) {
   if (!outcome.error.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckMeasure("latency_us", outcome.latency_us, kLeastLatencyUs, kMostLatencyUs));
-  RETURN_IF_ERROR(CheckMeasure("latency_spread_us", outcome.latency_spread_us, 0, kMostLatencyUs));
-  RETURN_IF_ERROR(CheckMeasure("bandwidth_gbps", outcome.bandwidth_gbps, kLeastBandwidthGbps,
-                               kMostBandwidthGbps));
+  RETURN_IF_ERROR(CheckMeasure("latency_us", outcome.latency_us, kMinLatencyUs, kMaxLatencyUs));
+  RETURN_IF_ERROR(CheckMeasure("latency_spread_us", outcome.latency_spread_us, 0, kMaxLatencyUs));
   RETURN_IF_ERROR(
-      CheckMeasure("bandwidth_spread_gbps", outcome.bandwidth_spread_gbps, 0, kMostBandwidthGbps));
-  return CheckMeasure("samples", outcome.samples, 1, MeasureArgs::kMostLatencySamples);
+      CheckMeasure("bandwidth_gbps", outcome.bandwidth_gbps, kMinBandwidthGbps, kMaxBandwidthGbps));
+  RETURN_IF_ERROR(
+      CheckMeasure("bandwidth_spread_gbps", outcome.bandwidth_spread_gbps, 0, kMaxBandwidthGbps));
+  return CheckMeasure("samples", outcome.samples, 1, MeasureArgs::kMaxLatencySamples);
 }
 
 }  // namespace coppice

@@ -88,7 +88,7 @@ struct AgentView {
 // Not thread-safe.
 class AgentTable final {
  public:
-  static constexpr size_t kMostGone = 1 << 16;  // hosts that are remembered without an agent
+  static constexpr size_t kMaxGone = 1 << 16;  // hosts that are remembered without an agent
 
   struct Agent {
     AgentInfo info;

@@ -24,10 +24,11 @@ struct PairCounts {
 
 const char* NameOf(Transport transport) { return transport == Transport::kVerbs ? "verbs" : "TCP"; }
 
-Transport PrevailingTransport(const DistanceShelf& shelf, const std::vector<std::string>& hosts) {
+Transport PrevailingTransport(const DistanceStore& distance_store,
+                              const std::vector<std::string>& hosts) {
   const absl::flat_hash_set<absl::string_view> wanted(hosts.begin(), hosts.end());
   PairCounts all, between;
-  shelf.ForEach([&](const DistanceRecord& record) {
+  distance_store.ForEach([&](const DistanceRecord& record) {
     all.Add(record.transport);
     const bool is_between = wanted.contains(record.host_a) && wanted.contains(record.host_b);
     if (is_between) between.Add(record.transport);
@@ -56,14 +57,14 @@ std::optional<EndpointIndex> FirstEndpoint(const Fabric& fabric, absl::string_vi
   return fabric.endpoints_of_host(*host).front();
 }
 
-absl::Status CheckHosts(const DistanceShelf& shelf, const Snapshot* snapshot,
+absl::Status CheckHosts(const DistanceStore& distance_store, const Snapshot* snapshot,
                         const std::vector<std::string>& hosts) {
   absl::flat_hash_set<absl::string_view> unknown;
   for (const std::string& host : hosts) {
     if (snapshot == nullptr || !snapshot->fabric->FindHost(host).has_value()) unknown.insert(host);
   }
   if (unknown.empty()) return absl::OkStatus();
-  shelf.ForEach([&](const DistanceRecord& record) {
+  distance_store.ForEach([&](const DistanceRecord& record) {
     unknown.erase(record.host_a);
     unknown.erase(record.host_b);
   });
@@ -73,12 +74,13 @@ absl::Status CheckHosts(const DistanceShelf& shelf, const Snapshot* snapshot,
                                           "; coppicectl fabric nodes lists them"));
 }
 
-std::vector<DistanceRecord> ListMeasured(const DistanceShelf& shelf, const DistanceQuery& query) {
-  if (query.hosts.empty() && !query.transport) return shelf.List(query.after, query.limit);
+std::vector<DistanceRecord> ListMeasured(const DistanceStore& distance_store,
+                                         const DistanceQuery& query) {
+  if (query.hosts.empty() && !query.transport) return distance_store.List(query.after, query.limit);
   const absl::flat_hash_set<std::string> wanted(query.hosts.begin(), query.hosts.end());
   std::vector<DistanceRecord> page;
   if (query.limit == 0) return page;
-  shelf.ForEachAfter(query.after, [&](const DistanceRecord& record) {
+  distance_store.ForEachAfter(query.after, [&](const DistanceRecord& record) {
     const bool is_between =
         wanted.empty() || (wanted.contains(record.host_a) && wanted.contains(record.host_b));
     const bool is_over = query.transport.value_or(record.transport) == record.transport;
@@ -111,23 +113,25 @@ absl::StatusOr<DistanceRecord> Estimate(const Snapshot& snapshot,
                         transport};
 }
 
-absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& shelf,
+absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceStore& distance_store,
                                                           const Snapshot* snapshot,
                                                           const DistanceQuery& query,
                                                           LevelMedianCache& cache) {
   std::vector<std::string> hosts = query.hosts;
   std::sort(hosts.begin(), hosts.end());
   hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
-  if (hosts.empty() || hosts.size() > DistanceQuery::kMostEstimated) {
+  if (hosts.empty() || hosts.size() > DistanceQuery::kMaxEstimated) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "estimate: of ", hosts.size(), " hosts; name 1 to ", DistanceQuery::kMostEstimated));
+        "estimate: of ", hosts.size(), " hosts; name 1 to ", DistanceQuery::kMaxEstimated));
   }
   if (snapshot == nullptr) {
     return absl::UnavailableError(
         "no fabric is known yet: the first sweep has not ended; try again");
   }
-  const std::shared_ptr<const LevelMedianCache::Medians> medians = cache.Get(shelf, *snapshot);
-  const Transport transport = query.transport ? *query.transport : cache.Prevailing(shelf, hosts);
+  const std::shared_ptr<const LevelMedianCache::Medians> medians =
+      cache.Get(distance_store, *snapshot);
+  const Transport transport =
+      query.transport ? *query.transport : cache.Prevailing(distance_store, hosts);
   std::vector<DistanceRecord> page;
   const auto& [last_a, last_b] = query.after;
   for (auto a = std::lower_bound(hosts.begin(), hosts.end(), last_a); a != hosts.end(); ++a) {
@@ -135,7 +139,7 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceShelf& s
     if (*a == last_a) b = std::upper_bound(b, hosts.end(), last_b);
     for (; b != hosts.end(); ++b) {
       if (page.size() == query.limit) return page;
-      std::optional<DistanceRecord> record = shelf.Find({*a, *b});
+      std::optional<DistanceRecord> record = distance_store.Find({*a, *b});
       if (!record.has_value() || record->transport != transport) {
         ASSIGN_OR_RETURN(record, Estimate(*snapshot, *medians, transport, *a, *b));
       }
@@ -160,11 +164,11 @@ absl::Status NotMeasured(absl::string_view a, absl::string_view b, const Transpo
                                                     "does"));
 }
 
-std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceShelf& shelf,
+std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceStore& distance_store,
                                                    const Snapshot& snapshot) {
   const Fabric& fabric = *snapshot.fabric;
   std::map<TransportLevel, LevelValues> values;
-  shelf.ForEach([&](const DistanceRecord& record) {
+  distance_store.ForEach([&](const DistanceRecord& record) {
     const std::optional<EndpointIndex> a = FirstEndpoint(fabric, record.host_a);
     const std::optional<EndpointIndex> b = FirstEndpoint(fabric, record.host_b);
     if (!a.has_value() || !b.has_value()) return;
@@ -182,13 +186,13 @@ std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceShelf& shelf,
   return medians;
 }
 
-std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(const DistanceShelf& shelf,
-                                                                       const Snapshot& snapshot) {
+std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(
+    const DistanceStore& distance_store, const Snapshot& snapshot) {
   std::lock_guard lock(mutex_);
-  const uint64_t revision = shelf.revision();
+  const uint64_t revision = distance_store.revision();
   if (medians_ == nullptr || revision != revision_ || fabric_.lock() != snapshot.fabric ||
       routes_.lock() != snapshot.routes) {
-    medians_ = std::make_shared<const Medians>(LevelMedians(shelf, snapshot));
+    medians_ = std::make_shared<const Medians>(LevelMedians(distance_store, snapshot));
     revision_ = revision;
     fabric_ = snapshot.fabric;
     routes_ = snapshot.routes;
@@ -196,25 +200,25 @@ std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(const Dis
   return medians_;
 }
 
-Transport LevelMedianCache::Prevailing(const DistanceShelf& shelf,
+Transport LevelMedianCache::Prevailing(const DistanceStore& distance_store,
                                        const std::vector<std::string>& hosts) {
   std::lock_guard lock(mutex_);
-  const uint64_t revision = shelf.revision();
+  const uint64_t revision = distance_store.revision();
   if (!prevailing_ || revision != prevailing_revision_ || hosts != prevailing_of_) {
-    prevailing_ = PrevailingTransport(shelf, hosts);
+    prevailing_ = PrevailingTransport(distance_store, hosts);
     prevailing_revision_ = revision;
     prevailing_of_ = hosts;
   }
   return *prevailing_;
 }
 
-absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& shelf,
+absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceStore& distance_store,
                                                           const Snapshot* snapshot,
                                                           const DistanceQuery& query,
                                                           LevelMedianCache& medians) {
-  RETURN_IF_ERROR(CheckHosts(shelf, snapshot, query.hosts));
-  return query.estimate ? ListEstimated(shelf, snapshot, query, medians)
-                        : ListMeasured(shelf, query);
+  RETURN_IF_ERROR(CheckHosts(distance_store, snapshot, query.hosts));
+  return query.estimate ? ListEstimated(distance_store, snapshot, query, medians)
+                        : ListMeasured(distance_store, query);
 }
 
 }  // namespace coppice

@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 
 namespace coppice {
 
@@ -32,7 +32,8 @@ const char* NameOf(Transport transport);
 
 // The one over which most pairs of these hosts were measured, or, if none were, most of all pairs;
 // verbs if equally many. O(kept).
-Transport PrevailingTransport(const DistanceShelf& shelf, const std::vector<std::string>& hosts);
+Transport PrevailingTransport(const DistanceStore& distance_store,
+                              const std::vector<std::string>& hosts);
 
 // What a pair that far apart is taken to have.
 struct LevelMedian {
@@ -45,18 +46,18 @@ struct LevelMedian {
 using TransportLevel = std::pair<Transport, uint32_t>;
 
 // Of all kept pairs whose hosts are in the fabric. O(kept).
-std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceShelf& shelf,
+std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceStore& distance_store,
                                                    const Snapshot& snapshot);
 
 // LevelMedians, and PrevailingTransport of the hosts asked for last, for a listing that is asked
-// for page by page: found once for each state of the shelf and each fabric. Thread-safe; others
-// wait while they are found.
+// for page by page: found once for each state of the distance_store and each fabric. Thread-safe;
+// others wait while they are found.
 class LevelMedianCache final {
  public:
   using Medians = std::map<TransportLevel, LevelMedian>;
 
-  std::shared_ptr<const Medians> Get(const DistanceShelf& shelf, const Snapshot& snapshot);
-  Transport Prevailing(const DistanceShelf& shelf, const std::vector<std::string>& hosts);
+  std::shared_ptr<const Medians> Get(const DistanceStore& distance_store, const Snapshot& snapshot);
+  Transport Prevailing(const DistanceStore& distance_store, const std::vector<std::string>& hosts);
 
  private:
   std::mutex mutex_;
@@ -71,7 +72,7 @@ class LevelMedianCache final {
 };
 
 struct DistanceQuery {
-  static constexpr size_t kMostEstimated = 2048;  // hosts
+  static constexpr size_t kMaxEstimated = 2048;  // hosts
 
   std::vector<std::string> hosts;  // none: all; named twice counts once
   HostPair after;                  // both empty: from the first pair
@@ -86,8 +87,8 @@ struct DistanceQuery {
 // In order of the pairs. NOT_FOUND: a host that is neither in the fabric nor measured.
 // INVALID_ARGUMENT: an estimate of no hosts or of too many. FAILED_PRECONDITION, naming two hosts:
 // no pair that far apart was measured. `snapshot` null: no fabric yet, so there are no estimates.
-// With estimates, medians of the same shelf at hand: O(page * log kept).
-absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceShelf& shelf,
+// With estimates, medians of the same distance_store at hand: O(page * log kept).
+absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceStore& distance_store,
                                                           const Snapshot* snapshot,
                                                           const DistanceQuery& query,
                                                           LevelMedianCache& medians);

@@ -22,10 +22,10 @@ namespace {
 // How soon a cancellation is seen while a round waits.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
 constexpr absl::Duration kLongestWait = absl::Hours(24);
-constexpr size_t kMostNamed = 5;    // hosts in a message
-constexpr size_t kMostWords = 300;  // characters of an agent's
+constexpr size_t kMaxNamed = 5;    // hosts in a message
+constexpr size_t kMaxWords = 300;  // characters of an agent's
 // Tasks that a connection remembers, so that an answer that comes late is told from a made-up one.
-constexpr size_t kMostGiven = 64;
+constexpr size_t kMaxGiven = 64;
 
 absl::Status ShuttingDown() {
   return absl::UnavailableError("daemon: it is shutting down; what was measured is kept");
@@ -43,12 +43,10 @@ std::string NewToken() {
 }
 
 // What an agent says, for people.
-std::string Shown(const std::string& words) {
-  return absl::CHexEscape(words.substr(0, kMostWords));
-}
+std::string Shown(const std::string& words) { return absl::CHexEscape(words.substr(0, kMaxWords)); }
 
 std::string Some(const std::vector<std::string>& hosts) {
-  const size_t named = std::min(hosts.size(), kMostNamed);
+  const size_t named = std::min(hosts.size(), kMaxNamed);
   std::string text = absl::StrJoin(hosts.begin(), hosts.begin() + named, ", ");
   if (named < hosts.size()) absl::StrAppend(&text, " and ", hosts.size() - named, " more");
   return text;
@@ -175,7 +173,7 @@ absl::Status DistanceMeter::TakeOutcome(AgentSession session, const PingPongOutc
     if (outcome.error.empty()) {
       if (!is_active) return absl::OkStatus();
       // Under the lock: it is there before anybody can be told that the round is over.
-      shelf_->Put(
+      distance_store_->Put(
           {{task.hosts.first, task.hosts.second, outcome.latency_us, outcome.latency_spread_us,
             outcome.bandwidth_gbps, outcome.bandwidth_spread_gbps, outcome.samples, clock_->Now(),
             outcome.transport}});
@@ -332,7 +330,7 @@ void DistanceMeter::SendPair(const std::shared_ptr<Measurement>& measurement, co
     task_of_[session] = last_task_;
     std::deque<uint64_t>& given = given_[session];
     given.push_back(last_task_);
-    if (given.size() > kMostGiven) given.pop_front();
+    if (given.size() > kMaxGiven) given.pop_front();
   }
   // The one that waits first.
   actions.push_back([link = b.link, task = std::move(passive)] { link->send(task); });

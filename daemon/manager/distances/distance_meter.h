@@ -1,5 +1,5 @@
 // The use case of measuring: agents come and go, measurements send them pairs round by round, and
-// what they answer goes to the shelf as it comes.
+// what they answer goes to the distance_store as it comes.
 //
 //   Begin --> round 0: tasks to both sides of each pair --> outcomes --> round 1 --> ... --> done
 //                           |  an agent vanished, or said nothing in time:
@@ -27,7 +27,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/manager/background.h"
 #include "daemon/manager/distances/agent_table.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/distances/measurement.h"
 #include "daemon/manager/manager.h"
 
@@ -37,8 +37,8 @@ namespace coppice {
 class DistanceMeter final {
  public:
   // All three outlive it.
-  DistanceMeter(Manager* manager, DistanceShelf* shelf, const Clock* clock)
-      : manager_(manager), shelf_(shelf), clock_(clock) {}
+  DistanceMeter(Manager* manager, DistanceStore* distance_store, const Clock* clock)
+      : manager_(manager), distance_store_(distance_store), clock_(clock) {}
   ~DistanceMeter();
   DistanceMeter(const DistanceMeter&) = delete;
   DistanceMeter& operator=(const DistanceMeter&) = delete;
@@ -107,7 +107,7 @@ class DistanceMeter final {
   static void Run(Actions& actions);
 
   Manager* const manager_;
-  DistanceShelf* const shelf_;
+  DistanceStore* const distance_store_;
   const Clock* const clock_;
 
   // std, not absl: ThreadSanitizer does not see through Debian's Abseil.

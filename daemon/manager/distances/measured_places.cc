@@ -25,7 +25,7 @@ double TimeOfByte(double latency_us, double bandwidth_gbps, double message_bytes
 
 // [from][to], as far as it was measured; 0 within a host.
 std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
-                                  const DistanceShelf& shelf, Transport transport,
+                                  const DistanceStore& distance_store, Transport transport,
                                   double message_bytes) {
   const size_t n = places.count();
   std::vector<double> times(n * n, kUnknown);
@@ -39,7 +39,7 @@ std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
       for (const size_t b : ports) times[a * n + b] = 0;
     }
   }
-  shelf.ForEach([&](const DistanceRecord& record) {
+  distance_store.ForEach([&](const DistanceRecord& record) {
     if (record.transport != transport) return;
     const auto from = places_of.find(record.host_a), to = places_of.find(record.host_b);
     if (from == places_of.end() || to == places_of.end()) return;
@@ -52,19 +52,21 @@ std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
 }
 
 // Of the hosts of the places.
-Transport TransportOf(const Places& places, const Fabric& fabric, const DistanceShelf& shelf) {
+Transport TransportOf(const Places& places, const Fabric& fabric,
+                      const DistanceStore& distance_store) {
   std::vector<std::string> hosts;
   for (uint32_t p = 0; p < places.count(); ++p) {
     hosts.emplace_back(fabric.host_name(fabric.host(places.endpoint(PlaceIndex(p)))));
   }
-  return PrevailingTransport(shelf, hosts);
+  return PrevailingTransport(distance_store, hosts);
 }
 
-absl::Status Estimate(const Places& places, const Snapshot& snapshot, const DistanceShelf& shelf,
-                      Transport transport, double message_bytes, std::vector<double>& times) {
+absl::Status Estimate(const Places& places, const Snapshot& snapshot,
+                      const DistanceStore& distance_store, Transport transport,
+                      double message_bytes, std::vector<double>& times) {
   if (std::find(times.begin(), times.end(), kUnknown) == times.end()) return absl::OkStatus();
   const Fabric& fabric = *snapshot.fabric;
-  const std::map<TransportLevel, LevelMedian> medians = LevelMedians(shelf, snapshot);
+  const std::map<TransportLevel, LevelMedian> medians = LevelMedians(distance_store, snapshot);
   const uint32_t n = places.count();
   for (uint32_t a = 0; a < n; ++a) {
     for (uint32_t b = 0; b < n; ++b) {
@@ -86,19 +88,18 @@ absl::Status Estimate(const Places& places, const Snapshot& snapshot, const Dist
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(const Places& places,
-                                                                        const Snapshot& snapshot,
-                                                                        const DistanceShelf& shelf,
-                                                                        double message_bytes) {
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(
+    const Places& places, const Snapshot& snapshot, const DistanceStore& distance_store,
+    double message_bytes) {
   if (places.count() > PlaceDistances::kMaxMatrixPlaces) {
     return absl::InvalidArgumentError(
         absl::StrCat("measured distances between ", places.count(), " ports; map onto at most ",
                      PlaceDistances::kMaxMatrixPlaces, ", or by hops"));
   }
-  const Transport transport = TransportOf(places, *snapshot.fabric, shelf);
+  const Transport transport = TransportOf(places, *snapshot.fabric, distance_store);
   std::vector<double> times =
-      MeasuredTimes(places, *snapshot.fabric, shelf, transport, message_bytes);
-  RETURN_IF_ERROR(Estimate(places, snapshot, shelf, transport, message_bytes, times));
+      MeasuredTimes(places, *snapshot.fabric, distance_store, transport, message_bytes);
+  RETURN_IF_ERROR(Estimate(places, snapshot, distance_store, transport, message_bytes, times));
   double least = std::numeric_limits<double>::infinity();
   for (const double time : times) {
     if (time > 0) least = std::min(least, time);

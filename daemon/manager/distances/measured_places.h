@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/places.h"
 
@@ -26,10 +26,9 @@ namespace coppice {
 // PrevailingTransport of the hosts; a pair that was not measured over it has the median of those as
 // many links apart (distance_listing.h). FAILED_PRECONDITION, naming two
 // hosts: no such pair was either. INVALID_ARGUMENT: as PlaceDistances::Matrix. O(places^2 + kept).
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(const Places& places,
-                                                                        const Snapshot& snapshot,
-                                                                        const DistanceShelf& shelf,
-                                                                        double message_bytes);
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(
+    const Places& places, const Snapshot& snapshot, const DistanceStore& distance_store,
+    double message_bytes);
 
 }  // namespace coppice
 

@@ -15,7 +15,7 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMostGroupsTried = 1024;
+constexpr uint32_t kMaxGroupsTried = 1024;
 
 NodePair Ordered(uint32_t a, uint32_t b) { return {std::min(a, b), std::max(a, b)}; }
 
@@ -47,7 +47,7 @@ class Sampler {
     std::vector<uint32_t> sizes(nodes_.group_count, 0);
     for (const uint32_t g : nodes_.group) ++sizes[g];
     std::set<uint32_t> levels;
-    const uint32_t stride = std::max(nodes_.group_count / kMostGroupsTried, 1u);
+    const uint32_t stride = std::max(nodes_.group_count / kMaxGroupsTried, 1u);
     for (uint32_t a = 0; a < nodes_.group_count; ++a) {
       if (sizes[a] > 1) levels.insert(nodes_.level(a, a));
       if (a % stride != 0) continue;
@@ -87,7 +87,7 @@ class Sampler {
       const std::optional<uint32_t> v = TakeFrom(u, free[own]);
       if (v.has_value()) return v;
     }
-    const uint32_t tries = std::min(nodes_.group_count, kMostGroupsTried);
+    const uint32_t tries = std::min(nodes_.group_count, kMaxGroupsTried);
     const uint32_t first = Below(nodes_.group_count);
     for (uint32_t i = 0; i < tries; ++i) {
       const uint32_t g = (first + i) % nodes_.group_count;
@@ -208,12 +208,12 @@ absl::Status CheckNumber(const char* name, uint32_t value, uint32_t most) {
 }  // namespace
 
 absl::Status CheckMeasureArgs(const MeasureArgs& args) {
-  RETURN_IF_ERROR(CheckNumber("complete_up_to", args.complete_up_to, MeasureArgs::kMostComplete));
+  RETURN_IF_ERROR(CheckNumber("complete_up_to", args.complete_up_to, MeasureArgs::kMaxComplete));
   RETURN_IF_ERROR(
-      CheckNumber("latency_samples", args.latency_samples, MeasureArgs::kMostLatencySamples));
+      CheckNumber("latency_samples", args.latency_samples, MeasureArgs::kMaxLatencySamples));
   RETURN_IF_ERROR(
-      CheckNumber("bandwidth_samples", args.bandwidth_samples, MeasureArgs::kMostBandwidthSamples));
-  return CheckNumber("bandwidth_bytes", args.bandwidth_bytes, MeasureArgs::kMostBandwidthBytes);
+      CheckNumber("bandwidth_samples", args.bandwidth_samples, MeasureArgs::kMaxBandwidthSamples));
+  return CheckNumber("bandwidth_bytes", args.bandwidth_bytes, MeasureArgs::kMaxBandwidthBytes);
 }
 
 absl::Duration PairTimeout(const MeasureArgs& args) {
@@ -231,7 +231,7 @@ Measurement::Measurement(MeasureArgs args, MeasureWatch watch, std::vector<std::
       rounds_(std::move(rounds)),
       begun_(now),
       failures_(std::move(failures)) {
-  if (failures_.size() > kMostFailures) failures_.resize(kMostFailures);
+  if (failures_.size() > kMaxFailures) failures_.resize(kMaxFailures);
 }
 
 std::vector<HostPair> Measurement::NextRound(absl::Duration now) {
@@ -253,7 +253,7 @@ bool Measurement::EndPair(const HostPair& hosts, const std::string& error) {
     ++pairs_;
   } else {
     ++failed_;
-    if (failures_.size() < kMostFailures) {
+    if (failures_.size() < kMaxFailures) {
       failures_.push_back(absl::StrCat(hosts.first, " and ", hosts.second, ": ", error));
     }
   }
@@ -263,7 +263,7 @@ bool Measurement::EndPair(const HostPair& hosts, const std::string& error) {
 void Measurement::NoteMeasured(const HostPair& hosts, Transport transport,
                                const std::string& remark) {
   if (transport == Transport::kVerbs) ++over_verbs_;
-  if (remark.empty() || remarks_.size() == kMostFailures) return;
+  if (remark.empty() || remarks_.size() == kMaxFailures) return;
   remarks_.push_back(
       absl::StrCat(hosts.first, " and ", hosts.second, ": measured over TCP: ", remark));
 }

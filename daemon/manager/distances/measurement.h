@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 
 namespace coppice {
 
@@ -66,10 +66,10 @@ Rounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options);
 absl::Status CheckRounds(uint32_t n, const Rounds& rounds, bool complete);
 
 struct MeasureArgs {
-  static constexpr uint32_t kMostComplete = 1024;
-  static constexpr uint32_t kMostLatencySamples = 100'000;
-  static constexpr uint32_t kMostBandwidthSamples = 10'000;
-  static constexpr uint32_t kMostBandwidthBytes = 256 << 20;
+  static constexpr uint32_t kMaxComplete = 1024;
+  static constexpr uint32_t kMaxLatencySamples = 100'000;
+  static constexpr uint32_t kMaxBandwidthSamples = 10'000;
+  static constexpr uint32_t kMaxBandwidthBytes = 256 << 20;
 
   std::vector<std::string> hosts;  // none: all that have an agent; named twice counts once
   uint32_t complete_up_to = 64;
@@ -107,7 +107,7 @@ struct MeasureWatch {
 // Not thread-safe.
 class Measurement final {
  public:
-  static constexpr size_t kMostFailures = 100;
+  static constexpr size_t kMaxFailures = 100;
 
   // `rounds` are numbers of `hosts`; `failures` are told beside those of pairs.
   Measurement(MeasureArgs args, MeasureWatch watch, std::vector<std::string> hosts, Rounds rounds,

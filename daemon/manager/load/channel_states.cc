@@ -7,7 +7,7 @@ namespace coppice {
 namespace {
 
 // Directions of links that went whose peaks are remembered, with what the store had at the start.
-constexpr size_t kMostAbsent = 262'144;
+constexpr size_t kMaxAbsent = 262'144;
 
 }  // namespace
 
@@ -74,7 +74,7 @@ void ChannelStates::KeepPeaks(const Fabric& old) {
     const ChannelIndex c(i);
     const ChannelLoad& load = states_[i].load;
     if (link_id(c) == 0 || load.peak() == 0 || FindSame(old, c, *fabric_)) continue;
-    if (restored_.size() >= kMostAbsent) return;
+    if (restored_.size() >= kMaxAbsent) return;
     const LinkSide side = SideOf(old, c, link_id(c));
     restored_[side] = {side.first, side.second, 0, load.peak(), load.peaked(), load.read()};
   }

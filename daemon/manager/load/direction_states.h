@@ -41,12 +41,12 @@ class MovingAverage {
     sum_ *= kept;
     weight_ *= kept;
   }
-  bool empty() const { return weight_ <= kLeastWeight; }
+  bool empty() const { return weight_ <= kMinWeight; }
   double value() const { return empty() ? 0 : std::max(sum_ / weight_, 0.0); }
 
  private:
   // Below it the quotient of what has faded is noise.
-  static constexpr double kLeastWeight = 1e-12;
+  static constexpr double kMinWeight = 1e-12;
   double sum_ = 0, weight_ = 0;
 };
 

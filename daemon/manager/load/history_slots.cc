@@ -54,7 +54,7 @@ void HistorySlots::Close(ChannelStates& ports, OpenSlot& open) {
     if (!sums.NeedsRow(open.length)) return;
     closed.rows.push_back(sums.Row(node, state.reading.port.value()));
   });
-  if (unwritten_.size() == kMostUnwritten) unwritten_.erase(unwritten_.begin());
+  if (unwritten_.size() == kMaxUnwritten) unwritten_.erase(unwritten_.begin());
   unwritten_.push_back(std::move(closed));
   open.length = absl::ZeroDuration();
 }

@@ -77,7 +77,7 @@ class HistorySlots {
     std::vector<HistoryRow> rows;
   };
   // That wait for a store that can be written again.
-  static constexpr size_t kMostUnwritten = 4;
+  static constexpr size_t kMaxUnwritten = 4;
 
   int64_t NextSlot(HistoryResolution resolution) {
     return ++last_slot_[static_cast<size_t>(resolution) - 1];
@@ -88,7 +88,7 @@ class HistorySlots {
   std::array<int64_t, 3> last_slot_ = {};
   OpenSlot minute_{HistoryResolution::kMinute, absl::Minutes(1), &DirectionState::minute, {}, {}};
   OpenSlot hour_{HistoryResolution::kHour, absl::Hours(1), &DirectionState::hour, {}, {}};
-  std::vector<ClosedSlot> unwritten_;  // at most kMostUnwritten, oldest first
+  std::vector<ClosedSlot> unwritten_;  // at most kMaxUnwritten, oldest first
 };
 
 }  // namespace coppice

@@ -30,7 +30,7 @@ void Append(absl::string_view severity, Told told, absl::Time wall,
     record.message = std::move(message);
     events.push_back(std::move(record));
   };
-  if (told.size() <= UnreadWatch::kMostTold) {
+  if (told.size() <= UnreadWatch::kMaxTold) {
     for (auto& [guid, message] : told) {
       event(absl::StrCat("switch:", ToString(guid)), std::move(message));
     }

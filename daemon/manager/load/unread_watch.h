@@ -21,7 +21,7 @@ class UnreadWatch {
   // it refuses, or says wrongly, is told at once.
   static constexpr int kSilentSweeps = 3;
   // More of them at once are one event with object "fabric", their number and the first few.
-  static constexpr size_t kMostTold = 16;
+  static constexpr size_t kMaxTold = 16;
 
   // A sweep that asked nobody, because LIDs are in doubt, says nothing.
   void Take(const CounterSweep& sweep, absl::Time wall, std::vector<EventRecord>& events);

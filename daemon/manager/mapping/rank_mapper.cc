@@ -24,7 +24,7 @@ constexpr absl::Duration kProgressEvery = absl::Milliseconds(100);
 constexpr int kProgressShare = 10;  // of a search's time, one part in so many goes into progress
 constexpr size_t kBusiestLinks = 16;
 // A given matrix may take more than a table that is made.
-constexpr size_t kMostDistances = size_t{2} << 30;
+constexpr size_t kMaxDistances = size_t{2} << 30;
 
 Objective ObjectiveOf(const MappingTask& task) {
   return task.objective == Objective{} ? Objective{.congestion = 1} : task.objective;
@@ -64,7 +64,7 @@ size_t BytesNeeded(const MappingTask& task, const SeatCounts& seats, const Snaps
   if (task.distance == PlaceDistanceKind::kMatrix) distances = task.matrix->MemoryBytes();
   if (task.distance == PlaceDistanceKind::kMeasured) distances = 8 * extent.places * extent.places;
   const size_t problem = 2 * task.pattern->MemoryBytes() + 256 * extent.slots +
-                         64 * extent.channels + std::min(distances, kMostDistances);
+                         64 * extent.channels + std::min(distances, kMaxDistances);
   if (algorithm.empty()) return problem;
   SetMethod(algorithm, parameters, ObjectiveOf(task), extent);
   return problem + SearchBytes(extent, threads);

@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/base/clock.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/mapping/mapping_metrics.h"
@@ -105,7 +105,7 @@ class RankMapper final {
  public:
   // All outlive it. `measured` null: nothing was.
   RankMapper(Manager* manager, const Clock* clock, MapperOptions options,
-             const DistanceShelf* measured = nullptr)
+             const DistanceStore* measured = nullptr)
       : manager_(manager),
         clock_(clock),
         options_(options),
@@ -154,7 +154,7 @@ class RankMapper final {
   Manager* const manager_;
   const Clock* const clock_;
   const MapperOptions options_;
-  const DistanceShelf* const measured_;
+  const DistanceStore* const measured_;
   MemoryBudget memory_;
 };
 

@@ -17,13 +17,13 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostHoldersTold = 10;
-constexpr size_t kMostListTold = 200;  // letters of a node list in an event
+constexpr size_t kMaxHoldersTold = 10;
+constexpr size_t kMaxListTold = 200;  // letters of a node list in an event
 
 // Who has how many, most first, as lines of kHoldersPayload.
 void SetHolders(std::vector<std::pair<uint32_t, std::string>> lines, absl::Status& status) {
   std::sort(lines.rbegin(), lines.rend());
-  if (lines.size() > kMostHoldersTold) lines.resize(kMostHoldersTold);
+  if (lines.size() > kMaxHoldersTold) lines.resize(kMaxHoldersTold);
   status.SetPayload(kHoldersPayload,
                     absl::Cord(absl::StrJoin(lines, "\n", [](std::string* out, const auto& line) {
                       absl::StrAppend(out, line.second);
@@ -31,21 +31,21 @@ void SetHolders(std::vector<std::pair<uint32_t, std::string>> lines, absl::Statu
 }
 
 // The holders of the nodes that the request wanted to choose from.
-void TellHolders(const PlacementGround& ground, const PlacementConstraints& constraints,
+void TellHolders(const PlacementSnapshot& placing, const PlacementConstraints& constraints,
                  absl::Status& status) {
   std::map<uint32_t, uint32_t> count;
   const auto look = [&](HostIndex host) {
-    const uint32_t holder = ground.occupancy.holder[host.value()];
+    const uint32_t holder = placing.occupancy.holder[host.value()];
     if (holder != Occupancy::kFree) ++count[holder];
   };
   for (const HostIndex host : constraints.candidates) look(host);
-  for (uint32_t h = 0; constraints.candidates.empty() && h < ground.occupancy.holder.size(); ++h) {
+  for (uint32_t h = 0; constraints.candidates.empty() && h < placing.occupancy.holder.size(); ++h) {
     look(HostIndex(h));
   }
   std::vector<std::pair<uint32_t, std::string>> lines;
   for (const auto& [holder, nodes] : count) {
-    const auto label = ground.holders.find(holder);
-    if (label == ground.holders.end()) continue;
+    const auto label = placing.holders.find(holder);
+    if (label == placing.holders.end()) continue;
     const size_t space = label->second.find(' ');
     lines.emplace_back(nodes, absl::StrCat(label->second.substr(0, space), " ", nodes, " nodes",
                                            label->second.substr(space)));
@@ -83,9 +83,9 @@ std::vector<std::string> NamesOf(const Fabric& fabric, absl::Span<const HostInde
 }
 
 // What a plan makes of a record.
-void Fill(const PlacementGround& ground, const PlacementPlan& plan, const PlacementTask& task,
+void Fill(const PlacementSnapshot& placing, const PlacementPlan& plan, const PlacementTask& task,
           PlacementRecord& record) {
-  const Fabric& fabric = *ground.snapshot.fabric;
+  const Fabric& fabric = *placing.snapshot.fabric;
   record.nodes = NamesOf(fabric, plan.hosts);
   record.ranks_per_node = task.ranks_per_node;
   record.permutation = plan.permutation;
@@ -112,9 +112,9 @@ absl::Duration Placements::TermOf(const CreatePlacementArgs& args) const {
 }
 
 absl::Status Placements::CheckArgs(const Draft& draft) const {
-  if (draft.requests.empty() || draft.requests.size() > kMostAtOnce) {
+  if (draft.requests.empty() || draft.requests.size() > kMaxAtOnce) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "requests: ", draft.requests.size(), " placements at once; ask for 1 to ", kMostAtOnce));
+        "requests: ", draft.requests.size(), " placements at once; ask for 1 to ", kMaxAtOnce));
   }
   absl::flat_hash_set<absl::string_view> names;
   for (size_t i = 0; i < draft.requests.size(); ++i) {
@@ -218,9 +218,9 @@ bool Placements::Admit(Draft& draft, Callback<Views>& done) {
   return true;
 }
 
-absl::StatusOr<PlacementGround> Placements::TakeGround() {
-  ASSIGN_OR_RETURN(PlacementGround ground, keeper_.Take([this] {
-    GroundKeeper::Holding holding;
+absl::StatusOr<PlacementSnapshot> Placements::TakeSnapshot() {
+  ASSIGN_OR_RETURN(PlacementSnapshot placing, keeper_.Take([this] {
+    PlacementSnapshotKeeper::Holding holding;
     std::lock_guard lock(mu_);
     for (const auto& [id, held] : held_) holding.placements.push_back(held->record);
     for (const auto& [id, record] : taking_) holding.placements.push_back(record);
@@ -232,34 +232,34 @@ absl::StatusOr<PlacementGround> Placements::TakeGround() {
   for (const std::shared_ptr<Held>& held : without_leaves_) {
     NodeHolds::Wish leaves;
     leaves.leaves =
-        LeavesOf(*ground.index, HostsOfPlacement(*ground.snapshot.fabric, *held->record));
+        LeavesOf(*placing.index, HostsOfPlacement(*placing.snapshot.fabric, *held->record));
     leaves.is_exclusive = held->wish.is_exclusive;
     holds_.Restore(leaves);
     held->wish.leaves = std::move(leaves.leaves);
   }
   without_leaves_.clear();
-  return ground;
+  return placing;
 }
 
-absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementGround& ground,
+absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placing,
                                                   const PlacementTask& task, CallBudget& budget,
                                                   const PlacementCancelled& is_cancelled) const {
   ASSIGN_OR_RETURN(const PlacementRequest request,
-                   ReadTask(*ground.snapshot.fabric, task, options_->placement.weights));
+                   ReadTask(*placing.snapshot.fabric, task, options_->placement.weights));
   const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
   const auto stopped = [&, this] {
     return (is_cancelled && is_cancelled()) || clock_->Monotonic() >= end;
   };
   const auto remaining = [&, this] { return absl::ToDoubleSeconds(end - clock_->Monotonic()); };
-  absl::StatusOr<PlacementPlan> plan = Place(ground.snapshot, *ground.index, ground.occupancy,
+  absl::StatusOr<PlacementPlan> plan = Place(placing.snapshot, *placing.index, placing.occupancy,
                                              request, SearchControl(stopped, nullptr, remaining));
   if (plan.ok() || !absl::IsResourceExhausted(plan.status())) return plan;
   absl::Status status = plan.status();
-  TellHolders(ground, request.constraints, status);
+  TellHolders(placing, request.constraints, status);
   return status;
 }
 
-absl::Status Placements::PlanAll(PlacementGround& ground, Draft& draft, CallBudget& budget,
+absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallBudget& budget,
                                  const PlacementCancelled& is_cancelled) const {
   const size_t count = draft.requests.size();
   budget.BeginAttempt(
@@ -272,7 +272,7 @@ absl::Status Placements::PlanAll(PlacementGround& ground, Draft& draft, CallBudg
     if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
     RETURN_IF_ERROR(budget.Check());
     const CreatePlacementArgs& args = draft.requests[i];
-    const absl::StatusOr<PlacementPlan> plan = PlanOne(ground, args.task, budget, is_cancelled);
+    const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, args.task, budget, is_cancelled);
     if (!plan.ok()) return At(draft.is_batch, i, plan.status());
     auto record = std::make_shared<PlacementRecord>();
     record->request_id = args.request_id;
@@ -283,10 +283,11 @@ absl::Status Placements::PlanAll(PlacementGround& ground, Draft& draft, CallBudg
     record->term = TermOf(args);
     record->created = clock_->Now();
     record->ended = absl::InfiniteFuture();
-    Fill(ground, *plan, args.task, *record);
-    draft.wishes[i] = {record->nodes, LeavesOf(*ground.index, plan->hosts), record->is_exclusive};
+    Fill(placing, *plan, args.task, *record);
+    draft.wishes[i] = {record->nodes, LeavesOf(*placing.index, plan->hosts), record->is_exclusive};
     if (i + 1 < count) {
-      ground.Add(plan->hosts, record->is_exclusive, absl::StrCat("requests[", i, "] of this call"));
+      placing.Add(plan->hosts, record->is_exclusive,
+                  absl::StrCat("requests[", i, "] of this call"));
     }
     draft.views[i] = ViewOfPlan(record, *plan);
     draft.views[i].term_left = record->term;
@@ -295,18 +296,18 @@ absl::Status Placements::PlanAll(PlacementGround& ground, Draft& draft, CallBudg
   return absl::OkStatus();
 }
 
-bool Placements::TryTake(const PlacementGround& ground, Draft& draft) {
-  std::vector<GroundKeeper::Chosen> plan;
+bool Placements::TryTake(const PlacementSnapshot& placing, Draft& draft) {
+  std::vector<PlacementSnapshotKeeper::Chosen> plan;
   for (size_t i = 0; i < draft.records.size(); ++i) {
     const PlacementRecord& record = *draft.records[i];
-    plan.push_back({HostsOfPlacement(*ground.snapshot.fabric, record),
+    plan.push_back({HostsOfPlacement(*placing.snapshot.fabric, record),
                     !draft.requests[i].task.candidates.empty(), record.is_exclusive});
   }
-  if (!keeper_.IsStillFree(ground, plan)) return false;
+  if (!keeper_.IsStillFree(placing, plan)) return false;
   std::vector<const NodeHolds::Wish*> wishes;
   for (const NodeHolds::Wish& wish : draft.wishes) wishes.push_back(&wish);
   std::lock_guard lock(mu_);
-  if (!holds_.TakeAll(wishes, ground.generation)) return false;
+  if (!holds_.TakeAll(wishes, placing.generation)) return false;
   for (const std::shared_ptr<PlacementRecord>& record : draft.records) {
     record->id = last_ = PlacementId(last_.value() + 1);
     taking_.emplace(record->id, record);
@@ -325,8 +326,8 @@ absl::Status Placements::PlanAndTakeOnce(Draft& draft, const PlacementCancelled&
     ASSIGN_OR_RETURN(turn, turns_.Begin(may_wait));
     budget.LimitTo(kLongestTurn);
   }
-  ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
-  RETURN_IF_ERROR(PlanAll(ground, draft, budget, is_cancelled));
+  ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());
+  RETURN_IF_ERROR(PlanAll(placing, draft, budget, is_cancelled));
   if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
   const CreatePlacementArgs& first = draft.requests.front();  // all are one caller's
   const QuotaAccount account{first.owner, first.actor.is_administrator};
@@ -337,7 +338,7 @@ absl::Status Placements::PlanAndTakeOnce(Draft& draft, const PlacementCancelled&
     RETURN_IF_ERROR(tables_->quotas.Take(account, nodes));
   }
   const absl::StatusOr<bool> taken =
-      turns_.Take(has_turn, may_wait, [&] { return TryTake(ground, draft); });
+      turns_.Take(has_turn, may_wait, [&] { return TryTake(placing, draft); });
   is_taken = taken.ok() && *taken;
   if (!is_taken) tables_->quotas.Give(account, nodes);
   return taken.status();
@@ -450,7 +451,7 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
     events.push_back({0, clock_->Now(), "info", "placement.created",
                       absl::StrCat("placement:", record.id.value()),
                       absl::StrCat("\"", record.name, "\" of ", record.owner, ": ", nodes.size(),
-                                   " nodes, ", FormatNodeList(nodes).substr(0, kMostListTold)),
+                                   " nodes, ", FormatNodeList(nodes).substr(0, kMaxListTold)),
                       NameOf(draft->requests[i].actor)});
     for (Callback<PlacementView>& waiter : waiters[i]) waiter(draft->views[i]);
   }
@@ -480,16 +481,16 @@ void Placements::Fail(const Draft& draft, const absl::Status& status, Callback<V
 
 absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<PlacementTask>& tasks,
                                                      const PlacementCancelled& is_cancelled) {
-  if (tasks.empty() || tasks.size() > kMostAtOnce) {
+  if (tasks.empty() || tasks.size() > kMaxAtOnce) {
     return absl::InvalidArgumentError(absl::StrCat("requests: advice on ", tasks.size(),
-                                                   " placements; ask for 1 to ", kMostAtOnce));
+                                                   " placements; ask for 1 to ", kMaxAtOnce));
   }
   const bool is_batch = tasks.size() > 1;
   for (size_t i = 0; i < tasks.size(); ++i) {
     RETURN_IF_ERROR(At(is_batch, i, CheckTask(tasks[i])));
     RETURN_IF_ERROR(At(is_batch, i, CheckPositions(tasks[i], options_->max_job_ranks)));
   }
-  ASSIGN_OR_RETURN(PlacementGround ground, TakeGround());
+  ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());
   CallBudget budget(clock_);
   budget.BeginAttempt(std::count_if(tasks.begin(), tasks.end(),
                                     [](const PlacementTask& t) { return t.pattern != nullptr; }));
@@ -498,12 +499,13 @@ absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<Placement
     if (is_cancelled && is_cancelled()) return absl::CancelledError("the client went away");
     RETURN_IF_ERROR(budget.Check());
     auto record = std::make_shared<PlacementRecord>();
-    record->fabric_version = ground.snapshot.fabric->version();
-    const absl::StatusOr<PlacementPlan> plan = PlanOne(ground, tasks[i], budget, is_cancelled);
+    record->fabric_version = placing.snapshot.fabric->version();
+    const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, tasks[i], budget, is_cancelled);
     if (plan.ok()) {
-      Fill(ground, *plan, tasks[i], *record);
+      Fill(placing, *plan, tasks[i], *record);
       views.push_back(ViewOfPlan(record, *plan));
-      ground.Add(plan->hosts, record->is_exclusive, absl::StrCat("requests[", i, "] of this call"));
+      placing.Add(plan->hosts, record->is_exclusive,
+                  absl::StrCat("requests[", i, "] of this call"));
       continue;
     }
     if (!absl::IsResourceExhausted(plan.status()) && !absl::IsFailedPrecondition(plan.status())) {

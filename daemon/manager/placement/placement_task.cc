@@ -17,8 +17,8 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostNamesTold = 5;
-constexpr uint32_t kMostRanksPerNode = 1u << 16;
+constexpr size_t kMaxNamesTold = 5;
+constexpr uint32_t kMaxRanksPerNode = 1u << 16;
 constexpr absl::Duration kDefaultBudget = absl::Seconds(1);  // placements.proto
 
 void Add(const std::vector<std::string>& names, Fingerprint& fingerprint) {
@@ -32,9 +32,9 @@ absl::Status CheckTask(const PlacementTask& task) {
   if (task.constraints.host_count == 0) {
     return absl::InvalidArgumentError("node_count: ask for at least one node");
   }
-  if (task.ranks_per_node == 0 || task.ranks_per_node > kMostRanksPerNode) {
+  if (task.ranks_per_node == 0 || task.ranks_per_node > kMaxRanksPerNode) {
     return absl::InvalidArgumentError(
-        absl::StrCat("ranks_per_node: ", task.ranks_per_node, "; give 1 to ", kMostRanksPerNode));
+        absl::StrCat("ranks_per_node: ", task.ranks_per_node, "; give 1 to ", kMaxRanksPerNode));
   }
   if (task.budget < absl::ZeroDuration() || task.budget > kLongestBudget) {
     return absl::InvalidArgumentError(absl::StrCat("budget: ", absl::FormatDuration(task.budget),
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<HostIndex>> ReadNodes(const Fabric& fabric,
     }
   }
   if (unknown.empty()) return hosts;
-  const size_t told = std::min(unknown.size(), kMostNamesTold);
+  const size_t told = std::min(unknown.size(), kMaxNamesTold);
   return absl::NotFoundError(absl::StrCat(
       field, ": the fabric has no node ",
       absl::StrJoin(unknown.begin(), unknown.begin() + told, ", "),
@@ -136,7 +136,7 @@ uint64_t FingerprintOf(const CreatePlacementArgs& args) {
 
 namespace {
 
-constexpr size_t kMostNodesTold = 8;
+constexpr size_t kMaxNodesTold = 8;
 constexpr uint32_t kNoPath = UINT32_MAX;
 
 uint64_t FingerprintOf(const StartPlacementArgs& args) {
@@ -162,7 +162,7 @@ absl::StatusOr<std::vector<Guid>> PortsOf(const Fabric& fabric, const PlacementR
     }
   }
   if (gone.empty()) return ports;
-  const size_t told = std::min(gone.size(), kMostNodesTold);
+  const size_t told = std::min(gone.size(), kMaxNodesTold);
   return absl::FailedPreconditionError(absl::StrCat(
       "placement ", placement.id.value(), ": node ",
       absl::StrJoin(gone.begin(), gone.begin() + told, ", "),
@@ -192,10 +192,10 @@ NodeDistancesView DistancesBetween(const PlacementIndex& index, absl::Span<const
 }
 
 absl::Status CheckCount(size_t nodes) {
-  if (nodes >= 1 && nodes <= Placements::kMostDistanceNodes) return absl::OkStatus();
+  if (nodes >= 1 && nodes <= Placements::kMaxDistanceNodes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("nodes: distances between ", nodes,
                                                  " nodes; ask for those of 1 to ",
-                                                 Placements::kMostDistanceNodes));
+                                                 Placements::kMaxDistanceNodes));
 }
 
 }  // namespace

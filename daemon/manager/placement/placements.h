@@ -44,7 +44,7 @@
 #include "daemon/manager/manager.h"
 #include "daemon/manager/named_requests.h"
 #include "daemon/manager/placement/node_holds.h"
-#include "daemon/manager/placement/placement_ground.h"
+#include "daemon/manager/placement/placement_snapshot.h"
 #include "daemon/manager/placement/placement_task.h"
 #include "daemon/manager/placement/placement_turns.h"
 #include "daemon/manager/placement/placement_view.h"
@@ -61,8 +61,8 @@ class Placements final {
   using Views = std::vector<PlacementView>;
 
   static constexpr int kFreeAttempts = 2, kMaxAttempts = 8;
-  static constexpr size_t kMostAtOnce = 1000;         // requests in one call
-  static constexpr size_t kMostDistanceNodes = 2048;  // of GetNodeDistances
+  static constexpr size_t kMaxAtOnce = 1000;         // requests in one call
+  static constexpr size_t kMaxDistanceNodes = 2048;  // of GetNodeDistances
 
   // All pointers outlive this. `on_deadline` as Jobs has it.
   Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
@@ -126,13 +126,13 @@ class Placements final {
   absl::Duration TermOf(const CreatePlacementArgs& args) const;
   bool Admit(Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
-  absl::StatusOr<PlacementPlan> PlanOne(const PlacementGround& ground, const PlacementTask& task,
+  absl::StatusOr<PlacementPlan> PlanOne(const PlacementSnapshot& placing, const PlacementTask& task,
                                         CallBudget& budget,
                                         const PlacementCancelled& is_cancelled) const;
-  absl::Status PlanAll(PlacementGround& ground, Draft& draft, CallBudget& budget,
+  absl::Status PlanAll(PlacementSnapshot& placing, Draft& draft, CallBudget& budget,
                        const PlacementCancelled& is_cancelled) const;
   absl::Status PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled);
-  bool TryTake(const PlacementGround& ground, Draft& draft);
+  bool TryTake(const PlacementSnapshot& placing, Draft& draft);
   // Of the nodes of all of them.
   static QuotaAmounts NodesOf(const Draft& draft);
   absl::Status PlanAndTakeOnce(Draft& draft, const PlacementCancelled& is_cancelled,
@@ -140,7 +140,7 @@ class Placements final {
   void OnCreated(const std::shared_ptr<Draft>& draft, absl::Status status, Callback<Views> done);
   void UndoWritten(const Draft& draft);
   void Fail(const Draft& draft, const absl::Status& status, Callback<Views> done);
-  absl::StatusOr<PlacementGround> TakeGround();
+  absl::StatusOr<PlacementSnapshot> TakeSnapshot();
 
   // placement_task.cc
   absl::StatusOr<JobRecord> JobOf(const PlacementRecord& placement, const StartPlacementArgs& args);
@@ -167,7 +167,7 @@ class Placements final {
   const LiveOptions options_;
   Jobs* const jobs_;
   const std::function<void()> on_deadline_;
-  GroundKeeper keeper_;
+  PlacementSnapshotKeeper keeper_;
   PlacementTurns turns_;
 
   mutable std::mutex mu_;

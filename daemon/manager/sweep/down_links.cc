@@ -50,7 +50,7 @@ void DownLinks::Compare(const Fabric& before, const Fabric& now, absl::Time when
   std::erase_if(links_, [&](const DownLink& link) {
     return cabled.contains(KeyOf(link.ends[0])) || cabled.contains(KeyOf(link.ends[1]));
   });
-  const size_t room = kMost - std::min(kMost, links_.size());
+  const size_t room = kMax - std::min(kMax, links_.size());
   lost.resize(std::min(lost.size(), room));
   links_.insert(links_.end(), std::make_move_iterator(lost.begin()),
                 std::make_move_iterator(lost.end()));

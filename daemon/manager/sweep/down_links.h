@@ -30,7 +30,7 @@ struct DownLink {
 // Thread-safe.
 class DownLinks final {
  public:
-  static constexpr size_t kMost = 1024;  // that are kept; the newest go when there are more
+  static constexpr size_t kMax = 1024;  // that are kept; the newest go when there are more
 
   // One fabric came after another at `when`. O(links log links).
   void Compare(const Fabric& before, const Fabric& now, absl::Time when);

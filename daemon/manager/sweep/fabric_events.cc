@@ -12,7 +12,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostNodesNamed = 8;  // in the event that stands for many
+constexpr size_t kMaxNodesNamed = 8;  // in the event that stands for many
 
 // A node of either view, as events name it.
 struct Node {
@@ -116,7 +116,7 @@ class Difference {
   std::vector<EventRecord> Take() {
     std::vector<EventRecord> events;
     for (auto& [kind, of_kind] : by_kind_) {
-      if (of_kind.size() > kMostOfAKind) {
+      if (of_kind.size() > kMaxOfAKind) {
         events.push_back(Summary(of_kind));
       } else {
         for (EventRecord& event : of_kind) events.push_back(std::move(event));
@@ -146,7 +146,7 @@ class Difference {
     EventRecord summary = events.front();
     summary.object = "fabric";
     summary.message = absl::StrCat(events.size(), " of these in one sweep: ");
-    for (size_t i = 0; i < kMostNodesNamed; ++i)
+    for (size_t i = 0; i < kMaxNodesNamed; ++i)
       absl::StrAppend(&summary.message, events[i].object, ", ");
     absl::StrAppend(&summary.message, "...");
     return summary;
@@ -225,7 +225,7 @@ class Difference {
     std::string first;
     const auto compare = [&](Lid old_lid, Lid new_lid, Guid guid) {
       if (old_lid == new_lid || old_lid.value() == 0) return;
-      if (++moved > kMostNodesNamed) return;
+      if (++moved > kMaxNodesNamed) return;
       absl::StrAppend(&first, moved > 1 ? ", " : "", ToString(guid), " from ", old_lid.value(),
                       " to ", new_lid.value());
     };
@@ -242,7 +242,7 @@ class Difference {
     if (moved == 0) return;
     Add("warning", "lids.changed", "fabric",
         absl::StrCat(moved, moved == 1 ? " port has" : " ports have", " another LID: ", first,
-                     moved > kMostNodesNamed ? ", ..." : ""));
+                     moved > kMaxNodesNamed ? ", ..." : ""));
   }
 
   void CompareManagers(const FabricView& before, const FabricView& now) {

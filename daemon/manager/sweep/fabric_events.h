@@ -9,7 +9,7 @@
 // be seen through it only (unseen.h); each of their links is down all the same. They are gone when
 // somebody who answers has nothing there, and are not new when they come back.
 //
-// Bounded: of a kind that more than kMostOfAKind have, one event with object "fabric" gives the
+// Bounded: of a kind that more than kMaxOfAKind have, one event with object "fabric" gives the
 // number and the first few. A function of values.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
@@ -23,7 +23,7 @@
 
 namespace coppice {
 
-inline constexpr size_t kMostOfAKind = 64;
+inline constexpr size_t kMaxOfAKind = 64;
 
 // `before` is null for the first sweep, of which only silent nodes are told. O(links) if the fabric
 // is another, else O(silent nodes).

@@ -11,7 +11,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostRanksNamed = 16;  // ranks in one event; the rest is a number
+constexpr size_t kMaxRanksNamed = 16;  // ranks in one event; the rest is a number
 
 // `left` becomes at most the time until another one is lost.
 std::vector<uint32_t> LostRanks(const JobRecord& job, const FabricView& view, absl::Duration now,
@@ -53,12 +53,12 @@ std::string PlaceOf(Guid port, const FabricView& view, const FabricView* before)
 std::string NameRanks(const JobRecord& job, const std::vector<uint32_t>& ranks,
                       const FabricView& view, const FabricView* before) {
   std::string names;
-  for (size_t i = 0; i < ranks.size() && i < kMostRanksNamed; ++i) {
+  for (size_t i = 0; i < ranks.size() && i < kMaxRanksNamed; ++i) {
     absl::StrAppend(&names, i > 0 ? "; " : "", "rank ", ranks[i], " (",
                     PlaceOf(job.endpoints[ranks[i]], view, before), ")");
   }
-  if (ranks.size() > kMostRanksNamed) {
-    absl::StrAppend(&names, "; and ", ranks.size() - kMostRanksNamed, " more");
+  if (ranks.size() > kMaxRanksNamed) {
+    absl::StrAppend(&names, "; and ", ranks.size() - kMaxRanksNamed, " more");
   }
   return names;
 }

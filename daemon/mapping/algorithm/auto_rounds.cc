@@ -23,7 +23,7 @@ constexpr double kFirstProposals = 30, kFirstProposalsInexact = 120;
 constexpr uint32_t kCuttingRounds = 2;
 // Times the best cost: whose first few swaps come down to it is worth the others.
 constexpr double kWorthSwapping = 1.03;
-constexpr uint32_t kMostDoublings = 16;
+constexpr uint32_t kMaxDoublings = 16;
 constexpr size_t kPopulation = 8;
 constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
 constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
@@ -38,7 +38,7 @@ constexpr uint32_t kStaleRounds = 2;      // without gain: then all are equal ag
 constexpr double kScoresOfCongestion = 40;
 constexpr uint32_t kCapacityCuts = 4;
 // Of what is tried after rounds without gain.
-constexpr uint32_t kFewSlots = 512, kMostStaleTurns = 5;
+constexpr uint32_t kFewSlots = 512, kMaxStaleTurns = 5;
 constexpr uint32_t kStaleHeats = 12;  // annealings for each turn
 
 // Of the memetic search, turn after turn: about four times the work of the one before, until it is
@@ -50,13 +50,13 @@ MemeticTurn MemeticOf(uint32_t turn) {
   constexpr std::array<MemeticTurn, 4> kFirst = {
       MemeticTurn{4, 30, 1}, {8, 60, 1}, {16, 120, 1}, {32, 300, 1}};
   if (turn < kFirst.size()) return kFirst[turn];
-  return {0, 300, std::ldexp(1, static_cast<int>(std::min(turn - 4, kMostDoublings)))};
+  return {0, 300, std::ldexp(1, static_cast<int>(std::min(turn - 4, kMaxDoublings)))};
 }
 
 // Steps that take about as long.
 double TabuStepsOf(uint32_t turn) {
   const uint32_t doublings = turn < 4 ? 2 * turn : turn + 4;
-  return std::ldexp(8000, static_cast<int>(std::min(doublings, 2 * kMostDoublings)));
+  return std::ldexp(8000, static_cast<int>(std::min(doublings, 2 * kMaxDoublings)));
 }
 
 // Annealings of the bytes on channels: after twelve without gain each is twice as long.
@@ -204,7 +204,7 @@ void Rounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) cons
     tasks.push_back(make_.CarefulMultisection(seed + 1, 1 + round / 4));
   }
   const auto count = static_cast<uint32_t>(population_.size());
-  for (uint32_t i = 0; count > 1 && i < 2 * std::min(round, kMostDoublings); ++i) {
+  for (uint32_t i = 0; count > 1 && i < 2 * std::min(round, kMaxDoublings); ++i) {
     Xoshiro random(seed * 64 + i);
     const uint32_t a = random.Below(count - 1), b = a + 1 + random.Below(count - 1 - a);
     tasks.push_back(
@@ -219,7 +219,7 @@ void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
     return;
   }
   const double proposals = std::ldexp(exact_groups_ ? kFirstProposals : kFirstProposalsInexact,
-                                      static_cast<int>(std::min(round, kMostDoublings)));
+                                      static_cast<int>(std::min(round, kMaxDoublings)));
   tasks.push_back(make_.AnnealFrom(incumbent_.best(), seed, proposals));
   tasks.push_back(make_.AnnealMultisection(seed + 1, proposals));
 }
@@ -276,7 +276,7 @@ void Rounds::CountStale() {
 }
 
 void Rounds::AddForStale(uint64_t seed, Tasks& tasks) {
-  const uint32_t turn = std::min(stale_turns_++, kMostStaleTurns);
+  const uint32_t turn = std::min(stale_turns_++, kMaxStaleTurns);
   if (OnFabric() && problem_.objective.congestion == 0) {
     tasks.push_back(make_.Named("congestion", incumbent_.best(), seed + 4,
                                 {{"rounds", kStaleHeats * (turn + 1)},

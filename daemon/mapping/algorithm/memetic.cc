@@ -142,7 +142,7 @@ const MappingAlgorithm& MemeticAlgorithm() {
 namespace {
 
 // Smaller populations of small problems become all alike before they find anything.
-constexpr uint32_t kLeastIndividuals = 50;
+constexpr uint32_t kMinIndividuals = 50;
 
 absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapping& start,
                                        const AlgorithmOptions& options,
@@ -153,7 +153,7 @@ absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapp
   };
   const auto workers = static_cast<uint32_t>(parameter("workers"));
   const uint32_t individuals =
-      std::max({static_cast<uint32_t>(parameter("population")), qap.size(), kLeastIndividuals});
+      std::max({static_cast<uint32_t>(parameter("population")), qap.size(), kMinIndividuals});
   RETURN_IF_ERROR(CheckPopulationMemory(qap.size(), uint64_t{workers} * individuals));
 
   DenseEvolution evolution;

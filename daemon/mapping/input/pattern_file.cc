@@ -20,11 +20,11 @@ namespace coppice {
 namespace {
 
 constexpr absl::string_view kComments = "#%";
-constexpr uint32_t kMostOfHeader = 4;  // words in a graph's first line
+constexpr uint32_t kMaxOfHeader = 4;  // words in a graph's first line
 
 uint32_t CountWords(LineScanner& lines) {
   uint32_t count = 0;
-  while (count <= kMostOfHeader && !lines.NextWord().empty()) ++count;
+  while (count <= kMaxOfHeader && !lines.NextWord().empty()) ++count;
   return count;
 }
 
@@ -135,7 +135,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> ReadPattern(absl::string_view tex
   }
   const uint32_t words = CountWords(lines);
   const bool has_commas = absl::StrContains(text.substr(0, text.find('\n')), ',');
-  if (words == 1 || words > kMostOfHeader || has_commas) return ReadDensePattern(text, origin);
+  if (words == 1 || words > kMaxOfHeader || has_commas) return ReadDensePattern(text, origin);
   if (!IsSquare(text, words)) return ReadMetisGraph(text, origin);
   // A graph of words - 1 ranks, all lines as long as its header, is as square.
   auto graph = ReadMetisGraph(text, origin);

@@ -10,7 +10,7 @@
 namespace coppice {
 
 // On the wire; gRPC's clients refuse more than 4 MiB unless told otherwise.
-inline constexpr size_t kMostPageBytes = 2 << 20;
+inline constexpr size_t kMaxPageBytes = 2 << 20;
 
 // Has `add` convert items [0, count), at most `size` of them, one by one, until they fill a page;
 // it returns the message, or a reference wrapper of it. How many it converted; the next page begins
@@ -18,7 +18,7 @@ inline constexpr size_t kMostPageBytes = 2 << 20;
 template <class Add>
 size_t FillPage(size_t count, size_t size, Add add) {
   size_t added = 0;
-  for (size_t bytes = 0; added < std::min(count, size) && bytes < kMostPageBytes;) {
+  for (size_t bytes = 0; added < std::min(count, size) && bytes < kMaxPageBytes;) {
     const google::protobuf::MessageLite& message = add(added++);
     bytes += message.ByteSizeLong();
   }

@@ -22,13 +22,13 @@ namespace coppice {
 namespace {
 
 constexpr char kDescriptorPrefix[] = "fd:";
-constexpr size_t kMostShown = 100;  // characters of a name that is none
+constexpr size_t kMaxShown = 100;  // characters of a name that is none
 constexpr size_t kLongestHost = 255;
 // A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
 // node's.
-constexpr int kMostQuestions = 256;
+constexpr int kMaxQuestions = 256;
 constexpr double kQuestionsPerSecond = 16;
-constexpr size_t kMostAgents = 65'536;  // whose questions are counted
+constexpr size_t kMaxAgents = 65'536;  // whose questions are counted
 constexpr absl::string_view kHostInName = "{host}";
 
 // They change something, and no mutation brings their deed.
@@ -128,7 +128,7 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
   const auto [first, last] = metadata.equal_range(kUserMetadata);
   if (first == last) return caller;
   const std::string named(first->second.data(), first->second.size());
-  const std::string shown = absl::CHexEscape(named.substr(0, kMostShown));
+  const std::string shown = absl::CHexEscape(named.substr(0, kMaxShown));
   if (!caller.is_administrator && !caller.is_agent) {
     return {caller.user, false, false,
             absl::StrCat("only administrators call in the name of others, and nodes' agents (",
@@ -161,12 +161,12 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
 bool Peers::MayAskFor(const Peer& agent) {
   const absl::Time now = absl::Now();
   absl::MutexLock lock(&mutex_);
-  if (questions_.size() >= kMostAgents) questions_.clear();
+  if (questions_.size() >= kMaxAgents) questions_.clear();
   const auto [found, is_new] = questions_.try_emplace(agent.user);
   Questions& questions = found->second;
   const double more = absl::ToDoubleSeconds(now - questions.filled) * kQuestionsPerSecond;
   questions.left =
-      is_new ? kMostQuestions : std::clamp(questions.left + more, 0.0, double{kMostQuestions});
+      is_new ? kMaxQuestions : std::clamp(questions.left + more, 0.0, double{kMaxQuestions});
   questions.filled = now;
   if (questions.left < 1) return false;
   questions.left -= 1;

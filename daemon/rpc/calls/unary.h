@@ -88,14 +88,14 @@ grpc::ServerUnaryReactor* AnswerNow(MethodStatistics::Method* method, absl::stri
 }
 
 // Calls of one caller that may wait for a worker: each holds its request, which may be large.
-inline constexpr size_t kMostWaitingCalls = 256;
+inline constexpr size_t kMaxWaitingCalls = 256;
 
 // Has a worker run `task`, which ends `call`; callers take turns. One whose client has gone by
 // then, or has left too much unread, does not run. UNAVAILABLE at once: too many others of the
 // caller wait already.
 inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
                                           absl::string_view object, WorkerPool::Task task,
-                                          size_t most = kMostWaitingCalls) {
+                                          size_t most = kMaxWaitingCalls) {
   const absl::StatusOr<WorkerPool::Ticket> queued = workers->SubmitUnlessFull(
       [call, task = std::move(task)]() mutable {
         const absl::Status needless = call->WhyNot();
@@ -107,14 +107,14 @@ inline grpc::ServerUnaryReactor* RunLater(WorkerPool* workers, UnaryCall* call,
 }
 
 // More ranks than this are looked up, or told, on a worker: about a millisecond's work.
-inline constexpr size_t kMostRanksInline = 2048;
+inline constexpr size_t kMaxRanksInline = 2048;
 
 // Runs `task`, which builds an answer of so many ranks and ends `call` with it: at once, or on a
 // worker, as others wait for the threads of gRPC and of the store. Never refused, as what it tells
 // may have been done.
 template <class Task>
 void AnswerRanks(WorkerPool* workers, UnaryCall* call, size_t ranks, Task task) {
-  if (ranks <= kMostRanksInline) return task();
+  if (ranks <= kMaxRanksInline) return task();
   workers->Submit(std::move(task), call->caller());
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "coppice/v1/agents.pb.h"
 #include "daemon/manager/distances/agent_table.h"
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/distances/measurement.h"
 
 namespace coppice {

@@ -27,13 +27,13 @@ absl::Status TooMany(absl::string_view field, int64_t given, int64_t most) {
 // This runs on a thread that all calls share: what is too long is refused before any of it is
 // copied.
 absl::Status CheckLengths(const v1::BatchCreateTreesRequest& request) {
-  constexpr int64_t kMostRanks = kMaxBatchRanks, kMostAxes = kMaxGridAxes;
+  constexpr int64_t kMaxRanks = kMaxBatchRanks, kMaxAxes = kMaxGridAxes;
   const v1::ProcessGrid& grid = request.grid();
   const std::tuple<absl::string_view, int64_t, int64_t> fields[] = {
-      {"grid.sizes", grid.sizes_size(), kMostAxes},
-      {"grid.axes", grid.axes_size(), kMostAxes},
-      {"grid.rank_order", grid.rank_order_size(), kMostRanks},
-      {"communicators", request.communicators_size(), kMostRanks}};
+      {"grid.sizes", grid.sizes_size(), kMaxAxes},
+      {"grid.axes", grid.axes_size(), kMaxAxes},
+      {"grid.rank_order", grid.rank_order_size(), kMaxRanks},
+      {"communicators", request.communicators_size(), kMaxRanks}};
   for (const auto& [field, given, most] : fields) {
     if (given > most) return TooMany(field, given, most);
   }
@@ -46,7 +46,7 @@ absl::Status CheckLengths(const v1::BatchCreateTreesRequest& request) {
     }
     ranks += communicator.ranks_size();
   }
-  return ranks > kMostRanks ? TooManyRanks() : absl::OkStatus();
+  return ranks > kMaxRanks ? TooManyRanks() : absl::OkStatus();
 }
 
 void GridFromProto(const v1::ProcessGrid& message, CreateBatchArgs& args) {

@@ -35,7 +35,7 @@ class HalfSent final {
     static auto* const mutex = new std::mutex;
     static auto* const known = new absl::flat_hash_map<std::string, std::weak_ptr<HalfSent>>;
     std::lock_guard lock(*mutex);
-    if (known->size() >= kMostKnown) {
+    if (known->size() >= kMaxKnown) {
       absl::erase_if(*known, [](const auto& one) { return one.second.expired(); });
     }
     std::weak_ptr<HalfSent>& place = (*known)[who];
@@ -48,11 +48,11 @@ class HalfSent final {
   bool Add(int64_t bytes) {
     const int64_t all = all_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     const int64_t own = own_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    return bytes <= 0 || own <= ShareOf(kMostHalfSent, kMostHalfSent, all - own);
+    return bytes <= 0 || own <= ShareOf(kMaxHalfSent, kMaxHalfSent, all - own);
   }
 
  private:
-  static constexpr size_t kMostKnown = 4096;
+  static constexpr size_t kMaxKnown = 4096;
 
   static inline std::atomic<int64_t> all_{0};
   std::atomic<int64_t> own_{0};

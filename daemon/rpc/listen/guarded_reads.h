@@ -26,7 +26,7 @@ namespace coppice {
 
 // Of all clients, of which one has at most half of what the others leave: below what gRPC may take
 // for all connections (server.cc), since beyond that it gives up anybody's.
-inline constexpr int64_t kMostHalfSent = int64_t{384} << 20;
+inline constexpr int64_t kMaxHalfSent = int64_t{384} << 20;
 
 // What is read from `fd`, a connected socket, is looked at from now on, until the socket is closed.
 // `who` is at the other end: "uid 7". Thread-safe; before `fd` is given to gRPC.

@@ -9,7 +9,7 @@ namespace coppice {
 namespace {
 
 // Who connects faster than that is refused: opening and shutting costs more than that.
-constexpr absl::Duration kLeastIdle = absl::Seconds(1);
+constexpr absl::Duration kMinIdle = absl::Seconds(1);
 
 ino_t SocketOf(int fd) {
   struct stat info {};
@@ -95,7 +95,7 @@ bool UnixConnections::ShutIdlest(const uid_t* uid) {
   }
   if (idlest < 0) return false;
   const absl::Duration since = connections_[static_cast<size_t>(idlest)].idle_since;
-  if (clock_->Monotonic() - since < kLeastIdle) return false;
+  if (clock_->Monotonic() - since < kMinIdle) return false;
   Shut(idlest);
   return true;
 }

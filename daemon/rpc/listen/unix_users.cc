@@ -21,11 +21,11 @@ namespace coppice {
 namespace {
 
 constexpr absl::Duration kKept = absl::Minutes(1);
-constexpr size_t kMostAnswers = 65'536;  // that are kept, of uids and of names
+constexpr size_t kMaxAnswers = 65'536;  // that are kept, of uids and of names
 constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
 constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
-constexpr int kMostGroups = 65'536;         // NGROUPS_MAX
+constexpr int kMaxGroups = 65'536;          // NGROUPS_MAX
 
 struct Account {
   std::string name;
@@ -70,7 +70,7 @@ bool IsMember(const Account& account, gid_t group) {
   std::vector<gid_t> groups(64);
   int count = static_cast<int>(groups.size());
   while (getgrouplist(account.name.c_str(), account.group, groups.data(), &count) < 0) {
-    if (groups.size() >= kMostGroups) return false;
+    if (groups.size() >= kMaxGroups) return false;
     groups.resize(std::max<size_t>(static_cast<size_t>(count), groups.size() * 2));
     count = static_cast<int>(groups.size());
   }
@@ -145,7 +145,7 @@ UnixUser UnixUsers::Ask(uid_t uid) {
   UnixUser user = LookUp(uid, group);
   absl::MutexLock lock(&mutex_);
   if (group != admin_group_) return user;
-  if (answers_.size() >= kMostAnswers) answers_.clear();
+  if (answers_.size() >= kMaxAnswers) answers_.clear();
   answers_[uid] = {user, absl::Now() + kKept};
   return user;
 }
@@ -153,7 +153,7 @@ UnixUser UnixUsers::Ask(uid_t uid) {
 std::optional<uid_t> UnixUsers::Ask(const std::string& name) {
   const std::optional<uid_t> uid = FindUid(name);
   absl::MutexLock lock(&mutex_);
-  if (named_answers_.size() >= kMostAnswers) named_answers_.clear();
+  if (named_answers_.size() >= kMaxAnswers) named_answers_.clear();
   named_answers_[name] = {uid, absl::Now() + kKept};
   return uid;
 }

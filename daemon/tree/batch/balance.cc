@@ -21,7 +21,7 @@ namespace coppice {
 namespace {
 
 constexpr uint32_t kRootsOfBalance = 16;
-constexpr size_t kMostTried = 32;  // communicators of one link
+constexpr size_t kMaxTried = 32;  // communicators of one link
 
 using Height = std::pair<uint32_t, uint32_t>;
 
@@ -138,7 +138,7 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
   while (moved && !offers.exhausted() && state.loads().most() > 1) {
     moved = false;
     std::vector<uint32_t> senders = SendersOver(state, state.loads().MostLoaded());
-    if (senders.size() > kMostTried) senders.resize(kMostTried);
+    if (senders.size() > kMaxTried) senders.resize(kMaxTried);
     for (const uint32_t c : senders) {
       moved = MoveOff(shapes.shapes[shapes.shape_of[c]], c, reach, state, offers);
       if (moved || offers.exhausted()) break;
@@ -170,8 +170,8 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
 namespace {
 
 constexpr size_t kRootsPerDistance = 3;
-constexpr uint32_t kMostInVain = 64;       // attempts in a row before entries are spent
-constexpr uint32_t kMostRoundsInVain = 6;  // in a row without a lower greatest load
+constexpr uint32_t kMaxInVain = 64;       // attempts in a row before entries are spent
+constexpr uint32_t kMaxRoundsInVain = 6;  // in a row without a lower greatest load
 
 using Height = std::pair<uint32_t, uint32_t>;
 
@@ -198,14 +198,14 @@ class Unloader {
         most_entries_(std::max(most_entries, state.entries())),
         state_(state),
         offers_(offers),
-        menu_(snapshot, shapes, state),
-        rerouter_(snapshot, shapes, reach, state, offers, menu_),
+        candidates_(snapshot, shapes, state),
+        rerouter_(snapshot, shapes, reach, state, offers, candidates_),
         tried_(shapes.shapes.size(), 0) {}
 
   void Run() {
     const uint32_t least = LeastPossible();
     const auto goes_on = [&] { return state_.loads().most() > least && !offers_.exhausted(); };
-    for (uint32_t in_vain = 0; in_vain < kMostRoundsInVain && goes_on();) {
+    for (uint32_t in_vain = 0; in_vain < kMaxRoundsInVain && goes_on();) {
       const uint32_t most = state_.loads().most();
       const bool changed = rerouter_.Pass();
       moves_ += changed ? 1 : 0;
@@ -252,7 +252,7 @@ class Unloader {
     for (bool moved = true; moved;) {
       moved = false;
       for (const uint32_t c : OverMostLoaded()) {
-        if (offers_.exhausted() || in_vain > kMostInVain) return false;
+        if (offers_.exhausted() || in_vain > kMaxInVain) return false;
         uint32_t& tried = tried_[shapes_.shape_of[c]];
         if (tried == moves_ || PeakOf(*state_.tree(c), state_.loads(), true) < most) continue;
         const bool worked = Move(c);
@@ -311,9 +311,9 @@ class Unloader {
     Choice best;
     Consider(rerouter_.Spread(c, old), old.extra_hops, entries, best);
     const uint32_t most_extra = reach_ == RootReach::kAny ? UINT32_MAX : old.extra_hops;
-    for (const uint32_t hops : menu_.Distances(s, most_extra)) {
+    for (const uint32_t hops : candidates_.Distances(s, most_extra)) {
       if (best.peak < most) break;
-      for (const SwitchIndex root : menu_.PutForward(s, hops, kRootsPerDistance)) {
+      for (const SwitchIndex root : candidates_.PutForward(s, hops, kRootsPerDistance)) {
         std::optional<BatchTree> tree = offers_.TreeTo(shape, root, hops, state_.degrees());
         if (!tree) continue;
         const uint32_t extra = tree->extra_hops;
@@ -340,7 +340,7 @@ class Unloader {
   const uint64_t most_entries_;
   BatchState& state_;
   BatchOffers& offers_;
-  RootMenu menu_;
+  RootCandidates candidates_;
   TreeRerouter rerouter_;
   uint32_t moves_ = 1;           // that worked, and passes
   std::vector<uint32_t> tried_;  // [shape] moves_ when it could not be moved

@@ -51,8 +51,8 @@ std::vector<uint32_t> HardestFirst(const BatchShapes& shapes) {
 // do with elsewhere: those behind it in the queue may need these more, and chains of moves try it
 // again.
 bool IsWorthIt(const BatchOffer& offer, const BatchShape& shape, RootReach reach) {
-  constexpr size_t kMostTimesFewest = 2;
-  return reach != RootReach::kAny || offer.tree.serving.size() <= kMostTimesFewest * shape.fewest;
+  constexpr size_t kMaxTimesFewest = 2;
+  return reach != RootReach::kAny || offer.tree.serving.size() <= kMaxTimesFewest * shape.fewest;
 }
 
 void PlaceAll(const BatchShapes& shapes, RootReach reach, const BatchProgress& progress,

@@ -21,9 +21,9 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMostCommunicators = 12, kMostSwitches = 64;
-constexpr uint64_t kMostSets = 200'000;    // serving sets looked at
-constexpr uint64_t kMostVisits = 400'000;  // nodes of the search
+constexpr size_t kMaxCommunicators = 12, kMaxSwitches = 64;
+constexpr uint64_t kMaxSets = 200'000;    // serving sets looked at
+constexpr uint64_t kMaxVisits = 400'000;  // nodes of the search
 
 struct Option {
   uint64_t switches = 0;  // bits of numbered switches
@@ -43,14 +43,14 @@ class OptionFinder {
         bit_(fabric_.switch_count(), 0) {
     for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
       if (limits_[s] == 0) continue;
-      bit_[s] = servers_ < kMostSwitches ? uint64_t{1} << servers_ : 0;
+      bit_[s] = servers_ < kMaxSwitches ? uint64_t{1} << servers_ : 0;
       ++servers_;
     }
   }
 
   // False: there is too much to look at.
   bool Find(const BatchShape& shape, std::vector<Option>& options) {
-    if (servers_ > kMostSwitches) return false;
+    if (servers_ > kMaxSwitches) return false;
     const std::vector<uint8_t> farthest = FarthestHops(snapshot_, shape.leaves);
     for (uint32_t s = 0; s < farthest.size(); ++s) {
       if (limits_[s] == 0 || farthest[s] == SwitchDistances::kUnreachable) continue;
@@ -134,7 +134,7 @@ class OptionFinder {
     }
     if (servers.size() > 12) return false;
     sets_ += uint64_t{1} << servers.size();
-    if (sets_ > kMostSets) return false;
+    if (sets_ > kMaxSets) return false;
     for (uint32_t set = 1; set < 1U << servers.size(); ++set) {
       tree.serving.clear();
       for (size_t i = 0; i < servers.size(); ++i) {
@@ -245,7 +245,7 @@ class AssignmentSearch {
     }
     chosen_.assign(choices_.size(), nullptr);
     Visit(0, {0, 0, 0});
-    return visits_ > kMostVisits ? std::vector<const Option*>() : found_;
+    return visits_ > kMaxVisits ? std::vector<const Option*>() : found_;
   }
 
  private:
@@ -257,7 +257,7 @@ class AssignmentSearch {
   }
 
   void Visit(size_t depth, const Cost& cost) {
-    if (++visits_ > kMostVisits || CannotWin(depth, cost)) return;
+    if (++visits_ > kMaxVisits || CannotWin(depth, cost)) return;
     if (depth == order_.size()) {
       if (cost >= best_) return;
       best_ = cost;
@@ -321,7 +321,7 @@ bool IsBest(const BatchShapes& shapes, const BatchState& state, RootReach reach)
 void SearchSmallBatch(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
                       BatchState& state) {
   const std::vector<uint32_t> plannable = Plannable(shapes);
-  if (plannable.size() > kMostCommunicators || IsBest(shapes, state, reach)) return;
+  if (plannable.size() > kMaxCommunicators || IsBest(shapes, state, reach)) return;
   OptionFinder finder(snapshot, state, reach);
   std::map<uint32_t, std::vector<Option>> options;  // by shape
   const bool counts_farther = reach != RootReach::kAny;

@@ -12,7 +12,7 @@ namespace coppice {
 namespace {
 
 // Trees that may fail before a distance is given up, times the roots that are compared.
-constexpr uint32_t kMostFailures = 4;
+constexpr uint32_t kMaxFailures = 4;
 constexpr uint32_t kTreesBetweenReports = 256;
 
 // Fewer entries, then fewer packets on the busiest link of the tree.
@@ -145,14 +145,14 @@ void BatchOffers::TryAll(const BatchShape& shape, std::vector<Root>& roots, uint
   uint32_t worked = 0, failed = 0;
   for (const Root& root : roots) {
     (Try(shape, root, best) ? worked : failed) += 1;
-    if (worked >= most_roots || failed >= kMostFailures * most_roots) return;
+    if (worked >= most_roots || failed >= kMaxFailures * most_roots) return;
   }
 }
 
 std::optional<BatchOffer> BatchOffers::Nearest(const BatchShape& shape, uint32_t most_roots) {
   roots_.clear();
   for (const SwitchIndex root : shape.nearest) roots_.push_back({root, shape.nearest_hops, false});
-  SortByPromise(roots_, size_t{kMostFailures} * most_roots);
+  SortByPromise(roots_, size_t{kMaxFailures} * most_roots);
   std::optional<BatchOffer> best;
   TryAll(shape, roots_, most_roots, best);
   return best;
@@ -169,7 +169,7 @@ std::optional<BatchOffer> BatchOffers::Farther(const BatchShape& shape, uint32_t
   }
   std::optional<BatchOffer> best;
   for (auto& [hops, roots] : by_hops) {
-    SortByPromise(roots, size_t{kMostFailures} * most_roots);
+    SortByPromise(roots, size_t{kMaxFailures} * most_roots);
     TryAll(shape, roots, most_roots, best);
     if (!best) continue;
     if (options_.reach != RootReach::kAny || best->tree.serving.size() == shape.fewest) break;

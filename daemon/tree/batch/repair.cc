@@ -21,7 +21,7 @@ constexpr uint32_t kRootsOfMove = 4;     // of a move
 constexpr uint32_t kRootsSearched = 64;  // before a communicator is given up
 constexpr uint32_t kRootsAlone = 64;     // tried to learn what a communicator would take alone
 constexpr int kSetsPerRoot = 3;          // serving sets tried in the trees to one root
-constexpr uint32_t kMostPasses = 4;
+constexpr uint32_t kMaxPasses = 4;
 
 }  // namespace
 
@@ -207,7 +207,7 @@ bool BatchRepair::SaveOn(uint32_t communicator) {
 void BatchRepair::SaveEntries() {
   may_go_farther_ = reach_ != RootReach::kNearest;
   bool changed = true;
-  for (uint32_t pass = 0; changed && pass < kMostPasses; ++pass) {
+  for (uint32_t pass = 0; changed && pass < kMaxPasses; ++pass) {
     changed = false;
     for (uint32_t c = 0; c < state_.size(); ++c) {
       if (!state_.tree(c) || offers_.exhausted()) continue;

@@ -29,33 +29,35 @@ namespace coppice {
 
 namespace {
 
-constexpr size_t kNear = 32;                  // roots of a distance that take turns
-constexpr size_t kTurn = 7919;                // prime: visits all of any shorter list
-constexpr uint32_t kMostRootsKept = 2 << 20;  // 48 MiB
+constexpr size_t kNear = 32;                 // roots of a distance that take turns
+constexpr size_t kTurn = 7919;               // prime: visits all of any shorter list
+constexpr uint32_t kMaxRootsKept = 2 << 20;  // 48 MiB
 
 }  // namespace
 
-RootMenu::RootMenu(const Snapshot& snapshot, const BatchShapes& shapes, const BatchState& state)
+RootCandidates::RootCandidates(const Snapshot& snapshot, const BatchShapes& shapes,
+                               const BatchState& state)
     : snapshot_(snapshot),
       shapes_(shapes),
       state_(state),
-      most_lists_(kMostRootsKept / std::max(snapshot.fabric->switch_count(), 1U) + 1) {}
+      most_lists_(kMaxRootsKept / std::max(snapshot.fabric->switch_count(), 1U) + 1) {}
 
-absl::Span<const uint32_t> RootMenu::Distances(uint32_t shape, uint32_t most_extra) {
+absl::Span<const uint32_t> RootCandidates::Distances(uint32_t shape, uint32_t most_extra) {
   const std::vector<uint32_t>& all = RootsOf(shape).distances;
   const uint64_t most = uint64_t{shapes_.shapes[shape].nearest_hops} + most_extra;
   const auto end = std::upper_bound(all.begin(), all.end(), most);
   return absl::MakeConstSpan(all).first(static_cast<size_t>(end - all.begin()));
 }
 
-bool RootMenu::IsBefore(const Root& a, const Root& b) const {
+bool RootCandidates::IsBefore(const Root& a, const Root& b) const {
   const auto key = [&](const Root& r) {
     return std::make_tuple(r.total_hops, state_.loads().through(r.index), r.index);
   };
   return key(a) < key(b);
 }
 
-absl::Span<const SwitchIndex> RootMenu::PutForward(uint32_t shape, uint32_t hops, size_t wanted) {
+absl::Span<const SwitchIndex> RootCandidates::PutForward(uint32_t shape, uint32_t hops,
+                                                         size_t wanted) {
   const std::vector<Root>& all = RootsOf(shape).all;
   near_.clear();
   forward_.clear();
@@ -80,7 +82,7 @@ absl::Span<const SwitchIndex> RootMenu::PutForward(uint32_t shape, uint32_t hops
   return forward_;
 }
 
-const RootMenu::Roots& RootMenu::RootsOf(uint32_t shape) {
+const RootCandidates::Roots& RootCandidates::RootsOf(uint32_t shape) {
   if (const auto known = roots_.find(shape); known != roots_.end()) return known->second;
   if (roots_.size() >= most_lists_) roots_.clear();
   Roots& roots = roots_[shape];
@@ -135,13 +137,13 @@ struct TreeRerouter::Search {
 };
 
 TreeRerouter::TreeRerouter(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
-                           BatchState& state, BatchOffers& offers, RootMenu& menu)
+                           BatchState& state, BatchOffers& offers, RootCandidates& candidates)
     : snapshot_(snapshot),
       shapes_(shapes),
       reach_(reach),
       state_(state),
       offers_(offers),
-      menu_(menu),
+      candidates_(candidates),
       spreader_(snapshot, state.loads()) {}
 
 bool TreeRerouter::Pass() {
@@ -224,10 +226,10 @@ void TreeRerouter::TryHotSender(Search& search) {
 
 void TreeRerouter::TryOtherRoot(Search& search) {
   const uint32_t shape = shapes_.shape_of[search.communicator];
-  const absl::Span<const uint32_t> distances = menu_.Distances(shape, search.most_extra);
+  const absl::Span<const uint32_t> distances = candidates_.Distances(shape, search.most_extra);
   if (distances.empty()) return;
   const uint32_t hops = distances[Turn(distances.size())];
-  const absl::Span<const SwitchIndex> roots = menu_.PutForward(shape, hops, 2);
+  const absl::Span<const SwitchIndex> roots = candidates_.PutForward(shape, hops, 2);
   if (roots.empty()) return;
   const SwitchIndex root = roots[Turn(roots.size())];
   SetServers(search.old);

@@ -22,10 +22,10 @@ namespace coppice {
 // Which roots are worth a try for a communicator: those of one distance, the ones nearest to all of
 // its ranks first, and by turns, so that trying again and again tries others. Builds no trees.
 
-class RootMenu final {
+class RootCandidates final {
  public:
   // All of them must outlive this; `state` is read whenever roots are put forward.
-  RootMenu(const Snapshot& snapshot, const BatchShapes& shapes, const BatchState& state);
+  RootCandidates(const Snapshot& snapshot, const BatchShapes& shapes, const BatchState& state);
 
   // Hops from roots to the farthest rank, least first, as far as `most_extra` more than from the
   // nearest roots. Stands until another shape is asked for.
@@ -64,7 +64,7 @@ class TreeRerouter final {
  public:
   // All of them must outlive this; trees that are planned count with `offers`.
   TreeRerouter(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
-               BatchState& state, BatchOffers& offers, RootMenu& menu);
+               BatchState& state, BatchOffers& offers, RootCandidates& candidates);
 
   // Every communicator once, until `offers` is exhausted: nobody takes more entries, the greatest
   // load does not grow, roots do not go farther where `reach` counts that. False: nothing changed,
@@ -93,7 +93,7 @@ class TreeRerouter final {
   const RootReach reach_;
   BatchState& state_;
   BatchOffers& offers_;
-  RootMenu& menu_;
+  RootCandidates& candidates_;
   PathSpreader spreader_;
   std::vector<uint32_t> servers_;   // [switch] degrees of those that serve in the tree at hand
   std::vector<SwitchIndex> found_;  // switches to choose from

@@ -114,10 +114,10 @@ bool PathSpreader::HasRoom(SwitchIndex at) const {
 
 // Of the packet that comes after `load` others. At most 2^40.
 uint64_t PathSpreader::PriceAt(uint32_t load) const {
-  constexpr uint32_t kMostLoad = 4000, kMostSteps = 14;
-  const uint64_t packets = std::min(load, kMostLoad) + uint64_t{1};
+  constexpr uint32_t kMaxLoad = 4000, kMaxSteps = 14;
+  const uint64_t packets = std::min(load, kMaxLoad) + uint64_t{1};
   if (load + kSteep < most_) return packets;
-  return packets << 2 * std::min(load + kSteep + 1 - most_, kMostSteps);
+  return packets << 2 * std::min(load + kSteep + 1 - most_, kMaxSteps);
 }
 
 uint64_t PathSpreader::PriceOf(const BatchTree& tree) const {
@@ -132,8 +132,8 @@ uint64_t PathSpreader::PriceOf(const BatchTree& tree) const {
 
 // The last of the leaf's packets stands for all of them.
 uint64_t PathSpreader::Price(ChannelIndex over, uint32_t own) const {
-  constexpr uint32_t kMostRanks = 1 << 14;
-  return PriceAt(loads_.on(over) + own + ranks_ - 1) * std::min(ranks_, kMostRanks);
+  constexpr uint32_t kMaxRanks = 1 << 14;
+  return PriceAt(loads_.on(over) + own + ranks_ - 1) * std::min(ranks_, kMaxRanks);
 }
 
 uint64_t PathSpreader::CostFrom(SwitchIndex at) {

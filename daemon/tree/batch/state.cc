@@ -68,9 +68,9 @@ ChannelIndex LinkLoads::MostLoaded() const {
 BatchState::BatchState(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
                        size_t communicators, uint32_t packets_at_full_load)
     : served_(capacity.size()), loads_(snapshot, packets_at_full_load), trees_(communicators) {
-  constexpr uint32_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr uint32_t kMax = std::numeric_limits<int32_t>::max();
   for (const SwitchCapacity& c : capacity) {
-    const uint32_t free = c.degree_limit >= 2 ? std::min(c.entries_free, kMost) : 0;
+    const uint32_t free = c.degree_limit >= 2 ? std::min(c.entries_free, kMax) : 0;
     free_.push_back(static_cast<int32_t>(free));
     limits_.push_back(free > 0 ? c.degree_limit : 0);
   }

@@ -165,21 +165,21 @@ uint32_t BatchTreeBuilder::Leaving(SwitchIndex s) const {
 uint64_t BatchTreeBuilder::Cost(SwitchIndex to, ChannelIndex over, uint32_t packets,
                                 Steering steering) const {
   const uint64_t load = loads_.on(over), there = packets_[to.value()];
-  constexpr uint64_t kMost = (uint64_t{1} << 28) - 1;
+  constexpr uint64_t kMax = (uint64_t{1} << 28) - 1;
   if (steering == Steering::kSpread) {
-    return std::min(load, kMost) << 28 | std::min(there, kMost);
+    return std::min(load, kMax) << 28 | std::min(there, kMax);
   }
   const uint64_t degree = degrees_[to.value()];
   const uint64_t cannot_serve = degree < 2 ? 1 : 0;
   const bool fits = steering == Steering::kGather || there + packets <= degree;
   if (steering == Steering::kRefine && (cannot_serve != 0 || !fits)) {
-    return (cannot_serve != 0 ? uint64_t{1} : uint64_t{2}) << 60 | std::min(load + there, kMost)
+    return (cannot_serve != 0 ? uint64_t{1} : uint64_t{2}) << 60 | std::min(load + there, kMax)
                                                                        << 28;
   }
-  uint64_t rank = kMost - std::min(there, kMost);  // the fullest that has room
-  if (!fits) rank = std::min(there, kMost);
+  uint64_t rank = kMax - std::min(there, kMax);  // the fullest that has room
+  if (!fits) rank = std::min(there, kMax);
   return cannot_serve << 62 | (fits ? uint64_t{0} : uint64_t{1}) << 60 | rank << 28 |
-         std::min(load, kMost);
+         std::min(load, kMax);
 }
 
 // `row` says 0 for the root's twins, too, which are 2 hops away.
@@ -236,7 +236,7 @@ void BatchTreeBuilder::Lay(const BatchShape& shape, SwitchIndex root, SwitchTree
 // Of switches that save equally much: not those that are nearly full, then the lowest, because
 // packets that are reduced early cross fewer links, then those with most entries left.
 void BatchTreeBuilder::Prefer(const SwitchTree& tree) {
-  constexpr uint32_t kNearlyFull = 4, kMostFree = 63, kMostDepth = 255;
+  constexpr uint32_t kNearlyFull = 4, kMaxFree = 63, kMaxDepth = 255;
   std::vector<uint32_t>& depth = preference_;
   depth.assign(tree.switches.size(), 0);
   for (size_t v = 1; v < depth.size(); ++v) {
@@ -245,9 +245,9 @@ void BatchTreeBuilder::Prefer(const SwitchTree& tree) {
   for (size_t v = 0; v < depth.size(); ++v) {
     const auto free = static_cast<uint32_t>(std::max(free_entries_[tree.switches[v].value()], 0));
     const uint32_t scarce = free < kNearlyFull ? kNearlyFull - free : 0;
-    const uint32_t height = kMostDepth - std::min(depth[v], kMostDepth);
-    preference_[v] = (scarce * (kMostDepth + 1) + height) * (kMostFree + 1) + kMostFree -
-                     std::min(free, kMostFree);
+    const uint32_t height = kMaxDepth - std::min(depth[v], kMaxDepth);
+    preference_[v] =
+        (scarce * (kMaxDepth + 1) + height) * (kMaxFree + 1) + kMaxFree - std::min(free, kMaxFree);
   }
 }
 

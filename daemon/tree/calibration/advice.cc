@@ -51,7 +51,7 @@ std::string Describe(uint32_t variation, TreeType type) {
 
 // Some different samples, spread over all, that stand for what could be measured beside them.
 std::vector<LatencySample> Representatives(absl::Span<const LatencySample> samples) {
-  constexpr size_t kMost = 48;
+  constexpr size_t kMax = 48;
   const auto key = [](const LatencySample& s) {
     return std::make_tuple(s.type, s.operation, s.bytes, s.members, s.width);
   };
@@ -62,7 +62,7 @@ std::vector<LatencySample> Representatives(absl::Span<const LatencySample> sampl
                               [&](const auto& a, const auto& b) { return key(a) == key(b); }),
                   different.end());
   std::vector<LatencySample> chosen;
-  const size_t count = std::min(kMost, different.size());
+  const size_t count = std::min(kMax, different.size());
   for (size_t i = 0; i < count; ++i) chosen.push_back(different[i * different.size() / count]);
   return chosen;
 }

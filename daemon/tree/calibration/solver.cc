@@ -119,7 +119,7 @@ Eigen::VectorXd Leverages(const Eigen::MatrixXd& rows, const Triangle& triangle)
 
 namespace {
 
-constexpr size_t kMostSizes = 8;  // thresholds tried for each max()
+constexpr size_t kMaxSizes = 8;  // thresholds tried for each max()
 constexpr int kMaxSteps = 30;
 constexpr double kGainRounding = 1e-9;  // relative; less is no gain
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
@@ -173,7 +173,7 @@ Settled StepToRest(const Problem& problem, Settled best) {
   return best;
 }
 
-// Sizes of one type's samples, ascending, at most kMostSizes of them, and none.
+// Sizes of one type's samples, ascending, at most kMaxSizes of them, and none.
 std::vector<uint64_t> ThresholdsToTry(const Problem& problem, TreeType type) {
   std::vector<uint64_t> sizes;
   for (const LatencySample& sample : problem.samples) {
@@ -182,7 +182,7 @@ std::vector<uint64_t> ThresholdsToTry(const Problem& problem, TreeType type) {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   std::vector<uint64_t> tried = {kNever};
-  const size_t count = std::min(kMostSizes, sizes.size());
+  const size_t count = std::min(kMaxSizes, sizes.size());
   for (size_t i = 0; i < count; ++i) tried.push_back(sizes[i * sizes.size() / count]);
   return tried;
 }

@@ -25,8 +25,8 @@ namespace {
 
 constexpr double kOneNode = 0.24, kPowerOfTwo = 0.75;            // Lublin and Feitelson, table 5
 constexpr double kLow = 0.8, kMiddleBelow = 2.5, kFirst = 0.86;  // log2: from, middle, share
-constexpr uint32_t kMostPolls = 60;  // of a search for an order: what a few milliseconds allow
-constexpr uint32_t kMostToAll = 64;  // ranks that all talk to each other
+constexpr uint32_t kMaxPolls = 60;  // of a search for an order: what a few milliseconds allow
+constexpr uint32_t kMaxToAll = 64;  // ranks that all talk to each other
 
 uint32_t DrawSize(uint32_t largest, std::mt19937_64& rng) {
   const auto uniform = [&](double from, double to) {
@@ -48,7 +48,7 @@ std::shared_ptr<const Pattern> DrawPattern(uint32_t ranks, std::mt19937_64& rng)
     entries.push_back({.from = a, .to = b, .bytes = bytes, .messages = 1});
     entries.push_back({.from = b, .to = a, .bytes = bytes, .messages = 1});
   };
-  const uint64_t drawn = rng() % 4, kind = drawn == 3 && ranks > kMostToAll ? 2 : drawn;
+  const uint64_t drawn = rng() % 4, kind = drawn == 3 && ranks > kMaxToAll ? 2 : drawn;
   const auto width = static_cast<uint32_t>(std::max(1.0, std::floor(std::sqrt(ranks))));
   for (uint32_t r = 0; r < ranks; ++r) {
     if (kind == 0 && ranks > 1) both(r, (r + 1) % ranks, kBytes);
@@ -158,7 +158,7 @@ class Machine {
     ASSIGN_OR_RETURN(const MappingMeasures before, Measure(problem, problem.present()));
     ASSIGN_OR_RETURN(const MappingAlgorithm* const search, FindMappingAlgorithm(kAutoAlgorithm));
     std::atomic<uint32_t> polls = 0;
-    const SearchControl control([&] { return ++polls > kMostPolls; }, nullptr);
+    const SearchControl control([&] { return ++polls > kMaxPolls; }, nullptr);
     ASSIGN_OR_RETURN(const MappingAnswer answer,
                      AnswerMapping(problem, before, *search, {}, AlgorithmOptions{}, control));
     ASSIGN_OR_RETURN(const LinkTraffic traffic, CountLinkTraffic(problem, answer.mapping));

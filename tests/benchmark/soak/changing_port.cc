@@ -40,7 +40,7 @@ absl::StatusOr<std::shared_ptr<const Fabric>> Without(const Fabric& whole,
 
 void ChangingPort::Change() {
   std::lock_guard lock(mu_);
-  if (random_() % kMostCut < cut_.size()) {
+  if (random_() % kMaxCut < cut_.size()) {
     cut_.erase(std::next(cut_.begin(), static_cast<int64_t>(random_() % cut_.size())));
   } else {
     cut_.insert(static_cast<uint32_t>(random_() % whole_->link_count()));

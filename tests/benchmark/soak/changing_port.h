@@ -37,7 +37,7 @@ class ChangingPort final : public SubnetPort {
   absl::StatusOr<CounterSweep> ReadCounters() override;
 
  private:
-  static constexpr uint32_t kMostCut = 8;
+  static constexpr uint32_t kMaxCut = 8;
 
   const std::shared_ptr<const Fabric> whole_;
   ManualClock* const clock_;

@@ -9,7 +9,7 @@
 namespace coppice::conformance {
 namespace {
 
-constexpr int kMostLines = 20;
+constexpr int kMaxLines = 20;
 
 // Of the preloaded library; null without it.
 auto* FindCounts() {
@@ -22,7 +22,7 @@ auto* FindCounts() {
 void Report::Expect(bool holds, const std::string& what) {
   ++compared_;
   if (holds) return;
-  if (++failed_ > kMostLines) return;
+  if (++failed_ > kMaxLines) return;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::fprintf(stderr, "rank %d: differs: %s\n", rank, what.c_str());

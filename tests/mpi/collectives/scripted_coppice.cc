@@ -39,7 +39,7 @@
 
 namespace {
 
-constexpr uint32_t kMostTrees = 1U << 16U;
+constexpr uint32_t kMaxTrees = 1U << 16U;
 
 // Begins with zeroes, as the file.
 struct Entry {
@@ -52,7 +52,7 @@ struct Entry {
 
 struct Script {
   std::atomic<uint32_t> granted;
-  Entry trees[kMostTrees];  // [id]; there is none with number 0
+  Entry trees[kMaxTrees];  // [id]; there is none with number 0
 };
 
 std::string Variable(const char* name, const char* preset) {
@@ -150,8 +150,8 @@ struct coppice_client {
   void Watch(coppice_watch_function function, void* context) {
     std::mt19937_64 random(Seed() + static_cast<uint64_t>(getpid()));
     const std::string changes = Variable("COPPICE_SCRIPT_CHANGES", "");
-    std::vector<uint32_t> revisions(kMostTrees, 1);
-    std::vector<uint32_t> gone(kMostTrees, 0);
+    std::vector<uint32_t> revisions(kMaxTrees, 1);
+    std::vector<uint32_t> gone(kMaxTrees, 0);
     Script* const script = Shared();
     while (!is_closing) {
       const uint32_t granted = script->granted;
@@ -247,7 +247,7 @@ coppice_status coppice_tree_create(coppice_client* client, const coppice_tree_re
     return COPPICE_DEADLINE_EXCEEDED;
   }
   const uint32_t id = ++script->granted;
-  if (id >= kMostTrees) return COPPICE_RESOURCE_EXHAUSTED;
+  if (id >= kMaxTrees) return COPPICE_RESOURCE_EXHAUSTED;
   script->trees[id].ranks = request->rank_count;
   script->trees[id].bytes = request->bytes;
   ++script->trees[id].revision;

@@ -93,7 +93,7 @@ TEST_F(DeedLogTest, WhoAsksFindsAllThatWasDeniedBefore) {
 // Somebody may invent users: the others are told apart all the same.
 TEST_F(DeedLogTest, ManyKindsDoNotMakeTheOthersTellMore) {
   Deny("eve", 2);
-  for (size_t i = 0; i < 2 * FoldedDeeds::kMostKinds; ++i) Deny(absl::StrCat("invented", i));
+  for (size_t i = 0; i < 2 * FoldedDeeds::kMaxKinds; ++i) Deny(absl::StrCat("invented", i));
   Deny("eve", 2);
   log_.Flush();
   uint32_t of_eve = 0, of_several = 0;
@@ -102,8 +102,8 @@ TEST_F(DeedLogTest, ManyKindsDoNotMakeTheOthersTellMore) {
     if (deed.user == "*") of_several += deed.count;
   }
   EXPECT_EQ(of_eve, 4u);
-  EXPECT_EQ(of_several, FoldedDeeds::kMostKinds + 1);
-  EXPECT_LE(Counts().size(), FoldedDeeds::kMostKinds + 4);
+  EXPECT_EQ(of_several, FoldedDeeds::kMaxKinds + 1);
+  EXPECT_LE(Counts().size(), FoldedDeeds::kMaxKinds + 4);
 }
 
 TEST_F(DeedLogTest, ALineForEachDeedOfAChangeAndEachDenial) {

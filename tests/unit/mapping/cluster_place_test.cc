@@ -19,7 +19,7 @@ namespace {
 
 constexpr PlacementScheme kPlain = PlacementScheme::kPlain;
 constexpr PlacementScheme kFirstFit = PlacementScheme::kFirstFit;
-constexpr PlacementScheme kMostReservation = PlacementScheme::kMostReservation;
+constexpr PlacementScheme kMaxReservation = PlacementScheme::kMaxReservation;
 
 // Clusters of consecutive ranks, the first of them 'a', as what sits on the cores of every node:
 // "aaab bbc." is two nodes of four.
@@ -69,19 +69,19 @@ TEST(PlaceClusters, FirstFitKeepsLargeOnesWholeAndSplitsWhatIsLeft) {
 
 TEST(PlaceClusters, MostReservationGoesBackWhereThatKeepsANodeIdle) {
   // At node 1 b would use nodes 1 and 2; from node 0's idle cores on it needs node 1 only.
-  EXPECT_EQ(Placed({2, 6}, kMostReservation, {4, 4, 4}), "aabb bbbb ....");
+  EXPECT_EQ(Placed({2, 6}, kMaxReservation, {4, 4, 4}), "aabb bbbb ....");
   // Here node 1 is used either way: b stays in one piece.
-  EXPECT_EQ(Placed({3, 3}, kMostReservation, {4, 4, 4}), "aaa. bbb. ....");
-  EXPECT_EQ(Placed({3, 3, 1, 1}, kMostReservation, {4, 4}), "aaac bbbd");
+  EXPECT_EQ(Placed({3, 3}, kMaxReservation, {4, 4, 4}), "aaa. bbb. ....");
+  EXPECT_EQ(Placed({3, 3, 1, 1}, kMaxReservation, {4, 4}), "aaac bbbd");
   // Not sorted: a is placed before the larger b.
-  EXPECT_EQ(Placed({1, 4, 3}, kMostReservation, {4, 4}), "accc bbbb");
-  EXPECT_EQ(Placed({3, 3, 2}, kMostReservation, {4, 4}), "aaac bbbc");
+  EXPECT_EQ(Placed({1, 4, 3}, kMaxReservation, {4, 4}), "accc bbbb");
+  EXPECT_EQ(Placed({3, 3, 2}, kMaxReservation, {4, 4}), "aaac bbbc");
 }
 
 TEST(PlaceClusters, TakesNodesOfUnequalSizes) {
   EXPECT_EQ(Placed({3, 5, 2}, kPlain, {2, 6, 2}), "aa abbbbb cc");
   EXPECT_EQ(Placed({3, 5, 2}, kFirstFit, {2, 6, 2}), "aa bbbbba cc");
-  EXPECT_EQ(Placed({2, 5}, kMostReservation, {2, 6, 2}), "aa bbbbb. ..");
+  EXPECT_EQ(Placed({2, 5}, kMaxReservation, {2, 6, 2}), "aa bbbbb. ..");
 }
 
 TEST(PlaceClusters, PutsEveryRankSomewhereWhateverTheSizes) {
@@ -95,7 +95,7 @@ TEST(PlaceClusters, PutsEveryRankSomewhereWhateverTheSizes) {
       room -= sizes.back();
       if (random.Below(10) == 0) break;
     }
-    for (const PlacementScheme scheme : {kPlain, kFirstFit, kMostReservation}) {
+    for (const PlacementScheme scheme : {kPlain, kFirstFit, kMaxReservation}) {
       const std::string cores = Placed(sizes, scheme, nodes);
       const auto ranks = std::accumulate(sizes.begin(), sizes.end(), 0U);
       EXPECT_EQ(std::count_if(cores.begin(), cores.end(), [](char c) { return c >= 'a'; }), ranks);
@@ -107,10 +107,10 @@ TEST(ChooseScheme, FollowsDeviationAndNumber) {
   const PlacementRule rule = {1, 4, 10};
   EXPECT_EQ(ChooseScheme(0, 8, rule), kPlain);
   EXPECT_EQ(ChooseScheme(0.9, 1000, rule), kPlain);
-  EXPECT_EQ(ChooseScheme(1, 8, rule), kMostReservation);
-  EXPECT_EQ(ChooseScheme(4, 8, rule), kMostReservation);
+  EXPECT_EQ(ChooseScheme(1, 8, rule), kMaxReservation);
+  EXPECT_EQ(ChooseScheme(4, 8, rule), kMaxReservation);
   EXPECT_EQ(ChooseScheme(4.1, 8, rule), kFirstFit);
-  EXPECT_EQ(ChooseScheme(4.1, 10, rule), kMostReservation);
+  EXPECT_EQ(ChooseScheme(4.1, 10, rule), kMaxReservation);
 }
 
 // Figure 5: two nodes, a chunk and noise each, the noise on the wrong one.

@@ -21,7 +21,7 @@ using PatternPtr = std::shared_ptr<const Pattern>;
 using DistancesPtr = std::shared_ptr<const PlaceDistances>;
 
 // Such sizes are right, but slow to try by the million.
-constexpr uint32_t kMostRanks = 1 << 16;
+constexpr uint32_t kMaxRanks = 1 << 16;
 
 std::string ErrorViolation(const absl::Status& status) {
   if (status.ok()) return "";
@@ -55,7 +55,7 @@ template <class Reader>
 std::string Violation(const char* name, const Reader& read, absl::string_view text) {
   const absl::StatusOr<PatternPtr> pattern = read(text, "fuzz");
   std::string violation = ErrorViolation(pattern.status());
-  if (violation.empty() && pattern.ok() && (*pattern)->rank_count() <= kMostRanks) {
+  if (violation.empty() && pattern.ok() && (*pattern)->rank_count() <= kMaxRanks) {
     const bool is_trace = absl::StartsWith(absl::StripAsciiWhitespace(text), "coppice-trace") ||
                           absl::StrContains(text.substr(0, 3), "\xEF\xBB\xBF");
     violation = PatternViolation(**pattern, is_trace);

@@ -64,7 +64,7 @@ TEST(JobLinks, OfABigJobAreAFixedSampleOfThem) {
   const PlacementScene scene =
       MakeScene("model:fat-tree(supernodes=8,leaves=8,spines=4,hosts-per-leaf=8,tops=8)");
   std::mt19937_64 rng(5);
-  auto hosts = RandomHosts(scene, 400, rng);  // on 64 leaf switches: more than kMostRoutes
+  auto hosts = RandomHosts(scene, 400, rng);  // on 64 leaf switches: more than kMaxRoutes
   const auto sample = JobChannels(*scene.snapshot, *scene.index, hosts);
   const auto all = NaiveChannels(scene, hosts);
   EXPECT_TRUE(std::includes(all.begin(), all.end(), sample.begin(), sample.end()));

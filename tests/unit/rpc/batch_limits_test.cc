@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kMostRanks = 1 << 22;
+constexpr int kMaxRanks = 1 << 22;
 
 std::string WordsOf(const v1::BatchCreateTreesRequest& request) {
   const absl::Status status = FromProto(request, 1u << 24).status();
@@ -32,25 +32,25 @@ v1::BatchCreateTreesRequest OfJob() {
 
 TEST(BatchLimitsTest, AsLongAsMayBeIsConverted) {
   v1::BatchCreateTreesRequest request = OfJob();
-  request.mutable_grid()->mutable_rank_order()->Resize(kMostRanks, 0);
+  request.mutable_grid()->mutable_rank_order()->Resize(kMaxRanks, 0);
   request.mutable_grid()->mutable_sizes()->Resize(32, 1);
   request.mutable_grid()->mutable_axes()->Resize(32, 1);
   EXPECT_TRUE(FromProto(request, 8).ok());
   request = OfJob();
-  request.add_communicators()->mutable_ranks()->Resize(kMostRanks, 0);
-  EXPECT_TRUE(FromProto(request, kMostRanks).ok());
+  request.add_communicators()->mutable_ranks()->Resize(kMaxRanks, 0);
+  EXPECT_TRUE(FromProto(request, kMaxRanks).ok());
 }
 
 TEST(BatchLimitsTest, LongerListsAreRefused) {
   v1::BatchCreateTreesRequest request = OfJob();
-  request.mutable_grid()->mutable_rank_order()->Resize(kMostRanks + 1, 0);
+  request.mutable_grid()->mutable_rank_order()->Resize(kMaxRanks + 1, 0);
   EXPECT_THAT(WordsOf(request), HasSubstr("grid.rank_order: 4194305 are given"));
   request = OfJob();
   request.mutable_grid()->mutable_axes()->Resize(33, 0);
   EXPECT_THAT(WordsOf(request), HasSubstr("grid.axes: 33 are given, the limit is 32"));
   request = OfJob();
   for (int c = 0; c < 2; ++c) {
-    request.add_communicators()->mutable_ranks()->Resize(kMostRanks / 2 + 1, 0);
+    request.add_communicators()->mutable_ranks()->Resize(kMaxRanks / 2 + 1, 0);
   }
   EXPECT_THAT(WordsOf(request), HasSubstr("ranks together; split the batch"));
   request.mutable_communicators(1)->clear_ranks();
@@ -139,13 +139,13 @@ TEST(WorkerPoolTest, ManyLongLinesKeepNobodyOut) {
     go_on.WaitForNotification();
   });
   started.WaitForNotification();
-  constexpr size_t kMost = 4;
-  size_t last = kMost;
+  constexpr size_t kMax = 4;
+  size_t last = kMax;
   for (int caller = 0; caller < 100; ++caller) {
     size_t waiting = 0;
     absl::Status refused;
     while (refused.ok()) {
-      refused = pool.SubmitUnlessFull([] {}, kMost, std::to_string(caller)).status();
+      refused = pool.SubmitUnlessFull([] {}, kMax, std::to_string(caller)).status();
       if (refused.ok()) ++waiting;
     }
     EXPECT_GE(waiting, 1u) << caller;

@@ -27,8 +27,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kMostRounds = 10'000;  // until the server knows what the client has done
-constexpr int kRanks = 20'000;       // so many that a client's window does not hold the answer
+constexpr int kMaxRounds = 10'000;  // until the server knows what the client has done
+constexpr int kRanks = 20'000;      // so many that a client's window does not hold the answer
 
 // Calls in the name of a user who is no administrator.
 std::unique_ptr<grpc::ClientContext> As(const std::string& user) {
@@ -143,7 +143,7 @@ TEST_F(BoundedCallsTest, ACallerHasSoManyStreamsAndOthersHaveTheirOwn) {
   first->TryCancel();
   other->TryCancel();
   absl::Status again = refused;
-  for (int i = 0; i < kMostRounds && !again.ok(); ++i) {
+  for (int i = 0; i < kMaxRounds && !again.ok(); ++i) {
     const auto context = As("mallory");
     const auto stream = loopback_->trees().WatchTrees(context.get(), {});
     if (stream->Read(&change)) again = absl::OkStatus();
@@ -296,7 +296,7 @@ TEST_F(BoundedCallsTest, WhoDoesNotReadIsAnsweredNoMore) {
     EXPECT_TRUE(GetJob("alice", job).ok());
   }
   absl::Status again = absl::UnknownError("");
-  for (int i = 0; i < kMostRounds && !again.ok(); ++i) again = GetJob("mallory", job);
+  for (int i = 0; i < kMaxRounds && !again.ok(); ++i) again = GetJob("mallory", job);
   EXPECT_TRUE(again.ok()) << again;
 }
 

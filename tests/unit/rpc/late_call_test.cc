@@ -19,7 +19,7 @@ using coppice::benchmark::Empty;
 using coppice::benchmark::EmptyMessage;
 
 constexpr int kConnections = 40;
-constexpr int kMostRounds = 10'000;  // that gRPC may take to close a connection
+constexpr int kMaxRounds = 10'000;  // that gRPC may take to close a connection
 
 // A call with the metadata "hold" that waits for its client's end and then for Release.
 class HeldCall final : public grpc::ServerUnaryReactor {
@@ -127,7 +127,7 @@ TEST(LateCall, KeepsTheNumberOfItsConnection) {
   const std::shared_ptr<grpc::Channel> other = ChannelOf(ConnectAs(kBinUser, options.listen[0]));
   CallOnce(other);
   service.Release();
-  for (int i = 0; i < kMostRounds && InodeOf(number) == inode; ++i) CallOnce(other);
+  for (int i = 0; i < kMaxRounds && InodeOf(number) == inode; ++i) CallOnce(other);
   EXPECT_NE(InodeOf(number), inode) << "the number was never free again";
 }
 

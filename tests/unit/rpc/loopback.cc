@@ -46,13 +46,13 @@ Loopback::Loopback(Options options) : directory_(MakeDirectory()) {
   EXPECT_TRUE(manager.ok()) << manager.status();
   manager_ = *std::move(manager);
   (void)manager_->Sweep();  // tests of a daemon without a fabric name one that cannot be read
-  auto distances = DistanceShelf::Create(store);
+  auto distances = DistanceStore::Create(store);
   EXPECT_TRUE(distances.ok()) << distances.status();
   distances_ = *std::move(distances);
   mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), options.mapper,
                                          distances_.get());
-  orders_ = std::make_unique<OrderShelf>(store, manager_.get(), &clock_);
-  auto patterns = PatternShelf::Create(store, &clock_, options.pattern_bytes, &manager_->quotas(),
+  orders_ = std::make_unique<OrderStore>(store, manager_.get(), &clock_);
+  auto patterns = PatternStore::Create(store, &clock_, options.pattern_bytes, &manager_->quotas(),
                                        &manager_->deeds());
   EXPECT_TRUE(patterns.ok()) << patterns.status();
   patterns_ = *std::move(patterns);

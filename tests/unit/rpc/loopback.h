@@ -66,7 +66,7 @@ class Loopback final {
             patterns_.get(), meter_.get(),  distances_.get()};
   }
   DistanceMeter& meter() { return *meter_; }
-  DistanceShelf& distances() { return *distances_; }
+  DistanceStore& distances() { return *distances_; }
   std::shared_ptr<grpc::Channel> Connect(size_t address = 0) const;
   v1::Jobs::Stub& jobs() { return *jobs_; }
   v1::Trees::Stub& trees() { return *trees_; }
@@ -98,9 +98,9 @@ class Loopback final {
   std::unique_ptr<OfflineSubnetPort> port_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<RankMapper> mapper_;  // by the machine's clock: a search ends by its budget
-  std::unique_ptr<OrderShelf> orders_;
-  std::unique_ptr<PatternShelf> patterns_;
-  std::unique_ptr<DistanceShelf> distances_;
+  std::unique_ptr<OrderStore> orders_;
+  std::unique_ptr<PatternStore> patterns_;
+  std::unique_ptr<DistanceStore> distances_;
   std::unique_ptr<DistanceMeter> meter_;  // by the clock that is turned by hand; no timer
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;

@@ -250,20 +250,20 @@ TEST_F(MappingServiceTest, RefusesPolitelyWhenTooManyWait) {
 // Fewer than may wait, but large ones; and reading one takes of the memory of all searches.
 class LargeRequestsTest : public MappingServiceTest {
  protected:
-  static constexpr int kMostBytes = 1 << 20;
+  static constexpr int kMaxBytes = 1 << 20;
   static constexpr size_t kMemoryBytes = 64 << 20;
 
   LargeRequestsTest() : MappingServiceTest(Small()) {}
   static Loopback::Options Small() {
     Loopback::Options options;
-    options.server.max_request_bytes = kMostBytes;
+    options.server.max_request_bytes = kMaxBytes;
     options.mapper.memory_bytes = kMemoryBytes;
     return options;
   }
   // A pattern of few ranks with a long comment.
   static void SetLongFile(v1::InputFile& file) {
     file.set_origin("long");
-    file.set_text("%" + std::string(kMostBytes * 3 / 4, 'c') + "\n2 1\n2\n1\n");
+    file.set_text("%" + std::string(kMaxBytes * 3 / 4, 'c') + "\n2 1\n2\n1\n");
   }
   bool AwaitWaiting(uint32_t searches) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);

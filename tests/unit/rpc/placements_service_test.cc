@@ -161,7 +161,7 @@ class PlacementPatternsTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kRanks = 2000;
   static constexpr int kRequests = 1000;
-  static constexpr uint32_t kMostIdleRanks = 1 << 20;
+  static constexpr uint32_t kMaxIdleRanks = 1 << 20;
 
   static Loopback::Options Small() {
     Loopback::Options options;
@@ -240,7 +240,7 @@ TEST_F(PlacementPatternsTest, OfOneCallLeaveRoomForOthers) {
   MemoryBudget memory(size_t{1} << 30);
   PlacementPatterns patterns(nullptr, &memory, "ada");
   v1::PlacementTraffic traffic;
-  traffic.mutable_pattern()->set_rank_count(kMostIdleRanks);
+  traffic.mutable_pattern()->set_rank_count(kMaxIdleRanks);
   std::vector<std::shared_ptr<const Pattern>> read;
   absl::Status status;
   while (status.ok() && read.size() < 1000) {
@@ -251,7 +251,7 @@ TEST_F(PlacementPatternsTest, OfOneCallLeaveRoomForOthers) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("more than 128 MiB"));
   EXPECT_GT(read.size(), 10u);
-  EXPECT_LE(memory.taken(), PlacementPatterns::kMostBytes);
+  EXPECT_LE(memory.taken(), PlacementPatterns::kMaxBytes);
 }
 
 // Advice takes nothing, but processors: of callers with a name, as all that is planned.

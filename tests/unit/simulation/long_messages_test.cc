@@ -169,7 +169,7 @@ TEST(LongMessages, GrowBySlowestStagesBeyondWhatIsFollowed) {
                            PayloadOf(Operation::kReduce, packets * profile.mtu_bytes), kNever)
         .total_us;
   };
-  const uint64_t followed = kMostPacketsFollowedOfOne;
+  const uint64_t followed = kMaxPacketsFollowedOfOne;
   // The root takes two packets of 0.1 + 0.001 * 1000 us each.
   EXPECT_NEAR(us(followed + 100) - us(followed), 100 * 2 * 1.1, 1e-6);
   EXPECT_NEAR(us(followed) - us(followed - 1), 2 * 1.1, 1e-6);

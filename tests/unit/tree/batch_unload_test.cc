@@ -165,8 +165,8 @@ TEST(BatchUnloadTest, OnePassOfReroutingEvensLinksOut) {
   }
   const uint32_t before = state.loads().most();
   const uint64_t entries = state.entries();
-  RootMenu menu(snapshot, *shapes, state);
-  TreeRerouter rerouter(snapshot, *shapes, RootReach::kAny, state, offers, menu);
+  RootCandidates candidates(snapshot, *shapes, state);
+  TreeRerouter rerouter(snapshot, *shapes, RootReach::kAny, state, offers, candidates);
   EXPECT_TRUE(rerouter.Pass());
   EXPECT_LT(state.loads().most() * 2, before);
   EXPECT_LE(state.entries(), entries);
@@ -175,7 +175,7 @@ TEST(BatchUnloadTest, OnePassOfReroutingEvensLinksOut) {
 
 // Leaf switches of one supernode are nearest to the ranks that are all there; with two supernodes
 // the one with more of them comes first, and full switches are not put forward.
-TEST(RootMenuTest, NearestToAllRanksComesFirst) {
+TEST(RootCandidatesTest, NearestToAllRanksComesFirst) {
   const auto fabric =
       LoadFabric("model:fat-tree(supernodes=2,leaves=4,spines=2,hosts-per-leaf=4,tops=4)");
   ASSERT_TRUE(fabric.ok());
@@ -191,15 +191,15 @@ TEST(RootMenuTest, NearestToAllRanksComesFirst) {
     const auto shapes = FindBatchShapes(snapshot, capacity, batch);
     ASSERT_TRUE(shapes.ok());
     const BatchState state(snapshot, capacity, 1, 0);
-    RootMenu menu(snapshot, *shapes, state);
-    EXPECT_EQ(menu.Distances(0, 0).size(), 1U);
-    const auto distances = menu.Distances(0, UINT32_MAX);
+    RootCandidates candidates(snapshot, *shapes, state);
+    EXPECT_EQ(candidates.Distances(0, 0).size(), 1U);
+    const auto distances = candidates.Distances(0, UINT32_MAX);
     EXPECT_TRUE(std::is_sorted(distances.begin(), distances.end()));
     EXPECT_EQ(distances.back(), 4U);
-    const auto forward = menu.PutForward(0, 4, 3);
+    const auto forward = candidates.PutForward(0, 4, 3);
     ASSERT_EQ(forward.size(), 3U);
     EXPECT_EQ(forward[0], has_entry ? fullest : next);
-    EXPECT_TRUE(menu.PutForward(0, 9, 3).empty());
+    EXPECT_TRUE(candidates.PutForward(0, 9, 3).empty());
   }
 }
 

@@ -147,7 +147,7 @@ NodeCores NodesOf(const SparseProblem& problem) {
     open.pop_back();
     bool divides = places_are_nodes && group.child_count > 0;
     for (uint32_t i = 0; i < group.child_count; ++i) {
-      divides = divides || groups.nodes[group.first_child + i].capacity >= kLeastCores;
+      divides = divides || groups.nodes[group.first_child + i].capacity >= kMinCores;
     }
     if (!divides) {
       AddNode(problem, group.begin, group.end, nodes);
@@ -278,11 +278,11 @@ absl::Status CheckEmbedding(const MappingAlgorithm& algorithm, const ClusterMapO
                             uint32_t ranks, uint32_t clusters) {
   const uint32_t vectors =
       options.most_eigenvectors == 0 ? clusters : std::min(clusters, options.most_eigenvectors);
-  if (uint64_t{ranks} * vectors <= kMostCoordinates) return absl::OkStatus();
+  if (uint64_t{ranks} * vectors <= kMaxCoordinates) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s: %d eigenvectors of %d ranks are more than the %d numbers it may keep; give it fewer "
       "(option eigenvectors or clusters) or choose multisection",
-      algorithm.name, vectors, ranks, kMostCoordinates));
+      algorithm.name, vectors, ranks, kMaxCoordinates));
 }
 
 std::string Describe(const ClusterMap& map, const ClusterMapOptions& options,

@@ -27,8 +27,8 @@ struct NodeCores {
 };
 
 // Wang's nodes among the places, near ones in a row: places that take several ranks, or where each
-// takes one, the least groups of them that take kLeastCores together.
-inline constexpr uint32_t kLeastCores = 4;
+// takes one, the least groups of them that take kMinCores together.
+inline constexpr uint32_t kMinCores = 4;
 NodeCores NodesOf(const SparseProblem& problem);
 
 struct ClusterMapOptions {
@@ -95,8 +95,8 @@ ClusterMapOptions ClusterMapOptionsOf(const MappingAlgorithm& algorithm,
                                       const AlgorithmOptions& options);
 
 // RESOURCE_EXHAUSTED, naming the algorithm and both numbers: `ranks` ranks in so many clusters have
-// more than kMostCoordinates numbers in their eigenvectors (1 GiB with what Lanczos needs).
-inline constexpr size_t kMostCoordinates = 1 << 24;
+// more than kMaxCoordinates numbers in their eigenvectors (1 GiB with what Lanczos needs).
+inline constexpr size_t kMaxCoordinates = 1 << 24;
 inline constexpr uint32_t kPresetEigenvectors = 64;
 absl::Status CheckEmbedding(const MappingAlgorithm& algorithm, const ClusterMapOptions& options,
                             uint32_t ranks, uint32_t clusters);

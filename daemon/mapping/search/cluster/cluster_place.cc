@@ -88,7 +88,7 @@ absl::string_view ToString(PlacementScheme scheme) {
 PlacementScheme ChooseScheme(double deviation, uint32_t clusters, const PlacementRule& rule) {
   if (deviation < rule.low) return PlacementScheme::kPlain;
   if (deviation > rule.high && clusters < rule.clusters) return PlacementScheme::kFirstFit;
-  return PlacementScheme::kMostReservation;
+  return PlacementScheme::kMaxReservation;
 }
 
 std::vector<std::vector<uint32_t>> PlaceClusters(const Clusters& clusters, PlacementScheme scheme,
@@ -107,7 +107,7 @@ std::vector<std::vector<uint32_t>> PlaceClusters(const Clusters& clusters, Place
     uint32_t node = scheme == PlacementScheme::kPlain ? 0 : idle.FirstFor(size);
     if (node == kNowhere) {
       node = 0;
-    } else if (scheme == PlacementScheme::kMostReservation) {
+    } else if (scheme == PlacementScheme::kMaxReservation) {
       const uint32_t before = idle.BeforeOf(node);
       if (before != node && idle.Spoilt(before, size) < idle.Spoilt(node, size)) node = before;
     }

@@ -24,7 +24,7 @@
 
 namespace coppice {
 
-enum class PlacementScheme : uint8_t { kPlain, kFirstFit, kMostReservation };
+enum class PlacementScheme : uint8_t { kPlain, kFirstFit, kMaxReservation };
 
 // "plain", "first-fit", "most-reservation".
 absl::string_view ToString(PlacementScheme scheme);

@@ -18,7 +18,7 @@ constexpr uint32_t kDenseVertices = 200;  // ... milliseconds: for many vectors
 constexpr uint32_t kFewVectors = 8;
 constexpr double kTolerance = 1e-6;
 constexpr int kRestarts = 60;
-constexpr uint32_t kLeastBasis = 40;
+constexpr uint32_t kMinBasis = 40;
 
 using SparseMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;
 
@@ -134,13 +134,13 @@ std::optional<Eigenvectors> FirstEigenvectors(const WeightedGraph& graph,
   if (count == 0 || control.stopped()) return std::nullopt;
   const SparseMatrix matrix = NormalisedSimilarity(graph, similarity);
   if (n <= kFewVertices || (n <= kDenseVertices && count > kFewVectors) ||
-      (count > n / 2 && n <= kMostDenseVertices)) {
+      (count > n / 2 && n <= kMaxDenseVertices)) {
     return Dense(matrix, count);
   }
   count = std::min(count, n - 1);
   std::optional<Eigenvectors> best;
   for (const uint32_t factor : {2u, 4u}) {
-    const uint32_t basis = std::min(n, std::max(kLeastBasis, factor * count + 1));
+    const uint32_t basis = std::min(n, std::max(kMinBasis, factor * count + 1));
     std::optional<Eigenvectors> found = Lanczos(matrix, count, basis, seed, control);
     if (control.stopped()) return std::nullopt;
     if (found.has_value() && (!best.has_value() || found->count > best->count)) {
@@ -148,7 +148,7 @@ std::optional<Eigenvectors> FirstEigenvectors(const WeightedGraph& graph,
     }
     if (best.has_value() && best->count == count) return best;
   }
-  if (n <= kMostDenseVertices) return Dense(matrix, count);
+  if (n <= kMaxDenseVertices) return Dense(matrix, count);
   return best;
 }
 

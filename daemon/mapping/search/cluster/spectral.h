@@ -35,7 +35,7 @@ struct Eigenvectors {
 };
 
 // Beyond, where Lanczos fails, a full matrix takes more than seconds.
-inline constexpr uint32_t kMostDenseVertices = 1500;
+inline constexpr uint32_t kMaxDenseVertices = 1500;
 
 // The eigenvectors of the `count` least eigenvalues, or fewer where that many vertices do not exist
 // or Lanczos does not get them all. Small graphs and nearly all vectors of one: Eigen's dense

@@ -13,7 +13,7 @@ constexpr int64_t kAspirationFactor = 5;  // of n^2: what "very long" is
 constexpr int64_t kStepsPerRecount = 10'000;
 // A kick is a tenth to a third of n random swaps: on tai60a and tai100a a twentieth falls back to
 // where it was, and a half forgets too much.
-constexpr uint32_t kLeastKick = 10, kKickRange = 4;
+constexpr uint32_t kMinKick = 10, kKickRange = 4;
 constexpr int64_t kStepsPerReport = 256;
 
 }  // namespace
@@ -92,7 +92,7 @@ void DenseTabu::Make(const Move& move) {
 void DenseTabu::Kick(const SearchControl& control) {
   const uint32_t size = state_.size();
   DenseOrder order = best_.order;
-  const uint32_t least = std::max(2u, size / kLeastKick);
+  const uint32_t least = std::max(2u, size / kMinKick);
   for (uint32_t left = least + random_.Below(std::max(1u, size / kKickRange)); left > 0; --left) {
     std::swap(order[random_.Below(size)], order[random_.Below(size)]);
   }

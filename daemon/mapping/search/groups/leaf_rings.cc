@@ -5,7 +5,7 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kMostLooks = 4096;  // at cables, for one unit
+constexpr uint32_t kMaxLooks = 4096;  // at cables, for one unit
 
 }  // namespace
 
@@ -27,14 +27,14 @@ const std::vector<uint32_t>& LeafRings::Around(uint32_t unit, absl::Span<const u
   ring_.assign(1, switch_of_[unit]);
   seen_[switch_of_[unit]] = turn_;
   uint32_t looks = 0;
-  for (uint64_t weight = 0; !ring_.empty() && weight < wanted && looks < kMostLooks;) {
+  for (uint64_t weight = 0; !ring_.empty() && weight < wanted && looks < kMaxLooks;) {
     next_.clear();
     for (const uint32_t s : ring_) {
       if (unit_of_[s] != kNobody) {
         found_.push_back(unit_of_[s]);
         weight += weights[unit_of_[s]];
       }
-      if (looks >= kMostLooks) continue;
+      if (looks >= kMaxLooks) continue;
       for (const Channel& channel : fabric_.switch_channels(SwitchIndex(s))) {
         ++looks;
         uint32_t& seen = seen_[channel.to.value()];

@@ -28,7 +28,7 @@ constexpr double kGreatestSum = 1 << 30;
 // edge in a row takes at least of it. Measured on stencils and meshes of 10^4 to 2*10^6 edges:
 // 15 to 40 copies, 40 to 90 ns.
 constexpr double kCutsPerCopy = 30;
-constexpr double kLeastSecondsPerEdge = 40e-9;
+constexpr double kMinSecondsPerEdge = 40e-9;
 constexpr double kAlwaysInTime = 1e-3;  // seconds: not worth a thought
 // How long one waits for METIS before asking again whether to stop.
 constexpr absl::Duration kTurn = absl::Milliseconds(5);
@@ -235,7 +235,7 @@ class GraphForMetis final {
 // From above, about; `copying` is not a number if nobody knows what that took.
 double SecondsOfMetis(const WeightedGraph& graph, size_t parts, double copying) {
   const auto edges = static_cast<double>(graph.neighbours.size() + graph.vertex_count());
-  double seconds = edges * kLeastSecondsPerEdge;
+  double seconds = edges * kMinSecondsPerEdge;
   if (copying > 0) seconds = std::max(seconds, std::min(copying * kCutsPerCopy, 3 * seconds));
   seconds *= std::log2(static_cast<double>(parts));
   return seconds < kAlwaysInTime ? 0 : seconds;

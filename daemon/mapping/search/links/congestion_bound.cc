@@ -140,8 +140,8 @@ CongestionBound FindCongestionBound(const MappingProblem& problem) {
 
 namespace {
 
-constexpr uint32_t kMostRanks = 4096;         // a search looks at all of them for each node
-constexpr size_t kMostKinds = 64;             // that a short search is made for
+constexpr uint32_t kMaxRanks = 4096;          // a search looks at all of them for each node
+constexpr size_t kMaxKinds = 64;              // that a short search is made for
 constexpr uint64_t kShortVisits = 1'000'000;  // ranks looked at by all short searches together
 constexpr double kEqual = 1 - 1e-12;          // the same but for rounding
 
@@ -149,7 +149,7 @@ constexpr double kEqual = 1 - 1e-12;          // the same but for rounding
 
 CongestionProof::CongestionProof(const MappingProblem& problem)
     : problem_(problem),
-      cuts_(problem.rank_count() > kMostRanks || problem.pattern->pair_count() == 0
+      cuts_(problem.rank_count() > kMaxRanks || problem.pattern->pair_count() == 0
                 ? std::vector<PlaceCut>()
                 : FindPlaceCuts(problem)) {
   std::map<std::tuple<uint32_t, uint32_t, double, double>, size_t> known;
@@ -177,7 +177,7 @@ CongestionBound CongestionProof::BoundOf(const Kind& kind, double enough, uint64
 
 CongestionBound CongestionProof::ShortBound() const {
   CongestionBound best;
-  const size_t count = std::min(kinds_.size(), kMostKinds);
+  const size_t count = std::min(kinds_.size(), kMaxKinds);
   for (size_t k = 0; k < count; ++k) {
     uint64_t nodes = kShortVisits / (count * problem_.rank_count());
     CongestionBound bound =

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kNobody = TrafficState::kNobody;
 constexpr uint32_t kEnoughNear = 8;  // slots: then switches farther off are not looked at
-constexpr uint32_t kMostNear = 64;   // slots kept for a place
+constexpr uint32_t kMaxNear = 64;    // slots kept for a place
 constexpr uint32_t kRankTries = 32;  // random ranks asked whether they cross the worst channel
 constexpr uint32_t kStepsPerWorst = 128;
 constexpr uint32_t kStepsPerPlaces = 64;
@@ -84,7 +84,7 @@ void CongestionSearch::FindNear() {
       }
       ring.swap(next);
     }
-    near_.resize(std::min<size_t>(near_.size(), begin + kMostNear));
+    near_.resize(std::min<size_t>(near_.size(), begin + kMaxNear));
     of_leaf[leaf] = {begin, static_cast<uint32_t>(near_.size())};
   }
   for (uint32_t p = 0; p < places.count(); ++p) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kProposals = 300;  // for each part
 constexpr double kHot = 0.5;
-constexpr uint32_t kMostParts = 4096;
+constexpr uint32_t kMaxParts = 4096;
 
 double Cost(const SparseProblem& problem, const Seats& seats) {
   return VisitCost(*problem.distances, problem.graph,
@@ -25,7 +25,7 @@ double Cost(const SparseProblem& problem, const Seats& seats) {
 void ArrangeParts(const SparseProblem& problem, uint64_t seed, const SearchControl& control,
                   Seats& seats) {
   const auto places = static_cast<uint32_t>(problem.capacities.size());
-  if (problem.groups.exact || places > kMostParts) return;
+  if (problem.groups.exact || places > kMaxParts) return;
   for (const uint32_t capacity : problem.capacities) {
     if (capacity != problem.capacities[0]) return;
   }

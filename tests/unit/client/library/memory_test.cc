@@ -129,8 +129,8 @@ TEST(MemoryTest, ACallWithoutMemorySaysSoAndTheNextIsGood) {
 
 // A call that was given up without memory leaves nothing that a late answer is written to.
 TEST(MemoryTest, ALateAnswerIsNobodysAfterACallWithoutMemory) {
-  constexpr int kMostAllocations = 20;
-  for (int allocations = 0; allocations < kMostAllocations; ++allocations) {
+  constexpr int kMaxAllocations = 20;
+  for (int allocations = 0; allocations < kMaxAllocations; ++allocations) {
     std::promise<void> may_answer;
     ScriptedAgent agent([&](ScriptedConnection& connection, int index) {
       const auto first = index == 0 ? connection.Read() : std::nullopt;

@@ -19,17 +19,19 @@ using ::testing::HasSubstr;
 class DistanceListingTest : public ::testing::Test {
  protected:
   DistanceListingTest()
-      : snapshot_(*MakeSnapshot(SmallFabric(), nullptr)), shelf_(*DistanceShelf::Create(&store_)) {}
+      : snapshot_(*MakeSnapshot(SmallFabric(), nullptr)),
+        distance_store_(*DistanceStore::Create(&store_)) {}
 
   void Put(const std::string& a, const std::string& b, double latency_us, double gbps,
            Transport transport = Transport::kTcp) {
-    shelf_->Put({{a, b, latency_us, 0.25, gbps, 1, 90, absl::FromUnixSeconds(1), transport}});
+    distance_store_->Put(
+        {{a, b, latency_us, 0.25, gbps, 1, 90, absl::FromUnixSeconds(1), transport}});
   }
   absl::StatusOr<std::vector<DistanceRecord>> Find(std::vector<std::string> hosts, bool estimate) {
     DistanceQuery query;
     query.hosts = std::move(hosts);
     query.estimate = estimate;
-    return FindDistances(*shelf_, snapshot_.get(), query, medians_);
+    return FindDistances(*distance_store_, snapshot_.get(), query, medians_);
   }
   absl::StatusOr<std::shared_ptr<const PlaceDistances>> Places_(
       const std::vector<std::string>& hosts, double message_bytes = 0) {
@@ -38,12 +40,12 @@ class DistanceListingTest : public ::testing::Test {
       endpoints.push_back(*ResolveEndpoint(*snapshot_->fabric, host));
     }
     const auto places = Places::OfEndpoints(*snapshot_->fabric, endpoints, 2);
-    return MeasuredDistances(**places, *snapshot_, *shelf_, message_bytes);
+    return MeasuredDistances(**places, *snapshot_, *distance_store_, message_bytes);
   }
 
   ScratchStore store_;
   const std::shared_ptr<const Snapshot> snapshot_;
-  const std::unique_ptr<DistanceShelf> shelf_;
+  const std::unique_ptr<DistanceStore> distance_store_;
   LevelMedianCache medians_;
 };
 
@@ -76,7 +78,7 @@ TEST_F(DistanceListingTest, PagesThroughEstimates) {
   query.limit = 1;
   std::vector<HostPair> pairs;
   for (;;) {
-    const auto page = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+    const auto page = FindDistances(*distance_store_, snapshot_.get(), query, medians_);
     ASSERT_TRUE(page.ok()) << page.status();
     if (page->empty()) break;
     query.after = {page->front().host_a, page->front().host_b};
@@ -108,7 +110,7 @@ TEST_F(DistanceListingTest, APageBeginsAfterAnyPair) {
           const bool is_later = HostPair(record.host_a, record.host_b) > query.after;
           if (is_later && expected.size() < limit) expected.push_back(record);
         }
-        const auto page = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+        const auto page = FindDistances(*distance_store_, snapshot_.get(), query, medians_);
         ASSERT_TRUE(page.ok()) << page.status();
         EXPECT_EQ(*page, expected) << first << " " << second << " " << limit;
       }
@@ -119,17 +121,17 @@ TEST_F(DistanceListingTest, APageBeginsAfterAnyPair) {
 // A matrix of many hosts is thousands of pages: they share medians until something is measured.
 TEST_F(DistanceListingTest, MediansAreFoundOnceForEachState) {
   Put("n0", "n1", 1, 100);
-  const auto first = medians_.Get(*shelf_, *snapshot_);
+  const auto first = medians_.Get(*distance_store_, *snapshot_);
   EXPECT_EQ(first->at({Transport::kTcp, 2}).latency_us, 1);
-  EXPECT_EQ(medians_.Get(*shelf_, *snapshot_), first);
+  EXPECT_EQ(medians_.Get(*distance_store_, *snapshot_), first);
   const auto same_fabric = std::make_shared<Snapshot>(*snapshot_);  // with another load, say
-  EXPECT_EQ(medians_.Get(*shelf_, *same_fabric), first);
+  EXPECT_EQ(medians_.Get(*distance_store_, *same_fabric), first);
   Put("n0", "n1", 5, 100);
-  EXPECT_EQ(medians_.Get(*shelf_, *snapshot_)->at({Transport::kTcp, 2}).latency_us, 5);
+  EXPECT_EQ(medians_.Get(*distance_store_, *snapshot_)->at({Transport::kTcp, 2}).latency_us, 5);
   EXPECT_EQ(first->at({Transport::kTcp, 2}).latency_us, 1);
   const auto other = *MakeSnapshot(SmallFabric(), nullptr);
-  const auto of_snapshot = medians_.Get(*shelf_, *snapshot_);
-  EXPECT_NE(medians_.Get(*shelf_, *other), of_snapshot);
+  const auto of_snapshot = medians_.Get(*distance_store_, *snapshot_);
+  EXPECT_NE(medians_.Get(*distance_store_, *other), of_snapshot);
 }
 
 // Over verbs everything is nearer than over TCP: a matrix of both would say who has verbs.
@@ -164,31 +166,32 @@ TEST_F(DistanceListingTest, OneTransportCanBeAskedFor) {
   Put("n2", "n3", 1, 100, Transport::kVerbs);
   DistanceQuery query;
   query.transport = Transport::kVerbs;
-  auto found = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+  auto found = FindDistances(*distance_store_, snapshot_.get(), query, medians_);
   ASSERT_TRUE(found.ok() && found->size() == 1) << found.status();
   EXPECT_EQ(found->front().host_a, "n2");
   query.hosts = {"n0", "n1"};
-  EXPECT_TRUE(FindDistances(*shelf_, snapshot_.get(), query, medians_)->empty());
+  EXPECT_TRUE(FindDistances(*distance_store_, snapshot_.get(), query, medians_)->empty());
   query.estimate = true;
-  found = FindDistances(*shelf_, snapshot_.get(), query, medians_);
+  found = FindDistances(*distance_store_, snapshot_.get(), query, medians_);
   ASSERT_TRUE(found.ok() && found->size() == 1) << found.status();
   EXPECT_EQ(found->front().latency_us, 1);
   query.hosts = {"n0", "n4"};
-  const absl::Status refused = FindDistances(*shelf_, snapshot_.get(), query, medians_).status();
+  const absl::Status refused =
+      FindDistances(*distance_store_, snapshot_.get(), query, medians_).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("was not measured over verbs"));
 }
 
 // Of equally many verbs, which are the fabric's own.
 TEST_F(DistanceListingTest, TheTransportOfMostPairsPrevails) {
-  EXPECT_EQ(PrevailingTransport(*shelf_, {"n0"}), Transport::kVerbs);  // of nothing
+  EXPECT_EQ(PrevailingTransport(*distance_store_, {"n0"}), Transport::kVerbs);  // of nothing
   Put("n0", "n1", 10, 10);
-  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1"}), Transport::kTcp);
+  EXPECT_EQ(medians_.Prevailing(*distance_store_, {"n0", "n1"}), Transport::kTcp);
   Put("n0", "n2", 1, 100, Transport::kVerbs);
-  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1"}), Transport::kTcp);
-  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1", "n2"}), Transport::kVerbs);
+  EXPECT_EQ(medians_.Prevailing(*distance_store_, {"n0", "n1"}), Transport::kTcp);
+  EXPECT_EQ(medians_.Prevailing(*distance_store_, {"n0", "n1", "n2"}), Transport::kVerbs);
   Put("n1", "n2", 10, 10);
-  EXPECT_EQ(medians_.Prevailing(*shelf_, {"n0", "n1", "n2"}), Transport::kTcp);
+  EXPECT_EQ(medians_.Prevailing(*distance_store_, {"n0", "n1", "n2"}), Transport::kTcp);
 }
 
 TEST_F(DistanceListingTest, SaysWhatItCannotSay) {
@@ -205,9 +208,9 @@ TEST_F(DistanceListingTest, SaysWhatItCannotSay) {
   many.estimate = true;
   for (int i = 0; i < 2049; ++i) {
     many.hosts.push_back(absl::StrCat("h", i));
-    shelf_->Put({{"a", many.hosts.back(), 1, 0, 1, 0, 1, absl::UnixEpoch()}});
+    distance_store_->Put({{"a", many.hosts.back(), 1, 0, 1, 0, 1, absl::UnixEpoch()}});
   }
-  refused(FindDistances(*shelf_, snapshot_.get(), many, medians_),
+  refused(FindDistances(*distance_store_, snapshot_.get(), many, medians_),
           absl::StatusCode::kInvalidArgument, "of 2049 hosts");
   refused(Places_({"n0", "n4"}), absl::StatusCode::kFailedPrecondition, "n0 and n4");
 }

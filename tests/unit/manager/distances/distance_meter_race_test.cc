@@ -89,8 +89,8 @@ class DistanceMeterRace : public ManagerTest {};
 
 TEST_F(DistanceMeterRace, EveryMeasurementEndsAndCountsEachPairOnce) {
   Boot();
-  const auto shelf = *DistanceShelf::Create(&store_);
-  DistanceMeter meter(manager_.get(), shelf.get(), &clock_);
+  const auto distance_store = *DistanceStore::Create(&store_);
+  DistanceMeter meter(manager_.get(), distance_store.get(), &clock_);
   const uint64_t seed = TestSeed();
   std::vector<std::unique_ptr<Agent>> agents;
   for (int i = 0; i < kHosts; ++i) agents.push_back(std::make_unique<Agent>(&meter, i, seed + i));

@@ -36,8 +36,8 @@ class DistanceMeterTest : public ManagerTest {
 
   void SetUp() override {
     Boot();
-    shelf_ = *DistanceShelf::Create(&store_);
-    meter_ = std::make_unique<DistanceMeter>(manager_.get(), shelf_.get(), &clock_);
+    distance_store_ = *DistanceStore::Create(&store_);
+    meter_ = std::make_unique<DistanceMeter>(manager_.get(), distance_store_.get(), &clock_);
   }
   static AgentInfo Info(const std::string& host) {
     AgentInfo info;
@@ -71,7 +71,7 @@ class DistanceMeterTest : public ManagerTest {
     return meter_->Measure(args, std::move(watch));
   }
 
-  std::unique_ptr<DistanceShelf> shelf_;
+  std::unique_ptr<DistanceStore> distance_store_;
   std::unique_ptr<DistanceMeter> meter_;
   std::vector<MeasureStanding> progress_;
   std::optional<absl::StatusOr<MeasureStanding>> done_;
@@ -121,7 +121,7 @@ TEST_F(DistanceMeterTest, SendsEachPairToBothSidesRoundByRound) {
   EXPECT_EQ((*done_)->pairs, 10u);
   EXPECT_EQ((*done_)->rounds, 5u);
   EXPECT_EQ(pairs.size(), 10u);
-  EXPECT_EQ(shelf_->size(), 10u);
+  EXPECT_EQ(distance_store_->size(), 10u);
   ASSERT_EQ(progress_.size(), 5u);
   EXPECT_EQ(progress_[2].round, 3u);
   EXPECT_EQ(progress_[2].pairs, 6u);
@@ -163,7 +163,7 @@ TEST_F(DistanceMeterTest, SilenceEndsAPair) {
   EXPECT_THAT((*done_)->failures, ElementsAre(AllOf(HasSubstr("n0 and n1"), HasSubstr("said"))));
   // What comes now is late, and no offence.
   EXPECT_TRUE(meter_->TakeOutcome(lines[0]->session, Good(id)).ok());
-  EXPECT_EQ(shelf_->size(), 0u);
+  EXPECT_EQ(distance_store_->size(), 0u);
   EXPECT_EQ(meter_->Expire(), absl::InfiniteDuration());
 }
 
@@ -232,8 +232,8 @@ TEST_F(DistanceMeterTest, APairMeasuresOverVerbsIfBothSidesHaveThem) {
   EXPECT_EQ((*done_)->pairs, 3u);
   EXPECT_EQ((*done_)->over_verbs, 1u);
   EXPECT_THAT((*done_)->remarks, IsEmpty());
-  EXPECT_EQ(shelf_->Find({"n0", "n1"})->transport, Transport::kVerbs);
-  EXPECT_EQ(shelf_->Find({"n0", "n2"})->transport, Transport::kTcp);
+  EXPECT_EQ(distance_store_->Find({"n0", "n1"})->transport, Transport::kVerbs);
+  EXPECT_EQ(distance_store_->Find({"n0", "n2"})->transport, Transport::kTcp);
 }
 
 TEST_F(DistanceMeterTest, WhyAPairIsOverTcpAfterAllIsToldAndNoFailure) {
@@ -251,7 +251,7 @@ TEST_F(DistanceMeterTest, WhyAPairIsOverTcpAfterAllIsToldAndNoFailure) {
   EXPECT_EQ((*done_)->over_verbs, 0u);
   EXPECT_THAT((*done_)->remarks, ElementsAre("n0 and n1: measured over TCP: port \\x1b down"));
   EXPECT_THAT((*done_)->failures, IsEmpty());
-  EXPECT_EQ(shelf_->Find({"n0", "n1"})->transport, Transport::kTcp);
+  EXPECT_EQ(distance_store_->Find({"n0", "n1"})->transport, Transport::kTcp);
 }
 
 TEST_F(DistanceMeterTest, OneTransportCanBeAskedFor) {
@@ -362,7 +362,7 @@ TEST_F(DistanceMeterTest, ACancelledMeasurementLetsItsHostsGo) {
   meter_->Expire();
   ASSERT_TRUE(done_.has_value());
   EXPECT_EQ(done_->status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(shelf_->size(), 1u);
+  EXPECT_EQ(distance_store_->size(), 1u);
   // The pair that was under way, on both sides, and not the one that was over.
   EXPECT_THAT(lines[0]->stopped, IsEmpty());
   std::vector<uint64_t> stopped;
@@ -418,7 +418,7 @@ TEST_F(DistanceMeterTest, EverybodyGoneEndsItAtOnce) {
 TEST_F(DistanceMeterTest, BeforeAFabricNobodyIsAnybody) {
   port_.Set(absl::UnavailableError("no"));
   Boot(Options(), /*sweep=*/false);
-  DistanceMeter meter(manager_.get(), shelf_.get(), &clock_);
+  DistanceMeter meter(manager_.get(), distance_store_.get(), &clock_);
   EXPECT_EQ(meter.Connect(Info("n0"), {}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(meter.Measure({}, {}).code(), absl::StatusCode::kUnavailable);
 }

@@ -79,7 +79,7 @@ TEST_F(UnreadWatchTest, ASweepThatAskedNobodySaysNothing) {
 
 TEST_F(UnreadWatchTest, ManyAreOneEvent) {
   std::vector<UnansweredNode> all;
-  for (uint64_t guid = 1; guid <= UnreadWatch::kMostTold + 1; ++guid) {
+  for (uint64_t guid = 1; guid <= UnreadWatch::kMaxTold + 1; ++guid) {
     all.push_back(Entry(guid, "switch S" + std::to_string(guid) + ": no", false));
   }
   EXPECT_THAT(Told(all), ElementsAre("warning fabric"));

@@ -1,4 +1,4 @@
-#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/pattern_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,10 +56,10 @@ class FullStore final : public PassingStore {
   std::set<int64_t> unfinished;
 };
 
-class PatternShelfTest : public ::testing::Test {
+class PatternStoreTest : public ::testing::Test {
  protected:
-  std::unique_ptr<PatternShelf> Open(uint64_t bytes = 1 << 20) {
-    return PatternShelf::Create(&store_, &clock_, bytes, &quotas_).value();
+  std::unique_ptr<PatternStore> Open(uint64_t bytes = 1 << 20) {
+    return PatternStore::Create(&store_, &clock_, bytes, &quotas_).value();
   }
   MemoryBudget budget_{1 << 30};
   ScratchStore kept_;
@@ -68,83 +68,83 @@ class PatternShelfTest : public ::testing::Test {
   QuotaLedger quotas_;
 };
 
-TEST_F(PatternShelfTest, KeepsPatternsOverARestart) {
+TEST_F(PatternStoreTest, KeepsPatternsOverARestart) {
   const auto big = Ring(100'000);  // several parts
   {
-    const auto shelf = Open(10 << 20);
-    const auto record = shelf->Put("lammps/melt", kMpi, *big);
+    const auto pattern_store = Open(10 << 20);
+    const auto record = pattern_store->Put("lammps/melt", kMpi, *big);
     ASSERT_TRUE(record.ok()) << record.status();
     EXPECT_GT(record->stored_bytes, 512u << 10);
-    ASSERT_TRUE(shelf->Put("foam", kMpi, *Ring(3)).ok());
+    ASSERT_TRUE(pattern_store->Put("foam", kMpi, *Ring(3)).ok());
   }
-  const auto shelf = Open();
-  EXPECT_EQ(shelf->List("", 10).size(), 2u);
-  EXPECT_EQ(shelf->List("foam", 10).size(), 1u);
-  EXPECT_EQ(shelf->Get("lammps/melt", "mpi")->rank_count, 100'000u);
-  EXPECT_EQ((*shelf->Load("lammps/melt", "mpi", budget_))->total_bytes(), 50'000);
-  ASSERT_TRUE(shelf->Delete("foam", kMpi, Anybody).ok());
-  EXPECT_EQ(shelf->Load("foam", "mpi", budget_).status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(shelf->Delete("foam", kMpi, Anybody).code(), StatusCode::kNotFound);
+  const auto pattern_store = Open();
+  EXPECT_EQ(pattern_store->List("", 10).size(), 2u);
+  EXPECT_EQ(pattern_store->List("foam", 10).size(), 1u);
+  EXPECT_EQ(pattern_store->Get("lammps/melt", "mpi")->rank_count, 100'000u);
+  EXPECT_EQ((*pattern_store->Load("lammps/melt", "mpi", budget_))->total_bytes(), 50'000);
+  ASSERT_TRUE(pattern_store->Delete("foam", kMpi, Anybody).ok());
+  EXPECT_EQ(pattern_store->Load("foam", "mpi", budget_).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(pattern_store->Delete("foam", kMpi, Anybody).code(), StatusCode::kNotFound);
 }
 
-TEST_F(PatternShelfTest, ReplacesItsOwnersOfThatName) {
-  const auto shelf = Open();
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(3)).ok());
+TEST_F(PatternStoreTest, ReplacesItsOwnersOfThatName) {
+  const auto pattern_store = Open();
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(3)).ok());
   const auto nobody = [](const PatternRecord& record) {
     return absl::PermissionDeniedError(record.owner);
   };
-  EXPECT_EQ(shelf->Delete("a", kMpi, nobody).code(), StatusCode::kPermissionDenied);
-  EXPECT_EQ(shelf->Get("a", "mpi")->rank_count, 3u);
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(5)).ok());
-  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 5u);
-  EXPECT_EQ(shelf->List("", 10).size(), 1u);
+  EXPECT_EQ(pattern_store->Delete("a", kMpi, nobody).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(pattern_store->Get("a", "mpi")->rank_count, 3u);
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(5)).ok());
+  EXPECT_EQ((*pattern_store->Load("a", "mpi", budget_))->rank_count(), 5u);
+  EXPECT_EQ(pattern_store->List("", 10).size(), 1u);
 }
 
 // A stranger who takes a name first steers nobody else's placements.
-TEST_F(PatternShelfTest, NamesAreTheirOwnersAndAdministratorsAreEverybodys) {
+TEST_F(PatternStoreTest, NamesAreTheirOwnersAndAdministratorsAreEverybodys) {
   const Actor eve = User("eve"), ops = User("ops", true), root = User("root", true);
   for (const bool again : {false, true}) {
-    const auto shelf = Open();
+    const auto pattern_store = Open();
     if (!again) {
-      ASSERT_TRUE(shelf->Put("lammps/melt", eve, *Ring(3)).ok());
+      ASSERT_TRUE(pattern_store->Put("lammps/melt", eve, *Ring(3)).ok());
     }
-    EXPECT_EQ(shelf->Get("lammps/melt", "ada").status().code(),
+    EXPECT_EQ(pattern_store->Get("lammps/melt", "ada").status().code(),
               again ? StatusCode::kOk : StatusCode::kNotFound);
-    EXPECT_EQ(shelf->Get("eve:lammps/melt", "ada")->rank_count, 3u);
+    EXPECT_EQ(pattern_store->Get("eve:lammps/melt", "ada")->rank_count, 3u);
     if (!again) {
-      ASSERT_TRUE(shelf->Put("lammps/melt", ops, *Ring(4)).ok());
+      ASSERT_TRUE(pattern_store->Put("lammps/melt", ops, *Ring(4)).ok());
     }
-    EXPECT_EQ(shelf->Get("lammps/melt", "eve")->rank_count, 3u);
-    EXPECT_EQ(shelf->Get("lammps/melt", "ada")->rank_count, again ? 5u : 4u);
+    EXPECT_EQ(pattern_store->Get("lammps/melt", "eve")->rank_count, 3u);
+    EXPECT_EQ(pattern_store->Get("lammps/melt", "ada")->rank_count, again ? 5u : 4u);
     // Administrators share their names, and replace each other's.
     if (!again) {
-      ASSERT_TRUE(shelf->Put("lammps/melt", root, *Ring(5)).ok());
+      ASSERT_TRUE(pattern_store->Put("lammps/melt", root, *Ring(5)).ok());
     }
-    EXPECT_EQ(shelf->Get("root:lammps/melt", "eve")->rank_count, 5u);
-    EXPECT_EQ(shelf->Get("ops:lammps/melt", "eve").status().code(), StatusCode::kNotFound);
-    const auto page = shelf->List("", 1);
+    EXPECT_EQ(pattern_store->Get("root:lammps/melt", "eve")->rank_count, 5u);
+    EXPECT_EQ(pattern_store->Get("ops:lammps/melt", "eve").status().code(), StatusCode::kNotFound);
+    const auto page = pattern_store->List("", 1);
     ASSERT_EQ(page.size(), 1u);
     EXPECT_EQ(page[0].owner, "eve");
-    const auto rest = shelf->List(PatternShelf::TokenOf(page[0]), 10);
+    const auto rest = pattern_store->List(PatternStore::TokenOf(page[0]), 10);
     ASSERT_EQ(rest.size(), 1u);
     EXPECT_EQ(rest[0].owner, "root");
-    EXPECT_TRUE(shelf->List(PatternShelf::TokenOf(rest[0]), 10).empty());
+    EXPECT_TRUE(pattern_store->List(PatternStore::TokenOf(rest[0]), 10).empty());
   }
-  const auto shelf = Open();
-  ASSERT_TRUE(shelf->Delete("eve:lammps/melt", root, Anybody).ok());
-  EXPECT_EQ(shelf->Get("lammps/melt", "eve")->rank_count, 5u);
+  const auto pattern_store = Open();
+  ASSERT_TRUE(pattern_store->Delete("eve:lammps/melt", root, Anybody).ok());
+  EXPECT_EQ(pattern_store->Get("lammps/melt", "eve")->rank_count, 5u);
   EXPECT_EQ(quotas_.StandingOf("eve")[static_cast<size_t>(Quota::kPatternBytes)].used, 2 * 4096)
       << "of two shelves that were opened and are gone";
 }
 
-TEST_F(PatternShelfTest, QuotaOfOneUserAndWhatIsLeftToAdministrators) {
+TEST_F(PatternStoreTest, QuotaOfOneUserAndWhatIsLeftToAdministrators) {
   QuotaOptions options;
   options[Quota::kPatternBytes] = {40, true};
   options.left_to_administrators = 20;
   quotas_.Configure(options);
-  const auto shelf = Open(10 * 4096);
+  const auto pattern_store = Open(10 * 4096);
   const auto put = [&](const char* name, const Actor& actor) {
-    return shelf->Put(name, actor, *Ring(3)).status();
+    return pattern_store->Put(name, actor, *Ring(3)).status();
   };
   for (const char* name : {"a", "b", "c", "d"}) ASSERT_TRUE(put(name, kMpi).ok());
   const absl::Status over = put("e", kMpi);
@@ -157,91 +157,94 @@ TEST_F(PatternShelfTest, QuotaOfOneUserAndWhatIsLeftToAdministrators) {
   EXPECT_EQ(left.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(left.message()), HasSubstr("20% are left to administrators"));
   EXPECT_TRUE(put("x", User("root", true)).ok());
-  ASSERT_TRUE(shelf->Delete("a", kMpi, Anybody).ok());
+  ASSERT_TRUE(pattern_store->Delete("a", kMpi, Anybody).ok());
   EXPECT_TRUE(put("a", User("bob")).ok());
 }
 
-TEST_F(PatternShelfTest, RefusesNamesAndSizes) {
-  const auto shelf = Open(6000);
+TEST_F(PatternStoreTest, RefusesNamesAndSizes) {
+  const auto pattern_store = Open(6000);
   for (const char* name : {"", "a b", "\xff", "a;b", "../a", "a/../b", "..", ".", "-rf", "/etc/x",
                            "a/", "a//b", "a/-b", "a\x1b[2J"}) {
-    EXPECT_EQ(shelf->Put(name, kMpi, *Ring(3)).status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(pattern_store->Put(name, kMpi, *Ring(3)).status().code(),
+              StatusCode::kInvalidArgument);
   }
   EXPECT_FALSE(CheckPatternName(std::string(129, 'a')).ok());
   for (const char* name : {"lammps/melt", "a..b", "run-1", ".hidden", "a@b/c+d_e"}) {
     EXPECT_TRUE(CheckPatternName(name).ok()) << name;
   }
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(100)).ok());
-  const absl::Status full = shelf->Put("b", kMpi, *Ring(100)).status();
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(100)).ok());
+  const absl::Status full = pattern_store->Put("b", kMpi, *Ring(100)).status();
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(full.message()), HasSubstr("pattern b"));
   // What takes the place of a pattern needs no room beside it.
-  EXPECT_TRUE(shelf->Put("a", kMpi, *Ring(120)).ok());
+  EXPECT_TRUE(pattern_store->Put("a", kMpi, *Ring(120)).ok());
 }
 
-TEST_F(PatternShelfTest, CountsSmallPatternsAsWhatTheyTakeInTheDatabase) {
-  const auto shelf = Open(5 * 4096);
+TEST_F(PatternStoreTest, CountsSmallPatternsAsWhatTheyTakeInTheDatabase) {
+  const auto pattern_store = Open(5 * 4096);
   for (const char* name : {"a", "b", "c", "d", "e"}) {
-    ASSERT_TRUE(shelf->Put(name, kMpi, *Ring(2)).ok());
+    ASSERT_TRUE(pattern_store->Put(name, kMpi, *Ring(2)).ok());
   }
-  EXPECT_EQ(shelf->Put("f", kMpi, *Ring(2)).status().code(), StatusCode::kResourceExhausted);
-  EXPECT_TRUE(shelf->Put("e", kMpi, *Ring(3)).ok());
-  ASSERT_TRUE(shelf->Delete("a", kMpi, Anybody).ok());
-  EXPECT_TRUE(shelf->Put("f", kMpi, *Ring(2)).ok());
+  EXPECT_EQ(pattern_store->Put("f", kMpi, *Ring(2)).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(pattern_store->Put("e", kMpi, *Ring(3)).ok());
+  ASSERT_TRUE(pattern_store->Delete("a", kMpi, Anybody).ok());
+  EXPECT_TRUE(pattern_store->Put("f", kMpi, *Ring(2)).ok());
 }
 
-TEST_F(PatternShelfTest, LeavesNoPartsOfWhatFailed) {
-  const auto shelf = Open(4 << 20);
+TEST_F(PatternStoreTest, LeavesNoPartsOfWhatFailed) {
+  const auto pattern_store = Open(4 << 20);
   store_.full = true;
-  EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(100'000)).ok());
+  EXPECT_FALSE(pattern_store->Put("a", kMpi, *Ring(100'000)).ok());
   EXPECT_TRUE(store_.unfinished.empty());
   // A store that takes nothing drops nothing: before the next pattern then.
   store_.stuck = true;
-  EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(3)).ok());
+  EXPECT_FALSE(pattern_store->Put("a", kMpi, *Ring(3)).ok());
   EXPECT_EQ(store_.unfinished.size(), 1u);
-  EXPECT_FALSE(shelf->Put("b", kMpi, *Ring(3)).ok());
+  EXPECT_FALSE(pattern_store->Put("b", kMpi, *Ring(3)).ok());
   EXPECT_EQ(store_.unfinished.size(), 1u);
   store_.full = store_.stuck = false;
-  EXPECT_TRUE(shelf->Put("c", kMpi, *Ring(3)).ok());
+  EXPECT_TRUE(pattern_store->Put("c", kMpi, *Ring(3)).ok());
   EXPECT_TRUE(store_.unfinished.empty());
-  EXPECT_EQ(shelf->List("", 10).size(), 1u);
+  EXPECT_EQ(pattern_store->List("", 10).size(), 1u);
 }
 
 // A small request may name a pattern of any size.
-TEST_F(PatternShelfTest, WhatIsLoadedCountsAsLongAsSomebodyHasIt) {
-  const auto shelf = Open();
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(1000)).ok());
-  std::shared_ptr<const Pattern> loaded = *shelf->Load("a", "mpi", budget_);
+TEST_F(PatternStoreTest, WhatIsLoadedCountsAsLongAsSomebodyHasIt) {
+  const auto pattern_store = Open();
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(1000)).ok());
+  std::shared_ptr<const Pattern> loaded = *pattern_store->Load("a", "mpi", budget_);
   EXPECT_EQ(budget_.taken(), loaded->MemoryBytes());
   const std::shared_ptr<const Pattern> copy = loaded;
   loaded.reset();
   EXPECT_GT(budget_.taken(), 0u);
-  loaded = *shelf->Load("a", "mpi", budget_);
+  loaded = *pattern_store->Load("a", "mpi", budget_);
   EXPECT_EQ(budget_.taken(), 2 * copy->MemoryBytes());
   MemoryBudget small(copy->MemoryBytes());  // not enough to make it
-  EXPECT_EQ(shelf->Load("a", "mpi", small).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(pattern_store->Load("a", "mpi", small).status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(small.taken(), 0u);
 }
 
-TEST_F(PatternShelfTest, KeepsWhatCameAlthoughItWasToldAsFailed) {
-  const auto shelf = Open();
+TEST_F(PatternStoreTest, KeepsWhatCameAlthoughItWasToldAsFailed) {
+  const auto pattern_store = Open();
   store_.full = store_.late = true;
-  EXPECT_FALSE(shelf->Put("a", kMpi, *Ring(3)).ok());
+  EXPECT_FALSE(pattern_store->Put("a", kMpi, *Ring(3)).ok());
   store_.full = false;
-  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 3u);
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(4)).ok());
-  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 4u);
+  EXPECT_EQ((*pattern_store->Load("a", "mpi", budget_))->rank_count(), 3u);
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(4)).ok());
+  EXPECT_EQ((*pattern_store->Load("a", "mpi", budget_))->rank_count(), 4u);
 }
 
-TEST_F(PatternShelfTest, LosesNothingToAFullDisk) {
-  const auto shelf = Open();
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(3)).ok());
+TEST_F(PatternStoreTest, LosesNothingToAFullDisk) {
+  const auto pattern_store = Open();
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(3)).ok());
   store_.full = true;
-  EXPECT_EQ(shelf->Put("a", kMpi, *Ring(4)).status().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 3u);
+  EXPECT_EQ(pattern_store->Put("a", kMpi, *Ring(4)).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ((*pattern_store->Load("a", "mpi", budget_))->rank_count(), 3u);
   store_.full = false;
-  ASSERT_TRUE(shelf->Put("a", kMpi, *Ring(4)).ok());
-  EXPECT_EQ((*shelf->Load("a", "mpi", budget_))->rank_count(), 4u);
+  ASSERT_TRUE(pattern_store->Put("a", kMpi, *Ring(4)).ok());
+  EXPECT_EQ((*pattern_store->Load("a", "mpi", budget_))->rank_count(), 4u);
 }
 
 }  // namespace

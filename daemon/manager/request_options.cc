@@ -1,4 +1,4 @@
-#include "daemon/manager/demands.h"
+#include "daemon/manager/request_options.h"
 
 #include <algorithm>
 #include <optional>
@@ -102,13 +102,13 @@ void Write(const CreateTreeArgs& args, Writer& out) {
 
 }  // namespace
 
-std::string DemandsJson(const CreateTreeArgs& args) {
+std::string RequestOptionsJson(const CreateTreeArgs& args) {
   Writer out;
   Write(args, out);
   return out.Take();
 }
 
-std::string DemandsOfTypeIIOrElseI(CreateTreeArgs args) {
+std::string RequestOptionsOfTypeIIOrElseI(CreateTreeArgs args) {
   Writer out;
   args.type = TreeType::kTypeII;
   Write(args, out);

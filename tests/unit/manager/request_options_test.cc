@@ -1,4 +1,4 @@
-#include "daemon/manager/demands.h"
+#include "daemon/manager/request_options.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ TreeRecord RecordOf(std::string demands) {
 
 TEST(DemandsTest, WhatWasDemandedIsReadBack) {
   CreateTreeArgs args;
-  EXPECT_EQ("{}", DemandsJson(args));
+  EXPECT_EQ("{}", RequestOptionsJson(args));
   args.type = TreeType::kTypeI;
   args.builder = TreeBuilder::kKnomial;
   args.width = 7;
@@ -32,7 +32,7 @@ TEST(DemandsTest, WhatWasDemandedIsReadBack) {
   args.policy->latency = 0.1;
   args.policy->entries = 2;
   args.policy->max_entries = 0;
-  const RecordedRequest request = RequestOf(RecordOf(DemandsJson(args)));
+  const RecordedRequest request = RequestOf(RecordOf(RequestOptionsJson(args)));
   EXPECT_EQ(JobId(3), request.args.job);
   EXPECT_EQ((std::vector<uint32_t>{4, 2}), request.args.ranks);
   EXPECT_EQ(Operation::kBcast, request.args.operation);
@@ -57,7 +57,8 @@ TEST(DemandsTest, NothingDemandedAndNothingKept) {
   const RecordedRequest old = RequestOf(RecordOf(""));
   EXPECT_EQ(TreeType::kTypeII, old.args.type);
   EXPECT_TRUE(old.accepts_type1);
-  const RecordedRequest either = RequestOf(RecordOf(DemandsOfTypeIIOrElseI(CreateTreeArgs())));
+  const RecordedRequest either =
+      RequestOf(RecordOf(RequestOptionsOfTypeIIOrElseI(CreateTreeArgs())));
   EXPECT_EQ(TreeType::kTypeII, either.args.type);
   EXPECT_TRUE(either.accepts_type1);
 }
@@ -68,7 +69,7 @@ TEST(DemandsTest, EditedTextNeverCrashes) {
   args.type = TreeType::kTypeII;
   args.root_switch = Guid(7);
   args.width = 3;
-  const std::string whole = DemandsJson(args);
+  const std::string whole = RequestOptionsJson(args);
   for (int round = 0; round < 3'000; ++round) {
     std::string text = whole;
     for (uint64_t n = random() % 6; n > 0; --n) {

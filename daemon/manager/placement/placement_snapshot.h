@@ -1,14 +1,14 @@
 // What one attempt at placements is planned on: the fabric, and who holds which of its nodes, as of
 // one instant; and the keeper that has it ready without counting every job anew.
 //
-//   JobTable  --came and went--> keeper --copy--> ground --(a batch adds its own)--> Place
+//   JobTable  --came and went--> keeper --copy--> placing --(a batch adds its own)--> Place
 //   Placements --holding now-->    |
 //                        channels that each holder's routes use, counted once
 //
 // The keeper adds a holder's channels when it comes and takes the same away when it goes; another
 // fabric, or other routes, are begun anew.
-#ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_GROUND_H_
-#define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_GROUND_H_
+#ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_SNAPSHOT_H_
+#define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_SNAPSHOT_H_
 
 #include <cstdint>
 #include <map>
@@ -35,7 +35,7 @@ std::vector<HostIndex> HostsOfPlacement(const Fabric& fabric, const PlacementRec
 // Of these hosts' first ports, distinct.
 std::vector<Guid> LeavesOf(const PlacementIndex& index, absl::Span<const HostIndex> hosts);
 
-struct PlacementGround {
+struct PlacementSnapshot {
   std::shared_ptr<const FabricView> view;       // never null
   Snapshot snapshot;                            // the view's, with the load promised as well
   std::shared_ptr<const PlacementIndex> index;  // never null
@@ -48,7 +48,7 @@ struct PlacementGround {
 };
 
 // Thread-safe.
-class GroundKeeper {
+class PlacementSnapshotKeeper {
  public:
   // All placements that hold nodes, or are on their way to, and the generation of their holds.
   struct Holding {
@@ -56,19 +56,19 @@ class GroundKeeper {
     uint64_t generation = 0;
   };
 
-  explicit GroundKeeper(Tables* tables) : tables_(tables) {}
+  explicit PlacementSnapshotKeeper(Tables* tables) : tables_(tables) {}
 
   // A copy of its own for the caller. `holding` is called first: what it does not name any more and
   // no job has taken by then is free. UNAVAILABLE: no fabric yet. O(hosts + channels + switches),
   // and for each holder that came since the last call its routes.
   template <class HoldingNow>
-  absl::StatusOr<PlacementGround> Take(HoldingNow holding) {
+  absl::StatusOr<PlacementSnapshot> Take(HoldingNow holding) {
     std::lock_guard lock(mu_);
     Holding now = holding();
     return Compose(std::move(now));
   }
 
-  // What a plan made of a ground.
+  // What a plan made of a placing.
   struct Chosen {
     std::vector<HostIndex> hosts;
     bool is_named = false;  // the hosts are of a list of candidates: whoever gave it knows of jobs
@@ -76,7 +76,7 @@ class GroundKeeper {
   };
   // False: another fabric, or jobs that came since have hosts that the plan took for free.
   // O(hosts chosen), and O(hosts) of the leaf switches of exclusive ones.
-  bool IsStillFree(const PlacementGround& ground, absl::Span<const Chosen> plan);
+  bool IsStillFree(const PlacementSnapshot& placing, absl::Span<const Chosen> plan);
 
   // The index of the published fabric. UNAVAILABLE: none yet.
   absl::StatusOr<
@@ -96,9 +96,9 @@ class GroundKeeper {
   };
   using Key = std::pair<bool, int64_t>;  // is_placement, id
 
-  absl::StatusOr<PlacementGround> Compose(Holding holding);
+  absl::StatusOr<PlacementSnapshot> Compose(Holding holding);
   // All with mu_ held.
-  absl::Status Follow(PlacementGround& ground);
+  absl::Status Follow(PlacementSnapshot& placing);
   void Begin(const FabricView& view);
   void AddJob(const JobRecord& job);
   void AddPlacement(const PlacementRecord& placement);
@@ -122,4 +122,4 @@ class GroundKeeper {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_GROUND_H_
+#endif  // COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_SNAPSHOT_H_

@@ -6,8 +6,8 @@
 //
 //   Put: encoded --> parts of 256 KiB, one mutation each, so that grants go on between them
 //                --> PutPattern, which makes the whole visible in one durable step
-#ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_SHELF_H_
-#define COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_SHELF_H_
+#ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
+#define COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 
 #include <cstdint>
 #include <functional>
@@ -33,14 +33,14 @@
 namespace coppice {
 
 // Thread-safe. Every method may block for the store: not for gRPC's threads.
-class PatternShelf final {
+class PatternStore final {
  public:
   // Reads what there is. Both outlive it. `max_bytes`: of all stored patterns together, each of
   // which counts as 4 KiB at least, so that their number is bounded, too. Errors: as
   // Store::Patterns.
   // What it takes counts in `quotas`, and who puts and deletes what is told to `deeds`, unless that
   // is null; both outlive it, too.
-  static absl::StatusOr<std::unique_ptr<PatternShelf>> Create(Store* store, const Clock* clock,
+  static absl::StatusOr<std::unique_ptr<PatternStore>> Create(Store* store, const Clock* clock,
                                                               uint64_t max_bytes,
                                                               QuotaLedger* quotas,
                                                               DeedLog* deeds = nullptr);
@@ -69,7 +69,7 @@ class PatternShelf final {
   using Key = std::tuple<std::string, std::string, bool>;  // name, owner, by_administrator
   using Records = std::map<Key, PatternRecord>;
 
-  PatternShelf(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas,
+  PatternStore(Store* store, const Clock* clock, uint64_t max_bytes, QuotaLedger* quotas,
                DeedLog* deeds)
       : store_(store), clock_(clock), max_bytes_(max_bytes), quotas_(quotas), deeds_(deeds) {}
   static Key KeyOf(const PatternRecord& record) {
@@ -112,4 +112,4 @@ absl::Status CheckPatternName(absl::string_view name);
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_SHELF_H_
+#endif  // COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_

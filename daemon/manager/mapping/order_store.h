@@ -3,8 +3,8 @@
 //
 // Remembers nothing itself: what a killed daemon had answered, the next one has. Knows neither gRPC
 // nor SQLite.
-#ifndef COPPICE_DAEMON_MANAGER_MAPPING_ORDER_SHELF_H_
-#define COPPICE_DAEMON_MANAGER_MAPPING_ORDER_SHELF_H_
+#ifndef COPPICE_DAEMON_MANAGER_MAPPING_ORDER_STORE_H_
+#define COPPICE_DAEMON_MANAGER_MAPPING_ORDER_STORE_H_
 
 #include <cstdint>
 #include <functional>
@@ -22,14 +22,14 @@ namespace coppice {
 
 // Thread-safe. Put and Get may block for the store: not for gRPC's threads. Status codes:
 // proto/coppice/v1/mapping.proto.
-class OrderShelf final {
+class OrderStore final {
  public:
   static constexpr size_t kMaxNoteBytes = 1024;
   // Of all orders: 64 jobs of 2^20 ranks, some 512 MiB of text in the database.
   static constexpr int64_t kMaxPositions = int64_t{1} << 26;
 
   // All outlive it.
-  OrderShelf(Store* store, Manager* manager, const Clock* clock)
+  OrderStore(Store* store, Manager* manager, const Clock* clock)
       : store_(store), manager_(manager), clock_(clock) {}
 
   // Whether the caller may change the job that the order is for.
@@ -52,4 +52,4 @@ class OrderShelf final {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_MAPPING_ORDER_SHELF_H_
+#endif  // COPPICE_DAEMON_MANAGER_MAPPING_ORDER_STORE_H_

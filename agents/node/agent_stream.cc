@@ -1,4 +1,4 @@
-#include "agents/node/announcement.h"
+#include "agents/node/agent_stream.h"
 
 #include <spdlog/spdlog.h>
 
@@ -18,9 +18,9 @@ constexpr std::chrono::milliseconds kLongPause{30'000};
 
 // Of one call. Keeps itself until gRPC is done with it; reads are begun in reactions, writes on the
 // loop.
-class Announcement::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentTask> {
+class AgentStream::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentTask> {
  public:
-  static std::shared_ptr<Stream> Start(Announcement* owner) {
+  static std::shared_ptr<Stream> Start(AgentStream* owner) {
     std::shared_ptr<Stream> stream(new Stream(owner));
     stream->self_ = stream;
     stream->context_.set_wait_for_ready(owner->waits_for_daemon_);
@@ -75,7 +75,7 @@ class Announcement::Stream final : public grpc::ClientBidiReactor<v1::AgentMessa
   }
 
  private:
-  explicit Stream(Announcement* owner)
+  explicit Stream(AgentStream* owner)
       : loop_(owner->link_->loop()), token_(owner->link_->token()), owner_(owner) {}
 
   // Nothing is written any more.
@@ -86,7 +86,7 @@ class Announcement::Stream final : public grpc::ClientBidiReactor<v1::AgentMessa
 
   EventLoop* const loop_;
   const std::shared_ptr<void> token_;  // DaemonLink's
-  Announcement* owner_;                // null: abandoned
+  AgentStream* owner_;                 // null: abandoned
   grpc::ClientContext context_;
   v1::AgentTask task_;
   std::shared_ptr<Stream> self_;         // until OnDone
@@ -94,8 +94,8 @@ class Announcement::Stream final : public grpc::ClientBidiReactor<v1::AgentMessa
   bool is_over_ = false;
 };
 
-Announcement::Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong,
-                           OnStop on_stop)
+AgentStream::AgentStream(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong,
+                         OnStop on_stop)
     : link_(link),
       hello_(std::move(hello)),
       on_ping_pong_(std::move(on_ping_pong)),
@@ -103,25 +103,25 @@ Announcement::Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on
       stub_(v1::Agents::NewStub(link->channel())),
       pause_(kShortestPause, kLongestPause, std::hash<std::string>()(hello_.host())) {}
 
-Announcement::~Announcement() {
+AgentStream::~AgentStream() {
   if (stream_ != nullptr) stream_->Abandon();
   if (is_timed_) link_->loop()->Cancel(timer_);
 }
 
-void Announcement::Begin() {
+void AgentStream::Begin() {
   is_timed_ = false;
   ++streams_;
   stream_ = Stream::Start(this);
 }
 
-void Announcement::Send(const v1::PingPongResult& result) {
+void AgentStream::Send(const v1::PingPongResult& result) {
   if (stream_ == nullptr || tasks_.erase(result.id()) == 0) return;
   v1::AgentMessage message;
   *message.mutable_ping_pong() = result;
   stream_->Send(std::move(message));
 }
 
-void Announcement::OnTask(const v1::AgentTask& task) {
+void AgentStream::OnTask(const v1::AgentTask& task) {
   pause_.Reset();
   if (task.has_welcome()) {
     is_welcome_ = true;
@@ -138,7 +138,7 @@ void Announcement::OnTask(const v1::AgentTask& task) {
   }
 }
 
-void Announcement::OnEnd(const grpc::Status& status) {
+void AgentStream::OnEnd(const grpc::Status& status) {
   stream_.reset();
   for (const uint64_t id : std::exchange(tasks_, {})) on_stop_(id);
   is_welcome_ = false;

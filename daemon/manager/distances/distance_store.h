@@ -1,7 +1,7 @@
 // Measured distances as they are kept: by pairs of hosts, in memory and in the store, the newest so
 // many. Knows neither agents nor the fabric.
-#ifndef COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_
-#define COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_
+#ifndef COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_STORE_H_
+#define COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_STORE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -24,17 +24,17 @@ namespace coppice {
 using HostPair = std::pair<std::string, std::string>;  // in order, as bytes
 
 // Thread-safe.
-class DistanceShelf final {
+class DistanceStore final {
  public:
-  static constexpr size_t kMostPairs = 1'000'000;  // about 250 MB
+  static constexpr size_t kMaxPairs = 1'000'000;  // about 250 MB
 
   // Reads what there is. The store outlives it. Errors: as Store::Distances.
-  static absl::StatusOr<std::unique_ptr<DistanceShelf>> Create(Store* store,
-                                                               size_t most_pairs = kMostPairs);
+  static absl::StatusOr<std::unique_ptr<DistanceStore>> Create(Store* store,
+                                                               size_t most_pairs = kMaxPairs);
   // Waits for the store to answer what was put.
-  ~DistanceShelf() = default;
-  DistanceShelf(const DistanceShelf&) = delete;
-  DistanceShelf& operator=(const DistanceShelf&) = delete;
+  ~DistanceStore() = default;
+  DistanceStore(const DistanceStore&) = delete;
+  DistanceStore& operator=(const DistanceStore&) = delete;
 
   // In place of what was measured of the same pairs; of too many the oldest go. Counts at once; a
   // failure to write is logged, and the next start does without. The records are well-formed
@@ -62,7 +62,7 @@ class DistanceShelf final {
   }
 
  private:
-  DistanceShelf(Store* store, size_t most_pairs) : most_pairs_(most_pairs), calls_(store) {}
+  DistanceStore(Store* store, size_t most_pairs) : most_pairs_(most_pairs), calls_(store) {}
   void Enter(DistanceRecord record);
   // The pairs that are too many.
   std::vector<HostPair> DropOldest();
@@ -80,4 +80,4 @@ class DistanceShelf final {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_SHELF_H_
+#endif  // COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_STORE_H_

@@ -1,25 +1,25 @@
-#include "daemon/manager/distances/distance_shelf.h"
+#include "daemon/manager/distances/distance_store.h"
 
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
 
-absl::StatusOr<std::unique_ptr<DistanceShelf>> DistanceShelf::Create(Store* store,
+absl::StatusOr<std::unique_ptr<DistanceStore>> DistanceStore::Create(Store* store,
                                                                      size_t most_pairs) {
   ASSIGN_OR_RETURN(std::vector<DistanceRecord> records, store->Distances());
-  std::unique_ptr<DistanceShelf> shelf(new DistanceShelf(store, most_pairs));
+  std::unique_ptr<DistanceStore> distance_store(new DistanceStore(store, most_pairs));
   PutDistances put;
   {
-    std::lock_guard lock(shelf->mutex_);
-    for (DistanceRecord& record : records) shelf->Enter(std::move(record));
-    put.drop = shelf->DropOldest();
+    std::lock_guard lock(distance_store->mutex_);
+    for (DistanceRecord& record : records) distance_store->Enter(std::move(record));
+    put.drop = distance_store->DropOldest();
   }
   if (!put.drop.empty()) RETURN_IF_ERROR(store->Apply(std::move(put)));
-  return shelf;
+  return distance_store;
 }
 
-void DistanceShelf::Enter(DistanceRecord record) {
+void DistanceStore::Enter(DistanceRecord record) {
   HostPair hosts{record.host_a, record.host_b};
   const auto old = records_.find(hosts);
   if (old != records_.end()) by_age_.erase({old->second.measured, hosts});
@@ -27,7 +27,7 @@ void DistanceShelf::Enter(DistanceRecord record) {
   records_.insert_or_assign(std::move(hosts), std::move(record));
 }
 
-std::vector<HostPair> DistanceShelf::DropOldest() {
+std::vector<HostPair> DistanceStore::DropOldest() {
   std::vector<HostPair> dropped;
   while (records_.size() > most_pairs_) {
     const auto oldest = by_age_.begin();
@@ -38,7 +38,7 @@ std::vector<HostPair> DistanceShelf::DropOldest() {
   return dropped;
 }
 
-void DistanceShelf::Put(std::vector<DistanceRecord> records) {
+void DistanceStore::Put(std::vector<DistanceRecord> records) {
   if (records.empty()) return;
   std::lock_guard writing(writing_);
   PutDistances put;
@@ -62,24 +62,24 @@ void DistanceShelf::Put(std::vector<DistanceRecord> records) {
   });
 }
 
-size_t DistanceShelf::size() const {
+size_t DistanceStore::size() const {
   std::lock_guard lock(mutex_);
   return records_.size();
 }
 
-uint64_t DistanceShelf::revision() const {
+uint64_t DistanceStore::revision() const {
   std::lock_guard lock(mutex_);
   return revision_;
 }
 
-std::optional<DistanceRecord> DistanceShelf::Find(const HostPair& hosts) const {
+std::optional<DistanceRecord> DistanceStore::Find(const HostPair& hosts) const {
   std::lock_guard lock(mutex_);
   const auto found = records_.find(hosts);
   if (found == records_.end()) return std::nullopt;
   return found->second;
 }
 
-std::vector<DistanceRecord> DistanceShelf::List(const HostPair& after, size_t limit) const {
+std::vector<DistanceRecord> DistanceStore::List(const HostPair& after, size_t limit) const {
   std::vector<DistanceRecord> page;
   std::lock_guard lock(mutex_);
   for (auto next = records_.upper_bound(after); next != records_.end() && page.size() < limit;

@@ -1,4 +1,4 @@
-#include "daemon/manager/placement/placement_ground.h"
+#include "daemon/manager/placement/placement_snapshot.h"
 
 #include <algorithm>
 #include <optional>
@@ -59,8 +59,8 @@ std::vector<Guid> LeavesOf(const PlacementIndex& index, absl::Span<const HostInd
   return guids;
 }
 
-void PlacementGround::Add(absl::Span<const HostIndex> hosts, bool is_exclusive,
-                          std::string holder) {
+void PlacementSnapshot::Add(absl::Span<const HostIndex> hosts, bool is_exclusive,
+                            std::string holder) {
   const uint32_t number = holders.empty() ? 1 : holders.rbegin()->first + 1;
   for (const HostIndex host : hosts) {
     if (occupancy.holder[host.value()] == Occupancy::kFree) {
@@ -73,12 +73,12 @@ void PlacementGround::Add(absl::Span<const HostIndex> hosts, bool is_exclusive,
   holders.emplace(number, std::move(holder));
 }
 
-void GroundKeeper::MarkExclusive(JobId job) {
+void PlacementSnapshotKeeper::MarkExclusive(JobId job) {
   std::lock_guard lock(mu_);
   exclusive_jobs_.insert(job);
 }
 
-void GroundKeeper::Begin(const FabricView& view) {
+void PlacementSnapshotKeeper::Begin(const FabricView& view) {
   fabric_ = view.snapshot->fabric;
   routes_ = view.snapshot->routes;
   index_ = PlacementIndex::Make(*view.snapshot);
@@ -89,7 +89,7 @@ void GroundKeeper::Begin(const FabricView& view) {
   last_number_ = 0;
 }
 
-void GroundKeeper::Add(Key key, Holder holder) {
+void PlacementSnapshotKeeper::Add(Key key, Holder holder) {
   if (holders_.contains(key)) return;
   holder.number = ++last_number_;
   Snapshot snapshot = *view_->snapshot;
@@ -100,7 +100,7 @@ void GroundKeeper::Add(Key key, Holder holder) {
   holders_.emplace(key, std::move(holder));
 }
 
-void GroundKeeper::Remove(Key key) {
+void PlacementSnapshotKeeper::Remove(Key key) {
   const auto found = holders_.find(key);
   if (found == holders_.end()) return;
   const Holder& holder = found->second;
@@ -110,7 +110,7 @@ void GroundKeeper::Remove(Key key) {
   holders_.erase(found);
 }
 
-void GroundKeeper::AddJob(const JobRecord& job) {
+void PlacementSnapshotKeeper::AddJob(const JobRecord& job) {
   Holder holder;
   holder.label = absl::StrCat("job:", job.id.value(), " of ", job.owner);
   holder.hosts = HostsOfJob(*fabric_, job);
@@ -118,7 +118,7 @@ void GroundKeeper::AddJob(const JobRecord& job) {
   Add({false, job.id.value()}, std::move(holder));
 }
 
-void GroundKeeper::AddPlacement(const PlacementRecord& placement) {
+void PlacementSnapshotKeeper::AddPlacement(const PlacementRecord& placement) {
   Holder holder;
   holder.label = absl::StrCat("placement:", placement.id.value(), " of ", placement.owner);
   holder.hosts = HostsOfPlacement(*fabric_, placement);
@@ -127,22 +127,22 @@ void GroundKeeper::AddPlacement(const PlacementRecord& placement) {
 }
 
 // Takes the view, and follows the jobs since the last call, or lists them all.
-absl::Status GroundKeeper::Follow(PlacementGround& ground) {
+absl::Status PlacementSnapshotKeeper::Follow(PlacementSnapshot& placing) {
   JobTable::Changes changes;
   bool begins = false;
   {
     std::lock_guard lock(tables_->mu);
     if (tables_->view == nullptr) return NoFabricError();
-    ground.view = tables_->view;
-    ground.snapshot.load = tables_->load.Current();
+    placing.view = tables_->view;
+    placing.snapshot.load = tables_->load.Current();
     for (const SwitchCapacity& capacity : tables_->entries.capacity()) {
-      ground.occupancy.entries_left.push_back(capacity.entries_free);
+      placing.occupancy.entries_left.push_back(capacity.entries_free);
     }
-    const Snapshot& snapshot = *ground.view->snapshot;
+    const Snapshot& snapshot = *placing.view->snapshot;
     begins = snapshot.fabric != fabric_ || snapshot.routes != routes_;
     changes = tables_->jobs.TakeChanges(begins);
   }
-  view_ = ground.view;
+  view_ = placing.view;
   if (begins) Begin(*view_);
   for (const JobId job : changes.removed) {
     Remove({false, job.value()});
@@ -161,12 +161,12 @@ absl::Status GroundKeeper::Follow(PlacementGround& ground) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlacementGround> GroundKeeper::Compose(Holding holding) {
-  PlacementGround ground;
-  RETURN_IF_ERROR(Follow(ground));
-  std::shared_ptr<const LinkLoad> load = std::move(ground.snapshot.load);
-  ground.snapshot = *view_->snapshot;
-  ground.snapshot.load = std::move(load);
+absl::StatusOr<PlacementSnapshot> PlacementSnapshotKeeper::Compose(Holding holding) {
+  PlacementSnapshot placing;
+  RETURN_IF_ERROR(Follow(placing));
+  std::shared_ptr<const LinkLoad> load = std::move(placing.snapshot.load);
+  placing.snapshot = *view_->snapshot;
+  placing.snapshot.load = std::move(load);
   absl::flat_hash_set<int64_t> holds;
   for (const auto& placement : holding.placements) holds.insert(placement->id.value());
   std::vector<Key> gone;
@@ -177,10 +177,10 @@ absl::StatusOr<PlacementGround> GroundKeeper::Compose(Holding holding) {
   for (const auto& placement : holding.placements) {
     if (!holders_.contains(Key(true, placement->id.value()))) AddPlacement(*placement);
   }
-  ground.index = index_;
-  ground.generation = holding.generation;
-  ground.holders = labels_;
-  Occupancy& occupancy = ground.occupancy;
+  placing.index = index_;
+  placing.generation = holding.generation;
+  placing.holders = labels_;
+  Occupancy& occupancy = placing.occupancy;
   occupancy.holder.resize(fabric_->host_count(), Occupancy::kFree);
   for (uint32_t h = 0; h < fabric_->host_count(); ++h) {
     if (!numbers_of_[h].empty()) occupancy.holder[h] = numbers_of_[h].front();
@@ -194,20 +194,21 @@ absl::StatusOr<PlacementGround> GroundKeeper::Compose(Holding holding) {
     if (holder.is_exclusive) Guard(*index_, holder.hosts, occupancy);
   }
   occupancy.channel_users = channel_users_;
-  return ground;
+  return placing;
 }
 
-bool GroundKeeper::IsStillFree(const PlacementGround& ground, absl::Span<const Chosen> plan) {
+bool PlacementSnapshotKeeper::IsStillFree(const PlacementSnapshot& placing,
+                                          absl::Span<const Chosen> plan) {
   std::lock_guard lock(mu_);
-  PlacementGround now;
-  if (!Follow(now).ok() || fabric_->version() != ground.snapshot.fabric->version()) return false;
+  PlacementSnapshot now;
+  if (!Follow(now).ok() || fabric_->version() != placing.snapshot.fabric->version()) return false;
   for (const Chosen& chosen : plan) {
     for (const HostIndex host : chosen.hosts) {
       if (!chosen.is_named && !numbers_of_[host.value()].empty()) return false;
       const uint32_t leaf = index_->leaf_of(host);
       if (!chosen.is_exclusive || leaf == PlacementIndex::kNone) continue;
       for (const HostIndex beside : index_->hosts(leaf)) {
-        const bool was_free = ground.occupancy.holder[beside.value()] == Occupancy::kFree;
+        const bool was_free = placing.occupancy.holder[beside.value()] == Occupancy::kFree;
         if (was_free && !numbers_of_[beside.value()].empty()) return false;
       }
     }
@@ -216,10 +217,10 @@ bool GroundKeeper::IsStillFree(const PlacementGround& ground, absl::Span<const C
 }
 
 absl::StatusOr<std::pair<std::shared_ptr<const FabricView>, std::shared_ptr<const PlacementIndex>>>
-GroundKeeper::Index() {
+PlacementSnapshotKeeper::Index() {
   std::lock_guard lock(mu_);
-  PlacementGround ground;
-  RETURN_IF_ERROR(Follow(ground));
+  PlacementSnapshot placing;
+  RETURN_IF_ERROR(Follow(placing));
   return std::pair(view_, index_);
 }
 

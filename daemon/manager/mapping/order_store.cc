@@ -1,4 +1,4 @@
-#include "daemon/manager/mapping/order_shelf.h"
+#include "daemon/manager/mapping/order_store.h"
 
 #include <memory>
 #include <optional>
@@ -33,16 +33,16 @@ absl::Status CheckOrder(const JobRecord& job, const std::vector<uint32_t>& posit
     }
     is_taken[positions[rank]] = true;
   }
-  if (note.size() > OrderShelf::kMaxNoteBytes) {
+  if (note.size() > OrderStore::kMaxNoteBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("note: %d bytes; give at most %d", note.size(), OrderShelf::kMaxNoteBytes));
+        absl::StrFormat("note: %d bytes; give at most %d", note.size(), OrderStore::kMaxNoteBytes));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<JobView> OrderShelf::ActiveJob(JobId id) {
+absl::StatusOr<JobView> OrderStore::ActiveJob(JobId id) {
   ASSIGN_OR_RETURN(JobView job, manager_->GetJob(id));
   if (job.record->state == JobState::kActive) return job;
   return absl::FailedPreconditionError(
@@ -51,7 +51,7 @@ absl::StatusOr<JobView> OrderShelf::ActiveJob(JobId id) {
                    "; register a new job"));
 }
 
-absl::StatusOr<OrderRecord> OrderShelf::Put(JobId id, std::vector<uint32_t> positions,
+absl::StatusOr<OrderRecord> OrderStore::Put(JobId id, std::vector<uint32_t> positions,
                                             std::string note, const MayChange& may_change) {
   ASSIGN_OR_RETURN(const JobView job, ActiveJob(id));
   RETURN_IF_ERROR(may_change(*job.record));
@@ -61,7 +61,7 @@ absl::StatusOr<OrderRecord> OrderShelf::Put(JobId id, std::vector<uint32_t> posi
   return order;
 }
 
-absl::StatusOr<OrderRecord> OrderShelf::Get(JobId id) {
+absl::StatusOr<OrderRecord> OrderStore::Get(JobId id) {
   ASSIGN_OR_RETURN(const JobView job, ActiveJob(id));
   absl::StatusOr<OrderRecord> order = store_->GetOrder(id);
   if (absl::IsNotFound(order.status())) {
@@ -80,7 +80,7 @@ absl::StatusOr<OrderRecord> OrderShelf::Get(JobId id) {
   return damage;
 }
 
-absl::StatusOr<std::string> OrderShelf::LaunchTextOf(const OrderRecord& order,
+absl::StatusOr<std::string> OrderStore::LaunchTextOf(const OrderRecord& order,
                                                      LaunchFormat format) {
   ASSIGN_OR_RETURN(const JobView job, ActiveJob(order.job));
   const std::shared_ptr<const FabricView> view = manager_->fabric();

@@ -1,4 +1,4 @@
-#include "agents/mpi/tree/tree_lines.h"
+#include "agents/mpi/tree/tag_pool.h"
 
 #include <mpi.h>
 
@@ -23,7 +23,7 @@ namespace {
 // GB/s).
 constexpr int kPreset = 32 << 10;
 
-[[maybe_unused]] constexpr int kLeast = 4 << 10, kMost = 60 << 10;
+[[maybe_unused]] constexpr int kMin = 4 << 10, kMax = 60 << 10;
 
 #ifdef OPEN_MPI
 
@@ -73,7 +73,7 @@ int SegmentBytesHere() {
   const uint64_t at_once = SentAtOnce();
   MPI_T_finalize();
   if (at_once == 0) return kPreset;
-  return static_cast<int>(std::clamp<uint64_t>(at_once - at_once / kHeaderShare, kLeast, kMost));
+  return static_cast<int>(std::clamp<uint64_t>(at_once - at_once / kHeaderShare, kMin, kMax));
 #else
   return kPreset;  // MPICH has settings of transports that it was not built with, and none of UCX
 #endif
@@ -84,12 +84,12 @@ int SegmentBytesHere() {
 constexpr size_t kLooks = 8;
 
 struct Left {
-  int tags;
+  int first_tag;
   int leader;
   int members;
 };
 
-MPI_Comm lines = MPI_COMM_NULL;
+MPI_Comm pool = MPI_COMM_NULL;
 int segment_bytes = 0;
 
 std::mutex left_mutex;  // MPI is not called under it
@@ -107,8 +107,8 @@ int Share() {
   void* value = nullptr;
   int is_there = 0;
   PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &is_there);
-  constexpr int kLeastUpperBound = 32767;  // that every MPI has
-  const int highest = is_there != 0 ? *static_cast<int*>(value) : kLeastUpperBound;
+  constexpr int kMinUpperBound = 32767;  // that every MPI has
+  const int highest = is_there != 0 ? *static_cast<int*>(value) : kMinUpperBound;
   return highest / kTagsOfTree / Session::Get().world_size();
 }
 
@@ -118,10 +118,10 @@ bool HaveAllLeft(size_t at) {
   while (one.members > 0) {
     int is_there = 0;
     MPI_Status status = {};
-    const int tag = one.tags + kLeftTag;
-    if (PMPI_Iprobe(MPI_ANY_SOURCE, tag, lines, &is_there, &status) != MPI_SUCCESS) return false;
+    const int tag = one.first_tag + kLeftTag;
+    if (PMPI_Iprobe(MPI_ANY_SOURCE, tag, pool, &is_there, &status) != MPI_SUCCESS) return false;
     if (is_there == 0) return false;
-    PMPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, tag, lines, MPI_STATUS_IGNORE);
+    PMPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, tag, pool, MPI_STATUS_IGNORE);
     --one.members;
   }
   return true;
@@ -135,7 +135,7 @@ void TakeBack(size_t looks) {
       ++next_look;
       continue;
     }
-    free_again.push_back(leaving[next_look].tags);
+    free_again.push_back(leaving[next_look].first_tag);
     leaving[next_look] = leaving.back();
     leaving.pop_back();
   }
@@ -143,31 +143,31 @@ void TakeBack(size_t looks) {
 
 }  // namespace
 
-bool OpenTreeLines() {
-  lines = FirstOwnCommunicator();
+bool OpenTagPool() {
+  pool = FirstOwnCommunicator();
   share = Share();
   // What the least of them can do, all do.
-  int least[] = {lines != MPI_COMM_NULL && share > 0 ? 1 : 0, SegmentBytesHere()};
+  int least[] = {pool != MPI_COMM_NULL && share > 0 ? 1 : 0, SegmentBytesHere()};
   PMPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   segment_bytes = least[1];
   if (least[0] != 0) return true;
   // Those who have one cannot free it together with those who have none.
-  lines = MPI_COMM_NULL;
+  pool = MPI_COMM_NULL;
   return false;
 }
 
-void CloseTreeLines() {
-  if (lines == MPI_COMM_NULL) return;
+void CloseTagPool() {
+  if (pool == MPI_COMM_NULL) return;
   SettleTags();
-  PMPI_Barrier(lines);
+  PMPI_Barrier(pool);
   {
     const std::lock_guard<std::mutex> lock(own_mutex);
     TakeBack(leaving.size());
   }
-  PMPI_Comm_free(&lines);
+  PMPI_Comm_free(&pool);
 }
 
-MPI_Comm TreeLinesComm() { return lines; }
+MPI_Comm TagPoolComm() { return pool; }
 
 int TreeSegmentBytes() { return segment_bytes; }
 
@@ -190,7 +190,7 @@ void LeaveTags(int tags, int leader, int members) {
 }
 
 void SettleTags() {
-  if (lines == MPI_COMM_NULL) return;
+  if (pool == MPI_COMM_NULL) return;
   std::vector<Left> now;
   {
     const std::lock_guard<std::mutex> lock(left_mutex);
@@ -199,11 +199,11 @@ void SettleTags() {
   const std::lock_guard<std::mutex> lock(own_mutex);
   for (const Left& one : now) {
     if (one.leader == Session::Get().world_rank()) {
-      leaving.push_back({one.tags, one.leader, one.members - 1});
+      leaving.push_back({one.first_tag, one.leader, one.members - 1});
       continue;
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    PMPI_Isend(nullptr, 0, MPI_BYTE, one.leader, one.tags + kLeftTag, lines, &request);
+    PMPI_Isend(nullptr, 0, MPI_BYTE, one.leader, one.first_tag + kLeftTag, pool, &request);
     if (request != MPI_REQUEST_NULL) PMPI_Request_free(&request);
   }
   TakeBack(kLooks);

@@ -3,8 +3,8 @@
 //
 // A daemon that knows no agents (UNIMPLEMENTED), or this one not (NOT_FOUND), takes nothing from
 // the node's processes: their calls go through the same connection whatever becomes of this one.
-#ifndef COPPICE_AGENTS_NODE_ANNOUNCEMENT_H_
-#define COPPICE_AGENTS_NODE_ANNOUNCEMENT_H_
+#ifndef COPPICE_AGENTS_NODE_AGENT_STREAM_H_
+#define COPPICE_AGENTS_NODE_AGENT_STREAM_H_
 
 #include <functional>
 #include <memory>
@@ -19,14 +19,14 @@
 namespace coppice {
 
 // Belongs to the loop.
-class Announcement final {
+class AgentStream final {
  public:
   using OnPingPong = std::function<void(const v1::PingPongTask&)>;
   using OnStop = std::function<void(uint64_t id)>;
 
   // `on_stop`: nobody waits any more for the result of that task, which came by the newest stream.
-  Announcement(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong, OnStop on_stop);
-  ~Announcement();
+  AgentStream(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong, OnStop on_stop);
+  ~AgentStream();
 
   void Begin();
   // Dropped if the stream that the task came from has ended: the daemon knows it no more.
@@ -61,4 +61,4 @@ class Announcement final {
 
 }  // namespace coppice
 
-#endif  // COPPICE_AGENTS_NODE_ANNOUNCEMENT_H_
+#endif  // COPPICE_AGENTS_NODE_AGENT_STREAM_H_

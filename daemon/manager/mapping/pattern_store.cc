@@ -1,4 +1,4 @@
-#include "daemon/manager/mapping/pattern_shelf.h"
+#include "daemon/manager/mapping/pattern_store.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,11 +15,11 @@ namespace coppice {
 namespace {
 
 constexpr size_t kPartBytes = 256 << 10;
-constexpr uint64_t kLeastBytes = 4096;  // that a pattern takes: pages of the database, its record
+constexpr uint64_t kMinBytes = 4096;  // that a pattern takes: pages of the database, its record
 constexpr size_t kLongestName = 128;
 constexpr uint64_t kMega = 1'000'000;
 
-uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kLeastBytes); }
+uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kMinBytes); }
 
 QuotaAccount AccountOf(const PatternRecord& record) {
   return {record.owner, record.by_administrator};
@@ -58,25 +58,26 @@ absl::Status CheckPatternName(absl::string_view name) {
                    "slashes that does not begin with -"));
 }
 
-absl::StatusOr<std::unique_ptr<PatternShelf>> PatternShelf::Create(Store* store, const Clock* clock,
+absl::StatusOr<std::unique_ptr<PatternStore>> PatternStore::Create(Store* store, const Clock* clock,
                                                                    uint64_t max_bytes,
                                                                    QuotaLedger* quotas,
                                                                    DeedLog* deeds) {
   ASSIGN_OR_RETURN(std::vector<PatternRecord> records, store->Patterns());
-  std::unique_ptr<PatternShelf> shelf(new PatternShelf(store, clock, max_bytes, quotas, deeds));
+  std::unique_ptr<PatternStore> pattern_store(
+      new PatternStore(store, clock, max_bytes, quotas, deeds));
   quotas->SetWhole(Quota::kPatternBytes, static_cast<int64_t>(max_bytes));
-  absl::MutexLock writing(&shelf->writing_);
-  absl::MutexLock lock(&shelf->mutex_);
+  absl::MutexLock writing(&pattern_store->writing_);
+  absl::MutexLock lock(&pattern_store->mutex_);
   for (PatternRecord& record : records) {
-    shelf->last_id_ = std::max(shelf->last_id_, record.id);
+    pattern_store->last_id_ = std::max(pattern_store->last_id_, record.id);
     quotas->Count(AccountOf(record), AmountsOf(record));
     Key key = KeyOf(record);
-    shelf->records_.emplace(std::move(key), std::move(record));
+    pattern_store->records_.emplace(std::move(key), std::move(record));
   }
-  return shelf;
+  return pattern_store;
 }
 
-PatternShelf::Records::const_iterator PatternShelf::FindShared(absl::string_view name,
+PatternStore::Records::const_iterator PatternStore::FindShared(absl::string_view name,
                                                                absl::string_view owner) const {
   const std::string key(name);
   for (auto it = records_.lower_bound(Key{key, "", false});
@@ -86,7 +87,7 @@ PatternShelf::Records::const_iterator PatternShelf::FindShared(absl::string_view
   return records_.end();
 }
 
-PatternShelf::Records::const_iterator PatternShelf::Find(absl::string_view name,
+PatternStore::Records::const_iterator PatternStore::Find(absl::string_view name,
                                                          absl::string_view user) const {
   // Names have no colon, owners may ("tls:ops").
   const size_t colon = name.rfind(':');
@@ -99,12 +100,12 @@ PatternShelf::Records::const_iterator PatternShelf::Find(absl::string_view name,
   return own != records_.end() || owner.empty() ? own : FindShared(plain, owner);
 }
 
-PatternShelf::Records::const_iterator PatternShelf::FindReplaced(
+PatternStore::Records::const_iterator PatternStore::FindReplaced(
     const PatternRecord& record) const {
   return record.by_administrator ? FindShared(record.name, "") : records_.find(KeyOf(record));
 }
 
-absl::Status PatternShelf::CheckRoom(const PatternRecord& record) const {
+absl::Status PatternStore::CheckRoom(const PatternRecord& record) const {
   const auto replaced = FindReplaced(record);
   uint64_t others = 0;
   for (auto it = records_.begin(); it != records_.end(); ++it) {
@@ -118,7 +119,7 @@ absl::Status PatternShelf::CheckRoom(const PatternRecord& record) const {
                    " MB; delete some (coppicectl pattern delete), or raise the limit"));
 }
 
-absl::Status PatternShelf::DropUnfinished() {
+absl::Status PatternStore::DropUnfinished() {
   if (unfinished_ == 0) return absl::OkStatus();
   const absl::Status dropped = store_->Apply(DropPatternParts{unfinished_});
   // It may have come although its write was told as failed.
@@ -127,7 +128,7 @@ absl::Status PatternShelf::DropUnfinished() {
   return absl::OkStatus();
 }
 
-absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view data,
+absl::Status PatternStore::Write(const PatternRecord& record, absl::string_view data,
                                  const DeedPtr& deed) {
   RETURN_IF_ERROR(DropUnfinished());
   unfinished_ = record.id;
@@ -142,7 +143,7 @@ absl::Status PatternShelf::Write(const PatternRecord& record, absl::string_view 
 }
 
 // Counts it in place of what it replaces, as Enter expects.
-absl::Status PatternShelf::TakeRoom(const PatternRecord& record) {
+absl::Status PatternStore::TakeRoom(const PatternRecord& record) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckRoom(record));
   const auto replaced = FindReplaced(record);
@@ -155,13 +156,13 @@ absl::Status PatternShelf::TakeRoom(const PatternRecord& record) {
   return status;
 }
 
-void PatternShelf::Enter(const PatternRecord& record) {
+void PatternStore::Enter(const PatternRecord& record) {
   absl::MutexLock lock(&mutex_);
   if (const auto old = FindReplaced(record); old != records_.end()) records_.erase(old);
   records_.emplace(KeyOf(record), record);
 }
 
-absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, const Actor& actor,
+absl::StatusOr<PatternRecord> PatternStore::Put(absl::string_view name, const Actor& actor,
                                                 const Pattern& pattern) {
   RETURN_IF_ERROR(CheckPatternName(name));
   const std::string data = EncodePattern(pattern);
@@ -197,11 +198,11 @@ absl::StatusOr<PatternRecord> PatternShelf::Put(absl::string_view name, const Ac
   return record;
 }
 
-void PatternShelf::Tell(const DeedPtr& deed) const {
+void PatternStore::Tell(const DeedPtr& deed) const {
   if (deed != nullptr && deeds_ != nullptr) deeds_->Told(*deed);
 }
 
-void PatternShelf::Reread() {
+void PatternStore::Reread() {
   const absl::StatusOr<std::vector<PatternRecord>> there = store_->Patterns();
   if (!there.ok()) return;  // the next write will tell
   absl::MutexLock lock(&mutex_);
@@ -213,7 +214,7 @@ void PatternShelf::Reread() {
   }
 }
 
-absl::StatusOr<PatternRecord> PatternShelf::Get(absl::string_view name,
+absl::StatusOr<PatternRecord> PatternStore::Get(absl::string_view name,
                                                 absl::string_view user) const {
   absl::MutexLock lock(&mutex_);
   const auto found = Find(name, user);
@@ -221,11 +222,11 @@ absl::StatusOr<PatternRecord> PatternShelf::Get(absl::string_view name,
   return found->second;
 }
 
-std::string PatternShelf::TokenOf(const PatternRecord& record) {
+std::string PatternStore::TokenOf(const PatternRecord& record) {
   return absl::StrCat(record.name, ":", record.by_administrator ? 1 : 0, record.owner);
 }
 
-std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t limit) const {
+std::vector<PatternRecord> PatternStore::List(absl::string_view after, size_t limit) const {
   const std::pair<absl::string_view, absl::string_view> token =
       absl::StrSplit(after, absl::MaxSplits(':', 1));
   // A name alone: after all of that name.
@@ -243,7 +244,7 @@ std::vector<PatternRecord> PatternShelf::List(absl::string_view after, size_t li
   return page;
 }
 
-absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_view name,
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternStore::Load(absl::string_view name,
                                                                   absl::string_view user,
                                                                   MemoryBudget& memory) {
   ASSIGN_OR_RETURN(PatternRecord record, Get(name, user));
@@ -263,7 +264,7 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternShelf::Load(absl::string_v
   return Counted(std::move(pattern), std::move(room));
 }
 
-absl::Status PatternShelf::Delete(absl::string_view name, const Actor& actor,
+absl::Status PatternStore::Delete(absl::string_view name, const Actor& actor,
                                   const MayChange& may_change) {
   absl::MutexLock writing(&writing_);
   ASSIGN_OR_RETURN(const PatternRecord record, Get(name, actor.user));

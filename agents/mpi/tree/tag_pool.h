@@ -8,8 +8,8 @@
 // awaited, and they are handed out again. Threads may do all of this at once.
 //
 //     tag = kTagsOfTree * (leader * share + number) + kind
-#ifndef COPPICE_AGENTS_MPI_TREE_TREE_LINES_H_
-#define COPPICE_AGENTS_MPI_TREE_TREE_LINES_H_
+#ifndef COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
+#define COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
 
 #include <mpi.h>
 
@@ -20,10 +20,10 @@ namespace coppice::mpi {
 // Kinds of messages of one tree.
 enum TreeTag { kUpTag, kDownTag, kDownRestTag, kCopyTag, kLeftTag, kTagsOfTree = 8 };
 
-// A tree's own way over them.
-struct TreeLines {
+// A tree's own share of them, and how its messages go.
+struct TreeTags {
   MPI_Comm comm = MPI_COMM_NULL;
-  int tags = 0;            // the first of kTagsOfTree
+  int first_tag = 0;       // the first of kTagsOfTree
   int segment_bytes = 0;   // longer messages are cut
   bool is_spoilt = false;  // after an error: messages may be under way for good
   GroupRanks members;      // where on `comm` each rank of the tree's communicator is
@@ -31,11 +31,11 @@ struct TreeLines {
 
 // Collective over the world, in MPI_Init. True on all ranks or on none, if the MPI library has no
 // communicator to give, which is no error of the program's.
-bool OpenTreeLines();
-// Collective over the world; does nothing if they are not open.
-void CloseTreeLines();
-MPI_Comm TreeLinesComm();
-// The same on all ranks, while lines are open.
+bool OpenTagPool();
+// Collective over the world; does nothing if it is not open.
+void CloseTagPool();
+MPI_Comm TagPoolComm();
+// The same on all ranks, while the pool is open.
 int TreeSegmentBytes();
 
 // The first of a new tree's tags; negative if this process's are all in use. By the leader.
@@ -51,4 +51,4 @@ void SettleTags();
 
 }  // namespace coppice::mpi
 
-#endif  // COPPICE_AGENTS_MPI_TREE_TREE_LINES_H_
+#endif  // COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
