@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,17 +61,14 @@ absl::StatusOr<bool> IsLeftover(const std::string& path) {
       absl::StrCat("socket ", path, ": a file that is no socket is there; move it away"));
 }
 
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
 }  // namespace
 
 absl::Status LocalServer::Check(const std::string& path) {
   const absl::StatusOr<bool> is_leftover = IsLeftover(path);
   if (!is_leftover.ok()) return is_leftover.status();
-  return access(FolderOf(path).c_str(), W_OK) == 0 ? absl::OkStatus() : CannotListen(path, errno);
+  return access(std::filesystem::absolute(path).parent_path().c_str(), W_OK) == 0
+             ? absl::OkStatus()
+             : CannotListen(path, errno);
 }
 
 absl::StatusOr<std::unique_ptr<LocalServer>> LocalServer::Listen(const std::string& path,

@@ -144,7 +144,8 @@ absl::Status AnswerOverTcp(MeasuringSocket& socket, const PingPongNumbers& numbe
   return absl::OkStatus();
 }
 
-absl::Status Answer(MeasuringSocket& socket, PingPongProtocol protocol, const PingPongPlan& plan) {
+absl::Status ServeRounds(MeasuringSocket& socket, PingPongProtocol protocol,
+                         const PingPongPlan& plan) {
   if (absl::Status status = socket.Send(&kWelcome, 1); !status.ok()) return status;
   std::array<unsigned char, 12> header{};
   if (absl::Status status = socket.Receive(header.data(), header.size()); !status.ok()) {
@@ -279,7 +280,7 @@ absl::Status PingPongListener::Serve(const PingPongPlan& plan) {
   absl::Status served = active.status();
   if (active.ok()) {
     MeasuringSocket socket(active->fd, LimitOf(plan));
-    served = Answer(socket, active->protocol, plan);
+    served = ServeRounds(socket, active->protocol, plan);
   }
   while (!absl::IsCancelled(served) && !strangers_.empty()) TurnAway(0);
   return served;

@@ -1,5 +1,5 @@
 // coppicectl placement create|advise|list|show|start|renew|release|distances: which nodes to give a
-// job (batch: placement_commands.cc). Scripts of schedulers call these, so each is one call to
+// job. Scripts of schedulers call these, so each is one call to
 // the daemon.
 #include <google/protobuf/util/json_util.h>
 

@@ -45,8 +45,8 @@ bool IsPlainName(absl::string_view name);
 // where most endpoints are, among those of the component. Leaf switches are named as the fabric
 // describes them, or "s" and their GUID where that is not plain or not theirs alone. Above them are
 // the groups of `hierarchy`, without those that would have one child; leaf switches without any
-// group are gathered by distance (group_tree.h). Deterministic; O(hosts log hosts + links), and
-// for an irregular component what group_tree.h states.
+// group are gathered by distance. Deterministic; O(hosts log hosts + links), and
+// for an irregular component what is stated there.
 GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy);
 
 // Leaf switches of a fabric without any regular structure, gathered by distance: near ones come

@@ -44,7 +44,7 @@ struct SwitchPartitions {
   std::vector<std::string> shape;       // [component] where it fits
 };
 
-// Fat trees and whatever else has switches above switches (hierarchy.cc). O(links).
+// Fat trees and whatever else has switches above switches. O(links).
 SwitchPartitions PartitionByLayers(const Fabric& fabric);
 
 // Groups whose switches are all joined to each other (hierarchy_cliques.cc). Looks only at the

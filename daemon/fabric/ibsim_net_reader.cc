@@ -64,9 +64,9 @@ LinkRate Negotiate(const Enabled& a, const Enabled& b) {
   return {lanes, speed};
 }
 
-class Reader {
+class IbsimReader {
  public:
-  explicit Reader(TopologyLines& lines) : lines_(lines) {}
+  explicit IbsimReader(TopologyLines& lines) : lines_(lines) {}
 
   // Hands all nodes and cables to the assembler.
   absl::Status Read(TopologyAssembler& assembler) {
@@ -107,7 +107,7 @@ class Reader {
   std::vector<uint32_t> node_of_name_;
 };
 
-uint32_t Reader::NameNumber(absl::string_view name) {
+uint32_t IbsimReader::NameNumber(absl::string_view name) {
   std::string with_module;
   if (!module_.empty() && name.find('#') == absl::string_view::npos) {
     with_module = absl::StrCat(module_, "#", name);
@@ -121,7 +121,7 @@ uint32_t Reader::NameNumber(absl::string_view name) {
   return it->second;
 }
 
-absl::Status Reader::ReadLine(absl::string_view line) {
+absl::Status IbsimReader::ReadLine(absl::string_view line) {
   if (IsChatter(line)) return absl::OkStatus();
   if (line.front() == '[') return ReadPort(line);
   for (const absl::string_view word : {"include", "do", "pdebug", "@"}) {
@@ -135,7 +135,7 @@ absl::Status Reader::ReadLine(absl::string_view line) {
   return ReadHeader(line);
 }
 
-absl::Status Reader::ReadModule(absl::string_view line) {
+absl::Status IbsimReader::ReadModule(absl::string_view line) {
   LineCursor cursor(line);
   absl::string_view skipped;
   absl::string_view prefix;
@@ -146,7 +146,7 @@ absl::Status Reader::ReadModule(absl::string_view line) {
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadSetting(absl::string_view line) {
+absl::Status IbsimReader::ReadSetting(absl::string_view line) {
   const size_t sign = line.find_first_of("=+");
   const absl::string_view key = line.substr(0, sign);
   LineCursor cursor(line.substr(sign + 1));
@@ -177,7 +177,7 @@ absl::Status Reader::ReadSetting(absl::string_view line) {
 }
 
 // TYPE PORTS "NAME" [# "DESCRIPTION" ...]
-absl::Status Reader::ReadHeader(absl::string_view line) {
+absl::Status IbsimReader::ReadHeader(absl::string_view line) {
   const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Hca", "Ca", "Rt"});
   if (!header.ok()) return Error(header.status().message());
   if (header->name.empty()) return Error(absl::StrCat("the node has no name: ", Excerpt(line)));
@@ -205,7 +205,7 @@ absl::Status Reader::ReadHeader(absl::string_view line) {
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadComment(absl::string_view comment, Node& node) {
+absl::Status IbsimReader::ReadComment(absl::string_view comment, Node& node) {
   LineCursor cursor(comment);
   absl::string_view skipped, description;
   if (!cursor.Until('#', &skipped)) return absl::OkStatus();
@@ -227,7 +227,7 @@ absl::Status Reader::ReadComment(absl::string_view comment, Node& node) {
 }
 
 // [PORT] "NAME"[PORT] OPTIONS; the remote port is 1 if it is not given.
-absl::Status Reader::ReadPort(absl::string_view line) {
+absl::Status IbsimReader::ReadPort(absl::string_view line) {
   if (nodes_.empty()) return Error("a port line before the first node header");
   LineCursor cursor(line);
   uint32_t port = 0, remote_port = 1;
@@ -257,7 +257,7 @@ absl::Status Reader::ReadPort(absl::string_view line) {
 }
 
 // w=2 s=4 # lid 5 lmc 0 4xHDR capacity 192 Gb/s
-absl::Status Reader::ReadOptions(LineCursor cursor, Cable& cable) {
+absl::Status IbsimReader::ReadOptions(LineCursor cursor, Cable& cable) {
   for (absl::string_view word = cursor.Word(); !word.empty(); word = cursor.Word()) {
     uint32_t value = 0;
     LineCursor number(word.substr(std::min<size_t>(2, word.size())));
@@ -289,20 +289,20 @@ absl::Status Reader::ReadOptions(LineCursor cursor, Cable& cable) {
   return absl::OkStatus();
 }
 
-absl::Span<const Cable> Reader::CablesOf(uint32_t node) const {
+absl::Span<const Cable> IbsimReader::CablesOf(uint32_t node) const {
   const size_t first = nodes_[node].first_cable;
   const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_cable : cables_.size();
   return absl::MakeConstSpan(cables_).subspan(first, last - first);
 }
 
-const Cable* Reader::Peer(const Cable& cable) const {
+const Cable* IbsimReader::Peer(const Cable& cable) const {
   for (const Cable& other : CablesOf(node_of_name_[cable.remote])) {
     if (other.port == cable.remote_port) return &other;
   }
   return nullptr;
 }
 
-absl::Status Reader::AssembleCable(const Cable& cable, TopologyAssembler& assembler) const {
+absl::Status IbsimReader::AssembleCable(const Cable& cable, TopologyAssembler& assembler) const {
   const uint32_t remote = node_of_name_[cable.remote];
   if (remote == kNone) {
     return assembler.Error(
@@ -325,7 +325,7 @@ absl::Status Reader::AssembleCable(const Cable& cable, TopologyAssembler& assemb
   return assembler.AddPort(port);
 }
 
-absl::Status Reader::Assemble(TopologyAssembler& assembler) {
+absl::Status IbsimReader::Assemble(TopologyAssembler& assembler) {
   for (uint32_t n = 0; n < nodes_.size(); ++n) {
     Node& node = nodes_[n];
     if (node.is_switch) {
@@ -350,7 +350,7 @@ absl::Status Reader::Assemble(TopologyAssembler& assembler) {
 
 absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines) {
   TopologyAssembler assembler(lines.origin());
-  RETURN_IF_ERROR(Reader(lines).Read(assembler));
+  RETURN_IF_ERROR(IbsimReader(lines).Read(assembler));
   return assembler.Finish();
 }
 

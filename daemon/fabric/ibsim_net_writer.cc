@@ -30,9 +30,9 @@ std::string Name(absl::string_view text) {
   return name;
 }
 
-class Writer {
+class IbsimWriter {
  public:
-  explicit Writer(const Fabric& fabric) : fabric_(fabric) {}
+  explicit IbsimWriter(const Fabric& fabric) : fabric_(fabric) {}
   std::string Write();
 
  private:
@@ -51,7 +51,7 @@ class Writer {
 
 // Each node takes the first of its candidates that no other node has among its candidates of that
 // rank or before.
-void Writer::NameNodes() {
+void IbsimWriter::NameNodes() {
   std::vector<std::vector<std::string>> candidates;
   for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
     const SwitchInfo& info = fabric_.switch_info(SwitchIndex(s));
@@ -77,13 +77,13 @@ void Writer::NameNodes() {
   }
 }
 
-absl::string_view Writer::NodeName(VertexIndex v) const {
+absl::string_view IbsimWriter::NodeName(VertexIndex v) const {
   if (fabric_.IsSwitch(v)) return switch_names_[v.value()];
   return adapter_names_[fabric_.endpoint(fabric_.AsEndpoint(v)).adapter.value()];
 }
 
-void Writer::WriteHeader(absl::string_view type, absl::string_view guid_key, Guid guid,
-                         uint16_t device_id, uint8_t ports, absl::string_view name) {
+void IbsimWriter::WriteHeader(absl::string_view type, absl::string_view guid_key, Guid guid,
+                              uint16_t device_id, uint8_t ports, absl::string_view name) {
   absl::StrAppend(&out_, "\ndevid=0x", absl::Hex(device_id), "\n", guid_key, "=0x",
                   absl::Hex(guid.value()), "\n");
   absl::StrAppend(&out_, type, "\t", static_cast<int>(ports), " \"", name, "\"\t\t# \"");
@@ -97,7 +97,7 @@ std::string Quotable(absl::string_view description) {
 }
 
 // ibsim takes every '=' in a port line for an option: what comments say must not hold one.
-void Writer::WritePort(const Channel& channel, absl::string_view lid) {
+void IbsimWriter::WritePort(const Channel& channel, absl::string_view lid) {
   const LinkInfo& link = fabric_.link(Fabric::link_of(channel.index));
   const LinkRate rate = link.rate;
   absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t\"", NodeName(channel.to),
@@ -107,7 +107,7 @@ void Writer::WritePort(const Channel& channel, absl::string_view lid) {
   absl::StrAppend(&out_, "\t#", lid, " ", FormatLinkRate(rate, link.capacity_gbps), "\n");
 }
 
-void Writer::WriteSwitch(SwitchIndex s) {
+void IbsimWriter::WriteSwitch(SwitchIndex s) {
   const SwitchInfo& info = fabric_.switch_info(s);
   WriteHeader("Switch", "switchguid", info.guid, info.device_id, info.port_count,
               switch_names_[s.value()]);
@@ -120,7 +120,7 @@ void Writer::WriteSwitch(SwitchIndex s) {
   for (const Channel& channel : channels) WritePort(channel, "");
 }
 
-void Writer::WriteAdapter(AdapterIndex a, uint32_t first_endpoint, uint32_t last_endpoint) {
+void IbsimWriter::WriteAdapter(AdapterIndex a, uint32_t first_endpoint, uint32_t last_endpoint) {
   const AdapterInfo& info = fabric_.adapter(a);
   const bool is_router = info.kind == AdapterKind::kRouter;
   WriteHeader(is_router ? "Rt" : "Ca", is_router ? "rtguid" : "caguid", info.guid, info.device_id,
@@ -136,7 +136,7 @@ void Writer::WriteAdapter(AdapterIndex a, uint32_t first_endpoint, uint32_t last
   }
 }
 
-std::string Writer::Write() {
+std::string IbsimWriter::Write() {
   NameNodes();
   absl::StrAppend(&out_, "# ibsim net file: written by Coppice\n");
   // ibsim attaches programs without SIM_HOST to the first node: let it be a host.
@@ -155,6 +155,6 @@ std::string Writer::Write() {
 
 }  // namespace
 
-std::string WriteIbsimNet(const Fabric& fabric) { return Writer(fabric).Write(); }
+std::string WriteIbsimNet(const Fabric& fabric) { return IbsimWriter(fabric).Write(); }
 
 }  // namespace coppice

@@ -15,7 +15,7 @@ namespace coppice {
 namespace {
 
 // What the ring may keep alive of records, about, for whoever is slow.
-constexpr size_t kMaxBytes = size_t{128} << 20;
+constexpr size_t kMaxKeptBytes = size_t{128} << 20;
 // Changes that one look passes over, so that the lock is never held for long.
 constexpr uint64_t kMaxLookedAt = 4096;
 
@@ -118,7 +118,7 @@ void ChangeFeed::PushEntry(Entry entry) {
   bytes_ += entry.bytes;
   CountJob(entry.tree.job.get(), true);
   entries_.push_back(std::move(entry));
-  while (entries_.size() > 1 && (entries_.size() > most_changes_ || bytes_ > kMaxBytes)) {
+  while (entries_.size() > 1 && (entries_.size() > most_changes_ || bytes_ > kMaxKeptBytes)) {
     DropOldest(dropped);
   }
   WakeSleepers(job, first_ + entries_.size() - 1);

@@ -197,7 +197,7 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
   }
 }
 
-// Jobs::Register: the one use case of jobs that reads the fabric. Split from jobs.cc for length.
+// Jobs::Register: the one use case of jobs that reads the fabric.
 
 namespace {
 

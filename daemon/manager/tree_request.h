@@ -22,7 +22,7 @@ inline constexpr double kMaxWeight = 1e12;         // leaves sums and products f
 inline constexpr uint32_t kMaxWidth = 1u << 20;    // as many as the ranks of the largest job
 
 // INVALID_ARGUMENT names the field and its limit: request_id too long or like the name of a batch's
-// tree (tree_request.h), too many sizes, bytes or
+// tree, too many sizes, bytes or
 // weights out of range, width below 2, nic_degree 0, a builder that does not go with the type.
 absl::Status CheckTreeRequest(const CreateTreeArgs& args);
 

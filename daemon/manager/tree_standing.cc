@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxNamed = 4;  // of what one tree has lost
 
-std::string NodeName(const Fabric& fabric, VertexIndex v) {
+std::string GuidOf(const Fabric& fabric, VertexIndex v) {
   return ToString(fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
                                      : fabric.endpoint(fabric.AsEndpoint(v)).port_guid);
 }
@@ -250,8 +250,8 @@ std::string StandingJudge::NameOfLink(int64_t id) const {
   if (found == before_links_.end()) return absl::StrCat("number ", id);
   const Fabric& fabric = *before_->snapshot->fabric;
   const LinkInfo& link = fabric.link(found->second);
-  return absl::StrCat(NodeName(fabric, link.a), "/", link.a_port.value(), " - ",
-                      NodeName(fabric, link.b), "/", link.b_port.value());
+  return absl::StrCat(GuidOf(fabric, link.a), "/", link.a_port.value(), " - ",
+                      GuidOf(fabric, link.b), "/", link.b_port.value());
 }
 
 }  // namespace coppice

@@ -33,7 +33,7 @@ struct MappingMeasures {
   double inter_node_bytes = 0;  // between different hosts; without a fabric, different places
 };
 
-// `mapping` must be admissible (mapping_metrics.h). NOT_FOUND: a pair that communicates has no
+// `mapping` must be admissible. NOT_FOUND: a pair that communicates has no
 // route (routes.h). Congestion and links follow problem.traffic: with kEvenShortestPaths and
 // kApproximate, lengths are those of shortest paths. O(pairs * length), for even shares times the
 // width of the paths.
@@ -79,7 +79,7 @@ absl::Status CheckSlots(const Places& places, absl::Span<const uint32_t> slot_of
 struct MappingStanding {
   double score = std::numeric_limits<double>::infinity();  // infinite: there is none
   // Where congestion is in the objective, else 0.
-  double smooth = 0;     // the smooth congestion (mapping_metrics.h)
+  double smooth = 0;     // the smooth congestion
   double hop_bytes = 0;  // sum of bytes * links
 
   // Scores that differ by the rounding of sums alone are equal, and so is smooth congestion within

@@ -1,5 +1,6 @@
 // What a scheduler asks of a placement: how many hosts, what must hold of them, and what is to be
-// made small. Knows neither Protocol Buffers nor who holds hosts (placement_request.h).
+// made small. Knows no Protocol Buffers. And who
+// holds hosts, as a placement has to heed it.
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 

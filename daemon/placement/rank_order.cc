@@ -1,5 +1,5 @@
 // The search's own time is best spent on one set of hosts. Which one, quick orders tell
-// (rank_order.cc) of the sets that cost little without traffic, of some that are farther apart,
+// of the sets that cost little without traffic, of some that are farther apart,
 // and of those with a host exchanged.
 #include "daemon/placement/rank_order.h"
 

@@ -18,7 +18,7 @@ namespace {
 
 // Changes that a stream fetches at once: enough to spare the feed's lock, few enough to hold for
 // each of thousands of slow watchers.
-constexpr size_t kFetched = 32;
+constexpr size_t kFetchedChanges = 32;
 
 struct WatchArgs {
   JobId job;
@@ -64,7 +64,7 @@ class ChangeSource final : public MessageSource<v1::TreeChange> {
 
   absl::StatusOr<bool> Next(v1::TreeChange& message) override {
     if (waiting_.empty()) {
-      ASSIGN_OR_RETURN(std::vector<TreeChange> changes, watch_->Next(kFetched));
+      ASSIGN_OR_RETURN(std::vector<TreeChange> changes, watch_->Next(kFetchedChanges));
       for (TreeChange& change : changes) waiting_.push_back(std::move(change));
     }
     if (waiting_.empty()) return false;
@@ -111,15 +111,15 @@ namespace {
 
 // Events that a stream fetches at once: enough to spare the feed's lock and the store, few enough
 // to hold for each of thousands of slow watchers.
-constexpr uint32_t kFetched = 64;
+constexpr uint32_t kFetchedEvents = 64;
 
-class EventSource final : public MessageSource<v1::Event> {
+class EventMessages final : public MessageSource<v1::Event> {
  public:
-  explicit EventSource(std::unique_ptr<EventWatch> watch) : watch_(std::move(watch)) {}
+  explicit EventMessages(std::unique_ptr<EventWatch> watch) : watch_(std::move(watch)) {}
 
   absl::StatusOr<bool> Next(v1::Event& message) override {
     if (waiting_.empty()) {
-      ASSIGN_OR_RETURN(const std::vector<EventWatch::Event> events, watch_->Next(kFetched));
+      ASSIGN_OR_RETURN(const std::vector<EventWatch::Event> events, watch_->Next(kFetchedEvents));
       waiting_.assign(events.begin(), events.end());
     }
     if (waiting_.empty()) return false;
@@ -143,7 +143,7 @@ grpc::ServerWriteReactor<v1::Event>* OpenEventStream(EventStreams& streams, Mana
       "events", [&](std::function<void()> wake) -> absl::StatusOr<EventStreams::Source> {
         ASSIGN_OR_RETURN(std::unique_ptr<EventWatch> watch,
                          manager->WatchEvents(FromProto(request), after, std::move(wake)));
-        return std::make_unique<EventSource>(std::move(watch));
+        return std::make_unique<EventMessages>(std::move(watch));
       });
 }
 

@@ -21,7 +21,7 @@ namespace coppice {
 class SignalLoop final {
  public:
   // `signals` are blocked in every thread: SIGHUP, and those that stop. `own_address`: where the
-  // daemon can ask itself whether it answers (signal_loop.cc); empty: nowhere. All outlive this.
+  // daemon can ask itself whether it answers; empty: nowhere. All outlive this.
   SignalLoop(const sigset_t& signals, std::string own_address, Manager* manager, Reloader* reloader,
              const ServiceManager* service)
       : signals_(signals),

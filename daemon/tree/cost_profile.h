@@ -42,6 +42,9 @@ struct CostProfile {
   double width_tolerance_us = 0.1;  // epsilon of the width interval
 };
 
+// A link in use counts as at most so busy: what waits before a full one has no bound.
+inline constexpr double kMaxUtilisation = 0.99;
+
 // "paper" (a = 1.12 us, b = 0.01 us for 8 B Bcast, delta = 4: Chen 2024, 3.1) and "hdr" (a generic
 // InfiniBand HDR fabric, an estimate).
 std::vector<std::string> BuiltInProfileNames();

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/cost_profile.h"
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
@@ -24,7 +25,6 @@ double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, Chann
 }
 
 double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
-  constexpr double kMaxUtilisation = 0.99;
   const double gbps = KnownCapacity(snapshot, profile, channel);
   const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMaxUtilisation);
   return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;

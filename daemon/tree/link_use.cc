@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 
 namespace coppice {
 namespace {
 
-constexpr double kMaxUtilisation = 0.99;  // as tree_metrics.h caps it
 constexpr uint32_t kNowhere = UINT32_MAX;
 
 double WireBytes(const CostProfile& profile, uint64_t bytes) {

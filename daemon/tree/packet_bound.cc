@@ -25,13 +25,13 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The packets of one direction.
-struct Train {
+struct BoundTrain {
   double more = 0;   // packets before the last
   double bytes = 0;  // of each of them, and of the first
   double last_bytes = 0;
 };
 
-Train TrainOf(uint64_t bytes, uint64_t packet_bytes, uint64_t more) {
+BoundTrain TrainOf(uint64_t bytes, uint64_t packet_bytes, uint64_t more) {
   return {.more = static_cast<double>(more),
           .bytes = static_cast<double>(packet_bytes),
           .last_bytes = static_cast<double>(bytes - more * packet_bytes)};
@@ -129,7 +129,7 @@ class Bound {
   }
 
   // When packets that leave so are there.
-  Span Arrival(const Way& way, const Train& train) const {
+  Span Arrival(const Way& way, const BoundTrain& train) const {
     const double train_us = train.more * WireUs(way.slowest_us_per_byte, train.bytes);
     const double last_us = std::max(way.leaves.last_us, way.leaves.first_us + train_us);
     return {way.leaves.first_us + way.pass_us + LagUs(way.slowest_us_per_byte, train.bytes),
@@ -284,7 +284,7 @@ class Bound {
   // `rest_us` after arrival.
   void AddUses(uint32_t node, bool down, double rest_us, std::vector<Use>& uses) const {
     const Way& way = (down ? ways_down_ : ways_up_)[node];
-    const Train& train = down ? down_ : up_;
+    const BoundTrain& train = down ? down_ : up_;
     double entry_us = way.leaves.first_us + way.pass_us, slowest_us_per_byte = 0;
     for (uint32_t hop = End(node, down); hop-- > Begin(node, down);) {
       const TreeRoutes::Link& link = LinkAt(hop);
@@ -305,7 +305,7 @@ class Bound {
   const TreeRoutes& routes_;
   const ChildLists lists_;
   bool streams_ = false;
-  Train up_, down_;
+  BoundTrain up_, down_;
   double reduced_share_ = 0;
   std::vector<uint32_t> order_;                      // the root first, parents before children
   std::vector<Way> ways_up_, ways_down_;             // [child]

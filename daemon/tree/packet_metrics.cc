@@ -17,7 +17,7 @@ namespace {
 
 using Sharing = TreeRoutes::Sharing;
 
-constexpr uint32_t kNowhere = UINT32_MAX;  // in TreeRoutes::hops
+constexpr uint32_t kNeverQueued = UINT32_MAX;  // in TreeRoutes::hops
 
 // The packets of one direction.
 struct Train {
@@ -116,10 +116,10 @@ class PacketWalker {
     bool is_awaited = false;  // others may come to the link meanwhile
   };
   struct Node {
-    uint32_t first_packet = 0;     // of an inner node, in missing_
-    uint32_t offered = 0;          // packets of a leaf so far
-    uint32_t waits_at = kNowhere;  // hop at which a leaf's packets first wait
-    bool takes_in_order = false;   // packets arrive as they come through its port
+    uint32_t first_packet = 0;         // of an inner node, in missing_
+    uint32_t offered = 0;              // packets of a leaf so far
+    uint32_t waits_at = kNeverQueued;  // hop at which a leaf's packets first wait
+    bool takes_in_order = false;       // packets arrive as they come through its port
     double last_take_us = -std::numeric_limits<double>::infinity();
     double match_free_us = 0, may_copy_us = 0;
     double may_offer_us = 0;                      // a leaf's next packet
@@ -219,7 +219,7 @@ class PacketWalker {
 
   // --- Under way.
 
-  // What `sender` hands on over the edge of `node`, where it first waits, or kNowhere. A short
+  // What `sender` hands on over the edge of `node`, where it first waits, or kNeverQueued. A short
   // packet does not overtake the one before it, where phi grows with the size.
   uint32_t Leave(const NodeCost& sender, uint32_t node, bool down, uint32_t packet, double us,
                  double& handed_us) {
@@ -246,7 +246,7 @@ class PacketWalker {
       waiting_.Add(head);
       return head.hop;
     }
-    return kNowhere;
+    return kNeverQueued;
   }
 
   void Cross(PacketHead& head) {
@@ -296,7 +296,7 @@ class PacketWalker {
     while (node.offered < up().count) {
       node.handed_up_us = node.may_offer_us;
       node.waits_at = Leave(CostOf(leaf), leaf, false, node.offered++, 0, node.handed_up_us);
-      if (node.waits_at != kNowhere) return;
+      if (node.waits_at != kNeverQueued) return;
     }
   }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/pipelining.h"
 
@@ -178,7 +179,6 @@ class GroupFinder {
   }
 
   void FindWaits() {
-    constexpr double kMaxUtilisation = 0.99;  // as the exact evaluation caps it
     for (uint32_t u = 0; u < groups_.unit_count(); ++u) {
       const ChannelIndex up = snapshot_.fabric->uplink(members_[groups_.first_rank(u)]);
       double wait = 0;

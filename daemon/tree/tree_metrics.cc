@@ -1,4 +1,4 @@
-// What an edge costs is found in tree_metrics.cc. Here: the two walks of the objective, over nodes
+// What an edge costs, and the two walks of the objective, over nodes
 // in breadth-first order: the children of a node then stand side by side, so that both walks stream
 // through flat arrays.
 #include "daemon/tree/tree_metrics.h"

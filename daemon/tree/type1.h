@@ -25,7 +25,7 @@ absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members,
 absl::StatusOr<AggregationTree> BuildKnomial(const Fabric& fabric, Members members, uint32_t width,
                                              uint32_t nic_degree);
 
-// Algorithms 2-4 with the least occupied height (type1.h).
+// Algorithms 2-4 with the least occupied height.
 absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hierarchy& hierarchy,
                                                   Members members, uint32_t width,
                                                   uint32_t nic_degree);
@@ -41,7 +41,7 @@ absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hi
 // O(ranks * levels), or with a logarithm where the fabric is much larger than the communicator.
 NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members);
 
-// BuildHierarchical (type1.h) with groups = GroupMembers(hierarchy, members).
+// BuildHierarchical with groups = GroupMembers(hierarchy, members).
 absl::StatusOr<AggregationTree> BuildHierarchicalFrom(const Fabric& fabric,
                                                       const NestedGroups& groups, Members members,
                                                       uint32_t width, uint32_t nic_degree);

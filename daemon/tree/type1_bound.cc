@@ -8,9 +8,8 @@
 namespace coppice {
 namespace {
 
-constexpr double kMaxUtilisation = 0.99;  // as tree_metrics.cc caps it
-constexpr uint32_t kLinksPerRank = 32;    // links read to know them alike, at most
-constexpr size_t kMaxLeavesKept = 64;     // 4,096 edges
+constexpr uint32_t kLinksPerRank = 32;  // links read to know them alike, at most
+constexpr size_t kMaxLeavesKept = 64;   // 4,096 edges
 
 double LeastKnown(double a, double b) {
   if (a == 0 || b == 0) return a + b;

@@ -17,7 +17,7 @@ namespace coppice {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kBetter = 1 - 1e-9;
+constexpr double kClearlyBetter = 1 - 1e-9;
 
 // Most children tried where messages are pipelined: then the busiest rank's children count once
 // per packet, and a deeper tree of few children may be faster.
@@ -58,7 +58,7 @@ void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_o
     double us = time_of(parents, tried.empty() || is_small ? kInfinity : tried[best].us);
     if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
     tried.push_back({us, std::move(parents)});
-    if (us < tried[best].us * kBetter) best = tried.size() - 1;
+    if (us < tried[best].us * kClearlyBetter) best = tried.size() - 1;
   }
 }
 

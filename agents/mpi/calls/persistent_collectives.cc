@@ -1,5 +1,5 @@
 // Persistent collectives of MPI 4: what one sends is found when it is made, and traced whenever it
-// is started (persistent_collectives.cc).
+// is started.
 #include <mpi.h>
 
 #include <climits>

@@ -48,7 +48,7 @@ namespace {
 //
 // Cost: linear in nodes and links.
 
-// XGFT(h; m1..mh; w1..wh), see fat_tree.cc. Each of `rails` planes has its own switches; a host has
+// XGFT(h; m1..mh; w1..wh). Each of `rails` planes has its own switches; a host has
 // one adapter in every plane, with w1 ports on as many leaf switches. Both vectors have h >= 1
 // entries.
 absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const std::vector<uint64_t>& children,

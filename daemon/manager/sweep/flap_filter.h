@@ -55,7 +55,7 @@ class FlapFilter {
 //   |<- within 30 s ->|
 //
 // Lost links are taken out of the fabric without a full sweep; it is only the way back in that
-// waits. The same numbers as events' (flap_filter.h). Values only.
+// waits. The same numbers as events'. Values only.
 
 // Not thread-safe. `now` is monotonic.
 class CableDamper {

@@ -7,7 +7,7 @@
 //      leaf C ---x--- D --- n9  D is gone for certain, and n9 with it, whoever else is silent
 //
 // Hidden is what is absent and was last seen cabled to what is silent, or to a switch that is
-// hidden; unseen.h finds it.
+// hidden, see below.
 //
 // Only silence hides: what a node refuses, or what contradicts the rest, may stay so for ever and
 // says nothing of others.
@@ -76,7 +76,7 @@ Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& n
 // certain.
 absl::Duration HiddenSince(const Unseen& unseen, Guid port_guid);
 
-// Which nodes are hidden behind what is silent (unseen.h): a search from the silent over what is
+// Which nodes are hidden behind what is silent: a search from the silent over what is
 // absent, along the cables that it had when it was last seen.
 //
 //     leaf A -- spine S (silent) -- leaf B (absent) -- n7 (absent)

@@ -10,7 +10,7 @@
 //             '-- leaf 3
 //
 //     Map(group, ranks):  nodes = children of the group, k = 2 x nodes
-//                         one step of cp-nsc (clustering.cc, 4.3 and 4.4) from ranks to nodes
+//                         one step of cp-nsc (4.3 and 4.4) from ranks to nodes
 //                         Map(child, its ranks) for every child
 //
 // Each step has few clusters, so that eigenvectors and k-means cost little: the sum of it all is

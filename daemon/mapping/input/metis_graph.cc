@@ -16,13 +16,14 @@ namespace {
 constexpr absl::string_view kGraphComments = "%#";
 constexpr uint64_t kMaxWeightsPerVertex = 1 << 10;
 
-struct Header {
+struct MetisHeader {
   uint64_t ranks = 0, edges = 0;
   uint64_t passed_over = 0;  // numbers at the beginning of each line: vertex size and weights
   bool has_weights = false;
 };
 
-absl::Status CheckCounts(const LineScanner& lines, absl::string_view text, const Header& header) {
+absl::Status CheckCounts(const LineScanner& lines, absl::string_view text,
+                         const MetisHeader& header) {
   if (header.ranks == 0 || header.ranks > Pattern::kMaxRanks) {
     return lines.Error(
         absl::StrCat("the graph has ", header.ranks, " ranks; give 1 to ", Pattern::kMaxRanks));
@@ -35,7 +36,7 @@ absl::Status CheckCounts(const LineScanner& lines, absl::string_view text, const
   return absl::OkStatus();
 }
 
-absl::Status ReadHeader(LineScanner& lines, absl::string_view text, Header& header) {
+absl::Status ReadHeader(LineScanner& lines, absl::string_view text, MetisHeader& header) {
   const bool has_line = lines.NextLineThatSays(kGraphComments);
   if (!has_line || !ParseCount(lines.NextWord(), header.ranks) ||
       !ParseCount(lines.NextWord(), header.edges)) {
@@ -70,7 +71,8 @@ struct Reading {
   uint64_t named = 0, loops = 0;  // neighbours of all lines; those that are the line's own rank
 };
 
-absl::Status ReadVertex(LineScanner& lines, const Header& header, uint32_t rank, Reading& reading) {
+absl::Status ReadVertex(LineScanner& lines, const MetisHeader& header, uint32_t rank,
+                        Reading& reading) {
   double weight = 1;
   for (uint64_t i = 0; i < header.passed_over; ++i) {
     const absl::Status status = ParseWeight(lines.NextWord(), weight);
@@ -101,7 +103,7 @@ absl::Status ReadVertex(LineScanner& lines, const Header& header, uint32_t rank,
   return absl::OkStatus();
 }
 
-absl::Status ReadVertices(LineScanner& lines, const Header& header, Reading& reading) {
+absl::Status ReadVertices(LineScanner& lines, const MetisHeader& header, Reading& reading) {
   uint32_t rank = 0;
   while (lines.NextLine()) {
     if (IsComment(lines)) continue;
@@ -157,7 +159,7 @@ absl::Status CheckBothWays(const Pattern& pattern, absl::string_view text,
 absl::StatusOr<std::shared_ptr<const Pattern>> ReadMetisGraph(absl::string_view text,
                                                               absl::string_view origin) {
   LineScanner lines(text, origin);
-  Header header;
+  MetisHeader header;
   RETURN_IF_ERROR(ReadHeader(lines, text, header));
   Reading reading;
   reading.entries.reserve(2 * header.edges);

@@ -30,7 +30,7 @@ absl::StatusOr<uint32_t> ReadSquareMatrix(
     absl::string_view text, absl::string_view origin, absl::string_view value, uint32_t most,
     absl::FunctionRef<void(uint32_t row, uint32_t column, double value)> visit);
 
-// A pattern from a dense text matrix (square_matrix.h): row u, column v is what rank u sends to
+// A pattern from a dense text matrix: row u, column v is what rank u sends to
 // rank v, in bytes, which is what tracing of a whole run prints.
 
 // INVALID_ARGUMENT as ReadSquareMatrix, or weights that overflow together. Keeps the pairs that
@@ -38,7 +38,7 @@ absl::StatusOr<uint32_t> ReadSquareMatrix(
 absl::StatusOr<std::shared_ptr<const Pattern>> ReadDensePattern(absl::string_view text,
                                                                 absl::string_view origin);
 
-// Measured distances between places from a dense text matrix (square_matrix.h): row a, column b is
+// Measured distances between places from a dense text matrix: row a, column b is
 // how far b is from a, in any unit. Both directions are given and may differ; every pair must be.
 
 // INVALID_ARGUMENT as ReadSquareMatrix, with at most PlaceDistances::kMaxMatrixPlaces rows.

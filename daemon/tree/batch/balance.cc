@@ -151,7 +151,7 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
 // for a few rounds:
 //
 //     all trees once under exponential prices                       (reroute.cc)
-//     steepest descent from the worst links, as in balance.cc, with other moves and an order of
+//     steepest descent from the worst links, as above, with other moves and an order of
 //     them:
 //       communicators over a link with M, those with fewest packets there first: planned anew
 //         for (its own greatest load, added squares); kept if (M, links that carry it) falls
@@ -172,12 +172,6 @@ namespace {
 constexpr size_t kRootsPerDistance = 3;
 constexpr uint32_t kMaxInVain = 64;       // attempts in a row before entries are spent
 constexpr uint32_t kMaxRoundsInVain = 6;  // in a row without a lower greatest load
-
-using Height = std::pair<uint32_t, uint32_t>;
-
-Height HeightOf(const BatchState& state) {
-  return {state.loads().most(), state.loads().carriers_of_most()};
-}
 
 // The greatest load of the links that the tree sends over; `is_counted`: it has its own packets.
 uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted) {

@@ -120,8 +120,7 @@ const RootCandidates::Roots& RootCandidates::RootsOf(uint32_t shape) {
 
 namespace {
 
-constexpr size_t kTurn = 7919;  // prime: visits all of any shorter list
-constexpr int kWalks = 4;       // towards a root, in search of a server
+constexpr int kWalks = 4;  // towards a root, in search of a server
 
 }  // namespace
 

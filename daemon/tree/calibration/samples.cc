@@ -28,7 +28,7 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
 constexpr uint32_t kMaxMembers = uint32_t{1} << 24;
 constexpr double kMaxUs = 1e9;  // a quarter of an hour is no collective
 
-enum Column : size_t { kOperation, kBytes, kMembers, kType, kWidth, kMicroseconds };
+enum Column : size_t { kOperation, kBytes, kMembersColumn, kType, kWidth, kMicroseconds };
 constexpr size_t kColumnCount = 6;
 constexpr std::array<absl::string_view, kColumnCount> kColumns = {
     "operation", "bytes", "members", "type", "width", "microseconds"};
@@ -160,7 +160,7 @@ absl::StatusOr<LatencySample> ReadSample(const Header& header,
   LatencySample sample;
   RETURN_IF_ERROR(ReadOperation(field(kOperation), sample.operation));
   RETURN_IF_ERROR(ReadCount(kBytes, field(kBytes), sample.bytes));
-  RETURN_IF_ERROR(ReadCount(kMembers, field(kMembers), sample.members));
+  RETURN_IF_ERROR(ReadCount(kMembersColumn, field(kMembersColumn), sample.members));
   RETURN_IF_ERROR(ReadType(field(kType), sample.type));
   RETURN_IF_ERROR(ReadCount(kWidth, field(kWidth), sample.width));
   if (!absl::SimpleAtod(field(kMicroseconds), &sample.us)) {
@@ -214,7 +214,8 @@ absl::Status CheckLatencySample(const LatencySample& sample) {
     return Error(kBytes, absl::StrCat(sample.bytes, ", but a barrier moves none; write 0"));
   }
   if (sample.members < 2 || sample.members > kMaxMembers) {
-    return Error(kMembers, absl::StrCat(sample.members, " is not between 2 and ", kMaxMembers));
+    return Error(kMembersColumn,
+                 absl::StrCat(sample.members, " is not between 2 and ", kMaxMembers));
   }
   if (sample.width < 2 || sample.width > sample.members) {
     return Error(kWidth, absl::StrCat(sample.width, " is not between 2 and the ", sample.members,
