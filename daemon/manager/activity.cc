@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/event_kinds.h"
 
 namespace coppice {
 
@@ -24,23 +25,23 @@ std::vector<EventRecord> Activity::Take(absl::Time now) {
   const uint64_t refused = now_.refused - before_.refused;
   if (granted + released + refused > 0) {
     events.push_back(
-        {0, now, "info", "trees.changed", "trees",
-         absl::StrCat("since the last such event ", granted, " trees were granted, ", released,
-                      " released, ", refused, " refused for want of entries")});
+        EventOf("trees.changed", now, "trees",
+                absl::StrCat("since the last such event ", granted, " trees were granted, ",
+                             released, " released, ", refused, " refused for want of entries")));
   }
   size_t named = 0;
   for (const auto& [guid, refusals] : by_switch_) {
     if (++named > kMaxSwitches) {
       events.push_back(
-          {0, now, "warning", "entries.exhausted", "fabric",
-           absl::StrCat(by_switch_.size() - kMaxSwitches,
-                        " more switches had no entry left; see `coppicectl entries`")});
+          EventOf("entries.exhausted", now, "fabric",
+                  absl::StrCat(by_switch_.size() - kMaxSwitches,
+                               " more switches had no entry left; see `coppicectl entries`")));
       break;
     }
-    events.push_back({0, now, "warning", "entries.exhausted",
-                      absl::StrCat("switch:", ToString(guid)),
-                      absl::StrCat("none of its ", refusals.entries_total, " entries was free for ",
-                                   refusals.count, " trees that asked for one")});
+    events.push_back(
+        EventOf("entries.exhausted", now, absl::StrCat("switch:", ToString(guid)),
+                absl::StrCat("none of its ", refusals.entries_total, " entries was free for ",
+                             refusals.count, " trees that asked for one")));
   }
   before_ = now_;
   by_switch_.clear();

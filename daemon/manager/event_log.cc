@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/event_kinds.h"
 
 namespace coppice {
 namespace {
@@ -17,11 +18,11 @@ constexpr absl::Duration kToldEvery = absl::Minutes(1);
 
 }  // namespace
 
-void EventLog::Append(absl::string_view severity, absl::string_view kind, std::string object,
-                      std::string message, const EventSource& source) {
-  std::vector<EventRecord> events;
-  events.push_back({0, clock_->Now(), std::string(severity), std::string(kind), std::move(object),
-                    std::move(message), source.actor});
+void EventLog::Append(absl::string_view kind, std::string object, std::string message,
+                      const EventSource& source) {
+  std::vector<EventRecord> events = {
+      EventOf(kind, clock_->Now(), std::move(object), std::move(message))};
+  events.back().actor = source.actor;
   Append(std::move(events), source.user);
 }
 
@@ -59,12 +60,10 @@ void EventLog::Flush() {
         for (const auto& [kind, count] : std::exchange(budget.folded, {})) {
           numbers.push_back(absl::StrCat(count, " ", kind));
         }
-        events.push_back({0, clock_->Now(), "info", "events.folded",
-                          absl::StrCat("user:", it->first),
-                          absl::StrCat("more than limits.events_per_user in an hour; not told one "
-                                       "by one: ",
-                                       absl::StrJoin(numbers, ", ")),
-                          ""});
+        events.push_back(EventOf("events.folded", clock_->Now(), absl::StrCat("user:", it->first),
+                                 absl::StrCat("more than limits.events_per_user in an hour; not "
+                                              "told one by one: ",
+                                              absl::StrJoin(numbers, ", "))));
       }
       const bool is_idle = budget.folded.empty() && now - budget.filled >= absl::Hours(1);
       it = is_idle ? budgets_.erase(it) : std::next(it);

@@ -46,9 +46,9 @@ class EventLog {
            std::function<void()> on_kept)
       : calls_(calls), clock_(clock), options_(std::move(options)), on_kept_(std::move(on_kept)) {}
 
-  // Something that happens now. `severity` is "info", "warning" or "error".
-  void Append(absl::string_view severity, absl::string_view kind, std::string object,
-              std::string message, const EventSource& source = {});
+  // Something that happens now, of a kind of event_kinds.h, which says how severe it is.
+  void Append(absl::string_view kind, std::string object, std::string message,
+              const EventSource& source = {});
   // All of them in one step. None: does nothing. `user` as in EventSource.
   void Append(std::vector<EventRecord> events, const std::string& user = "");
   // Tells what was not told singly, of users of whom that is due. To be called every few seconds.

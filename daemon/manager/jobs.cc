@@ -180,7 +180,7 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
   }
   if (ended) {
     const bool expired = state == JobState::kExpired;
-    events_->Append(expired ? "warning" : "info", expired ? "job.expired" : "job.ended",
+    events_->Append(expired ? "job.expired" : "job.ended",
                     absl::StrCat("job:", job.record->id.value()),
                     absl::StrCat(expired ? "its lease ran out; " : "", released, " trees released"),
                     {by, job.record->owner});
@@ -402,7 +402,7 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::stri
     waiters = tables_->jobs.registrations.Succeed(name, record->id);
   }
   on_deadline_();
-  events_->Append("info", "job.registered", absl::StrCat("job:", record->id.value()),
+  events_->Append("job.registered", absl::StrCat("job:", record->id.value()),
                   absl::StrCat("\"", record->name, "\" of ", record->owner, " with ",
                                record->endpoints.size(), " ranks"),
                   {by, record->owner});

@@ -130,7 +130,7 @@ class Manager::Parts {
         absl::StrFormat("it did not run for %.1f s, or waited for its disk: leases begin anew",
                         absl::ToDoubleSeconds(stalled));
     spdlog::warn("the daemon was stalled: {}", what);
-    events.Append("warning", "daemon.stalled", "daemon", what);
+    events.Append("daemon.stalled", "daemon", what);
   }
 
   void FlushActivity() {
@@ -206,10 +206,9 @@ void Manager::Stop() { parts_->Stop(); }
 absl::Status Manager::Reconfigure(const ManagerOptions& options) {
   return parts_->Reconfigure(options);
 }
-void Manager::Announce(absl::string_view severity, absl::string_view kind, std::string object,
-                       std::string message, std::string actor) {
-  parts_->events.Append(severity, kind, std::move(object), std::move(message),
-                        {std::move(actor), ""});
+void Manager::Announce(absl::string_view kind, std::string object, std::string message,
+                       std::string actor) {
+  parts_->events.Append(kind, std::move(object), std::move(message), {std::move(actor), ""});
 }
 
 QuotaLedger& Manager::quotas() { return parts_->tables.quotas; }
@@ -229,7 +228,7 @@ void Manager::SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> d
         if (!status.ok()) return callback(status);
         parts_->tables.quotas.SetRow(put.quota, put.drop);
         const bool is_none = put.quota.value == QuotaLimit::kNone;
-        parts_->events.Append("info", "quota.changed", object,
+        parts_->events.Append("quota.changed", object,
                               absl::StrCat(put.quota.limit, ": ",
                                            put.drop  ? "as configured"
                                            : is_none ? "no limit"

@@ -276,9 +276,9 @@ class Manager final {
   // rest for what is asked for from now on; a calibrated profile stays in force. Blocks for the
   // store; on its error nothing has changed.
   absl::Status Reconfigure(const ManagerOptions& options);
-  // Adds an event, without waiting for it to be kept. `severity` is "info", "warning" or "error".
-  void Announce(absl::string_view severity, absl::string_view kind, std::string object,
-                std::string message, std::string actor = "");
+  // Adds an event of a kind of event_kinds.h, without waiting for it to be kept.
+  void Announce(absl::string_view kind, std::string object, std::string message,
+                std::string actor = "");
 
   // --- Quotas and the account of deeds ---
   // Who holds how much, and may. Goes with the manager.

@@ -32,7 +32,7 @@ void OtherDaemons::Hear(uint64_t database, absl::string_view from) {
     signs_[database] = {words, now};
   }
   spdlog::warn("{}", words);
-  events_->Append("warning", "daemon.other", absl::StrCat("database:", name), std::move(words));
+  events_->Append("daemon.other", absl::StrCat("database:", name), std::move(words));
 }
 
 std::vector<std::string> OtherDaemons::Signs() const {

@@ -74,7 +74,7 @@ void Profiles::Restore(const std::string& toml) {
       configured_->name, ": ", profile.status().message(),
       "; calibrate again, or `coppicectl calibrate --reset`");
   spdlog::error("cost profile: {}", message);
-  events_->Append("error", "profile.unusable", "profile", std::move(message));
+  events_->Append("profile.unusable", "profile", std::move(message));
 }
 
 void Profiles::Configure(const CostProfile& profile) {
@@ -109,7 +109,7 @@ void Profiles::Calibrate(const CalibrateArgs& args,
                        "trees are planned with profile %s, fitted to %d samples, rms %.4g us",
                        profile->name, view->samples.size(), view->fit.rms_us);
                    spdlog::info("cost profile: {}", message);
-                   events_->Append("info", "profile.changed", "profile", std::move(message));
+                   events_->Append("profile.changed", "profile", std::move(message));
                    callback(std::shared_ptr<const CalibrationView>(std::move(view)));
                  });
 }
@@ -126,7 +126,7 @@ void Profiles::Reset(Manager::Callback<Profile> done) {
         std::string message =
             absl::StrCat("trees are planned with the configuration's profile ", configured->name);
         spdlog::info("cost profile: {}", message);
-        events_->Append("info", "profile.changed", "profile", std::move(message));
+        events_->Append("profile.changed", "profile", std::move(message));
         callback(std::move(configured));
       });
 }

@@ -229,16 +229,16 @@ void Repair::Announce(const Round& round, const RepairPlan& plan) {
     if (tree.is_kept && std::exchange(patience_[tree.before->id].is_told, true)) continue;
     (tree.is_kept ? kept : revoked).push_back(NameWithReason(*tree.before, tree.reason));
   }
-  AnnounceOne(round, "warning", "trees.repaired", "planned anew", repaired);
-  AnnounceOne(round, "info", "trees.rerouted", "on other routes", rerouted);
-  AnnounceOne(round, "error", "trees.revoked", "revoked", revoked);
-  AnnounceOne(round, "warning", "trees.broken",
+  AnnounceOne(round, "trees.repaired", "planned anew", repaired);
+  AnnounceOne(round, "trees.rerouted", "on other routes", rerouted);
+  AnnounceOne(round, "trees.revoked", "revoked", revoked);
+  AnnounceOne(round, "trees.broken",
               "broken, and kept for a while: nodes that did not answer or routes may come back",
               kept);
 }
 
-void Repair::AnnounceOne(const Round& round, absl::string_view severity, absl::string_view kind,
-                         absl::string_view what, const std::vector<std::string>& trees) {
+void Repair::AnnounceOne(const Round& round, absl::string_view kind, absl::string_view what,
+                         const std::vector<std::string>& trees) {
   if (trees.empty()) return;
   std::string message =
       absl::StrCat("fabric version ", round.view->snapshot->fabric->version(), ": ", trees.size(),
@@ -248,7 +248,7 @@ void Repair::AnnounceOne(const Round& round, absl::string_view severity, absl::s
   }
   if (trees.size() > kMaxNamed) absl::StrAppend(&message, ", ...");
   spdlog::warn("{}", message);
-  events_->Append(severity, kind, "fabric", std::move(message));
+  events_->Append(kind, "fabric", std::move(message));
 }
 
 }  // namespace coppice

@@ -87,8 +87,8 @@ class Repair {
   void OnCommitted(const RepairPlan& plan, const absl::Status& status);
   void EndPatience(const Round& round, const RepairPlan& plan);
   void Announce(const Round& round, const RepairPlan& plan);
-  void AnnounceOne(const Round& round, absl::string_view severity, absl::string_view kind,
-                   absl::string_view what, const std::vector<std::string>& trees);
+  void AnnounceOne(const Round& round, absl::string_view kind, absl::string_view what,
+                   const std::vector<std::string>& trees);
 
   StoreCalls* const calls_;
   EventLog* const events_;

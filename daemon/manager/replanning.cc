@@ -42,7 +42,7 @@ void Replanning::Run() {
     std::lock_guard lock(tables_->mu);
     if (tables_->on_stale) tables_->on_stale();
   }
-  repair_->AnnounceOne(round, "info", "trees.replanned", "planned again for a gain", replanned);
+  repair_->AnnounceOne(round, "trees.replanned", "planned again for a gain", replanned);
 }
 
 // By id. A tree whose revision is the first is as it was granted.

@@ -23,7 +23,7 @@ void StoreWatch::Look() {
                      statistics.refused - refused_before_, " changes were refused: ", fault_);
     fault_.clear();
     spdlog::info("{}: {}", kDatabaseObject, what);
-    return events_->Append("warning", "store.recovered", kDatabaseObject, what);
+    return events_->Append("store.recovered", kDatabaseObject, what);
   }
   const bool is_new = fault_.empty();
   fault_ = statistics.fault;
@@ -34,7 +34,7 @@ void StoreWatch::Look() {
     return;
   }
   tried_ = now;
-  events_->Append("error", "store.failed", kDatabaseObject, fault_);
+  events_->Append("store.failed", kDatabaseObject, fault_);
 }
 
 }  // namespace coppice

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/without_links.h"
+#include "daemon/manager/event_kinds.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/manager/sweep/fabric_events.h"
 
@@ -181,11 +182,13 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
   Publish(view, &uses, promises);
   load_->ClearIfSilent();
-  events_->Append(
-      view->unanswered.empty() ? "info" : "warning", "sweep.done", "fabric",
+  EventRecord done = EventOf(
+      "sweep.done", clock_->Now(), "fabric",
       absl::StrCat("fabric version ", fabric->version(), ": ", fabric->switch_count(),
                    " switches, ", fabric->endpoint_count(), " endpoints, ", fabric->link_count(),
                    " links; unanswered requests: ", view->unanswered.size()));
+  if (!view->unanswered.empty()) done.severity = "warning";
+  events_->Append({std::move(done)});
   return View(std::move(view));
 }
 

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/group_tree.h"
+#include "daemon/manager/event_kinds.h"
 #include "daemon/rpc/calls/listing_page.h"
 #include "daemon/rpc/calls/unary.h"
 #include "daemon/rpc/conversion/calibration_conversion.h"
@@ -261,6 +262,7 @@ grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext*
 
 absl::Status FabricService::Events(const v1::ListEventsRequest& request,
                                    v1::ListEventsResponse& response) {
+  RETURN_IF_ERROR(CheckKindPrefix(request.kind_prefix()));
   ASSIGN_OR_RETURN(const EventFilter filter, FromProto(request));
   ASSIGN_OR_RETURN(std::vector<EventRecord> events, manager_->Events(filter));
   const bool has_more = events.size() == filter.limit;

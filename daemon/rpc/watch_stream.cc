@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/change_feed.h"
+#include "daemon/manager/event_kinds.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
@@ -141,6 +142,7 @@ grpc::ServerWriteReactor<v1::Event>* OpenEventStream(EventStreams& streams, Mana
   if (request.has_after_id()) after = request.after_id();
   return streams.Open(
       "events", [&](std::function<void()> wake) -> absl::StatusOr<EventStreams::Source> {
+        RETURN_IF_ERROR(CheckKindPrefix(request.kind_prefix()));
         ASSIGN_OR_RETURN(std::unique_ptr<EventWatch> watch,
                          manager->WatchEvents(FromProto(request), after, std::move(wake)));
         return std::make_unique<EventMessages>(std::move(watch));

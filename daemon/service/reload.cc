@@ -47,11 +47,11 @@ absl::StatusOr<ReloadOutcome> Reloader::Reload(const std::string& by) {
   if (outcome.ok()) {
     const std::string what = Describe(*outcome);
     spdlog::info("configuration read again: {}", what);
-    manager_->Announce("info", "config.reloaded", kObject, what, by);
+    manager_->Announce("config.reloaded", kObject, what, by);
   } else {
     const std::string why = absl::StrCat(outcome.status().message(), "; all is as it was before");
     spdlog::error("configuration refused: {}", why);
-    manager_->Announce("error", "config.refused", kObject, why, by);
+    manager_->Announce("config.refused", kObject, why, by);
   }
   return outcome;
 }

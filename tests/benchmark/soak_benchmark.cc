@@ -152,7 +152,7 @@ class Soak {
     if (sweep % kSweepsPerJob == 0) launcher_->TurnOverJob();
     launcher_->KeepJobsAlive();
     for (int i = 0; i < kEventsPerSweep; ++i) {
-      manager_->Announce("info", "soak.step", absl::StrCat("step:", sweep),
+      manager_->Announce("sweep.done", absl::StrCat("step:", sweep),
                          absl::StrCat("event ", i, " of ", kEventsPerSweep, " of this step"));
     }
     const uint64_t wanted = scale_.trees * sweep / scale_.sweeps;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/manager/event_kinds.h"
 #include "daemon/manager/load/direction_states.h"
 #include "db/store.h"
 
@@ -68,32 +69,27 @@ EventRecord ErrorsEvent(const Fabric& fabric, LinkIndex link, const ErrorWatch::
                         absl::Time wall) {
   const ChannelIndex ab(2 * link.value()), ba = Fabric::Reverse(ab);
   const auto ends = std::minmax({BeginOf(fabric, ab), BeginOf(fabric, ba)});
-  EventRecord event;
-  event.time = wall;
-  event.severity = told.is_over ? "info" : "warning";
-  event.kind = "link.errors";
-  event.object = absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(),
-                              "-", ToString(ends.second.first), "/", ends.second.second.value());
-  event.message = absl::StrCat(
+  std::string object =
+      absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(), "-",
+                   ToString(ends.second.first), "/", ends.second.second.value());
+  std::string message = absl::StrCat(
       "link ", EndName(fabric, ab), " - ", EndName(fabric, ba),
       told.is_over ? ": errors rise no more; " : ": errors rise: ", ErrorsInWords(told.errors),
       " in ", absl::FormatDuration(absl::Trunc(told.since, absl::Milliseconds(1))));
+  EventRecord event = EventOf("link.errors", wall, std::move(object), std::move(message));
+  if (told.is_over) event.severity = "info";
   return event;
 }
 
 // `port.counters`: a count of data stands at its end at the switch port that `channel` leaves.
 EventRecord StoppedEvent(const Fabric& fabric, ChannelIndex channel, absl::Time wall) {
   const auto [node, port] = BeginOf(fabric, channel);
-  EventRecord event;
-  event.time = wall;
-  event.severity = "warning";
-  event.kind = "port.counters";
-  event.object = absl::StrCat("port:", ToString(node), "/", port.value());
-  event.message = absl::StrCat(
-      "port ", EndName(fabric, channel),
-      ": its 32-bit counts of data stand at their greatest value, and its load stays what it was: "
-      "clear its counters (perfquery -R), regularly if it has none of 64 bits");
-  return event;
+  return EventOf(
+      "port.counters", wall, absl::StrCat("port:", ToString(node), "/", port.value()),
+      absl::StrCat("port ", EndName(fabric, channel),
+                   ": its 32-bit counts of data stand at their greatest value, and its load stays "
+                   "what it was: clear its counters (perfquery -R), regularly if it has none of 64 "
+                   "bits"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "daemon/manager/event_kinds.h"
 
 namespace coppice {
 namespace {
@@ -19,16 +20,10 @@ struct Missing {
 
 using Told = std::vector<std::pair<Guid, std::string>>;  // switch, message
 
-void Append(absl::string_view severity, Told told, absl::Time wall,
-            std::vector<EventRecord>& events) {
+void Append(bool is_read_again, Told told, absl::Time wall, std::vector<EventRecord>& events) {
   const auto event = [&](std::string object, std::string message) {
-    EventRecord record;
-    record.time = wall;
-    record.severity = std::string(severity);
-    record.kind = "switch.counters";
-    record.object = std::move(object);
-    record.message = std::move(message);
-    events.push_back(std::move(record));
+    events.push_back(EventOf("switch.counters", wall, std::move(object), std::move(message)));
+    if (is_read_again) events.back().severity = "info";
   };
   if (told.size() <= UnreadWatch::kMaxTold) {
     for (auto& [guid, message] : told) {
@@ -78,8 +73,8 @@ void UnreadWatch::Take(const CounterSweep& sweep, absl::Time wall,
         guid, absl::StrCat("counters are not read, and load is not known there: ", what.first,
                            what.count > 1 ? absl::StrCat(", and ", what.count - 1, " more") : ""));
   }
-  Append("warning", std::move(unread), wall, events);
-  Append("info", std::move(read_again), wall, events);
+  Append(false, std::move(unread), wall, events);
+  Append(true, std::move(read_again), wall, events);
 }
 
 }  // namespace coppice

@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/node_list.h"
+#include "daemon/manager/event_kinds.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/tree_request.h"
@@ -448,11 +449,11 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
     const PlacementRecord& record = *draft->records[i];
     std::vector<std::string> nodes = record.nodes;
     SortNodeNames(nodes);
-    events.push_back({0, clock_->Now(), "info", "placement.created",
-                      absl::StrCat("placement:", record.id.value()),
-                      absl::StrCat("\"", record.name, "\" of ", record.owner, ": ", nodes.size(),
-                                   " nodes, ", FormatNodeList(nodes).substr(0, kMaxListTold)),
-                      NameOf(draft->requests[i].actor)});
+    events.push_back(
+        EventOf("placement.created", clock_->Now(), absl::StrCat("placement:", record.id.value()),
+                absl::StrCat("\"", record.name, "\" of ", record.owner, ": ", nodes.size(),
+                             " nodes, ", FormatNodeList(nodes).substr(0, kMaxListTold))));
+    events.back().actor = NameOf(draft->requests[i].actor);
     for (Callback<PlacementView>& waiter : waiters[i]) waiter(draft->views[i]);
   }
   events_->Append(std::move(events), draft->requests.front().owner);

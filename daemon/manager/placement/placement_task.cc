@@ -312,7 +312,7 @@ void Placements::OnStarted(PlacementId id, const std::string& by, absl::StatusOr
     }
   }
   if (job.ok()) {
-    events_->Append("info", "placement.started", absl::StrCat("placement:", id.value()),
+    events_->Append("placement.started", absl::StrCat("placement:", id.value()),
                     absl::StrCat("as job ", job->record->id.value()), {by, job->record->owner});
   } else {
     on_deadline_();

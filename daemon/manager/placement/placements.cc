@@ -271,8 +271,7 @@ void Placements::OnEnded(PlacementId id, PlacementState state, const std::string
   }
   if (ended) {
     const bool expired = state == PlacementState::kExpired;
-    events_->Append(expired ? "warning" : "info",
-                    expired ? "placement.expired" : "placement.released", ObjectOf(id),
+    events_->Append(expired ? "placement.expired" : "placement.released", ObjectOf(id),
                     absl::StrCat(expired ? "its term ran out; " : "", held->record->nodes.size(),
                                  " nodes are free again"),
                     {by, held->record->owner});

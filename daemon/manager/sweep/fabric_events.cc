@@ -7,6 +7,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/event_kinds.h"
 #include "daemon/manager/inventory.h"
 
 namespace coppice {
@@ -126,19 +127,12 @@ class Difference {
   }
 
  private:
-  void Add(absl::string_view severity, std::string kind, std::string object, std::string message) {
-    EventRecord event;
-    event.time = when_;
-    event.severity = std::string(severity);
-    event.kind = kind;
-    event.object = std::move(object);
-    event.message = std::move(message);
-    by_kind_[std::move(kind)].push_back(std::move(event));
+  void Add(const std::string& kind, std::string object, std::string message) {
+    by_kind_[kind].push_back(EventOf(kind, when_, std::move(object), std::move(message)));
   }
 
-  void AddNode(absl::string_view severity, absl::string_view what, const Node& node,
-               absl::string_view message) {
-    Add(severity, absl::StrCat(node.is_switch ? "switch." : "node.", what), node.object,
+  void AddNode(absl::string_view what, const Node& node, absl::string_view message) {
+    Add(absl::StrCat(node.is_switch ? "switch." : "node.", what), node.object,
         absl::StrCat(node.name, " ", message));
   }
 
@@ -157,7 +151,7 @@ class Difference {
     is_unreachable_ = UnreachableOf(now.unseen);
     for (const auto& [guid, node] : is_unreachable_) {
       if (was_unreachable_.contains(guid)) continue;
-      AddNode("warning", "unreachable", node,
+      AddNode("unreachable", node,
               node.is_behind ? "cannot be seen behind a node that does not answer"
                              : "does not answer, or not all that it is asked");
     }
@@ -165,9 +159,9 @@ class Difference {
     for (const auto& [guid, node] : was_unreachable_) {
       if (is_unreachable_.contains(guid)) continue;
       if (IsThere(fabric, guid, node.is_switch)) {
-        AddNode("info", "reachable", node, node.is_behind ? "is seen again" : "answers again");
+        AddNode("reachable", node, node.is_behind ? "is seen again" : "answers again");
       } else {
-        AddNode("warning", "gone", node,
+        AddNode("gone", node,
                 node.is_behind ? "was behind a node that did not answer and is not there any more"
                                : "did not answer and is not there any more");
       }
@@ -177,12 +171,11 @@ class Difference {
   void CompareNodes() {
     for (const auto& [guid, node] : before_) {
       if (now_.contains(guid) || is_unreachable_.contains(guid)) continue;
-      if (!was_unreachable_.contains(guid))
-        AddNode("warning", "gone", node, "is not there any more");
+      if (!was_unreachable_.contains(guid)) AddNode("gone", node, "is not there any more");
     }
     for (const auto& [guid, node] : now_) {
       if (before_.contains(guid) || was_unreachable_.contains(guid)) continue;
-      AddNode("info", "new", node, "is there");
+      AddNode("new", node, "is there");
     }
   }
 
@@ -195,11 +188,9 @@ class Difference {
     return absl::StrCat(name, " port ", port);
   }
 
-  void AddLink(absl::string_view severity, std::string kind, const LinkKey& link,
-               absl::string_view message) {
+  void AddLink(const std::string& kind, const LinkKey& link, absl::string_view message) {
     const auto& [a, a_port, b, b_port] = link;
-    Add(severity, std::move(kind),
-        absl::StrCat("link:", ToString(a), "/", a_port, "-", ToString(b), "/", b_port),
+    Add(kind, absl::StrCat("link:", ToString(a), "/", a_port, "-", ToString(b), "/", b_port),
         absl::StrCat(NameOf(a, a_port), " to ", NameOf(b, b_port), " ", message));
   }
 
@@ -208,15 +199,14 @@ class Difference {
     for (const auto& [link, rate] : old_links) {
       const auto found = new_links.find(link);
       if (found == new_links.end()) {
-        AddLink("warning", "link.down", link, "is down");
+        AddLink("link.down", link, "is down");
       } else if (found->second != rate) {
-        AddLink("warning", "link.rate", link,
+        AddLink("link.rate", link,
                 absl::StrCat("runs at ", found->second, ", no longer at ", rate));
       }
     }
     for (const auto& [link, rate] : new_links) {
-      if (!old_links.contains(link))
-        AddLink("info", "link.up", link, absl::StrCat("is up, ", rate));
+      if (!old_links.contains(link)) AddLink("link.up", link, absl::StrCat("is up, ", rate));
     }
   }
 
@@ -240,7 +230,7 @@ class Difference {
       if (found) compare(info.lid, now.endpoint(*found).lid, info.port_guid);
     }
     if (moved == 0) return;
-    Add("warning", "lids.changed", "fabric",
+    Add("lids.changed", "fabric",
         absl::StrCat(moved, moved == 1 ? " port has" : " ports have", " another LID: ", first,
                      moved > kMaxNodesNamed ? ", ..." : ""));
   }
@@ -248,11 +238,11 @@ class Difference {
   void CompareManagers(const FabricView& before, const FabricView& now) {
     const auto lid = [](const FabricView& view) { return view.subnet_manager_lid.value(); };
     if (before.has_subnet_manager && !now.has_subnet_manager) {
-      Add("error", "sm.lost", "fabric", "no subnet manager assigns LIDs; start one");
+      Add("sm.lost", "fabric", "no subnet manager assigns LIDs; start one");
     } else if (!before.has_subnet_manager && now.has_subnet_manager) {
-      Add("info", "sm.found", "fabric", absl::StrCat("a subnet manager is at LID ", lid(now)));
+      Add("sm.found", "fabric", absl::StrCat("a subnet manager is at LID ", lid(now)));
     } else if (lid(before) != lid(now) && lid(before) != 0) {
-      Add("warning", "sm.changed", "fabric",
+      Add("sm.changed", "fabric",
           absl::StrCat("the subnet manager is at LID ", lid(now), ", no longer at ", lid(before)));
     }
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "daemon/manager/event_kinds.h"
 
 namespace coppice {
 namespace {
@@ -54,11 +55,11 @@ std::vector<EventRecord> FlapFilter::Pass(std::vector<EventRecord> events, absl:
       object.flaps = true;
       object.count = object.changes.size();
       object.changes.clear();
-      event.severity = "warning";
       event.message = absl::StrCat(event.message, "; ", object.count, " changes within ",
                                    absl::FormatDuration(kWithin),
                                    ": further ones are only counted until it is steady");
       event.kind = absl::StrCat(FamilyOf(event.kind), ".flapping");
+      event.severity = std::string(EventKindOf(event.kind).severity);
     }
     told.push_back(std::move(event));
   }
@@ -74,14 +75,11 @@ std::vector<EventRecord> FlapFilter::End(absl::Time when, absl::Duration now) {
       continue;
     }
     if (object.flaps) {
-      EventRecord event;
-      event.time = when;
-      event.severity = IsLoss(object.last_kind) ? "warning" : "info";
-      event.kind = absl::StrCat(FamilyOf(object.last_kind), ".steady");
-      event.object = it->first;
-      event.message = absl::StrCat("no change for ", absl::FormatDuration(kWithin), ", after ",
-                                   object.count, " of them; the last was ", object.last_kind);
-      told.push_back(std::move(event));
+      told.push_back(
+          EventOf(absl::StrCat(FamilyOf(object.last_kind), ".steady"), when, it->first,
+                  absl::StrCat("no change for ", absl::FormatDuration(kWithin), ", after ",
+                               object.count, " of them; the last was ", object.last_kind)));
+      if (IsLoss(object.last_kind)) told.back().severity = "warning";
     }
     it = objects_.erase(it);
   }

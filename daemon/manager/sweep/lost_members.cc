@@ -95,13 +95,13 @@ void LostMembers::Tell(const Job& job, const std::vector<uint32_t>& was,
   const std::string object = absl::StrCat("job:", job.record->id.value());
   if (const std::vector<uint32_t> lost = Without(now, was); !lost.empty()) {
     events_->Append(
-        "error", "job.member_lost", object,
+        "job.member_lost", object,
         absl::StrCat("lost ", NameRanks(*job.record, lost, view, before), "; ", now.size(), " of ",
                      job.record->endpoints.size(), " ranks are lost now"));
   }
   if (const std::vector<uint32_t> back = Without(was, now); !back.empty()) {
     events_->Append(
-        "info", "job.member_back", object,
+        "job.member_back", object,
         absl::StrCat("back: ", NameRanks(*job.record, back, view, before), "; ", now.size(), " of ",
                      job.record->endpoints.size(), " ranks are lost now"));
   }

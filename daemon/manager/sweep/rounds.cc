@@ -126,12 +126,12 @@ Sweeper::OtherSweep Rounds::Counters() {
 
 void Rounds::Fails(SweepKind kind, const absl::Status& status) {
   spdlog::error("{} of {} fails: {}", ObjectOf(kind), port_->Describe(), status.ToString());
-  events_->Append("error", "sweep.failed", ObjectOf(kind), status.ToString());
+  events_->Append("sweep.failed", ObjectOf(kind), status.ToString());
 }
 
 void Rounds::Recovers(SweepKind kind) {
   spdlog::info("{} of {} is well again", ObjectOf(kind), port_->Describe());
-  events_->Append("info", "sweep.recovered", ObjectOf(kind), "it went well again");
+  events_->Append("sweep.recovered", ObjectOf(kind), "it went well again");
 }
 
 }  // namespace coppice

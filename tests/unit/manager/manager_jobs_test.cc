@@ -284,7 +284,7 @@ TEST_F(ManagerJobsTest, EventsAreNeverMoreThanAreKept) {
   ManagerOptions options = Options();
   options.kept_events = 10;
   Boot(options);
-  for (int i = 0; i < 50; ++i) manager_->Announce("info", "test.event", "fabric", "words");
+  for (int i = 0; i < 50; ++i) manager_->Announce("sm.found", "fabric", "words");
   Settle();
   EXPECT_EQ(10u, manager_->Events({})->size());
 }
