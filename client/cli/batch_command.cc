@@ -17,7 +17,7 @@
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
-#include "proto/text/byte_sizes.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -224,7 +224,7 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
   command->add_option("--bytes", options->bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
-      ->check(FaultOfByteSizes)
+      ->check(Understood(ParseByteSizes, kByteSizesMeant))
       ->capture_default_str();
   command->add_option("--request-id", *request.mutable_request_id(),
                       "Makes a retry harmless: the same id grants once");

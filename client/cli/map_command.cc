@@ -19,11 +19,11 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
-#include "client/cli/map_words.h"
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -47,17 +47,12 @@ absl::Status FillFile(const std::string& path, v1::InputFile& file) {
   return absl::OkStatus();
 }
 
-// A check for CLI11: `parse` understands the text, or the message says what was meant.
-template <class Parser>
-auto Understood(const Parser& parse, const std::string& meant) {
-  return [parse, meant](const std::string& text) {
-    return parse(text) ? std::string() : absl::StrCat("\"", text, "\" is not ", meant);
-  };
-}
-
 // The daemon takes no weights at all for congestion, but whoever writes them down means them.
 absl::Status FillObjective(const std::string& text, v1::MappingObjective& objective) {
-  objective = *ParseObjective(text);
+  const MappingWeights weights = *ParseObjective(text);
+  objective.set_congestion(weights.congestion);
+  objective.set_dilation(weights.dilation);
+  objective.set_qap(weights.qap);
   if (objective.congestion() != 0 || objective.dilation() != 0 || objective.qap() != 0) {
     return absl::OkStatus();
   }

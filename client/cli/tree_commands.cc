@@ -15,8 +15,7 @@
 #include "client/cli/output.h"
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
-#include "proto/text/byte_sizes.h"
-#include "proto/text/tree_options.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -272,7 +271,7 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
   command->add_option("--bytes", options->bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
-      ->check(FaultOfByteSizes)
+      ->check(Understood(ParseByteSizes, kByteSizesMeant))
       ->capture_default_str();
   command->add_option("--type", options->type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))

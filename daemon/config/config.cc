@@ -14,13 +14,13 @@
 #include "daemon/base/toml_text.h"
 #include "daemon/config/config_sections.h"
 #include "daemon/config/toml_section.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
 
 constexpr absl::Duration kShortestLease = absl::Seconds(1);  // proto/coppice/v1/jobs.proto
 constexpr absl::Duration kLongestLease = absl::Hours(24);
-constexpr absl::Duration kLongestPeriod = absl::Hours(24 * 365);
 constexpr absl::Duration kLongestGrace = absl::Hours(1);
 constexpr int64_t kMinRequestBytes = 4096;
 constexpr int64_t kMaxJobRanks = 1 << 24;
@@ -41,7 +41,7 @@ constexpr int64_t kMaxPlacements = 1'000'000;
 constexpr double kMaxWeight = 1e9;
 constexpr int64_t kMinMappingBytes = 1 << 20;
 constexpr int64_t kMaxMappingBytes = int64_t{1} << 40;
-constexpr int64_t kMaxQuota = int64_t{1} << 50;
+constexpr auto kMaxQuota = static_cast<int64_t>(kMaxByteSize);
 constexpr int64_t kMaxAtOnce = 1'000'000;  // calls, streams, connections
 constexpr int64_t kMinMemory = 1 << 20;
 constexpr int64_t kMaxMemory = int64_t{1} << 40;
@@ -64,7 +64,7 @@ absl::Status ReadLease(const toml::table& table, absl::string_view origin,
 void ReadPeriod(TomlSection& section, absl::string_view key, absl::Duration shortest,
                 absl::string_view without, absl::Duration& to) {
   absl::Duration period = to == absl::InfiniteDuration() ? absl::ZeroDuration() : to;
-  section.Read(key, absl::ZeroDuration(), kLongestPeriod, period);
+  section.Read(key, absl::ZeroDuration(), kMaxPeriod, period);
   if (period > absl::ZeroDuration() && period < shortest) {
     section.Fail(key, absl::StrCat("must be 0s (", without, ") or at least ",
                                    absl::FormatDuration(shortest)));

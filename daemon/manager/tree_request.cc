@@ -10,6 +10,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/named_requests.h"
 #include "daemon/tree/trade_front.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -22,9 +23,9 @@ absl::Status CheckSizes(const std::vector<SizeShare>& sizes) {
   double sum = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const SizeShare& share = sizes[i];
-    if (share.bytes > kMaxBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("sizes[", i, "].bytes: ", share.bytes, " is over the limit of ", kMaxBytes));
+    if (share.bytes > kMaxByteSize) {
+      return absl::InvalidArgumentError(absl::StrCat("sizes[", i, "].bytes: ", share.bytes,
+                                                     " is over the limit of ", kMaxByteSize));
     }
     if (!(share.weight >= 0 && share.weight <= kMaxWeight)) {  // also catches NaN
       return absl::InvalidArgumentError(absl::StrCat("sizes[", i, "].weight: ", share.weight,

@@ -15,11 +15,10 @@
 namespace coppice {
 
 inline constexpr size_t kMaxRequestIdBytes = 128;
-inline constexpr size_t kMaxNameBytes = 256;       // display names and owners
-inline constexpr size_t kMaxSizes = 64;            // of a mix
-inline constexpr uint64_t kMaxBytes = 1ull << 50;  // of one collective: 1 PiB, beyond any memory
-inline constexpr double kMaxWeight = 1e12;         // leaves sums and products far from infinity
-inline constexpr uint32_t kMaxWidth = 1u << 20;    // as many as the ranks of the largest job
+inline constexpr size_t kMaxNameBytes = 256;     // display names and owners
+inline constexpr size_t kMaxSizes = 64;          // of a mix
+inline constexpr double kMaxWeight = 1e12;       // leaves sums and products far from infinity
+inline constexpr uint32_t kMaxWidth = 1u << 20;  // as many as the ranks of the largest job
 
 // INVALID_ARGUMENT names the field and its limit: request_id too long or like the name of a batch's
 // tree, too many sizes, bytes or

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/tools/command.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -52,9 +53,7 @@ void AddSearchOptions(CLI::App& app, SearchOptions& options) {
           "default hops");
   app.add_option("--grace", options.grace,
                  "how long after the budget a rank waits for others that are silent; default 30s")
-      ->check([](const std::string& text) {
-        return ParseBudget(text) ? std::string() : "\"" + text + "\" is not a time such as 30s";
-      });
+      ->check(Understood(ParseBudget, "a time such as 30s"));
   AddText(app, "--job", options.job,
           "search for this job of a running coppiced, and leave the order there");
   AddText(app, "--application", options.application,

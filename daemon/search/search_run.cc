@@ -15,6 +15,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_report.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {

@@ -13,6 +13,7 @@
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -167,7 +168,8 @@ absl::StatusOr<MapQuestion> LoadMapQuestion(const MapOptions& options) {
   }
   problem.traffic = ModelOf(options);
   if (!options.objective.empty()) {
-    problem.objective = *ParseObjective(options.objective);
+    const MappingWeights weights = *ParseObjective(options.objective);
+    problem.objective = {weights.congestion, weights.dilation, weights.qap};
   } else if (problem.snapshot != nullptr) {
     problem.objective = {.congestion = 1};
   } else {

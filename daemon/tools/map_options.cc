@@ -6,20 +6,12 @@
 #include "daemon/mapping/input/line_scanner.h"
 #include "daemon/mapping/output/launch_file.h"
 #include "daemon/tools/command.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kLongestBudget = absl::Hours(24 * 365);
 constexpr uint32_t kMaxThreads = 1024;
-
-// A check for CLI11: `parse` understands the text, or the message says what was meant.
-template <class Parser>
-auto Understood(const Parser& parse, const std::string& meant) {
-  return [parse, meant](const std::string& text) {
-    return parse(text) ? std::string() : absl::StrCat("\"", text, "\" is not ", meant);
-  };
-}
 
 std::optional<uint64_t> ParseSeed(absl::string_view text) {
   uint64_t seed = 0;
@@ -181,28 +173,6 @@ void CheckUsage(const MapOptions& o) {
   if (!o.emit.empty() && o.out.empty()) Exclude("--emit without --out", {{"--json", o.json}});
 }
 
-std::optional<Objective> ParseObjective(absl::string_view text) {
-  Objective objective;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    std::pair<std::string, double> one(part, 1);
-    if (part.find('=') != absl::string_view::npos) {
-      const auto weighed = ParseParameter(part);
-      if (!weighed) return std::nullopt;
-      one = *weighed;
-    }
-    if (one.first == "congestion") {
-      objective.congestion = one.second;
-    } else if (one.first == "dilation") {
-      objective.hop_bytes = one.second;
-    } else if (one.first == "qap") {
-      objective.qap_cost = one.second;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return objective;
-}
-
 std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {
   return ParseList<uint32_t>(text, [](absl::string_view word, uint32_t* number) {
     return word.find_first_not_of("0123456789") == absl::string_view::npos &&
@@ -213,22 +183,6 @@ std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {
 std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text) {
   return ParseList<double>(
       text, [](absl::string_view word, double* number) { return absl::SimpleAtod(word, number); });
-}
-
-std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text) {
-  const std::vector<std::string> words = absl::StrSplit(text, '=');
-  double value = 0;
-  if (words.size() != 2 || words[0].empty() || !absl::SimpleAtod(words[1], &value)) {
-    return std::nullopt;
-  }
-  return std::pair(words[0], value);
-}
-
-std::optional<absl::Duration> ParseBudget(absl::string_view text) {
-  absl::Duration budget;
-  if (!absl::ParseDuration(text, &budget)) return std::nullopt;
-  if (budget <= absl::ZeroDuration() || budget > kLongestBudget) return std::nullopt;
-  return budget;
 }
 
 }  // namespace coppice

@@ -39,17 +39,10 @@ void AddMapOptions(CLI::App& command, MapOptions& options);
 void CheckUsage(const MapOptions& options);
 
 // Each is nullopt if `text` is not of its form.
-// Names and weights: "congestion", "dilation,qap", "congestion=1,dilation=0.5"; a name alone weighs
-// 1. client/cli/map_words.h reads the same.
-std::optional<Objective> ParseObjective(absl::string_view text);
 // "4:8:6", from the innermost level.
 std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text);
 // "1:10:100", from the innermost level.
 std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text);
-// "NAME=VALUE".
-std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text);
-// Above 0, and at most a year.
-std::optional<absl::Duration> ParseBudget(absl::string_view text);
 
 }  // namespace coppice
 

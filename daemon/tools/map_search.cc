@@ -15,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {

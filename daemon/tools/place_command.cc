@@ -15,6 +15,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_options.h"
 #include "daemon/tools/place_inputs.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {

@@ -21,6 +21,7 @@
 #include "daemon/tools/map_options.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -75,10 +76,7 @@ void AddJobOptions(CLI::App& command, PlaceOptions& options) {
   AddText(command, "--pattern", options.pattern, "who sends how much to whom: a file, as for map");
   AddCount(command, "--ranks-per-node", options.ranks_per_node, "with --pattern; default 1");
   command.add_option("--budget", options.budget, "time for a search with a pattern; default 1s")
-      ->check([](const std::string& text) {
-        return ParseBudget(text) ? std::string()
-                                 : absl::StrCat("\"", text, "\" is not a duration such as 500ms");
-      });
+      ->check(Understood(ParseBudget, "a duration such as 500ms"));
   command
       .add_option("--weights", options.weights,
                   "of the terms of the cost, as pods=4,leaf_switches=1; terms: leaf_switches, "

@@ -17,7 +17,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_options.h"
 #include "daemon/tree/planner.h"
-#include "proto/text/tree_options.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {

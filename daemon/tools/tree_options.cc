@@ -16,7 +16,7 @@
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
-#include "proto/text/byte_sizes.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -84,7 +84,7 @@ void AddPayloadOptions(CLI::App& command, TreeOptions& options) {
   command
       .add_option("--bytes", options.bytes,
                   "message sizes, such as 8,4K,1M, equally frequent; default 8")
-      ->check(FaultOfByteSizes);
+      ->check(Understood(ParseByteSizes, kByteSizesMeant));
 }
 
 void AddShapeOptions(CLI::App& command, TreeOptions& options) {

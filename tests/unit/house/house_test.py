@@ -33,7 +33,7 @@ TABLE = {
          "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/config": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/rpc": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement",

@@ -1,0 +1,102 @@
+#include "proto/text/option_words.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace coppice {
+namespace {
+
+constexpr absl::string_view kUnits = "KMGT";  // 2^10, 2^20, ...
+
+struct TypedOption {
+  absl::string_view option, without_effect, of_type;
+};
+constexpr TypedOption kTypedOptions[] = {
+    {"--width", "2", "I"},
+    {"--nic-degree", "2", "I"},
+    {"--builder", "2", "I"},
+    {"--root", "1", "II"},
+};
+
+std::optional<uint64_t> ParseByteSize(absl::string_view text) {
+  int shift = 0;
+  if (!text.empty()) {
+    const size_t unit = kUnits.find(absl::ascii_toupper(static_cast<unsigned char>(text.back())));
+    if (unit != absl::string_view::npos) {
+      shift = 10 * static_cast<int>(unit + 1);
+      text.remove_suffix(1);
+    }
+  }
+  const bool are_digits = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c));  // SimpleAtoi takes signs and blanks
+  });
+  uint64_t number = 0;
+  if (!are_digits || !absl::SimpleAtoi(text, &number)) return std::nullopt;
+  if (number > kMaxByteSize >> shift) return std::nullopt;
+  return number << shift;
+}
+
+}  // namespace
+
+std::optional<std::vector<uint64_t>> ParseByteSizes(absl::string_view text) {
+  std::vector<uint64_t> sizes;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    const std::optional<uint64_t> size = ParseByteSize(word);
+    if (!size.has_value()) return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+std::optional<absl::Duration> ParseBudget(absl::string_view text) {
+  absl::Duration budget;
+  if (!absl::ParseDuration(text, &budget)) return std::nullopt;
+  if (budget <= absl::ZeroDuration() || budget > kMaxPeriod) return std::nullopt;
+  return budget;
+}
+
+std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text) {
+  const std::vector<std::string> words = absl::StrSplit(text, '=');
+  double value = 0;
+  if (words.size() != 2 || words[0].empty() || !absl::SimpleAtod(words[1], &value)) {
+    return std::nullopt;
+  }
+  return std::pair(words[0], value);
+}
+
+std::optional<MappingWeights> ParseObjective(absl::string_view text) {
+  MappingWeights weights;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    std::pair<std::string, double> one(part, 1);
+    if (part.find('=') != absl::string_view::npos) {
+      const auto weighed = ParseParameter(part);
+      if (!weighed) return std::nullopt;
+      one = *weighed;
+    }
+    if (one.first == "congestion") {
+      weights.congestion = one.second;
+    } else if (one.first == "dilation") {
+      weights.dilation = one.second;
+    } else if (one.first == "qap") {
+      weights.qap = one.second;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return weights;
+}
+
+std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
+                              absl::string_view value) {
+  for (const TypedOption& typed : kTypedOptions) {
+    if (option != typed.option || type != typed.without_effect || value == "auto") continue;
+    return absl::StrCat("is of trees of type ", typed.of_type, ", and has no effect with --type ",
+                        type, "; leave one of them out");
+  }
+  return "";
+}
+
+}  // namespace coppice

@@ -1,0 +1,58 @@
+// What the words of options mean that every program takes: sizes, times, parameters, objectives,
+// and which options of a tree go with its type.
+#ifndef COPPICE_PROTO_TEXT_OPTION_WORDS_H_
+#define COPPICE_PROTO_TEXT_OPTION_WORDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace coppice {
+
+// Of one collective: 1 PiB, beyond any memory.
+inline constexpr uint64_t kMaxByteSize = uint64_t{1} << 50;
+// Of searches and of the daemon's periods.
+inline constexpr absl::Duration kMaxPeriod = absl::Hours(24 * 365);
+
+// Each is nullopt if `text` is not of its form.
+// "8,4K,1M": bytes of each, in order; K, M, G and T, of either case, are powers of 1024. None is
+// above kMaxByteSize.
+std::optional<std::vector<uint64_t>> ParseByteSizes(absl::string_view text);
+// "500ms", "1h30m": above 0, and at most kMaxPeriod.
+std::optional<absl::Duration> ParseBudget(absl::string_view text);
+// "NAME=VALUE".
+std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text);
+
+// What a mapping is to make small, and how much each weighs.
+struct MappingWeights {
+  double congestion = 0, dilation = 0, qap = 0;
+};
+// "congestion", "dilation,qap", "congestion=1,dilation=0.5"; a name alone weighs 1.
+std::optional<MappingWeights> ParseObjective(absl::string_view text);
+
+// A check for CLI11: `parse` understands the text, or the message says what was meant.
+template <class Parser>
+auto Understood(const Parser& parse, const std::string& meant) {
+  return [parse, meant](const std::string& text) {
+    return parse(text) ? std::string() : absl::StrCat("\"", text, "\" is not ", meant);
+  };
+}
+
+// What ParseByteSizes wants, for such a check.
+inline constexpr char kByteSizesMeant[] =
+    "a list of sizes in bytes, such as 8,4K,1M; the most is 1024T";
+
+// Why `option` ("--width") of that value has no effect beside --type `type` ("auto", "1" or "2");
+// empty: it may have one. The value "auto" asks for nothing.
+std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
+                              absl::string_view value);
+
+}  // namespace coppice
+
+#endif  // COPPICE_PROTO_TEXT_OPTION_WORDS_H_
