@@ -6,9 +6,9 @@
 
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/routes.h"
+#include "tests/support/fabric_check.h"
 
 namespace coppice::fabric_builder_test {
 namespace {

@@ -1,5 +1,5 @@
 // Every promise of fabric.h that CheckFabric verifies, broken once.
-#include "daemon/fabric/fabric_check.h"
+#include "tests/support/fabric_check.h"
 
 #include <gtest/gtest.h>
 

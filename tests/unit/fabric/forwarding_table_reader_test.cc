@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/routes.h"
+#include "tests/support/fabric_check.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 

@@ -11,12 +11,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/fabric_builder.h"
-#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/routes.h"
 #include "gtest/gtest.h"
+#include "tests/support/fabric_check.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 

@@ -6,9 +6,9 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/models/model.h"
+#include "tests/support/fabric_check.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/ibnetdiscover_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fabric_check.h"
 
 namespace coppice::model_test {
 namespace {

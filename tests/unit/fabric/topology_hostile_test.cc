@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "daemon/fabric/fabric_check.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/ibnetdiscover_writer.h"
 #include "daemon/fabric/ibsim_net_writer.h"
 #include "daemon/fabric/models/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fabric_check.h"
 
 namespace coppice::topology_hostile_test {
 namespace {

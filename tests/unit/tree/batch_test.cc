@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "daemon/tree/batch/baseline.h"
-#include "daemon/tree/batch/check.h"
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/batch/trees.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/batch_check.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 #include "tests/unit/tree/batch_oracle.h"

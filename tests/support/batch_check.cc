@@ -1,4 +1,4 @@
-#include "daemon/tree/batch/check.h"
+#include "tests/support/batch_check.h"
 
 #include <algorithm>
 #include <cmath>

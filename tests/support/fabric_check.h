@@ -1,7 +1,6 @@
-// An independent verifier of everything that fabric.h promises, for tests and for a daemon that
-// wants to be sure of what it publishes. Uses the public interface only.
-#ifndef COPPICE_DAEMON_FABRIC_FABRIC_CHECK_H_
-#define COPPICE_DAEMON_FABRIC_FABRIC_CHECK_H_
+// An independent verifier of everything that fabric.h promises. Uses the public interface only.
+#ifndef COPPICE_TESTS_SUPPORT_FABRIC_CHECK_H_
+#define COPPICE_TESTS_SUPPORT_FABRIC_CHECK_H_
 
 #include "absl/status/status.h"
 #include "daemon/fabric/fabric.h"
@@ -15,4 +14,4 @@ absl::Status CheckFabric(const Fabric& fabric);
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_FABRIC_FABRIC_CHECK_H_
+#endif  // COPPICE_TESTS_SUPPORT_FABRIC_CHECK_H_

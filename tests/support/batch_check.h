@@ -1,7 +1,7 @@
 // Verifies a planned batch apart from everything that plans it: trees are hung rank by rank and
 // judged by tree_check.h, entries and packets are counted again from those trees alone.
-#ifndef COPPICE_DAEMON_TREE_BATCH_CHECK_H_
-#define COPPICE_DAEMON_TREE_BATCH_CHECK_H_
+#ifndef COPPICE_TESTS_SUPPORT_BATCH_CHECK_H_
+#define COPPICE_TESTS_SUPPORT_BATCH_CHECK_H_
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -21,4 +21,4 @@ absl::Status CheckBatch(const Snapshot& snapshot, absl::Span<const SwitchCapacit
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_TREE_BATCH_CHECK_H_
+#endif  // COPPICE_TESTS_SUPPORT_BATCH_CHECK_H_

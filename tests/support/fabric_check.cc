@@ -1,4 +1,4 @@
-#include "daemon/fabric/fabric_check.h"
+#include "tests/support/fabric_check.h"
 
 #include <algorithm>
 #include <map>
