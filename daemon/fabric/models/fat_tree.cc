@@ -255,8 +255,8 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateFatTree(const ModelArgumen
                                                    ": expected a divisor of the ", ports / 2,
                                                    " ports that a leaf switch has upwards"));
   }
-  std::vector<uint64_t> children(levels, ports / 2), parents(levels, ports / 2);
-  children.back() = ports;
+  std::vector<uint64_t> children(levels - 1, ports / 2), parents(levels, ports / 2);
+  children.push_back(ports);
   if (levels > 1) parents[1] = ports / 2 / pruning;
   parents.front() = 1;
   return GenerateXgft(children, parents, static_cast<uint32_t>(arguments.Integer("rails")),
