@@ -45,7 +45,7 @@ namespace {
 
 constexpr std::array kBuilders = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                   TreeBuilder::kHierarchical, TreeBuilder::kPostal};
-constexpr double kAlike = 1 + 1e-9;  // sums in another order differ by less
+constexpr double kAlikeTimes = 1 + 1e-9;  // sums in another order differ by less
 
 // Ranks of all trees that are judged with links' queues, in sum: 16 trees of 512 ranks.
 constexpr size_t kMaxRanksLookedAt = 8192;
@@ -97,7 +97,7 @@ class Type1Search {
     bound_.reset();
     Candidate* quickest = nullptr;  // the first of those alike
     for (Candidate& candidate : candidates_) {
-      if (!candidate.is_known || candidate.least_us > least_us_ * kAlike) continue;
+      if (!candidate.is_known || candidate.least_us > least_us_ * kAlikeTimes) continue;
       if (quickest == nullptr) quickest = &candidate;
     }
     if (quickest == nullptr)
@@ -151,8 +151,8 @@ class Type1Search {
       Candidate candidate = {.builder = builder, .width = width};
       if (count_) {
         candidate.least_us = builder == TreeBuilder::kKary
-                                 ? count_->Kary(width, least_us_ * kAlike)
-                                 : count_->Knomial(width, least_us_ * kAlike);
+                                 ? count_->Kary(width, least_us_ * kAlikeTimes)
+                                 : count_->Knomial(width, least_us_ * kAlikeTimes);
         candidate.is_counted = true;
         if (count_->is_exact()) Know(candidate);
       }
@@ -234,7 +234,7 @@ class Type1Search {
     for (size_t c = 0; c < candidates_.size(); ++c) {
       if (!candidates_[c].is_known) open.emplace(candidates_[c].least_us, c);
     }
-    while (!open.empty() && open.top().first <= least_us_ * kAlike) {
+    while (!open.empty() && open.top().first <= least_us_ * kAlikeTimes) {
       const size_t c = open.top().second;
       open.pop();
       Candidate& candidate = candidates_[c];
@@ -266,7 +266,7 @@ class Type1Search {
   }
 
   void BoundEdges(Candidate& candidate, absl::Span<const int32_t> parents) {
-    const double bound_us = bound_->Of(parents, least_us_ * kAlike);
+    const double bound_us = bound_->Of(parents, least_us_ * kAlikeTimes);
     candidate.least_us = std::max(candidate.least_us, bound_us);
     if (bound_->is_exact()) Know(candidate);
   }
@@ -288,7 +288,7 @@ class Type1Search {
     const uint64_t each =
         PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
     for (const size_t c : order) {
-      if (best_ && (candidates_[c].least_us > least_us_ * kAlike || left < each)) break;
+      if (best_ && (candidates_[c].least_us > least_us_ * kAlikeTimes || left < each)) break;
       left -= std::min(left, each);
       RETURN_IF_ERROR(Follow(c));
     }
@@ -328,11 +328,11 @@ class Type1Search {
     Candidate& candidate = candidates_[c];
     ASSIGN_OR_RETURN(Routed routed, Route(candidate));
     Type1Result& result = routed.result;
-    const double cutoff_us = least_us_ * kAlike;
+    const double cutoff_us = least_us_ * kAlikeTimes;
     result.predicted = EvaluateContendedMix(profile_, result.tree, result.edges, routed.routes,
                                             request_.operation, request_.sizes, cutoff_us);
     candidate.least_us = std::max(candidate.least_us, result.predicted.total_us);
-    const bool is_better = !best_ || result.predicted.total_us * kAlike < least_us_;
+    const bool is_better = !best_ || result.predicted.total_us * kAlikeTimes < least_us_;
     const bool is_first = best_ && c < best_of_ && result.predicted.total_us <= cutoff_us;
     Know(candidate);
     if (!is_better && !is_first) return absl::OkStatus();
@@ -349,7 +349,7 @@ class Type1Search {
     const double alone_us = best_->predicted.total_us;
     AddContentionTo(*best_);
     quickest->least_us = best_->predicted.total_us;
-    if (best_->predicted.total_us <= alone_us * kAlike) return quickest;
+    if (best_->predicted.total_us <= alone_us * kAlikeTimes) return quickest;
     std::vector<bool> looked(candidates_.size(), false);
     looked[static_cast<size_t>(quickest - candidates_.data())] = true;
     const Candidate* winner = quickest;
@@ -366,7 +366,7 @@ class Type1Search {
         AddContentionTo(*result);
         next->least_us = result->predicted.total_us;
         next->is_known = true;
-        if (next->least_us * kAlike >= best_->predicted.total_us) continue;
+        if (next->least_us * kAlikeTimes >= best_->predicted.total_us) continue;
         best_ = *std::move(result);
         winner = next;
       }
@@ -380,7 +380,7 @@ class Type1Search {
     for (size_t c = 0; c < candidates_.size(); ++c) {
       Candidate& candidate = candidates_[c];
       if (looked[c] || candidate.builder != builder || candidate.is_refused) continue;
-      if (candidate.least_us * kAlike >= best_->predicted.total_us) continue;
+      if (candidate.least_us * kAlikeTimes >= best_->predicted.total_us) continue;
       if (quickest == nullptr || candidate.least_us < quickest->least_us) quickest = &candidate;
     }
     if (quickest != nullptr) looked[static_cast<size_t>(quickest - candidates_.data())] = true;
@@ -396,7 +396,7 @@ class Type1Search {
 
   // `least_us` is exact, if it is not cut off.
   void Know(Candidate& candidate) {
-    candidate.is_known = candidate.least_us <= least_us_ * kAlike;
+    candidate.is_known = candidate.least_us <= least_us_ * kAlikeTimes;
     least_us_ = std::min(least_us_, candidate.least_us);
   }
 
@@ -485,10 +485,10 @@ class Type1Search {
     });
     for (const Candidate* other : others) {
       Alternative alternative = {TreeType::kTypeI, other->builder, other->width, std::nullopt, ""};
-      if (other->least_us * kAlike < best_->predicted.total_us && follows_packets_) {
+      if (other->least_us * kAlikeTimes < best_->predicted.total_us && follows_packets_) {
         alternative.why_not = absl::StrFormat(
             "its packets were not followed, takes at least %.2f us", other->least_us);
-      } else if (other->least_us * kAlike < best_->predicted.total_us) {
+      } else if (other->least_us * kAlikeTimes < best_->predicted.total_us) {
         alternative.why_not = absl::StrFormat(
             "not judged with links' queues, without them it takes %.2f us", other->least_us);
       } else if (other->is_known) {
