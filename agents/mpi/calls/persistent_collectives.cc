@@ -1,8 +1,6 @@
 // Persistent collectives of MPI 4: what one sends is found when it is made, and traced whenever it
-// is started.
+// is started (persistent.cc).
 #include <mpi.h>
-
-#include <climits>
 
 #include "agents/mpi/trace/trace.h"
 #include "agents/mpi/trace/trace_collectives.h"
@@ -266,114 +264,6 @@ int MPI_Neighbor_alltoallw_init(const void* send, const int send_counts[],
                   TraceNeighborAlltoallw(send_counts, send_types, comm);
                   recording.Attach(*request);
                 });
-}
-
-}  // extern "C"
-
-#endif  // MPI_VERSION >= 4
-
-using namespace coppice::mpi;  // NOLINT: the parts of this very library
-
-namespace {
-
-// What made *request returned `error`; whenever it is started it sends what `trace` says.
-template <typename Trace>
-int Made(int error, const MPI_Request* request, const Trace& trace) {
-  if (error != MPI_SUCCESS || !IsTracing()) return error;
-  PersistentRecording recording;
-  trace();
-  recording.Attach(*request);
-  return error;
-}
-
-}  // namespace
-
-extern "C" {
-
-int MPI_Send_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                  MPI_Request* request) {
-  return Made(PMPI_Send_init(buffer, count, type, to, tag, comm, request), request,
-              [&] { TraceSend(count, type, to, comm); });
-}
-
-int MPI_Bsend_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-  return Made(PMPI_Bsend_init(buffer, count, type, to, tag, comm, request), request,
-              [&] { TraceSend(count, type, to, comm); });
-}
-
-int MPI_Ssend_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-  return Made(PMPI_Ssend_init(buffer, count, type, to, tag, comm, request), request,
-              [&] { TraceSend(count, type, to, comm); });
-}
-
-int MPI_Rsend_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-  return Made(PMPI_Rsend_init(buffer, count, type, to, tag, comm, request), request,
-              [&] { TraceSend(count, type, to, comm); });
-}
-
-int MPI_Start(MPI_Request* request) {
-  if (!IsTracing()) return PMPI_Start(request);
-  const int error = PMPI_Start(request);
-  if (error == MPI_SUCCESS) TraceStart(*request);
-  return error;
-}
-
-int MPI_Startall(int count, MPI_Request requests[]) {
-  if (!IsTracing()) return PMPI_Startall(count, requests);
-  const int error = PMPI_Startall(count, requests);
-  for (int i = 0; error == MPI_SUCCESS && i < count; ++i) TraceStart(requests[i]);
-  return error;
-}
-
-int MPI_Request_free(MPI_Request* request) {
-  TraceRequestFreed(*request);
-  return PMPI_Request_free(request);
-}
-
-#if MPI_VERSION >= 4
-
-int MPI_Psend_init(const void* buffer, int partitions, MPI_Count count, MPI_Datatype type, int to,
-                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return Made(PMPI_Psend_init(buffer, partitions, count, type, to, tag, comm, info, request),
-              request, [&] { TracePartitionedSend(partitions, count, type, to, comm); });
-}
-
-#endif  // MPI_VERSION >= 4
-
-}  // extern "C"
-
-#if MPI_VERSION >= 4
-
-namespace {
-
-bool IsInt(MPI_Count count) { return count >= 0 && count <= INT_MAX; }
-
-}  // namespace
-
-extern "C" {
-
-int MPI_Bcast_c(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm) {
-  if (IsInt(count)) return MPI_Bcast(buffer, static_cast<int>(count), type, root, comm);
-  return PMPI_Bcast_c(buffer, count, type, root, comm);
-}
-
-int MPI_Reduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
-                 int root, MPI_Comm comm) {
-  if (IsInt(count)) {
-    return MPI_Reduce(send, receive, static_cast<int>(count), type, op, root, comm);
-  }
-  return PMPI_Reduce_c(send, receive, count, type, op, root, comm);
-}
-
-int MPI_Allreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
-                    MPI_Comm comm) {
-  if (IsInt(count)) {
-    return MPI_Allreduce(send, receive, static_cast<int>(count), type, op, comm);
-  }
-  return PMPI_Allreduce_c(send, receive, count, type, op, comm);
 }
 
 }  // extern "C"
