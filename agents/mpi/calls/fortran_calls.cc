@@ -1,5 +1,5 @@
-// Fortran on Open MPI: collectives that are traced only, blocking and not. On an intercommunicator
-// the roots of Fortran are those of C.
+// Fortran on Open MPI: calls that are traced only, collectives and sends, blocking and not. On an
+// intercommunicator the roots of Fortran are those of C.
 #include <vector>
 
 #include "agents/mpi/calls/fortran.h"
