@@ -1,5 +1,4 @@
-// Placements::Create and Advise: from requests to nodes that are held. Split from placements.cc for
-// length.
+// Placements::Create and Advise: from requests to nodes that are held.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -131,8 +131,7 @@ uint64_t FingerprintOf(const CreatePlacementArgs& args) {
   return fingerprint.value();
 }
 
-// Placements::Start and the distances of nodes: what a job's launcher asks. Split from
-// placements.cc for length.
+// Placements::Start and the distances of nodes: what a job's launcher asks.
 
 namespace {
 
