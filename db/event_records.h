@@ -17,7 +17,7 @@ struct EventRecord {
   int64_t id = 0;  // assigned by the store when 0
   absl::Time time;
   std::string severity;  // "info", "warning", "error"
-  std::string kind;      // "job.registered", "tree.granted", "sweep.done", ...
+  std::string kind;      // of daemon/manager/event_kinds.h: "job.registered"
   std::string object;    // "job:7", "switch:0002c9020040b0e0"
   std::string message;
   std::string actor{};  // who did it; empty: nobody, it happened

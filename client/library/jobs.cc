@@ -1,4 +1,4 @@
-// Jobs, of coppice.h.
+// Jobs, their layouts on hosts and their stored orders, of coppice.h.
 #include <algorithm>
 #include <cstddef>
 

@@ -1,5 +1,7 @@
-// Who may connect, who may do everything and who is a node's agent: socket_mode, socket_group,
-// admin_group, insecure_tcp, [tls] and [agents].
+// Sections of the configuration that are more than single keys: who may connect, who may do
+// everything and who is a node's agent (socket_mode, socket_group, admin_group, insecure_tcp,
+// [tls], [agents]); the cost profile; rules for switches. Each reads its own and names what is
+// wrong.
 #ifndef COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 #define COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 

@@ -1,6 +1,6 @@
-// What one holder may have at most, and what ordinary users together leave to administrators: the
-// names of the limits and what the configuration says of them. Part of the manager's options, which
-// may change while it runs.
+// Parts of the manager's options, which may change while it runs: what one holder may have at most,
+// what ordinary users together leave to administrators, and how placements are made and kept. Names
+// and values only.
 #ifndef COPPICE_DAEMON_MANAGER_OPTIONS_H_
 #define COPPICE_DAEMON_MANAGER_OPTIONS_H_
 

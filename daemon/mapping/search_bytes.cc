@@ -38,8 +38,8 @@ size_t DenseBytes(size_t slots, size_t threads) {
   return matrix * (6 + 4 * std::max<size_t>(2, threads)) + 2 * 60 * slots * 16;
 }
 
-// Of methods that find eigenvectors: the basis and the vectors in three forms (search/spectral.h),
-// and for each thread its rows.
+// Of methods that find eigenvectors: the basis and the vectors in three forms
+// (search/cluster/spectral.h), and for each thread its rows.
 size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
   const size_t full = std::min<size_t>(e.clustered, kMaxDenseVertices);
   return (7 + 2 * threads) * sizeof(double) * e.coordinates + 4 * sizeof(double) * full * full;

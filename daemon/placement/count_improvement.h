@@ -1,5 +1,5 @@
 // Makes counts of hosts cheaper by moving hosts from leaf switch to leaf switch, and mends those
-// that break least numbers of leaf switches or pods.
+// that break least numbers of leaf switches or pods; with a pattern, by the least cut.
 #ifndef COPPICE_DAEMON_PLACEMENT_COUNT_IMPROVEMENT_H_
 #define COPPICE_DAEMON_PLACEMENT_COUNT_IMPROVEMENT_H_
 

@@ -1,10 +1,5 @@
-// "annealing": from the better of the start and a multisection, annealed at low temperature with
-// proposals near partners (search/sparse_anneal.h), each round with twice the proposals of the one
-// before; after each the best is polished by swaps.
-//
-//     start      multisection
-//         \      /
-//          better --> swaps --> anneal x1 --> anneal x2 --> anneal x4 ...
+// The algorithms that daemon/mapping/algorithm.cc has in its table, but for auto (auto.h): what
+// each does, and where it comes from.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
 
@@ -15,6 +10,14 @@
 
 namespace coppice {
 
+// "annealing": from the better of the start and a multisection, annealed at low temperature with
+// proposals near partners (search/sparse/sparse_anneal.h), each round with twice the proposals of
+// the one before; after each the best is polished by swaps.
+//
+//     start      multisection
+//         \      /
+//          better --> swaps --> anneal x1 --> anneal x2 --> anneal x4 ...
+//
 // O(ranks * proposals * 2^rounds * degree).
 const MappingAlgorithm& AnnealingAlgorithm();
 
@@ -33,10 +36,10 @@ const MappingAlgorithm& AnnealingAlgorithm();
 // or when nothing has improved for a while.
 //
 // Departures: the paper gives neither temperatures nor the patience; ours are measured
-// (search/dense_chain.h), and 100 iterations for each slot, at least one exchange and at most a
-// fifth of all. An iteration is one temperature with all its candidates. Workers are logical: any
-// number of threads runs them with one result, and so does any number of processes that have as
-// many in all (search_control.h). Worker 0 begins with the start.
+// (search/dense/dense_anneal.h), and 100 iterations for each slot, at least one exchange and at
+// most a fifth of all. An iteration is one temperature with all its candidates. Workers are
+// logical: any number of threads runs them with one result, and so does any number of processes
+// that have as many in all (search_control.h). Worker 0 begins with the start.
 //
 // Cost: iterations * candidates * workers swap costs of O(n), and a copy of n^2 for each worker and
 // exchange.
@@ -91,8 +94,8 @@ const MappingAlgorithm& GreedyAlgorithm();
 const MappingAlgorithm& HierarchicalClusteringAlgorithm();
 
 // "local-search": swaps and moves of ranks to places near their partners', with gains from the
-// neighbours alone, until none helps (search/sparse_swaps.h, with the picture); where places take
-// many ranks, moves from the border first, on all levels (search/sparse_moves.h).
+// neighbours alone, until none helps (search/sparse/sparse_swaps.h, with the picture); where places
+// take many ranks, moves from the border first, on all levels (search/sparse/sparse_multilevel.h).
 
 // O(degree^2 * near) for each rank that is looked at.
 const MappingAlgorithm& LocalSearchAlgorithm();
@@ -127,7 +130,7 @@ const MappingAlgorithm& PairExchangeAlgorithm();
 // processes (search_control.h): as many in all give the same result.
 //
 // Cost: an individual is 600 sweeps; a sweep O(n^3) at the start, a tenth and less below the middle
-// temperature (search/dense_anneal.h). Memory: n^2 for each island and for each thread.
+// temperature (search/dense/dense_anneal.h). Memory: n^2 for each island and for each thread.
 
 // Minimises the QAP cost; never returns worse than the start by it.
 const MappingAlgorithm& MemeticAlgorithm();
@@ -142,10 +145,11 @@ const MappingAlgorithm& MemeticAlgorithm();
 //     worker 3 <--best-- worker 2             (the paper finds it of little use)
 //
 // Departures: the paper takes its operators and rates from a library without naming them; ours are
-// tournaments of two, uniform crossover, swaps, twins changed further (search/dense_genetic.h); no
-// population is below 50. The start is one individual of worker 0. The master is process 0, and
-// whoever gets a child counts its cost. Workers are logical: any number of threads runs them with
-// one result, and so does any number of processes that have as many in all (search_control.h).
+// tournaments of two, uniform crossover, swaps, twins changed further
+// (search/dense/dense_genetic.h); no population is below 50. The start is one individual of worker
+// 0. The master is process 0, and whoever gets a child counts its cost. Workers are logical: any
+// number of threads runs them with one result, and so does any number of processes that have as
+// many in all (search_control.h).
 //
 // Cost: generations * workers * n / 2 whole sums of O(n^2). Memory: workers * population * 4 n.
 
@@ -181,8 +185,8 @@ const MappingAlgorithm& RecursiveAlgorithm();
 // C. Schulz and J. L. Traeff, "Better process mapping and sparse quadratic assignment", SEA 2017
 // (hierarchical multisection); M. Kirchbach, C. Schulz, J. L. Traeff, "Better process mapping and
 // sparse quadratic assignment", JEA 2020 (imbalance per level). Cuts are METIS's, refined on all
-// levels; groups come from any distances (search/groups.h), so that it works on every fabric; the
-// result is refined by the mapping's cost itself where places take many ranks.
+// levels; groups come from any distances (search/groups/groups.h), so that it works on every
+// fabric; the result is refined by the mapping's cost itself where places take many ranks.
 
 // O(pairs * levels) a try, about.
 const MappingAlgorithm& MultisectionAlgorithm();

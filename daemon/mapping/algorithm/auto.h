@@ -29,7 +29,7 @@
 //
 // Algorithms of other files are found by name in the table; one that is missing or declines is
 // passed over. What cannot be stopped is only begun if there is time for it, as far as that can be
-// told: METIS (search/metis_partition.h), measures (auto_incumbent.h).
+// told: METIS (search/groups/metis_partition.h), measures (auto_incumbent.h).
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_H_
 

@@ -1,17 +1,17 @@
 // Congestion-aware refinement over the routes that the fabric uses: the idea of T. Hoefler and M.
 // Snir's refinement (ICS 2011, section 3.5), with exchanges that are evaluated from two ranks'
-// peers alone and chosen where the worst channel says (search/congestion_search.h).
+// peers alone and chosen where the worst channel says (search/links/congestion_search.h).
 //
-// From the best of its start and quick methods (algorithm/congestion_line.h) it never comes back
+// From the best of its start and quick methods (algorithm/congestion.h) it never comes back
 // worse, and it stops at a bound that no order is below.
 //
-// The cost is the problem's objective with the smooth congestion of search/traffic_state.h in place
-// of the greatest, and where the objective is congestion alone, of equals the one with fewer
+// The cost is the problem's objective with the smooth congestion of search/links/traffic_state.h in
+// place of the greatest, and where the objective is congestion alone, of equals the one with fewer
 // hop-bytes. With traffic shared approximately the search counts even shares, and returns the
 // start if by the approximation it was better.
 //
 // O(steps * peers * length), about 1 to 10 microseconds a step; memory: the tables of
-// search/traffic_routes.h and O(pairs + channels).
+// search/links/traffic_routes.h and O(pairs + channels).
 #include "daemon/mapping/algorithm/congestion.h"
 
 #include <algorithm>

@@ -62,8 +62,8 @@ const MappingAlgorithm& LocalSearchAlgorithm() {
 //                    \______________/           and keep the order otherwise
 //                     b for d
 //
-// An exchange changes Z by what the two ranks' neighbours see of it alone (search/sparse_cost.h),
-// as in Brandfass: O(degree), not O(ranks) and not O(pairs).
+// An exchange changes Z by what the two ranks' neighbours see of it alone
+// (search/sparse/sparse_cost.h), as in Brandfass: O(degree), not O(ranks) and not O(pairs).
 //
 // Departures: positions are slots, free ones included, so that a job that does not fill its nodes
 // moves ranks as well. Pairs in order go round until a whole round gains nothing: more iterations

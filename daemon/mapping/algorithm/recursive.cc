@@ -19,7 +19,7 @@
 // their order.
 //
 // O((E_G + E_H) log P), METIS's linear time at each of the levels. Deterministic for a seed
-// (search/metis_partition.h).
+// (search/groups/metis_partition.h).
 #include <algorithm>
 #include <array>
 #include <numeric>

@@ -1,4 +1,4 @@
-// Annealing of dense problems by sweeps, the engine of the memetic search (algorithm/memetic.h).
+// Annealing of dense problems by sweeps, the engine of the memetic search (algorithm/memetic.cc).
 //
 // A full sweep looks at all pairs of free ranks. Below the temperature at which a solution freezes
 // nearly all swaps are hopeless, and stay so for a while: a full sweep therefore notes the pairs

@@ -1,5 +1,5 @@
 // A population of annealed solutions of a dense problem, and how it makes better ones: what the
-// memetic search (algorithm/memetic.h, which explains it) keeps several of.
+// memetic search (algorithm/memetic.cc, which explains it) keeps several of.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_ISLAND_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_ISLAND_H_
 

@@ -12,7 +12,7 @@ namespace coppice {
 // The slot of every rank, dummies included: a permutation of 0..size-1.
 using DenseOrder = std::vector<uint32_t>;
 
-// A solution and its cost, in sums of the kept numbers (search/dense_qap.h).
+// A solution and its cost, in sums of the kept numbers (search/dense/dense_qap.h).
 struct DenseSolution {
   DenseOrder order;
   double cost = std::numeric_limits<double>::infinity();

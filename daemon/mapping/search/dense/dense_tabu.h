@@ -1,4 +1,4 @@
-// One robust taboo search over a dense problem: the engine of algorithm/robust_tabu.h, which
+// One robust taboo search over a dense problem: the engine of algorithm/local_search.cc, which
 // explains it.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_TABU_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_TABU_H_

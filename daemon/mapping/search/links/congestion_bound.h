@@ -28,7 +28,7 @@ struct CongestionBound {
 //     average   (sum over r of what leaves r at least) / (all ports of all hosts)
 //
 // and, where every host is one place, with what its ranks send together at least, a(r) for the host
-// of rank r (search/least_leaving.h):
+// of rank r (search/links/least_cut.h):
 //
 //     host      max over r of a(r) / (the fastest port)
 //     slow ones hosts of the k ranks with the greatest a(r) are k/n in number, rounded up: the
@@ -46,7 +46,8 @@ CongestionBound FindCongestionBound(const MappingProblem& problem);
 //                                              congestion >= f / capacity of the cables
 //
 // Only cuts that the mapping itself fills to its greatest congestion can show it: their ranks are
-// one of the sets that count. That leaves few to search (search/least_cut.h), mostly one or none.
+// one of the sets that count. That leaves few to search (search/links/least_cut.h), mostly one or
+// none.
 
 // Not for traffic that is shared approximately: its shares depend on each other.
 class CongestionProof final {
