@@ -244,6 +244,7 @@ class RpcServer::Parts {
   std::unique_ptr<grpc::Server> server_;
   // [TCP address] Makes a connection that we accepted gRPC's, with the address's credentials.
   std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors_;
+  std::optional<WorkerPool> hand_over_;  // gives gRPC the connections that were admitted
   std::unique_ptr<UnixListener> unix_listener_;
   std::unique_ptr<TcpListener> tcp_listener_;
   std::optional<Readiness> readiness_;
@@ -330,14 +331,26 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
 }
 
 void RpcServer::Parts::AcceptUnix() {
+  hand_over_.emplace(1);
   unix_listener_->Start([this](int fd, uid_t uid) {
     if (!connections_.Admit(fd, uid)) {
       close(fd);
       return;
     }
-    peers_.NoteConnection(fd, uid);  // first: a call may come as soon as gRPC has it
-    GuardReads(fd, absl::StrCat("uid ", uid));
-    grpc::AddInsecureChannelFromFd(server_.get(), fd);
+    // Not here: gRPC takes so long to make one its own that a flood would fill the socket's queue,
+    // and then the kernel refuses everybody.
+    const std::string who = absl::StrCat("uid ", uid);
+    hand_over_->Submit(
+        [this, fd, uid, who] {
+          if (!connections_.IsAdmitted(fd)) {
+            close(fd);  // shut while it waited, and nobody else's
+            return;
+          }
+          peers_.NoteConnection(fd, uid);  // first: a call may come as soon as gRPC has it
+          GuardReads(fd, who);
+          grpc::AddInsecureChannelFromFd(server_.get(), fd);
+        },
+        who);
   });
 }
 
@@ -371,6 +384,7 @@ DaemonNumbers RpcServer::Parts::Numbers() const {
 void RpcServer::Parts::Shutdown(absl::Duration grace) {
   readiness_.reset();
   unix_listener_.reset();
+  hand_over_.reset();
   if (tcp_listener_ != nullptr) tcp_listener_->Stop();
   if (server_ == nullptr) return;
   health_.SetServing(false);

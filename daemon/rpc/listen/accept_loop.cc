@@ -30,15 +30,16 @@ AcceptLoop::~AcceptLoop() {
   close(wake_);
 }
 
-void AcceptLoop::Start(const std::vector<int>& listening, OnConnection on_connection) {
+void AcceptLoop::Start(const std::vector<int>& listening, int threads, OnConnection on_connection) {
   on_connection_ = std::move(on_connection);
-  thread_ = std::thread([this, listening] { Run(listening); });
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, listening] { Run(listening); });
 }
 
 void AcceptLoop::Stop() {
-  if (!thread_.joinable()) return;
+  if (threads_.empty()) return;
   eventfd_write(wake_, 1);
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void AcceptLoop::Run(const std::vector<int>& listening) {
@@ -63,7 +64,7 @@ bool AcceptLoop::AcceptAll(size_t index, int listening) {
     const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
       if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return true;
-      if (!std::exchange(is_short_, true)) {
+      if (!is_short_.exchange(true)) {
         spdlog::error("{}: cannot accept: {}; connections wait", what_, std::strerror(errno));
       }
       return false;

@@ -1,8 +1,9 @@
-// A thread that accepts the connections of some listening sockets. Knows neither whose sockets they
+// Threads that accept the connections of some listening sockets. Knows neither whose sockets they
 // are nor what becomes of the connections.
 #ifndef COPPICE_DAEMON_RPC_LISTEN_ACCEPT_LOOP_H_
 #define COPPICE_DAEMON_RPC_LISTEN_ACCEPT_LOOP_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -18,7 +19,7 @@ namespace coppice {
 class AcceptLoop final {
  public:
   // Takes over `fd`, a connected socket that does not block, from the socket of that index. Called
-  // on the loop's thread.
+  // on the loop's threads, on all at once.
   using OnConnection = std::function<void(size_t listening, int fd)>;
 
   // `what` begins what is logged: "unix sockets". UNAVAILABLE: no descriptor is left.
@@ -27,8 +28,8 @@ class AcceptLoop final {
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
 
-  // `listening`: sockets that do not block, and stay open until Stop.
-  void Start(const std::vector<int>& listening, OnConnection on_connection);
+  // `listening`: sockets that do not block, and stay open until Stop. `threads`: at least 1.
+  void Start(const std::vector<int>& listening, int threads, OnConnection on_connection);
   // Afterwards nothing is accepted any more and `on_connection` is not called. Idempotent.
   void Stop();
 
@@ -39,10 +40,10 @@ class AcceptLoop final {
   bool AcceptAll(size_t index, int listening);
 
   const std::string what_;
-  const int wake_;         // eventfd: set by Stop
-  bool is_short_ = false;  // the last accept failed; said once
+  const int wake_;                      // eventfd: set by Stop, for all threads
+  std::atomic<bool> is_short_ = false;  // an accept failed, and none has gone well since; said once
   OnConnection on_connection_;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace coppice

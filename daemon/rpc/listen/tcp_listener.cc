@@ -179,18 +179,20 @@ TcpListener::~TcpListener() {
 void TcpListener::Start(OnConnection on_connection) {
   std::vector<int> listening;
   for (const Socket& socket : sockets_) listening.push_back(socket.fd);
-  loop_->Start(listening, [this, on_connection = std::move(on_connection)](size_t index, int fd) {
-    sockaddr_storage peer{};
-    socklen_t size = sizeof(peer);
-    std::string network;
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0) network = NetworkOf(peer);
-    if (network.empty() || !connections_.Admit(fd, network)) {
-      close(fd);
-      if (!network.empty()) LogRefused(network);  // else it has gone already
-      return;
-    }
-    on_connection(sockets_[index].address, sockets_[index].fd, fd, network);
-  });
+  loop_->Start(listening, 1,
+               [this, on_connection = std::move(on_connection)](size_t index, int fd) {
+                 sockaddr_storage peer{};
+                 socklen_t size = sizeof(peer);
+                 std::string network;
+                 if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0)
+                   network = NetworkOf(peer);
+                 if (network.empty() || !connections_.Admit(fd, network)) {
+                   close(fd);
+                   if (!network.empty()) LogRefused(network);  // else it has gone already
+                   return;
+                 }
+                 on_connection(sockets_[index].address, sockets_[index].fd, fd, network);
+               });
 }
 
 void TcpListener::LogRefused(const std::string& network) {

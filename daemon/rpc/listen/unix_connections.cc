@@ -36,6 +36,12 @@ bool UnixConnections::Admit(int fd, uid_t uid) {
   return true;
 }
 
+bool UnixConnections::IsAdmitted(int fd) const {
+  std::lock_guard lock(mutex_);
+  const size_t number = static_cast<size_t>(fd);
+  return number < connections_.size() && connections_[number].is_open && IsOpen(fd);
+}
+
 void UnixConnections::CallBegins(int fd) {
   std::lock_guard lock(mutex_);
   const size_t number = static_cast<size_t>(fd);

@@ -30,6 +30,8 @@ class UnixConnections final {
   // shut for it, unless that was busy or new a moment ago. From here on the descriptor may be
   // closed by others at any time. O(descriptors) when there are too many.
   bool Admit(int fd, uid_t uid);
+  // Whether an admitted one still has its place: it may have been shut before anybody owned it.
+  bool IsAdmitted(int fd) const;
   void CallBegins(int fd);
   void CallEnds(int fd);
   // Shuts those that have been silent for too long, and forgets those that are closed. To be called

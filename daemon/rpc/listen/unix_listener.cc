@@ -19,6 +19,9 @@ namespace coppice {
 namespace {
 
 constexpr int kMaxWaiting = 4096;  // connections, capped by net.core.somaxconn
+// When so many wait the kernel refuses everybody: whoever floods is not to connect faster than we
+// accept.
+constexpr int kAcceptThreads = 2;
 
 absl::Status Failed(const std::string& path, const char* what) {
   return absl::UnavailableError(absl::StrCat("listen address unix:", path, ": ", what, ": ",
@@ -97,15 +100,16 @@ UnixListener::~UnixListener() {
 void UnixListener::Start(OnConnection on_connection) {
   std::vector<int> listening;
   for (const Socket& socket : sockets_) listening.push_back(socket.fd);
-  loop_->Start(listening, [on_connection = std::move(on_connection)](size_t, int fd) {
-    ucred peer{};
-    socklen_t size = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
-      on_connection(fd, peer.uid);
-    } else {
-      close(fd);  // who it is cannot be told
-    }
-  });
+  loop_->Start(listening, kAcceptThreads,
+               [on_connection = std::move(on_connection)](size_t, int fd) {
+                 ucred peer{};
+                 socklen_t size = sizeof(peer);
+                 if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+                   on_connection(fd, peer.uid);
+                 } else {
+                   close(fd);  // who it is cannot be told
+                 }
+               });
 }
 
 void UnixListener::Stop() {

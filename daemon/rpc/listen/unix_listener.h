@@ -26,7 +26,7 @@ struct SocketAccess {
 
 class UnixListener final {
  public:
-  // Takes over `fd`, a connected socket that does not block. Called on the listener's thread.
+  // Takes over `fd`, a connected socket that does not block. Called on the listener's threads.
   using OnConnection = std::function<void(int fd, uid_t uid)>;
 
   // Listens from here on: connections wait until Start. Before the sockets' files have their group

@@ -391,6 +391,8 @@ TEST(UnixConnectionsTest, AUserLosesTheIdlestOfTooMany) {
   EXPECT_TRUE(connections.Admit(ends[2].first, 7));
   EXPECT_FALSE(is_shut(ends[0].second));  // it has a call
   EXPECT_TRUE(is_shut(ends[1].second));
+  EXPECT_TRUE(connections.IsAdmitted(ends[0].first));
+  EXPECT_FALSE(connections.IsAdmitted(ends[1].first));
   connections.CallBegins(ends[2].first);
   EXPECT_FALSE(connections.Admit(ends[3].first, 7));  // none is idle
   EXPECT_TRUE(connections.Admit(ends[3].first, 8));
