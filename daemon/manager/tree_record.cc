@@ -91,6 +91,11 @@ void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
   record.total_us = plan.predicted.total_us;
   record.reason = std::move(plan.reason);
   record.alternatives = AlternativesJson(plan.alternatives);
+  // The record stays as long as the tree: without what was reserved while these grew.
+  record.links.shrink_to_fit();
+  record.parents.shrink_to_fit();
+  record.reason.shrink_to_fit();
+  record.alternatives.shrink_to_fit();
 }
 
 namespace {
