@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/toml_text.h"
+#include "daemon/config/config_keys.h"
 #include "daemon/config/config_sections.h"
 #include "daemon/config/toml_section.h"
 #include "proto/text/option_words.h"
@@ -19,40 +19,20 @@
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kShortestLease = absl::Seconds(1);  // proto/coppice/v1/jobs.proto
-constexpr absl::Duration kLongestLease = absl::Hours(24);
-constexpr absl::Duration kLongestGrace = absl::Hours(1);
-constexpr int64_t kMinRequestBytes = 4096;
-constexpr int64_t kMaxJobRanks = 1 << 24;
-constexpr int64_t kMaxTreesPerJob = 100'000'000;
-constexpr int64_t kMaxWorkers = 256;
-constexpr int64_t kMaxEvents = 1'000'000'000;
-constexpr absl::Duration kShortestEventAge = absl::Hours(1);
-constexpr absl::Duration kLongestEventAge = absl::Hours(24 * 36'500);
-constexpr int64_t kMaxEndedJobs = 100'000'000;
-constexpr absl::Duration kShortestJobAge = absl::Hours(1);
-constexpr absl::Duration kLongestJobAge = absl::Hours(24 * 36'500);
-constexpr absl::Duration kShortestAverage = absl::Seconds(1);
-constexpr absl::Duration kLongestAverage = absl::Hours(24);
-constexpr double kMaxErrors = 1e9;
-constexpr absl::Duration kShortestSearch = absl::Milliseconds(1);
-constexpr absl::Duration kLongestSearch = absl::Hours(24);
-constexpr int64_t kMaxPlacements = 1'000'000;
 constexpr double kMaxWeight = 1e9;
-constexpr int64_t kMinMappingBytes = 1 << 20;
-constexpr int64_t kMaxMappingBytes = int64_t{1} << 40;
-constexpr auto kMaxQuota = static_cast<int64_t>(kMaxByteSize);
-constexpr int64_t kMaxAtOnce = 1'000'000;  // calls, streams, connections
-constexpr int64_t kMinMemory = 1 << 20;
-constexpr int64_t kMaxMemory = int64_t{1} << 40;
-constexpr absl::Duration kLongestReading = absl::Hours(1);
 
-absl::Status ReadLease(const toml::table& table, absl::string_view origin,
-                       ManagerOptions& options) {
+// A table that holds nothing but numbers and times.
+absl::Status ReadTable(const toml::table& table, absl::string_view path, absl::string_view origin,
+                       Config& config) {
+  TomlSection section(table, path, origin);
+  ReadNumbers(path, section, config);
+  return section.Finish();
+}
+
+absl::Status ReadLease(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection lease(table, "lease.", origin);
-  lease.Read("min", kShortestLease, kLongestLease, options.min_lease);
-  lease.Read("max", kShortestLease, kLongestLease, options.max_lease);
-  lease.Read("default", kShortestLease, kLongestLease, options.default_lease);
+  ReadNumbers("lease.", lease, config);
+  const ManagerOptions& options = config.manager;
   if (options.min_lease > options.max_lease) lease.Fail("min", "is longer than lease.max");
   if (options.default_lease < options.min_lease || options.default_lease > options.max_lease) {
     lease.Fail("default", "must lie between lease.min and lease.max");
@@ -82,63 +62,22 @@ absl::Status ReadSweep(const toml::table& table, absl::string_view origin,
   return sweep.Finish();
 }
 
-absl::Status ReadLoad(const toml::table& table, absl::string_view origin, LoadOptions& options) {
-  TomlSection load(table, "load.", origin);
-  load.Read("average_over", kShortestAverage, kLongestAverage, options.time_constant);
-  load.Read("error_threshold", 0.0, kMaxErrors, options.error_threshold);
-  return load.Finish();
-}
-
-void ReadCallerBounds(TomlSection& limits, absl::string_view name, absl::string_view path,
-                      absl::string_view origin, CallerBounds& bounds) {
-  const toml::table* const table = limits.Table(name);
-  if (table == nullptr) return;
-  TomlSection section(*table, path, origin);
-  section.Read("calls", 1, kMaxAtOnce, bounds.calls);
-  section.Read("waiting", 1, kMaxAtOnce, bounds.waiting);
-  section.Read("streams", 1, kMaxAtOnce, bounds.streams);
-  section.Read("calls_per_second", 1, kMaxAtOnce, bounds.calls_per_second);
-  section.Read("request_memory", kMinMemory, kMaxMemory, bounds.request_memory);
-  section.Read("answer_memory", kMinMemory, kMaxMemory, bounds.answer_memory);
-  limits.Absorb(section.Finish());
-}
-
 absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection limits(table, "limits.", origin);
-  limits.Read("request_bytes", kMinRequestBytes, std::numeric_limits<int>::max(),
-              config.max_request_bytes);
-  limits.Read("job_ranks", 1, kMaxJobRanks, config.manager.max_job_ranks);
-  limits.Read("trees_per_job", 1, kMaxTreesPerJob, config.manager.max_trees_per_job);
-  limits.Read("tree_changes", 1, kMaxTreesPerJob, config.manager.kept_tree_changes);
-  limits.Read("events", 1, kMaxEvents, config.manager.kept_events);
-  limits.Read("events_per_user", 1, kMaxEvents, config.manager.events_per_user);
-  limits.Read("event_age", kShortestEventAge, kLongestEventAge, config.manager.kept_event_age);
-  limits.Read("ended_jobs", 0, kMaxEndedJobs, config.manager.kept_ended_jobs);
-  limits.Read("ended_job_age", kShortestJobAge, kLongestJobAge, config.manager.kept_ended_job_age);
-  limits.Read("worker_threads", 1, kMaxWorkers, config.worker_threads);
-  limits.Read("shutdown_grace", absl::ZeroDuration(), kLongestGrace, config.shutdown_grace);
-  AdmissionBounds& admission = config.admission;
-  limits.Read("calls", 1, kMaxAtOnce, admission.calls);
-  limits.Read("waiting", 1, kMaxAtOnce, admission.waiting);
-  limits.Read("streams", 1, kMaxAtOnce, admission.streams);
-  limits.Read("request_memory", kMinMemory, kMaxMemory, admission.request_memory);
-  limits.Read("answer_memory", kMinMemory, kMaxMemory, admission.answer_memory);
-  limits.Read("longest_reading", absl::Seconds(1), kLongestReading, admission.longest_reading);
-  limits.Read("connections", 1, kMaxAtOnce, config.connections.of_all);
-  limits.Read("connections_per_user", 1, kMaxAtOnce, config.connections.of_user);
-  limits.Read("tcp_connections", 1, kMaxAtOnce, config.connections.tcp_of_all);
-  limits.Read("tcp_connections_per_address", 1, kMaxAtOnce, config.connections.tcp_of_address);
-  limits.Read("longest_silence", absl::Seconds(1), kLongestReading,
-              config.connections.longest_silence);
-  ReadCallerBounds(limits, "caller", "limits.caller.", origin, admission.caller);
-  ReadCallerBounds(limits, "administrator", "limits.administrator.", origin,
-                   admission.administrator);
+  ReadNumbers("limits.", limits, config);
+  for (const absl::string_view whose : {"caller", "administrator"}) {
+    const toml::table* const of = limits.Table(whose);
+    if (of != nullptr) {
+      limits.Absorb(ReadTable(*of, absl::StrCat("limits.", whose, "."), origin, config));
+    }
+  }
   return limits.Finish();
 }
 
 // 0 is "no limit". Shares are of what there is a whole of.
-absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, QuotaOptions& options) {
+absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection quotas(table, "quotas.", origin);
+  QuotaOptions& options = config.manager.quotas;
   const auto none_of_zero = [](int64_t& value) {
     if (value == 0) value = QuotaLimit::kNone;
   };
@@ -157,56 +96,31 @@ absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Quot
     if (limit.is_percent && !has_whole) quotas.Fail(words.name, "must be a whole number");
     none_of_zero(limit.value);
   }
-  quotas.Read("left_to_administrators", 0, 100, options.left_to_administrators);
-  quotas.Read("all_tree_ranks", 0, kMaxQuota, options.all_tree_ranks);
-  quotas.Read("all_jobs", 0, kMaxQuota, options.all_jobs);
-  quotas.Read("all_kept_bytes", 0, kMaxQuota, options.all_kept_bytes);
+  ReadNumbers("quotas.", quotas, config);
   none_of_zero(options.all_tree_ranks);
   none_of_zero(options.all_jobs);
   none_of_zero(options.all_kept_bytes);
   return quotas.Finish();
 }
 
-absl::Status ReadPlanning(const toml::table& table, absl::string_view origin,
-                          ManagerOptions& options) {
-  TomlSection planning(table, "planning.", origin);
-  planning.Read("promised_duty", 0.0, 1.0, options.promised_duty);
-  return planning.Finish();
-}
-
-absl::Status ReadMapping(const toml::table& table, absl::string_view origin,
-                         MappingConfig& mapping) {
+absl::Status ReadMapping(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection section(table, "mapping.", origin);
-  section.Read("budget", kShortestSearch, kLongestSearch, mapping.mapper.default_budget);
-  section.Read("max_budget", kShortestSearch, kLongestSearch, mapping.mapper.max_budget);
-  section.Read("searches", 1, kMaxWorkers, mapping.searches);
-  section.Read("threads", 1, kMaxWorkers, mapping.mapper.threads);
-  section.Read("memory_bytes", kMinMappingBytes, kMaxMappingBytes, mapping.mapper.memory_bytes);
-  section.Read("stored_pattern_bytes", kMinMappingBytes, kMaxMappingBytes,
-               mapping.stored_pattern_bytes);
-  if (mapping.mapper.default_budget > mapping.mapper.max_budget) {
+  ReadNumbers("mapping.", section, config);
+  const MapperOptions& mapper = config.mapping.mapper;
+  if (mapper.default_budget > mapper.max_budget) {
     section.Fail("budget", "is longer than mapping.max_budget");
   }
   return section.Finish();
 }
 
-absl::Status ReadPlacement(const toml::table& table, absl::string_view origin,
-                           PlacementOptions& options) {
+absl::Status ReadPlacement(const toml::table& table, absl::string_view origin, Config& config) {
   TomlSection placement(table, "placement.", origin);
-  placement.Read("term", kShortestTerm, kLongestTerm, options.default_term);
-  placement.Read("held", 1, kMaxPlacements, options.most_held);
-  placement.Read("held_per_owner", 1, kMaxPlacements, options.most_held_per_owner);
+  ReadNumbers("placement.", placement, config);
   if (const toml::table* const table_of_weights = placement.Table("weights")) {
     TomlSection weights(*table_of_weights, "placement.weights.", origin);
-    PlacementObjective& o = options.weights;
-    weights.Read("leaf_switches", 0.0, kMaxWeight, o.leaf_switches);
-    weights.Read("pods", 0.0, kMaxWeight, o.pods);
-    weights.Read("distance", 0.0, kMaxWeight, o.distance);
-    weights.Read("shared_links", 0.0, kMaxWeight, o.shared_links);
-    weights.Read("load", 0.0, kMaxWeight, o.load);
-    weights.Read("entries", 0.0, kMaxWeight, o.entries);
-    weights.Read("fragmentation", 0.0, kMaxWeight, o.fragmentation);
-    weights.Read("traffic", 0.0, kMaxWeight, o.traffic);
+    for (const PlacementTerm& term : kPlacementTerms) {
+      weights.Read(term.name, 0.0, kMaxWeight, config.manager.placement.weights.*term.weight);
+    }
     placement.Absorb(weights.Finish());
   }
   return placement.Finish();
@@ -241,28 +155,28 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   }
   ReadProfileKey(file, origin, directory, config.manager.profile);
   if (const toml::table* lease = file.Table("lease")) {
-    file.Absorb(ReadLease(*lease, origin, config.manager));
+    file.Absorb(ReadLease(*lease, origin, config));
   }
   if (const toml::table* sweep = file.Table("sweep")) {
     file.Absorb(ReadSweep(*sweep, origin, config.manager));
   }
   if (const toml::table* load = file.Table("load")) {
-    file.Absorb(ReadLoad(*load, origin, config.manager.load));
+    file.Absorb(ReadTable(*load, "load.", origin, config));
   }
   if (const toml::table* planning = file.Table("planning")) {
-    file.Absorb(ReadPlanning(*planning, origin, config.manager));
+    file.Absorb(ReadTable(*planning, "planning.", origin, config));
   }
   if (const toml::table* mapping = file.Table("mapping")) {
-    file.Absorb(ReadMapping(*mapping, origin, config.mapping));
+    file.Absorb(ReadMapping(*mapping, origin, config));
   }
   if (const toml::table* placement = file.Table("placement")) {
-    file.Absorb(ReadPlacement(*placement, origin, config.manager.placement));
+    file.Absorb(ReadPlacement(*placement, origin, config));
   }
   if (const toml::table* limits = file.Table("limits")) {
     file.Absorb(ReadLimits(*limits, origin, config));
   }
   if (const toml::table* quotas = file.Table("quotas")) {
-    file.Absorb(ReadQuotas(*quotas, origin, config.manager.quotas));
+    file.Absorb(ReadQuotas(*quotas, origin, config));
   }
   if (const toml::table* metrics = file.Table("metrics")) {
     file.Absorb(ReadMetrics(*metrics, origin, config));

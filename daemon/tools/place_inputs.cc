@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/node_list.h"
@@ -27,15 +26,18 @@ namespace coppice {
 namespace {
 
 double* TermOf(absl::string_view name, PlacementObjective& objective) {
-  if (name == "leaf_switches") return &objective.leaf_switches;
-  if (name == "pods") return &objective.pods;
-  if (name == "distance") return &objective.distance;
-  if (name == "shared_links") return &objective.shared_links;
-  if (name == "load") return &objective.load;
-  if (name == "entries") return &objective.entries;
-  if (name == "fragmentation") return &objective.fragmentation;
-  if (name == "traffic") return &objective.traffic;
+  const std::string wanted = absl::StrReplaceAll(name, {{"-", "_"}});
+  for (const PlacementTerm& term : kPlacementTerms) {
+    if (wanted == term.name) return &(objective.*term.weight);
+  }
   return nullptr;
+}
+
+// "leaf-switches=1, pods=4, ...": each with its weight by default, on as many lines as it takes.
+std::string TermNames() {
+  return absl::StrJoin(kPlacementTerms, ", ", [](std::string* out, const PlacementTerm& term) {
+    absl::StrAppend(out, absl::StrReplaceAll(term.name, {{"_", "-"}}), "=", term.preset);
+  });
 }
 
 void AddNodeOptions(CLI::App& command, PlaceOptions& options) {
@@ -79,13 +81,13 @@ void AddJobOptions(CLI::App& command, PlaceOptions& options) {
       ->check(Understood(ParseBudget, "a duration such as 500ms"));
   command
       .add_option("--weights", options.weights,
-                  "of the terms of the cost, as pods=4,leaf_switches=1; terms: leaf_switches, "
-                  "pods, distance, shared_links, load, entries, fragmentation, traffic")
+                  absl::StrCat("of the terms of the cost, as pods=4,leaf-switches=1; default ",
+                               TermNames()))
       ->check([](const std::string& text) {
         return ParseWeights(text) ? std::string()
                                   : absl::StrCat("\"", text,
                                                  "\" is not a list of weights such as "
-                                                 "pods=4,leaf_switches=1");
+                                                 "pods=4,leaf-switches=1");
       });
   AddCount(command, "--seed", options.seed, "of all that is random; default 1");
   command.add_flag("--json", options.json, "print JSON");
@@ -137,16 +139,11 @@ absl::StatusOr<std::vector<HostIndex>> ResolveHosts(const Fabric& fabric, absl::
                                           count > kNamed ? ", ..." : ""));
 }
 
-// A file of that name, else a list.
 absl::StatusOr<std::vector<HostIndex>> LoadHostList(const Fabric& fabric, const std::string& value,
                                                     const char* option) {
   if (value.empty()) return std::vector<HostIndex>();
-  std::error_code error;
-  if (value == "-" || std::filesystem::is_regular_file(value, error)) {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(value));
-    return ReadHostList(fabric, text, value);
-  }
-  return ReadHostList(fabric, value, option);
+  ASSIGN_OR_RETURN(const std::string text, ReadNodesText(value));
+  return ReadHostList(fabric, text, text == value ? option : value);
 }
 
 // Each line that says something, with its number from 1.

@@ -107,7 +107,6 @@ absl::StatusOr<PlacementRequest> ReadTask(const Fabric& fabric, const PlacementT
 uint64_t FingerprintOf(const CreatePlacementArgs& args) {
   const PlacementTask& task = args.task;
   const PlacementConstraints& c = task.constraints;
-  const PlacementObjective& o = task.objective;
   Fingerprint fingerprint;
   fingerprint.Add(args.display_name).Add(args.owner);
   fingerprint.Add(args.term ? absl::ToDoubleSeconds(*args.term) : 0.0);
@@ -118,10 +117,7 @@ uint64_t FingerprintOf(const CreatePlacementArgs& args) {
     fingerprint.Add(uint64_t{number});
   }
   fingerprint.Add(uint64_t{c.same_pod}).Add(uint64_t{c.exclusive_switches});
-  for (const double weight : {o.leaf_switches, o.pods, o.distance, o.shared_links, o.load,
-                              o.entries, o.fragmentation, o.traffic}) {
-    fingerprint.Add(weight);
-  }
+  for (const PlacementTerm& term : kPlacementTerms) fingerprint.Add(task.objective.*term.weight);
   fingerprint.Add(task.pattern_name).Add(task.seed);
   fingerprint.Add(absl::ToDoubleSeconds(task.budget));
   if (task.pattern != nullptr && task.pattern_name.empty()) {

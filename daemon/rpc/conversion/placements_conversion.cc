@@ -77,15 +77,11 @@ absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request) {
   task.constraints.min_pods = c.min_pods();
   task.constraints.same_pod = c.same_pod();
   task.constraints.exclusive_switches = c.exclusive_switches();
-  const v1::PlacementObjective& o = request.objective();
-  task.objective.leaf_switches = o.leaf_switches();
-  task.objective.pods = o.pods();
-  task.objective.distance = o.distance();
-  task.objective.shared_links = o.shared_links();
-  task.objective.load = o.load();
-  task.objective.entries = o.entries();
-  task.objective.fragmentation = o.fragmentation();
-  task.objective.traffic = o.traffic();
+  const v1::PlacementObjective& objective = request.objective();
+  for (const PlacementTerm& term : kPlacementTerms) {
+    task.objective.*term.weight = objective.GetReflection()->GetDouble(
+        objective, objective.GetDescriptor()->FindFieldByName(term.name));
+  }
   const v1::PlacementTraffic& traffic = request.traffic();
   task.pattern_name = traffic.pattern_name();
   if (traffic.ranks_per_node() != 0) task.ranks_per_node = traffic.ranks_per_node();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/config/config_change.h"
 #include "daemon/fabric/fabric_builder.h"
 #include "tests/support/tier.h"
 
@@ -33,40 +34,9 @@ std::string ErrorOf(const std::string& text) {
 }
 
 void ExpectDefaults(const Config& config) {
-  const Config expected = DefaultConfig();
-  EXPECT_EQ(config.fabric, expected.fabric);
-  EXPECT_EQ(config.database, expected.database);
-  EXPECT_EQ(config.listen, expected.listen);
-  EXPECT_EQ(config.log_level, expected.log_level);
-  EXPECT_EQ(config.max_request_bytes, expected.max_request_bytes);
-  EXPECT_TRUE(config.admission == expected.admission);
-  EXPECT_TRUE(config.connections == expected.connections);
-  EXPECT_EQ(config.worker_threads, expected.worker_threads);
-  EXPECT_EQ(config.shutdown_grace, expected.shutdown_grace);
-  EXPECT_EQ(config.metrics_listen, expected.metrics_listen);
-  EXPECT_EQ(config.manager.profile.name, expected.manager.profile.name);
-  EXPECT_EQ(config.manager.default_lease, expected.manager.default_lease);
-  EXPECT_EQ(config.manager.min_lease, expected.manager.min_lease);
-  EXPECT_EQ(config.manager.max_lease, expected.manager.max_lease);
-  EXPECT_EQ(config.manager.sweep_periods.full, expected.manager.sweep_periods.full);
-  EXPECT_EQ(config.manager.sweep_periods.light, expected.manager.sweep_periods.light);
-  EXPECT_EQ(config.manager.sweep_periods.counters, expected.manager.sweep_periods.counters);
-  EXPECT_EQ(config.manager.max_job_ranks, expected.manager.max_job_ranks);
-  EXPECT_EQ(config.manager.max_trees_per_job, expected.manager.max_trees_per_job);
-  EXPECT_EQ(config.manager.kept_tree_changes, expected.manager.kept_tree_changes);
-  EXPECT_EQ(config.manager.kept_events, expected.manager.kept_events);
-  EXPECT_EQ(config.manager.kept_event_age, expected.manager.kept_event_age);
-  EXPECT_EQ(config.manager.kept_ended_jobs, expected.manager.kept_ended_jobs);
-  EXPECT_EQ(config.manager.kept_ended_job_age, expected.manager.kept_ended_job_age);
-  EXPECT_EQ(config.manager.load.time_constant, expected.manager.load.time_constant);
-  EXPECT_EQ(config.manager.load.error_threshold, expected.manager.load.error_threshold);
-  EXPECT_EQ(config.manager.promised_duty, expected.manager.promised_duty);
-  EXPECT_EQ(config.manager.placement.default_term, expected.manager.placement.default_term);
-  EXPECT_EQ(config.manager.placement.most_held, expected.manager.placement.most_held);
-  EXPECT_EQ(config.manager.placement.most_held_per_owner,
-            expected.manager.placement.most_held_per_owner);
-  EXPECT_EQ(config.manager.placement.weights, expected.manager.placement.weights);
-  EXPECT_TRUE(config.manager.capability_rules.empty());
+  const ConfigChange change = Compare(DefaultConfig(), config);
+  EXPECT_THAT(change.changed, testing::IsEmpty());
+  EXPECT_THAT(change.needs_restart, testing::IsEmpty());
 }
 
 TEST(Config, MetricsAreOffUnlessAnAddressIsGiven) {
