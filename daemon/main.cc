@@ -45,12 +45,12 @@
 #include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"
 #include "proto/request_check.h"
+#include "proto/text/exit_status.h"
 
 namespace coppice {
 namespace {
 
 constexpr int kCannotStart = 1;
-constexpr int kWrongUsage = 2;
 
 struct Flags {
   std::string config, fabric, database, log_level;
@@ -262,7 +262,7 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "coppiced: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
   return kCannotStart;
 }
 

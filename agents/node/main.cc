@@ -16,9 +16,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,19 +31,20 @@
 #include "agents/node/node_agent.h"
 #include "agents/node/settings.h"
 #include "proto/request_check.h"
+#include "proto/text/exit_status.h"
 #include "proto/text/shown_log.h"
 
 namespace coppice {
 namespace {
 
 constexpr int kCannotStart = 1;
-constexpr int kWrongUsage = 2;
 // How often systemd hears how the agent is; WatchdogSec of the unit is several times that.
 constexpr std::chrono::milliseconds kPulse{5'000};
 
 struct Flags {
   std::string config, server, tls_ca, tls_cert, tls_key, socket, state_dir, host, measure_listen,
       measure_address, measure_device, devices, log_level;
+  bool has_measure_listen = false;  // it may be empty
   std::vector<std::string> port_guids;
   bool check_config = false;
 };
@@ -59,7 +63,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--port-guid", flags.port_guids,
                  "GUID of a port, 16 hex digits, may be repeated; instead of the node's devices");
   app.add_option("--measure-listen", flags.measure_listen,
-                 "HOST:PORT where other agents measure the way to this node");
+                 "HOST:PORT where other agents measure the way to this node; \"\": nowhere");
   app.add_option("--measure-address", flags.measure_address, "HOST:PORT as other agents reach it");
   app.add_option("--measure-device", flags.measure_device,
                  "InfiniBand port to run perftest over, such as mlx5_0/1; none: TCP only");
@@ -90,7 +94,7 @@ absl::StatusOr<Settings> Configure(const Flags& flags) {
   Override(flags.socket, settings.socket);
   Override(flags.state_dir, settings.state_dir);
   Override(flags.host, settings.host);
-  Override(flags.measure_listen, settings.measure_listen);
+  if (flags.has_measure_listen) settings.measure_listen = flags.measure_listen;
   Override(flags.measure_address, settings.measure_address);
   Override(flags.measure_device, settings.measure_device);
   Override(flags.devices, settings.devices);
@@ -162,7 +166,24 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Not its parents: whose they are, and who may come in, nobody has said.
+absl::Status MakeFolder(const std::string& folder, mode_t mode, absl::string_view flag) {
+  const mode_t mask = umask(0);
+  const int error = mkdir(folder.c_str(), mode) == 0 ? 0 : errno;
+  umask(mask);
+  if (error == 0 || error == EEXIST) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("folder ", folder, ": ", std::strerror(error),
+                                             "; make it, or name another: ", flag));
+}
+
+absl::Status MakeFolders(const Settings& settings) {
+  const std::string of_socket = std::filesystem::absolute(settings.socket).parent_path();
+  const absl::Status status = MakeFolder(of_socket, 0755, "--socket");  // for all users
+  return status.ok() ? MakeFolder(settings.state_dir, 0700, "--state-dir") : status;
+}
+
 absl::Status Serve(const Settings& settings, int signals) {
+  if (absl::Status status = MakeFolders(settings); !status.ok()) return status;
   const absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
   auto agent =
@@ -183,7 +204,7 @@ absl::Status Serve(const Settings& settings, int signals) {
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "coppice-agent: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
   return kCannotStart;
 }
 
@@ -197,6 +218,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
+  flags.has_measure_listen = app.count("--measure-listen") > 0;
   const absl::StatusOr<Settings> settings = Configure(flags);
   if (!settings.ok()) return Fail(settings.status());
   if (const absl::Status logs = SetUpLog(settings->log_level); !logs.ok()) return Fail(logs);

@@ -23,6 +23,7 @@
 #include "client/cli/output.h"
 #include "client/cli/shown_stream.h"
 #include "client/connection.h"
+#include "client/library/environment.h"
 #include "proto/request_check.h"
 
 namespace coppice {
@@ -123,9 +124,31 @@ std::vector<std::string> ReadFromStandardInput(const CLI::App& app) {
   return names;
 }
 
+// The exit status, if the line is wrong or asks for help only.
+std::optional<int> Parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // "A subcommand is required" does not name the one that there is not.
+    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    if (unknown.empty()) return app.exit(error), kWrongUsage;
+    std::cerr << "\"" << unknown.front() << "\": no such command or option\n"
+              << "Run with --help for more information.\n";
+    return kWrongUsage;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kWrongUsage;
+  }
+  const std::vector<std::string> twice = ReadFromStandardInput(app);
+  if (twice.size() < 2) return std::nullopt;
+  std::cerr << twice[0] << " - excludes " << twice[1]
+            << " -: standard input can be read only once\nRun with --help for more information.\n";
+  return kWrongUsage;
+}
+
 int Main(int argc, char** argv) {
   const ShownStream shown_output(std::cout), shown_errors(std::cerr);
   SilenceMessageLog();
+  std::cerr << UnknownVariables(environ);
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
   app.require_subcommand(1);
   app.fallthrough();  // --server and --timeout may stand behind the command, too
@@ -170,24 +193,8 @@ int Main(int argc, char** argv) {
   AddDistanceCommands(app, session);
   AddPatternCommands(app, session);
   AddPlacementCommands(app, session);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::RequiredError& error) {
-    // "A subcommand is required" does not name the one that there is not.
-    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
-    if (unknown.empty()) return app.exit(error), kWrongUsage;
-    std::cerr << "\"" << unknown.front() << "\": no such command or option\n"
-              << "Run with --help for more information.\n";
-    return kWrongUsage;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
-  }
-  if (const auto twice = ReadFromStandardInput(app); twice.size() > 1) {
-    std::cerr
-        << twice[0] << " - excludes " << twice[1]
-        << " -: standard input can be read only once\nRun with --help for more information.\n";
-    return kWrongUsage;
-  }
+  if (const std::optional<int> ended = Parse(app, argc, argv)) return *ended;
+  if (session.json) FailInJson();
   if (const absl::Status bad = CheckServer(server); !bad.ok()) return Fail(bad), kWrongUsage;
   const auto credentials = CredentialsFor(server, tls);
   if (!credentials.ok()) return Fail(credentials.status()), kWrongUsage;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,21 +16,49 @@
 namespace coppice {
 namespace {
 
+bool fails_in_json = false;  // of this invocation
+
 bool IsNumber(const std::string& cell) {
   double value = 0;
   if (cell == "-") return true;
   return absl::SimpleAtod(cell, &value);
 }
 
+using Json = nlohmann::ordered_json;
+
+// Adds what `message` may have and has not, which protobuf's JSON leaves out, as null: a program
+// that reads 0 or nothing could not tell it from a figure, or from a field that there is not.
+void AddNulls(const google::protobuf::Message& message, Json& json) {
+  if (!json.is_object()) return;  // a time, say, which JSON has as a text
+  const google::protobuf::Descriptor& type = *message.GetDescriptor();
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* const field = type.field(i);
+    if (field->is_map() || field->real_containing_oneof() != nullptr) continue;
+    const bool is_message = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE;
+    if (field->is_repeated()) {
+      for (int k = 0; is_message && k < reflection.FieldSize(message, field); ++k) {
+        AddNulls(reflection.GetRepeatedMessage(message, field, k),
+                 json[field->name()][static_cast<size_t>(k)]);
+      }
+    } else if (field->has_presence() && !reflection.HasField(message, field)) {
+      json[field->name()] = nullptr;
+    } else if (is_message) {
+      AddNulls(reflection.GetMessage(message, field), json[field->name()]);
+    }
+  }
+}
+
 std::string JsonText(const google::protobuf::Message& message, bool on_lines) {
   google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = on_lines;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string text;
   // Fails for a Timestamp or Duration out of range only, which no server of ours sends.
-  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) text = "{}\n";
-  return text;
+  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) text = "{}";
+  Json json = Json::parse(text);
+  AddNulls(message, json);
+  return on_lines ? json.dump(1) + "\n" : json.dump();
 }
 
 // How many columns of a terminal a text of UTF-8 takes, letters that take two aside.
@@ -84,34 +113,27 @@ void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message) 
   out << JsonText(message, /*on_lines=*/false) << "\n";
 }
 
+void FailInJson() { fails_in_json = true; }
+
 int Fail(const absl::Status& status) {
-  std::cerr << "error: " << status.message() << " [" << absl::StatusCodeToString(status.code())
-            << "]\n";
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
-      return kWrongUsage;
-    case absl::StatusCode::kNotFound:
-      return kNotFound;
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnauthenticated:
-      return kNotAllowed;
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      return kUnreachable;
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kAborted:
-      return kRefused;
-    default:
-      return kFailed;
+  if (fails_in_json) {
+    const Json error = {{"error",
+                         {{"code", absl::StatusCodeToString(status.code())},
+                          {"message", std::string(status.message())}}}};
+    // A message may quote what is not UTF-8.
+    std::cerr << error.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    std::cerr << ErrorLine(status) << "\n";
   }
+  return ExitStatusOf(status);
 }
 
 std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : plural);
+}
+
+double Seconds(const google::protobuf::Duration& duration) {
+  return static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9;
 }
 
 std::string Fixed(double value, int digits) { return absl::StrFormat("%.*f", digits, value); }

@@ -3,6 +3,7 @@
 #ifndef COPPICE_CLIENT_CLI_OUTPUT_H_
 #define COPPICE_CLIENT_CLI_OUTPUT_H_
 
+#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/message.h>
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/text/exit_status.h"
 
 namespace coppice {
 
@@ -35,26 +37,23 @@ class Table {
   std::vector<size_t> left_out_;  // columns
 };
 
-// One JSON document; field names are the proto's, unset fields appear with their defaults.
+// One JSON document, as protobuf has it: field names are the proto's, 64-bit numbers are texts.
+// What may be unset and is, as what nobody knows yet, is null; other fields appear with their
+// defaults.
 void PrintJson(std::ostream& out, const google::protobuf::Message& message);
 
 // The same on a single line.
 void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message);
 
-// What coppicectl ends with, so that scripts need not read its words. README.md of client/ and the
-// man page tell them.
-inline constexpr int kFailed = 1;       // for another reason; `status`: something is wrong
-inline constexpr int kWrongUsage = 2;   // also of a value that only the daemon can judge
-inline constexpr int kNotFound = 3;     // what was named is not there
-inline constexpr int kNotAllowed = 4;   // to this caller
-inline constexpr int kUnreachable = 5;  // no daemon, or no answer in time
-inline constexpr int kRefused = 6;      // not now: entries, nodes or a quota are used up, say
-
 // "error: MESSAGE" with the code's name on stderr; returns the exit status of that code.
 int Fail(const absl::Status& status);
+// From here on Fail writes {"error": {"code": NAME, "message": TEXT}} on a line, for programs.
+void FailInJson();
 
 // "1 link", "2 links", "0 switches".
 std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural = "s");
+
+double Seconds(const google::protobuf::Duration& duration);
 
 // 1234.5 -> "1234.50"; used for microseconds and Gb/s alike.
 std::string Fixed(double value, int digits = 2);

@@ -1,6 +1,6 @@
 // coppice-search: a search for an order of ranks on many nodes at once, an MPI program. Rank 0
 // reads the command line and the input and prints; the others hear from it what to do.
-// Exit status: 0 done, 1 the request failed (reason on stderr), 2 wrong usage.
+// Exit status: proto/text/exit_status.h; the reason is on stderr.
 #include <mpi.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 #include "daemon/search/search_run.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_report.h"
-#include "proto/text/plain_text.h"
+#include "proto/text/exit_status.h"
 
 namespace coppice {
 namespace {
@@ -33,13 +33,10 @@ constexpr absl::Duration kRankZeroFirst = absl::Seconds(2);
 constexpr absl::Duration kUntilRead = absl::Milliseconds(500);
 
 void Say(uint32_t rank, const absl::Status& status) {
-  const std::string text =
-      ShownText(absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
-  if (rank == 0) {
-    std::fprintf(stderr, "coppice-search: %s\n", text.c_str());
-  } else {
-    std::fprintf(stderr, "coppice-search: rank %u: %s\n", rank, text.c_str());
-  }
+  const absl::Status told =
+      rank == 0 ? status
+                : absl::Status(status.code(), absl::StrCat("rank ", rank, ": ", status.message()));
+  std::fprintf(stderr, "%s\n", ErrorLine(told).c_str());
   std::fflush(stderr);
 }
 
@@ -48,8 +45,8 @@ int EndAll(uint32_t rank, const absl::Status& status) {
   if (rank != 0) absl::SleepFor(kRankZeroFirst);
   Say(rank, status);
   absl::SleepFor(kUntilRead);
-  MPI_Abort(MPI_COMM_WORLD, kRequestFailed);
-  return kRequestFailed;
+  MPI_Abort(MPI_COMM_WORLD, ExitStatusOf(status));
+  return ExitStatusOf(status);
 }
 
 int Follow(MpiTeam& team) {
@@ -83,21 +80,20 @@ int Lead(int argc, char** argv, MpiTeam& team) {
   if (options.map.list) {
     const absl::Status printed =
         PrintText(options.map.json ? AlgorithmsToJson() : AlgorithmsToText());
-    return Dismiss(team, printed.ok() ? kDone : kRequestFailed);
+    return Dismiss(team, ExitStatusOf(printed));
   }
   const absl::StatusOr<LeadersQuestion> question = MakeQuestion(options);
   if (!question.ok()) {
     Say(0, question.status());
-    return Dismiss(team, kRequestFailed);
+    return Dismiss(team, ExitStatusOf(question.status()));
   }
   const auto told = ShareAssignment(&question->assignment, team);
   if (!told.ok()) return EndAll(0, told.status());
   absl::StatusOr<MapResult> result = SearchTogether(**told, &*question, team);
   if (!result.ok()) return EndAll(0, result.status());
   const absl::Status reported = Report(options, *question, *result);
-  if (reported.ok()) return kDone;
-  Say(0, reported);
-  return kRequestFailed;
+  if (!reported.ok()) Say(0, reported);
+  return ExitStatusOf(reported);
 }
 
 int Main(int argc, char** argv) {

@@ -13,11 +13,8 @@
 
 namespace coppice {
 
-// Exit statuses of every program of Coppice.
-enum ExitStatus : int { kDone = 0, kRequestFailed = 1, kWrongUsage = 2 };
-
 // The outcome of the subcommand that ran. A subcommand's callback sets `status`; main.cc prints an
-// error on stderr and exits with kRequestFailed.
+// error on stderr and exits with its status (proto/text/exit_status.h).
 struct CommandOutcome {
   absl::Status status;
 };

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "daemon/tools/command.h"
-#include "proto/text/plain_text.h"
+#include "proto/text/exit_status.h"
 
 namespace {
 
@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? coppice::kDone : coppice::kWrongUsage;
   }
-  if (outcome.status.ok()) return coppice::kDone;
-  std::fprintf(stderr, "coppice-plan: %s\n", coppice::ShownText(outcome.status.ToString()).c_str());
-  return coppice::kRequestFailed;
+  if (!outcome.status.ok()) {
+    std::fprintf(stderr, "%s\n", coppice::ErrorLine(outcome.status).c_str());
+  }
+  return coppice::ExitStatusOf(outcome.status);
 }

@@ -16,18 +16,16 @@ import sys
 SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 1}
 SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "coppiced.toml(5)",
        "libcoppice(3)"]
-STATUS = {"coppiced": ["0 ended as told, 1 it could not start or go on, 2 wrong usage"],
-          "coppice-agent": ["0 ended as told, 1 it could not start or go on, 2 wrong usage"],
-          "coppicectl": [
-              "0 done; otherwise the reason is on standard error",
-              "1 failed for a reason that is not below; status: something is wrong",
-              "2 wrong usage, also of a value that only the daemon can judge",
-              "3 what was named is not there",
-              "4 the caller may not do that",
-              "5 no daemon, or no answer in time",
-              "6 refused for now: entries, nodes or a quota are used up, or the state of things does not "
-              "allow it"]}
-USUAL_STATUS = ["0 done, 1 refused or failed, with the reason on standard error, 2 wrong usage"]
+DAEMONS_STATUS = ["0 ended as told, 1 it could not start or go on, 2 wrong usage"]
+STATUS = {"coppiced": DAEMONS_STATUS, "coppice-agent": DAEMONS_STATUS}
+USUAL_STATUS = [
+    "0 done; otherwise the reason is on standard error",
+    "1 failed for a reason that is not below; coppicectl status: something is wrong",
+    "2 wrong usage, also of a value that only the planner can judge",
+    "3 what was named is not there",
+    "4 the caller may not do that",
+    "5 no daemon, or no answer in time",
+    "6 refused for now: entries, nodes or a quota are used up, or the state of things does not allow it"]
 COLUMN = 30  # of --help, where what an option means begins, in its line or in the next
 
 

@@ -1,8 +1,11 @@
 #include "proto/text/option_words.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 
@@ -15,11 +18,20 @@ struct TypedOption {
   absl::string_view option, without_effect, of_type;
 };
 constexpr TypedOption kTypedOptions[] = {
-    {"--width", "2", "I"},
-    {"--nic-degree", "2", "I"},
-    {"--builder", "2", "I"},
-    {"--root", "1", "II"},
+    {"--width", "2", "I"},          {"--nic-degree", "2", "I"},     {"--builder", "2", "I"},
+    {"--root", "1", "II"},          {"--switch-degree", "1", "II"}, {"--entries", "1", "II"},
+    {"--full-switches", "1", "II"},
 };
+
+// "n54/1", "n54/1@mlx5_1".
+bool MayBeEndpoint(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('/', 1));
+  const auto& [host, rest] = parts;
+  const absl::string_view port = rest.substr(0, rest.find('@'));
+  return !host.empty() && host.front() != '.' && host.front() != '~' && !port.empty() &&
+         port.find_first_not_of("0123456789") == absl::string_view::npos;
+}
 
 std::optional<uint64_t> ParseByteSize(absl::string_view text) {
   int shift = 0;
@@ -87,6 +99,19 @@ std::optional<MappingWeights> ParseObjective(absl::string_view text) {
     }
   }
   return weights;
+}
+
+bool MayBeNodeList(absl::string_view text) {
+  return text.find_first_of(",[]") != absl::string_view::npos;
+}
+
+bool IsFileOfNodes(const std::string& value) {
+  std::error_code unreadable;
+  const std::filesystem::file_status file = std::filesystem::status(value, unreadable);
+  if (value == "-" || (std::filesystem::exists(file) && !std::filesystem::is_directory(file))) {
+    return true;
+  }
+  return absl::StrContains(value, '/') && !MayBeNodeList(value) && !MayBeEndpoint(value);
 }
 
 std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,

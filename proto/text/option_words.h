@@ -36,6 +36,12 @@ struct MappingWeights {
 // "congestion", "dilation,qap", "congestion=1,dilation=0.5"; a name alone weighs 1.
 std::optional<MappingWeights> ParseObjective(absl::string_view text);
 
+// Whether it may be a list of several nodes: "n[001-128],login1".
+bool MayBeNodeList(absl::string_view text);
+// Whether a value that names nodes is meant as a file of them: "-", the name of one that is there,
+// or a path, with a slash and not as an endpoint has one, "n54/1". Else it is a list, or one node.
+bool IsFileOfNodes(const std::string& value);
+
 // A check for CLI11: `parse` understands the text, or the message says what was meant.
 template <class Parser>
 auto Understood(const Parser& parse, const std::string& meant) {

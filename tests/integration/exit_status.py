@@ -13,6 +13,7 @@ BY_CODE = {
 def of(errors):
     """The exit status that belongs to what was written to stderr; 1 if its last error names no code of the table."""
     codes = re.findall(r"^error: .*\[([A-Z_]+)\]$", errors, re.M | re.S)
+    codes = codes or re.findall(r'^\{"error":\{"code":"([A-Z_]+)",', errors, re.M)  # --json
     return BY_CODE.get(codes[-1], 1) if codes else 1
 
 

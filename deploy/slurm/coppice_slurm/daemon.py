@@ -24,6 +24,15 @@ class Refused(Exception):
     """The daemon's answer is no; says why."""
 
 
+def reason_of(errors):
+    """Why coppicectl --json failed: {"error": ...} ends its standard error, or words of usage do."""
+    try:
+        error = json.loads(errors.strip().rpartition("\n")[2])["error"]
+        return f"{error['message']} [{error['code']}]"
+    except (ValueError, TypeError, KeyError):
+        return errors.strip()
+
+
 class Daemon:
     def __init__(self, settings, journal):
         self.settings = settings
@@ -81,7 +90,7 @@ class Daemon:
         except subprocess.TimeoutExpired as error:
             raise Away(f"no answer to coppicectl {' '.join(arguments[:2])} "
                        f"in {seconds:.1f} s") from error
-        why = done.stderr.strip()
+        why = reason_of(done.stderr)
         if done.returncode == 0:
             return json.loads(done.stdout) if done.stdout.strip() else {}
         raise (Away if done.returncode == UNREACHABLE else Refused)(why)

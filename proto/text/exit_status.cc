@@ -1,0 +1,40 @@
+#include "proto/text/exit_status.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/text/plain_text.h"
+
+namespace coppice {
+
+int ExitStatusOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return kWrongUsage;
+    case absl::StatusCode::kNotFound:
+      return kNotFound;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return kNotAllowed;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kUnreachable;
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kAborted:
+      return kRefused;
+    default:
+      return kFailed;
+  }
+}
+
+std::string ErrorLine(const absl::Status& status) {
+  return ShownText(
+      absl::StrCat("error: ", status.message(), " [", absl::StatusCodeToString(status.code()), "]"),
+      TextLines::kMany);
+}
+
+}  // namespace coppice
