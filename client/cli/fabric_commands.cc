@@ -193,12 +193,14 @@ int ListLinks(Session& session, Connection& connection, const LinkChoice& choice
   Table table({"A", "B", "Gb/s", "LOAD A>B", "LOAD B>A", "RATE", "MEASURED A>B", "MEASURED B>A",
                "PEAK A>B", "PEAK B>A", "PROMISED A>B", "PROMISED B>A", "READ"},
               {5, 6, 7, 8, 9, 10, 11, 12}, session.is_wide);
+  const auto known = [](bool is_known, double value) { return is_known ? Fixed(value, 3) : "-"; };
   for (const v1::Link& link : all->links()) {
     table.Add({EndText(link.a()), EndText(link.b()), Fixed(link.capacity_gbps(), 1),
                Fixed(LoadAb(link), 3), Fixed(LoadBa(link), 3), link.rate(),
-               Fixed(link.utilisation_ab(), 3), Fixed(link.utilisation_ba(), 3),
-               Fixed(link.peak_ab(), 3), Fixed(link.peak_ba(), 3), Fixed(link.promised_ab(), 3),
-               Fixed(link.promised_ba(), 3),
+               known(link.has_utilisation_ab(), link.utilisation_ab()),
+               known(link.has_utilisation_ba(), link.utilisation_ba()),
+               known(link.has_peak_ab(), link.peak_ab()), known(link.has_peak_ba(), link.peak_ba()),
+               Fixed(link.promised_ab(), 3), Fixed(link.promised_ba(), 3),
                link.has_load_time() ? TimeText(link.load_time()) : "-"});
   }
   table.Print(std::cout);

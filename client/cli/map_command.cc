@@ -1,8 +1,10 @@
 // coppicectl map: an order of a job's ranks for its communication pattern, found by the daemon on
 // the fabric as it is now. Options and JSON are those of `coppice-plan map` where both have them,
 // but for --traffic: the daemon knows the fabric's routes, coppice-plan only if it is told.
+#include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -14,7 +16,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
@@ -133,8 +134,18 @@ void PrintResultJson(const v1::MappingResult& result) {
       std::vector<uint32_t>(result.permutation().begin(), result.permutation().end());
   json["score"] = result.score();
   json["reason"] = result.reason();
-  json["fabric_version"] = result.fabric_version();
+  json["fabric_version"] = std::to_string(result.fabric_version());  // as protobuf's JSON has it
   std::cout << json.dump(1) << "\n";
+}
+
+// The order itself is for launchers and programs: of 512 ranks it has 1,900 letters.
+void PrintMoves(const google::protobuf::RepeatedField<uint32_t>& permutation) {
+  int moved = 0;
+  for (int rank = 0; rank < permutation.size(); ++rank) {
+    moved += permutation[rank] != static_cast<uint32_t>(rank) ? 1 : 0;
+  }
+  std::cout << moved << " of " << Counted(static_cast<uint64_t>(permutation.size()), "rank")
+            << " move; --emit permutation prints where to\n";
 }
 
 void PrintResult(const v1::MappingResult& result) {
@@ -142,37 +153,87 @@ void PrintResult(const v1::MappingResult& result) {
   std::cout << "\nalgorithm " << result.algorithm() << ", " << Fixed(result.seconds())
             << " s, fabric version " << result.fabric_version() << "\n";
   if (!result.reason().empty()) std::cout << result.reason() << "\n";
-  std::cout << "permutation: " << absl::StrJoin(result.permutation(), " ") << "\n";
+  PrintMoves(result.permutation());
 }
 
 void ShowProgress(const v1::MapRanksProgress& progress) {
   if (isatty(STDERR_FILENO) == 0) return;
   ShownStream::Control(std::cerr, kWipeLine);
-  std::cerr << absl::StrFormat("%.1f s: %.4f of the present order",
-                               1e-9 * static_cast<double>(
-                                          google::protobuf::util::TimeUtil::DurationToNanoseconds(
-                                              progress.elapsed())),
+  std::cerr << absl::StrFormat("%.1f s: %.4f of the present order", Seconds(progress.elapsed()),
                                progress.score())
             << std::flush;
 }
 
-int Search(Session& session, Connection& connection, const v1::MapRanksRequest& request) {
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// From here on SIGINT asks for the best so far; a second one ends the program.
+void TakeInterrupts() {
+  struct sigaction action = {};
+  sigaction(SIGINT, nullptr, &action);
+  if (action.sa_handler == SIG_IGN) return;  // as a shell's background commands have it
+  action = {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+// What an interrupted search had: the daemon measures it once more.
+absl::StatusOr<v1::MappingResult> ResultOf(Connection& connection,
+                                           const v1::MapRanksRequest& request,
+                                           const v1::MapRanksProgress& best, double seconds) {
+  v1::EvaluateMappingRequest evaluate;
+  *evaluate.mutable_task() = request.task();
+  *evaluate.mutable_permutation() = best.permutation();
+  evaluate.set_emit(request.emit());
+  const auto measured =
+      connection.Call(connection.mapping(), &MappingStub::EvaluateMapping, evaluate);
+  if (!measured.ok()) return measured.status();
   v1::MappingResult result;
-  bool has_result = false;
+  result.set_algorithm(request.algorithm().empty() ? "auto" : request.algorithm());
+  *result.mutable_before() = measured->before();
+  *result.mutable_after() = measured->after();
+  *result.mutable_permutation() = best.permutation();
+  result.set_seconds(seconds);
+  result.set_reason("Interrupted: the best so far.");
+  result.set_fabric_version(measured->fabric_version());
+  result.set_score(measured->score());
+  result.set_launch_text(measured->launch_text());
+  return result;
+}
+
+// The daemon's result, or after SIGINT the best that it has told of. Before it has told of any
+// SIGINT ends the program.
+absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, v1::MapRanksRequest request) {
+  request.set_stream_orders(true);
+  absl::StatusOr<v1::MappingResult> result =
+      absl::DataLossError("the daemon's answer ended without a result");
+  v1::MapRanksProgress best;
+  double seconds = 0;
   // No deadline: the budget is one.
   const std::function<bool(const v1::MapRanksUpdate&)> each = [&](const auto& update) {
-    if (update.has_progress()) ShowProgress(update.progress());
     if (update.has_result()) result = update.result();
-    has_result |= update.has_result();
-    return true;
+    if (!update.has_progress()) return true;
+    seconds = Seconds(update.progress().elapsed());
+    if (update.progress().permutation_size() > 0) {
+      if (best.permutation().empty()) TakeInterrupts();
+      best = update.progress();
+    }
+    ShowProgress(update.progress());
+    return !interrupted;
   };
   const absl::Status status =
       connection.Watch(connection.mapping(), &MappingStub::MapRanks, request, each);
   if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
-  if (!status.ok()) return Fail(status);
-  if (!has_result) {
-    return Fail(absl::DataLossError("the daemon's answer ended without a result"));
-  }
+  if (result.ok() || (status.ok() && !interrupted)) return result;
+  if (!interrupted) return status;
+  return ResultOf(connection, request, best, seconds);
+}
+
+int Search(Session& session, Connection& connection, const v1::MapRanksRequest& request) {
+  const absl::StatusOr<v1::MappingResult> found = FindOrder(connection, request);
+  if (!found.ok()) return Fail(found.status());
+  const v1::MappingResult& result = *found;
   if (!request.emit().empty()) return std::cout << result.launch_text(), 0;
   session.json ? PrintResultJson(result) : PrintResult(result);
   return 0;
@@ -183,6 +244,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
   *request.mutable_task() = options.request.task();
   const absl::StatusOr<std::string> text = ReadText(options.evaluate);
   if (!text.ok()) return Fail(text.status());
+  request.set_emit(options.request.emit());
   for (const absl::string_view word :
        absl::StrSplit(*text, absl::ByAnyChar(" \t\r\n,[]"), absl::SkipEmpty())) {
     uint32_t position = 0;
@@ -195,6 +257,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
   const auto response =
       connection.Call(connection.mapping(), &MappingStub::EvaluateMapping, request);
   if (!response.ok()) return Fail(response.status());
+  if (!request.emit().empty()) return std::cout << response->launch_text(), 0;
   if (session.json) return PrintJson(std::cout, *response), 0;
   PrintBeforeAndAfter(response->before(), response->after());
   std::cout << "\n";
@@ -236,7 +299,7 @@ int ShowStored(Session& session, Connection& connection, const v1::MapRanksReque
   if (!map.emit().empty()) return std::cout << order->launch_text(), 0;
   if (session.json) return PrintJson(std::cout, *order), 0;
   if (!order->note().empty()) std::cout << order->note() << "\n";
-  std::cout << "permutation: " << absl::StrJoin(order->permutation(), " ") << "\n";
+  PrintMoves(order->permutation());
   return 0;
 }
 

@@ -243,7 +243,7 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
     request.set_id(id);
     return ShowPlacement(s, c.Call(c.placements(), &Stub::RenewPlacement, request));
   });
-  with_id("release", "Give the nodes free", Release);
+  with_id("release", "Release the nodes", Release);
   AddDistances(*placement, session);
 }
 

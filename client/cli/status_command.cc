@@ -28,10 +28,6 @@ constexpr double kStalePeriods = 3;
 constexpr double kStaleGrace_s = 10;
 constexpr int kMaxMethods = 8;
 
-double Seconds(const Duration& duration) {
-  return static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9;
-}
-
 // "250 us", "3.1 ms", "12.0 s", "2.5 h".
 std::string Text(const Duration& duration) {
   const double seconds = Seconds(duration);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "client/cli/input_file.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -153,14 +152,6 @@ absl::Status AddName(absl::string_view name, Names& names) {
   return absl::OkStatus();
 }
 
-// "n54/1", "n54/1@mlx5_1".
-bool MayBeEndpoint(absl::string_view text) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
-  const absl::string_view host = parts.front();
-  return parts.size() == 2 && !host.empty() && host.front() != '.' && host.front() != '~' &&
-         AreDigits(parts.back().substr(0, parts.back().find('@')));
-}
-
 }  // namespace
 
 absl::StatusOr<Names> ExpandNodeList(absl::string_view text) {
@@ -182,10 +173,6 @@ absl::StatusOr<Names> ExpandNodeList(absl::string_view text) {
   return names;
 }
 
-bool MayBeNodeList(absl::string_view text) {
-  return text.find_first_of(",[]") != absl::string_view::npos;
-}
-
 absl::StatusOr<Names> ExpandNodeWords(const Names& words) {
   Names names;
   for (const std::string& word : words) {
@@ -201,12 +188,7 @@ absl::StatusOr<Names> ExpandNodeWords(const Names& words) {
 }
 
 absl::StatusOr<Names> ReadNodeWords(const std::string& text) {
-  std::error_code unreadable;
-  const std::filesystem::file_status file = std::filesystem::status(text, unreadable);
-  const bool is_there = std::filesystem::exists(file) && !std::filesystem::is_directory(file);
-  const bool is_path =
-      text.find('/') != std::string::npos && !MayBeNodeList(text) && !MayBeEndpoint(text);
-  if (text == "-" || is_there || is_path) return ReadMemberFile(text);
+  if (IsFileOfNodes(text)) return ReadMemberFile(text);
   return Names{text};
 }
 

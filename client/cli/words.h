@@ -45,9 +45,6 @@ absl::StatusOr<std::vector<std::string>> ReadNodeWords(const std::string& text);
 inline constexpr size_t kMaxNodes = size_t{1} << 20;
 absl::StatusOr<std::vector<std::string>> ExpandNodeList(absl::string_view text);
 
-// Whether it may stand for more than one name that is written so.
-bool MayBeNodeList(absl::string_view text);
-
 // Each word that looks like a list, expanded.
 absl::StatusOr<std::vector<std::string>> ExpandNodeWords(const std::vector<std::string>& words);
 

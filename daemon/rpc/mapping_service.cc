@@ -101,15 +101,15 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
         if (!args.ok()) return stream->End(args.status());
         MapWatch watch;
         watch.orders = request.stream_orders();
-        watch.progress = [stream](absl::Duration elapsed, double score,
-                                  std::vector<uint32_t> positions) {
+        watch.progress = [stream, orders = watch.orders](absl::Duration elapsed, double score,
+                                                         std::vector<uint32_t> positions) {
           v1::MapRanksUpdate update;
           v1::MapRanksProgress& progress = *update.mutable_progress();
           *progress.mutable_elapsed() = google::protobuf::util::TimeUtil::NanosecondsToDuration(
               absl::ToInt64Nanoseconds(elapsed));
           progress.set_score(score);
           progress.mutable_permutation()->Add(positions.begin(), positions.end());
-          stream->Tell(std::move(update));
+          stream->Tell(std::move(update), /*only_if_none_waits=*/orders && positions.empty());
         };
         watch.is_cancelled = [this, stream] { return stream->is_cancelled() || closing_; };
         watch.others_wait = [this, caller = stream->caller()] {
@@ -129,8 +129,10 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
 
 absl::StatusOr<EvaluationView> MappingService::Evaluate(const v1::EvaluateMappingRequest& request,
                                                         const std::string& user) {
+  ASSIGN_OR_RETURN(const std::optional<LaunchFormat> emit, EmitOf(request.emit()));
   ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), user));
-  return mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()});
+  return mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()},
+                           emit);
 }
 
 grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerContext* context,

@@ -58,7 +58,7 @@ absl::Status LoadQap(const MapOptions& options, MapQuestion& question) {
 absl::StatusOr<std::vector<EndpointIndex>> LoadHosts(const MapOptions& options,
                                                      const Fabric& fabric) {
   if (!options.hosts.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.hosts));
+    ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.hosts));
     return ReadMembers(fabric, text, options.hosts);
   }
   std::vector<EndpointIndex> hosts;
@@ -132,7 +132,7 @@ absl::Status LoadOtherPlaces(const MapOptions& options, MapQuestion& question) {
     ASSIGN_OR_RETURN(problem.places, Places::Numbered(problem.distances->count(), ranks_each));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.hosts));
+  ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.hosts));
   ASSIGN_OR_RETURN(const std::vector<std::string> lines, ReadHostNames(text, options.hosts));
   ASSIGN_OR_RETURN(problem.places, NamedPlaces(lines, ranks_each, question.host_of_place));
   return absl::OkStatus();

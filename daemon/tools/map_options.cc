@@ -40,7 +40,8 @@ void AddPatternOptions(CLI::App& command, MapOptions& options) {
 void AddPlaceOptions(CLI::App& command, MapOptions& options) {
   AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
   AddText(command, "--hosts", options.hosts,
-          "the present allocation in rank order; default all hosts of the fabric");
+          "the present allocation in rank order, a file or a list as n[001-128]; default all hosts "
+          "of the fabric");
   AddCount(command, "--ranks-per-host,--ranks-per-place", options.ranks_per_place,
            "ranks on each line of --hosts, or on each place of --hierarchy or --distance; default "
            "1");

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import sqlite3
@@ -50,6 +51,28 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((status, out), (expected, ""), (arguments, errors))
         for word in words:
             self.assertIn(word, errors, arguments)
+
+    def test_a_refusal_is_json_where_answers_are(self):
+        status, out, errors = self.run_program("tree", "show", "999", "--json")
+        self.assertEqual((status, out), (3, ""))
+        self.assertEqual(json.loads(errors)["error"]["code"], "NOT_FOUND")
+        self.assertIn("999", json.loads(errors)["error"]["message"])
+        status, _, errors = self.run_program("job", "register", "--endpoints",
+                                             os.fsdecode(b"/absent/\xff"), "--json")
+        self.assertEqual((status, json.loads(errors)["error"]["code"]), (3, "NOT_FOUND"))
+
+    def test_what_nobody_knows_is_null(self):
+        links = self.of_json("fabric", "links")["links"]
+        for name in "load_time", "utilisation_ab", "peak_ba":
+            self.assertEqual({link[name] for link in links}, {None})
+
+    def test_a_variable_that_nobody_reads_is_told(self):
+        done = subprocess.run([COPPICECTL, "fabric", "show"], capture_output=True, text=True,
+                              timeout=120, check=True,
+                              env={**os.environ, "COPPICE_SERVER": self.daemon.address,
+                                   "COPPICE_TLS_CERTIFICATE": "x"})
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("COPPICE_TLS_CERTIFICATE", done.stderr)
 
     def of_json(self, *arguments, **options):
         return json.loads(self.good(*arguments, "--json", **options))
@@ -158,11 +181,11 @@ class CommandLine(unittest.TestCase):
         job = self.register("--name", "busy", lines=["n0000", "n0511"])
         tree = self.of_json("tree", "create", "--job", job, "--type", "1", "--bytes", "1M")["id"]
         links = self.of_json("fabric", "links")["links"]
-        load = [max(link["promised_" + way] + link["utilisation_" + way] for way in ("ab", "ba"))
+        load = [max(link["promised_" + way] + (link["utilisation_" + way] or 0) for way in ("ab", "ba"))
                 for link in links]
         top = self.of_json("fabric", "links", "--top", "3")["links"]
         self.assertGreater(max(load), 0)
-        self.assertEqual([max(link["promised_" + way] + link["utilisation_" + way]
+        self.assertEqual([max(link["promised_" + way] + (link["utilisation_" + way] or 0)
                               for way in ("ab", "ba")) for link in top],
                          sorted(load, reverse=True)[:3])
         self.good("tree", "release", tree)
@@ -251,7 +274,7 @@ class CommandLine(unittest.TestCase):
             field = descriptor.fields_by_name[name]
             if field.message_type is None or not field.message_type.full_name.startswith("coppice"):
                 continue
-            for part in value if isinstance(value, list) else [value]:
+            for part in value if isinstance(value, list) else [value] if value else []:
                 self.assert_fields(field.message_type, part)
 
     def test_a_tree_from_its_job_to_its_release(self):
@@ -396,6 +419,36 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(change["object"], "fabric")
             self.assertIn("3 endpoints", change["message"])
             program.send_signal(signal.SIGINT)
+
+    def interrupt_a_search(self, *arguments):
+        """Standard output of `map` after Ctrl-C, once it has told twice how far it is."""
+        ranks = 200
+        matrix = "\n".join(" ".join(str((a * 7 + b * 13) % 64 if a != b else 0) for b in range(ranks))
+                           for a in range(ranks))
+        terminal, its_end = pty.openpty()
+        with subprocess.Popen(
+                [COPPICECTL, "--server", self.daemon.address, "map", "--hosts", "n[0000-0199]",
+                 "--pattern", "-", "--objective", "congestion=1,dilation=1", "--budget", "5m", *arguments],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=its_end, text=True) as program:
+            os.close(its_end)
+            program.stdin.write(matrix)
+            program.stdin.close()
+            told = b""
+            while told.count(b"of the present order") < 2:
+                told += os.read(terminal, 4096)
+            program.send_signal(signal.SIGINT)
+            out = program.stdout.read()
+            self.assertEqual(program.wait(60), 0, told)
+        os.close(terminal)
+        return out
+
+    def test_an_interrupted_search_gives_the_best_so_far(self):
+        found = json.loads(self.interrupt_a_search("--json"))
+        self.assertEqual(sorted(found["permutation"]), list(range(200)))
+        self.assertLess(found["score"], 1)
+        self.assertIn("Interrupted", found["reason"])
+        hosts = self.interrupt_a_search("--emit", "slurm").split()
+        self.assertEqual(sorted(hosts), [f"n{host:04}" for host in range(200)])
 
     def test_a_daemon_that_does_not_answer_is_given_up_with_a_sign_of_life(self):
         daemon = Coppiced(COPPICED)

@@ -21,6 +21,7 @@ namespace {
 
 constexpr absl::Duration kShortestBudget = absl::Milliseconds(1);
 constexpr absl::Duration kProgressEvery = absl::Milliseconds(100);
+constexpr absl::Duration kSignOfLifeEvery = absl::Seconds(1);
 constexpr int kProgressShare = 10;  // of a search's time, one part in so many goes into progress
 constexpr size_t kBusiestLinks = 16;
 // A given matrix may take more than a table that is made.
@@ -81,7 +82,8 @@ class Pace {
         problem_(problem),
         before_(before),
         watch_(watch),
-        next_(begun_ + kProgressEvery) {}
+        next_(begun_ + kProgressEvery),
+        told_ns_(absl::ToInt64Nanoseconds(begun_)) {}
 
   SearchControl Control() {
     return SearchControl([this] { return Stopped(); }, [this](const Mapping& m) { Tell(m); },
@@ -101,11 +103,17 @@ class Pace {
   bool Stopped() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (watch_.is_cancelled && watch_.is_cancelled()) cancelled_ = true;
     const absl::Duration now = clock_.Monotonic();
-    if (waits_ && mutex_.TryLock()) {
+    if (watch_.progress && (waits_ || IsSilent(now)) && mutex_.TryLock()) {
       TellInTime(now);
+      if (IsSilent(now)) TellProgress(now, {});
       mutex_.Unlock();
     }
     return cancelled_ || now >= end_ || GivesWay(now);
+  }
+
+  // Nobody has heard of the search for a while.
+  bool IsSilent(absl::Duration now) const {
+    return now - absl::Nanoseconds(told_ns_.load()) >= kSignOfLifeEvery;
   }
 
   // Others wait, and it has had its share.
@@ -140,6 +148,12 @@ class Pace {
     std::vector<uint32_t> positions;
     if (watch_.orders && score <= best_) positions = AssignSlots(*problem_.places, mapping);
     best_ = std::min(best_, score);
+    TellProgress(now, std::move(positions));
+  }
+
+  void TellProgress(absl::Duration now, std::vector<uint32_t> positions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    told_ns_ = absl::ToInt64Nanoseconds(now);
     watch_.progress(now - begun_, best_, std::move(positions));
   }
 
@@ -155,6 +169,7 @@ class Pace {
   Mapping waiting_ ABSL_GUARDED_BY(mutex_);
   absl::Duration next_ ABSL_GUARDED_BY(mutex_);
   double best_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::atomic<int64_t> told_ns_;  // when progress was last told of, by clock_
 };
 
 // 0: it counts none.
@@ -381,7 +396,8 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
 }
 
 absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& given,
-                                                    const std::vector<uint32_t>& positions) {
+                                                    const std::vector<uint32_t>& positions,
+                                                    std::optional<LaunchFormat> emit) {
   std::optional<MappingTask> expanded;
   ASSIGN_OR_RETURN(const MappingTask* const asked, WithoutLists(given, expanded));
   const MappingTask& task = *asked;
@@ -396,6 +412,12 @@ absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& given,
   ASSIGN_OR_RETURN(result.after, Measure(problem, mapping));
   result.score = Score(problem.objective, result.after, question.before);
   ASSIGN_OR_RETURN(result.busiest, FindBusyLinks(problem, mapping, kBusiestLinks));
+  if (emit.has_value()) {
+    ASSIGN_OR_RETURN(
+        result.launch_text,
+        LaunchText(*emit, HostsOfSlots(problem),
+                   positions.empty() ? AssignSlots(*problem.places, mapping) : positions));
+  }
   return result;
 }
 

@@ -70,7 +70,8 @@ struct MapWatch {
   // What a search has of its budget though others wait for its thread.
   static constexpr absl::Duration kShareWhileOthersWait = absl::Seconds(10);
 
-  // `positions`: the order whose score it is, if `orders` are asked for, else empty.
+  // Of a better order, and about once a second otherwise. `positions`: the order whose score it is,
+  // if `orders` are asked for and it was not told of before, else empty.
   std::function<void(absl::Duration elapsed, double score, std::vector<uint32_t> positions)>
       progress;
   std::function<bool()> is_cancelled;  // true: whoever asked has gone
@@ -98,6 +99,7 @@ struct EvaluationView {
   double score = 1;
   std::vector<BusyLink> busiest;  // of `after`
   uint64_t fabric_version = 0;
+  std::string launch_text;  // as asked for
 };
 
 // Thread-safe. Status codes: proto/coppice/v1/mapping.proto.
@@ -116,7 +118,8 @@ class RankMapper final {
   absl::StatusOr<MappingView> MapRanks(const MapRanksArgs& args, const MapWatch& watch);
   // `positions` empty: the present order.
   absl::StatusOr<EvaluationView> Evaluate(const MappingTask& task,
-                                          const std::vector<uint32_t>& positions);
+                                          const std::vector<uint32_t>& positions,
+                                          std::optional<LaunchFormat> emit = std::nullopt);
   absl::StatusOr<ProblemView> Problem(const MappingTask& task);
   // Of all searches, and of what is read for them.
   MemoryBudget& memory() { return memory_; }

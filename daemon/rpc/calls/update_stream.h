@@ -60,12 +60,14 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
     this->Finish(ToWire(status, object_));
   }
 
-  // Neither blocks.
-  void Tell(Update progress) {
+  // Neither blocks. If an update still waits that the client has not read, this one replaces it,
+  // or, with `only_if_none_waits`, is dropped.
+  void Tell(Update progress, bool only_if_none_waits = false) {
     Next next;
     {
       absl::MutexLock lock(&mutex_);
       if (ended_ || answers_) return;
+      if (only_if_none_waits && progress_.has_value()) return;
       progress_ = std::move(progress);
       next = WriteNext();
     }

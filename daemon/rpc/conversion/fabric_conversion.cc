@@ -102,9 +102,6 @@ void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message) {
   ToProto(*snapshot.fabric, info.b, info.b_port, *message.mutable_b());
   message.set_rate(ToString(info.rate));
   message.set_capacity_gbps(info.capacity_gbps);
-  const ChannelIndex ab(2 * link.value());
-  message.set_utilisation_ab(snapshot.utilisation(ab));
-  message.set_utilisation_ba(snapshot.utilisation(Fabric::Reverse(ab)));
 }
 
 void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
@@ -207,10 +204,14 @@ double PerSecond(uint64_t bytes, absl::Duration length) {
 }  // namespace
 
 void ToProto(const LinkMeasure& measure, v1::Link& message) {
-  message.set_utilisation_ab(measure.ab.average);
-  message.set_utilisation_ba(measure.ba.average);
-  message.set_peak_ab(measure.ab.peak);
-  message.set_peak_ba(measure.ba.peak);
+  if (measure.ab.read != absl::InfinitePast()) {
+    message.set_utilisation_ab(measure.ab.average);
+    message.set_peak_ab(measure.ab.peak);
+  }
+  if (measure.ba.read != absl::InfinitePast()) {
+    message.set_utilisation_ba(measure.ba.average);
+    message.set_peak_ba(measure.ba.peak);
+  }
   message.set_promised_ab(measure.ab.promised);
   message.set_promised_ba(measure.ba.promised);
   const absl::Time read = std::max(measure.ab.read, measure.ba.read);

@@ -237,6 +237,7 @@ void ToProto(const EvaluationView& view, v1::MappingEvaluation& message) {
     link.set_capacity_gbps(busy.capacity_gbps);
   }
   message.set_fabric_version(view.fabric_version);
+  message.set_launch_text(view.launch_text);
 }
 
 void ToProto(const ProblemView& view, v1::MappingProblem& message) {

@@ -72,7 +72,9 @@ TEST_F(LoadServiceTest, LinksSayThatTheyWereNeverRead) {
   ASSERT_TRUE(links.ok());
   for (const v1::Link& link : links->links()) {
     EXPECT_FALSE(link.has_load_time());
-    EXPECT_EQ(link.utilisation_ab() + link.peak_ab() + link.promised_ab(), 0);
+    EXPECT_FALSE(link.has_utilisation_ab() || link.has_utilisation_ba());
+    EXPECT_FALSE(link.has_peak_ab() || link.has_peak_ba());
+    EXPECT_EQ(link.promised_ab(), 0);
   }
 }
 
@@ -199,7 +201,7 @@ TEST(LoadConversionTest, LinksTellMeasuredAndPromised) {
   EXPECT_EQ(link.utilisation_ab(), 0.25);
   EXPECT_EQ(link.peak_ab(), 0.75);
   EXPECT_EQ(link.promised_ab(), 0.125);
-  EXPECT_EQ(link.utilisation_ba(), 0);
+  EXPECT_FALSE(link.has_utilisation_ba()) << "its other end was not read";
   EXPECT_EQ(link.load_time().seconds(), 1'700'000'000);
 }
 

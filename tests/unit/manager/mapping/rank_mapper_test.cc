@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "daemon/mapping/mapping_metrics.h"
 #include "tests/unit/manager/routed_fixture.h"
@@ -64,6 +65,40 @@ TEST_F(RankMapperTest, PutsPairsOnOneSwitch) {
   EXPECT_FALSE(again->busiest.empty());
   EXPECT_EQ(again->busiest[0].bytes / again->busiest[0].capacity_gbps,
             *again->after.max_congestion);
+}
+
+TEST_F(RankMapperTest, WritesAMeasuredOrderAsLaunchersReadIt) {
+  MapRanksArgs args = Args();
+  args.emit = LaunchFormat::kSlurm;
+  const auto view = mapper_->MapRanks(args, {});
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_FALSE(view->launch_text.empty());
+  const auto same = mapper_->Evaluate(args.task, view->answer.slots, args.emit);
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_EQ(same->launch_text, view->launch_text);
+  const auto present = mapper_->Evaluate(args.task, {}, args.emit);
+  ASSERT_TRUE(present.ok()) << present.status();
+  EXPECT_NE(present->launch_text, view->launch_text);
+}
+
+TEST_F(RankMapperTest, TellsThatASearchGoesOnWhereNothingBetterIsFound) {
+  MapRanksArgs args = Args();
+  args.task.objective = {.congestion = 1, .hop_bytes = 1};
+  args.budget = absl::Minutes(5);
+  std::atomic<int> signs = 0;
+  std::mutex told;
+  absl::Duration last;
+  MapWatch watch;
+  watch.orders = true;
+  watch.progress = [&](absl::Duration elapsed, double, const std::vector<uint32_t>& positions) {
+    const std::lock_guard lock(told);
+    // Others that bring no order are of worse ones, and come sooner.
+    if (positions.empty() && elapsed - last >= absl::Seconds(1)) ++signs;
+    last = elapsed;
+  };
+  watch.is_cancelled = [&] { return signs > 1; };
+  EXPECT_EQ(mapper_->MapRanks(args, watch).status().code(), StatusCode::kCancelled);
+  EXPECT_GT(signs, 1);
 }
 
 TEST_F(RankMapperTest, MapsTheRanksOfAJob) {
