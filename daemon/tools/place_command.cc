@@ -86,8 +86,7 @@ constexpr char kPlaceHelp[] =
     "  --held      NODES HOLDER a line: who has the same holder communicates\n"
     "  --candidates, --include, --avoid, --down: a list a line, where a file of that name is "
     "there\n"
-    "The cost is the sum of weight times term. Without --weights: leaf_switches=1, pods=4,\n"
-    "distance=1, shared_links=0.02, load=2, entries=2, fragmentation=0.1, traffic=2.";
+    "The cost is the sum of weight times term.";
 
 absl::Status RunPlace(const PlaceOptions& options) {
   ASSIGN_OR_RETURN(const PlaceQuestion question, LoadPlaceQuestion(options));

@@ -155,7 +155,7 @@ struct BatchCommandOptions {
 absl::StatusOr<std::vector<EndpointIndex>> LoadMembers(const BatchCommandOptions& options,
                                                        const Fabric& fabric) {
   if (!options.tree.members.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.tree.members));
+    ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.tree.members));
     return ReadMembers(fabric, text, options.tree.members);
   }
   std::vector<EndpointIndex> members;

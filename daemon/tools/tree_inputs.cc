@@ -18,6 +18,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/node_list.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -156,6 +157,11 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   }
   if (std::ferror(file.get()) == 0) return text;
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+}
+
+absl::StatusOr<std::string> ReadNodesText(const std::string& value) {
+  if (IsFileOfNodes(value)) return ReadTextFile(value);
+  return value;
 }
 
 absl::StatusOr<std::vector<EndpointIndex>> ReadMembers(const Fabric& fabric, absl::string_view text,

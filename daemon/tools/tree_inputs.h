@@ -23,6 +23,11 @@ namespace coppice {
 // message names the file.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
+// What an option that names nodes means: the text of a file, if it is meant as one
+// (option_words.h), else the value itself, a list of them as node_list.h has it. Errors as
+// ReadTextFile.
+absl::StatusOr<std::string> ReadNodesText(const std::string& value);
+
 // One endpoint a line in rank order, named as endpoint_names.h says, or a list of them as
 // node_list.h does; a host whose name holds a blank and # is found by its whole name.
 // INVALID_ARGUMENT: no member, an ambiguous one, or a list that cannot be read; NOT_FOUND: no such

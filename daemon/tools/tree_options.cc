@@ -65,6 +65,7 @@ absl::StatusOr<ForwardingTables> ReadTables(const Fabric& fabric, const std::str
 const char kTreeFilesHelp[] =
     "Files (- is standard input; blank lines and lines that begin with # are skipped):\n"
     "  --members        one endpoint a line in rank order: host, host/port or port GUID;\n"
+    "                   or no file but a list, n[001-128,130];\n"
     "                   repeated lines are several ranks on one port\n"
     "  --full-switches  one switch a line: GUID or description\n"
     "  --load           NODE-GUID PORT UTILISATION a line: how busy, 0 to 1, the direction is "
@@ -158,7 +159,7 @@ absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric
       {"hierarchical", TreeBuilder::kHierarchical},
       {"postal", TreeBuilder::kPostal}};
   TreeRequest request;
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.members));
+  ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.members));
   ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
   request.operation = *ParseOperation(options.operation);
   request.sizes = SizesOf(options);

@@ -97,7 +97,7 @@ class CalibrateGolden(ScratchFiles):
     def refused(self, words, *arguments, text=None):
         path = self.file("bad.csv", csv(samples()) if text is None else text)
         done = self.run_program(path, *arguments)
-        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.check_refusal(done)
         for word in words:
             self.assertIn(word, done.stderr)
 
@@ -110,7 +110,7 @@ class CalibrateGolden(ScratchFiles):
                      text="operation,bytes,members,type,width,us\nbcast,8,32,I,1,3\n")
         self.refused(["no-such-base"], "--base", "no-such-base")
         done = self.run_program(str(self.dir / "absent.csv"))
-        self.assertEqual(done.returncode, 1)
+        self.check_refusal(done)
         self.assertIn("absent.csv", done.stderr)
 
 

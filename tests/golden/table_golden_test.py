@@ -7,10 +7,10 @@ import math
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 from profile_text import toml
+from scratch_files import WRONG_USAGE, ScratchFiles
 
 # a = 4 * 0.05 + 0.92 = 1.12 us and b = 0.01 us in both directions, delta = 4: Chen 2024, 3.1. The
 # NIC may serve everybody, so that the interval of widths is not cut at 64.
@@ -56,13 +56,11 @@ def row(operation, low, high, members):
             "min_width": good[0], "max_width": good[-1], "type_i_us": least, "type_ii_us": type_ii}
 
 
-class TableGolden(unittest.TestCase):
+class TableGolden(ScratchFiles):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        path = pathlib.Path(scratch.name) / "profile.toml"
-        path.write_text("forward_includes_serialisation = true\n" + toml(PAPER))
-        self.profile = str(path)
+        super().setUp()
+        self.profile = self.file("profile.toml",
+                                 "forward_includes_serialisation = true\n" + toml(PAPER))
 
     def run_table(self, *arguments):
         return subprocess.run([PROGRAM, "table", *arguments], capture_output=True, text=True,
@@ -137,7 +135,10 @@ class TableGolden(unittest.TestCase):
                 (1, "neither a file nor one of", "--members", "4", "--profile", "absent"),
                 (1, "moebius", "--fabric", "model:moebius")):
             done = self.run_table(*arguments)
-            self.assertEqual((done.returncode, done.stdout), (status, ""), arguments)
+            if status == WRONG_USAGE:
+                self.assertEqual((done.returncode, done.stdout), (status, ""), arguments)
+            else:
+                self.check_refusal(done)
             self.assertIn(words, done.stderr)
 
 

@@ -121,9 +121,9 @@ class TreeBatchTest(unittest.TestCase):
         self.assertEqual(batch(*request), batch(*request))
 
     def test_what_cannot_be_is_refused(self):
-        for status, arguments in ((1, ("--grid", "4x5")), (1, ("--grid", "0x4")),
-                                  (1, ("--grid", "99999999999x9999999999")),
-                                  (1, ("--list", "/nonexistent")), (2, ()),
+        for status, arguments in ((2, ("--grid", "4x5")), (2, ("--grid", "0x4")),
+                                  (2, ("--grid", "99999999999x9999999999")),
+                                  (3, ("--list", "/nonexistent")), (2, ()),
                                   (2, ("--grid", "4x4", "--random", "2x2"))):
             with self.subTest(arguments=arguments):
                 done = run("--fabric", SMALL, *arguments)

@@ -2,6 +2,7 @@
 // text at all does worse than an error that names file and line.
 #include "daemon/tools/tree_inputs.h"
 
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -65,6 +66,15 @@ TEST(ReadHostNames, TakesLinesAsTheyAre) {
   const absl::Status none = ReadHostNames("# none\n", "h").status();
   EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(none.message()), HasSubstr("h: no hosts"));
+}
+
+TEST(ReadNodesText, IsAFileOfThatNameOrTheListItself) {
+  EXPECT_EQ(ReadNodesText("n[0000-0003],login1").value(), "n[0000-0003],login1");
+  const std::string path = testing::TempDir() + "nodes";
+  std::ofstream(path) << "n1\nn2\n";
+  EXPECT_EQ(ReadNodesText(path).value(), "n1\nn2\n");
+  EXPECT_EQ(ReadNodesText("n1/1").value(), "n1/1") << "an endpoint";
+  EXPECT_EQ(ReadNodesText(path + ".absent").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(ReadMembers, NamesTheLineOfAMemberThatIsNotThere) {
