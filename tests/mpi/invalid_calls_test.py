@@ -21,8 +21,8 @@ class InvalidCalls(unittest.TestCase):
     def run_program(self, what, ranks, library=None, **variables):
         """The lines of all ranks."""
         with tempfile.TemporaryDirectory() as folder:
-            environment = {"COPPICE_SCRIPT": os.path.join(folder, "script"),
-                           "COPPICE_SCRIPT_SHAPES": "c", **variables}
+            environment = {"COPPICE_TEST_SCRIPT": os.path.join(folder, "script"),
+                           "COPPICE_TEST_SCRIPT_SHAPES": "c", **variables}
             if "COPPICE_TRACE" in variables:
                 environment["COPPICE_TRACE"] = os.path.join(folder, "trace")
             done = mpi_run.run(MPI, ranks, [PROGRAM, what], library, environment,

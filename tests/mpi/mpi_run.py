@@ -15,7 +15,7 @@ TREES_AT_ONCE = {"COPPICE_TREES_AFTER": 0, "COPPICE_TREES_MAX_BYTES": 2**31 - 1}
 def command(mpi, ranks, program, preload=None, environment=None):
     """The command line that starts `ranks` ranks of `program` (a list)."""
     variables = dict(environment or {})
-    idle = [os.environ["COPPICE_IDLE_RANKS"]] if mpi == "mpich" and "COPPICE_IDLE_RANKS" in os.environ else []
+    idle = [os.environ["COPPICE_TEST_IDLE_RANKS"]] if mpi == "mpich" and "COPPICE_TEST_IDLE_RANKS" in os.environ else []
     if preload or idle:
         variables["LD_PRELOAD"] = ":".join([str(preload)] * bool(preload) + idle)
     line = list(OPENMPI if mpi == "openmpi" else MPICH)

@@ -273,5 +273,13 @@ TEST(Settings, SayWhatIsWrongAndTakeThePreset) {
   EXPECT_TRUE(settings.put_pattern);
 }
 
+TEST(Settings, SayWhatNobodyReads) {
+  const Variable wrong("COPPICE_TREE", "first-use"), of_others("COPPICE_SERVER", "unix:x"),
+      of_tests("COPPICE_TEST_X", "1"), not_ours("COPPICED", "1");
+  std::string problems;
+  ReadSettings(&problems);
+  EXPECT_EQ(problems, "COPPICE_TREE: nothing reads a variable of this name; check its spelling\n");
+}
+
 }  // namespace
 }  // namespace coppice::mpi

@@ -107,7 +107,7 @@ class OtherWorlds(unittest.TestCase):
                                      "child"],
                             SCRIPTED,
                             {"COPPICE_REORDER": 1,
-                             "COPPICE_SCRIPT": pathlib.Path(folder) / "script"}, timeout=TIMEOUT_S)
+                             "COPPICE_TEST_SCRIPT": pathlib.Path(folder) / "script"}, timeout=TIMEOUT_S)
 
         def test_trees_over_worlds_that_do_not_stand_alike(self):
             """The children have no library, another agent, which is away, no trees; or all."""
@@ -121,7 +121,7 @@ class OtherWorlds(unittest.TestCase):
                                      "child"], SCRIPTED,
                             {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, **mpi_run.TREES_AT_ONCE,
                              "COPPICE_START_TIMEOUT_MS": 5000,
-                             "COPPICE_SCRIPT": pathlib.Path(folder) / "script"}, timeout=TIMEOUT_S)
+                             "COPPICE_TEST_SCRIPT": pathlib.Path(folder) / "script"}, timeout=TIMEOUT_S)
                         self.assertRegex(done.stderr, r"script: granted [1-9]", (when, variables))
 
     def test_attributes_are_not_copied(self):
@@ -138,8 +138,8 @@ class SilentAgent(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = mpi_run.run(MPI, 3, [PROGRAM, "communicators", 200], SCRIPTED,
                                {"COPPICE_TREES": "first-use", "COPPICE_TIMEOUT_MS": 200, **mpi_run.TREES_AT_ONCE,
-                                "COPPICE_SCRIPT": pathlib.Path(folder) / "script",
-                                "COPPICE_SCRIPT_TREES": "silent"})
+                                "COPPICE_TEST_SCRIPT": pathlib.Path(folder) / "script",
+                                "COPPICE_TEST_SCRIPT_TREES": "silent"})
         # Once, and not much more often on a machine that is busy for long; not 200 times.
         self.assertIn(done.stderr.count("script: somebody waits in vain"), range(1, 7), done.stderr)
 
@@ -147,8 +147,8 @@ class SilentAgent(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = mpi_run.run(MPI, 3, [PROGRAM, "grids", 20], SCRIPTED,
                                {"COPPICE_REORDER": 1, "COPPICE_VERBOSE": 1,
-                                "COPPICE_SCRIPT": pathlib.Path(folder) / "script",
-                                "COPPICE_SCRIPT_MAP": "silent"})
+                                "COPPICE_TEST_SCRIPT": pathlib.Path(folder) / "script",
+                                "COPPICE_TEST_SCRIPT_MAP": "silent"})
         away = "ranks stay as they are: the node's agent is away\n"
         self.assertEqual(1, done.stderr.count("stay as they are: the script has no more to say"))
         self.assertIn("coppice: " + away, done.stderr)
@@ -162,8 +162,8 @@ class SilentAgent(unittest.TestCase):
             return mpi_run.run(MPI, 2, [PROGRAM, "grids", 4], SCRIPTED,
                                {"COPPICE_REORDER": 1, "COPPICE_VERBOSE": 1,
                                 "COPPICE_TIMEOUT_MS": 200, "COPPICE_REORDER_BUDGET_MS": 600,
-                                "COPPICE_SCRIPT": pathlib.Path(folder) / "script",
-                                "COPPICE_SCRIPT_MAP": later_ms}).stderr
+                                "COPPICE_TEST_SCRIPT": pathlib.Path(folder) / "script",
+                                "COPPICE_TEST_SCRIPT_MAP": later_ms}).stderr
 
     def test_the_time_of_a_search_is_not_waited_in_vain(self):
         """All in all longer than a program waits for its agent."""

@@ -1,10 +1,13 @@
 #include "agents/mpi/core/settings.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+
+#include "client/library/environment.h"
 
 namespace coppice::mpi {
 namespace {
@@ -88,6 +91,7 @@ Settings ReadSettings(std::string* problems) {
   settings.start_timeout_ms =
       environment.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);
   settings.verbose = environment.Switch("COPPICE_VERBOSE");
+  *problems += UnknownVariables(environ);
   return settings;
 }
 

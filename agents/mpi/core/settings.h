@@ -41,8 +41,8 @@ struct Settings {
   }
 };
 
-// From the environment. A value that is none is said on stderr once, by whoever calls, and taken as
-// its preset: `problems`, one line each.
+// From the environment. A value that cannot be read is taken as its preset; whoever calls says so
+// once on stderr, and which variables have our prefix and are nobody's: `problems`, one line each.
 Settings ReadSettings(std::string* problems);
 
 }  // namespace coppice::mpi

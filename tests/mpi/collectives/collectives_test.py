@@ -85,9 +85,9 @@ class AlongChangingTrees(unittest.TestCase):
         """What it wrote; all trees were given back, those that it had given up, too."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
-                           **mpi_run.TREES_AT_ONCE, "COPPICE_SCRIPT": os.path.join(folder, "script"),
-                           "COPPICE_SCRIPT_SHAPES": shapes,
-                           "COPPICE_SCRIPT_CHANGES": changes, "COPPICE_SCRIPT_SEED": seed, **more}
+                           **mpi_run.TREES_AT_ONCE, "COPPICE_TEST_SCRIPT": os.path.join(folder, "script"),
+                           "COPPICE_TEST_SCRIPT_SHAPES": shapes,
+                           "COPPICE_TEST_SCRIPT_CHANGES": changes, "COPPICE_TEST_SCRIPT_SEED": seed, **more}
             done = mpi_run.run(MPI, ranks, program, SCRIPTED, environment, timeout=TIMEOUT_S)
         self.assertRegex(done.stderr, r"script: granted [1-9]\d* left 0\n")
         return done
@@ -115,14 +115,14 @@ class AlongChangingTrees(unittest.TestCase):
 
     def test_some_members_have_no_memory(self):
         """All go the native way, for as long as the message that needs it."""
-        said = self.run_program("revise", "--rounds", "2", COPPICE_SCRIPT_MEMORY=10**9)
+        said = self.run_program("revise", "--rounds", "2", COPPICE_TEST_SCRIPT_MEMORY=10**9)
         self.assertGreater(said["native"], 0)
         self.assertGreater(said["allreduce"], 0)
         self.assertGreater(said["bcast"], 0)
         self.assertEqual(said["gone"], 0)
 
     def test_some_members_have_no_memory_for_the_tree(self):
-        done = self.run_scripted(3, [LASTING, 100], "", COPPICE_SCRIPT_MEMORY=64)
+        done = self.run_scripted(3, [LASTING, 100], "", COPPICE_TEST_SCRIPT_MEMORY=64)
         self.assertEqual(done.stdout, "wrong 0\n")
         said = counts(done.stderr)
         self.assertGreater(said["gone"], 0)

@@ -23,7 +23,7 @@ class Lives(unittest.TestCase):
         """The counts, and how many trees were granted for how many bytes; all were given back."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, **mpi_run.TREES_AT_ONCE,
-                           "COPPICE_SCRIPT": os.path.join(folder, "script"), **more}
+                           "COPPICE_TEST_SCRIPT": os.path.join(folder, "script"), **more}
             done = mpi_run.run(MPI, RANKS, [PROGRAM, *map(str, words)], SCRIPTED, environment,
                                timeout=TIMEOUT_S)
         self.assertEqual("wrong 0\n", done.stdout)
@@ -60,7 +60,7 @@ class Lives(unittest.TestCase):
 
     def test_both_trees_change(self):
         for changes in ("revise", "revoke"):
-            self.run_program("lengths", COPPICE_SCRIPT_CHANGES=changes)
+            self.run_program("lengths", COPPICE_TEST_SCRIPT_CHANGES=changes)
 
     @unittest.skipIf(MPI == "openmpi", "Debian's has no functions of MPI 4")
     def test_large_counts_beside_ints(self):

@@ -1,19 +1,20 @@
 // A libcoppice without an agent, for tests: trees of every shape, planned anew or revoked whenever
 // it likes. All processes of a program share what was granted by a file:
 //
-//   COPPICE_SCRIPT         the file, empty at first
-//   COPPICE_SCRIPT_SHAPES  letters of the shapes: k k-ary, n k-nomial, c chain, s star, r random
-//   COPPICE_SCRIPT_CHANGES "revise", "revoke" or "" for none: what happens to trees at random;
-//                          "forget": revised, and nobody can say what they are now
-//   COPPICE_SCRIPT_SEED    of all that is random
-//   COPPICE_SCRIPT_MAP     "silent": who asks for an order waits in vain; "score S": the last
-//   node's
-//                          process goes first and the first one's last, which is S times the
-//                          present order; N: there are none, which is found out N ms after the
-//                          search's time; else at once
-//   COPPICE_SCRIPT_TREES   "silent": who asks for a tree waits in vain, and says so
-//   COPPICE_SCRIPT_MEMORY  N: one of N pieces of the preloaded library's memory is refused, half of
-//                          those above 4 KiB; at each rank others
+//   COPPICE_TEST_SCRIPT          the file, empty at first
+//   COPPICE_TEST_SCRIPT_SHAPES   letters of the shapes: k k-ary, n k-nomial, c chain, s star,
+//                                r random
+//   COPPICE_TEST_SCRIPT_CHANGES  "revise", "revoke" or "" for none: what happens to trees at
+//                                random; "forget": revised, and nobody can say what they are now
+//   COPPICE_TEST_SCRIPT_SEED     of all that is random
+//   COPPICE_TEST_SCRIPT_MAP      "silent": who asks for an order waits in vain; "score S": the last
+//                                node's process goes first and the first one's last, which is S
+//                                times the present order; N: there are none, which is found out
+//                                N ms after the search's time; else at once
+//   COPPICE_TEST_SCRIPT_TREES    "silent": who asks for a tree waits in vain, and says so
+//   COPPICE_TEST_SCRIPT_WAITS    anything: the program's own thread says so if it asks for a tree
+//   COPPICE_TEST_SCRIPT_MEMORY   N: one of N pieces of the preloaded library's memory is refused,
+//                                half of those above 4 KiB; at each rank others
 //
 // At the end the job says on stderr how many trees were granted and how many were not given back,
 // and how many for how many bytes; and each process how often it had no memory. What the preloaded
@@ -62,7 +63,7 @@ std::string Variable(const char* name, const char* preset) {
 
 Script* Shared() {
   static Script* const shared = [] {
-    const int file = open(Variable("COPPICE_SCRIPT", "").c_str(), O_RDWR | O_CREAT, 0600);
+    const int file = open(Variable("COPPICE_TEST_SCRIPT", "").c_str(), O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, sizeof(Script)) != 0) std::abort();
     void* const memory = mmap(nullptr, sizeof(Script), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) std::abort();
@@ -72,11 +73,11 @@ Script* Shared() {
   return shared;
 }
 
-uint64_t Seed() { return std::stoull(Variable("COPPICE_SCRIPT_SEED", "1")); }
+uint64_t Seed() { return std::stoull(Variable("COPPICE_TEST_SCRIPT_SEED", "1")); }
 
 std::vector<int32_t> Parents(uint32_t id, uint32_t revision, uint32_t ranks) {
   std::mt19937_64 random(Seed() * 1000003 + id * 257 + revision);
-  const std::string shapes = Variable("COPPICE_SCRIPT_SHAPES", "kncsr");
+  const std::string shapes = Variable("COPPICE_TEST_SCRIPT_SHAPES", "kncsr");
   std::vector<int32_t> parents(ranks, -1);
   const char shape = shapes[random() % shapes.size()];
   const auto width = static_cast<int32_t>(2 + random() % 4);
@@ -124,7 +125,8 @@ class Refusals final {
   }
 
  private:
-  const uint64_t refused_ = std::stoull(Variable("COPPICE_SCRIPT_MEMORY", "0"));  // one of so many
+  const uint64_t refused_ =
+      std::stoull(Variable("COPPICE_TEST_SCRIPT_MEMORY", "0"));  // one of so many
   std::mt19937_64 random_{Seed() * 1000003 + static_cast<uint64_t>(getpid())};
   std::atomic<int> count_ = 0;
 };
@@ -149,7 +151,7 @@ struct coppice_client {
   // Looks every millisecond what others, or it itself, did to the trees.
   void Watch(coppice_watch_function function, void* context) {
     std::mt19937_64 random(Seed() + static_cast<uint64_t>(getpid()));
-    const std::string changes = Variable("COPPICE_SCRIPT_CHANGES", "");
+    const std::string changes = Variable("COPPICE_TEST_SCRIPT_CHANGES", "");
     std::vector<uint32_t> revisions(kMaxTrees, 1);
     std::vector<uint32_t> gone(kMaxTrees, 0);
     Script* const script = Shared();
@@ -230,7 +232,7 @@ coppice_status coppice_job_end(coppice_client*, uint64_t) {
 coppice_status coppice_tree_get(coppice_client*, uint64_t id, coppice_tree** tree) {
   const Entry& entry = Shared()->trees[id];
   if (entry.is_gone) return COPPICE_NOT_FOUND;
-  if (entry.revision > 1 && Variable("COPPICE_SCRIPT_CHANGES", "") == "forget") {
+  if (entry.revision > 1 && Variable("COPPICE_TEST_SCRIPT_CHANGES", "") == "forget") {
     return COPPICE_RESOURCE_EXHAUSTED;
   }
   const uint32_t revision = entry.revision;
@@ -241,7 +243,10 @@ coppice_status coppice_tree_get(coppice_client*, uint64_t id, coppice_tree** tre
 coppice_status coppice_tree_create(coppice_client* client, const coppice_tree_request* request,
                                    coppice_tree** tree) {
   Script* const script = Shared();
-  if (Variable("COPPICE_SCRIPT_TREES", "") == "silent") {
+  if (!Variable("COPPICE_TEST_SCRIPT_WAITS", "").empty() && gettid() == getpid()) {
+    std::fprintf(stderr, "script: the program waits\n");
+  }
+  if (Variable("COPPICE_TEST_SCRIPT_TREES", "") == "silent") {
     std::fprintf(stderr, "script: somebody waits in vain\n");
     poll(nullptr, 0, 200);
     return COPPICE_DEADLINE_EXCEEDED;
@@ -275,7 +280,7 @@ coppice_status coppice_watch_trees(coppice_client* client, uint64_t,
 
 coppice_status coppice_map(coppice_client*, const coppice_map_request* request,
                            coppice_order** order) {
-  const std::string how = Variable("COPPICE_SCRIPT_MAP", "");
+  const std::string how = Variable("COPPICE_TEST_SCRIPT_MAP", "");
   const std::string score = "score ";
   if (how == "silent") return COPPICE_DEADLINE_EXCEEDED;
   if (how.compare(0, score.size(), score) == 0) {

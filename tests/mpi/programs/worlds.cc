@@ -7,7 +7,8 @@
 //                                 together
 //   worlds child
 //   worlds attributes             the world has an attribute whose copy function fails
-//   worlds grids N                N grids with reorder = true, one after the other
+//   worlds grids N                N grids with reorder = true, one after the other; says how many
+//                                 ranks are others in each than in the world
 //   worlds communicators N        N copies of the world, each led by another rank, one after the
 //                                 other, with a sum over each
 //
@@ -124,6 +125,12 @@ void Grids(int times) {
     MPI_Comm grid = MPI_COMM_NULL;
     MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &wraps, 1, &grid);
     Check(SizeOf(grid) == size, "a grid has not all ranks");
+    int before = 0, after = 0, all = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &before);
+    MPI_Comm_rank(grid, &after);
+    const int is_moved = before != after;
+    MPI_Reduce(&is_moved, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (before == 0) std::printf("moved %d of %d\n", all, size);
     MPI_Comm_free(&grid);
   }
 }

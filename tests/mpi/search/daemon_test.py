@@ -86,22 +86,22 @@ class Job(unittest.TestCase):
         stored = self.control("map", "--job", self.job, "--stored", json_of=True)
         self.assertEqual(stored["permutation"], found["permutation"])
         done = search("--agent", agent.socket, "--job", "77", "--pattern", str(self.pattern))
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr.count("coppice-search: NOT_FOUND: "), 1, done.stderr)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stderr.count("[NOT_FOUND]"), 1, done.stderr)
         for wrong in ([*ours, "--server", self.daemon.address], ["--agent", agent.socket, "--qap", "x"]):
             self.assertEqual(search(*wrong).returncode, 2, wrong)
         agent.end()
         done = search(*ours)
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr.count("coppice-search: UNAVAILABLE: "), 1, done.stderr)
+        self.assertEqual(done.returncode, 5)
+        self.assertEqual(done.stderr.count("[UNAVAILABLE]"), 1, done.stderr)
 
     def test_what_the_daemon_refuses_is_told_once(self):
         done = self.search("--application", "nobodys", check=False)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 3)
         self.assertEqual(done.stderr.count("nobodys"), 1, done.stderr)
         self.control("job", "end", self.job)
         done = self.search("--pattern", str(self.pattern), check=False)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 6)
         self.assertEqual(done.stderr.count("has ended"), 1, done.stderr)
         self.assertIn("has ended", self.control("map", "--job", self.job, "--stored", status=6))
 

