@@ -8,6 +8,7 @@ import resource
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import unittest
@@ -17,6 +18,7 @@ from coppiced_process import Coppiced
 from node_agent import Agent, start_holder
 
 COPPICED, COPPICECTL, AGENT, LIBRARY, EXAMPLE_C, EXAMPLE_CXX = (sys.argv.pop(1) for _ in range(6))
+SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/agent.toml")
 RANKS = ["n0000", "n0000", "n0001", "n0001", "n0005", "n0005", "n0009", "n0014"]
 NOBODY, OTHER = 65534, 54321
 
@@ -48,6 +50,11 @@ class AgentTest(unittest.TestCase):
     def jobs(self):
         return {job["id"]: job for job in
                 json.loads(self.ctl("job", "list", "--json")).get("jobs", [])}
+
+    def hellos_of(self, host):
+        agents = json.loads(self.ctl("agent", "list", "--json")).get("agents", [])
+        return [agent["hello"] for agent in agents
+                if agent.get("connected") and agent["hello"]["host"] == host]
 
     def await_that(self, condition, what):
         for _ in range(6000):
@@ -342,6 +349,43 @@ class AgentTest(unittest.TestCase):
         self.await_that(warns, "the warning")
         self.assertIn("the agent of host n0001 was served by the daemon with database", told[-1])
 
+    def test_the_sample_starts_in_folders_that_are_missing(self):
+        other = Agent(AGENT, self.daemon.address, "n0002")
+        self.addCleanup(other.clean_up)
+        os.rmdir(other.state)
+        folder = os.path.join(other.directory, "run")
+        other.socket = os.path.join(folder, "agent.sock")
+        # The folders' modes are not those of whoever starts it.
+        other.command = ["/bin/sh", "-c", 'umask 077; exec "$@"', "sh", AGENT, "--config", SAMPLE,
+                         "--server", self.daemon.address, "--socket", other.socket,
+                         "--state-dir", other.state, "--host", "n0002", "--measure-listen", ""]
+        for _ in range(2):  # made, and there
+            other.start()
+            client = libcoppice.Client(LIBRARY, other.socket, 20000)
+            self.addCleanup(client.close)
+            self.patiently(lambda: client.register(RANKS))
+            self.assertEqual(0o755, stat.S_IMODE(os.stat(folder).st_mode))
+            self.assertEqual(0o700, stat.S_IMODE(os.stat(other.state).st_mode))
+            self.await_that(lambda: self.hellos_of("n0002"), "the agent of n0002 is there")
+            for hello in self.hellos_of("n0002"):
+                self.assertEqual("", hello.get("measure_address", ""))
+            self.assertEqual(0, other.end())
+
+    def test_a_folder_whose_parent_is_missing_is_not_made(self):
+        missing = os.path.join(self.agent.directory, "missing")
+        for flag in ("--socket", "--state-dir"):
+            good = {"--socket": os.path.join(self.agent.directory, "other.sock"),
+                    "--state-dir": os.path.join(self.agent.directory, "other")}
+            folder = os.path.join(missing, "folder")
+            good[flag] = os.path.join(folder, "a.sock") if flag == "--socket" else folder
+            done = subprocess.run([AGENT, "--server", self.daemon.address, "--measure-listen", "",
+                                   *(word for pair in good.items() for word in pair)],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertIn(f"folder {folder}: ", done.stderr)
+            self.assertIn("; make it, or name another: " + flag, done.stderr)
+            self.assertFalse(os.path.exists(missing))
+
     def test_an_agent_that_cannot_start_says_why(self):
         def refused(word, *arguments):
             done = subprocess.run([AGENT, *arguments], capture_output=True, text=True, timeout=60,
@@ -351,7 +395,7 @@ class AgentTest(unittest.TestCase):
         good = ["--server", self.daemon.address, "--state-dir", self.agent.state,
                 "--measure-listen", "127.0.0.1:0", "--socket"]
         refused("another agent listens there", *good, self.agent.socket)
-        refused("/nonexistent/a.sock", *good, "/nonexistent/a.sock")
+        refused("/nonexistent/folder", *good, "/nonexistent/folder/a.sock")
         refused("somewhere", "--server", "somewhere")
         refused("port GUID", "--port-guid", "12")
         refused("/nonexistent/agent.toml", "--config", "/nonexistent/agent.toml")

@@ -66,11 +66,22 @@ class Package(unittest.TestCase):
                      "usr/share/man/man8/coppiced.8", "usr/share/man/man8/coppice-agent.8",
                      "usr/share/bash-completion/completions/coppicectl"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
+        # Where Debian's linker looks, on each architecture.
+        (folder,) = {os.path.dirname(path) for path in modes if "/libcoppice.so" in path}
+        self.assertRegex(folder, r"^\./usr/lib/[a-z0-9_]+-linux-gnu[a-z0-9]*$")
         for path in modes:
             self.assertNotIn("mpi", os.path.basename(path))  # nor an MPI of theirs among the libraries
         depends = run("dpkg-deb", "--field", self.package, "Depends")
         for library in LIBRARIES.values():
             self.assertNotIn(library, depends)
+
+    def test_clients_in_other_languages_can_be_made_of_it(self):
+        with tempfile.TemporaryDirectory() as root:
+            run("dpkg-deb", "--extract", self.package, root)
+            protos = os.path.join(root, "usr/share/coppice/proto")
+            files = [str(path.relative_to(protos)) for path in pathlib.Path(protos).rglob("*.proto")]
+            self.assertIn("coppice/v1/trees.proto", files)
+            run("protoc", "-I", protos, "--descriptor_set_out", os.path.join(root, "set"), *files)
 
     def test_manual_pages_are_well_formed_and_say_what_there_is(self):
         with tempfile.TemporaryDirectory() as root:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import unittest
 
 UNITS, SLURM = sys.argv.pop(1), sys.argv.pop(1)
@@ -43,6 +44,13 @@ class Units(unittest.TestCase):
     def test_the_directories_of_what_is_kept_are_apart(self):
         kept = [unit["StateDirectory"] for unit in self.units.values()]
         self.assertEqual(len(kept), len(set(kept)))
+
+    def test_the_agents_unit_makes_the_folders_of_its_sample(self):
+        with open(os.path.join(SOURCES, "deploy/agent.toml"), "rb") as file:
+            sample = tomllib.load(file)
+        unit = self.units["coppice-agent.service"]
+        self.assertEqual("/run/" + unit["RuntimeDirectory"], os.path.dirname(sample["socket"]))
+        self.assertEqual("/var/lib/" + unit["StateDirectory"], sample["state_dir"])
 
     def test_who_shares_a_directory_shares_user_and_mode(self):
         for setting in ("User", "Group", "RuntimeDirectoryMode"):
