@@ -33,7 +33,7 @@ TABLE = {
          "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/config": (
-        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "proto/text"],
+        ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/placement", "daemon/manager", "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/rpc": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement",
@@ -73,6 +73,10 @@ ONLY = {"daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/stor
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
              "agents", "client", "daemon", "db", "deploy", "proto", "tests"}
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+VARIABLE = re.compile(r'"(COPPICE_[A-Z_]+)"')
+# From C++, Lua, Python or a shell.
+READ = re.compile(r'(?:getenv|FromEnvironment|environment\.\w+)\(\s*"(COPPICE_[A-Z_]+)"|'
+                  r'\$\{?(COPPICE_[A-Z_]+)|export (COPPICE_[A-Z_]+)=')
 EVENT = re.compile(r'"((?:config|daemon|entries|events|job|lids|link|placement|port|profile|quota|sm|store|sweep'
                    r'|switch|trees)\.[a-z_]+)"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
@@ -212,6 +216,18 @@ class House(unittest.TestCase):
                  for kind in EVENT.findall(file.read_text(encoding="utf-8"))}
         self.assertGreater(len(kinds), 30)
         self.assertEqual([], sorted(kind for kind in kinds if f'{{"{kind}",' not in table))
+
+    def test_every_variable_that_is_read_is_known(self):
+        header = "client/library/environment.h"
+        known = set(VARIABLE.findall((SOURCE / header).read_text(encoding="utf-8")))
+        read = {name for folder in ("agents", "client", "daemon", "deploy")
+                for file in (SOURCE / folder).rglob("*")
+                if file.is_file() and str(file.relative_to(SOURCE)) != header
+                if file.suffix not in (".txt", ".md")
+                for names in READ.findall(file.read_text(encoding="utf-8", errors="replace"))
+                for name in names if name}
+        self.assertGreater(len(read), 15)
+        self.assertEqual(sorted(read), sorted(name for name in known if not name.endswith("_")))
 
     def test_headers_are_guarded_by_their_path(self):
         for file in SOURCE.rglob("*.h"):

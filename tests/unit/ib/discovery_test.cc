@@ -279,6 +279,49 @@ TEST(Discovery, StopsWhereADirectedRouteEnds) {
   EXPECT_TRUE(absl::StrContains(WhatOf(*result), "further away")) << WhatOf(*result);
 }
 
+// Somebody who looks at the subnet in between reads all of it by the same engine.
+TEST(Discovery, BetweenGroupsOfTablesAnybodyHasTheEngine) {
+  constexpr int kLeaves = 130;
+  ScriptedSubnet subnet;
+  subnet.Add(kHost, 1, "n0", 1);
+  subnet.Add(kSwitch, kLeaves + 1, "root", 2);
+  subnet.Cable(0, 1, 1, kLeaves + 1);
+  for (int i = 1; i <= kLeaves; ++i) {
+    subnet.Add(kSwitch, 1, absl::StrCat("S", i), static_cast<uint16_t>(2 + i));
+    subnet.Cable(1, i, 1 + i, 1);
+  }
+  for (int s = 1; s <= 1 + kLeaves; ++s) subnet.node(s).table.assign(200, 1);
+  std::set<int> read;  // whose tables were
+  subnet.on_reply = [&](int node, int, Mad& reply) {
+    if (reply[17] == 0x19) read.insert(node);
+    return 1;
+  };
+  MadEngine engine(subnet, subnet);
+  std::vector<size_t> looks;  // at how many tables each came
+  SweepOptions options;
+  options.between = [&] {
+    looks.push_back(read.size());
+    SweepOptions look;
+    look.read_forwarding_tables = false;
+    const absl::StatusOr<SubnetRecord> seen = Discovery(engine).Read(look);
+    ASSERT_TRUE(seen.ok()) << seen.status();
+    EXPECT_EQ(seen->nodes.size(), 2u + kLeaves);
+  };
+  absl::StatusOr<SubnetRecord> record = Discovery(engine).Read(options);
+  ASSERT_TRUE(record.ok()) << record.status();
+  // More than once, after some and before all.
+  ASSERT_GT(looks.size(), 1u);
+  for (size_t i = 0; i < looks.size(); ++i) {
+    EXPECT_GT(looks[i], i == 0 ? 0 : looks[i - 1]);
+    EXPECT_LT(looks[i], 1u + kLeaves);
+  }
+  EXPECT_EQ(read.size(), 1u + kLeaves);
+  EXPECT_TRUE(record->unanswered.empty());
+  for (const FoundNode& node : record->nodes) {
+    EXPECT_EQ(node.table.size(), node.info.type == NodeType::kSwitch ? 200u : 0u);
+  }
+}
+
 TEST(Discovery, TwoHostsBackToBackAndALocalSwitch) {
   ScriptedSubnet pair;
   pair.Add(kHost, 1, "a", 1);

@@ -121,20 +121,28 @@ class ScriptedSubnetPort final : public SubnetPort {
     std::lock_guard lock(mu_);
     hook_ = std::move(hook);
   }
+  // Runs in each sweep after that, and may call what the sweep is to call in between.
+  void WithinSweep(std::function<void(const SweepOptions&)> hook) {
+    std::lock_guard lock(mu_);
+    within_ = std::move(hook);
+  }
   int sweeps() const {
     std::lock_guard lock(mu_);
     return sweeps_;
   }
 
   std::string Describe() const override { return "script"; }
-  absl::StatusOr<SweepResult> Sweep(const SweepOptions&) override {
+  absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override {
     std::function<void()> hook;
+    std::function<void(const SweepOptions&)> within;
     {
       std::lock_guard lock(mu_);
       ++sweeps_;
       hook = hook_;
+      within = within_;
     }
     if (hook) hook();
+    if (within) within(options);
     std::lock_guard lock(mu_);
     return result_;
   }
@@ -153,6 +161,7 @@ class ScriptedSubnetPort final : public SubnetPort {
   absl::StatusOr<CounterSweep> counters_ = absl::UnimplementedError("nothing is scripted");
   absl::StatusOr<SweepResult> result_ = absl::UnavailableError("nothing is scripted");
   std::function<void()> hook_;
+  std::function<void(const SweepOptions&)> within_;
   int sweeps_ = 0;
 };
 

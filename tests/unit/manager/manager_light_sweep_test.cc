@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "daemon/manager/inventory.h"
+#include "daemon/manager/live_options.h"
+#include "daemon/manager/sweep/rounds.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice::manager_light_sweep_test {
@@ -113,6 +115,109 @@ TEST_F(ManagerLightSweepTest, WhatCannotBeWrittenIsNotInForce) {
   manager_->Stop();
   EXPECT_EQ(before->snapshot->fabric, manager_->fabric()->snapshot->fabric);
   EXPECT_TRUE(EventsOf("link.down").empty());
+}
+
+// A full sweep of a large fabric takes seconds; it read the cable before that was cut.
+TEST_F(ManagerLightSweepTest, ACutDuringAFullSweepIsMendedBeforeThatEnds) {
+  Begin();
+  const auto tree = TreeOver(0, 7);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const uint32_t spine = SpineOf(*tree->record);
+  Picture picture(*manager_);
+  picture.Read();
+  const absl::Duration period = absl::Seconds(1);
+  manager_->SetSweepPeriods({absl::InfiniteDuration(), period, absl::InfiniteDuration()});
+  std::vector<TreeChange> early, changes;
+  port_.WithinSweep([&](const SweepOptions& options) {
+    ASSERT_TRUE(options.between != nullptr);
+    options.between();  // all is well
+    LightSweepResult light;
+    light.has_changed = true;
+    light.links = {{LeafGuid(0), PortNum(static_cast<uint8_t>(1 + spine)), false}};
+    port_.SetLight(light);
+    options.between();  // not a period since
+    early = picture.Read();
+    clock_.Advance(period);
+    options.between();
+    changes = picture.Read();
+  });
+  ASSERT_TRUE(manager_->Sweep().ok());
+  port_.WithinSweep(nullptr);
+  EXPECT_TRUE(early.empty());
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(TreeChangeKind::kRevised, changes[0].kind);
+  EXPECT_EQ(2u, changes[0].tree.record->revision);
+  EXPECT_EQ(1 - spine, SpineOf(*changes[0].tree.record));
+  // What the sweep read of the cable does not bring it back.
+  const FabricShape cut = {.missing_cables = {{0, spine}}, .has_lids = true};
+  EXPECT_TRUE(SameFabric(*SmallFabric(cut), *manager_->fabric()->snapshot->fabric));
+  ExpectAllStand(*manager_);
+  ExpectConserved();
+}
+
+// The rounds without their timetable, which would space the full sweeps that are asked for.
+class LightRoundsTest : public ManagerTest {
+ protected:
+  LightRoundsTest() { port_.Set(SmallFabric()); }
+  ~LightRoundsTest() override { calls_.AwaitAll(); }
+
+  bool ReadAll() { return duties_.full(/*in_haste=*/true, absl::InfiniteDuration()).outcome.is_ok; }
+  // Whether a light sweep, a second after the last, that sees these asks for a full one, which
+  // follows.
+  bool AsksForFull(std::vector<LinkChange> links) {
+    clock_.Advance(absl::Seconds(1));
+    LightSweepResult light;
+    light.has_changed = !links.empty();
+    light.links = std::move(links);
+    port_.SetLight(light);
+    const Sweeper::OtherSweep seen = duties_.light();
+    EXPECT_TRUE(seen.status.ok()) << seen.status;
+    EXPECT_FALSE(seen.needs_full);
+    EXPECT_TRUE(!seen.has_changed || ReadAll());
+    return seen.has_changed;
+  }
+
+  LiveOptions options_{Options()};
+  Tables tables_;
+  StoreCalls calls_{&store_};
+  EventLog events_{&calls_, &clock_, options_, [] {}};
+  LoadKeeper load_{&store_, &tables_, options_->load};
+  Topology topology_{&calls_, &events_, &port_, &clock_, &tables_, &load_, {}, 0};
+  Repair repair_{&calls_, &events_, &clock_, &tables_};
+  Replanning replanning_{&clock_, &tables_, &repair_};
+  LostMembers members_{&events_, &clock_, &tables_};
+  Rounds rounds_{&port_,       &tables_, &topology_, &members_, &repair_,
+                 &replanning_, &events_, &clock_,    nullptr};
+  const Sweeper::Duties duties_ = rounds_.Duties();
+};
+
+TEST_F(LightRoundsTest, APortThatFlapsAsksForNoMoreFullSweepsAndOthersDo) {
+  ASSERT_TRUE(ReadAll());
+  bool is_up = true, was_up = true;  // now, and when all was read
+  const auto flap = [&](std::vector<LinkChange> seen) {
+    is_up = !is_up;
+    if (is_up != was_up) seen.push_back({LeafGuid(0), PortNum(1), is_up});
+    const bool asks = AsksForFull(std::move(seen));
+    if (asks) was_up = is_up;
+    return asks;
+  };
+  for (int i = 1; i < FlapFilter::kFlaps; ++i) EXPECT_TRUE(flap({})) << i;
+  const int sweeps = port_.sweeps();
+  EXPECT_EQ(FlapFilter::kFlaps, sweeps);
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(flap({})) << i;
+  EXPECT_EQ(sweeps, port_.sweeps());
+  EXPECT_TRUE(flap({{LeafGuid(1), PortNum(2), false}}));
+  EXPECT_EQ(sweeps + 1, port_.sweeps());
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(flap({})) << i;
+  EXPECT_EQ(sweeps + 1, port_.sweeps());
+}
+
+TEST_F(LightRoundsTest, WhatAFullSweepHasReadIsNoFlap) {
+  ASSERT_TRUE(ReadAll());
+  for (int i = 0; i < FlapFilter::kFlaps - 1; ++i) {
+    EXPECT_TRUE(AsksForFull({{LeafGuid(0), PortNum(1), i % 2 == 1}})) << i;
+    EXPECT_FALSE(AsksForFull({})) << i;  // it stays as it was read
+  }
 }
 
 }  // namespace

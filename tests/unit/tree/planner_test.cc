@@ -267,6 +267,24 @@ TEST(Planner, AutoTakesTheFasterTypeAndSaysBothFigures) {
   }
 }
 
+// Who may have more of them for a faster tree is told that it has the fewest.
+TEST(Planner, SaysThatMoreSwitchesCouldServe) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const Fabric& fabric = *snapshot->fabric;
+  TreeRequest request = RequestFor(AllEndpoints(fabric));
+  request.type = TreeType::kTypeII;
+  const auto capacity = [&](uint32_t degree) { return Uniform(*snapshot, 16, degree); };
+  const absl::StatusOr<TreePlan> one =
+      PlanTree(*snapshot, Profile(), capacity(fabric.endpoint_count()), request);
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_EQ(one->tree.serving_switch_count(), 1u);
+  EXPECT_THAT(one->reason, HasSubstr("(1 switch, the fewest)"));
+  request.members.resize(2);  // of one leaf switch, which is all that could serve
+  const absl::StatusOr<TreePlan> all = PlanTree(*snapshot, Profile(), capacity(64), request);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(all->reason, testing::Not(HasSubstr("the fewest")));
+}
+
 TEST(Planner, FullSwitchesKeepTypeIIAwayAndAreNamed) {
   const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
   const Fabric& fabric = *snapshot->fabric;
