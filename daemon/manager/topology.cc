@@ -166,12 +166,16 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   FillMetadata(*view, old.get(), *result.fabric, result);
   const std::shared_ptr<const Fabric> fabric = result.fabric->WithVersion(last_version_ + 1);
   view->routes_settled = result.tables == nullptr;  // else not before they are read again
+  const bool is_dimension_ordered = result.tables == nullptr && result.is_dimension_ordered;
   ASSIGN_OR_RETURN(const auto unloaded, MakeSnapshot(fabric, std::move(result.tables)));
   RETURN_IF_ERROR(WriteInventory(old.get(), *fabric, view->swept));
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, calls_->store().LinkIds(LinksOf(*fabric)));
   view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
   auto snapshot = std::make_shared<Snapshot>(*unloaded);
-  snapshot->load = load_->LoadOf(fabric, *view->link_ids);
+  snapshot->load = result.load != nullptr ? result.load : load_->LoadOf(fabric, *view->link_ids);
+  if (is_dimension_ordered) {
+    ASSIGN_OR_RETURN(snapshot->routes, Routes::DimensionOrder(fabric));
+  }
   view->snapshot = std::move(snapshot);
 
   Promises promises = FindPromises(*view);

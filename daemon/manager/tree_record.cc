@@ -191,7 +191,7 @@ void AppendJsonNumber(std::string& out, double value) {
 // Microseconds to six significant digits, which is beyond what any profile knows.
 void AppendMicroseconds(std::string& out, double value) {
   if (std::isfinite(value)) {
-    absl::StrAppend(&out, value);
+    absl::StrAppendFormat(&out, "%.10g", value);
   } else {
     out.append("null");
   }

@@ -109,7 +109,7 @@ constexpr size_t kLargeRequests = 8;
 constexpr int kSearchNice = 10;
 
 void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& options) {
-  builder.SetMaxReceiveMessageSize(options.max_request_bytes);
+  builder.SetMaxReceiveMessageSize(options.in_process ? -1 : options.max_request_bytes);
   builder.SetMaxSendMessageSize(-1);  // what we answer is bounded by page sizes and trees
   // Otherwise a second daemon could bind the same TCP port and take half of the connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -145,7 +145,8 @@ std::vector<std::string> ServiceNames() {
 
 PeerOptions PeersOf(const RpcServerOptions& options) {
   return {options.admin_group, options.tls_administrators,
-          /*anonymous_may_change=*/options.insecure_tcp && !options.tls, options.agents};
+          /*anonymous_may_change=*/options.insecure_tcp && !options.tls, options.agents,
+          options.in_process};
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
@@ -202,11 +203,16 @@ class RpcServer::Parts {
   absl::Status Start(const RpcServerOptions& options, const std::vector<grpc::Service*>& extra);
   void Shutdown(absl::Duration grace);
   const std::vector<std::string>& addresses() const { return addresses_; }
+  std::shared_ptr<grpc::Channel> Channel() {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    return server_->InProcessChannel(arguments);
+  }
   Peers& peers() { return peers_; }
   void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections) {
     admission_.SetBounds(admission);
     connections_.SetBounds(connections);
-    tcp_listener_->SetBounds(connections);
+    if (tcp_listener_ != nullptr) tcp_listener_->SetBounds(connections);
   }
   DaemonNumbers Numbers() const;
 
@@ -254,13 +260,16 @@ absl::Status RpcServer::Parts::Start(const RpcServerOptions& options,
                                      const std::vector<grpc::Service*>& extra) {
   RETURN_IF_ERROR(Open(options));
   RETURN_IF_ERROR(Build(options, extra));
-  AcceptUnix();
-  AcceptTcp();
+  if (!options.in_process) {
+    AcceptUnix();
+    AcceptTcp();
+  }
   readiness_.emplace(manager_, [this] { health_.SetServing(true); });
   return absl::OkStatus();
 }
 
 absl::Status RpcServer::Parts::Open(const RpcServerOptions& options) {
+  if (options.in_process) return absl::OkStatus();
   if (options.listen.empty()) {
     return absl::InvalidArgumentError("listen: no address is given; give unix:PATH or HOST:PORT");
   }
@@ -300,7 +309,7 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   SetConnectionOptions(builder, options);
-  for (size_t i = 0; i < tcp_listener_->ports().size(); ++i) {
+  for (size_t i = 0; tcp_listener_ != nullptr && i < tcp_listener_->ports().size(); ++i) {
     // Its own for each address: what has been fetched is known to one address only.
     ASSIGN_OR_RETURN(auto credentials, CredentialsOf(options));
     acceptors_.push_back(builder.experimental().AddExternalConnectionAcceptor(
@@ -417,6 +426,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   return std::unique_ptr<RpcServer>(new RpcServer(std::move(parts)));
 }
+
+std::shared_ptr<grpc::Channel> RpcServer::Channel() const { return parts_->Channel(); }
 
 const std::vector<std::string>& RpcServer::addresses() const { return parts_->addresses(); }
 

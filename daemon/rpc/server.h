@@ -3,6 +3,7 @@
 //
 //   Unix address: UnixListener accepts, learns the user --> Peers --> gRPC gets the descriptor
 //   TCP address:  TcpListener accepts, so many --> gRPC, with TLS or, if it must be, without
+//   in process:   a channel, for a program that is its own and only user
 //   every call --> BoundedService, where its caller's bounds hold --> service
 #ifndef COPPICE_DAEMON_RPC_SERVER_H_
 #define COPPICE_DAEMON_RPC_SERVER_H_
@@ -29,13 +30,17 @@
 #include "daemon/rpc/listen/tls_credentials.h"
 
 namespace grpc {
+class Channel;
 class Service;
-}
+}  // namespace grpc
 
 namespace coppice {
 
 struct RpcServerOptions {
   std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
+  // No address but Channel(): who calls is this process, which may do everything and send messages
+  // of any size.
+  bool in_process = false;
   mode_t socket_mode = 0660;         // of Unix sockets
   std::string socket_group = {};     // of their files; empty: that of this process
   bool needs_socket_group = false;   // else, where it cannot be, they are their owner's alone
@@ -81,6 +86,9 @@ class RpcServer final {
   ~RpcServer();
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
+
+  // Of a server in process. It may outlive the server.
+  std::shared_ptr<grpc::Channel> Channel() const;
 
   // What clients connect to, one for each listen address, with the ports that were chosen.
   const std::vector<std::string>& addresses() const;

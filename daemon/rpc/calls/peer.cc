@@ -1,6 +1,7 @@
 #include "daemon/rpc/calls/peer.h"
 
 #include <grpc/grpc_security_constants.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -86,6 +87,7 @@ Peer AgentOf(std::string user, std::string host) {
 
 Peers::Peers(PeerOptions options)
     : anonymous_may_change_(options.anonymous_may_change),
+      are_own_(options.are_own),
       agents_(std::move(options.agents)),
       users_(std::move(options.admin_group)),
       tls_administrators_(std::move(options.tls_administrators)) {}
@@ -181,6 +183,7 @@ Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
 }
 
 Peer Peers::Caller(const grpc::CallbackServerContext& context, const std::string& connection) {
+  if (are_own_) return {users_.Find(geteuid()).name, true, true};
   absl::string_view number = connection;
   return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
                                                          : FromTransport(context);

@@ -10,6 +10,7 @@
 //                                                     agent if a name of it says so (agents)
 //   TLS, none            -                            a reader
 //   TCP, insecure        "anonymous"                  a user
+//   in process           whom this process runs as    an administrator
 //
 // An administrator may do everything; who is one is never only an agent.
 //
@@ -89,6 +90,7 @@ struct PeerOptions {
   std::vector<std::string> tls_administrators = {};  // common names
   bool anonymous_may_change = false;                 // callers over TCP without a certificate
   AgentRules agents = {};
+  bool are_own = false;  // all callers are this process
 };
 
 // Thread-safe.
@@ -151,7 +153,7 @@ class Peers final {
   bool IsTlsAdministrator(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string WhoAdministers() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const bool anonymous_may_change_;
+  const bool anonymous_may_change_, are_own_;
   const AgentRules agents_;
   DeedLog* deeds_ = nullptr;
   UnixUsers users_;
