@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -13,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "client/cli/input_file.h"
 #include "client/cli/words.h"
 
 namespace coppice {
@@ -30,6 +33,19 @@ std::string TermNames() {
 
 absl::Status Refuse(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("--weights ", text, ": ", why));
+}
+
+absl::Status FillPattern(const std::string& pattern, v1::PlacementTraffic& traffic) {
+  std::error_code unknown;
+  if (pattern != "-" && !std::filesystem::exists(pattern, unknown)) {
+    traffic.set_pattern_name(pattern);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::string> text = ReadText(pattern);
+  if (!text.ok()) return text.status();
+  traffic.mutable_pattern_file()->set_origin(pattern);
+  traffic.mutable_pattern_file()->set_text(*text);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -123,8 +139,9 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
       "--exclusive-switches", [&c] { c.set_exclusive_switches(true); },
       "On leaf switches that nobody else has nodes on");
   v1::PlacementTraffic& traffic = *options.request.mutable_traffic();
-  command.add_option("--pattern", *traffic.mutable_pattern_name(),
-                     "Stored pattern of the job's communication (coppicectl pattern)");
+  command.add_option("--pattern", options.pattern,
+                     "Of the job's communication: a file that is there, else the name of a stored "
+                     "one");
   number(
       "--ranks-per-node", [&traffic](uint32_t n) { traffic.set_ranks_per_node(n); },
       "Ranks on each node; default 1");
@@ -144,6 +161,9 @@ absl::Status CompleteRequest(PlacementRequestOptions& options) {
   absl::Status status = ReadNodesOption(options.candidates, *c.mutable_candidates());
   status.Update(ReadNodesOption(options.include, *c.mutable_include()));
   status.Update(ReadNodesOption(options.avoid, *c.mutable_avoid()));
+  if (!options.pattern.empty()) {
+    status.Update(FillPattern(options.pattern, *options.request.mutable_traffic()));
+  }
   if (!options.weights.empty()) {
     const auto weights = ParseWeights(options.weights);
     status.Update(weights.status());

@@ -14,7 +14,7 @@ namespace coppice {
 
 struct PlacementRequestOptions {
   v1::PlacementRequest request;
-  std::string candidates, include, avoid, budget, weights;
+  std::string candidates, include, avoid, pattern, budget, weights;
 };
 
 // `options` outlives the command.

@@ -15,10 +15,13 @@
 namespace coppice {
 absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Of(
     const v1::PlacementTraffic& traffic) {
-  if (traffic.has_pattern() && !traffic.pattern_name().empty()) {
-    return absl::InvalidArgumentError("traffic: give pattern or pattern_name, not both");
+  const bool is_stored = !traffic.pattern_name().empty();
+  const int given = traffic.has_pattern() + traffic.has_pattern_file() + is_stored;
+  if (given == 0) return nullptr;
+  if (given > 1) {
+    return absl::InvalidArgumentError(
+        "traffic: give one of pattern, pattern_name and pattern_file, not several");
   }
-  if (!traffic.has_pattern() && traffic.pattern_name().empty()) return nullptr;
   const auto known = stored_.find(traffic.pattern_name());
   if (known != stored_.end()) return known->second;
   ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, Read(traffic));
@@ -29,16 +32,18 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Of(
         absl::StrCat("traffic: this pattern and those of the requests before take more than ",
                      kMaxBytes >> 20, " MiB; ask for fewer at once"));
   }
-  if (!traffic.pattern_name().empty()) stored_.emplace(traffic.pattern_name(), pattern);
+  if (is_stored) stored_.emplace(traffic.pattern_name(), pattern);
   return pattern;
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Read(
     const v1::PlacementTraffic& traffic) {
-  if (!traffic.has_pattern()) return pattern_store_->Load(traffic.pattern_name(), user_, *memory_);
+  if (!traffic.pattern_name().empty()) {
+    return pattern_store_->Load(traffic.pattern_name(), user_, *memory_);
+  }
   ASSIGN_OR_RETURN(MemoryBudget::Share room,
-                   memory_->Take(ReadingBytes(traffic.pattern()), "reading this pattern"));
-  ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern, PatternOf(traffic.pattern()));
+                   memory_->Take(ReadingBytes(traffic), "reading this pattern"));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern, PatternOf(traffic));
   room.ShrinkTo(pattern->MemoryBytes());
   return Counted(std::move(pattern), std::move(room));
 }

@@ -122,9 +122,17 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternIn(const Message& message)
                    message.has_messages_file() ? &message.messages_file() : nullptr);
 }
 
+size_t BytesOf(const v1::CommunicationPattern& pattern) {
+  // Lists that differ in length are refused, ranks beyond a bound unless they talk.
+  const auto pairs = static_cast<size_t>(pattern.from_size());
+  const size_t ranks =
+      std::min<size_t>(pattern.rank_count(), std::max<size_t>(Pattern::kMaxIdleRanks, 16 * pairs));
+  return MakingBytes(pairs, ranks);
+}
+
 template <class Message>
 size_t PatternBytes(const Message& message) {
-  return ReadingBytes(message.pattern()) + ReadingBytes(message.pattern_file().text()) +
+  return BytesOf(message.pattern()) + ReadingBytes(message.pattern_file().text()) +
          ReadingBytes(message.messages_file().text());
 }
 
@@ -139,12 +147,8 @@ size_t ReadingBytes(const v1::MappingTask& task) {
 
 size_t ReadingBytes(const v1::PutPatternRequest& request) { return PatternBytes(request); }
 
-size_t ReadingBytes(const v1::CommunicationPattern& pattern) {
-  // Lists that differ in length are refused, ranks beyond a bound unless they talk.
-  const auto pairs = static_cast<size_t>(pattern.from_size());
-  const size_t ranks =
-      std::min<size_t>(pattern.rank_count(), std::max<size_t>(Pattern::kMaxIdleRanks, 16 * pairs));
-  return MakingBytes(pairs, ranks);
+size_t ReadingBytes(const v1::PlacementTraffic& traffic) {
+  return BytesOf(traffic.pattern()) + ReadingBytes(traffic.pattern_file().text());
 }
 
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task) {
@@ -158,8 +162,9 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternReq
   return PatternIn(request);
 }
 
-absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::CommunicationPattern& pattern) {
-  return FromProto(pattern);
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PlacementTraffic& traffic) {
+  if (traffic.has_pattern()) return FromProto(traffic.pattern());
+  return ReadFiles(traffic.pattern_file(), nullptr);
 }
 
 absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit) {

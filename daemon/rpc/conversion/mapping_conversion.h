@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coppice/v1/mapping.pb.h"
+#include "coppice/v1/placements.pb.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/mapping/algorithm.h"
 #include "db/store.h"
@@ -20,7 +21,7 @@ namespace coppice {
 // lists of different lengths, or as Pattern::Make; as ReadPattern.
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task);
 absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternRequest& request);
-absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::CommunicationPattern& pattern);
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PlacementTraffic& traffic);
 
 // INVALID_ARGUMENT: there is no such format (lists them). Empty: none is asked for.
 absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit);
@@ -34,7 +35,7 @@ absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request);
 // How much memory FromProto and PatternOf take beside the message, from above.
 size_t ReadingBytes(const v1::MappingTask& task);
 size_t ReadingBytes(const v1::PutPatternRequest& request);
-size_t ReadingBytes(const v1::CommunicationPattern& pattern);
+size_t ReadingBytes(const v1::PlacementTraffic& traffic);
 
 void ToProto(const MappingView& view, v1::MappingResult& message);
 void ToProto(const EvaluationView& view, v1::MappingEvaluation& message);
