@@ -1,5 +1,5 @@
-// The commands of coppicectl. Each Add... declares its subcommands and options on `app` and leaves
-// in `session.run` what to do once the line is parsed; main.cc runs it.
+// The commands of coppicectl and coppice-plan. Each Add... declares its subcommands and options on
+// `app` and leaves in `session.run` what to do once the line is parsed; main.cc runs it.
 #ifndef COPPICE_CLIENT_CLI_COMMANDS_H_
 #define COPPICE_CLIENT_CLI_COMMANDS_H_
 
@@ -15,8 +15,9 @@ namespace coppice {
 // One invocation of the program.
 struct Session {
   bool json = false;
-  bool is_wide = false;  // all columns, all that there is to tell
-  bool endless = false;  // runs until it is interrupted: it is not late after a second
+  bool is_wide = false;     // all columns, all that there is to tell
+  bool endless = false;     // runs until it is interrupted: it is not late after a second
+  bool is_offline = false;  // coppice-plan: who names no job gets one of the members, for the call
   // Returns the exit status: 0 done, 1 the request failed. (2, wrong usage, is main's.)
   std::function<int(Connection&)> run;
 };

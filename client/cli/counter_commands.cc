@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
+#include "client/cli/switch_names.h"
 #include "client/cli/words.h"
 
 namespace coppice {
@@ -23,33 +24,6 @@ struct HistoryOptions {
   v1::GetPortHistoryRequest request;
   std::string since = "1h";
 };
-
-bool IsGuid(absl::string_view text) {
-  if (absl::StartsWith(text, "0x")) text.remove_prefix(2);
-  return text.size() == 16 && absl::c_all_of(text, [](unsigned char c) { return isxdigit(c); });
-}
-
-// The GUID of the switch that is called so: by its GUID, or by a description that only it has.
-absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string& name) {
-  if (IsGuid(name)) return name;
-  const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListSwitches,
-                           v1::ListSwitchesRequest());
-  if (!all.ok()) return all.status();
-  std::string guid;
-  for (const v1::Switch& s : all->switches()) {
-    if (s.description() != name) continue;
-    if (!guid.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("several switches are called \"", name, "\": give the GUID"));
-    }
-    guid = s.guid();
-  }
-  if (guid.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no switch is called \"", name, "\": see coppicectl fabric switches"));
-  }
-  return guid;
-}
 
 // 12.3 of 10^6 bytes.
 std::string Megabytes(double bytes) { return Fixed(bytes / 1e6, 3); }

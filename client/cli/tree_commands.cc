@@ -13,6 +13,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
 #include "client/cli/output.h"
+#include "client/cli/switch_names.h"
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
@@ -27,7 +28,7 @@ constexpr uint32_t kMaxChildren = 1 << 20;
 
 struct CreateOptions {
   v1::CreateTreeRequest request;
-  std::string ranks, members_file, operation = "allreduce", type = "auto", builder = "auto";
+  std::string ranks, members_file, root, operation = "allreduce", type = "auto", builder = "auto";
   std::string bytes = "8";
   bool draw = false;    // the tree itself, too
   bool advise = false;  // plan, take nothing
@@ -83,6 +84,11 @@ absl::Status NameGuids(Connection& connection, std::vector<std::string>& members
   return absl::OkStatus();
 }
 
+// No ranks at all would mean every rank of the job.
+absl::Status NoMembers(const std::string& file) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ": no members; write one endpoint a line"));
+}
+
 // Lists of nodes become their names, unless the job has an endpoint of such a name.
 absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members) {
   std::vector<std::string> expanded;
@@ -102,7 +108,30 @@ absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members
   return absl::OkStatus();
 }
 
+// A job of the members, or of all endpoints, for a daemon that lasts as long as the command.
+absl::Status RegisterMembers(Connection& connection, CreateOptions& options) {
+  v1::RegisterJobRequest job;
+  if (options.members_file.empty()) {
+    job.set_all_endpoints(true);
+  } else {
+    auto members = ReadNodeWords(options.members_file);
+    if (!members.ok()) return members.status();
+    if (members->empty()) return NoMembers(options.members_file);
+    job.mutable_endpoints()->Add(members->begin(), members->end());
+  }
+  const auto registered =
+      connection.Call(connection.jobs(), &v1::Jobs::StubInterface::RegisterJob, job);
+  if (registered.ok()) return options.request.set_job_id(registered->id()), absl::OkStatus();
+  const absl::string_view origin = options.members_file.empty() ? "job" : options.members_file;
+  return absl::Status(registered.status().code(),
+                      absl::StrCat(origin, ": ", registered.status().message()));
+}
+
 absl::Status FillMembers(Connection& connection, CreateOptions& options) {
+  if (options.request.job_id().empty()) {
+    if (const auto status = RegisterMembers(connection, options); !status.ok()) return status;
+    options.members_file.clear();
+  }
   if (!options.ranks.empty()) {
     const auto ranges = ParseRankRanges(options.ranks);
     if (!ranges.ok()) return ranges.status();
@@ -111,10 +140,7 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   if (options.members_file.empty()) return absl::OkStatus();
   auto members = ReadNodeWords(options.members_file);
   if (!members.ok()) return members.status();
-  if (members->empty()) {  // no ranks at all would mean every rank of the job
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.members_file, ": names no member; write one endpoint a line"));
-  }
+  if (members->empty()) return NoMembers(options.members_file);
   v1::GetJobRequest get;
   get.set_id(options.request.job_id());
   const auto job = connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, get);
@@ -126,6 +152,12 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   if (!ranks.ok()) return ranks.status();
   options.request.mutable_ranks()->Add(ranks->begin(), ranks->end());
   return absl::OkStatus();
+}
+
+absl::Status FillRoot(Connection& connection, CreateOptions& options) {
+  const auto guid = FindSwitch(connection, options.root);
+  if (guid.ok()) options.request.set_root_switch(*guid);
+  return guid.status();
 }
 
 // A tree that is granted must be shown even if the endpoints cannot be named: then by GUID.
@@ -168,9 +200,9 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
   for (const uint64_t bytes : all) {
     options.request.add_sizes()->set_bytes(bytes);
   }
-  if (const absl::Status status = FillMembers(connection, options); !status.ok()) {
-    return Fail(status);
-  }
+  absl::Status status = FillMembers(connection, options);
+  if (status.ok() && !options.root.empty()) status = FillRoot(connection, options);
+  if (!status.ok()) return Fail(status);
   return ShowTree(session, connection,
                   connection.Call(connection.trees(),
                                   options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree,
@@ -246,7 +278,12 @@ void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateOptions>& o
       .add_option_function<double>(
           "--max-link-us", [limit](double most) { limit().set_max_busiest_link_us(most); },
           "Longest that one collective may keep a link busy")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        double most = 0;
+        return absl::SimpleAtod(text, &most) && most > 0
+                   ? std::string()
+                   : text + " us: every tree keeps a link busy; give more than 0, or no limit";
+      });
 }
 
 void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
@@ -257,7 +294,9 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   auto options = std::make_shared<CreateOptions>();
   options->advise = advise;
   v1::CreateTreeRequest& request = options->request;
-  command->add_option("--job", *request.mutable_job_id(), "Number of the job")->required();
+  CLI::Option* const job =
+      command->add_option("--job", *request.mutable_job_id(), "Number of the job");
+  if (!session.is_offline) job->required();
   CLI::Option* ranks = command->add_option("--ranks", options->ranks,
                                            "Ranks of the job: 0-15,32-62:2; default all of them");
   command
@@ -283,11 +322,11 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
     command
         ->add_option_function<uint32_t>(
             name, [options, set](uint32_t value) { (options->request.*set)(value); }, what)
-        ->check(CLI::Range(1U, kMaxChildren));
+        ->check([](const std::string& text) { return FaultOfCount(text, 1, kMaxChildren); });
   };
   number("--width", "Wanted k of a type I tree", &v1::CreateTreeRequest::set_width);
   number("--nic-degree", "Most children of a NIC", &v1::CreateTreeRequest::set_nic_degree);
-  command->add_option("--root", *request.mutable_root_switch(), "GUID of the wanted root switch");
+  command->add_option("--root", options->root, "The wanted root switch: GUID or description");
   AddPolicyOptions(*command, options);
   command->add_flag_callback(
       "--tradeoffs", [options] { options->request.set_tradeoffs(true); },
@@ -304,8 +343,11 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   command->callback([&session, options, command] {
     for (const CLI::Option* const option : command->get_options()) {
       if (option->count() == 0) continue;
-      const std::string fault =
-          FaultOfTreeOption(options->type, option->get_name(), option->results().front());
+      const std::string& value = option->results().front();
+      // A shell variable that was never set must not pass for an option that was not given.
+      const std::string fault = value.empty()
+                                    ? "the value is empty"
+                                    : FaultOfTreeOption(options->type, option->get_name(), value);
       if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
     }
     session.run = [&session, options](Connection& c) { return Create(session, c, *options); };

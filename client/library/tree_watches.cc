@@ -53,16 +53,16 @@ class NoSignals final {
 
 }  // namespace
 
-TreeWatch::TreeWatch(std::string path, uint64_t job, Listener listener)
+JobTreesWatch::JobTreesWatch(std::string path, uint64_t job, Listener listener)
     : path_(std::move(path)),
       job_(job),
       listener_(listener),
       pause_(kFirstPause, kLongestPause, static_cast<uint64_t>(getpid()) * 1'000'003 + job) {}
 
-Outcome TreeWatch::Start(const std::string& path, uint64_t job, Listener listener,
-                         uint32_t timeout_ms, std::unique_ptr<TreeWatch>& watch) {
+Outcome JobTreesWatch::Start(const std::string& path, uint64_t job, Listener listener,
+                             uint32_t timeout_ms, std::unique_ptr<JobTreesWatch>& watch) {
   const SteadyTime deadline = After(timeout_ms);
-  watch.reset(new TreeWatch(path, job, listener));
+  watch.reset(new JobTreesWatch(path, job, listener));
   if (!watch->wake_.OpenEvent()) {
     return {COPPICE_RESOURCE_EXHAUSTED, "watch: the process has no descriptor left"};
   }
@@ -75,18 +75,18 @@ Outcome TreeWatch::Start(const std::string& path, uint64_t job, Listener listene
   return watch->AwaitBegin(deadline);
 }
 
-void TreeWatch::Begun(const Outcome& outcome) {
+void JobTreesWatch::Begun(const Outcome& outcome) {
   const std::lock_guard<std::mutex> lock(mu_);
   if (!begin_) begin_ = outcome;
   begun_.notify_all();
 }
 
-bool TreeWatch::HasBegun() {
+bool JobTreesWatch::HasBegun() {
   const std::lock_guard<std::mutex> lock(mu_);
   return begin_ && begin_->ok();
 }
 
-Outcome TreeWatch::AwaitBegin(SteadyTime deadline) {
+Outcome JobTreesWatch::AwaitBegin(SteadyTime deadline) {
   std::unique_lock<std::mutex> lock(mu_);
   if (begun_.wait_until(lock, deadline, [this] { return begin_.has_value(); })) return *begin_;
   return {COPPICE_DEADLINE_EXCEEDED,
@@ -94,19 +94,19 @@ Outcome TreeWatch::AwaitBegin(SteadyTime deadline) {
               " did not begin in time; allow more, or see the agent's log"};
 }
 
-TreeWatch::~TreeWatch() {
+JobTreesWatch::~JobTreesWatch() {
   const uint64_t one = 1;
   while (write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
   if (thread_.joinable()) thread_.join();
 }
 
-bool TreeWatch::IsStopped() const {
+bool JobTreesWatch::IsStopped() const {
   pollfd wake{wake_.get(), POLLIN, 0};
   return poll(&wake, 1, 0) > 0;
 }
 
-bool TreeWatch::Pause() {
+bool JobTreesWatch::Pause() {
   pollfd wake{wake_.get(), POLLIN, 0};
   const SteadyTime end = std::chrono::steady_clock::now() + pause_.Next();
   for (;;) {
@@ -116,7 +116,7 @@ bool TreeWatch::Pause() {
   }
 }
 
-void TreeWatch::RunUntilStopped() {
+void JobTreesWatch::RunUntilStopped() {
   try {
     Watch();
   } catch (const std::exception&) {
@@ -130,7 +130,7 @@ void TreeWatch::RunUntilStopped() {
   is_over_ = true;
 }
 
-void TreeWatch::Watch() {
+void JobTreesWatch::Watch() {
   for (;;) {
     const Outcome end = WatchOnce();
     socket_.reset();
@@ -147,7 +147,7 @@ void TreeWatch::Watch() {
   }
 }
 
-Outcome TreeWatch::WatchOnce() {
+Outcome JobTreesWatch::WatchOnce() {
   if (Outcome outcome = Begin(); !outcome.ok()) return outcome;
   const Outcome lost{COPPICE_UNAVAILABLE, "agent at " + path_ + ": it closed the connection"};
   for (;;) {
@@ -160,7 +160,7 @@ Outcome TreeWatch::WatchOnce() {
   }
 }
 
-Outcome TreeWatch::Begin() {
+Outcome JobTreesWatch::Begin() {
   if (socket_ == nullptr) {
     Outcome outcome = AgentSocket::Connect(path_, After(kConnectTimeoutMs), socket_);
     if (!outcome.ok()) return outcome;
@@ -179,7 +179,7 @@ Outcome TreeWatch::Begin() {
   return {};
 }
 
-bool TreeWatch::TakeFrames(Outcome* end) {
+bool JobTreesWatch::TakeFrames(Outcome* end) {
   const Outcome garbage{COPPICE_UNAVAILABLE, "agent at " + path_ + ": its answer cannot be read"};
   while (const std::optional<std::string_view> frame = socket_->Next()) {
     if (IsStopped()) break;
@@ -202,7 +202,7 @@ bool TreeWatch::TakeFrames(Outcome* end) {
   return false;
 }
 
-bool TreeWatch::TakeChange(std::string_view message) {
+bool JobTreesWatch::TakeChange(std::string_view message) {
   ChangeAnswer change;
   if (!DecodeChange(message, change)) return false;
   pause_.Reset();
@@ -229,7 +229,7 @@ bool TreeWatch::TakeChange(std::string_view message) {
 }
 
 // What the program knows already is not told again.
-void TreeWatch::TakePresent(const ChangeAnswer& change) {
+void JobTreesWatch::TakePresent(const ChangeAnswer& change) {
   listed_[change.tree] = change.revision;
   const auto known = trees_.find(change.tree);
   if (known == trees_.end()) {
@@ -240,7 +240,7 @@ void TreeWatch::TakePresent(const ChangeAnswer& change) {
   }
 }
 
-void TreeWatch::TakeSynced() {
+void JobTreesWatch::TakeSynced() {
   Begun({});
   if (!is_listing_) return;
   is_listing_ = false;
@@ -252,8 +252,8 @@ void TreeWatch::TakeSynced() {
   listed_.clear();
 }
 
-void TreeWatch::Tell(coppice_change kind, uint64_t tree, uint32_t revision,
-                     const std::string& reason) {
+void JobTreesWatch::Tell(coppice_change kind, uint64_t tree, uint32_t revision,
+                         const std::string& reason) {
   if (!IsStopped()) listener_.function(listener_.context, kind, tree, revision, reason.c_str());
 }
 
@@ -264,14 +264,16 @@ Outcome TreeWatches::CheckOpen() const {
 
 Outcome TreeWatches::Reap() {
   const std::lock_guard<std::mutex> lock(mu_);
-  const auto is_open = [](const std::unique_ptr<TreeWatch>& watch) { return !watch->is_over(); };
+  const auto is_open = [](const std::unique_ptr<JobTreesWatch>& watch) {
+    return !watch->is_over();
+  };
   const auto middle = std::partition(watches_.begin(), watches_.end(), is_open);
   // Their threads have nothing left to do but to return.
   watches_.erase(middle, watches_.end());
   return CheckOpen();
 }
 
-Outcome TreeWatches::Add(std::unique_ptr<TreeWatch> watch) {
+Outcome TreeWatches::Add(std::unique_ptr<JobTreesWatch> watch) {
   const std::lock_guard<std::mutex> lock(mu_);
   Outcome outcome = CheckOpen();
   if (outcome.ok()) watches_.push_back(std::move(watch));
@@ -298,9 +300,9 @@ coppice_status coppice_watch_trees(coppice_client* client, uint64_t job,
     if (function == nullptr) return coppice::Wrong("function: a null pointer was given");
     outcome = client->watches.Reap();
     if (!outcome.ok()) return outcome;
-    std::unique_ptr<coppice::TreeWatch> watch;
-    outcome = coppice::TreeWatch::Start(client->path, job, {function, context}, client->timeout_ms,
-                                        watch);
+    std::unique_ptr<coppice::JobTreesWatch> watch;
+    outcome = coppice::JobTreesWatch::Start(client->path, job, {function, context},
+                                            client->timeout_ms, watch);
     return outcome.ok() ? client->watches.Add(std::move(watch)) : outcome;
   });
 }

@@ -31,7 +31,7 @@ namespace coppice {
 // goes on behind the last change that it saw. Where the daemon no longer knows that one, trees are
 // listed again and what is told is the difference.
 
-class TreeWatch final {
+class JobTreesWatch final {
  public:
   struct Listener {
     coppice_watch_function function;
@@ -39,16 +39,16 @@ class TreeWatch final {
   };
 
   // Returns once what is there has been told: no later change is missed. The function is called
-  // from then on until ~TreeWatch, which waits for a call under way. Errors as the first try's.
+  // from then on until ~JobTreesWatch, which waits for a call under way. Errors as the first try's.
   static Outcome Start(const std::string& path, uint64_t job, Listener listener,
-                       uint32_t timeout_ms, std::unique_ptr<TreeWatch>& watch);
-  ~TreeWatch();
+                       uint32_t timeout_ms, std::unique_ptr<JobTreesWatch>& watch);
+  ~JobTreesWatch();
 
-  // Nothing more is told and ~TreeWatch does not wait.
+  // Nothing more is told and ~JobTreesWatch does not wait.
   bool is_over() const { return is_over_; }
 
  private:
-  TreeWatch(std::string path, uint64_t job, Listener listener);
+  JobTreesWatch(std::string path, uint64_t job, Listener listener);
 
   void RunUntilStopped();
   void Watch();
@@ -95,12 +95,12 @@ class TreeWatches final {
   // Forgets those that are over. FAILED_PRECONDITION: End() was called.
   Outcome Reap();
   // Keeps it, or ends it: FAILED_PRECONDITION as above.
-  Outcome Add(std::unique_ptr<TreeWatch> watch);
+  Outcome Add(std::unique_ptr<JobTreesWatch> watch);
   // Ends all, waits for functions that are under way, and takes no more.
   void End();
 
  private:
-  using List = std::vector<std::unique_ptr<TreeWatch>>;
+  using List = std::vector<std::unique_ptr<JobTreesWatch>>;
 
   Outcome CheckOpen() const;
 

@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -18,14 +18,8 @@ CLI::Option* AddText(CLI::App& command, const std::string& name, std::string& va
 
 CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<uint32_t>& value,
                       const std::string& meaning) {
-  // SimpleAtoi forgives blanks and a sign, and CLI11 the empty text.
   return command.add_option(name, value, meaning)->check([](const std::string& text) {
-    uint32_t count = 0;
-    const bool is_count = !text.empty() &&
-                          text.find_first_not_of("0123456789") == std::string::npos &&
-                          absl::SimpleAtoi(text, &count);
-    return is_count ? std::string()
-                    : absl::StrCat("\"", text, "\" is not a whole number from 0 to ", UINT32_MAX);
+    return FaultOfCount(text, 0, UINT32_MAX);
   });
 }
 

@@ -114,6 +114,15 @@ bool IsFileOfNodes(const std::string& value) {
   return absl::StrContains(value, '/') && !MayBeNodeList(value) && !MayBeEndpoint(value);
 }
 
+std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most) {
+  uint32_t count = 0;
+  const bool is_count = !text.empty() &&
+                        text.find_first_not_of("0123456789") == absl::string_view::npos &&
+                        absl::SimpleAtoi(text, &count) && count >= least && count <= most;
+  if (is_count) return "";
+  return absl::StrCat("\"", text, "\" is not a whole number from ", least, " to ", most);
+}
+
 std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
                               absl::string_view value) {
   for (const TypedOption& typed : kTypedOptions) {

@@ -54,6 +54,10 @@ auto Understood(const Parser& parse, const std::string& meant) {
 inline constexpr char kByteSizesMeant[] =
     "a list of sizes in bytes, such as 8,4K,1M; the most is 1024T";
 
+// Why `text` is no whole number in decimal digits from `least` to `most`; empty: it is one. For
+// CLI11, which forgives blanks, a sign and the empty text.
+std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most);
+
 // Why `option` ("--width") of that value has no effect beside --type `type` ("auto", "1" or "2");
 // empty: it may have one. The value "auto" asks for nothing.
 std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
