@@ -1,55 +1,92 @@
-// coppice-plan: the planning engine without a daemon. Parses the command line and hands over to the
-// subcommands.
-#include <cstdio>
+// coppice-plan: what coppicectl asks of a daemon, on a fabric from a file or a model, and the
+// questions that only such a fabric is asked. Exit statuses: proto/text/exit_status.h.
+#include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "client/cli/run.h"
+#include "client/cli/shown_stream.h"
+#include "client/connection.h"
+#include "client/library/environment.h"
+#include "daemon/base/log.h"
+#include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
-#include "proto/text/exit_status.h"
+#include "proto/request_check.h"
 
+namespace coppice {
 namespace {
 
-// Has it be wrong usage if two of the command's options are "-": standard input is read once.
-void AllowStandardInputOnce(CLI::App& command) {
-  command.parse_complete_callback([&command] {
-    const CLI::Option* first = nullptr;
-    for (const CLI::Option* option : command.get_options()) {
-      const bool is_read = option->count() > 0 && option->get_single_name() != "out";
-      if (!is_read || option->results().front() != "-") continue;
-      if (first != nullptr) {
-        throw CLI::ExcludesError(first->get_name() + " -", option->get_name() + " -");
-      }
-      first = option;
-    }
-  });
+// Ctrl-C is there for who has less.
+constexpr absl::Duration kPatience = absl::Hours(24 * 365);
+
+// `tree` and `place` alone ask what is asked most: advice.
+std::vector<std::string> InFull(int argc, char** argv) {
+  std::vector<std::string> line(argv, argv + argc);
+  const bool is_place = argc > 1 && line[1] == "place";
+  const bool is_tree = argc > 2 && line[1] == "tree" && absl::StartsWith(line[2], "-") &&
+                       line[2] != "-h" && line[2] != "--help";
+  if (is_place) line[1] = "placement";
+  if (is_place || is_tree) line.insert(line.begin() + 2, "advise");
+  return line;
+}
+
+int RunOffline(const Session& session, const OfflineOptions& options) {
+  const absl::StatusOr<std::unique_ptr<OfflineDaemon>> daemon = OfflineDaemon::Start(options);
+  if (!daemon.ok()) return Fail(daemon.status());
+  Connection connection(options.fabric.fabric, kPatience, (*daemon)->channel());
+  return RunCommand(session, connection, absl::StrCat("planning on ", options.fabric.fabric));
+}
+
+int Main(int argc, char** argv) {
+  const ShownStream shown_output(std::cout), shown_errors(std::cerr);
+  SilenceMessageLog();
+  SetUpLog("critical", LogFormat::kTime).IgnoreError();
+  std::cerr << UnknownVariables(environ);
+  CLI::App app(
+      "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "
+      "a model, without a daemon",
+      "coppice-plan");
+  app.require_subcommand(1);
+  app.fallthrough();  // --fabric and its like may stand behind the command, too
+  app.set_version_flag("--version", "coppice-plan " COPPICE_VERSION);
+  OfflineOptions options;
+  AddOfflineOptions(app, options);
+  Session session;
+  session.is_offline = true;
+  AddEntriesCommand(app, session);
+  AddJobCommands(app, session);
+  AddTreeCommands(app, session);
+  AddPatternCommands(app, session);
+  AddPlacementCommands(app, session);
+  PlanCommand chosen;
+  RegisterFabricCommand(app, chosen);
+  RegisterTreeBatchCommand(app, chosen);
+  RegisterMapCommand(app, chosen);
+  RegisterSimulateCommand(app, chosen);
+  RegisterTableCommand(app, chosen);
+  RegisterCalibrateCommand(app, chosen);
+  std::vector<std::string> line = InFull(argc, argv);
+  std::vector<char*> words;
+  for (std::string& word : line) words.push_back(word.data());
+  const std::optional<int> ended = ParseLine(app, static_cast<int>(words.size()), words.data());
+  if (ended) return *ended;
+  if (session.json) FailInJson();
+  if (session.run) return RunOffline(session, options);
+  const absl::Status status = chosen.run();
+  return status.ok() ? 0 : Fail(status);
 }
 
 }  // namespace
+}  // namespace coppice
 
-int main(int argc, char** argv) {
-  CLI::App app(
-      "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "
-      "a "
-      "model, without a daemon",
-      "coppice-plan");
-  app.require_subcommand(1);
-  coppice::CommandOutcome outcome;
-  coppice::RegisterFabricCommand(app, outcome);
-  coppice::RegisterTreeCommand(app, outcome);
-  coppice::RegisterTreeBatchCommand(app, outcome);
-  coppice::RegisterMapCommand(app, outcome);
-  coppice::RegisterPlaceCommand(app, outcome);
-  coppice::RegisterSimulateCommand(app, outcome);
-  coppice::RegisterTableCommand(app, outcome);
-  coppice::RegisterCalibrateCommand(app, outcome);
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    AllowStandardInputOnce(*command);
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? coppice::kDone : coppice::kWrongUsage;
-  }
-  if (!outcome.status.ok()) {
-    std::fprintf(stderr, "%s\n", coppice::ErrorLine(outcome.status).c_str());
-  }
-  return coppice::ExitStatusOf(outcome.status);
-}
+int main(int argc, char** argv) { return coppice::Main(argc, argv); }

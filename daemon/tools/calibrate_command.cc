@@ -147,7 +147,7 @@ absl::Status RunCalibrate(const CalibrateOptions& options) {
 
 }  // namespace
 
-void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome) {
+void RegisterCalibrateCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("calibrate", "A cost profile by least squares from measured latencies");
   const auto options = std::make_shared<CalibrateOptions>();
@@ -169,7 +169,8 @@ void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome) {
                     "weigh each residual by its latency: for samples of very different lengths");
   AddText(*command, "--out", options->out, "write the profile to this file");
   command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, &outcome] { outcome.status = RunCalibrate(*options); });
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return RunCalibrate(*options); }; });
 }
 
 }  // namespace coppice

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,21 +14,19 @@
 
 namespace coppice {
 
-// The outcome of the subcommand that ran. A subcommand's callback sets `status`; main.cc prints an
+// What the subcommand that was named does, once the whole line is read; main.cc runs it, prints an
 // error on stderr and exits with its status (proto/text/exit_status.h).
-struct CommandOutcome {
-  absl::Status status;
+struct PlanCommand {
+  std::function<absl::Status()> run;
 };
 
-// Each adds one subcommand to `app`. `outcome` must live as long as `app`.
-void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterTreeCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterTreeBatchCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterMapCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterPlaceCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome);
-void RegisterCalibrateCommand(CLI::App& app, CommandOutcome& outcome);
+// Each adds one subcommand to `app`. `chosen` must live as long as `app`.
+void RegisterFabricCommand(CLI::App& app, PlanCommand& chosen);
+void RegisterTreeBatchCommand(CLI::App& app, PlanCommand& chosen);
+void RegisterMapCommand(CLI::App& app, PlanCommand& chosen);
+void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen);
+void RegisterTableCommand(CLI::App& app, PlanCommand& chosen);
+void RegisterCalibrateCommand(CLI::App& app, PlanCommand& chosen);
 
 // Writes `text` to standard output, all of it, as it may be shown (proto/text/plain_text.h): a full
 // disk or a closed pipe is an error.

@@ -195,7 +195,7 @@ std::string ModelHelp() {
 
 }  // namespace
 
-void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome) {
+void RegisterFabricCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("fabric", "Counts, levels, degrees and capacities of a fabric");
   const auto options = std::make_shared<FabricOptions>();
@@ -210,7 +210,7 @@ void RegisterFabricCommand(CLI::App& app, CommandOutcome& outcome) {
   command->add_flag("--switches", options->switches, "list every switch")->excludes(nodes);
   command->add_flag("--json", options->json, "print JSON");
   command->footer(ModelHelp());
-  command->callback([options, &outcome] { outcome.status = RunFabric(*options); });
+  command->callback([options, &chosen] { chosen.run = [options] { return RunFabric(*options); }; });
 }
 
 }  // namespace coppice

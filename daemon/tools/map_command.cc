@@ -55,15 +55,15 @@ absl::Status RunMap(const MapOptions& options) {
 
 }  // namespace
 
-void RegisterMapCommand(CLI::App& app, CommandOutcome& outcome) {
+void RegisterMapCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("map", "The order of ranks that puts heavy communication on short links");
   const auto options = std::make_shared<MapOptions>();
   AddMapOptions(*command, *options);
   command->footer(kMapHelp);
-  command->callback([options, &outcome] {
+  command->callback([options, &chosen] {
     CheckUsage(*options);
-    outcome.status = RunMap(*options);
+    chosen.run = [options] { return RunMap(*options); };
   });
 }
 

@@ -401,7 +401,7 @@ void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
 
 }  // namespace
 
-void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome) {
+void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("simulate", "Simulated and predicted time of every builder's tree");
   const auto options = std::make_shared<SimulateOptions>();
@@ -412,7 +412,8 @@ void RegisterSimulateCommand(CLI::App& app, CommandOutcome& outcome) {
   AddSimulationOptions(*command, *options);
   command->add_flag("--json", options->tree.json, "print JSON");
   command->footer(absl::StrCat(kTreeFilesHelp, kCommunicatorListHelp));
-  command->callback([options, &outcome] { outcome.status = RunSimulate(*options); });
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return RunSimulate(*options); }; });
 }
 
 }  // namespace coppice

@@ -82,7 +82,7 @@ absl::Status RunTable(const TableOptions& options) {
 
 }  // namespace
 
-void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome) {
+void RegisterTableCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("table", "The static table: operation and size -> tree type and width");
   const auto options = std::make_shared<TableOptions>();
@@ -91,11 +91,11 @@ void RegisterTableCommand(CLI::App& app, CommandOutcome& outcome) {
   AddText(*command, "--fabric", options->fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
   AddProfileOption(*command, options->profile);
   command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, &outcome] {
+  command->callback([options, &chosen] {
     if (!options->members && options->fabric.empty()) {
       throw CLI::RequiredError("--members or --fabric");
     }
-    outcome.status = RunTable(*options);
+    chosen.run = [options] { return RunTable(*options); };
   });
 }
 

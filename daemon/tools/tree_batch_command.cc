@@ -256,7 +256,7 @@ void AddBatchOptions(CLI::App& command, BatchCommandOptions& options) {
 
 }  // namespace
 
-void RegisterTreeBatchCommand(CLI::App& app, CommandOutcome& outcome) {
+void RegisterTreeBatchCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("tree-batch", "Trees of many communicators planned together");
   const auto options = std::make_shared<BatchCommandOptions>();
@@ -265,7 +265,8 @@ void RegisterTreeBatchCommand(CLI::App& app, CommandOutcome& outcome) {
   AddHardwareOptions(*command, options->tree);
   command->add_flag("--json", options->tree.json, "print JSON");
   command->footer(absl::StrCat(kTreeFilesHelp, kCommunicatorListHelp));
-  command->callback([options, &outcome] { outcome.status = RunTreeBatch(*options); });
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return RunTreeBatch(*options); }; });
 }
 
 }  // namespace coppice

@@ -21,8 +21,6 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kDefaultEntries = 64, kDefaultSwitchDegree = 64;
-
 // The file, or the files of the directory by name, without those that begin with a dot.
 // NOT_FOUND: there is none.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
@@ -96,6 +94,10 @@ void AddShapeOptions(CLI::App& command, TreeOptions& options) {
 void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
   AddCount(command, "--nic-degree", options.nic_degree,
            "most children of a NIC; default the profile's");
+  AddFabricOptions(command, options);
+}
+
+void AddFabricOptions(CLI::App& command, TreeOptions& options) {
   AddCount(command, "--switch-degree", options.switch_degree,
            absl::StrCat("most children of a switch in one tree; default ", kDefaultSwitchDegree));
   AddCount(command, "--entries", options.entries,
@@ -116,8 +118,14 @@ std::vector<SizeShare> SizesOf(const TreeOptions& options) {
 }
 
 absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric));
+  return LoadSnapshot(options, std::move(fabric));
+}
+
+absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options,
+                                      std::shared_ptr<const Fabric> fabric) {
   Snapshot snapshot;
-  ASSIGN_OR_RETURN(snapshot.fabric, LoadFabric(options.fabric));
+  snapshot.fabric = std::move(fabric);
   snapshot.hierarchy = DeriveHierarchy(*snapshot.fabric);
   if (options.routes == "shortest") {
     snapshot.routes = Routes::ShortestPaths(snapshot.fabric);

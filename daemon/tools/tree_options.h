@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,8 +36,13 @@ void AddPlaceOptions(CLI::App& command, TreeOptions& options);
 void AddPayloadOptions(CLI::App& command, TreeOptions& options);
 // --width and --root.
 void AddShapeOptions(CLI::App& command, TreeOptions& options);
-// --nic-degree, --switch-degree, --entries, --full-switches, --profile, --routes and --load.
+// --nic-degree and all of AddFabricOptions.
 void AddHardwareOptions(CLI::App& command, TreeOptions& options);
+// What a daemon reads or is told by its configuration: --switch-degree, --entries, --full-switches,
+// --profile, --routes and --load.
+void AddFabricOptions(CLI::App& command, TreeOptions& options);
+
+inline constexpr uint32_t kDefaultEntries = 64, kDefaultSwitchDegree = 64;
 
 // Equally frequent sizes.
 std::vector<SizeShare> SizesOf(const TreeOptions& options);
@@ -44,6 +50,9 @@ std::vector<SizeShare> SizesOf(const TreeOptions& options);
 // Each reads the files that the options name; errors are those of fabric_source.h, routes.h and
 // tree_inputs.h and name the file.
 absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options);
+// The same on a fabric that was read.
+absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options,
+                                      std::shared_ptr<const Fabric> fabric);
 absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
                                                          const Fabric& fabric);
 absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric);

@@ -455,7 +455,7 @@ class MapGolden(ScratchFiles):
                 ((*here, "--seed", "-1"), "--seed"),
                 ((*here, "--seed", str(2 ** 64)), "is not a whole number from 0 to 18446744073709551615"),
                 (("--pattern", "-", "--distance", "-"), "--pattern - excludes --distance -"),
-                (("--qap", "-", "--hosts", "-"), "--qap - excludes --hosts -"),
+                (("--qap", "-", "--hosts", "-"), "--qap excludes --hosts"),
                 ((*here, "--emit", "pbs"), "--emit"),
                 ((*here, "--out", "x"), "--out"),
                 ((*here, "--json", "--emit", "slurm"), "--emit without --out excludes --json"),

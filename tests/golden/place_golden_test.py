@@ -123,6 +123,12 @@ class PlaceGolden(ScratchFiles):
             self.place("--nodes", "2", "--trees", "2",
                        "--entries", "2")["measures"]["switches_without_entries"], 0)
 
+    def test_nodes_that_are_down_are_not_given(self):
+        answer = self.place("--nodes", "16", "--down", "n[0001,0017]")
+        self.assertEqual(answer["node_list"], "n[0000,0002-0016]")
+        self.assertIn("no node n0001", self.check_refusal(
+            self.run_place("--nodes", "2", "--include", "n0001", "--down", "n[0001,0017]")))
+
     def test_refusals(self):
         twice = self.file("twice", "n0001 a\nn[0001-0002] b\n")
         for status, message, *arguments in (
@@ -130,18 +136,19 @@ class PlaceGolden(ScratchFiles):
                 (1, "same pod and min pods contradict", "--nodes", "4", "--same-pod", "--min-pods",
                  "2"),
                 (1, "same pod leaves at most 6", "--nodes", "7", "--same-pod"),
-                (1, "NOT_FOUND: --include, line 1: the fabric has no host x1", "--nodes", "2",
+                (1, "NOT_FOUND: include: the fabric has no node x1", "--nodes", "2",
                  "--include", "x1"),
-                (1, "avoid names host n0001 twice", "--nodes", "2", "--avoid", "n0001,n0001"),
+                (1, "avoid: node n0001 is named twice", "--nodes", "2", "--avoid", "n0001,n0001"),
                 (1, "a bracket is not closed", "--nodes", "2", "--avoid", "n[1-"),
                 (1, "twice, line 2: host n0001 is held twice", "--nodes", "2", "--held", twice),
                 (1, "RESOURCE_EXHAUSTED: only 15 of 18", "--nodes", "16", "--held",
                  self.file("held", "n[0000-0002] a\n")),
-                (1, "FAILED_PRECONDITION: host n0000 to include is held", "--nodes", "2", "--held",
+                (1, "RESOURCE_EXHAUSTED: host n0000 to include is held", "--nodes", "2", "--held",
                  self.file("held", "n[0000-0002] a\n"), "--include", "n0000"),
                 (2, "--nodes is required",),
-                (2, "pods=x", "--nodes", "2", "--weights", "pods=x"),
-                (2, "not a duration", "--nodes", "2", "--budget", "soon")):
+                (1, "INVALID_ARGUMENT: --weights pods=x", "--nodes", "2", "--weights", "pods=x"),
+                (1, "INVALID_ARGUMENT: --budget soon: write a duration", "--nodes", "2", "--budget", "soon"),
+                (1, "NOT_FOUND: --down n99: the fabric has no host n99", "--nodes", "2", "--down", "n99")):
             self.refuse(status, message, *arguments)
 
 

@@ -1,4 +1,5 @@
 """A folder of its own for each test, gone when the test ends."""
+import json
 import pathlib
 import re
 import sys
@@ -20,6 +21,9 @@ class ScratchFiles(unittest.TestCase):
     def check_refusal(self, done):
         """It answered nothing and failed, with the status of the error that it names: "CODE: MESSAGE"."""
         self.assertEqual((done.returncode, done.stdout), (exit_status.of(done.stderr), ""), done.stderr)
+        if done.stderr.startswith("{"):
+            error = json.loads(done.stderr)["error"]
+            return f"{error['code']}: {error['message']}\n"
         error = re.search(r"^error: (.*) \[([A-Z_]+)\]$", done.stderr, re.M | re.S)
         self.assertTrue(error, done.stderr)
         return f"{error.group(2)}: {error.group(1)}\n"

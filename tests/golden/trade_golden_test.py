@@ -97,7 +97,7 @@ class TradeGolden(ScratchFiles):
         done = self.run_tree("--policy", "latency=1,entries=0.5,link=0", "--tradeoffs")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("trees that none beats:", done.stdout)
-        self.assertEqual(sum(line.startswith("  * ") for line in done.stdout.splitlines()), 1)
+        self.assertEqual(sum(line.endswith(" chosen") for line in done.stdout.splitlines()), 1)
         self.assertIn("by the policy (latency 1, entries 0.5, link load 0)", done.stdout)
 
 

@@ -83,7 +83,7 @@ class Request:
         self.type = rng.choice(("auto", "auto", "1", "1", "2", "2"))
         self.builder = (rng.choice(("auto", "kary", "knomial", "hierarchical", "postal"))
                         if self.type == "1" else "auto")
-        self.width = rng.choice((None, None, 2, 3, 4, 16, 4000000000))
+        self.width = rng.choice((None, None, 2, 3, 4, 16, 1 << 20))
         self.nic_degree = rng.choice((None, None, None, 1, 2, 5, 64))
         self.switch_degree = rng.choice((2, 3, 4, 5, 16, 64))
         if self.type == "2":  # which heeds none of these, and is refused with them

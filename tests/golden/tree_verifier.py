@@ -190,7 +190,7 @@ class Case:
         for other in self.tree["alternatives"]:
             check(other["type"] in ("I", "II") and other["why_not"], other)
             if other["total_us"] is not None:
-                check(other["total_us"] >= total * (1 - 1e-12), other, "is faster than", total)
+                check(other["total_us"] >= total * (1 - 1e-9), other, "is faster than", total)
             elif other["why_not"].startswith("takes at least"):
                 check(float(other["why_not"].split()[3]) >= total - 0.006, other)
         check(self.tree["reason"], "no reason")

@@ -48,8 +48,13 @@ TABLE = {
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tools": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/simulation", "daemon/mapping",
-         "daemon/placement", "proto/text"],
+         "proto/text"],
         [GRPC, SQLITE, MAD, PROTO]),
+    # The commands of coppicectl, on a daemon in the same process.
+    "daemon/plan": (
+        ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "daemon/tools", "db", "client",
+         "client/library", "proto", "proto/text"],
+        [SQLITE, MAD]),
     "db": (["daemon/base"], [GRPC, MAD, PROTO]),
     "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.

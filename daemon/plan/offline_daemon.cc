@@ -1,0 +1,247 @@
+#include "daemon/plan/offline_daemon.h"
+
+#include <grpcpp/channel.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <future>
+#include <limits>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/subnet_port.h"
+#include "daemon/fabric/without_links.h"
+#include "daemon/manager/distances/distance_meter.h"
+#include "daemon/manager/distances/distance_store.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/mapping/order_store.h"
+#include "daemon/manager/mapping/pattern_store.h"
+#include "daemon/manager/mapping/rank_mapper.h"
+#include "daemon/plan/held_nodes.h"
+#include "daemon/rpc/server.h"
+#include "daemon/tools/command.h"
+#include "daemon/tools/tree_inputs.h"
+#include "db/sqlite_store.h"
+
+namespace coppice {
+namespace {
+
+// Nobody else is served: what one caller asks may take all that there is.
+constexpr int kMaxBytes = std::numeric_limits<int>::max();
+constexpr int64_t kNoBound = int64_t{1} << 50;
+constexpr uint32_t kMaxRanks = 1u << 26;
+
+// What was read when this was made, at every sweep.
+class ReadOncePort final : public SubnetPort {
+ public:
+  ReadOncePort(std::string source, const Snapshot& snapshot) : source_(std::move(source)) {
+    result_.fabric = snapshot.fabric;
+    // As long as the routes live.
+    result_.tables = {snapshot.routes, snapshot.routes->tables()};
+    result_.is_dimension_ordered = snapshot.routes->kind() == RouteKind::kDimensionOrder;
+    result_.load = snapshot.load;
+  }
+
+  std::string Describe() const override { return source_; }
+  absl::StatusOr<SweepResult> Sweep(const SweepOptions&) override { return result_; }
+  absl::StatusOr<LightSweepResult> LightSweep() override { return LightSweepResult(); }
+  absl::StatusOr<CounterSweep> ReadCounters() override {
+    return absl::UnimplementedError(absl::StrCat(source_, " has no counters"));
+  }
+
+ private:
+  const std::string source_;
+  SweepResult result_;
+};
+
+// A database that nobody keeps: in memory, where that is a folder.
+class ScratchFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<ScratchFolder>> Make() {
+    std::error_code none;
+    std::string path = access("/dev/shm", W_OK | X_OK) == 0
+                           ? "/dev/shm"
+                           : std::filesystem::temp_directory_path(none).string();
+    path += "/coppice-plan-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
+    return std::make_unique<ScratchFolder>(std::move(path));
+  }
+  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
+  ~ScratchFolder() {
+    std::error_code left;
+    std::filesystem::remove_all(path_, left);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+// The fabric without the nodes of `list`, as if their cables were cut.
+absl::StatusOr<std::shared_ptr<const Fabric>> WithoutNodes(std::shared_ptr<const Fabric> fabric,
+                                                           const std::string& list) {
+  if (list.empty()) return fabric;
+  ASSIGN_OR_RETURN(const std::string text, ReadNodesText(list));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadHostNames(text, list));
+  std::vector<bool> is_lost(fabric->link_count());
+  for (const std::string& name : names) {
+    const auto hosts = ResolveHosts(*fabric, name);
+    RETURN_IF_ERROR(Annotate(hosts.status(), absl::StrCat("--down ", list)));
+    for (const HostIndex host : *hosts) {
+      for (const EndpointIndex e : fabric->endpoints_of_host(host)) {
+        for (const Channel& channel : fabric->channels(fabric->Vertex(e))) {
+          is_lost[Fabric::link_of(channel.index).value()] = true;
+        }
+      }
+    }
+  }
+  return WithoutLinks(*fabric, is_lost);
+}
+
+// Who is full has as many entries as the others, all with somebody else.
+absl::StatusOr<std::vector<CapabilityRule>> RulesOf(const TreeOptions& options,
+                                                    const Fabric& fabric) {
+  CapabilityRule rule;
+  rule.entries = options.entries.value_or(kDefaultEntries);
+  rule.degree_limit = options.switch_degree.value_or(kDefaultSwitchDegree);
+  std::vector<CapabilityRule> rules;
+  if (!options.full_switches.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
+    ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
+                     ReadSwitches(fabric, text, options.full_switches));
+    for (const SwitchIndex s : full) {
+      rules.push_back(rule);
+      rules.back().guid = fabric.switch_info(s).guid;
+      rules.back().reserved = rule.entries;
+    }
+  }
+  rules.push_back(rule);
+  return rules;
+}
+
+// A job for each holder; the same again from a database that has it.
+absl::Status Hold(Manager& manager, const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const std::shared_ptr<const FabricView> view = manager.fabric();
+  const Fabric& fabric = *view->snapshot->fabric;
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
+  ASSIGN_OR_RETURN(const std::vector<HeldNodes> held, ReadHeldNodes(fabric, text, path));
+  for (const HeldNodes& one : held) {
+    RegisterJobArgs job;
+    job.request_id = absl::StrCat("held by ", one.holder);
+    job.display_name = job.owner = one.holder;
+    for (const HostIndex host : one.hosts) {
+      for (const EndpointIndex e : fabric.endpoints_of_host(host)) {
+        job.endpoints.push_back(ToString(fabric.endpoint(e).port_guid));
+      }
+    }
+    std::promise<absl::Status> done;
+    manager.RegisterJob(std::move(job), [&done](const absl::StatusOr<JobView>& registered) {
+      done.set_value(registered.status());
+    });
+    RETURN_IF_ERROR(Annotate(done.get_future().get(), absl::StrCat(path, ": ", one.holder)));
+  }
+  return absl::OkStatus();
+}
+
+RpcServerOptions ServerOptions() {
+  RpcServerOptions options;
+  options.in_process = true;
+  options.max_request_bytes = kMaxBytes;
+  CallerBounds& own = options.admission.administrator;
+  own.request_memory = own.answer_memory = kNoBound;
+  options.admission.request_memory = options.admission.answer_memory = kNoBound;
+  options.max_job_ranks = kMaxRanks;
+  options.version = COPPICE_VERSION;
+  return options;
+}
+
+}  // namespace
+
+void AddOfflineOptions(CLI::App& app, OfflineOptions& options) {
+  AddText(app, "--fabric", options.fabric.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
+  AddFabricOptions(app, options.fabric);
+  AddText(app, "--held", options.held,
+          "who holds what, a file with NODES HOLDER a line, as n[001-128] job7");
+  AddText(app, "--down", options.down, "nodes that are down: a list or a file");
+  AddText(app, "--database", options.database,
+          "keep jobs, trees, placements and patterns in this file from one call to the next");
+}
+
+class OfflineDaemon::Parts {
+ public:
+  absl::Status Start(const OfflineOptions& options);
+
+  std::shared_ptr<grpc::Channel> channel() const { return server_->Channel(); }
+
+ private:
+  std::unique_ptr<ScratchFolder> scratch_;
+  std::unique_ptr<ReadOncePort> port_;
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<Manager> manager_;
+  std::unique_ptr<DistanceStore> distances_;
+  std::unique_ptr<RankMapper> mapper_;
+  std::unique_ptr<OrderStore> orders_;
+  std::unique_ptr<PatternStore> patterns_;
+  std::unique_ptr<DistanceMeter> meter_;
+  std::unique_ptr<RpcServer> server_;
+};
+
+absl::Status OfflineDaemon::Parts::Start(const OfflineOptions& options) {
+  ManagerOptions manager;
+  ASSIGN_OR_RETURN(manager.profile, LoadProfile(options.fabric.profile));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric.fabric));
+  ASSIGN_OR_RETURN(fabric, WithoutNodes(std::move(fabric), options.down));
+  ASSIGN_OR_RETURN(const Snapshot snapshot, LoadSnapshot(options.fabric, std::move(fabric)));
+  ASSIGN_OR_RETURN(manager.capability_rules, RulesOf(options.fabric, *snapshot.fabric));
+  manager.max_job_ranks = kMaxRanks;
+  port_ = std::make_unique<ReadOncePort>(options.fabric.fabric, snapshot);
+  std::string database = options.database;
+  if (database.empty()) {
+    ASSIGN_OR_RETURN(scratch_, ScratchFolder::Make());
+    database = scratch_->path() + "/coppice.db";
+  }
+  ASSIGN_OR_RETURN(store_, SqliteStore::Open(database));
+  ASSIGN_OR_RETURN(manager_, Manager::Create(store_.get(), port_.get(), &SystemClock(), manager));
+  RETURN_IF_ERROR(manager_->Sweep().status());
+  RETURN_IF_ERROR(Hold(*manager_, options.held));
+  ASSIGN_OR_RETURN(distances_, DistanceStore::Create(store_.get()));
+  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions(),
+                                         distances_.get());
+  orders_ = std::make_unique<OrderStore>(store_.get(), manager_.get(), &SystemClock());
+  ASSIGN_OR_RETURN(patterns_, PatternStore::Create(store_.get(), &SystemClock(), kNoBound,
+                                                   &manager_->quotas(), &manager_->deeds()));
+  meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &SystemClock());
+  ASSIGN_OR_RETURN(server_, RpcServer::Start({manager_.get(), mapper_.get(), orders_.get(),
+                                              patterns_.get(), meter_.get(), distances_.get()},
+                                             ServerOptions()));
+  return absl::OkStatus();
+}
+
+OfflineDaemon::OfflineDaemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+OfflineDaemon::~OfflineDaemon() = default;
+
+absl::StatusOr<std::unique_ptr<OfflineDaemon>> OfflineDaemon::Start(const OfflineOptions& options) {
+  if (options.fabric.fabric.empty()) {
+    return absl::InvalidArgumentError(
+        "--fabric: what to plan on is needed, file:PATH or model:NAME(ARGUMENT=VALUE,...)");
+  }
+  auto parts = std::make_unique<Parts>();
+  RETURN_IF_ERROR(parts->Start(options));
+  return std::unique_ptr<OfflineDaemon>(new OfflineDaemon(std::move(parts)));
+}
+
+std::shared_ptr<grpc::Channel> OfflineDaemon::channel() const { return parts_->channel(); }
+
+}  // namespace coppice

@@ -1,0 +1,121 @@
+"""coppice-plan answers as coppicectl does of a daemon with the same fabric, jobs and switches, and keeps a session
+in a file.
+
+  offline_test.py COPPICED COPPICECTL COPPICE_PLAN"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from coppiced_process import Coppiced
+from simulated_subnet import wait_until
+
+COPPICED, COPPICECTL, PLAN = (sys.argv.pop(1) for _ in range(3))
+FABRIC = "model:fat-tree(supernodes=3,leaves=2,spines=2,hosts-per-leaf=3,tops=2)"
+ENTRIES, DEGREE = 3, 8
+# The busiest link of a granted tree is measured beside the load that the others promised when it was granted, or when
+# the daemon that has it began.
+PASSING = {"busiest_link_us", "create_time", "update_time", "fabric_version", "lease_left", "term_left", "owner", "search_seconds"}
+
+
+def without_passing(value):
+    """What was answered, without what is of the moment."""
+    if isinstance(value, list):
+        return [without_passing(one) for one in value]
+    if isinstance(value, dict):
+        return {key: without_passing(one) for key, one in value.items() if key not in PASSING}
+    return value
+
+
+class Offline(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="coppice-offline-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+        self.database = os.path.join(self.folder, "plan.db")
+        self.daemon = Coppiced(COPPICED, fabric=FABRIC, entries=ENTRIES, degree_limit=DEGREE)
+        self.addCleanup(self.daemon.clean_up)
+        self.daemon.start().wait_until_listening()
+        wait_until(lambda: self.live("fabric", "sweep").returncode == 0, "no first sweep")
+
+    def run_program(self, command, environment=None):
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
+                              env={**os.environ, **(environment or {})})
+
+    def live(self, *arguments):
+        return self.run_program([COPPICECTL, *arguments], {"COPPICE_SERVER": self.daemon.address})
+
+    def offline(self, *arguments):
+        return self.run_program([PLAN, *arguments, "--fabric", FABRIC, "--entries", str(ENTRIES),
+                                 "--switch-degree", str(DEGREE), "--database", self.database])
+
+    def both(self, *arguments):
+        """The answer, once both have given the same."""
+        answers = []
+        for ask in (self.live, self.offline):
+            done = ask(*arguments, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), (arguments, done.stdout))
+            answers.append(without_passing(json.loads(done.stdout)))
+        self.assertEqual(answers[0], answers[1], arguments)
+        return answers[0]
+
+    def refused_by_both(self, *arguments):
+        live, offline = self.live(*arguments), self.offline(*arguments)
+        self.assertNotEqual(live.returncode, 0)
+        self.assertEqual((live.returncode, live.stdout, live.stderr),
+                         (offline.returncode, offline.stdout, offline.stderr), arguments)
+
+    def test_a_session_goes_alike(self):
+        self.both("job", "register", "--endpoints", "n[0000-0008]", "--lease", "1h", "--name", "a")
+        self.both("job", "register", "--endpoints", "n[0009-0017]", "--lease", "1h", "--name", "b")
+        for arguments in ((), ("--type", "2"), ("--type", "1", "--builder", "kary", "--width", "3"),
+                          ("--op", "bcast", "--bytes", "64K"), ("--ranks", "0-4"),
+                          ("--members", "n[0002-0005]"), ("--tradeoffs",)):
+            self.both("tree", "advise", "--job", "1", *arguments)
+        # Each has an entry less than the one before, until there is none left.
+        for number in range(1, ENTRIES + 1):
+            tree = self.both("tree", "create", "--job", "1", "--type", "2", "--root", "T0")
+            self.assertEqual(tree["id"], str(number))
+        self.refused_by_both("tree", "create", "--job", "1", "--type", "2", "--root", "T0")
+        self.both("tree", "batch", "--job", "2", "--grid", "3x3")
+        self.both("tree", "list")
+        taken = self.both("entries")
+        self.assertIn(0, {one["entries_free"] for one in taken["switches"]})
+        self.both("tree", "release", "1")
+        self.both("entries")
+        self.both("job", "end", "2")
+        held = self.both("placement", "create", "--nodes", "4", "--term", "1h")
+        self.assertEqual(len(held["nodes"]), 4)
+        self.refused_by_both("placement", "create", "--nodes", "16")
+        self.both("placement", "advise", "--nodes", "3", "--weights", "distance=1", "--same-pod")
+        self.both("placement", "start", held["id"])
+        self.both("placement", "list")
+        self.both("job", "list")
+        self.refused_by_both("tree", "show", "77")
+
+    def test_members_without_a_job_are_one_for_the_call(self):
+        registered = self.live("job", "register", "--endpoints", "n[0000-0005]", "--json")
+        live = json.loads(self.live("tree", "advise", "--job", json.loads(registered.stdout)["id"],
+                                    "--json").stdout)
+        offline = self.run_program([PLAN, "tree", "--fabric", FABRIC, "--entries", str(ENTRIES),
+                                    "--switch-degree", str(DEGREE), "--members", "n[0000-0005]", "--json"])
+        self.assertEqual((offline.returncode, offline.stderr), (0, ""))
+        self.assertEqual(json.loads(offline.stdout), live)
+        self.assertFalse(os.path.exists(self.database))
+
+    def test_who_holds_nodes_does_so_once(self):
+        held = os.path.join(self.folder, "held")
+        with open(held, "w", encoding="utf-8") as file:
+            file.write("n[0000-0002] a\nn0004 b\nn0003 a\n")
+        for _ in range(2):
+            done = self.offline("job", "list", "--json", "--held", held)
+            jobs = json.loads(done.stdout)["jobs"]
+            self.assertEqual([(job["display_name"], job["rank_count"]) for job in jobs],
+                             [("a", 4), ("b", 1)], done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
