@@ -1,19 +1,9 @@
 // coppicectl: what an administrator or a script asks of a running coppiced.
 // Exit statuses: output.h.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <condition_variable>
-#include <iosfwd>
 #include <iostream>
-#include <mutex>
 #include <optional>
-#include <ostream>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"

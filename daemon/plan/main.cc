@@ -21,6 +21,7 @@
 #include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
+#include "daemon/tools/tree_options.h"
 #include "proto/request_check.h"
 
 namespace coppice {
@@ -29,14 +30,18 @@ namespace {
 // Ctrl-C is there for who has less.
 constexpr absl::Duration kPatience = absl::Hours(24 * 365);
 
-// `tree` and `place` alone ask what is asked most: advice.
+// `tree`, `place` and `fabric` alone ask what is asked most: advice, and a description.
 std::vector<std::string> InFull(int argc, char** argv) {
   std::vector<std::string> line(argv, argv + argc);
   const bool is_place = argc > 1 && line[1] == "place";
-  const bool is_tree = argc > 2 && line[1] == "tree" && absl::StartsWith(line[2], "-") &&
-                       line[2] != "-h" && line[2] != "--help";
+  const bool is_alone = argc > 2 && absl::StartsWith(line[2], "-") && line[2] != "-h" &&
+                        line[2] != "--help";
   if (is_place) line[1] = "placement";
-  if (is_place || is_tree) line.insert(line.begin() + 2, "advise");
+  if (is_place || (is_alone && line[1] == "tree")) {
+    line.insert(line.begin() + 2, "advise");
+  } else if (is_alone && line[1] == "fabric") {
+    line.insert(line.begin() + 2, "describe");
+  }
   return line;
 }
 
@@ -59,17 +64,20 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();  // --fabric and its like may stand behind the command, too
   app.set_version_flag("--version", "coppice-plan " COPPICE_VERSION);
+  app.footer(kTreeFilesHelp);
   OfflineOptions options;
   AddOfflineOptions(app, options);
   Session session;
   session.is_offline = true;
+  AddFabricCommands(app, session);
   AddEntriesCommand(app, session);
+  AddEventsCommand(app, session);
   AddJobCommands(app, session);
   AddTreeCommands(app, session);
   AddPatternCommands(app, session);
   AddPlacementCommands(app, session);
   PlanCommand chosen;
-  RegisterFabricCommand(app, chosen);
+  RegisterDescribeCommand(*app.get_subcommand("fabric"), chosen);
   RegisterTreeBatchCommand(app, chosen);
   RegisterMapCommand(app, chosen);
   RegisterSimulateCommand(app, chosen);

@@ -21,7 +21,7 @@ struct PlanCommand {
 };
 
 // Each adds one subcommand to `app`. `chosen` must live as long as `app`.
-void RegisterFabricCommand(CLI::App& app, PlanCommand& chosen);
+void RegisterDescribeCommand(CLI::App& fabric, PlanCommand& chosen);  // below `fabric`
 void RegisterTreeBatchCommand(CLI::App& app, PlanCommand& chosen);
 void RegisterMapCommand(CLI::App& app, PlanCommand& chosen);
 void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen);

@@ -1,4 +1,4 @@
-// coppice-plan fabric: what a fabric is made of, and the same fabric in other formats.
+// coppice-plan fabric describe: what a fabric is made of, and the same fabric in other formats.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/hierarchy.h"
@@ -27,7 +26,6 @@ namespace {
 
 struct FabricOptions {
   std::string spec, out, ibsim, slurm;
-  bool nodes = false, switches = false;  // listed, instead of the counts
   bool json = false;
 };
 
@@ -119,54 +117,6 @@ std::string Dump(const nlohmann::json& json) {
   return absl::StrCat(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace), "\n");
 }
 
-std::string LidText(Lid lid) { return lid.value() == 0 ? "-" : absl::StrCat(lid.value()); }
-
-// Every endpoint, by name, and where it is cabled.
-absl::Status ListNodes(const Fabric& fabric, bool as_json) {
-  nlohmann::json json = nlohmann::json::array();
-  std::string text = absl::StrFormat("%-24s %-16s %5s %-16s %s\n", "ENDPOINT", "PORT GUID", "LID",
-                                     "SWITCH", "SWITCH NAME");
-  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
-    for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
-      const EndpointInfo& info = fabric.endpoint(e);
-      const std::string name = EndpointName(fabric, e);
-      const std::optional<SwitchIndex> at = fabric.attached_switch(e);
-      const std::string guid = at ? ToString(fabric.switch_info(*at).guid) : "";
-      const std::string words = at ? fabric.switch_info(*at).description : "";
-      absl::StrAppendFormat(&text, "%-24s %-16s %5s %-16s %s\n", ShownText(name),
-                            ToString(info.port_guid), LidText(info.lid), at ? guid : "-",
-                            at ? ShownText(words) : "-");
-      json.push_back({{"endpoint", name},
-                      {"port_guid", ToString(info.port_guid)},
-                      {"lid", info.lid.value()},
-                      {"switch_guid", at ? nlohmann::json(guid) : nlohmann::json()},
-                      {"switch", at ? nlohmann::json(words) : nlohmann::json()}});
-    }
-  }
-  return PrintText(as_json ? Dump({{"nodes", std::move(json)}}) : text);
-}
-
-absl::Status ListSwitches(const Fabric& fabric, bool as_json) {
-  nlohmann::json json = nlohmann::json::array();
-  std::string text = absl::StrFormat("%-16s %5s %5s %6s %9s %s\n", "GUID", "LID", "PORTS", "CABLED",
-                                     "ENDPOINTS", "DESCRIPTION");
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
-    const size_t endpoints = fabric.endpoint_channels(SwitchIndex(s)).size();
-    const size_t cabled = endpoints + fabric.switch_channels(SwitchIndex(s)).size();
-    absl::StrAppendFormat(&text, "%-16s %5s %5d %6d %9d %s\n", ToString(info.guid),
-                          LidText(info.lid), info.port_count, cabled, endpoints,
-                          ShownText(info.description));
-    json.push_back({{"guid", ToString(info.guid)},
-                    {"lid", info.lid.value()},
-                    {"port_count", info.port_count},
-                    {"connected_ports", cabled},
-                    {"endpoint_count", endpoints},
-                    {"description", info.description}});
-  }
-  return PrintText(as_json ? Dump({{"switches", std::move(json)}}) : text);
-}
-
 absl::Status RunFabric(const FabricOptions& options) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Fabric> fabric, LoadFabric(options.spec));
   if (!options.out.empty()) {
@@ -180,8 +130,6 @@ absl::Status RunFabric(const FabricOptions& options) {
     RETURN_IF_ERROR(WriteTextFile(
         options.slurm, WriteSlurmTopology(MakeGroupTree(*fabric, *hierarchy), hierarchy->shape)));
   }
-  if (options.nodes) return ListNodes(*fabric, options.json);
-  if (options.switches) return ListSwitches(*fabric, options.json);
   const FabricSummary summary = Summarise(*fabric);
   if (!options.json) return PrintText(ToTable(options.spec, *fabric, *hierarchy, summary));
   return PrintText(Dump(ToJson(options.spec, *fabric, *hierarchy, summary)));
@@ -195,9 +143,9 @@ std::string ModelHelp() {
 
 }  // namespace
 
-void RegisterFabricCommand(CLI::App& app, PlanCommand& chosen) {
+void RegisterDescribeCommand(CLI::App& fabric, PlanCommand& chosen) {
   CLI::App* const command =
-      app.add_subcommand("fabric", "Counts, levels, degrees and capacities of a fabric");
+      fabric.add_subcommand("describe", "Its counts, levels, degrees and capacities; other formats");
   const auto options = std::make_shared<FabricOptions>();
   AddText(*command, "--fabric", options->spec, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
       ->required();
@@ -205,11 +153,9 @@ void RegisterFabricCommand(CLI::App& app, PlanCommand& chosen) {
   AddText(*command, "--ibsim", options->ibsim, "write the fabric as a net file for ibsim");
   AddText(*command, "--slurm-topology", options->slurm,
           "write the fabric as Slurm's topology.conf, for topology/tree");
-  CLI::Option* const nodes =
-      command->add_flag("--nodes", options->nodes, "list every endpoint and where it is cabled");
-  command->add_flag("--switches", options->switches, "list every switch")->excludes(nodes);
   command->add_flag("--json", options->json, "print JSON");
   command->footer(ModelHelp());
+  fabric.footer(ModelHelp());
   command->callback([options, &chosen] { chosen.run = [options] { return RunFabric(*options); }; });
 }
 
