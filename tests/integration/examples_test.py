@@ -61,6 +61,7 @@ class Examples(unittest.TestCase):
         for readme, heading, wanted in (
                 ("README.md", "## Six commands", ("HEALTH_", "optimal")),
                 ("client/README.md", "**Many communicators at once.**", ("COMMUNICATORS",)),
+                ("client/README.md", "**A session on a model.**", ("served by S3", "PLACEMENT", "TOTAL")),
                 ("deploy/examples/README.md", None,
                  ("link.down", "placement 1 is released", "shape        fat tree", 'name = "lab"'))):
             out = self.run_commands(commands_of(readme, heading))
