@@ -42,7 +42,7 @@ struct SweepResult {
   std::shared_ptr<const ForwardingTables> tables;  // null: not asked for, or the source has none
   bool is_dimension_ordered = false;     // without tables: routes go so, else over shortest paths
   std::shared_ptr<const LinkLoad> load;  // of a source that knows it; null: counters tell it
-  bool has_subnet_manager = true;                  // false: no LIDs are assigned
+  bool has_subnet_manager = true;        // false: no LIDs are assigned
   // Where the local port sends what is for the subnet manager. Another LID than the last sweep's:
   // another manager has taken over, or has moved. 0: there is none, or this is no live subnet.
   Lid subnet_manager_lid;

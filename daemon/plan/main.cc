@@ -34,8 +34,8 @@ constexpr absl::Duration kPatience = absl::Hours(24 * 365);
 std::vector<std::string> InFull(int argc, char** argv) {
   std::vector<std::string> line(argv, argv + argc);
   const bool is_place = argc > 1 && line[1] == "place";
-  const bool is_alone = argc > 2 && absl::StartsWith(line[2], "-") && line[2] != "-h" &&
-                        line[2] != "--help";
+  const bool is_alone =
+      argc > 2 && absl::StartsWith(line[2], "-") && line[2] != "-h" && line[2] != "--help";
   if (is_place) line[1] = "placement";
   if (is_place || (is_alone && line[1] == "tree")) {
     line.insert(line.begin() + 2, "advise");

@@ -144,8 +144,8 @@ std::string ModelHelp() {
 }  // namespace
 
 void RegisterDescribeCommand(CLI::App& fabric, PlanCommand& chosen) {
-  CLI::App* const command =
-      fabric.add_subcommand("describe", "Its counts, levels, degrees and capacities; other formats");
+  CLI::App* const command = fabric.add_subcommand(
+      "describe", "Its counts, levels, degrees and capacities; other formats");
   const auto options = std::make_shared<FabricOptions>();
   AddText(*command, "--fabric", options->spec, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
       ->required();
