@@ -4,18 +4,20 @@ say of themselves.
 
   make_pages.py OUTPUT_FOLDER SOURCE_FOLDER VERSION PROGRAM...
 
-PROGRAM: path of coppiced, coppicectl, coppice-plan or coppice-agent, whose --help is read, and that of all its
-commands. deploy/coppiced.toml becomes coppiced.toml(5), client/library/coppice.h libcoppice(3). Completions are the
-files PROGRAM.bash."""
+PROGRAM: path of a program of SECTIONS, whose --help is read, and that of all its commands. deploy/coppiced.toml
+becomes coppiced.toml(5), client/library/coppice.h libcoppice(3). Pages are compressed, as Debian has them.
+Completions are the files PROGRAM.bash."""
 
+import gzip
 import pathlib
 import re
 import subprocess
 import sys
 
-SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 1}
-SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "coppiced.toml(5)",
-       "libcoppice(3)"]
+SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 1, "coppice-search": 1,
+            "coppice-search-mpich": 1}
+SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "coppice-search(1)",
+       "coppiced.toml(5)", "libcoppice(3)"]
 DAEMONS_STATUS = ["0 ended as told, 1 it could not start or go on, 2 wrong usage"]
 STATUS = {"coppiced": DAEMONS_STATUS, "coppice-agent": DAEMONS_STATUS}
 USUAL_STATUS = [
@@ -56,7 +58,8 @@ class Page:
     def write(self, folder):
         self.heading("SEE ALSO")
         self.lines += [escaped(", ".join(s for s in SEE if s != f"{self.name}({self.section})"))]
-        (folder / f"{self.name}.{self.section}").write_text("\n".join(self.lines) + "\n")
+        text = "\n".join(self.lines) + "\n"
+        (folder / f"{self.name}.{self.section}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 class Help:

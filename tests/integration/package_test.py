@@ -2,8 +2,10 @@
 is in those of an MPI runs there."""
 
 import glob
+import gzip
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ import mpi_run
 
 BUILD = sys.argv.pop(1)
 MPIS = ("openmpi", "mpich")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 LIBRARIES = {"openmpi": "libopenmpi3", "mpich": "libmpich12"}
 
 
@@ -57,13 +60,13 @@ class Package(unittest.TestCase):
                      "usr/lib/systemd/system/coppice-slurm.service",
                      "usr/lib/systemd/system/coppice-slurm-topology.service",
                      "usr/lib/tmpfiles.d/coppice-slurm.conf",
-                     "usr/share/doc/coppice/slurm/README.md",
-                     "usr/share/doc/coppice/slurm/job_submit.lua",
+                     "usr/share/doc/coppice/deploy/slurm/README.md",
+                     "usr/share/doc/coppice/deploy/slurm/job_submit.lua",
                      "usr/share/doc/coppice/README.md", "usr/share/doc/coppice/CHANGELOG.md",
                      "usr/share/doc/coppice/deploy/README.md", "usr/share/doc/coppice/copyright",
-                     "usr/share/man/man1/coppicectl.1", "usr/share/man/man1/coppice-plan.1",
-                     "usr/share/man/man3/libcoppice.3", "usr/share/man/man5/coppiced.toml.5",
-                     "usr/share/man/man8/coppiced.8", "usr/share/man/man8/coppice-agent.8",
+                     "usr/share/man/man1/coppicectl.1.gz", "usr/share/man/man1/coppice-plan.1.gz",
+                     "usr/share/man/man3/libcoppice.3.gz", "usr/share/man/man5/coppiced.toml.5.gz",
+                     "usr/share/man/man8/coppiced.8.gz", "usr/share/man/man8/coppice-agent.8.gz",
                      "usr/share/bash-completion/completions/coppicectl"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
         # Where Debian's linker looks, on each architecture.
@@ -86,16 +89,31 @@ class Package(unittest.TestCase):
     def test_manual_pages_are_well_formed_and_say_what_there_is(self):
         with tempfile.TemporaryDirectory() as root:
             run("dpkg-deb", "--extract", self.package, root)
-            pages = sorted(pathlib.Path(root, "usr/share/man").rglob("*.[1-8]"))
+            pages = sorted(pathlib.Path(root, "usr/share/man").rglob("*.[1-8].gz"))
             self.assertEqual(len(pages), 6)
             for page in pages:
                 done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
                                       text=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
                 self.assertEqual(done.stderr, "", page)
-            text = {page.name: page.read_text() for page in pages}
+            text = {page.stem: gzip.decompress(page.read_bytes()).decode() for page in pages}
             self.assertIn("coppicectl tree create", text["coppicectl.1"])
             self.assertIn("socket_mode", text["coppiced.toml.5"])
             self.assertIn("coppice_tree_create", text["libcoppice.3"])
+
+    def test_has_nothing_that_debian_would_refuse(self):
+        """But for what deploy/debian/lintian-overrides explains."""
+        for package in (self.package, *self.of_mpi.values()):
+            said = run("lintian", "--fail-on", "none", "--allow-root", package).splitlines()
+            self.assertEqual([], [line for line in said if not line.startswith("N:")], package)
+
+    def test_links_of_its_guides_lead_somewhere(self):
+        with tempfile.TemporaryDirectory() as root:
+            run("dpkg-deb", "--extract", self.package, root)
+            guides = sorted(pathlib.Path(root, "usr/share/doc/coppice").rglob("*.md"))
+            self.assertGreater(len(guides), 8)
+            for guide in guides:
+                for link in LINK.findall(guide.read_text(encoding="utf-8")):
+                    self.assertTrue((guide.parent / link).exists(), f"{guide}: {link}")
 
     def test_completion_knows_commands_and_options(self):
         with tempfile.TemporaryDirectory() as root:
@@ -117,7 +135,7 @@ class Package(unittest.TestCase):
             self.assertEqual(modes["./usr/bin/" + program], "-rwxr-xr-x")
             self.assertEqual(modes[f"./usr/share/doc/coppice-{mpi}/copyright"], "-rw-r--r--")
             files = [path for path in modes if not path.endswith("/")]
-            self.assertEqual(len(files), 4, files)
+            self.assertEqual(len(files), 6, files)
             depends = run("dpkg-deb", "--field", package, "Depends")
             for other, library in LIBRARIES.items():
                 (self.assertIn if other == mpi else self.assertNotIn)(library, depends)
@@ -155,7 +173,7 @@ class Package(unittest.TestCase):
                           "/etc/coppice/slurm-node.conf", "/etc/coppice/slurm.toml"])
         depends = run("dpkg-deb", "--field", self.package, "Depends")
         for library in ("libgrpc++", "libsqlite3-0", "libibumad3",
-                        "libsystemd0", "libhwloc15", "systemd |"):
+                        "libsystemd0", "libhwloc15", "systemd |", "python3"):
             self.assertIn(library, depends)
         self.assertNotIn("libibverbs", depends)
         self.assertIn("perftest", run("dpkg-deb", "--field", self.package, "Recommends"))
