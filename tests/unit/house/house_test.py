@@ -128,7 +128,11 @@ UP = re.compile(r"""(?:\$\{PROJECT_SOURCE_DIR\}|COPPICE_SOURCE_DIR["'\s]*)((?:/\
 CHAIN = re.compile(r"(?<![\w.])(?:\.\./)+")
 PARENTS = re.compile(r"\.parents\[(\d+)\]")
 PARENT = re.compile(r"(?:\.parent\b)+")
-TEXTS = {".h", ".c", ".cc", ".py", ".txt", ".cmake", ".sh", ".toml", ".md", ""}
+# The same by parts: "..", os.pardir, or dirname of dirname.
+PARTS = re.compile(r"""(?:,\s*(?:['"]\.\.['"]|os\.pardir))+""")
+DIRNAMES = re.compile(r"(?:\bdirname\()+")
+# Folders of somebody's machine; a program's own places, as /etc and /tmp, are others.
+ABSOLUTE = re.compile(r"""(?<![\w.~}/-])/(?:work|home|root|Users)/[\w.]|shared/(?:data|spec|papers)\b""")
 
 
 def files_of(source):
@@ -145,10 +149,11 @@ def ways_out(source):
     found = []
     for file in files_of(source):
         name = file.relative_to(source)
-        if file.suffix not in TEXTS or name.parts[:2] == ("tests", "data"):
+        if name.parts[:2] == ("tests", "data"):
             continue
         folders = len(name.parts) - 1
         text = file.read_text(encoding="utf-8")
+        found += [f"{name}: {m.group()}" for m in ABSOLUTE.finditer(text)]
         found += [f"{name}: {m.group()}" for m in UP.finditer(text)]
         found += [f"{name}: {m.group()}" for m in CHAIN.finditer(text)
                   if m.group().count("../") > folders]
@@ -157,6 +162,10 @@ def ways_out(source):
                       if int(m.group(1)) > folders]
             found += [f"{name}: {m.group()}" for m in PARENT.finditer(text)
                       if m.group().count(".parent") > folders + 1]
+            found += [f"{name}: {m.group()}" for m in PARTS.finditer(text)
+                      if m.group().count(",") > folders]
+            found += [f"{name}: {m.group()}" for m in DIRNAMES.finditer(text)
+                      if m.group().count("(") > folders + 1]
     return found
 
 
@@ -169,13 +178,17 @@ class House(unittest.TestCase):
             root = pathlib.Path(scratch)
             (root / "tests/a").mkdir(parents=True)
             (root / "tests/a/inside.py").write_text(
-                "x = HERE.parents[2]\ny = HERE.parent.parent.parent\nz = '../../daemon'\n")
+                "x = HERE.parents[2]\ny = HERE.parent.parent.parent\nz = '../../daemon'\n"
+                "a = join(HERE, '..', os.pardir, 'daemon')\nb = dirname(dirname(dirname(HERE)))\n"
+                "c = '/tmp/home/x'\n")
             self.assertEqual([], ways_out(root))
             (root / "tests/a/outside.py").write_text(
-                "x = HERE.parents[3]\ny = HERE.parent.parent.parent.parent\nz = '../../../x'\n")
+                "x = HERE.parents[3]\ny = HERE.parent.parent.parent.parent\nz = '../../../x'\n"
+                "a = join(HERE, '..', os.pardir, '..')\nb = dirname(dirname(dirname(dirname(HERE))))\n")
+            (root / "tests/a/outside.json").write_text('{"path": "/ho' 'me/somebody/x.mat"}\n')
             (root / "tests/CMakeLists.txt").write_text("add(${PROJECT_SOURCE_" "DIR}/../shared)\n")
             (root / "tests/run").write_text('cat "$(dirname "$0")/../../shared"\n')
-            self.assertEqual(5, len(ways_out(root)))
+            self.assertEqual(8, len(ways_out(root)))
 
     def test_includes_follow_the_table(self):
         self.assertEqual([], violations(SOURCE))

@@ -57,6 +57,7 @@ TEST(EventKindsTest, TheGuideHasTheTable) {
     absl::StrAppend(&table, "| `", kind.name, "` | ", kind.severity, " | `", kind.object, "` | ",
                     kind.meaning, " |\n");
   }
+  absl::StrAppend(&table, "\n");  // no row beyond
   std::ostringstream guide;
   guide << std::ifstream(COPPICE_GUIDE).rdbuf();
   EXPECT_NE(guide.str().find(table), std::string::npos) << "deploy/README.md lacks\n" << table;
