@@ -21,7 +21,7 @@ def commands_of(readme, heading=None):
     if heading is not None:
         text = text[text.index(heading):]
         end = "\n## " if heading.startswith("#") else "\n**"
-        text = text[:text.index(end, len(heading))]
+        text = (text + end)[:(text + end).index(end, len(heading))]
     return textwrap.dedent("".join(line for line in text.splitlines(True) if line.startswith("    ")))
 
 
@@ -58,13 +58,16 @@ class Examples(unittest.TestCase):
         self.assertIn("tree 1 of job 1", self.begun)
         self.assertIn("tree 2 of job 1", self.begun)
         self.assertIn("tree 2 of job 1", self.run_try())  # it goes on, and they are the same
-        for readme, heading, wanted in (
-                ("README.md", "## Six commands", ("HEALTH_", "optimal")),
-                ("client/README.md", "**Many communicators at once.**", ("COMMUNICATORS",)),
-                ("client/README.md", "**A session on a model.**", ("served by S3", "PLACEMENT", "TOTAL")),
-                ("deploy/examples/README.md", None,
+        for readme, headings, wanted in (
+                ("README.md", ["## Six commands"], ("HEALTH_", "optimal")),
+                ("client/README.md", ["**Many communicators at once.**", "**Order the ranks of a job.**"],
+                 ("COMMUNICATORS", "examples/ring")),
+                ("client/README.md", ["## coppice-plan"],
+                 ("served by S3", "PLACEMENT", "TOTAL", "271938")),
+                ("deploy/README.md", ["## The cost profile"], ('name = "lab"', "lab", "hdr")),
+                ("deploy/examples/README.md", [None],
                  ("link.down", "placement 1 is released", "shape        fat tree", 'name = "lab"'))):
-            out = self.run_commands(commands_of(readme, heading))
+            out = self.run_commands("".join(commands_of(readme, heading) for heading in headings))
             for words in wanted:
                 self.assertIn(words, out, readme)
         ranks = pathlib.Path(self.folder, "ranks").read_text(encoding="utf-8").splitlines()
