@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from attacks import ATTACKS  # noqa: E402
 from coppiced_process import PATIENCE_S  # noqa: E402
-from measuring import Measuring  # noqa: E402
+from agents import Measuring, ThroughAnAgent  # noqa: E402
 from scene import ATTACKER_UID, IS_ROOT, Scene  # noqa: E402
 from shares import Shares  # noqa: E402
 from victim import WATCHDOG_S  # noqa: E402
@@ -26,8 +26,9 @@ QUIET_S = 0.7
 MOST_RESIDENT = 1_000_000_000
 MOST_TIMES_QUIET, ALWAYS_GOOD_MS = 5, 50
 MOST_LEFT, LEFT_WITHIN_S = 1.5, 60
-# A busy machine is late by itself now and then, an attack that works is late always.
-ROUNDS = 5
+# A busy machine is late by itself now and then, an attack that works is late always: in the full tier,
+# which a quiet machine runs, the most rounds have to hold, in the short one any.
+ROUNDS, MOST_LATE = (3, 1) if IS_FULL else (5, 4)
 
 
 def p99(times):
@@ -61,12 +62,16 @@ class Withstands(unittest.TestCase):
         self.addCleanup(self.scene.clean_up)
         if attack.before:
             self.scene.administrator.do(attack.before[0], **attack.before[1 + IS_FULL])
-        honest = self.scene.honest()
+        honest = self.scene.honest(is_certified=attack.tls)
+        in_time = 0
         for number in range(ROUNDS):
             wrong, is_only_slow = self.look(attack, honest)
-            if not wrong or not is_only_slow:
+            in_time += not wrong
+            if in_time == ROUNDS - MOST_LATE or wrong and not is_only_slow:
                 break
-            print(f"  round {number + 1}: {wrong}", flush=True)
+            print(f"  round {number + 1}: {wrong or 'holds'}", flush=True)
+        else:
+            wrong = wrong or [f"held in {in_time} of {ROUNDS} rounds only"]
         self.assertEqual(wrong, [], f"attack {attack.letter}, {attack.name}")
 
     def look(self, attack, honest):
@@ -76,7 +81,7 @@ class Withstands(unittest.TestCase):
         before = victim.resident()
         victim.forget_peak()
         counts = {**attack.short, **(attack.full if IS_FULL else {})}
-        attacker = self.scene.attacker(self.scene.tcp_address)
+        attacker = self.scene.attacker(self.scene.tcp_address, attack.certified)
         begun = time.monotonic()
         attacker.begin_attack(attack.deed, **counts)
         loud = honest.do("day", seconds=attack.seconds[IS_FULL], bulk=attack.bulk)
@@ -84,7 +89,7 @@ class Withstands(unittest.TestCase):
             loud = added(loud, honest.do("day", seconds=QUIET_S, bulk=attack.bulk))
         was_attack = attacker.has_done()
         told = attacker.stop()
-        if IS_ROOT and not victim.has_ended():  # what its quotas let it have
+        if attack.holds and IS_ROOT and not victim.has_ended():  # what its quotas let it have
             self.scene.administrator.do("end_jobs_of", owner=str(ATTACKER_UID))
         left = victim.await_memory(most_left(before), LEFT_WITHIN_S)
         late, peak = victim.latest_sign(begun), victim.peak()  # what was begun may have gone on
@@ -122,15 +127,15 @@ class Withstands(unittest.TestCase):
         """For what is bounded by nothing but the unit's MemoryMax: who may not connect cannot do it;
         after who may, the daemon is there, or is when it was started again, with all that it had
         granted."""
-        self.scene = Scene(COPPICED, PROTO, memory_limit=attack.memory_limit[IS_FULL])
+        self.scene = Scene(COPPICED, PROTO, memory_limit=attack.memory_limit[IS_FULL], tls=attack.tls)
         self.addCleanup(self.scene.clean_up)
         victim = self.scene.victim
         if IS_ROOT:
             self.assertEqual(self.scene.stranger().do("connect_only"), "PermissionError")
         honest = self.scene.honest()
         before = victim.resident()
-        attacker = self.scene.attacker()
-        attacker.begin_attack(attack.deed, **attack.short, **(attack.full if IS_FULL else {}))
+        attacker = self.scene.attacker(self.scene.tcp_address, attack.certified)
+        attacker.begin_attack(attack.deed, **{**attack.short, **(attack.full if IS_FULL else {})})
         attacker.await_attack()
         end = time.monotonic() + attack.seconds[IS_FULL]
         while not victim.has_ended() and time.monotonic() < end:
@@ -144,7 +149,7 @@ class Withstands(unittest.TestCase):
               flush=True)
         if was_ended:
             self.assertTrue(victim.was_ended, victim.said())
-            victim.start()
+            victim.start()  # at another port, if it is over TCP; the honest one comes by the socket
             self.scene.administrator.do("sweep")
         else:
             self.assertLessEqual(left, most_left(before))
@@ -168,9 +173,10 @@ if __name__ == "__main__":
     for group in sorted({attack.group for attack in ATTACKS}):
         globals()[group] = group_of(group)
     shares = type("shares", (Shares,), {"coppiced": COPPICED, "proto": PROTO})
-    measuring = type("measuring", (Measuring,),
-                     {"coppiced": COPPICED, "proto": PROTO, "agent": AGENT})
-    del Shares, Measuring  # which are no tests by themselves
+    parts = {"coppiced": COPPICED, "proto": PROTO, "agent": AGENT}
+    measuring = type("measuring", (Measuring,), parts)
+    agent = type("agent", (ThroughAnAgent,), parts)
+    del Shares, Measuring, ThroughAnAgent  # which are no tests by themselves
     if not IS_ROOT:
         print("not root: every person is the daemon's own user; nothing is said about the honest one's "
               "times and about limits of users", flush=True)

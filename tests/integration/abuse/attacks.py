@@ -28,10 +28,12 @@ class Attack:
     config: str = ""
     entries: int = 64      # of every switch
     descriptors: tuple = (None, None)  # that the daemon may have
-    tls: bool = False      # over TCP with TLS, else at the Unix socket
+    tls: bool = False      # all come over TCP with TLS, else to the Unix socket
     memory_limit: tuple = (MEMORY_LIMIT, MEMORY_LIMIT)
     seconds: tuple = (1.5, 20)
     bulk: bool = False       # the honest one sends and gets a megabyte now and then, too
+    holds: bool = False      # leaves grants, which cost memory until the administrator ends their jobs
+    certified: bool = False  # with a certificate, else raw; the honest one has one in any case
 
 
 ATTACKS = [
@@ -79,7 +81,7 @@ ATTACKS = [
     Attack("floods", "answers", "list_events_in_flight", "calls",
            {"method": "Fabric.ListEvents", "in_flight": 32, "page_size": 10000}, **MANY_EVENTS),
     Attack("floods", "answers", "get_jobs_of_a_million_ranks", "get_jobs",
-           {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 32}),
+           {"ranks": 1_000_000, "in_flight": 4}, {"in_flight": 32}, holds=True),
     Attack("K", "answers", "watch_trees_unread", "unread",
            {"method": "Trees.WatchTrees", "connections": 5, "streams": 100},
            {"connections": 20}, **STANDING_TREES),
@@ -92,16 +94,26 @@ ATTACKS = [
            {"ranks": 256, "in_flight": 32}),
     Attack("H", "calls", "map_ranks_in_flight", "map_ranks",
            {"ranks": 64, "in_flight": 18, "seconds": 600}),
-    Attack("floods", "calls", "create_trees_in_flight", "create_trees", {"in_flight": 64}),
+    Attack("floods", "calls", "create_trees_in_flight", "create_trees", {"in_flight": 64}, holds=True),
     Attack("floods", "calls", "create_and_release_trees", "create_and_release", {"streams": 64}),
     Attack("floods", "calls", "batches_in_flight", "batches",
-           {"communicators": 1024, "ranks": 1024, "in_flight": 16}, {"in_flight": 67}),
+           {"communicators": 1024, "ranks": 1024, "in_flight": 16}, {"in_flight": 67}, holds=True),
+    Attack("G", "calls", "jobs_that_are_ended_at_once", "end_jobs_for_ever",
+           {"ranks": 100_000}, {"ranks": 1_000_000}),
+    Attack("J", "calls", "all_that_there_is", "take_all", {}, holds=True),
 
-    # What Debian's gRPC keeps before anybody can look at it: the daemon may be ended at its limit.
+    # Headers that never end. Over TLS nobody can look before Debian's gRPC, which keeps them all: the daemon
+    # may be ended at its limit there.
     Attack("B", "headers", "headers_of_small_fields_without_end", "headers_without_end",
-           {"kind": "fields", "connections": 4}, memory_limit=(300_000_000, 2_000_000_000)),
+           {"kind": "fields", "connections": 4}),
     Attack("B", "headers", "header_value_without_end", "headers_without_end",
-           {"kind": "value", "connections": 4}, memory_limit=(300_000_000, 2_000_000_000)),
+           {"kind": "value", "connections": 4}),
+    Attack("B", "headers", "header_value_without_end_over_tls", "headers_without_end",
+           {"kind": "value", "connections": 4}, memory_limit=(300_000_000, 2_000_000_000),
+           tls=True, certified=True),
+    Attack("floods", "headers", "streams_of_half_messages_over_tls", "half_sent",
+           {"method": "Jobs.KeepAlive", "megabytes": 30, "connections": 48}, {"connections": 200},
+           memory_limit=(300_000_000, 2_000_000_000), tls=True, certified=True),
 
     # Connections.
     Attack("F", "connections", "silent_connections", "idle_connections",

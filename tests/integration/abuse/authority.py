@@ -20,6 +20,13 @@ class Authority:
                          "authority.key", "-CAcreateserial", "-days", "2", "-extfile", name + ".ext",
                          "-out", name + ".pem")
 
+    def files_of(self, name):
+        """For one that is to be known by that name: authority, certificate and key, readable to all."""
+        files = [os.path.join(self.directory, file) for file in ("authority.pem", name + ".pem", name + ".key")]
+        for file in files:
+            os.chmod(file, 0o644)
+        return files
+
     def openssl(self, *arguments):
         subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=60,
                        cwd=self.directory)

@@ -285,6 +285,57 @@ def evaluate_mappings(person, ranks, in_flight):
           task={"hosts": hosts(person, ranks), "pattern": all_to_all(ranks)})
 
 
+# --- to a node's agent (proto/coppice/v1/local.proto) ---
+
+def local_frame(call, method, message):
+    def varint(number):
+        parts = []
+        while number > 127:
+            parts.append(number & 127 | 128)
+            number >>= 7
+        return bytes([*parts, number])
+
+    name = method.encode()
+    body = b"\x08" + varint(call) + b"\x12" + varint(len(name)) + name + b"\x1a" + varint(len(message)) + message
+    return len(body).to_bytes(4, "little") + body
+
+
+def ask_agent(person, agent):
+    """Seconds until the agent has answered who it is."""
+    begun = time.monotonic()
+    connected = person.connect("unix:" + agent)
+    connected.settimeout(HONEST_S)
+    connected.sendall(local_frame(1, "/coppice.v1.Local/GetAgent", b""))
+    assert connected.recv(4), "the agent has closed the connection"
+    connected.close()
+    return time.monotonic() - begun
+
+
+def empty_messages_to_agent(person, agent, megabytes, connections):
+    """RegisterJob of empty strings, whole, as the agent's own frames."""
+    frame = local_frame(1, "/coppice.v1.Jobs/RegisterJob",
+                        bytes([3 << 3 | 2, 0]) * (megabytes * 1_000_000 // EMPTY))
+
+    def keep():
+        while True:
+            try:
+                connected = person.connect("unix:" + agent)
+                connected.settimeout(CALL_S)
+                person.count("connections")
+                connected.sendall(frame)
+                person.count("answered" if connected.recv(4) else "closed")
+                connected.close()
+            except OSError as error:
+                person.count(type(error).__name__)
+            person.count("done")
+            time.sleep(0.01)
+
+    threads = [threading.Thread(target=keep, daemon=True) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+
+
 # --- connections by hand ---
 
 def unread(person, method, connections, streams, taken_back_s=0, **fields):
@@ -488,6 +539,34 @@ def end_jobs(person, many, ranks):
     for _ in range(many):
         job = person.call(channel, "Jobs.RegisterJob", endpoints=endpoints)
         person.call(channel, "Jobs.EndJob", id=job.id)
+
+
+def end_jobs_for_ever(person, ranks):
+    """As end_jobs, until it is stopped."""
+    channel = person.channel()
+    names = hosts(person)
+    body = person.request("Jobs.RegisterJob", endpoints=[names[i % len(names)] for i in range(ranks)])
+    body = body.SerializeToString()
+    while True:
+        try:
+            job = person.call(channel, "Jobs.RegisterJob", timeout=CALL_S, body=body)
+            person.call(channel, "Jobs.EndJob", timeout=CALL_S, id=job.id)
+            person.count("OK")
+        except grpc.RpcError as error:
+            person.count(error.code().name)
+        person.count("done")
+
+
+def take_all(person):
+    """Entries, jobs, nodes and bytes of patterns, as much as there is of each, until it is stopped."""
+    while True:
+        for kind, told in (("entries", take_all_entries(person, most=1000)),
+                           ("jobs", take_all_jobs(person, most=10_000)),
+                           ("nodes", take_all_nodes(person, most=1000, nodes=8)),
+                           ("patterns", take_all_pattern_bytes(person, most=100, ranks=256))):
+            person.count(kind, told["granted"])
+            person.count(told["code"])
+            person.count("done")
 
 
 def end_jobs_of(person, owner):

@@ -6,8 +6,10 @@ input, a line of JSON each; what came of one is a line of JSON on its standard o
 
 import json
 import os
+import pathlib
 import resource
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -46,6 +48,9 @@ class Person:
                    ("grpc.initial_reconnect_backoff_ms", BACKOFF_MS),
                    ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
                    ("grpc.max_reconnect_backoff_ms", BACKOFF_MS)]
+        if credentials is None and self.told["certificate"] is not None:
+            authority, certificate, key = (pathlib.Path(file).read_bytes() for file in self.told["certificate"])
+            credentials = grpc.ssl_channel_credentials(authority, key, certificate)
         if credentials is not None:
             return grpc.secure_channel(address or self.address, credentials, options)
         return grpc.insecure_channel(address or self.address, options)
@@ -79,7 +84,14 @@ class Person:
             connected.connect(address[len("unix:"):])
             return connected
         host, port = address.rsplit(":", 1)
-        return socket.create_connection((host, int(port)))
+        connected = socket.create_connection((host, int(port)), source_address=(self.told["source"], 0))
+        if self.told["certificate"] is None:
+            return connected
+        authority, certificate, key = self.told["certificate"]
+        context = ssl.create_default_context(cafile=authority)
+        context.load_cert_chain(certificate, key)
+        context.set_alpn_protocols(["h2"])
+        return context.wrap_socket(connected, server_hostname=host)
 
     # --- what is told of it ---
 

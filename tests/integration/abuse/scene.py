@@ -17,17 +17,20 @@ from victim import MEMORY_LIMIT, SCRATCH, SOCKET_GROUP, Victim
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 IS_ROOT = os.geteuid() == 0  # else all persons are one, and an administrator
 HONEST_UID, ATTACKER_UID, STRANGER_UID = 61000, 61001, 61002  # no users of any machine
-# Attackers come from other machines: they are not to win by this one's processors. Nor is what else
-# runs here, as far as the kernel lets us say so.
+# Attackers come from other machines: from another address over TCP, and they are not to win by this one's
+# processors. Nor is what else runs here, as far as the kernel lets us say so.
+ATTACKER_ADDRESS = "127.0.0.2"
 ATTACKER_NICE, NICE = 10, -10 if IS_ROOT else 0
 
 
 class Person:
     """A user's process (person.py)."""
 
-    def __init__(self, scene, uid, nice, address, group):
+    def __init__(self, scene, uid, nice, address, group, certificate=None):
         told = {"uid": uid if IS_ROOT else os.geteuid(), "group": group,
-                "address": address or scene.victim.address, "protocol": scene.protocol, "nice": nice}
+                "address": address or scene.victim.address, "protocol": scene.protocol, "nice": nice,
+                "certificate": certificate,
+                "source": ATTACKER_ADDRESS if uid == ATTACKER_UID else "127.0.0.1"}
         self.log = tempfile.TemporaryFile(dir=scene.victim.directory, mode="w+")
         self.told, self.listener = [], None
         self.process = subprocess.Popen(
@@ -99,7 +102,7 @@ class Scene:
         self.persons = []
         listen = ()
         if tls:
-            self.authority = Authority(directory, ("server",))
+            self.authority = Authority(directory, ("server", "attacker", "honest"))
             config += ('[tls]\ncertificate = "server.pem"\nkey = "server.key"\n'
                        'client_ca = "authority.pem"\n')
             listen = ("127.0.0.1:0",)
@@ -111,19 +114,22 @@ class Scene:
         self.administrator = self.person(0)
         self.administrator.do("sweep")
 
-    def person(self, uid, nice=NICE, address=None, group=SOCKET_GROUP):
-        self.persons.append(Person(self, uid, nice, address, group))
+    def person(self, uid, nice=NICE, address=None, group=SOCKET_GROUP, certificate=None):
+        self.persons.append(Person(self, uid, nice, address, group, certificate))
         return self.persons[-1]
 
-    def attacker(self, address=None):
-        return self.person(ATTACKER_UID, nice=ATTACKER_NICE, address=address)
+    def attacker(self, address=None, is_certified=False):
+        return self.person(ATTACKER_UID, nice=ATTACKER_NICE, address=address,
+                           certificate=self.authority.files_of("attacker") if is_certified else None)
 
     def stranger(self):
         """Who is not in the socket's group."""
         return self.person(STRANGER_UID, nice=ATTACKER_NICE, group=STRANGER_UID)
 
-    def honest(self):
-        person = self.person(HONEST_UID)
+    def honest(self, is_certified=False):
+        """At the socket or, with a certificate, over TLS."""
+        person = self.person(HONEST_UID, address=self.tcp_address if is_certified else None,
+                             certificate=self.authority.files_of("honest") if is_certified else None)
         person.do("begin")
         return person
 

@@ -1,4 +1,5 @@
-"""Measuring loads a network as nothing else here does: row I of README.md, with two real agents."""
+"""With two real agents: measuring, which loads a network as nothing else here does (row I of README.md), and
+users who come through their node's agent (row D)."""
 
 import os
 import select
@@ -7,7 +8,7 @@ import time
 import unittest
 
 from coppiced_process import PATIENCE_S
-from scene import IS_ROOT, Scene
+from scene import HONEST_UID, IS_ROOT, Scene
 
 HOSTS = ("n0000", "n0001")
 STILL_S = 0.5  # an agent that has had no processor time for so long does nothing
@@ -15,7 +16,11 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 HEARTBEAT_S = 0.05  # what its other business may take of that
 
 
-class Measuring(unittest.TestCase):
+MOST_RESIDENT = 1_000_000_000  # of the daemon and of an agent
+LOUD_S = 3
+
+
+class WithAgents(unittest.TestCase):
     coppiced = proto = agent = None
 
     def setUp(self):
@@ -23,7 +28,7 @@ class Measuring(unittest.TestCase):
         self.addCleanup(self.scene.clean_up)
         self.agents = []
         for host in HOSTS:
-            folder = os.path.join(self.scene.victim.directory, host)
+            folder = self.folder_of(host)
             os.mkdir(folder)
             with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
                 process = subprocess.Popen(
@@ -36,12 +41,41 @@ class Measuring(unittest.TestCase):
         self.wait_until(lambda: self.scene.administrator.do("connected_agents") == len(HOSTS),
                         "the agents did not connect")
 
+    def folder_of(self, host):
+        return os.path.join(self.scene.victim.directory, host)
+
     def wait_until(self, holds, words):
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             self.assertLess(time.monotonic(), deadline, words)
             select.select([], [], [], 0.02)  # between two looks
 
+
+
+class ThroughAnAgent(WithAgents):
+    def test_d_register_job_of_empty_endpoints(self):
+        """Whole requests of 60 MB: neither grows, and another user is answered by the same agent."""
+        socket = os.path.join(self.folder_of(HOSTS[0]), "agent.sock")
+        attacker, honest = self.scene.attacker(), self.scene.person(HONEST_UID)
+        honest.do("ask_agent", agent=socket)
+        self.scene.victim.forget_peak()
+        attacker.begin_attack("empty_messages_to_agent", agent=socket, megabytes=60, connections=4)
+        attacker.await_attack()
+        asked, end = [], time.monotonic() + LOUD_S
+        while time.monotonic() < end:
+            asked.append(honest.do("ask_agent", agent=socket))
+        told = attacker.stop()
+        with open(f"/proc/{self.agents[0].pid}/status", encoding="ascii") as file:
+            peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+        print(f"\n  D through an agent: agent {peak / 1e6:.0f} MB, daemon {self.scene.victim.peak() / 1e6:.0f} MB; "
+              f"{len(asked)} others' calls, the slowest {max(asked) * 1e3:.0f} ms; {told}", flush=True)
+        self.assertLess(peak, MOST_RESIDENT)
+        self.assertLess(self.scene.victim.peak(), MOST_RESIDENT)
+        self.assertIsNone(self.agents[0].poll(), "the agent has ended")
+        self.assertFalse(self.scene.victim.has_ended())
+
+
+class Measuring(WithAgents):
     def processor_time(self):
         """Seconds that the agents have had."""
         total = 0
