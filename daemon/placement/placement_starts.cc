@@ -96,6 +96,8 @@ class BallGrower {
       room += question_.open.leaves[i].most;
     }
     Count(seed, ball);
+    // Even shares pass over leaf switches, and so may reach farther than the room counted here.
+    for (const auto& [i, count] : ball.counts) ball.region.push_back(i);
     for (const uint32_t i : required_) ball.region.push_back(i);
     std::sort(ball.region.begin(), ball.region.end());
     ball.region.erase(std::unique(ball.region.begin(), ball.region.end()), ball.region.end());

@@ -144,5 +144,29 @@ TEST(PlaceOptimum, HeuristicIsWithinTwoPercent) {
               proven, behind);
 }
 
+// More leaf switches than are looked at all together, of which many cannot give the even share.
+TEST(PlaceOptimum, EvenSharesMayLieFarApart) {
+  std::mt19937_64 rng(TestSeed() + 2);
+  const uint32_t rounds = FullTier() ? 200 : 20;
+  uint32_t answered = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    PlacementScene scene = MakeScene("model:dragonfly(p=4,a=8,h=4)");
+    OccupyAtRandom(scene, 0.1 * (1 + round % 5), rng);
+    PlacementRequest request;
+    request.constraints.host_count = 50 + static_cast<uint32_t>(rng() % 100);
+    request.constraints.hosts_per_leaf = 2 + static_cast<uint32_t>(rng() % 3);
+    const auto plan = Place(*scene.snapshot, *scene.index, scene.occupancy, request, {});
+    if (!plan.ok()) {
+      EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
+      continue;
+    }
+    ++answered;
+    EXPECT_TRUE(
+        CheckPlacement(*scene.snapshot, scene.occupancy, request.constraints, plan->hosts).ok())
+        << Describe(scene, request);
+  }
+  EXPECT_GT(answered, rounds / 4);
+}
+
 }  // namespace
 }  // namespace coppice::place_optimum_test
