@@ -45,11 +45,10 @@ LeafField::LeafField(const PlacementIndex& index, const OpenHosts& open_hosts,
   }
 }
 
-int LeafField::Broken(uint32_t i, uint32_t count) const {
-  const OpenLeaf& l = leaf(i);
-  const int before = l.held > 0 && l.free > 0 ? 1 : 0;
-  if (count == 0) return 0;
-  return (l.free > count ? 1 : 0) - before;
+double LeafField::OfCount(const PlacementObjective& objective, const OpenLeaf& leaf,
+                          uint32_t count) {
+  const int broken = leaf.free > count ? 1 : 0, before = leaf.held > 0 && leaf.free > 0 ? 1 : 0;
+  return objective.fragmentation * (broken - before);
 }
 
 CountState::CountState(const LeafField& field)
@@ -76,9 +75,7 @@ LeafCounts CountState::Counts() const {
 }
 
 double CountState::cost() const {
-  const PlacementObjective& o = field_.objective;
-  return o.leaf_switches * leaves_ + o.pods * pods_ + o.fragmentation * broken_ +
-         field_.pair_weight * distance_ + penalty_;
+  return of_leaves_ + field_.objective.pods * pods_ + field_.pair_weight * distance_;
 }
 
 double CountState::tie() const {
@@ -103,7 +100,7 @@ void CountState::Change(uint32_t i, int32_t q) {
     const double p = -q;
     distance_ -= p * (Reach(i) - w) - p * (p - 1.0) / 2 * w;
   }
-  broken_ += field_.Broken(i, after) - field_.Broken(i, before);
+  of_leaves_ += field_.OfLeaf(i, after) - field_.OfLeaf(i, before);
   count_[i] = after;
   const float* const row = &field_.matrix[size_t{field_.class_of[i]} * field_.class_count];
   for (uint32_t c = 0; c < field_.class_count; ++c) to_class_[c] += q * double{row[c]};
@@ -111,13 +108,11 @@ void CountState::Change(uint32_t i, int32_t q) {
   uint32_t& pod = pod_leaves_[field_.pod_of[i]];
   if (before == 0) {
     ++leaves_;
-    penalty_ += field_.penalty[i];
     pods_ += pod++ == 0 ? 1 : 0;
     used_at_[i] = static_cast<uint32_t>(used_.size());
     used_.push_back(i);
   } else if (after == 0) {
-    --leaves_;
-    penalty_ -= field_.penalty[i];
+    if (--leaves_ == 0) of_leaves_ = 0;  // what rounding has left
     pods_ -= --pod == 0 ? 1 : 0;
     used_[used_at_[i]] = used_.back();
     used_at_[used_.back()] = used_at_[i];
@@ -131,23 +126,19 @@ void CountState::Move(uint32_t a, uint32_t b, uint32_t q) {
 }
 
 double CountState::MoveDelta(uint32_t a, uint32_t b, uint32_t q) const {
-  const PlacementObjective& o = field_.objective;
   const double p = q, pairs = p * (p - 1) / 2;
   double distance = -(p * (Reach(a) - field_.within[a]) - pairs * field_.within[a]);
   distance += p * (Reach(b) - p * field_.hops(a, b)) + pairs * field_.within[b];
   double delta = field_.pair_weight * distance;
   delta += field_.Tie(a, count_[a] - q) - field_.Tie(a, count_[a]);
   delta += field_.Tie(b, count_[b] + q) - field_.Tie(b, count_[b]);
+  delta += field_.OfLeaf(a, count_[a] - q) - field_.OfLeaf(a, count_[a]);
+  delta += field_.OfLeaf(b, count_[b] + q) - field_.OfLeaf(b, count_[b]);
   const bool empties = count_[a] == q, opens = count_[b] == 0;
-  int broken = field_.Broken(a, count_[a] - q) - field_.Broken(a, count_[a]);
-  broken += field_.Broken(b, count_[b] + q) - field_.Broken(b, count_[b]);
-  delta += o.fragmentation * broken;
-  if (empties) delta -= o.leaf_switches + field_.penalty[a];
-  if (opens) delta += o.leaf_switches + field_.penalty[b];
   const uint32_t pod_a = field_.pod_of[a], pod_b = field_.pod_of[b];
   if (pod_a != pod_b) {
-    if (empties && pod_leaves_[pod_a] == 1) delta -= o.pods;
-    if (opens && pod_leaves_[pod_b] == 0) delta += o.pods;
+    if (empties && pod_leaves_[pod_a] == 1) delta -= field_.objective.pods;
+    if (opens && pod_leaves_[pod_b] == 0) delta += field_.objective.pods;
   }
   return delta;
 }

@@ -35,8 +35,16 @@ struct LeafField {
   double hops(uint32_t i, uint32_t j) const {
     return i == j ? within[i] : matrix[size_t{class_of[i]} * class_count + class_of[j]];
   }
-  // Whether leaf switch i has held and free hosts when the job has `count` of it; less what it had.
-  int Broken(uint32_t i, uint32_t count) const;
+  // What leaf switch i costs in itself if it gives `count` hosts: every term that is a sum over
+  // leaf switches. From 1 to the most it is concave, which FillLeaves needs, and like for leaf
+  // switches that are alike in open, free and held hosts and in penalty (FillLeaves, exact_search).
+  // A term that may be below 0 is in the bound of exact_search, too.
+  double OfLeaf(uint32_t i, uint32_t count) const {
+    return count == 0 ? 0
+                      : objective.leaf_switches + penalty[i] + OfCount(objective, leaf(i), count);
+  }
+  // The part of it that depends on the hosts of the leaf switch.
+  static double OfCount(const PlacementObjective& objective, const OpenLeaf& leaf, uint32_t count);
   // Decides between counts that cost the same: those that leave free hosts together; below
   // kMaxTie in all. Taking x of f free hosts lessens the sum of f^2 by x (2 f - x).
   double Tie(uint32_t i, uint32_t count) const {
@@ -109,8 +117,8 @@ class CountState {
   std::vector<uint32_t> pod_hosts_;   // [pod] chosen
   std::vector<double> to_class_;      // [class] distances from it to all chosen hosts
   uint32_t leaves_ = 0, pods_ = 0;
-  int broken_ = 0;
-  double distance_ = 0, penalty_ = 0;
+  double distance_ = 0;
+  double of_leaves_ = 0;  // sum of LeafField::OfLeaf
 };
 
 }  // namespace coppice

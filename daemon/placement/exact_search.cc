@@ -36,11 +36,11 @@ class Brancher {
         field_(field),
         c_(question.request.constraints),
         state_(field),
+        host_cost_(question, field),
         best_(best),
         patience_(patience),
         n_(c_.host_count) {
     PrepareSuffixes();
-    if (question.hosts_matter()) tally_.emplace(question, field.positions);
   }
 
   // False: out of patience.
@@ -167,14 +167,9 @@ class Brancher {
       });
       if (lesser > 1) return;
     }
-    std::vector<uint32_t> leaves;
-    for (const uint32_t i : state_.used()) leaves.push_back(field_.leaf(i).leaf);
-    fixed_ = state_.cost() +
-             field_.objective.entries * SwitchesWithoutEntries(question_.snapshot, question_.index,
-                                                               question_.occupancy,
-                                                               question_.request.trees, leaves);
+    fixed_ = state_.cost() + host_cost_.OfLeaves(state_.used());
     if (IsHopeless(fixed_)) return;
-    if (!tally_) {
+    if (!host_cost_.hosts_matter()) {
       best_ = {question_.FirstHosts(counts), fixed_, std::nullopt};
       return;
     }
@@ -187,11 +182,9 @@ class Brancher {
   // `given` hosts before number `from` are taken.
   void TakeSubsets(size_t k, uint32_t from, uint32_t given) {
     if (!Spend(1 + sources_.size() / 4)) return;
-    const PlacementObjective& o = field_.objective;
-    if (IsHopeless(fixed_ + o.shared_links * tally_->shared_links())) return;
+    if (IsHopeless(fixed_ + host_cost_.LeastOfHosts())) return;
     if (k == sources_.size()) {
-      const double cost =
-          fixed_ + o.shared_links * tally_->shared_links() + o.load * tally_->mean_load();
+      const double cost = fixed_ + host_cost_.OfHosts();
       if (!IsHopeless(cost)) best_ = {taken_, cost, std::nullopt};
       return;
     }
@@ -202,11 +195,11 @@ class Brancher {
     const uint32_t last = given < leaf.required ? given : leaf.open - (wanted - given);
     for (uint32_t next = from; next <= last && patience_ > 0; ++next) {
       const uint32_t host = leaf.begin + next;
-      tally_->Add(host, i, sources_);
+      host_cost_.Add(host, i, sources_);
       taken_.push_back(field_.open.hosts[host]);
       TakeSubsets(k, next + 1, given + 1);
       taken_.pop_back();
-      tally_->Remove(host, i, sources_);
+      host_cost_.Remove(host, i, sources_);
     }
   }
 
@@ -214,14 +207,14 @@ class Brancher {
   const LeafField& field_;
   const PlacementConstraints& c_;
   CountState state_;
+  HostCost host_cost_;
   Choice& best_;
   uint64_t patience_;
   uint32_t n_;
-  std::vector<Suffix> suffixes_;    // [i]
-  std::vector<bool> alike_;         // [i] with i - 1
-  std::optional<LinkTally> tally_;  // if it matters which hosts are taken
-  double fixed_ = 0;                // cost of the present counts without shared links and load
-  std::vector<uint32_t> sources_;   // leaf switches in use
+  std::vector<Suffix> suffixes_;   // [i]
+  std::vector<bool> alike_;        // [i] with i - 1
+  double fixed_ = 0;               // cost of the present counts, whichever hosts they are
+  std::vector<uint32_t> sources_;  // leaf switches in use
   std::vector<HostIndex> taken_;
 };
 

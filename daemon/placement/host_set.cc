@@ -86,13 +86,32 @@ void LinkTally::Count(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> s
   }
 }
 
+HostCost::HostCost(const PlacementQuestion& question, const LeafField& field)
+    : question_(question), field_(field) {
+  if (question.hosts_matter()) tally_.emplace(question, field.positions);
+}
+
+double HostCost::OfLeaves(absl::Span<const uint32_t> used) const {
+  std::vector<uint32_t> leaves;
+  for (const uint32_t i : used) leaves.push_back(field_.leaf(i).leaf);
+  return field_.objective.entries * SwitchesWithoutEntries(question_.snapshot, question_.index,
+                                                           question_.occupancy,
+                                                           question_.request.trees, leaves);
+}
+
+double HostCost::OfHosts() const {
+  return tally_ ? LeastOfHosts() + field_.objective.load * tally_->mean_load() : 0;
+}
+
+double HostCost::LeastOfHosts() const {
+  return tally_ ? field_.objective.shared_links * tally_->shared_links() : 0;
+}
+
 HostSet::HostSet(const PlacementQuestion& question, const LeafField& field)
-    : question_(question),
-      field_(field),
-      counts_(field),
+    : counts_(field),
+      cost_(question, field),
       leaf_of_(question.open.hosts.size(), kNone),
       at_(question.open.hosts.size(), kNone) {
-  if (question.hosts_matter()) tally_.emplace(question, field.positions);
   for (uint32_t i = 0; i < field.size(); ++i) {
     const OpenLeaf& leaf = field.leaf(i);
     std::fill_n(leaf_of_.begin() + leaf.begin, leaf.open, i);
@@ -108,15 +127,15 @@ void HostSet::Insert(uint32_t host) {
   const uint32_t leaf = leaf_of_[host];
   const bool opens = counts_.count(leaf) == 0;
   counts_.Change(leaf, 1);
-  if (tally_) {
+  if (cost_.hosts_matter()) {
     if (opens) {
-      for (const uint32_t h : hosts_) tally_->Add(h, leaf_of_[h], {leaf});
+      for (const uint32_t h : hosts_) cost_.Add(h, leaf_of_[h], {leaf});
     }
-    tally_->Add(host, leaf, counts_.used());
+    cost_.Add(host, leaf, counts_.used());
   }
   at_[host] = static_cast<uint32_t>(hosts_.size());
   hosts_.push_back(host);
-  if (opens) without_entries_.reset();
+  if (opens) of_leaves_.reset();
 }
 
 void HostSet::Erase(uint32_t host) {
@@ -126,27 +145,19 @@ void HostSet::Erase(uint32_t host) {
   hosts_.pop_back();
   at_[host] = kNone;
   const bool empties = counts_.count(leaf) == 1;
-  if (tally_) {
-    tally_->Remove(host, leaf, counts_.used());
+  if (cost_.hosts_matter()) {
+    cost_.Remove(host, leaf, counts_.used());
     if (empties) {
-      for (const uint32_t h : hosts_) tally_->Remove(h, leaf_of_[h], {leaf});
+      for (const uint32_t h : hosts_) cost_.Remove(h, leaf_of_[h], {leaf});
     }
   }
   counts_.Change(leaf, -1);
-  if (empties) without_entries_.reset();
+  if (empties) of_leaves_.reset();
 }
 
 double HostSet::cost() {
-  const PlacementObjective& o = field_.objective;
-  if (!without_entries_) {
-    std::vector<uint32_t> leaves;
-    for (const uint32_t i : counts_.used()) leaves.push_back(field_.leaf(i).leaf);
-    without_entries_ = SwitchesWithoutEntries(question_.snapshot, question_.index,
-                                              question_.occupancy, question_.request.trees, leaves);
-  }
-  double cost = counts_.cost() + o.entries * *without_entries_;
-  if (tally_) cost += o.shared_links * tally_->shared_links() + o.load * tally_->mean_load();
-  return cost;
+  if (!of_leaves_) of_leaves_ = cost_.OfLeaves(counts_.used());
+  return counts_.cost() + *of_leaves_ + cost_.OfHosts();
 }
 
 namespace {

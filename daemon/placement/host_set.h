@@ -60,6 +60,37 @@ class LinkTally {
   double load_ = 0;
 };
 
+// What a set of hosts costs beyond its counts by leaf switch (CountState): every term that depends
+// on which leaf switches are used together, or which of their hosts. Both searches over hosts ask
+// here what one more costs. Not thread-safe.
+class HostCost {
+ public:
+  // LinkTally::IsAffordable for the field, if hosts matter.
+  HostCost(const PlacementQuestion& question, const LeafField& field);
+
+  // False: it depends on leaf switches alone, and Add and Remove need not be called.
+  bool hosts_matter() const { return tally_.has_value(); }
+  // As those of LinkTally; leaf switches are indices in the field.
+  void Add(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
+    tally_->Add(host, leaf, sources);
+  }
+  void Remove(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
+    tally_->Remove(host, leaf, sources);
+  }
+
+  // Of the leaf switches used, whichever hosts they give. O(SwitchesWithoutEntries).
+  double OfLeaves(absl::Span<const uint32_t> used) const;
+  // Of the hosts that have been added, beyond that.
+  double OfHosts() const;
+  // No set that holds these hosts has less OfHosts().
+  double LeastOfHosts() const;
+
+ private:
+  const PlacementQuestion& question_;
+  const LeafField& field_;
+  std::optional<LinkTally> tally_;
+};
+
 // Hosts are positions in OpenHosts::hosts; those of the field's leaf switches. Not thread-safe.
 class HostSet {
  public:
@@ -79,14 +110,12 @@ class HostSet {
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
-  const PlacementQuestion& question_;
-  const LeafField& field_;
   CountState counts_;
-  std::optional<LinkTally> tally_;
+  HostCost cost_;
   std::vector<uint32_t> leaf_of_;  // [host] kNone: not of the field
   std::vector<uint32_t> at_;       // [host] in hosts_
   std::vector<uint32_t> hosts_;
-  std::optional<uint32_t> without_entries_;  // of the present leaf switches, once asked for
+  std::optional<double> of_leaves_;  // cost of the present leaf switches, once asked for
 };
 
 // Swaps hosts and moves whole leaf switches until nothing is cheaper, or `patience` (one host in or

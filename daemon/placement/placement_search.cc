@@ -179,8 +179,7 @@ class Searcher {
     for (uint32_t i = scope.begin; i < scope.end; ++i) {
       const OpenLeaf& leaf = question_.open.leaves[i];
       if (leaf.most < c_.host_count || leaf.required < question_.open.required) continue;
-      const int broken = (leaf.free > c_.host_count ? 1 : 0) - (leaf.held > 0 ? 1 : 0);
-      const double cost = question_.request.objective.fragmentation * broken +
+      const double cost = LeafField::OfCount(question_.request.objective, leaf, c_.host_count) +
                           (penalties_.empty() ? 0 : penalties_[i]) + LeafField::kMaxTie * leaf.free;
       if (best < scope.end && cost >= least) continue;
       best = i;

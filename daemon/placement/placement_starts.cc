@@ -250,8 +250,7 @@ std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scop
 // Total distance is what it would be with all hosts `hops` apart, less what hosts on one leaf
 // switch save: (hops - w) for each such pair. So the cost is a sum over leaf switches of
 //
-//     c(x) = leaf switch + penalty + fragmentation(x) + tie(x) - (hops - w) pair_weight x (x - 1) /
-//     2
+//     c(x) = OfLeaf(x) + tie(x) - (hops - w) pair_weight x (x - 1) / 2
 //
 // for x >= 1 hosts beyond those to include, which is concave between the least and the most that a
 // leaf switch can give and falls at the most, when nothing is left. Of two leaf switches with
@@ -300,10 +299,9 @@ class Knapsack {
  private:
   double CostOf(uint32_t i, uint32_t count) const {
     if (count == 0) return 0;
-    const PlacementObjective& o = field_.objective;
     const double pairs = count * (count - 1.0) / 2;
-    return o.leaf_switches + field_.penalty[i] + o.fragmentation * field_.Broken(i, count) +
-           field_.Tie(i, count) - (hops_ - field_.within[i]) * field_.pair_weight * pairs;
+    return field_.OfLeaf(i, count) + field_.Tie(i, count) -
+           (hops_ - field_.within[i]) * field_.pair_weight * pairs;
   }
 
   void FindKinds() {
