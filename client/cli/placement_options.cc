@@ -150,7 +150,8 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
       "Aggregation trees of type II that the job will ask for");
   command.add_option("--weights", options.weights,
                      "Of the terms of the cost, as leaf-switches=1,distance=2; terms not named "
-                     "weigh nothing; default: the daemon's");
+                     "weigh nothing; default: the daemon's. Terms: " +
+                         TermNames());
   command.add_option("--budget", options.budget, "Time of a search with a pattern; default 1s");
   command.add_option_function<uint64_t>(
       "--seed", [&options](uint64_t seed) { options.request.set_seed(seed); }, "Of a search");

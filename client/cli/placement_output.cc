@@ -1,9 +1,13 @@
 #include "client/cli/placement_output.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <iostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 
@@ -30,6 +34,27 @@ std::string TermText(const v1::Placement& placement) {
   return absl::StrCat(placement.term_left().seconds(), " of ", placement.term().seconds(), " s");
 }
 
+double NumberOf(const v1::PlacementMeasures& measures,
+                const google::protobuf::FieldDescriptor& field) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& fields = *measures.GetReflection();
+  if (field.cpp_type() == Field::CPPTYPE_UINT32) return fields.GetUInt32(measures, &field);
+  if (field.cpp_type() == Field::CPPTYPE_INT32) return fields.GetInt32(measures, &field);
+  return fields.GetDouble(measures, &field);
+}
+
+// What came after the measures that have words of their own: a line each, unless it is 0.
+void PrintOtherMeasures(const v1::PlacementMeasures& measures) {
+  const google::protobuf::Descriptor& all = *measures.GetDescriptor();
+  for (int i = 0; i < all.field_count(); ++i) {
+    if (all.field(i)->number() <= v1::PlacementMeasures::kCostFieldNumber) continue;
+    const double value = NumberOf(measures, *all.field(i));
+    if (value == 0) continue;
+    const std::string name = absl::StrReplaceAll(all.field(i)->name(), {{"_", " "}});
+    std::cout << absl::StrFormat("%-10s %s\n", name, Fixed(value));
+  }
+}
+
 }  // namespace
 
 void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements) {
@@ -51,8 +76,9 @@ void PrintMeasures(const v1::Placement& placement) {
             << "distance   " << Fixed(m.mean_distance()) << " links between two of them\n"
             << "load       " << Fixed(100 * m.mean_load(), 1) << " %, most "
             << Fixed(100 * m.most_load(), 1) << " %; " << Counted(m.shared_links(), "link")
-            << " shared with others\n"
-            << "cost       " << Fixed(m.cost()) << (placement.is_optimal() ? ", optimal" : "")
+            << " shared with others\n";
+  PrintOtherMeasures(m);
+  std::cout << "cost       " << Fixed(m.cost()) << (placement.is_optimal() ? ", optimal" : "")
             << "\n";
   if (!placement.reason().empty()) std::cout << "reason     " << placement.reason() << "\n";
 }

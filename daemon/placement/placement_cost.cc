@@ -23,11 +23,12 @@ absl::Status CheckObjective(const PlacementObjective& objective) {
   return absl::OkStatus();
 }
 
-double Cost(const PlacementObjective& o, const PlacementMeasures& m, double traffic) {
-  return o.leaf_switches * m.leaf_switches + o.pods * m.pods + o.distance * m.mean_distance +
-         o.shared_links * m.shared_links + o.load * m.mean_load +
-         o.entries * m.switches_without_entries + o.fragmentation * m.fragmentation +
-         o.traffic * traffic;
+double Cost(const PlacementObjective& objective, const PlacementMeasures& measures) {
+  double cost = 0;
+  for (const PlacementTerm& term : kPlacementTerms) {
+    cost += objective.*term.weight * term.measure.Of(measures);
+  }
+  return cost;
 }
 
 }  // namespace coppice

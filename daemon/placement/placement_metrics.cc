@@ -150,7 +150,7 @@ PlacementMeasures MeasurePlacement(const Snapshot& snapshot, const PlacementInde
   m.switches_without_entries =
       SwitchesWithoutEntries(snapshot, index, occupancy, request.trees, leaves);
   m.fragmentation = Fragmentation(index, occupancy, request, shares);
-  m.cost = Cost(request.objective, m, 0);
+  m.cost = Cost(request.objective, m);
   return m;
 }
 

@@ -10,10 +10,10 @@
 
 namespace coppice {
 
-// The measures as placement_cost.h defines them, without least_leaf_switches (the optimiser's) and
-// max_congestion (the mapping's); the cost is without traffic. `hosts` are distinct hosts with a
-// leaf switch. O(leaf switches squared + routes of job_links.h + hosts of the leaf switches; with
-// trees, used leaf classes times classes of switches).
+// The measures as placement_cost.h defines them, without least_leaf_switches (the optimiser's),
+// max_congestion and traffic (the mapping's); the cost is without traffic. `hosts` are distinct
+// hosts with a leaf switch. O(leaf switches squared + routes of job_links.h + hosts of the leaf
+// switches; with trees, used leaf classes times classes of switches).
 PlacementMeasures MeasurePlacement(const Snapshot& snapshot, const PlacementIndex& index,
                                    const Occupancy& occupancy, const PlacementRequest& request,
                                    absl::Span<const HostIndex> hosts);

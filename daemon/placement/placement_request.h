@@ -4,13 +4,13 @@
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "daemon/fabric/fabric.h"
 #include "daemon/mapping/pattern.h"
+#include "daemon/placement/placement_cost.h"
 
 namespace coppice {
 
@@ -28,31 +28,6 @@ struct PlacementConstraints {
   bool same_pod = false;
   bool exclusive_switches = false;  // no leaf switch used has a host that is held
 };
-
-// Weights >= 0 of the terms of the cost, which placement_cost.h defines. All 0: the default ones.
-struct PlacementObjective {
-  double leaf_switches = 0, pods = 0, distance = 0, shared_links = 0, load = 0, entries = 0,
-         fragmentation = 0, traffic = 0;
-  friend bool operator==(const PlacementObjective&, const PlacementObjective&) = default;
-};
-
-struct PlacementTerm {
-  const char* name;  // in the .proto, the configuration and --weights
-  double PlacementObjective::*weight;
-  double preset;  // its weight by default; placement_cost.h says why
-};
-// Requests are known by all weights in this order: after a new term a retry of one from before is
-// a request of its own.
-inline constexpr std::array<PlacementTerm, 8> kPlacementTerms = {{
-    {"leaf_switches", &PlacementObjective::leaf_switches, 1},
-    {"pods", &PlacementObjective::pods, 4},
-    {"distance", &PlacementObjective::distance, 1},
-    {"shared_links", &PlacementObjective::shared_links, 0.02},
-    {"load", &PlacementObjective::load, 2},
-    {"entries", &PlacementObjective::entries, 2},
-    {"fragmentation", &PlacementObjective::fragmentation, 0.1},
-    {"traffic", &PlacementObjective::traffic, 2},
-}};
 
 struct PlacementRequest {
   PlacementConstraints constraints;

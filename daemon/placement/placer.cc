@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
@@ -80,27 +81,25 @@ std::string WhyMorePods(const PlacementQuestion& question, const PlacementMeasur
   return absl::StrCat("no pod has more than ", Counted(most, "host", "hosts"), " to give");
 }
 
-struct Term {
-  const char* name;
+struct Difference {
+  const char* term;
   double weighed;  // what the next best set costs more in this term
 };
 
 // The terms by which two sets of hosts differ, the greatest advantage of the first set first.
-std::vector<Term> Differences(const PlacementObjective& o, const PlacementMeasures& best,
-                              const PlacementMeasures& next) {
-  const auto more = [](double weight, double a, double b) { return weight * (b - a); };
-  std::vector<Term> terms = {
-      {"leaf switches", more(o.leaf_switches, best.leaf_switches, next.leaf_switches)},
-      {"pods", more(o.pods, best.pods, next.pods)},
-      {"distance", more(o.distance, best.mean_distance, next.mean_distance)},
-      {"shared links", more(o.shared_links, best.shared_links, next.shared_links)},
-      {"load", more(o.load, best.mean_load, next.mean_load)},
-      {"entries", more(o.entries, best.switches_without_entries, next.switches_without_entries)},
-      {"fragmentation", more(o.fragmentation, best.fragmentation, next.fragmentation)}};
-  std::stable_sort(terms.begin(), terms.end(),
-                   [](const Term& a, const Term& b) { return a.weighed > b.weighed; });
-  return terms;
+std::vector<Difference> Differences(const PlacementObjective& objective,
+                                    const PlacementMeasures& best, const PlacementMeasures& next) {
+  std::vector<Difference> differences;
+  for (const PlacementTerm& term : kPlacementTerms) {
+    const double more = term.measure.Of(next) - term.measure.Of(best);
+    differences.push_back({term.name, objective.*term.weight * more});
+  }
+  std::stable_sort(differences.begin(), differences.end(),
+                   [](const auto& a, const auto& b) { return a.weighed > b.weighed; });
+  return differences;
 }
+
+std::string Words(const char* name) { return absl::StrReplaceAll(name, {{"_", " "}}); }
 
 std::string WhatDecided(const PlacementQuestion& question, const SearchResult& found,
                         const PlacementMeasures& measures) {
@@ -109,13 +108,13 @@ std::string WhatDecided(const PlacementQuestion& question, const SearchResult& f
     if (other.cost <= found.choices.front().cost + kNothing) continue;
     // Sets that the search did not measure in full are small.
     const PlacementMeasures next = other.measures ? *other.measures : question.Measure(other.hosts);
-    const std::vector<Term> terms = Differences(question.request.objective, measures, next);
-    if (terms.front().weighed <= kNothing) continue;
+    const auto differences = Differences(question.request.objective, measures, next);
+    const Difference &most = differences.front(), &least = differences.back();
+    if (most.weighed <= kNothing) continue;
     std::string text = absl::StrFormat("%s decided: the next best set met costs %.3g more there",
-                                       terms.front().name, terms.front().weighed);
-    if (terms.back().weighed < -kNothing) {
-      absl::StrAppendFormat(&text, " and %.3g less in %s", -terms.back().weighed,
-                            terms.back().name);
+                                       Words(most.term), most.weighed);
+    if (least.weighed < -kNothing) {
+      absl::StrAppendFormat(&text, " and %.3g less in %s", -least.weighed, Words(least.term));
     }
     return text;
   }
@@ -181,12 +180,12 @@ uint32_t LeastLeafSwitches(const OpenHosts& open, uint32_t hosts) {
 std::string Reason(const PlacementQuestion& question, const SearchResult& found,
                    const PlacementPlan& plan) {
   const Choice& without = found.choices.front();
-  if (plan.hosts == without.hosts) {
-    return ReasonFor(question, plan.measures, found, plan.is_optimal);
-  }
-  const double more = Cost(question.request.objective, plan.measures, 0) - without.cost;
+  PlacementMeasures measures = plan.measures;
+  measures.traffic = 0;  // which the search for hosts does not know
+  if (plan.hosts == without.hosts) return ReasonFor(question, measures, found, plan.is_optimal);
+  const double more = Cost(question.request.objective, measures) - without.cost;
   return absl::StrCat(
-      ReasonFor(question, plan.measures, {}, plan.is_optimal),
+      ReasonFor(question, measures, {}, plan.is_optimal),
       absl::StrFormat("; the pattern decided: the best hosts without it cost %.3g less", more));
 }
 
@@ -213,7 +212,8 @@ absl::StatusOr<PlacementPlan> Answer(const PlacementQuestion& question,
   plan.measures.least_leaf_switches =
       LeastLeafSwitches(question.open, request.constraints.host_count);
   plan.measures.max_congestion = order.max_congestion;
-  plan.measures.cost = Cost(request.objective, plan.measures, order.traffic);
+  plan.measures.traffic = order.traffic;
+  plan.measures.cost = Cost(request.objective, plan.measures);
   plan.reason = Reason(question, found, plan);
   if (!order.reason.empty()) absl::StrAppend(&plan.reason, "; order of ranks: ", order.reason);
   RETURN_IF_ERROR(

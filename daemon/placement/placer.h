@@ -18,18 +18,6 @@ namespace coppice {
 
 class PlacementIndex;  // placement_index.h: what a fabric tells once for all placements on it
 
-// Every measure of a set of hosts, as proto/coppice/v1/placements.proto defines them.
-struct PlacementMeasures {
-  uint32_t leaf_switches = 0, least_leaf_switches = 0, pods = 0;
-  double total_distance = 0, mean_distance = 0;
-  uint32_t shared_links = 0;
-  double mean_load = 0, most_load = 0;
-  uint32_t switches_without_entries = 0;
-  int32_t fragmentation = 0;
-  double max_congestion = 0;
-  double cost = 0;
-};
-
 struct PlacementPlan {
   std::vector<HostIndex> hosts;       // in the order in which ranks should be given to them
   std::vector<uint32_t> permutation;  // with a pattern: [rank] position in hosts * ranks_per_host

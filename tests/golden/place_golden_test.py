@@ -116,6 +116,14 @@ class PlaceGolden(ScratchFiles):
         self.assertEqual((node[0], node[1]), (node[2], node[3]))
         self.assertEqual(answer["measures"]["max_congestion"], 0)
 
+    def test_traffic_is_of_the_cost(self):
+        """Each of two nodes sends all of its bytes to the other one: a node's mean share."""
+        arguments = ("--nodes", "2", "--pattern", self.file("pattern", "2\n0 1000\n1000 0\n"),
+                     "--weights", "leaf-switches=1,traffic=2", "--budget", "200ms")
+        measured = self.place(*arguments)["measures"]
+        self.assertEqual((measured["leaf_switches"], measured["traffic"], measured["cost"]), (1, 1, 3))
+        self.assertIn("\ntraffic    1.00\ncost       3.00", self.run_place(*arguments).stdout)
+
     def test_full_switches_are_told(self):
         answer = self.place("--nodes", "2", "--trees", "2", "--entries", "1")
         self.assertEqual(answer["measures"]["switches_without_entries"], 1)

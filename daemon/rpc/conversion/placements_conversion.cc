@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -46,19 +48,23 @@ v1::PlacementState ToProto(PlacementState state) {
   return v1::PLACEMENT_STATE_UNSPECIFIED;
 }
 
+// The field of each measure's name has its type.
 void ToProto(const PlacementMeasures& measures, v1::PlacementMeasures& message) {
-  message.set_leaf_switches(measures.leaf_switches);
-  message.set_least_leaf_switches(measures.least_leaf_switches);
-  message.set_pods(measures.pods);
-  message.set_total_distance(measures.total_distance);
-  message.set_mean_distance(measures.mean_distance);
-  message.set_shared_links(measures.shared_links);
-  message.set_mean_load(measures.mean_load);
-  message.set_most_load(measures.most_load);
-  message.set_switches_without_entries(measures.switches_without_entries);
-  message.set_fragmentation(measures.fragmentation);
-  message.set_max_congestion(measures.max_congestion);
-  message.set_cost(measures.cost);
+  const google::protobuf::Reflection& fields = *message.GetReflection();
+  ForEachMeasure([&](const PlacementMeasure& measure) {
+    const auto* const field = message.GetDescriptor()->FindFieldByName(measure.name);
+    const auto set = [&](auto member) {
+      const auto value = measures.*member;
+      if constexpr (std::is_same_v<decltype(value), const uint32_t>) {
+        fields.SetUInt32(&message, field, value);
+      } else if constexpr (std::is_same_v<decltype(value), const int32_t>) {
+        fields.SetInt32(&message, field, value);
+      } else {
+        fields.SetDouble(&message, field, value);
+      }
+    };
+    std::visit(set, measure.member);
+  });
 }
 
 }  // namespace

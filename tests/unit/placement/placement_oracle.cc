@@ -123,14 +123,9 @@ PlacementRequest RandomPlacementRequest(const PlacementScene& scene, uint32_t mo
   request.trees = Below(rng, 3);
   if (Below(rng, 3) == 0) return request;  // the default weights
   const auto weight = [&] { return Below(rng, 3) == 0 ? 0 : Below(rng, 50) / 10.0; };
-  request.objective = {.leaf_switches = weight(),
-                       .pods = weight(),
-                       .distance = weight(),
-                       .shared_links = weight() / 10,
-                       .load = weight(),
-                       .entries = weight(),
-                       .fragmentation = weight(),
-                       .traffic = 0};
+  for (const PlacementTerm& term : kPlacementTerms) request.objective.*term.weight = weight();
+  request.objective.shared_links /= 10;
+  request.objective.traffic = 0;
   return request;
 }
 
@@ -165,7 +160,6 @@ std::optional<double> LeastCost(const PlacementScene& scene, const PlacementRequ
 
 std::string Describe(const PlacementScene& scene, const PlacementRequest& request) {
   const PlacementConstraints& c = request.constraints;
-  const PlacementObjective& o = request.objective;
   std::string text = absl::StrCat(
       scene.fabric().host_count(), " hosts, ", scene.index->leaf_count(), " leaf switches, ",
       scene.index->pod_count(), " pods; ", c.host_count, " wanted, candidates [",
@@ -174,8 +168,11 @@ std::string Describe(const PlacementScene& scene, const PlacementRequest& reques
       " per leaf, leaf switches ", c.min_leaf_switches, " to ", c.max_leaf_switches);
   absl::StrAppend(&text, ", min pods ", c.min_pods, c.same_pod ? ", same pod" : "",
                   c.exclusive_switches ? ", exclusive" : "", "; trees ", request.trees,
-                  "; weights ", o.leaf_switches, " ", o.pods, " ", o.distance, " ", o.shared_links,
-                  " ", o.load, " ", o.entries, " ", o.fragmentation, "; holders");
+                  "; weights");
+  for (const PlacementTerm& term : kPlacementTerms) {
+    absl::StrAppend(&text, " ", term.name, "=", request.objective.*term.weight);
+  }
+  absl::StrAppend(&text, "; holders");
   for (uint32_t h = 0; h < scene.fabric().host_count(); ++h) {
     absl::StrAppend(&text, " ", scene.occupancy.holder[h], scene.occupancy.is_placed[h] ? "p" : "",
                     scene.occupancy.is_out[h] ? "x" : "");

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "daemon/config/config_change.h"
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/placement/placement_cost.h"
 #include "tests/support/tier.h"
 
 namespace coppice::config_test {
@@ -47,6 +49,15 @@ TEST(Config, MetricsAreOffUnlessAnAddressIsGiven) {
   EXPECT_EQ("c.toml:3: metrics.listen: ", config.metrics_listen_place);
   EXPECT_THAT(ErrorOf("[metrics]\nlisten = 9709"), StartsWith("c.toml:2: metrics.listen: "));
   EXPECT_THAT(ErrorOf("[metrics]\nport = 9709"), HasSubstr("metrics.port: no such key"));
+}
+
+// Copy the lines from here when the table has changed.
+TEST(Config, SampleHasTheTermsOfAPlacement) {
+  std::string lines = "Terms, and what they weigh then:\n";
+  for (const PlacementTerm& term : kPlacementTerms) {
+    absl::StrAppendFormat(&lines, "#   %-14s %-5g %s\n", term.name, term.preset, term.help);
+  }
+  EXPECT_THAT(SampleText(), HasSubstr(absl::StrCat(lines, "#weights")));
 }
 
 TEST(Config, SampleGivesTheDefaults) {

@@ -10,6 +10,7 @@
 
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/placements.grpc.pb.h"
+#include "daemon/placement/placement_cost.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"
@@ -43,6 +44,24 @@ class PlacementsServiceTest : public ::testing::Test {
   Loopback loopback_;
   std::unique_ptr<Stub> stub_ = v1::Placements::NewStub(loopback_.Connect());
 };
+
+std::vector<std::string> FieldsOf(const google::protobuf::Descriptor& message) {
+  std::vector<std::string> names;
+  for (int i = 0; i < message.field_count(); ++i) {
+    names.emplace_back(message.field(i)->name());
+  }
+  return names;
+}
+
+// What is converted by name: all of it is there, and nothing else.
+TEST(PlacementMessages, HaveEveryTermAndMeasure) {
+  std::vector<std::string> terms, measures;
+  for (const PlacementTerm& term : kPlacementTerms) terms.emplace_back(term.name);
+  ForEachMeasure([&](const PlacementMeasure& measure) { measures.emplace_back(measure.name); });
+  EXPECT_EQ(FieldsOf(*v1::PlacementObjective::descriptor()), terms);
+  EXPECT_THAT(FieldsOf(*v1::PlacementMeasures::descriptor()),
+              testing::UnorderedElementsAreArray(measures));
+}
 
 TEST_F(PlacementsServiceTest, FromRequestToJob) {
   v1::CreatePlacementRequest request = Nodes(4);

@@ -1,4 +1,7 @@
 // The measures of a placement survive their record.
+#include <type_traits>
+#include <variant>
+
 #include "daemon/manager/placement/placement_view.h"
 #include "gtest/gtest.h"
 
@@ -26,6 +29,24 @@ TEST(MeasuresJson, IsReadAsWritten) {
   EXPECT_EQ(read.measures.fragmentation, -2);
   EXPECT_EQ(read.measures.total_distance, measures.total_distance);
   EXPECT_NE(json, MeasuresJson(measures, false));
+}
+
+TEST(MeasuresJson, HasEveryMeasure) {
+  PlacementMeasures measures;
+  double value = 1;
+  ForEachMeasure([&](const PlacementMeasure& measure) {
+    std::visit(
+        [&](auto member) {
+          using Field = std::remove_reference_t<decltype(measures.*member)>;
+          measures.*member = static_cast<Field>(value++);
+        },
+        measure.member);
+  });
+  const PlacementMeasures read = ParseMeasures(MeasuresJson(measures, false)).measures;
+  value = 1;
+  ForEachMeasure([&](const PlacementMeasure& measure) {
+    EXPECT_EQ(measure.Of(read), value++) << measure.name;
+  });
 }
 
 TEST(MeasuresJson, ReadsWhatItFindsInOtherText) {
