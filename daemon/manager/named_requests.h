@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "daemon/base/fingerprint.h"
 #include "daemon/manager/manager.h"
 
 namespace coppice {
@@ -95,23 +96,6 @@ class NamedRequests {
     std::vector<Callback> waiters;
   };
   absl::flat_hash_map<std::string, Request> requests_;
-};
-
-// The fingerprint of a request's content: 64 bits that tell a retry from another request under the
-// same request_id. It is stored, so it must not change between runs of the daemon; that rules out
-// absl::Hash, whose seed differs in each process. Not cryptographic: it guards against mistakes.
-
-// Order counts: Add(1), Add(2) differs from Add(2), Add(1). Strings carry their length, so that
-// "ab", "c" differs from "a", "bc".
-class Fingerprint {
- public:
-  Fingerprint& Add(uint64_t value);
-  Fingerprint& Add(double value);  // by its bits
-  Fingerprint& Add(absl::string_view text);
-  uint64_t value() const { return state_; }
-
- private:
-  uint64_t state_ = 0x243f6a8885a308d3;  // digits of pi
 };
 
 }  // namespace coppice

@@ -1,4 +1,4 @@
-#include "daemon/manager/named_requests.h"
+#include "daemon/base/fingerprint.h"
 
 #include <cstring>
 
