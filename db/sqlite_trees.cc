@@ -7,6 +7,7 @@
 #include "daemon/base/status_macros.h"
 #include "db/json_lists.h"
 #include "db/refusals.h"
+#include "db/tree_texts.h"
 
 namespace coppice {
 namespace {
@@ -99,27 +100,31 @@ absl::Status TreeWriter::InsertSwitches(const TreeRecord& tree) {
   return absl::OkStatus();
 }
 
-void TreeWriter::WriteLists(const TreeRecord& tree) {
+void TreeWriter::WriteTexts(const TreeRecord& tree) {
   nodes_text_.clear();
   links_text_.clear();
   physical_text_.clear();
   AppendTreeNodes(tree, nodes_text_);
   AppendNumbers(tree.links, links_text_);
   AppendNumbers(tree.physical, physical_text_);
+  operation_text_ = std::string(ToString(tree.spec.operation));
+  sizes_text_ = SizesText(tree.spec.sizes);
+  spec_text_ = SpecText(tree);
+  alternatives_text_ = AlternativesText(tree.alternatives);
 }
 
 absl::Status TreeWriter::InsertTree(const TreeRecord& tree) {
-  WriteLists(tree);
+  WriteTexts(tree);
   Statement& insert = insert_tree_;
   insert.Bind(tree.id.value()).Bind(tree.job.value()).BindOptional(tree.request_id);
   insert.Bind(static_cast<int64_t>(tree.request_fingerprint));
   insert.Bind(static_cast<int64_t>(tree.fabric_version)).Bind(int64_t{tree.revision});
   insert.Bind(int64_t{tree.type}).Bind(tree.builder).Bind(int64_t{tree.width});
-  insert.Bind(int64_t{tree.height}).Bind(int64_t{tree.radius}).Bind(tree.operation);
-  insert.Bind(tree.sizes).Bind(tree.aggregate_us).Bind(tree.distribute_us).Bind(tree.total_us);
-  insert.Bind(tree.reason).Bind(tree.alternatives).Bind(tree.created);
+  insert.Bind(int64_t{tree.height}).Bind(int64_t{tree.radius}).Bind(operation_text_);
+  insert.Bind(sizes_text_).Bind(tree.aggregate_us).Bind(tree.distribute_us).Bind(tree.total_us);
+  insert.Bind(tree.reason).Bind(alternatives_text_).Bind(tree.created);
   insert.Bind(nodes_text_).Bind(links_text_).Bind(physical_text_);
-  return insert.Bind(tree.demands).Run();
+  return insert.Bind(spec_text_).Run();
 }
 
 absl::Status TreeWriter::ExplainTree(const TreeRecord& tree, absl::Status failure) {
@@ -185,14 +190,14 @@ absl::Status TreeWriter::CheckRevision(const TreeRecord& tree) {
 }
 
 absl::Status TreeWriter::UpdateTree(const TreeRecord& tree) {
-  WriteLists(tree);
+  WriteTexts(tree);
   Statement& update = update_tree_;
   update.Bind(static_cast<int64_t>(tree.fabric_version)).Bind(int64_t{tree.revision});
   update.Bind(int64_t{tree.type}).Bind(tree.builder).Bind(int64_t{tree.width});
-  update.Bind(int64_t{tree.height}).Bind(int64_t{tree.radius}).Bind(tree.operation);
-  update.Bind(tree.sizes).Bind(tree.aggregate_us).Bind(tree.distribute_us).Bind(tree.total_us);
-  update.Bind(tree.reason).Bind(tree.alternatives).Bind(nodes_text_).Bind(links_text_);
-  return update.Bind(physical_text_).Bind(tree.demands).Bind(tree.id.value()).Run();
+  update.Bind(int64_t{tree.height}).Bind(int64_t{tree.radius}).Bind(operation_text_);
+  update.Bind(sizes_text_).Bind(tree.aggregate_us).Bind(tree.distribute_us).Bind(tree.total_us);
+  update.Bind(tree.reason).Bind(alternatives_text_).Bind(nodes_text_).Bind(links_text_);
+  return update.Bind(physical_text_).Bind(spec_text_).Bind(tree.id.value()).Run();
 }
 
 absl::Status TreeWriter::Put(const PutCapabilities& put) {
@@ -253,15 +258,15 @@ absl::StatusOr<TreeRecord> TreeReader::TreeAt(const Statement& row) {
   tree.width = row.Word(8);
   tree.height = row.Word(9);
   tree.radius = row.Word(10);
-  tree.operation = std::string(row.Text(11));
-  tree.sizes = std::string(row.Text(12));
+  tree.spec.operation = ParseOperation(std::string(row.Text(11))).value_or(Operation::kAllreduce);
+  tree.spec.sizes = ParseSizes(std::string(row.Text(12)));
   tree.aggregate_us = row.Real(13);
   tree.distribute_us = row.Real(14);
   tree.total_us = row.Real(15);
   tree.reason = std::string(row.Text(16));
-  tree.alternatives = std::string(row.Text(17));
+  tree.alternatives = ParseAlternatives(std::string(row.Text(17)));
   tree.created = row.TimeAt(18);
-  tree.demands = std::string(row.Text(22));
+  ParseSpec(std::string(row.Text(22)), tree);
   tree_switches_.Bind(tree.id.value());
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, tree_switches_.Step());

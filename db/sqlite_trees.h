@@ -38,7 +38,7 @@ class TreeWriter {
   absl::Status InsertSwitches(const TreeRecord& tree);
   absl::Status CheckRevision(const TreeRecord& tree);
   absl::Status UpdateTree(const TreeRecord& tree);
-  void WriteLists(const TreeRecord& tree);
+  void WriteTexts(const TreeRecord& tree);
   absl::Status DropUnnamed(const PutCapabilities& put);
   // Words for a constraint that `failure` reports; a storage failure stays as it is.
   absl::Status ExplainTree(const TreeRecord& tree, absl::Status failure);
@@ -51,6 +51,7 @@ class TreeWriter {
   Statement put_capability_, delete_capability_, list_capabilities_;
   // Reused from tree to tree.
   std::string nodes_text_, links_text_, physical_text_;
+  std::string operation_text_, sizes_text_, spec_text_, alternatives_text_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.

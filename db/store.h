@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
+#include "daemon/tree/tree_spec.h"
 #include "db/event_records.h"
 #include "db/fabric_records.h"
 #include "db/job_records.h"
@@ -43,9 +44,9 @@ struct TreeRecord {
   uint8_t type = 1;             // 1 or 2
   std::string builder;          // "kary", "knomial", "hierarchical", "postal", "minimum-cost"
   uint32_t width = 0, height = 0, radius = 0;
-  std::string operation;                   // "allreduce", ...
-  std::string sizes;                       // JSON: [[bytes,weight],...]
-  std::string demands;                     // JSON: what else the request said, see manager
+  TreeSpec spec;                           // as it was asked for; its sizes are never empty
+  bool accepts_type1 = false;              // spec.type is II, but I will do
+  bool lacks_spec = false;                 // of a release that kept only the mix of a request
   std::vector<uint32_t> ranks;             // [member] job ranks
   std::vector<int32_t> parents;            // [node] members, then switches; -1 for the root
   std::vector<TreeSwitchRecord> switches;  // nodes from ranks.size() on
@@ -54,8 +55,8 @@ struct TreeRecord {
                                    // manager; empty for type I
   std::vector<int64_t> links;      // ids of the links that its edges cross, ascending, unique
   double aggregate_us = 0, distribute_us = 0, total_us = 0;
-  std::string reason;        // in words
-  std::string alternatives;  // JSON: [{"type","builder","width","total_us","why_not"},...]
+  std::string reason;  // in words
+  std::vector<Alternative> alternatives;
   absl::Time created;
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };

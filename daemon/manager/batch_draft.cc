@@ -9,10 +9,10 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/request_options.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/trees.h"
 #include "daemon/tree/member_places.h"
+#include "daemon/tree/planner.h"
 
 namespace coppice {
 namespace {
@@ -34,9 +34,8 @@ class Drafter {
         watch_(watch),
         full_switches_(full_switches) {
     alike_.job = args.job;
-    alike_.operation = args.operation;
-    alike_.sizes = args.sizes;
-    if (!args.accept_type1) alike_.type = TreeType::kTypeII;
+    static_cast<CollectiveMix&>(alike_) = args;
+    alike_.type = TreeType::kTypeII;
     scratch_.request.operation = args.operation;
     if (!args.sizes.empty()) scratch_.request.sizes = args.sizes;
   }
@@ -167,7 +166,7 @@ class Drafter {
     if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", result.why_not);
     alike_.ranks = args_.communicators[numbers_[i]];
     ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
-    if (args_.accept_type1) tree.record.demands = RequestOptionsOfTypeIIOrElseI(alike_);
+    tree.record.accepts_type1 = args_.accept_type1;
     draft_.trees.push_back(std::move(tree));
     draft_.communicators.push_back(numbers_[i]);
     return absl::OkStatus();

@@ -20,7 +20,11 @@ constexpr size_t kMaxKeptBytes = size_t{128} << 20;
 constexpr uint64_t kMaxLookedAt = 4096;
 
 size_t BytesOf(const TreeRecord& record) {
-  return sizeof(TreeRecord) + record.reason.size() + record.alternatives.size() +
+  size_t alternatives = 0;
+  for (const Alternative& other : record.alternatives) {
+    alternatives += sizeof(Alternative) + other.why_not.size();
+  }
+  return sizeof(TreeRecord) + record.reason.size() + alternatives +
          sizeof(uint32_t) * (record.ranks.size() + 3 * record.parents.size()) +
          sizeof(uint64_t) * (record.physical.size() + record.links.size()) +
          sizeof(TreeSwitchRecord) * record.switches.size();

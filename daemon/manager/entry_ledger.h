@@ -14,7 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 #include "db/store.h"
 
 namespace coppice {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/named_requests.h"
 #include "daemon/manager/tree_request.h"
 

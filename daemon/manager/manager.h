@@ -13,10 +13,7 @@
 // Thread-safe. Callbacks run on the store's thread or, when nothing need be written or on error,
 // on the caller's; they must not block. How the parts divide the work: README.md.
 //
-// What the manager writes into the free fields of a TreeRecord
-// - sizes: [[8,1],[1048576,0.5]], bytes and weight.
-// - alternatives: [{"type":"I","builder":"kary","width":4,"total_us":9.5,"why_not":"..."},...];
-//   total_us is null where the tree could not be built.
+// What the manager writes into the free field of a TreeRecord
 // - physical: pairs (GUID, position of the parent + 1, 0 for the root), parents before children;
 //   first the switches by node GUID, then the members' ports by port GUID, each port once. So the
 //   number of switches is the number of pairs less the number of distinct ports of the ranks.
@@ -140,18 +137,10 @@ struct JobView {
   std::vector<uint32_t> lost_ranks = {};  // ascending: whose ports have gone from the fabric
 };
 
-struct CreateTreeArgs {
+struct CreateTreeArgs : TreeSpec {
   JobId job;
   std::string request_id;
   std::vector<uint32_t> ranks;  // of the job; empty: all
-  Operation operation = Operation::kAllreduce;
-  std::vector<SizeShare> sizes;  // empty: 8 B
-  std::optional<TreeType> type;
-  std::optional<TreeBuilder> builder;
-  std::optional<uint32_t> width, nic_degree;
-  std::optional<Guid> root_switch;
-  std::optional<TradePolicy> policy;
-  bool list_tradeoffs = false;  // of advice only
   Actor actor = {};
 };
 
@@ -165,17 +154,15 @@ struct TreeView {
 };
 
 // Communicators of one job that are planned together: every line of a process grid, or lists.
-struct CreateBatchArgs {
+struct CreateBatchArgs : CollectiveMix {
   JobId job;
   std::string request_id;
   std::optional<ProcessGrid> grid;
   std::vector<uint32_t> rank_order;  // of a grid: job rank of each cell; empty: cell r is rank r
   std::vector<std::vector<uint32_t>> communicators;  // without a grid: job ranks, none empty
-  Operation operation = Operation::kAllreduce;
-  std::vector<SizeShare> sizes;  // empty: 8 B
-  bool largest_part = false;     // as many as fit; false: all or none
-  bool accept_type1 = false;     // for a communicator that gets no tree of type II
-  bool validate_only = false;    // plan, take nothing
+  bool largest_part = false;                         // as many as fit; false: all or none
+  bool accept_type1 = false;   // for a communicator that gets no tree of type II
+  bool validate_only = false;  // plan, take nothing
   BatchGoal goal = BatchGoal::kBoth;
   Actor actor = {};
 };

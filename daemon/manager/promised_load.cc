@@ -194,9 +194,7 @@ void DropLostEdges(AggregationTree& tree) {
 }
 
 MessageBytes BytesOf(const CostProfile& profile, const TreeRecord& record) {
-  const std::optional<Operation> operation = ParseOperation(record.operation);
-  return operation ? BytesOfMessages(profile, *operation, ParseSizes(record.sizes))
-                   : MessageBytes();
+  return BytesOfMessages(profile, record.spec.operation, record.spec.sizes);
 }
 
 }  // namespace

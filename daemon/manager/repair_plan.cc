@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/request_options.h"
 #include "daemon/manager/tree_draft.h"
 
 namespace coppice {
@@ -64,9 +63,9 @@ std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRec
   after.request_id = before.request_id;
   after.request_fingerprint = before.request_fingerprint;
   after.revision = before.revision + 1;
-  after.operation = before.operation;
-  after.sizes = before.sizes;
-  after.demands = before.demands;
+  after.spec = before.spec;
+  after.accepts_type1 = before.accepts_type1;
+  after.lacks_spec = before.lacks_spec;
   after.created = before.created;
   return std::make_shared<const TreeRecord>(std::move(after));
 }
@@ -166,15 +165,18 @@ class Planner {
   }
 
   absl::StatusOr<TreeDraft> PlanOn(const PlanBasis& basis, const RepairCase& broken) {
-    RecordedRequest request = RequestOf(*broken.record);
+    const TreeRecord& record = *broken.record;
+    CreateTreeArgs args;
+    static_cast<TreeSpec&>(args) = record.spec;
+    args.job = record.job;
+    args.ranks = record.ranks;
     std::vector<RefusedSwitch> full;
-    absl::StatusOr<TreeDraft> draft =
-        DraftTree(basis, *broken.job->record, request.args, scratch_, full);
-    if (draft.ok() || !request.accepts_type1 || absl::IsFailedPrecondition(draft.status())) {
+    absl::StatusOr<TreeDraft> draft = DraftTree(basis, *broken.job->record, args, scratch_, full);
+    if (draft.ok() || !record.accepts_type1 || absl::IsFailedPrecondition(draft.status())) {
       return draft;
     }
-    request.args.type = TreeType::kTypeI;
-    return DraftTree(basis, *broken.job->record, request.args, scratch_, full);
+    args.type = TreeType::kTypeI;
+    return DraftTree(basis, *broken.job->record, args, scratch_, full);
   }
 
   Tables& tables_;

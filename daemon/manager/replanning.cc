@@ -90,9 +90,7 @@ std::optional<double> Replanning::PresentUs(const RepairCase& tree) {
   }
   const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(predicting, profile, placed);
   if (!edges.ok()) return std::nullopt;
-  const Operation operation =
-      ParseOperation(tree.record->operation).value_or(Operation::kAllreduce);
-  const std::vector<SizeShare> sizes = ParseSizes(tree.record->sizes);
+  const auto& [operation, sizes] = static_cast<const CollectiveMix&>(tree.record->spec);
   Prediction predicted = EvaluateMix(profile, placed, *edges, operation, sizes);
   if (!AddContention(predicting, profile, placed, *edges, operation, sizes, predicted).ok()) {
     return std::nullopt;

@@ -8,9 +8,9 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/request_options.h"
 #include "daemon/manager/tree_record.h"
 #include "daemon/manager/tree_request.h"
+#include "daemon/tree/planner.h"
 
 namespace coppice {
 absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
@@ -89,34 +89,14 @@ absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoint
   return absl::OkStatus();
 }
 
-absl::Status FillRequest(const Fabric& fabric, const JobRecord& job,
-                         const ResolvedEndpoints& endpoints, const CreateTreeArgs& args,
-                         DraftScratch& scratch) {
+absl::Status FillRequest(const JobRecord& job, const ResolvedEndpoints& endpoints,
+                         const CreateTreeArgs& args, DraftScratch& scratch) {
   RETURN_IF_ERROR(
       CheckRanks(args.ranks, static_cast<uint32_t>(job.endpoints.size()), scratch.rank_marks));
   TreeRequest& request = scratch.request;
   RETURN_IF_ERROR(FillMembers(job, endpoints, args, request.members));
-  request.operation = args.operation;
-  if (args.sizes.empty()) {
-    request.sizes.assign(1, {8, 1});
-  } else {
-    request.sizes = args.sizes;
-  }
-  request.type = args.type;
-  request.builder = args.builder;
-  request.width = args.width;
-  request.nic_degree = args.nic_degree;
-  request.policy = args.policy;
-  request.list_tradeoffs = args.list_tradeoffs;
-  request.root.reset();
-  if (args.root_switch) {
-    request.root = fabric.FindSwitch(*args.root_switch);
-    if (!request.root) {
-      return absl::NotFoundError(absl::StrCat("root_switch: no switch ",
-                                              ToString(*args.root_switch), " is in the fabric; ",
-                                              "`coppicectl fabric switches` lists them"));
-    }
-  }
+  static_cast<TreeSpec&>(request) = args;
+  if (request.sizes.empty()) request.sizes.assign(1, {8, 1});
   return absl::OkStatus();
 }
 
@@ -175,7 +155,7 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
   const Snapshot& snapshot = basis.snapshot;
   const CostProfile& profile = *basis.profile;
   full.clear();
-  RETURN_IF_ERROR(FillRequest(*snapshot.fabric, job, *basis.endpoints, args, scratch));
+  RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
   absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
   if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
     return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
@@ -206,9 +186,9 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
   }
   TreeRecord& record = draft.record;
   record.job = job.id;
-  record.operation = std::string(ToString(args.operation));
-  record.sizes = SizesJson(scratch.request.sizes);
-  record.demands = RequestOptionsJson(args);
+  record.spec = args;
+  record.spec.sizes = scratch.request.sizes;
+  record.spec.list_tradeoffs = false;
   record.ranks = args.ranks;
   if (args.ranks.empty()) {
     record.ranks.resize(job.endpoints.size());

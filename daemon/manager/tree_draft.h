@@ -20,7 +20,7 @@
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_record.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

@@ -1,84 +1,37 @@
 #include "daemon/manager/tree_request.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/base/fingerprint.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/named_requests.h"
-#include "daemon/tree/trade_front.h"
-#include "proto/text/option_words.h"
 
 namespace coppice {
-namespace {
-
-absl::Status CheckSizes(const std::vector<SizeShare>& sizes) {
-  if (sizes.size() > kMaxSizes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sizes: ", sizes.size(), " are given, the limit is ", kMaxSizes));
-  }
-  double sum = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const SizeShare& share = sizes[i];
-    if (share.bytes > kMaxByteSize) {
-      return absl::InvalidArgumentError(absl::StrCat("sizes[", i, "].bytes: ", share.bytes,
-                                                     " is over the limit of ", kMaxByteSize));
-    }
-    if (!(share.weight >= 0 && share.weight <= kMaxWeight)) {  // also catches NaN
-      return absl::InvalidArgumentError(absl::StrCat("sizes[", i, "].weight: ", share.weight,
-                                                     " must be between 0 and ", kMaxWeight));
-    }
-    sum += share.weight;
-  }
-  // The smallest weights that still divide well: a mean over less means nothing.
-  if (!sizes.empty() && sum < 1 / kMaxWeight) {
-    return absl::InvalidArgumentError("sizes: all weights are 0; give at least one a weight");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckShape(const CreateTreeArgs& args) {
-  if (args.width && (*args.width < 2 || *args.width > kMaxWidth)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("width: ", *args.width, " must be between 2 and ", kMaxWidth));
-  }
-  if (args.nic_degree && (*args.nic_degree < 1 || *args.nic_degree > kMaxWidth)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("nic_degree: ", *args.nic_degree, " must be between 1 and ", kMaxWidth));
-  }
-  if (args.builder == TreeBuilder::kMinimumCost) {
-    return absl::InvalidArgumentError(
-        "builder: minimum-cost cannot be asked for; ask for type II instead");
-  }
-  if (args.type == TreeType::kTypeII && args.builder) {
-    return absl::InvalidArgumentError(absl::StrCat("builder: ", ToString(*args.builder),
-                                                   " builds type I, but type II is asked for"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t limit) {
   if (text.size() <= limit) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, ": ", text.size(), " bytes are over the limit of ", limit));
 }
 
+namespace {
+
+absl::Status CheckName(const std::string& request_id) {
+  RETURN_IF_ERROR(CheckLength("request_id", request_id, kMaxRequestIdBytes));
+  if (!ParseBatchTreeName(request_id)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "request_id: ", request_id,
+      " ends in # and a number, as only the trees of a batch are named; take a name that ends "
+      "otherwise"));
+}
+
+}  // namespace
+
 absl::Status CheckTreeRequest(const CreateTreeArgs& args) {
-  RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
-  if (ParseBatchTreeName(args.request_id)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "request_id: ", args.request_id,
-        " ends in # and a number, as only the trees of a batch are named; take a name that "
-        "ends otherwise"));
-  }
-  RETURN_IF_ERROR(CheckSizes(args.sizes));
-  if (args.policy) RETURN_IF_ERROR(CheckPolicy(*args.policy));
-  return CheckShape(args);
+  RETURN_IF_ERROR(CheckName(args.request_id));
+  return CheckSpec(args);
 }
 
 uint64_t FingerprintOf(const CreateTreeArgs& args) {
@@ -88,21 +41,7 @@ uint64_t FingerprintOf(const CreateTreeArgs& args) {
     fingerprint.Add(uint64_t{args.ranks[i]} << 32 | args.ranks[i + 1]);
   }
   if (args.ranks.size() % 2 == 1) fingerprint.Add(uint64_t{args.ranks.back()});
-  fingerprint.Add(static_cast<uint64_t>(args.operation)).Add(uint64_t{args.sizes.size()});
-  for (const SizeShare& share : args.sizes) fingerprint.Add(share.bytes).Add(share.weight);
-  // Unset is 0; set is never 0.
-  fingerprint.Add(args.type ? static_cast<uint64_t>(*args.type) + 1 : 0)
-      .Add(args.builder ? static_cast<uint64_t>(*args.builder) + 1 : 0)
-      .Add(args.width ? uint64_t{*args.width} + 1 : 0)
-      .Add(args.nic_degree ? uint64_t{*args.nic_degree} + 1 : 0)
-      .Add(uint64_t{args.root_switch.has_value()})
-      .Add(args.root_switch ? args.root_switch->value() : 0);
-  if (args.policy) {  // nothing without one, as fingerprints of earlier daemons
-    const TradePolicy& policy = *args.policy;
-    fingerprint.Add(policy.latency).Add(policy.entries).Add(policy.link_load);
-    fingerprint.Add(policy.max_entries ? uint64_t{*policy.max_entries} + 1 : 0)
-        .Add(policy.max_busiest_link_us);
-  }
+  AddTo(fingerprint, static_cast<const TreeSpec&>(args));
   return fingerprint.value();
 }
 
@@ -218,10 +157,8 @@ void AddRanks(const std::vector<uint32_t>& ranks, Fingerprint& fingerprint) {
 }  // namespace
 
 absl::Status CheckBatchRequest(const CreateBatchArgs& args) {
-  CreateTreeArgs alike;
-  alike.request_id = args.request_id;
-  alike.sizes = args.sizes;
-  RETURN_IF_ERROR(CheckTreeRequest(alike));
+  RETURN_IF_ERROR(CheckName(args.request_id));
+  RETURN_IF_ERROR(CheckMix(args));
   if (!args.grid) {
     if (!args.rank_order.empty()) {
       return absl::InvalidArgumentError("grid.rank_order: is given without a grid");
@@ -269,8 +206,7 @@ uint64_t FingerprintOf(const CreateBatchArgs& args) {
   AddRanks(args.rank_order, fingerprint);
   fingerprint.Add(uint64_t{args.communicators.size()});
   for (const std::vector<uint32_t>& ranks : args.communicators) AddRanks(ranks, fingerprint);
-  fingerprint.Add(static_cast<uint64_t>(args.operation)).Add(uint64_t{args.sizes.size()});
-  for (const SizeShare& share : args.sizes) fingerprint.Add(share.bytes).Add(share.weight);
+  AddTo(fingerprint, static_cast<const CollectiveMix&>(args));
   fingerprint.Add(uint64_t{args.largest_part}).Add(uint64_t{args.accept_type1});
   // Batches that were granted before there were goals keep their fingerprints.
   if (args.goal != BatchGoal::kBoth) fingerprint.Add(static_cast<uint64_t>(args.goal));
@@ -295,7 +231,7 @@ std::optional<BatchTreeNameParts> ParseBatchTreeName(absl::string_view name) {
 }
 
 std::optional<BatchTreeNameParts> BatchPartOf(const TreeRecord& record) {
-  return record.demands.empty() ? std::nullopt : ParseBatchTreeName(record.request_id);
+  return record.lacks_spec ? std::nullopt : ParseBatchTreeName(record.request_id);
 }
 
 }  // namespace coppice

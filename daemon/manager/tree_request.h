@@ -15,14 +15,10 @@
 namespace coppice {
 
 inline constexpr size_t kMaxRequestIdBytes = 128;
-inline constexpr size_t kMaxNameBytes = 256;     // display names and owners
-inline constexpr size_t kMaxSizes = 64;          // of a mix
-inline constexpr double kMaxWeight = 1e12;       // leaves sums and products far from infinity
-inline constexpr uint32_t kMaxWidth = 1u << 20;  // as many as the ranks of the largest job
+inline constexpr size_t kMaxNameBytes = 256;  // display names and owners
 
 // INVALID_ARGUMENT names the field and its limit: request_id too long or like the name of a batch's
-// tree, too many sizes, bytes or
-// weights out of range, width below 2, nic_degree 0, a builder that does not go with the type.
+// tree; else as CheckSpec.
 absl::Status CheckTreeRequest(const CreateTreeArgs& args);
 
 // INVALID_ARGUMENT: longer than `limit`; names the field and both lengths.
@@ -71,8 +67,8 @@ struct BatchTreeNameParts {
 // nullopt: not a name that BatchTreeName makes.
 std::optional<BatchTreeNameParts> ParseBatchTreeName(absl::string_view name);
 // The batch that a granted tree is of, and its place there; points into the record. nullopt: a
-// single tree. Also one that is named "x#3" but has no demands: it comes from a release that knew
-// neither demands nor batches, and took such names for single trees.
+// single tree. Also one that is named "x#3" but lacks its spec: it comes from a release that kept
+// none and knew no batches, and took such names for single trees.
 std::optional<BatchTreeNameParts> BatchPartOf(const TreeRecord& record);
 
 }  // namespace coppice

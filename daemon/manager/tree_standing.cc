@@ -137,9 +137,8 @@ std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot
     moved->edge_links_down[node] = edges[node].links_down;
   }
   moved->radius = Radius(tree, edges);
-  const Operation operation = ParseOperation(record.operation).value_or(Operation::kAllreduce);
   const Prediction predicted =
-      EvaluateMix(profile, tree, edges, operation, ParseSizes(record.sizes));
+      EvaluateMix(profile, tree, edges, record.spec.operation, record.spec.sizes);
   moved->aggregate_us = predicted.aggregate_us;
   moved->distribute_us = predicted.distribute_us;
   moved->total_us = predicted.total_us;

@@ -251,7 +251,7 @@ class Comparison {
     request.type = candidate.type;
     request.builder = candidate.builder;
     if (!candidate.builder || candidate.builder == TreeBuilder::kPostal) request.width.reset();
-    if (candidate.type == TreeType::kTypeI) request.root.reset();
+    if (candidate.type == TreeType::kTypeI) request.root_switch.reset();
     return request;
   }
 

@@ -178,7 +178,8 @@ absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric
   request.width = options.width;
   request.nic_degree = options.nic_degree;
   if (!options.root.empty()) {
-    ASSIGN_OR_RETURN(request.root, ResolveSwitch(fabric, options.root));
+    ASSIGN_OR_RETURN(const SwitchIndex root, ResolveSwitch(fabric, options.root));
+    request.root_switch = fabric.switch_info(root).guid;
   }
   return request;
 }

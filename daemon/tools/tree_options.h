@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

@@ -31,6 +31,14 @@ Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_roo
 struct SizeShare {
   uint64_t bytes = 0;
   double weight = 1;
+  friend bool operator==(const SizeShare&, const SizeShare&) = default;
+};
+
+// What a communicator runs.
+struct CollectiveMix {
+  Operation operation = Operation::kAllreduce;
+  std::vector<SizeShare> sizes;  // empty: 8 B
+  friend bool operator==(const CollectiveMix&, const CollectiveMix&) = default;
 };
 
 }  // namespace coppice

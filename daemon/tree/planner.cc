@@ -45,10 +45,6 @@ absl::Status CheckRequest(const Snapshot& snapshot, const CostProfile& profile,
     return absl::InvalidArgumentError(
         absl::StrCat("capacities of ", capacity.size(), " switches for a fabric of ", switches));
   }
-  if (request.root && request.root->value() >= switches) {
-    return absl::InvalidArgumentError(absl::StrCat("root: switch number ", request.root->value(),
-                                                   ", but the fabric has ", switches));
-  }
   if (request.builder) {
     const bool is_type2 = *request.builder == TreeBuilder::kMinimumCost;
     if (is_type2 != (request.type == TreeType::kTypeII)) {
@@ -56,6 +52,11 @@ absl::Status CheckRequest(const Snapshot& snapshot, const CostProfile& profile,
           absl::StrCat("builder ", std::string(ToString(*request.builder)), " makes trees of type ",
                        is_type2 ? "II" : "I", "; ask for that type, or for no builder"));
     }
+  }
+  if (request.root_switch && !snapshot.fabric->FindSwitch(*request.root_switch)) {
+    return absl::NotFoundError(absl::StrCat("root_switch: no switch ",
+                                            ToString(*request.root_switch), " is in the fabric; ",
+                                            "`coppicectl fabric switches` lists them"));
   }
   if (request.type == TreeType::kTypeII) return absl::OkStatus();
   if (request.width && *request.width < 2) {

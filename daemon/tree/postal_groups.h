@@ -19,7 +19,7 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

@@ -110,7 +110,7 @@ class TradeSearch {
 
   std::vector<SwitchIndex> Roots() const {
     if (!places_.all_on_switches || request_.members.size() < 2) return {};
-    if (request_.root) return {*request_.root};
+    if (request_.root_switch) return {*snapshot_.fabric->FindSwitch(*request_.root_switch)};
     const std::vector<uint8_t> farthest = FarthestHops(snapshot_, places_.leaf_switches);
     const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
     std::vector<SwitchIndex> roots;

@@ -25,8 +25,8 @@
 
 #include "absl/types/span.h"
 #include "daemon/tree/member_places.h"
-#include "daemon/tree/planner.h"
 #include "daemon/tree/trade_front.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

@@ -4,24 +4,6 @@
 
 namespace coppice {
 
-absl::string_view ToString(TreeType type) { return type == TreeType::kTypeI ? "I" : "II"; }
-
-absl::string_view ToString(TreeBuilder builder) {
-  switch (builder) {
-    case TreeBuilder::kKary:
-      return "kary";
-    case TreeBuilder::kKnomial:
-      return "knomial";
-    case TreeBuilder::kHierarchical:
-      return "hierarchical";
-    case TreeBuilder::kMinimumCost:
-      return "minimum-cost";
-    case TreeBuilder::kPostal:
-      return "postal";
-  }
-  return "";
-}
-
 uint32_t AggregationTree::root() const {
   const auto it = std::find(parents.begin(), parents.end(), kNoParent);
   return static_cast<uint32_t>(it - parents.begin());

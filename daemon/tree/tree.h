@@ -5,18 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
-
-enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
-enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost, kPostal };
-
-absl::string_view ToString(TreeType type);  // "I", "II"
-// "kary", "knomial", "hierarchical", "minimum-cost", "postal".
-absl::string_view ToString(TreeBuilder builder);
 
 // Members are endpoints in rank order; an endpoint may be the place of several ranks.
 using Members = absl::Span<const EndpointIndex>;

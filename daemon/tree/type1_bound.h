@@ -18,7 +18,7 @@
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/pipelining.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

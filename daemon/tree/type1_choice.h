@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/tree/member_places.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

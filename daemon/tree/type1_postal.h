@@ -18,10 +18,10 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/planner.h"
 #include "daemon/tree/postal_search.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_plan.h"
 #include "daemon/tree/type1_bound.h"
 
 namespace coppice {

@@ -64,7 +64,7 @@ class Type2Search {
     for (const SwitchIndex root : nearest) {
       if (!Consider(root, kNoBound)) break;
     }
-    if (!request_.root && !nearest.empty()) SearchFarther(nearest);
+    if (!request_.root_switch && !nearest.empty()) SearchFarther(nearest);
     Finish();
     return std::move(result_);
   }
@@ -88,7 +88,7 @@ class Type2Search {
 
   std::vector<SwitchIndex> Roots() const {
     if (!places_.all_on_switches) return {};
-    if (request_.root) return {*request_.root};
+    if (request_.root_switch) return {*snapshot_.fabric->FindSwitch(*request_.root_switch)};
     std::vector<SwitchIndex> roots = NearestSwitches(snapshot_, places_.leaf_switches);
     SortRoots(snapshot_, capacity_, roots);
     return roots;
@@ -366,7 +366,7 @@ class Type2Search {
     Offer(candidate, choice.serving);
     // Where one switch serves, a root that others are behind may do so, too.
     const std::vector<uint32_t> root_alone = {0};
-    if (choice.serving.size() == 1 && choice.serving != root_alone && !request_.root &&
+    if (choice.serving.size() == 1 && choice.serving != root_alone && !request_.root_switch &&
         candidate.degrees[0] >= request_.members.size()) {
       Offer(candidate, root_alone);
     }
@@ -490,7 +490,7 @@ class Type2Search {
 
   // Roots that are alike count as tried.
   std::string WhoDoesNotWork() const {
-    if (request_.root) return "the root that was asked for does not work";
+    if (request_.root_switch) return "the root that was asked for does not work";
     if (leaves_walked_ <= kMaxLeavesUntilOne) return "no switch works as the root";
     return absl::StrCat("none of the ", tried_, " switches that were tried as the root works, of ",
                         reachable_, ", the nearest to the members first");

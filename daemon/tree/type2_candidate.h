@@ -16,8 +16,8 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/minimum_cost.h"
-#include "daemon/tree/planner.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

@@ -9,7 +9,7 @@
 
 #include "daemon/tree/closed_form.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

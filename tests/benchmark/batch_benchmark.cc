@@ -188,10 +188,8 @@ TreeRecord AsRecord(const Fabric& fabric, int64_t id, const RankTree& ranks) {
   record.job = JobId(1);
   record.type = 2;
   record.builder = "minimum-cost";
-  record.operation = "allreduce";
-  record.sizes = "[[8,1]]";
+  record.spec.sizes = {{8, 1}};
   record.reason = "planned in one batch";
-  record.alternatives = "[]";
   record.parents = tree.parents;
   for (uint32_t rank = 0; rank < tree.rank_count; ++rank) record.ranks.push_back(rank);
   for (uint32_t node = tree.rank_count; node < tree.node_count(); ++node) {

@@ -16,6 +16,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/manager/manager.h"
+#include "daemon/tree/planner.h"
 #include "tests/support/scratch_store.h"
 
 namespace coppice {

@@ -19,6 +19,7 @@
 
 #include "db/json_lists.h"
 #include "db/sqlite_store.h"
+#include "db/tree_texts.h"
 
 namespace coppice {
 namespace {
@@ -38,10 +39,9 @@ TreeRecord MakeTree(int64_t id, uint32_t members, uint32_t switches, uint32_t fa
   tree.job = JobId(1);
   tree.type = switches > 0 ? 2 : 1;
   tree.builder = switches > 0 ? "minimum-cost" : "hierarchical";
-  tree.operation = "allreduce";
-  tree.sizes = "[[8,1]]";
+  tree.spec.sizes = {{8, 1}};
   tree.reason = "type I: 12.25 us for 8 B allreduce; type II: 9.75 us";
-  tree.alternatives = R"([{"type":"I","builder":"kary","width":4,"total_us":12.25,"why_not":""}])";
+  tree.alternatives = {{TreeType::kTypeI, TreeBuilder::kKary, 4, 12.25, ""}};
   const uint32_t nodes = members + switches;
   for (uint32_t rank = 0; rank < members; ++rank) tree.ranks.push_back(rank);
   for (uint32_t n = 0; n < switches; ++n) {
@@ -201,6 +201,7 @@ class PlainWriter {
 
   void Write(const TreeRecord& tree) {
     std::string nodes, links, physical;
+    const std::string alternatives = AlternativesText(tree.alternatives);
     AppendTreeNodes(tree, nodes);
     AppendNumbers(tree.links, links);
     AppendNumbers(tree.physical, physical);
@@ -209,7 +210,7 @@ class PlainWriter {
     sqlite3_bind_int64(tree_, 2, tree.job.value());
     int column = 3;
     for (const std::string* text : std::initializer_list<const std::string*>{
-             &tree.reason, &tree.alternatives, &nodes, &links, &physical}) {
+             &tree.reason, &alternatives, &nodes, &links, &physical}) {
       sqlite3_bind_text(tree_, column++, text->data(), static_cast<int>(text->size()),
                         SQLITE_STATIC);
     }

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/tree_record.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/jobs_conversion.h"
 
@@ -41,24 +40,23 @@ v1::TreeBuilder BuilderToProto(absl::string_view name) {
   return v1::TREE_BUILDER_UNSPECIFIED;
 }
 
-void SizesToProto(const std::string& json, v1::Tree& tree) {
-  for (const SizeShare& mine : ParseSizes(json)) {
+void SizesToProto(const std::vector<SizeShare>& sizes, v1::Tree& tree) {
+  for (const SizeShare& mine : sizes) {
     v1::SizeShare& share = *tree.add_sizes();
     share.set_bytes(mine.bytes);
     share.set_weight(mine.weight);
   }
 }
 
-void AlternativesToProto(const std::string& json, v1::Tree& tree) {
-  std::vector<Alternative> alternatives = ParseAlternatives(json);
+void AlternativesToProto(const std::vector<Alternative>& alternatives, v1::Tree& tree) {
   tree.mutable_alternatives()->Reserve(static_cast<int>(alternatives.size()));
-  for (Alternative& mine : alternatives) {
+  for (const Alternative& mine : alternatives) {
     v1::Alternative& alternative = *tree.add_alternatives();
     alternative.set_type(ToProto(mine.type));
     alternative.set_builder(ToProto(mine.builder));
     alternative.set_width(mine.width);
     alternative.set_total_us(mine.total_us.value_or(0));
-    alternative.set_why_not(std::move(mine.why_not));
+    alternative.set_why_not(mine.why_not);
   }
 }
 
@@ -161,10 +159,8 @@ void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   tree.set_radius(record.radius);
   tree.set_rank_count(static_cast<uint32_t>(record.ranks.size()));
   tree.set_switch_count(static_cast<uint32_t>(record.switches.size()));
-  if (const std::optional<Operation> operation = ParseOperation(record.operation)) {
-    tree.set_operation(ToProto(*operation));
-  }
-  SizesToProto(record.sizes, tree);
+  tree.set_operation(ToProto(record.spec.operation));
+  SizesToProto(record.spec.sizes, tree);
   v1::Prediction& predicted = *tree.mutable_predicted();
   predicted.set_aggregate_us(record.aggregate_us);
   predicted.set_distribute_us(record.distribute_us);

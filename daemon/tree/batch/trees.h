@@ -7,7 +7,7 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/planner.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 

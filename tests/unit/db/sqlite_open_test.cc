@@ -312,7 +312,8 @@ TEST_F(SqliteOpenTest, TreesOfTheFirstSchemaAreKeptAndCanBeRevised) {
   ASSERT_TRUE(store.ok()) << store.status();
   const StoredState state = *(*store)->Load();
   ASSERT_EQ(state.trees.size(), 1u);
-  EXPECT_EQ(state.trees[0].demands, "");
+  EXPECT_TRUE(state.trees[0].lacks_spec);
+  EXPECT_EQ(state.trees[0].spec.operation, Operation::kBcast);
   auto next = std::make_shared<TreeRecord>(state.trees[0]);
   next->revision = 2;
   next->switches[0].guid = Guid(6);

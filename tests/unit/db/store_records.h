@@ -44,8 +44,8 @@ inline TreeRecord Tree(int64_t id, int64_t job, std::vector<uint64_t> switches =
   tree.fabric_version = 0x8000000000000001;
   tree.builder = switches.empty() ? "kary" : "minimum-cost";
   tree.width = 3, tree.height = 1, tree.radius = 4;
-  tree.operation = "allreduce";
-  tree.sizes = "[[8,1.0]]";
+  tree.spec.operation = Operation::kReduce;
+  tree.spec.sizes = {{8, 1.0}, {4096, 0.1}};
   for (uint32_t rank = 0; rank < members; ++rank) tree.ranks.push_back(rank * 2);
   for (uint64_t number : switches) tree.switches.push_back({Switch(number), members});
   const size_t nodes = members + switches.size();
@@ -62,8 +62,9 @@ inline TreeRecord Tree(int64_t id, int64_t job, std::vector<uint64_t> switches =
   }
   tree.aggregate_us = 1.25, tree.distribute_us = 2.5, tree.total_us = 0.1 + 0.2;
   tree.reason = "type I: 3.75 us, \"type II\" 4 us";
-  tree.demands = R"({"type":"II"})";
-  tree.alternatives = R"([{"type":"II","why_not":"switch 1 is full"}])";
+  tree.spec.type = TreeType::kTypeII;
+  tree.accepts_type1 = switches.empty();
+  tree.alternatives = {{TreeType::kTypeII, TreeBuilder::kMinimumCost, 0, {}, "switch 1 is full"}};
   tree.created = At(id);
   return tree;
 }

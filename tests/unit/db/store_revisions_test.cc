@@ -22,7 +22,9 @@ TreeRecord Revision(int64_t id, uint32_t revision, std::vector<uint64_t> switche
   tree.revision = revision;
   tree.fabric_version = 77;
   tree.reason = "planned anew";
-  tree.demands = "";
+  tree.spec.type.reset();
+  tree.spec.width = 5;
+  tree.accepts_type1 = false;
   return tree;
 }
 

@@ -21,7 +21,7 @@ TABLE = {
     "proto": (["proto/text"], [SQLITE, MAD]),
     "daemon/base": (["proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/fabric": (["daemon/base", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
-    "daemon/tree": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/tree": (["daemon/base", "daemon/fabric", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/mapping": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/placement": (
         ["daemon/base", "daemon/fabric", "daemon/mapping"], [GRPC, SQLITE, MAD, PROTO]),
@@ -55,7 +55,7 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "daemon/tools", "db", "client",
          "client/library", "proto", "proto/text"],
         [SQLITE, MAD]),
-    "db": (["daemon/base"], [GRPC, MAD, PROTO]),
+    "db": (["daemon/base", "daemon/tree"], [GRPC, MAD, PROTO]),
     "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
@@ -72,7 +72,9 @@ TABLE = {
 # Of these files alone; the rest of the folder has what it needs from them.
 FILES = {"daemon/search": {"client": {"job_question", "search_options"},
                            "client/library": {"job_question"}}}
-ONLY = {"daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
+# What a request says of its tree is one struct, which the store keeps.
+ONLY = {"db": {"daemon/tree": {"daemon/tree/tree_spec.h"}},
+        "daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
         "daemon/simulation": {"daemon/tree": {"daemon/tree/tree.h", "daemon/tree/cost_profile.h",
                                               "daemon/tree/collective.h"}}}
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",

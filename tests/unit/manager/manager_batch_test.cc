@@ -201,7 +201,7 @@ TEST_F(ManagerBatchTest, ARetryGetsTheSameTreesAlsoAfterARestart) {
   ExpectConserved();
 }
 
-// Releases before batches had no demands, and took any name for a single tree.
+// Releases before batches kept no specs, and took any name for a single tree.
 TEST_F(ManagerBatchTest, ASingleTreeOfAnEarlierReleaseIsNoPartOfABatch) {
   CreateTreeArgs single = TreeOf(job_);
   single.request_id = "grid";
@@ -211,7 +211,7 @@ TEST_F(ManagerBatchTest, ASingleTreeOfAnEarlierReleaseIsNoPartOfABatch) {
   ASSERT_TRUE(Release(old.id).ok());
   old.id = TreeId(old.id.value() + 1);
   old.request_id = "grid#9";
-  old.demands = "";
+  old.lacks_spec = true;
   ASSERT_TRUE(kept_.Apply(GrantTree(old)).ok());
   Boot();
   ASSERT_TRUE(manager_->GetTree(old.id).ok());

@@ -6,6 +6,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "db/tree_texts.h"
 #include "tests/unit/manager/manager_fixture.h"
 #include "tests/unit/manager/standing_trees.h"
 
@@ -202,7 +203,7 @@ TEST_F(RepairTest, RestartBetweenSweepAndRepair) {
   ExpectAllStand(*manager_);
   ExpectConserved();
   EXPECT_EQ(2u, Now(tree)->revision);
-  EXPECT_EQ(R"({"type":"II","nic_degree":3})", Now(tree)->demands);
+  EXPECT_EQ(R"({"type":"II","nic_degree":3})", SpecText(*Now(tree)));
   EXPECT_THAT(EventsOf("trees.repaired").at(0).message, HasSubstr("link number "));
 }
 

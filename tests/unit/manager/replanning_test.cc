@@ -41,7 +41,7 @@ TEST_F(ReplanningTest, ATreeReturnsWhenTheLinkIsBack) {
   const TreeView again = Now(tree);
   EXPECT_EQ(3u, again.record->revision);
   EXPECT_NEAR(again.record->total_us, tree->record->total_us, 1e-6);
-  EXPECT_EQ(tree->record->demands, again.record->demands);
+  EXPECT_EQ(tree->record->spec, again.record->spec);
   const auto changes = picture.Read();
   ASSERT_EQ(1u, changes.size());
   EXPECT_THAT(changes[0].reason, HasSubstr("planned again"));

@@ -5,7 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "daemon/manager/named_requests.h"
+#include "daemon/base/fingerprint.h"
+#include "db/tree_texts.h"
 
 namespace coppice::tree_request_test {
 namespace {
@@ -29,6 +30,98 @@ TEST(FingerprintTest, OrderAndBoundariesCount) {
       Fingerprint().Add(uint64_t{2}).Add(uint64_t{1}).value(),
   };
   EXPECT_EQ(8u, values.size());
+}
+
+// What stands in databases: fingerprints are compared with those of retries after an upgrade, and
+// records are planned anew. A line for every field of kTreeFields; a new one is added, none
+// changes.
+TEST(TreeRequestTest, FingerprintsAndRecordsAreThoseOfEarlierReleases) {
+  using Args = CreateTreeArgs;
+  const auto all = [](Args& a) {
+    a.ranks = {4, 2};
+    a.operation = Operation::kReduce;
+    a.sizes = {{8, 1}, {1 << 20, 0.5}};
+    a.type = TreeType::kTypeI;
+    a.builder = TreeBuilder::kHierarchical;
+    a.width = 4;
+    a.nic_degree = 8;
+    a.root_switch = Guid(0x0002c9020040b0e0);
+    a.policy = TradePolicy{0.1, 2, 0.25, 0, 1.5};
+    a.list_tradeoffs = true;
+  };
+  const struct {
+    std::function<void(Args&)> change;
+    uint64_t fingerprint;
+    const char* text;
+  } kKept[] = {
+      {[](Args&) {}, 0x78f549fd01b957ba, "{}"},
+      {[](Args& a) {
+         a.ranks = {4, 2, 7};
+       },
+       0x5168744ee3926eb7, "{}"},
+      {[](Args& a) { a.operation = Operation::kBcast; }, 0x547006b831f14f82, "{}"},
+      {[](Args& a) {
+         a.sizes = {{8, 1}, {1 << 20, 0.5}};
+       },
+       0x8cf3e8d19ae2a925, "{}"},
+      {[](Args& a) { a.type = TreeType::kTypeII; }, 0xd7d39543f14bd2d9, R"({"type":"II"})"},
+      {[](Args& a) { a.builder = TreeBuilder::kKnomial; }, 0xe0286e86f1fa79b0,
+       R"({"builder":"knomial"})"},
+      {[](Args& a) { a.width = 7; }, 0xb2b849eede0dccb2, R"({"width":7})"},
+      {[](Args& a) { a.nic_degree = 9; }, 0x4a0ec522999e8c00, R"({"nic_degree":9})"},
+      {[](Args& a) { a.root_switch = Guid(0x0002c9020040b0e0); }, 0x190f7cbac8846e00,
+       R"({"root":"0002c9020040b0e0"})"},
+      {[](Args& a) {
+         a.policy = TradePolicy{0.1, 2, 0.25, 3, 1.5};
+       },
+       0xa7aac08ea52ec745,
+       R"({"latency":0.10000000000000001,"entries":2,"link_load":0.25,"max_entries":3,)"
+       R"("max_busiest_link_us":1.5})"},
+      {[](Args& a) { a.policy = TradePolicy{.latency = 1}; }, 0xc45865447e34318b,
+       R"({"latency":1,"entries":0,"link_load":0,"max_busiest_link_us":0})"},
+      {[](Args& a) { a.list_tradeoffs = true; }, 0x78f549fd01b957ba, "{}"},
+      {all, 0x04464f9c71da4e3c,
+       R"({"type":"I","builder":"hierarchical","width":4,"nic_degree":8,)"
+       R"("root":"0002c9020040b0e0","latency":0.10000000000000001,"entries":2,"link_load":0.25,)"
+       R"("max_entries":0,"max_busiest_link_us":1.5})"},
+  };
+  for (const auto& kept : kKept) {
+    Args args;
+    kept.change(args);
+    EXPECT_EQ(kept.fingerprint, FingerprintOf(args)) << kept.text;
+    TreeRecord record, read;
+    record.spec = args;
+    EXPECT_EQ(kept.text, SpecText(record));
+    ParseSpec(kept.text, read);
+    static_cast<CollectiveMix&>(read.spec) = args;  // from columns of its own
+    read.spec.list_tradeoffs = args.list_tradeoffs;
+    EXPECT_EQ(record, read) << kept.text;
+  }
+  TreeRecord either;
+  Args args;
+  all(args);
+  either.spec = args;
+  either.spec.type = TreeType::kTypeII;
+  either.accepts_type1 = true;
+  EXPECT_EQ(
+      R"({"type":"II","builder":"hierarchical","width":4,"nic_degree":8,)"
+      R"("root":"0002c9020040b0e0","latency":0.10000000000000001,"entries":2,"link_load":0.25,)"
+      R"("max_entries":0,"max_busiest_link_us":1.5,"or_else":"I"})",
+      SpecText(either));
+}
+
+TEST(TreeRequestTest, FingerprintsOfBatchesAreThoseOfEarlierReleases) {
+  CreateBatchArgs args;
+  EXPECT_EQ(0x4bd42a3c5a6cefdbu, FingerprintOf(args));
+  args.grid.emplace();
+  args.grid->sizes = {4, 5};
+  args.grid->axes = {1};
+  args.rank_order = {3, 1};
+  args.communicators = {{1, 2}, {3}};
+  args.operation = Operation::kBcast;
+  args.sizes = {{8, 1}, {4096, 0.5}};
+  args.largest_part = args.accept_type1 = true;
+  EXPECT_EQ(0x3404f6e5903f7285u, FingerprintOf(args));
 }
 
 TEST(TreeRequestTest, EveryPartOfTheContentChangesTheFingerprint) {

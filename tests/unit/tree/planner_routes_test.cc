@@ -73,7 +73,7 @@ TEST(PlannerRoutes, ThePhysicalTreeFollowsTheTablesThoughOtherCablesAreIdle) {
   }
   shortest.load = tables.load = std::make_shared<const LinkLoad>(load);
   TreeRequest request = AllOf(*fabric, TreeType::kTypeII);
-  request.root = SwitchIndex(2);
+  request.root_switch = fabric->switch_info(SwitchIndex(2)).guid;
   const CostProfile profile = *BuiltInProfile("paper");
   const std::vector<SwitchCapacity> capacity = Uniform(*fabric, 4);
   double totals[2];
@@ -162,7 +162,7 @@ TEST(PlannerRoutes, ThePhysicalTreeFollowsTablesThatTakeTheLongWay) {
   }
   const Snapshot snapshot = WithTables(fabric, rows);
   TreeRequest request = AllOf(*fabric, TreeType::kTypeII);
-  request.root = SwitchIndex(0);
+  request.root_switch = fabric->switch_info(SwitchIndex(0)).guid;
   const CostProfile profile = *BuiltInProfile("paper");
   const std::vector<SwitchCapacity> capacity = Uniform(*fabric, 8);
   const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, capacity, request);
@@ -183,7 +183,7 @@ TEST(PlannerRoutes, ALoopAndAHoleAreNamedWithSwitchAndLid) {
     }
     const Snapshot snapshot = WithTables(fabric, rows);
     TreeRequest request = AllOf(*fabric, TreeType::kTypeII);
-    request.root = SwitchIndex(0);
+    request.root_switch = fabric->switch_info(SwitchIndex(0)).guid;
     const absl::Status status =
         PlanTree(snapshot, *BuiltInProfile("paper"), Uniform(*fabric, 8), request).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;

@@ -293,16 +293,16 @@ TEST(Planner, FullSwitchesKeepTypeIIAwayAndAreNamed) {
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     if (!fabric.endpoint_channels(SwitchIndex(s)).empty()) continue;
     capacity[s].entries_free = 0;
-    if (!request.root) request.root = SwitchIndex(s);
+    if (!request.root_switch) request.root_switch = fabric.switch_info(SwitchIndex(s)).guid;
   }
-  const std::string root = ToString(fabric.switch_info(*request.root).guid);
+  const std::string root = ToString(*request.root_switch);
   request.type = TreeType::kTypeII;
   const absl::Status refused = PlanTree(*snapshot, Profile(), capacity, request).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), HasSubstr(root));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("16 entries"));
   request.type.reset();
-  request.root.reset();
+  request.root_switch.reset();
   for (SwitchCapacity& c : capacity) c.entries_free = 0;
   const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -349,7 +349,8 @@ TEST(Planner, MoreEntriesNeverCostMoreSwitches) {
     std::shuffle(request.members.begin(), request.members.end(), random);
     request.members.resize(2 + random() % 40);
     request.type = TreeType::kTypeII;
-    request.root = SwitchIndex(static_cast<uint32_t>(random() % 9));
+    const SwitchIndex root(static_cast<uint32_t>(random() % 9));
+    request.root_switch = snapshot->fabric->switch_info(root).guid;
     std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 4, 8);
     for (SwitchCapacity& c : capacity) c.entries_free = static_cast<uint32_t>(random() % 3);
     const absl::StatusOr<TreePlan> before = PlanTree(*snapshot, Profile(), capacity, request);
@@ -410,9 +411,9 @@ TEST(Planner, BadRequestsAreRefused) {
   request.builder = TreeBuilder::kKary;
   EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
   request.builder.reset();
-  request.root = SwitchIndex(48);
-  EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
-  request.root.reset();
+  request.root_switch = Guid(48);
+  EXPECT_EQ(code(request), absl::StatusCode::kNotFound);
+  request.root_switch.reset();
   request.sizes.clear();
   EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
 }
@@ -423,7 +424,7 @@ TEST(Planner, ARequestedRootIsHonoured) {
   TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
   request.type = TreeType::kTypeII;
   for (uint32_t s = 0; s < snapshot->fabric->switch_count(); s += 5) {
-    request.root = SwitchIndex(s);
+    request.root_switch = snapshot->fabric->switch_info(SwitchIndex(s)).guid;
     const absl::StatusOr<TreePlan> plan = PlanTree(*snapshot, Profile(), capacity, request);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->physical->root, VertexIndex(s));

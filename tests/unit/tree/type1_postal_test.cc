@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/tree/planner.h"
 #include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"

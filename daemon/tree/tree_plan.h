@@ -1,0 +1,67 @@
+// Values that go into the planner and come out of it, for who makes or reads them without planning
+// himself.
+#ifndef COPPICE_DAEMON_TREE_TREE_PLAN_H_
+#define COPPICE_DAEMON_TREE_TREE_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/fabric/fabric.h"
+#include "daemon/tree/link_use.h"
+#include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_spec.h"
+
+namespace coppice {
+
+// What one switch can do for type II trees, and what is left of it.
+struct SwitchCapacity {
+  uint32_t entries_total = 0;  // 0: cannot aggregate, only forward
+  uint32_t entries_free = 0;
+  uint32_t degree_limit = 0;  // K(v), most children in one tree
+};
+
+// The spec on one snapshot. The planner wants its sizes never empty.
+struct TreeRequest : TreeSpec {
+  TreeRequest() { sizes = {{8, 1}}; }
+  std::vector<EndpointIndex> members;  // rank order
+};
+
+// One tree that no other was found to beat in all three figures.
+struct Tradeoff {
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
+  double total_us = 0;
+  uint32_t entries = 0;
+  double busiest_link_us = 0;
+  uint32_t busiest_link_packets = 0;
+  bool chosen = false;  // by the policy
+};
+
+// A switch that a type II tree needed but that had no free entry or cannot aggregate.
+struct FullSwitch {
+  SwitchIndex index;
+  uint32_t entries_total = 0;
+};
+
+struct TreePlan {
+  AggregationTree tree;
+  std::vector<EdgeCost> edges;           // [node]
+  std::optional<PhysicalTree> physical;  // type II
+  Prediction predicted;  // with links' queues, where they matter (contended_metrics.h)
+  uint32_t height = 0;
+  uint32_t radius = 0;
+  std::vector<Alternative> alternatives;
+  std::vector<FullSwitch> full_switches;  // that kept type II away, or made it dearer
+  std::vector<Tradeoff> tradeoffs;        // if asked for, by time
+  std::string reason;                     // one or two sentences for a person
+  std::vector<ChannelUse> uses;           // by channel; MeasureLinks fills these two
+  BusiestLink busiest;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TREE_PLAN_H_

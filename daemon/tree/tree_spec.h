@@ -1,0 +1,126 @@
+// What a request says of its tree, as a value that rpc fills, the planner reads and the store
+// keeps, and one table of its fields. The check, the fingerprint and the record go through that
+// table: a new field is a member and a line there, filled by rpc and read by whom it is for.
+//
+// Knows no fabric: a switch is named by its GUID.
+#ifndef COPPICE_DAEMON_TREE_TREE_SPEC_H_
+#define COPPICE_DAEMON_TREE_TREE_SPEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "daemon/base/fingerprint.h"
+#include "daemon/base/strong_id.h"
+#include "daemon/tree/collective.h"
+
+namespace coppice {
+
+enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
+enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost, kPostal };
+
+absl::string_view ToString(TreeType type);  // "I", "II"
+// "kary", "knomial", "hierarchical", "minimum-cost", "postal".
+absl::string_view ToString(TreeBuilder builder);
+
+// What to give up for what: of the trees that none beats in time, entries and busiest link, and
+// that are within the limits, the one with the least weighted sum (trade_front.h).
+struct TradePolicy {
+  double latency = 0, entries = 0, link_load = 0;  // weights
+  std::optional<uint32_t> max_entries = std::nullopt;
+  double max_busiest_link_us = 0;  // 0: no limit
+  friend bool operator==(const TradePolicy&, const TradePolicy&) = default;
+};
+
+struct TreeSpec : CollectiveMix {
+  std::optional<TreeType> type;        // nullopt: auto
+  std::optional<TreeBuilder> builder;  // nullopt: auto; type I only
+  std::optional<uint32_t> width;       // wanted k, type I
+  std::optional<uint32_t> nic_degree;  // nullopt: the profile's
+  std::optional<Guid> root_switch;     // wanted root, type II
+  std::optional<TradePolicy> policy;   // nullopt: the faster type, type II by minimum cost
+  bool list_tradeoffs = false;         // of advice only: in no fingerprint, in no record
+  friend bool operator==(const TreeSpec&, const TreeSpec&) = default;
+};
+
+inline constexpr uint32_t kMaxWidth = 1u << 20;  // as many as the ranks of the largest job
+
+// --- The table of fields ---
+
+// How a field enters the fingerprint. Fingerprints are stored and compared with those of retries
+// after an upgrade, so what is there stays, and what is new must say nothing where it is not set.
+enum class Fingerprinted : uint8_t {
+  kAlways,  // unset as 0: fields of the first release
+  kIfSet,   // the policy, which came later
+  kNamed,   // if it is set, after its name: every other field that came later
+};
+
+template <class Member>
+struct TreeField {
+  absl::string_view name;  // in a record, and in errors
+  Member TreeSpec::*member;
+  Fingerprinted fingerprinted;
+  uint32_t least = 0, most = UINT32_MAX;  // of a number
+};
+
+// In the order of fingerprints and records; new ones come last. Beside these a spec has its mix,
+// which has columns of its own.
+inline constexpr std::tuple kTreeFields{
+    TreeField{"type", &TreeSpec::type, Fingerprinted::kAlways},
+    TreeField{"builder", &TreeSpec::builder, Fingerprinted::kAlways},
+    TreeField{"width", &TreeSpec::width, Fingerprinted::kAlways, 2, kMaxWidth},
+    TreeField{"nic_degree", &TreeSpec::nic_degree, Fingerprinted::kAlways, 1, kMaxWidth},
+    TreeField{"root", &TreeSpec::root_switch, Fingerprinted::kAlways},
+    TreeField{"policy", &TreeSpec::policy, Fingerprinted::kIfSet}};
+
+template <class Member>
+struct PolicyField {
+  absl::string_view name;
+  Member TradePolicy::*member;
+};
+inline constexpr std::tuple kPolicyFields{
+    PolicyField{"latency", &TradePolicy::latency}, PolicyField{"entries", &TradePolicy::entries},
+    PolicyField{"link_load", &TradePolicy::link_load},
+    PolicyField{"max_entries", &TradePolicy::max_entries},
+    PolicyField{"max_busiest_link_us", &TradePolicy::max_busiest_link_us}};
+
+// visit(field) for each of them.
+template <class... Fields, class Visit>
+void ForEachField(const std::tuple<Fields...>& table, Visit visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, table);
+}
+
+// --- What goes through it; the records' text: db/tree_texts.h ---
+
+inline constexpr size_t kMaxSizes = 64;     // of a mix
+inline constexpr double kMaxWeight = 1e12;  // leaves sums and products far from infinity
+
+// INVALID_ARGUMENT names the field and its limit: too many sizes, bytes or weights out of range.
+absl::Status CheckMix(const CollectiveMix& mix);
+// The same, and a number beyond its bounds, a policy that is none (CheckPolicy), a builder that
+// does not go with the type.
+absl::Status CheckSpec(const TreeSpec& spec);
+
+void AddTo(Fingerprint& fingerprint, const CollectiveMix& mix);
+void AddTo(Fingerprint& fingerprint, const TreeSpec& spec);  // its mix first
+
+// --- What a record keeps beside what was asked for ---
+
+// Why one candidate was not taken.
+struct Alternative {
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
+  std::optional<double> total_us;  // nullopt: not built; why_not says why, or its least time
+  std::string why_not;
+  friend bool operator==(const Alternative&, const Alternative&) = default;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_TREE_TREE_SPEC_H_
