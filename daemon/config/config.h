@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/config/config_sections.h"
-#include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/rank_mapper.h"
+#include "daemon/manager/options.h"
 
 namespace coppice {
 

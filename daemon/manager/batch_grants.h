@@ -24,7 +24,7 @@
 #include "daemon/manager/batch_draft.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
@@ -33,7 +33,7 @@ namespace coppice {
 // Thread-safe.
 class BatchGrants {
  public:
-  using Done = Manager::Callback<std::shared_ptr<const BatchView>>;
+  using Done = Callback<std::shared_ptr<const BatchView>>;
 
   BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
               Jobs* jobs);

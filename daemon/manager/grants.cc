@@ -51,7 +51,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
 
 // The job, with one tree in flight; or null, and `done` was called or waits.
 std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerprint,
-                                   Manager::Callback<TreeView>& done) {
+                                   Callback<TreeView>& done) {
   using Turn = NamedRequests<TreeId, TreeView>::Turn;
   absl::StatusOr<TreeView> answer;
   {
@@ -87,7 +87,7 @@ std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerpr
   return nullptr;
 }
 
-void Grants::Create(CreateTreeArgs args, Manager::Callback<TreeView> done) {
+void Grants::Create(CreateTreeArgs args, Callback<TreeView> done) {
   args.list_tradeoffs = false;  // a granted tree keeps no list of others
   if (absl::Status status = CheckTreeRequest(args); !status.ok()) return done(std::move(status));
   const uint64_t fingerprint = FingerprintOf(args);
@@ -173,8 +173,7 @@ absl::StatusOr<bool> Grants::TryReserve(const Job& job, const PlanBasis& basis, 
   return true;
 }
 
-void Grants::OnGranted(const Reserved& reserved, absl::Status status,
-                       Manager::Callback<TreeView> done) {
+void Grants::OnGranted(const Reserved& reserved, absl::Status status, Callback<TreeView> done) {
   Job& job = *reserved.job;
   const TreeRecord& record = *reserved.record;
   if (!status.ok()) {
@@ -191,7 +190,7 @@ void Grants::OnGranted(const Reserved& reserved, absl::Status status,
   tree->route_kind = reserved.route_kind;
   tree->promise = reserved.promise;
   TreeView view{reserved.record, job.record, reserved.route_kind, reserved.promise.busiest};
-  std::vector<Manager::Callback<TreeView>> waiters;
+  std::vector<Callback<TreeView>> waiters;
   {
     std::lock_guard lock(tables_->mu);
     --job.trees_in_flight;
@@ -200,19 +199,19 @@ void Grants::OnGranted(const Reserved& reserved, absl::Status status,
     tables_->activity.Granted();
     waiters = job.tree_requests.Succeed(record.request_id, record.id);
   }
-  for (Manager::Callback<TreeView>& waiter : waiters) waiter(view);
+  for (Callback<TreeView>& waiter : waiters) waiter(view);
   done(std::move(view));
 }
 
 void Grants::FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
-                       Manager::Callback<TreeView> done) {
-  std::vector<Manager::Callback<TreeView>> waiters;
+                       Callback<TreeView> done) {
+  std::vector<Callback<TreeView>> waiters;
   {
     std::lock_guard lock(tables_->mu);
     --job.trees_in_flight;
     waiters = job.tree_requests.Fail(request_id);
   }
-  for (Manager::Callback<TreeView>& waiter : waiters) waiter(status);
+  for (Callback<TreeView>& waiter : waiters) waiter(status);
   done(status);
 }
 
@@ -233,7 +232,7 @@ absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
                   basis.snapshot.routes->kind(), draft.promise.busiest, std::move(draft.tradeoffs)};
 }
 
-void Grants::Release(TreeId id, Manager::Callback<TreeId> done, const Actor& actor) {
+void Grants::Release(TreeId id, Callback<TreeId> done, const Actor& actor) {
   std::unique_lock lock(tables_->mu);
   std::shared_ptr<GrantedTree> tree = tables_->trees.Find(id);
   if (tree == nullptr) {
@@ -253,7 +252,7 @@ void Grants::Release(TreeId id, Manager::Callback<TreeId> done, const Actor& act
 
 void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
   const TreeId id = tree.record->id;
-  std::vector<Manager::Callback<TreeId>> waiters;
+  std::vector<Callback<TreeId>> waiters;
   {
     std::lock_guard lock(tables_->mu);
     tree.releasing = false;
@@ -263,7 +262,7 @@ void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
     if (gone && tables_->trees.Find(id) != nullptr) tables_->RemoveTree(tree);
     if (!gone) tables_->NoteUnjudged(id);  // repairs have passed it over meanwhile
   }
-  for (Manager::Callback<TreeId>& done : waiters) {
+  for (Callback<TreeId>& done : waiters) {
     if (status.ok()) {
       done(id);
     } else {

@@ -22,7 +22,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_draft.h"
@@ -41,9 +41,9 @@ class Grants {
   // Enters the trees of an earlier run. DATA_LOSS: a tree of a job that is not active.
   absl::Status Restore(std::vector<TreeRecord> trees, TreeId last);
 
-  void Create(CreateTreeArgs args, Manager::Callback<TreeView> done);
+  void Create(CreateTreeArgs args, Callback<TreeView> done);
   absl::StatusOr<TreeView> Advise(const CreateTreeArgs& args);
-  void Release(TreeId id, Manager::Callback<TreeId> done, const Actor& actor = {});
+  void Release(TreeId id, Callback<TreeId> done, const Actor& actor = {});
 
  private:
   // A tree that holds its entries and is on its way to the store.
@@ -55,7 +55,7 @@ class Grants {
   };
 
   std::shared_ptr<Job> Admit(const CreateTreeArgs& args, uint64_t fingerprint,
-                             Manager::Callback<TreeView>& done);
+                             Callback<TreeView>& done);
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
   absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
                                  DraftScratch& scratch);
@@ -63,9 +63,9 @@ class Grants {
                                           const CreateTreeArgs& args, uint64_t fingerprint);
   absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
                                   TreeDraft& draft);
-  void OnGranted(const Reserved& reserved, absl::Status status, Manager::Callback<TreeView> done);
+  void OnGranted(const Reserved& reserved, absl::Status status, Callback<TreeView> done);
   void FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
-                 Manager::Callback<TreeView> done);
+                 Callback<TreeView> done);
   void OnReleased(GrantedTree& tree, const absl::Status& status);
 
   ScratchPool scratches_;

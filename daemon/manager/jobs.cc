@@ -108,7 +108,7 @@ absl::StatusOr<JobView> Jobs::KeepAlive(JobId id) {
   return Get(id);
 }
 
-void Jobs::End(JobId id, Manager::Callback<uint32_t> done, const Actor& actor) {
+void Jobs::End(JobId id, Callback<uint32_t> done, const Actor& actor) {
   std::unique_lock lock(tables_->mu);
   std::shared_ptr<Job> job = tables_->jobs.Find(id);
   if (job == nullptr) {
@@ -160,7 +160,7 @@ void Jobs::SubmitEnd(std::shared_ptr<Job> job, JobState state, const Actor& acto
 void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::Status& status) {
   // NOT_FOUND: the store has ended it before, by a write that it reported as failed.
   const bool ended = status.ok() || absl::IsNotFound(status);
-  std::vector<Manager::Callback<uint32_t>> waiters;
+  std::vector<Callback<uint32_t>> waiters;
   uint32_t released = 0;
   {
     std::lock_guard lock(tables_->mu);
@@ -189,7 +189,7 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
     spdlog::warn("job {} could not be ended: {}", job.record->id.value(), status.ToString());
     on_deadline_();
   }
-  for (Manager::Callback<uint32_t>& done : waiters) {
+  for (Callback<uint32_t>& done : waiters) {
     if (ended) {
       done(released);
     } else {
@@ -300,7 +300,7 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
 }
 
 bool Jobs::BeginRegistration(const std::string& owner, const std::string& request_id,
-                             uint64_t fingerprint, Manager::Callback<JobView>& done) {
+                             uint64_t fingerprint, Callback<JobView>& done) {
   const std::string name = OwnName(owner, request_id);
   using Turn = NamedRequests<JobId, JobView>::Turn;
   std::unique_lock lock(tables_->mu);
@@ -332,7 +332,7 @@ bool Jobs::BeginRegistration(const std::string& owner, const std::string& reques
 }
 
 void Jobs::SubmitRegistration(JobRecord made, const RegistrationMutation& mutation,
-                              const Actor& actor, Manager::Callback<JobView> done) {
+                              const Actor& actor, Callback<JobView> done) {
   auto record = std::make_shared<JobRecord>(std::move(made));
   // The nodes are the placement's, which has been allowed them.
   QuotaAmounts asked = AmountsOf(*record), placed;
@@ -352,13 +352,13 @@ void Jobs::SubmitRegistration(JobRecord made, const RegistrationMutation& mutati
 }
 
 void Jobs::RegisterBy(JobRecord record, const RegistrationMutation& mutation, const Actor& actor,
-                      Manager::Callback<JobView> done) {
+                      Callback<JobView> done) {
   const uint64_t fingerprint = record.request_fingerprint;
   if (!BeginRegistration(record.owner, record.request_id, fingerprint, done)) return;
   SubmitRegistration(std::move(record), mutation, actor, std::move(done));
 }
 
-void Jobs::Register(RegisterJobArgs args, Manager::Callback<JobView> done) {
+void Jobs::Register(RegisterJobArgs args, Callback<JobView> done) {
   if (absl::Status status = CheckArgs(args); !status.ok()) return done(std::move(status));
   const uint64_t fingerprint = FingerprintOf(args);
   const std::string name = OwnName(args.owner, args.request_id);
@@ -381,7 +381,7 @@ void Jobs::Register(RegisterJobArgs args, Manager::Callback<JobView> done) {
 }
 
 void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::string& by,
-                        absl::Status status, Manager::Callback<JobView> done) {
+                        absl::Status status, Callback<JobView> done) {
   const std::string name = OwnName(record->owner, record->request_id);
   if (!status.ok()) {
     tables_->quotas.Give(AccountOf(*record), AmountsOf(*record));
@@ -394,7 +394,7 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::stri
   auto job = std::make_shared<Job>();
   job->record = record;
   job->deadline = clock_->Monotonic() + record->lease;
-  std::vector<Manager::Callback<JobView>> waiters;
+  std::vector<Callback<JobView>> waiters;
   JobView view;
   {
     std::lock_guard lock(tables_->mu);
@@ -407,18 +407,18 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::stri
                   absl::StrCat("\"", record->name, "\" of ", record->owner, " with ",
                                record->endpoints.size(), " ranks"),
                   {by, record->owner});
-  for (Manager::Callback<JobView>& waiter : waiters) waiter(view);
+  for (Callback<JobView>& waiter : waiters) waiter(view);
   done(std::move(view));
 }
 
 void Jobs::FailRegistration(const std::string& name, const absl::Status& status,
-                            Manager::Callback<JobView> done) {
-  std::vector<Manager::Callback<JobView>> waiters;
+                            Callback<JobView> done) {
+  std::vector<Callback<JobView>> waiters;
   {
     std::lock_guard lock(tables_->mu);
     waiters = tables_->jobs.registrations.Fail(name);
   }
-  for (Manager::Callback<JobView>& waiter : waiters) waiter(status);
+  for (Callback<JobView>& waiter : waiters) waiter(status);
   done(status);
 }
 

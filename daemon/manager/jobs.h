@@ -22,8 +22,9 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/event_log.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/live_options.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
@@ -46,16 +47,16 @@ class Jobs {
   // Enters the jobs of an earlier run; their leases start now.
   void Restore(std::vector<JobRecord> jobs, JobId last);
 
-  void Register(RegisterJobArgs args, Manager::Callback<JobView> done);
+  void Register(RegisterJobArgs args, Callback<JobView> done);
   using RegistrationMutation = std::function<Mutation(const std::shared_ptr<const JobRecord>&)>;
   // Registers a job that comes with another mutation than PutJob, which `mutation` makes of the
   // record once it has its id. The record is complete but for that.
   void RegisterBy(JobRecord record, const RegistrationMutation& mutation, const Actor& actor,
-                  Manager::Callback<JobView> done);
+                  Callback<JobView> done);
   absl::StatusOr<JobView> Get(JobId id);
   std::vector<JobView> List(JobId after, size_t limit) const;
   absl::StatusOr<JobView> KeepAlive(JobId id);
-  void End(JobId id, Manager::Callback<uint32_t> done, const Actor& actor = {});
+  void End(JobId id, Callback<uint32_t> done, const Actor& actor = {});
   // As of `now`, by the clock's monotonic time.
   absl::Duration ExpireLeases(absl::Duration now);
   // The daemon heard nobody for so long: leases that this may have cost a renewal begin anew.
@@ -73,18 +74,18 @@ class Jobs {
   absl::Status CheckArgs(const RegisterJobArgs& args) const;
   // What is to be done for a registration of that name: false if `done` was answered or waits.
   bool BeginRegistration(const std::string& owner, const std::string& request_id,
-                         uint64_t fingerprint, Manager::Callback<JobView>& done);
+                         uint64_t fingerprint, Callback<JobView>& done);
   void SubmitRegistration(JobRecord made, const RegistrationMutation& mutation, const Actor& actor,
-                          Manager::Callback<JobView> done);
+                          Callback<JobView> done);
   JobView ViewOf(const Job& job) const;
   absl::StatusOr<JobRecord> FromStore(JobId id);
   absl::StatusOr<JobRecord> MakeRecord(RegisterJobArgs& args, const FabricView& view,
                                        uint64_t fingerprint) const;
   void OnRegistered(std::shared_ptr<const JobRecord> record, const std::string& by,
-                    absl::Status status, Manager::Callback<JobView> done);
+                    absl::Status status, Callback<JobView> done);
   // `name`: an OwnName.
   void FailRegistration(const std::string& name, const absl::Status& status,
-                        Manager::Callback<JobView> done);
+                        Callback<JobView> done);
   void SubmitEnd(std::shared_ptr<Job> job, JobState state, const Actor& actor);
   void OnEnded(Job& job, JobState state, const std::string& by, const absl::Status& status);
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "daemon/manager/manager.h"
+#include "daemon/manager/options.h"
 
 namespace coppice {
 

@@ -6,17 +6,11 @@
 // - A tree is answered as granted only after the store made it durable; entry counts in memory are
 //   never below what the store holds.
 // - Planning runs unlocked on a shared snapshot; a grant against a stale snapshot or against
-// entries
-//   that went meanwhile is planned again, a bounded number of times, then ABORTED.
+//   entries that went meanwhile is planned again, a bounded number of times, then ABORTED.
 // - A job that ends or expires takes its trees with it, in one mutation.
 //
 // Thread-safe. Callbacks run on the store's thread or, when nothing need be written or on error,
 // on the caller's; they must not block. How the parts divide the work: README.md.
-//
-// What the manager writes into the free field of a TreeRecord
-// - physical: pairs (GUID, position of the parent + 1, 0 for the root), parents before children;
-//   first the switches by node GUID, then the members' ports by port GUID, each port once. So the
-//   number of switches is the number of pairs less the number of distinct ports of the ranks.
 #ifndef COPPICE_DAEMON_MANAGER_MANAGER_H_
 #define COPPICE_DAEMON_MANAGER_MANAGER_H_
 
@@ -27,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -36,18 +29,11 @@
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/activity.h"
-#include "daemon/manager/capability_rules.h"
 #include "daemon/manager/deed_log.h"
-#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/options.h"
-#include "daemon/manager/sweep/down_links.h"
-#include "daemon/manager/sweep/schedule.h"
-#include "daemon/manager/sweep/unseen.h"
-#include "daemon/tree/batch/grid.h"
-#include "daemon/tree/calibration/calibration.h"
+#include "daemon/manager/requests.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/planner.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -57,191 +43,10 @@ class Placements;   // daemon/manager/placement/placements.h
 class QuotaLedger;  // daemon/manager/quota_ledger.h
 class TreeWatch;    // daemon/manager/change_feed.h
 
-struct ManagerOptions {
-  CostProfile profile;
-  std::vector<CapabilityRule> capability_rules;  // the first that matches a switch wins
-  absl::Duration default_lease = absl::Seconds(60);
-  absl::Duration min_lease = absl::Seconds(1), max_lease = absl::Hours(24);
-  // Infinite: full sweeps at start, on request and after changes only; no others.
-  SweepPeriods sweep_periods;
-  // Share of the time that a job with a tree is taken to be in its collective: how much of what the
-  // collective puts on links is promised to others as load. 0: none.
-  double promised_duty = 0.1;
-  LoadOptions load;
-  int64_t kept_events = 1'000'000;
-  // Of one user in an hour that are told singly, so that none washes out the others'.
-  int64_t events_per_user = 10'000;
-  absl::Duration kept_event_age = absl::Hours(24 * 400);
-  // Jobs that are over are forgotten, with their request_ids: all but the newest so many, and those
-  // that ended longer ago.
-  int64_t kept_ended_jobs = 100'000;
-  absl::Duration kept_ended_job_age = absl::Hours(24 * 30);
-  uint32_t max_job_ranks = 1u << 20;
-  uint32_t max_trees_per_job = 100'000;
-  uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
-  PlacementOptions placement;
-  QuotaOptions quotas;
-};
-
-// The fabric as last published, immutable.
-struct FabricView {
-  std::shared_ptr<const Snapshot> snapshot;              // version >= 1
-  std::shared_ptr<const std::vector<int64_t>> link_ids;  // [link] id in the store
-  std::string source;                                    // SubnetPort::Describe()
-  absl::Time swept;                                      // when the sweep that produced it ended
-  absl::Duration sweep_duration;
-  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
-  bool has_subnet_manager = true;
-  Lid subnet_manager_lid;  // 0: unknown
-  std::vector<UnansweredNode> unanswered;
-  Unseen unseen;  // what follows from these
-  // The forwarding tables, if there are any, are as they were when last read and lead over nothing
-  // that is gone.
-  bool routes_settled = false;
-};
-
-// One kind of sweep, since the start.
-struct SweepNumbers {
-  uint64_t count = 0, failed = 0;
-  absl::Time last_time = absl::InfinitePast();  // end of the last that went well
-  absl::Duration last_duration;                 // of that one
-  absl::Duration period;                        // infinite: none
-  std::string last_error;                       // empty: the last one went well
-};
-
-struct SweepStanding {
-  SweepNumbers full, light, counters;
-  bool routes_settled = false;  // as FabricView; false before the first sweep
-  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
-};
-
-struct SwitchEntries {
-  SwitchIndex index;
-  uint32_t entries_total = 0, entries_reserved = 0, entries_taken = 0, degree_limit = 0;
-};
-
-struct RegisterJobArgs {
-  std::string request_id;
-  std::string display_name;
-  std::string owner;
-  std::vector<std::string> endpoints;  // "host", "host/port" or port GUID; see ResolveEndpoint
-  bool all_endpoints = false;
-  std::optional<absl::Duration> lease;
-  Actor actor = {};
-};
-
-struct JobView {
-  std::shared_ptr<const JobRecord> record;
-  absl::Duration lease_left;  // zero unless active
-  uint32_t tree_count = 0;
-  std::vector<uint32_t> lost_ranks = {};  // ascending: whose ports have gone from the fabric
-};
-
-struct CreateTreeArgs : TreeSpec {
-  JobId job;
-  std::string request_id;
-  std::vector<uint32_t> ranks;  // of the job; empty: all
-  Actor actor = {};
-};
-
-// A granted tree or advice, immutable. `record` is complete for both; advice has id 0.
-struct TreeView {
-  std::shared_ptr<const TreeRecord> record;
-  std::shared_ptr<const JobRecord> job;
-  RouteKind route_kind = RouteKind::kShortestPath;
-  BusiestLink busiest;                   // all zero before the first sweep
-  std::vector<Tradeoff> tradeoffs = {};  // of advice, if asked for
-};
-
-// Communicators of one job that are planned together: every line of a process grid, or lists.
-struct CreateBatchArgs : CollectiveMix {
-  JobId job;
-  std::string request_id;
-  std::optional<ProcessGrid> grid;
-  std::vector<uint32_t> rank_order;  // of a grid: job rank of each cell; empty: cell r is rank r
-  std::vector<std::vector<uint32_t>> communicators;  // without a grid: job ranks, none empty
-  bool largest_part = false;                         // as many as fit; false: all or none
-  bool accept_type1 = false;   // for a communicator that gets no tree of type II
-  bool validate_only = false;  // plan, take nothing
-  BatchGoal goal = BatchGoal::kBoth;
-  Actor actor = {};
-};
-
-// A granted batch or, with ids of 0, a planned one; immutable.
-struct BatchView {
-  struct Tree {
-    uint32_t communicator = 0;
-    TreeView view;
-  };
-  struct Refusal {
-    uint32_t communicator = 0;
-    std::string why_not;
-  };
-  uint32_t communicators = 0;
-  std::vector<Tree> trees;        // by communicator
-  std::vector<Refusal> refusals;  // by communicator: those without a tree
-  // Messages on the most loaded channel in one reduction of every communicator, and that channel;
-  // 0 and empty if no type II tree crosses one, or for a retry after a restart.
-  uint32_t most_packets = 0;
-  std::string most_loaded;
-  uint64_t fabric_version = 0;
-};
-
-// How a caller follows a batch while it is planned. Both are called on the thread that plans, often
-// and with no lock held; either may be null.
-struct BatchWatch {
-  enum class Phase : uint8_t { kPlanning, kImproving, kHangingRanks, kGranting };
-  std::function<void(Phase phase, uint32_t done, uint32_t communicators)> progress;
-  std::function<bool()> is_cancelled;  // true: whoever asked has gone
-};
-
-struct CalibrateArgs {
-  std::string samples_csv;
-  std::string origin;              // what errors call it
-  std::vector<std::string> fixed;  // as FixConstant takes them
-  ResidualScale scale = ResidualScale::kAbsolute;
-  std::string name;  // of the new profile; empty: "calibrated"
-  bool apply = false;
-};
-
-struct CalibrationView {
-  std::vector<LatencySample> samples;
-  Calibration fit;
-  bool applied = false;
-};
-
-enum class TreeChangeKind : uint8_t {
-  kPresent,  // was granted when the watch began
-  kSynced,   // all that were have been told; no tree
-  kGranted,
-  kRevised,   // planned anew: the same id with the next revision
-  kRevoked,   // could not be planned anew
-  kReleased,  // by its job, or with it
-};
-
-struct TreeChange {
-  TreeChangeKind kind = TreeChangeKind::kGranted;
-  std::string resume_token;  // empty: of kPresent
-  TreeView tree;             // as it is now; of what is gone, as it was last
-  std::string reason;        // kRevised, kRevoked: what was lost, in words
-};
-
-struct DaemonCounts {
-  uint32_t active_jobs = 0, granted_trees = 0;
-  uint32_t held_placements = 0;
-  uint64_t placed_nodes = 0;  // that they hold
-  uint64_t entries_total = 0, entries_reserved = 0, entries_taken = 0;
-  TreeTotals trees;
-  std::string last_sweep_error;  // empty: the last sweep went well
-  // Signs that another daemon grants trees here, in words.
-  std::vector<std::string> other_daemons = {};
-  std::vector<DownLink> down_links = {};
-};
-
 class Manager final {
  public:
   template <class T>
-  using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+  using Callback = coppice::Callback<T>;
 
   // Loads what the last daemon left; granted trees are granted at once, leases start anew. Nothing
   // is swept yet. The three outlive the manager. Errors: as Store::Load.
@@ -374,11 +179,6 @@ class Manager final {
   explicit Manager(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
-
-// Key of a google.rpc.QuotaFailure payload on RESOURCE_EXHAUSTED statuses of CreateTree and
-// BatchCreateTrees: one line per full switch, "GUID LIMIT USED DESCRIPTION"; rpc turns it into the
-// message.
-inline constexpr char kFullSwitchesPayload[] = "coppice/full-switches";
 
 }  // namespace coppice
 

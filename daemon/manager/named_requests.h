@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/fingerprint.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice {
 
@@ -34,7 +34,7 @@ inline std::string OwnName(const std::string& owner, const std::string& name) {
 template <class Id, class View>
 class NamedRequests {
  public:
-  using Callback = Manager::Callback<View>;
+  using Callback = coppice::Callback<View>;
   enum class Turn : uint8_t {
     kBegin,    // first of its name: carry it out, then Succeed or Fail
     kWait,     // under way: `done` was taken and will be handed out by Succeed or Fail

@@ -1,6 +1,6 @@
-// Parts of the manager's options, which may change while it runs: what one holder may have at most,
-// what ordinary users together leave to administrators, and how placements are made and kept. Names
-// and values only.
+// The manager's options, which may change while it runs: what one holder may have at most, what
+// ordinary users together leave to administrators, how placements are made and kept, and all else.
+// Names and values only.
 #ifndef COPPICE_DAEMON_MANAGER_OPTIONS_H_
 #define COPPICE_DAEMON_MANAGER_OPTIONS_H_
 
@@ -9,10 +9,15 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "daemon/manager/capability_rules.h"
+#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/sweep/schedule.h"
 #include "daemon/placement/placement_request.h"
+#include "daemon/tree/cost_profile.h"
 
 namespace coppice {
 
@@ -81,8 +86,7 @@ struct QuotaOptions {
   const QuotaLimit& operator[](Quota quota) const { return of_user[static_cast<size_t>(quota)]; }
 };
 
-// How placements are made and kept; part of the manager's options, which may change while it runs.
-
+// How placements are made and kept.
 struct PlacementOptions {
   absl::Duration default_term = absl::Minutes(5);
   // Held at once: what a scheduler that never releases can take from others until terms end.
@@ -93,6 +97,32 @@ struct PlacementOptions {
 // proto/coppice/v1/placements.proto
 inline constexpr absl::Duration kShortestTerm = absl::Seconds(1);
 inline constexpr absl::Duration kLongestTerm = absl::Hours(24);
+
+struct ManagerOptions {
+  CostProfile profile;
+  std::vector<CapabilityRule> capability_rules;  // the first that matches a switch wins
+  absl::Duration default_lease = absl::Seconds(60);
+  absl::Duration min_lease = absl::Seconds(1), max_lease = absl::Hours(24);
+  // Infinite: full sweeps at start, on request and after changes only; no others.
+  SweepPeriods sweep_periods;
+  // Share of the time that a job with a tree is taken to be in its collective: how much of what the
+  // collective puts on links is promised to others as load. 0: none.
+  double promised_duty = 0.1;
+  LoadOptions load;
+  int64_t kept_events = 1'000'000;
+  // Of one user in an hour that are told singly, so that none washes out the others'.
+  int64_t events_per_user = 10'000;
+  absl::Duration kept_event_age = absl::Hours(24 * 400);
+  // Jobs that are over are forgotten, with their request_ids: all but the newest so many, and those
+  // that ended longer ago.
+  int64_t kept_ended_jobs = 100'000;
+  absl::Duration kept_ended_job_age = absl::Hours(24 * 30);
+  uint32_t max_job_ranks = 1u << 20;
+  uint32_t max_trees_per_job = 100'000;
+  uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
+  PlacementOptions placement;
+  QuotaOptions quotas;
+};
 
 }  // namespace coppice
 

@@ -85,7 +85,7 @@ void Profiles::Configure(const CostProfile& profile) {
 }
 
 void Profiles::Calibrate(const CalibrateArgs& args,
-                         Manager::Callback<std::shared_ptr<const CalibrationView>> done) {
+                         Callback<std::shared_ptr<const CalibrationView>> done) {
   Profile base;
   {
     std::lock_guard lock(tables_->mu);
@@ -114,7 +114,7 @@ void Profiles::Calibrate(const CalibrateArgs& args,
                  });
 }
 
-void Profiles::Reset(Manager::Callback<Profile> done) {
+void Profiles::Reset(Callback<Profile> done) {
   calls_->Submit(
       PutProfile{}, [this, callback = std::move(done)](const absl::Status& status) mutable {
         if (!status.ok()) return callback(status);

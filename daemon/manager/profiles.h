@@ -18,7 +18,8 @@
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/event_log.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
+#include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
@@ -39,9 +40,8 @@ class Profiles {
   // Another configured profile: in force at once, unless a calibrated one is.
   void Configure(const CostProfile& profile);
 
-  void Calibrate(const CalibrateArgs& args,
-                 Manager::Callback<std::shared_ptr<const CalibrationView>> done);
-  void Reset(Manager::Callback<Profile> done);
+  void Calibrate(const CalibrateArgs& args, Callback<std::shared_ptr<const CalibrationView>> done);
+  void Reset(Callback<Profile> done);
 
  private:
   void PutInForce(Profile profile);

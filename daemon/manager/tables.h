@@ -22,10 +22,11 @@
 #include "daemon/manager/activity.h"
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/entry_ledger.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/named_requests.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice {
 
@@ -56,7 +57,7 @@ struct Job {
   absl::Duration queued_deadline;  // where JobTable's queue has it, at or before `deadline`
   bool ending = false;             // EndJob is on its way to the store
   bool ended = false;              // and has arrived: the job is no longer in the table
-  std::vector<Manager::Callback<uint32_t>> end_waiters;
+  std::vector<Callback<uint32_t>> end_waiters;
   absl::btree_set<TreeId> trees;
   std::vector<uint32_t> lost_ranks;  // ascending: whose ports the published fabric has not
   uint32_t trees_in_flight = 0;      // being planned or on their way to the store
@@ -126,7 +127,7 @@ struct GrantedTree {
   std::optional<RouteKind> route_kind;  // nullopt: granted by an earlier run, which did not say
   TreePromise promise;                  // on the present fabric, once there is one
   bool releasing = false;               // ReleaseTree is on its way to the store
-  std::vector<Manager::Callback<TreeId>> release_waiters;
+  std::vector<Callback<TreeId>> release_waiters;
 };
 
 class TreeTable {

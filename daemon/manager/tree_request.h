@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice {
 

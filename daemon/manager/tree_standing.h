@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/link_use.h"
 #include "db/store.h"

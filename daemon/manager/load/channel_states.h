@@ -21,8 +21,8 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/load/direction_states.h"
-#include "daemon/manager/manager.h"
 #include "db/store.h"
 
 namespace coppice {

@@ -32,11 +32,11 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/load/channel_states.h"
 #include "daemon/manager/load/direction_states.h"
 #include "daemon/manager/load/history_slots.h"
 #include "daemon/manager/load/port_watch.h"
-#include "daemon/manager/manager.h"
 #include "daemon/manager/tables.h"
 #include "db/store.h"
 

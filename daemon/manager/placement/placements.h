@@ -41,13 +41,13 @@
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/live_options.h"
-#include "daemon/manager/manager.h"
 #include "daemon/manager/named_requests.h"
 #include "daemon/manager/placement/node_holds.h"
 #include "daemon/manager/placement/placement_snapshot.h"
 #include "daemon/manager/placement/placement_task.h"
 #include "daemon/manager/placement/placement_turns.h"
 #include "daemon/manager/placement/placement_view.h"
+#include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
@@ -57,7 +57,7 @@ namespace coppice {
 class Placements final {
  public:
   template <class T>
-  using Callback = Manager::Callback<T>;
+  using Callback = coppice::Callback<T>;
   using Views = std::vector<PlacementView>;
 
   static constexpr int kFreeAttempts = 2, kMaxAttempts = 8;

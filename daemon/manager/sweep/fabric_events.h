@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
 #include "db/store.h"
 
 namespace coppice {

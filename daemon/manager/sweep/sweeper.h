@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/background.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/sweep/schedule.h"
 
 namespace coppice {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/log.h"
-#include "daemon/manager/manager.h"
 #include "daemon/manager/placement/placement_view.h"
+#include "daemon/manager/requests.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 

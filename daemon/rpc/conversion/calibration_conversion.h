@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "coppice/v1/fabric.pb.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/tree/cost_profile.h"
 
 namespace coppice {

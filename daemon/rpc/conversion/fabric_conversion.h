@@ -11,7 +11,7 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/fabric_view.h"
 #include "db/store.h"
 
 namespace coppice {

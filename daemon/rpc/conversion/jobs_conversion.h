@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "coppice/v1/jobs.pb.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "coppice/v1/trees.pb.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
 
 namespace coppice {

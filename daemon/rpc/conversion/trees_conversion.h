@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/trees.pb.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/manager/manager.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice {
 

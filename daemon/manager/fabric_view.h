@@ -1,0 +1,87 @@
+// What the manager shows of the fabric and of itself: the fabric as last published, how its reading
+// fares, entries, the calibration of predicted times, counts of all that it holds. Values only.
+#ifndef COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
+#define COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/activity.h"
+#include "daemon/manager/sweep/down_links.h"
+#include "daemon/manager/sweep/unseen.h"
+#include "daemon/tree/calibration/calibration.h"
+
+namespace coppice {
+
+// The fabric as last published, immutable.
+struct FabricView {
+  std::shared_ptr<const Snapshot> snapshot;              // version >= 1
+  std::shared_ptr<const std::vector<int64_t>> link_ids;  // [link] id in the store
+  std::string source;                                    // SubnetPort::Describe()
+  absl::Time swept;                                      // when the sweep that produced it ended
+  absl::Duration sweep_duration;
+  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
+  bool has_subnet_manager = true;
+  Lid subnet_manager_lid;  // 0: unknown
+  std::vector<UnansweredNode> unanswered;
+  Unseen unseen;  // what follows from these
+  // The forwarding tables, if there are any, are as they were when last read and lead over nothing
+  // that is gone.
+  bool routes_settled = false;
+};
+
+// One kind of sweep, since the start.
+struct SweepNumbers {
+  uint64_t count = 0, failed = 0;
+  absl::Time last_time = absl::InfinitePast();  // end of the last that went well
+  absl::Duration last_duration;                 // of that one
+  absl::Duration period;                        // infinite: none
+  std::string last_error;                       // empty: the last one went well
+};
+
+struct SweepStanding {
+  SweepNumbers full, light, counters;
+  bool routes_settled = false;  // as FabricView; false before the first sweep
+  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
+};
+
+struct SwitchEntries {
+  SwitchIndex index;
+  uint32_t entries_total = 0, entries_reserved = 0, entries_taken = 0, degree_limit = 0;
+};
+
+struct CalibrateArgs {
+  std::string samples_csv;
+  std::string origin;              // what errors call it
+  std::vector<std::string> fixed;  // as FixConstant takes them
+  ResidualScale scale = ResidualScale::kAbsolute;
+  std::string name;  // of the new profile; empty: "calibrated"
+  bool apply = false;
+};
+
+struct CalibrationView {
+  std::vector<LatencySample> samples;
+  Calibration fit;
+  bool applied = false;
+};
+
+struct DaemonCounts {
+  uint32_t active_jobs = 0, granted_trees = 0;
+  uint32_t held_placements = 0;
+  uint64_t placed_nodes = 0;  // that they hold
+  uint64_t entries_total = 0, entries_reserved = 0, entries_taken = 0;
+  TreeTotals trees;
+  std::string last_sweep_error;  // empty: the last sweep went well
+  // Signs that another daemon grants trees here, in words.
+  std::vector<std::string> other_daemons = {};
+  std::vector<DownLink> down_links = {};
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
