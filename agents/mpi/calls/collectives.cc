@@ -1,58 +1,13 @@
-// Blocking collectives: each is traced, and the four that trees can carry are offered to them
-// first; all else is the MPI library's own.
+// Blocking collectives that no tree carries: each is traced, and the MPI library's own. Those that
+// trees carry are in tree_calls.cc.
 #include <mpi.h>
 
-#include "agents/mpi/core/session.h"
 #include "agents/mpi/trace/trace.h"
 #include "agents/mpi/trace/trace_collectives.h"
-#include "agents/mpi/tree/tree_collectives.h"
-
-namespace {
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
 
-bool UsesTrees() {
-  const Session& session = Session::Get();
-  return session.IsUp() && session.settings().trees != TreesWhen::kNever;
-}
-
-}  // namespace
-
 extern "C" {
-
-int MPI_Barrier(MPI_Comm comm) {
-  int error = MPI_SUCCESS;
-  if (!(UsesTrees() && TreeBarrier(comm, &error))) {
-    error = PMPI_Barrier(comm);
-  }
-  return Traced(error, [&] { TraceBarrier(comm); });
-}
-
-int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  int error = MPI_SUCCESS;
-  if (!(UsesTrees() && TreeBcast(buffer, count, type, root, comm, &error))) {
-    error = PMPI_Bcast(buffer, count, type, root, comm);
-  }
-  return Traced(error, [&] { TraceBcast(count, type, root, comm); });
-}
-
-int MPI_Reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
-               MPI_Comm comm) {
-  int error = MPI_SUCCESS;
-  if (!(UsesTrees() && TreeReduce(send, receive, count, type, op, root, comm, &error))) {
-    error = PMPI_Reduce(send, receive, count, type, op, root, comm);
-  }
-  return Traced(error, [&] { TraceReduce(count, type, root, comm); });
-}
-
-int MPI_Allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-                  MPI_Comm comm) {
-  int error = MPI_SUCCESS;
-  if (!(UsesTrees() && TreeAllreduce(send, receive, count, type, op, comm, &error))) {
-    error = PMPI_Allreduce(send, receive, count, type, op, comm);
-  }
-  return Traced(error, [&] { TraceAllreduce(count, type, op, comm); });
-}
 
 int MPI_Scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
              MPI_Comm comm) {

@@ -1,5 +1,5 @@
 // Fortran: the beginning and the end, and what goes to the functions of C: communicators,
-// topologies and the collectives that trees carry. A logical is 0 or not.
+// and topologies. A logical is 0 or not.
 #include "agents/mpi/calls/fortran.h"
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
@@ -31,7 +31,6 @@ COPPICE_FORTRAN_CALLED(mpi_init_thread, (Fint * required, Fint* provided, Fint* 
                        MPI_Init_thread(nullptr, nullptr, *required, provided))
 COPPICE_FORTRAN_CALLED(mpi_finalize, (Fint * error), MPI_Finalize())
 
-COPPICE_FORTRAN_CALLED(mpi_barrier, (Fint * comm, Fint* error), MPI_Barrier(PMPI_Comm_f2c(*comm)))
 COPPICE_FORTRAN_CALLED(mpi_comm_dup, (Fint * comm, Fint* made, Fint* error),
                        Made(comm, made, MPI_Comm_dup))
 COPPICE_FORTRAN_CALLED(mpi_comm_split,
@@ -89,19 +88,11 @@ COPPICE_FORTRAN_CALLED(mpi_cart_create,
 
 extern "C" {
 // Addresses that mean something, of Fortran's common blocks; null in programs of C.
-extern __attribute__((weak)) int mpi_fortran_bottom_;
-extern __attribute__((weak)) int mpi_fortran_in_place_;
 extern __attribute__((weak)) int mpi_fortran_unweighted_;
 extern __attribute__((weak)) int mpi_fortran_weights_empty_;
 }
 
 namespace {
-
-void* Buffer(void* address) {
-  if (address == &mpi_fortran_bottom_) return MPI_BOTTOM;
-  if (address == &mpi_fortran_in_place_) return MPI_IN_PLACE;
-  return address;
-}
 
 const int* Weights(const int* address) {
   if (address == &mpi_fortran_unweighted_) return MPI_UNWEIGHTED;
@@ -110,25 +101,6 @@ const int* Weights(const int* address) {
 }
 
 }  // namespace
-
-extern "C" {
-
-COPPICE_FORTRAN_CALLED(mpi_bcast,
-                       (void* buffer, Fint* count, Fint* type, Fint* root, Fint* comm, Fint* error),
-                       MPI_Bcast(Buffer(buffer), *count, PMPI_Type_f2c(*type), *root,
-                                 PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_CALLED(mpi_reduce,
-                       (void* send, void* receive, Fint* count, Fint* type, Fint* op, Fint* root,
-                        Fint* comm, Fint* error),
-                       MPI_Reduce(Buffer(send), Buffer(receive), *count, PMPI_Type_f2c(*type),
-                                  PMPI_Op_f2c(*op), *root, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_CALLED(mpi_allreduce,
-                       (void* send, void* receive, Fint* count, Fint* type, Fint* op, Fint* comm,
-                        Fint* error),
-                       MPI_Allreduce(Buffer(send), Buffer(receive), *count, PMPI_Type_f2c(*type),
-                                     PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm)))
-
-}  // extern "C"
 
 #else
 

@@ -43,7 +43,7 @@ void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_type
 
 // Blocking and nonblocking: UNPACK takes the parentheses off.
 #define COPPICE_UNPACK(...) __VA_ARGS__
-#define COPPICE_FORTRAN_COLLECTIVE(NAME, PARAMETERS, ARGUMENTS, TRACE)                           \
+#define COPPICE_FORTRAN_BOTH(NAME, PARAMETERS, ARGUMENTS, TRACE)                                 \
   COPPICE_FORTRAN_TRACED(mpi_##NAME, (COPPICE_UNPACK PARAMETERS, Fint * error),                  \
                          (COPPICE_UNPACK ARGUMENTS, error), TRACE)                               \
   COPPICE_FORTRAN_TRACED(mpi_i##NAME, (COPPICE_UNPACK PARAMETERS, Fint * request, Fint * error), \
@@ -69,123 +69,114 @@ COPPICE_FORTRAN_TRACED(mpi_iallreduce,
                        (send, receive, count, type, op, comm, request, error),
                        TraceAllreduce(*count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
                                       PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(scan,
-                           (void* send, void* receive, Fint* count, Fint* type, Fint* op,
-                            Fint* comm),
-                           (send, receive, count, type, op, comm),
-                           TraceScan(*count, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(exscan,
-                           (void* send, void* receive, Fint* count, Fint* type, Fint* op,
-                            Fint* comm),
-                           (send, receive, count, type, op, comm),
-                           TraceScan(*count, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(reduce_scatter,
-                           (void* send, void* receive, Fint* counts, Fint* type, Fint* op,
-                            Fint* comm),
-                           (send, receive, counts, type, op, comm),
-                           TraceReduceScatter(counts, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(reduce_scatter_block,
-                           (void* send, void* receive, Fint* count, Fint* type, Fint* op,
-                            Fint* comm),
-                           (send, receive, count, type, op, comm),
-                           TraceReduceScatterBlock(*count, PMPI_Type_f2c(*type),
-                                                   PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(gather,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_count, Fint* receive_type, Fint* root, Fint* comm),
-                           (send, send_count, send_type, receive, receive_count, receive_type, root,
-                            comm),
-                           TraceGather(*send_count, PMPI_Type_f2c(*send_type), *root,
-                                       PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(gatherv,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_counts, Fint* receive_offsets, Fint* receive_type,
-                            Fint* root, Fint* comm),
-                           (send, send_count, send_type, receive, receive_counts, receive_offsets,
-                            receive_type, root, comm),
-                           TraceGatherv(*send_count, PMPI_Type_f2c(*send_type), *root,
-                                        PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(scatter,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_count, Fint* receive_type, Fint* root, Fint* comm),
-                           (send, send_count, send_type, receive, receive_count, receive_type, root,
-                            comm),
-                           TraceScatter(*send_count, PMPI_Type_f2c(*send_type), *receive_count,
-                                        PMPI_Type_f2c(*receive_type), *root, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(
+COPPICE_FORTRAN_BOTH(scan,
+                     (void* send, void* receive, Fint* count, Fint* type, Fint* op, Fint* comm),
+                     (send, receive, count, type, op, comm),
+                     TraceScan(*count, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(exscan,
+                     (void* send, void* receive, Fint* count, Fint* type, Fint* op, Fint* comm),
+                     (send, receive, count, type, op, comm),
+                     TraceScan(*count, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(reduce_scatter,
+                     (void* send, void* receive, Fint* counts, Fint* type, Fint* op, Fint* comm),
+                     (send, receive, counts, type, op, comm),
+                     TraceReduceScatter(counts, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(reduce_scatter_block,
+                     (void* send, void* receive, Fint* count, Fint* type, Fint* op, Fint* comm),
+                     (send, receive, count, type, op, comm),
+                     TraceReduceScatterBlock(*count, PMPI_Type_f2c(*type), PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(gather,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_count, Fint* receive_type, Fint* root, Fint* comm),
+                     (send, send_count, send_type, receive, receive_count, receive_type, root,
+                      comm),
+                     TraceGather(*send_count, PMPI_Type_f2c(*send_type), *root,
+                                 PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(gatherv,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_counts, Fint* receive_offsets, Fint* receive_type, Fint* root,
+                      Fint* comm),
+                     (send, send_count, send_type, receive, receive_counts, receive_offsets,
+                      receive_type, root, comm),
+                     TraceGatherv(*send_count, PMPI_Type_f2c(*send_type), *root,
+                                  PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(scatter,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_count, Fint* receive_type, Fint* root, Fint* comm),
+                     (send, send_count, send_type, receive, receive_count, receive_type, root,
+                      comm),
+                     TraceScatter(*send_count, PMPI_Type_f2c(*send_type), *receive_count,
+                                  PMPI_Type_f2c(*receive_type), *root, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(
     scatterv,
     (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_type, void* receive,
      Fint* receive_count, Fint* receive_type, Fint* root, Fint* comm),
     (send, send_counts, send_offsets, send_type, receive, receive_count, receive_type, root, comm),
     TraceScatterv(send_counts, PMPI_Type_f2c(*send_type), *root, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(allgather,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_count, Fint* receive_type, Fint* comm),
-                           (send, send_count, send_type, receive, receive_count, receive_type,
-                            comm),
-                           TraceAllgather(*send_count, PMPI_Type_f2c(*send_type), *receive_count,
-                                          PMPI_Type_f2c(*receive_type), PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(allgatherv,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_counts, Fint* receive_offsets, Fint* receive_type,
-                            Fint* comm),
-                           (send, send_count, send_type, receive, receive_counts, receive_offsets,
-                            receive_type, comm),
-                           TraceAllgatherv(*send_count, PMPI_Type_f2c(*send_type), receive_counts,
-                                           PMPI_Type_f2c(*receive_type), PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(alltoall,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_count, Fint* receive_type, Fint* comm),
-                           (send, send_count, send_type, receive, receive_count, receive_type,
-                            comm),
-                           TraceAlltoall(Sent(send), *send_count, PMPI_Type_f2c(*send_type),
-                                         *receive_count, PMPI_Type_f2c(*receive_type),
-                                         PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(alltoallv,
-                           (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_type,
-                            void* receive, Fint* receive_counts, Fint* receive_offsets,
-                            Fint* receive_type, Fint* comm),
-                           (send, send_counts, send_offsets, send_type, receive, receive_counts,
-                            receive_offsets, receive_type, comm),
-                           TraceAlltoallv(Sent(send), send_counts, PMPI_Type_f2c(*send_type),
-                                          receive_counts, PMPI_Type_f2c(*receive_type),
-                                          PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(alltoallw,
-                           (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_types,
-                            void* receive, Fint* receive_counts, Fint* receive_offsets,
-                            Fint* receive_types, Fint* comm),
-                           (send, send_counts, send_offsets, send_types, receive, receive_counts,
-                            receive_offsets, receive_types, comm),
-                           TraceTypes(send, send_counts, send_types, receive_counts, receive_types,
-                                      PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(neighbor_allgather,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_count, Fint* receive_type, Fint* comm),
-                           (send, send_count, send_type, receive, receive_count, receive_type,
-                            comm),
-                           TraceNeighborAllgather(*send_count, PMPI_Type_f2c(*send_type),
-                                                  PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(
-    neighbor_allgatherv,
-    (void* send, Fint* send_count, Fint* send_type, void* receive, Fint* receive_counts,
-     Fint* receive_offsets, Fint* receive_type, Fint* comm),
-    (send, send_count, send_type, receive, receive_counts, receive_offsets, receive_type, comm),
-    TraceNeighborAllgather(*send_count, PMPI_Type_f2c(*send_type), PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(neighbor_alltoall,
-                           (void* send, Fint* send_count, Fint* send_type, void* receive,
-                            Fint* receive_count, Fint* receive_type, Fint* comm),
-                           (send, send_count, send_type, receive, receive_count, receive_type,
-                            comm),
-                           TraceNeighborAllgather(*send_count, PMPI_Type_f2c(*send_type),
-                                                  PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_COLLECTIVE(neighbor_alltoallv,
-                           (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_type,
-                            void* receive, Fint* receive_counts, Fint* receive_offsets,
-                            Fint* receive_type, Fint* comm),
-                           (send, send_counts, send_offsets, send_type, receive, receive_counts,
-                            receive_offsets, receive_type, comm),
-                           TraceNeighborAlltoallv(send_counts, PMPI_Type_f2c(*send_type),
-                                                  PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(allgather,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_count, Fint* receive_type, Fint* comm),
+                     (send, send_count, send_type, receive, receive_count, receive_type, comm),
+                     TraceAllgather(*send_count, PMPI_Type_f2c(*send_type), *receive_count,
+                                    PMPI_Type_f2c(*receive_type), PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(allgatherv,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_counts, Fint* receive_offsets, Fint* receive_type, Fint* comm),
+                     (send, send_count, send_type, receive, receive_counts, receive_offsets,
+                      receive_type, comm),
+                     TraceAllgatherv(*send_count, PMPI_Type_f2c(*send_type), receive_counts,
+                                     PMPI_Type_f2c(*receive_type), PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(alltoall,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_count, Fint* receive_type, Fint* comm),
+                     (send, send_count, send_type, receive, receive_count, receive_type, comm),
+                     TraceAlltoall(Sent(send), *send_count, PMPI_Type_f2c(*send_type),
+                                   *receive_count, PMPI_Type_f2c(*receive_type),
+                                   PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(alltoallv,
+                     (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_type,
+                      void* receive, Fint* receive_counts, Fint* receive_offsets,
+                      Fint* receive_type, Fint* comm),
+                     (send, send_counts, send_offsets, send_type, receive, receive_counts,
+                      receive_offsets, receive_type, comm),
+                     TraceAlltoallv(Sent(send), send_counts, PMPI_Type_f2c(*send_type),
+                                    receive_counts, PMPI_Type_f2c(*receive_type),
+                                    PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(alltoallw,
+                     (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_types,
+                      void* receive, Fint* receive_counts, Fint* receive_offsets,
+                      Fint* receive_types, Fint* comm),
+                     (send, send_counts, send_offsets, send_types, receive, receive_counts,
+                      receive_offsets, receive_types, comm),
+                     TraceTypes(send, send_counts, send_types, receive_counts, receive_types,
+                                PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(neighbor_allgather,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_count, Fint* receive_type, Fint* comm),
+                     (send, send_count, send_type, receive, receive_count, receive_type, comm),
+                     TraceNeighborAllgather(*send_count, PMPI_Type_f2c(*send_type),
+                                            PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(neighbor_allgatherv,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_counts, Fint* receive_offsets, Fint* receive_type, Fint* comm),
+                     (send, send_count, send_type, receive, receive_counts, receive_offsets,
+                      receive_type, comm),
+                     TraceNeighborAllgather(*send_count, PMPI_Type_f2c(*send_type),
+                                            PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(neighbor_alltoall,
+                     (void* send, Fint* send_count, Fint* send_type, void* receive,
+                      Fint* receive_count, Fint* receive_type, Fint* comm),
+                     (send, send_count, send_type, receive, receive_count, receive_type, comm),
+                     TraceNeighborAllgather(*send_count, PMPI_Type_f2c(*send_type),
+                                            PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_BOTH(neighbor_alltoallv,
+                     (void* send, Fint* send_counts, Fint* send_offsets, Fint* send_type,
+                      void* receive, Fint* receive_counts, Fint* receive_offsets,
+                      Fint* receive_type, Fint* comm),
+                     (send, send_counts, send_offsets, send_type, receive, receive_counts,
+                      receive_offsets, receive_type, comm),
+                     TraceNeighborAlltoallv(send_counts, PMPI_Type_f2c(*send_type),
+                                            PMPI_Comm_f2c(*comm)))
 
 }  // extern "C"
 
@@ -214,6 +205,12 @@ void Started(Fint count, const Fint* requests) {
 
 }  // namespace
 
+#define COPPICE_FORTRAN_SEND(NAME)                                                               \
+  COPPICE_FORTRAN_BOTH(NAME,                                                                     \
+                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm), \
+                       (buffer, count, type, to, tag, comm),                                     \
+                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+
 #define COPPICE_FORTRAN_PERSISTENT(NAME)                                                         \
   __attribute__((weak)) void pmpi_##NAME##_(void*, Fint*, Fint*, Fint*, Fint*, Fint*, Fint*,     \
                                             Fint*);                                              \
@@ -232,46 +229,10 @@ void Started(Fint count, const Fint* requests) {
 
 extern "C" {
 
-COPPICE_FORTRAN_TRACED(mpi_send,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* error),
-                       (buffer, count, type, to, tag, comm, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_bsend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* error),
-                       (buffer, count, type, to, tag, comm, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_ssend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* error),
-                       (buffer, count, type, to, tag, comm, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_rsend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* error),
-                       (buffer, count, type, to, tag, comm, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_isend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* request, Fint* error),
-                       (buffer, count, type, to, tag, comm, request, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_ibsend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* request, Fint* error),
-                       (buffer, count, type, to, tag, comm, request, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_issend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* request, Fint* error),
-                       (buffer, count, type, to, tag, comm, request, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
-COPPICE_FORTRAN_TRACED(mpi_irsend,
-                       (void* buffer, Fint* count, Fint* type, Fint* to, Fint* tag, Fint* comm,
-                        Fint* request, Fint* error),
-                       (buffer, count, type, to, tag, comm, request, error),
-                       TraceSend(*count, PMPI_Type_f2c(*type), *to, PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_SEND(send)
+COPPICE_FORTRAN_SEND(bsend)
+COPPICE_FORTRAN_SEND(ssend)
+COPPICE_FORTRAN_SEND(rsend)
 COPPICE_FORTRAN_TRACED(mpi_sendrecv,
                        (void* send, Fint* send_count, Fint* send_type, Fint* to, Fint* send_tag,
                         void* receive, Fint* receive_count, Fint* receive_type, Fint* from,

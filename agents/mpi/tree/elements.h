@@ -60,24 +60,11 @@ class Segments final {
   int segments_;
 };
 
-// Arguments that the MPI library refuses: such a call is left to it before anybody is asked or
-// sent anything, because it knows what to say, and says it to all ranks that give the same ones.
-//
-// For arguments as programs give them this costs some comparisons: the MPI library is asked only
-// about types of the program's own, and buffers at address 0 (which MPI_BOTTOM is).
-
-// Whether it takes `count` elements there for a broadcast.
-bool MayBroadcast(const void* buffer, int count, const TypeLayout& layout);
-
-// Whether it takes them for a reduction to all.
-bool MayAllreduce(const void* send, const void* receive, int count, const TypeLayout& layout);
-
-// The same to one rank. `receive` means something there only, and MPI_IN_PLACE is allowed there
-// only. That the result goes where own data lies is seen there only, too: that rank alone leaves
-// the call to the MPI library, which refuses it there before anything is sent, and may give the
-// others what they wait for by calling again.
-bool MayReduce(const void* send, const void* receive, int count, const TypeLayout& layout, int root,
-               MPI_Comm comm);
+// Whether the MPI library takes `count` elements there: it is asked by a message to nobody, whose
+// arguments it looks at all the same, and only about types of the program's own, and buffers at
+// address 0 (which MPI_BOTTOM is). The communicator of trees returns errors; without one there are
+// no trees.
+bool IsBuffer(const void* buffer, int count, const TypeLayout& layout);
 
 // Which reductions can be carried out along a tree: predefined operations on the types that MPI
 // defines them for (MPI 3.1, 5.9.2 and 5.9.4), user operations on any type. Everything else is left

@@ -149,15 +149,60 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
   return tree;
 }
 
+// Arguments that the MPI library refuses: such a call is left to it before anybody is asked or
+// sent anything, because it knows what to say, and says it to all ranks that give the same ones.
+// For arguments as programs give them this costs some comparisons.
+
+// Open MPI lets a single element pass whose result goes where it lies, which MPI forbids.
+#ifdef OPEN_MPI
+constexpr int kMaxTogether = 1;
+#else
+constexpr int kMaxTogether = 0;
+#endif
+
+bool HasRank(MPI_Comm comm, int rank) {
+  int own = 0;
+  return PMPI_Comm_rank(comm, &own) == MPI_SUCCESS && own == rank;
+}
+
+// Whether it takes `count` elements there for a broadcast.
+bool MayBroadcast(const void* buffer, int count, const TypeLayout& layout) {
+  return buffer != MPI_IN_PLACE && IsBuffer(buffer, count, layout);
+}
+
+// Whether it takes them for a reduction to all.
+bool MayAllreduce(const void* send, const void* receive, int count, const TypeLayout& layout) {
+  if (send == receive && send != MPI_BOTTOM && count > kMaxTogether) return false;
+  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
+         IsBuffer(receive, count, layout);
+}
+
+// The same to one rank. `receive` means something there only, and MPI_IN_PLACE is allowed there
+// only. That the result goes where own data lies is seen there only, too: that rank alone leaves
+// the call to the MPI library, which refuses it there before anything is sent, and may give the
+// others what they wait for by calling again.
+bool MayReduce(const void* send, const void* receive, int count, const TypeLayout& layout, int root,
+               MPI_Comm comm) {
+  const bool is_usual = layout.is_named && send != receive && send != MPI_IN_PLACE &&
+                        receive != MPI_IN_PLACE && send != nullptr && receive != nullptr;
+  if (is_usual) return true;
+  if (!HasRank(comm, root)) return send != MPI_IN_PLACE && IsBuffer(send, count, layout);
+  if (send == receive && send != MPI_BOTTOM) return false;
+  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
+         IsBuffer(receive, count, layout);
+}
+
 void SayCounts() {
   uint64_t own[kTreeCounts];
   uint64_t all[kTreeCounts];
   coppice_mpi_tree_counts(own, kTreeCounts);
   PMPI_Reduce(own, all, kTreeCounts, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   if (Session::Get().world_rank() != 0) return;
-  constexpr const char* kNames[kTreeCounts] = {"asked",  "granted",   "barrier", "bcast",
-                                               "reduce", "allreduce", "native",  "revised",
-                                               "gone",   "released"};
+#define COPPICE_NAME(NAME, FORTRAN, ...) #FORTRAN,
+  constexpr const char* kNames[kTreeCounts] = {
+      "asked",   "granted", COPPICE_TREE_COLLECTIVES(COPPICE_NAME) "native",
+      "revised", "gone",    "released"};
+#undef COPPICE_NAME
   std::string line = "trees:";
   for (int i = 0; i < kTreeCounts; ++i) {
     line += " " + std::string(kNames[i]) + "=" + std::to_string(all[i]);

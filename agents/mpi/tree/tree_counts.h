@@ -5,19 +5,21 @@
 
 #include <cstdint>
 
+#include "agents/mpi/tree/collective_table.h"
+
 namespace coppice::mpi {
 
 enum TreeCount {
   kCountAsked,    // trees that this process asked for
   kCountGranted,  // of these
-  kCountBarrier,  // collectives that went along a tree
-  kCountBcast,
-  kCountReduce,
-  kCountAllreduce,
-  kCountNative,    // collectives that found no tree, or one that could not carry them
-  kCountRevised,   // trees that were replaced, at their root
-  kCountGone,      // trees that were given up, at their root
-  kCountReleased,  // trees that were given back
+// Collectives that went along a tree: kCountBarrier, kCountBcast, ...
+#define COPPICE_COUNT(NAME, ...) kCount##NAME,
+  COPPICE_TREE_COLLECTIVES(COPPICE_COUNT)
+#undef COPPICE_COUNT
+      kCountNative,  // collectives that found no tree, or one that could not carry them
+  kCountRevised,     // trees that were replaced, at their root
+  kCountGone,        // trees that were given up, at their root
+  kCountReleased,    // trees that were given back
   kTreeCounts
 };
 

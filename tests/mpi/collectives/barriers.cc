@@ -1,4 +1,5 @@
-// Barrier, watched by a counter in memory that the ranks share: they run on one machine here.
+// Barrier: no rank leaves before the last has come. Watched by a counter in memory that the ranks
+// share: they run on one machine here.
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -17,7 +18,7 @@ uint64_t Dawdle(int times) {
 
 }  // namespace
 
-void CompareBarriers(const Shape& shape, Report* report) {
+void CompareBarrier(const Shape& shape, Report* report) {
   int64_t* memory = nullptr;
   MPI_Win window = MPI_WIN_NULL;
   MPI_Win_allocate_shared(shape.rank == 0 ? 64 : 0, 1, MPI_INFO_NULL, shape.comm, &memory, &window);

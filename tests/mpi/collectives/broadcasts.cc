@@ -1,4 +1,4 @@
-// Bcast of named and of derived types.
+// Bcast of named and of derived types; other types at the root than elsewhere.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -146,7 +146,7 @@ void CompareAddresses(const Shape& shape, Report* report) {
 
 }  // namespace
 
-void CompareBroadcasts(const Shape& shape, Report* report) {
+void CompareBcast(const Shape& shape, Report* report) {
   CompareNamed(shape, report);
   for (const int blocks : {9, 40000}) CompareDerived(shape, blocks, report);
   CompareKinds(shape, report);

@@ -4,23 +4,22 @@
 #ifndef COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_
 #define COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_
 
+#include "agents/mpi/tree/collective_table.h"
 #include "tests/mpi/collectives/report.h"
 #include "tests/mpi/collectives/shapes.h"
 
 namespace coppice::conformance {
 
-// Every predefined operation on every type that it is defined for.
-void ComparePredefined(const Shape& shape, Report* report);
+// CompareBarrier, CompareBcast, ...: one for each collective that trees carry.
+#define COPPICE_CASE(NAME, ...) void Compare##NAME(const Shape& shape, Report* report);
+COPPICE_TREE_COLLECTIVES(COPPICE_CASE)
+#undef COPPICE_CASE
 // Sums whose rounding depends on the order: near the native result, and always the same.
 void CompareRounding(const Shape& shape, Report* report);
 // Operations of the user's, commutative and not, on types of the user's.
 void CompareUserOperations(const Shape& shape, Report* report);
 // The same at MPI_BOTTOM.
 void CompareReductionsAtAddresses(const Shape& shape, Report* report);
-// Named and derived types; other types at the root than elsewhere.
-void CompareBroadcasts(const Shape& shape, Report* report);
-// No rank leaves before the last has come.
-void CompareBarriers(const Shape& shape, Report* report);
 // What MPI says about arguments that are none.
 void CompareErrors(const Shape& shape, Report* report);
 // Messages and nonblocking collectives of the program's that are under way meanwhile.

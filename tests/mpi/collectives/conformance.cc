@@ -1,4 +1,4 @@
-// Compares Barrier, Bcast, Reduce and Allreduce as the preloaded library carries them out with the
+// Compares the collectives that trees carry, as the preloaded library carries them out, with the
 // MPI library's own, bit by bit: conformance [--full] [--expect-trees] [--ordered-trees]
 // [--threads] [--rounds N].
 //
@@ -13,9 +13,9 @@ namespace coppice::conformance {
 namespace {
 
 void CompareOn(const Shape& shape, Report* report) {
-  CompareBarriers(shape, report);
-  ComparePredefined(shape, report);
-  CompareBroadcasts(shape, report);
+#define COPPICE_COMPARE(NAME, ...) Compare##NAME(shape, report);
+  COPPICE_TREE_COLLECTIVES(COPPICE_COMPARE)
+#undef COPPICE_COMPARE
   // The short run has these on two shapes only.
   const bool is_chief = shape.name == "shuffled" || shape.name == "row";
   if (!report->options().is_full && !is_chief) return;

@@ -29,7 +29,7 @@ struct Case {
   }
 };
 
-void CompareAllreduce(const Case& c, bool in_place, Report* report) {
+void CompareOne(const Case& c, bool in_place, Report* report) {
   const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count);
   std::vector<char> native = c.Empty();
   std::vector<char> ours = in_place ? own : c.Empty();
@@ -42,7 +42,7 @@ void CompareAllreduce(const Case& c, bool in_place, Report* report) {
   report->Expect(error == MPI_SUCCESS && AreEqual(c.type, native, ours), what);
 }
 
-void CompareReduce(const Case& c, int root, bool in_place, Report* report) {
+void CompareOne(const Case& c, int root, bool in_place, Report* report) {
   const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count + 1);
   const bool is_root = c.shape.rank == root;
   std::vector<char> native = c.Empty();
@@ -61,12 +61,22 @@ void CompareReduce(const Case& c, int root, bool in_place, Report* report) {
   if (is_root) report->Expect(AreEqual(c.type, native, ours), what);
 }
 
-void CompareAll(const Case& c, Report* report) {
-  CompareAllreduce(c, false, report);
-  CompareAllreduce(c, true, report);
-  for (const int root : Roots(c.shape, *report)) {
-    CompareReduce(c, root, false, report);
-    if (MayReduceInPlace(c.count, root, true, *report)) CompareReduce(c, root, true, report);
+// Calls compare(case) for every predefined operation on every type that it is defined for.
+template <typename Compare>
+void ForEachCase(const Shape& shape, bool is_full, const Compare& compare) {
+  // More than one segment of the longest types.
+  constexpr int kLong = 30011;
+  for (const NamedType& type : NamedTypes()) {
+    const bool is_sample =
+        type.type == MPI_INT || type.type == MPI_DOUBLE || type.type == MPI_LONG_DOUBLE_INT;
+    // The short run has all of them on one shape only.
+    if (!is_full && !is_sample && shape.name != "shuffled") continue;
+    for (const MPI_Op op : type.ops) {
+      for (const int count : {0, 5}) compare(Case{shape, type, op, count});
+      if (is_full) compare(Case{shape, type, op, 1});
+      const bool is_one = op == type.ops.front() && is_sample;
+      if (is_one || is_full) compare(Case{shape, type, op, kLong});
+    }
   }
 }
 
@@ -118,22 +128,20 @@ bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report
   return root == 0 || count <= kShort || (needs_tree && report.options().expects_trees);
 }
 
-void ComparePredefined(const Shape& shape, Report* report) {
-  // More than one segment of the longest types.
-  constexpr int kLong = 30011;
-  const bool is_full = report->options().is_full;
-  for (const NamedType& type : NamedTypes()) {
-    const bool is_sample =
-        type.type == MPI_INT || type.type == MPI_DOUBLE || type.type == MPI_LONG_DOUBLE_INT;
-    // The short run has all of them on one shape only.
-    if (!is_full && !is_sample && shape.name != "shuffled") continue;
-    for (const MPI_Op op : type.ops) {
-      for (const int count : {0, 5}) CompareAll({shape, type, op, count}, report);
-      if (is_full) CompareAll({shape, type, op, 1}, report);
-      const bool is_one = op == type.ops.front() && is_sample;
-      if (is_one || is_full) CompareAll({shape, type, op, kLong}, report);
+void CompareReduce(const Shape& shape, Report* report) {
+  ForEachCase(shape, report->options().is_full, [report](const Case& c) {
+    for (const int root : Roots(c.shape, *report)) {
+      CompareOne(c, root, false, report);
+      if (MayReduceInPlace(c.count, root, true, *report)) CompareOne(c, root, true, report);
     }
-  }
+  });
+}
+
+void CompareAllreduce(const Shape& shape, Report* report) {
+  ForEachCase(shape, report->options().is_full, [report](const Case& c) {
+    CompareOne(c, false, report);
+    CompareOne(c, true, report);
+  });
 }
 
 void CompareRounding(const Shape& shape, Report* report) {

@@ -32,8 +32,9 @@ uint64_t Report::AlongTrees() const {
   static auto* const read = FindCounts();
   uint64_t counts[mpi::kTreeCounts] = {};
   if (read != nullptr) read(counts, mpi::kTreeCounts);
-  return counts[mpi::kCountBarrier] + counts[mpi::kCountBcast] + counts[mpi::kCountReduce] +
-         counts[mpi::kCountAllreduce];
+#define COPPICE_SUM(NAME, ...) +counts[mpi::kCount##NAME]
+  return 0 COPPICE_TREE_COLLECTIVES(COPPICE_SUM);
+#undef COPPICE_SUM
 }
 
 void Report::ExpectTree(uint64_t before, bool needs_tree, const std::string& what) {

@@ -1,0 +1,135 @@
+// All forms of the collectives that trees carry, from collective_table.h: of C, of C with large
+// counts (MPI 4), and of Fortran where that does not reach C. Each is offered to the trees first
+// and is the MPI library's own otherwise.
+#include <mpi.h>
+
+#include <climits>
+#include <type_traits>
+
+#include "agents/mpi/calls/fortran.h"
+#include "agents/mpi/core/session.h"
+#include "agents/mpi/trace/trace.h"
+#include "agents/mpi/trace/trace_collectives.h"
+#include "agents/mpi/tree/collective_table.h"
+#include "agents/mpi/tree/tree_collectives.h"
+
+namespace coppice::mpi::calls {
+namespace {
+
+bool UsesTrees() {
+  const Session& session = Session::Get();
+  return session.IsUp() && session.settings().trees != TreesWhen::kNever;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define COPPICE_C_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                      \
+  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                             \
+    int error = MPI_SUCCESS;                                                 \
+    if (!(UsesTrees() && Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &error))) { \
+      error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));                      \
+    }                                                                        \
+    return Traced(error, [&] { TRACE; });                                    \
+  }
+COPPICE_TREE_COLLECTIVES(COPPICE_C_CALL)
+
+}  // extern "C"
+}  // namespace coppice::mpi::calls
+
+// Some members may call the forms with large counts while others call those with ints: all have to
+// go one way.
+//
+// A count beyond an int is left to the MPI library by all: that of a reduction is the same at all
+// members, and the others of such a broadcast have as many bytes, which are more than go along a
+// tree. Nothing of it is traced.
+#if MPI_VERSION >= 4
+
+namespace coppice::mpi::large_calls {
+namespace {
+
+using Count = MPI_Count;
+
+bool FitsInt(Count count) { return count >= 0 && count <= INT_MAX; }
+template <typename Other>
+bool FitsInt(const Other& /*no count*/) {
+  return true;
+}
+template <typename... Arguments>
+bool AllFitInt(const Arguments&... arguments) {
+  return (FitsInt(arguments) && ...);
+}
+
+}  // namespace
+
+extern "C" {
+
+#define COPPICE_LARGE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                     \
+  int MPI_##NAME##_c(ARGUMENTS(COPPICE_PARAMETER)) {                                            \
+    if (AllFitInt(ARGUMENTS(COPPICE_ARGUMENT))) return MPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT)); \
+    return PMPI_##NAME##_c(ARGUMENTS(COPPICE_ARGUMENT));                                        \
+  }
+COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_LARGE_CALL)
+
+}  // extern "C"
+}  // namespace coppice::mpi::large_calls
+
+#endif  // MPI_VERSION >= 4
+
+#ifdef OPEN_MPI
+extern "C" {
+// Addresses that mean something, of Fortran's common blocks; null in programs of C.
+extern __attribute__((weak)) int mpi_fortran_bottom_;
+extern __attribute__((weak)) int mpi_fortran_in_place_;
+}
+#endif
+
+namespace coppice::mpi::calls {
+namespace {
+
+template <typename Type>
+constexpr bool kIsBuffer = std::is_same_v<Type, void*> || std::is_same_v<Type, const void*>;
+
+// What Fortran passes for an argument of C: the buffer itself, or the address of an integer.
+template <typename Type>
+using Passed = std::conditional_t<kIsBuffer<Type>, void*, Fint*>;
+
+template <typename Type>
+Type FromFortran(Passed<Type> passed) {
+#ifdef OPEN_MPI
+  if constexpr (kIsBuffer<Type>) {
+    if (passed == &mpi_fortran_bottom_) return MPI_BOTTOM;
+    if (passed == &mpi_fortran_in_place_) return MPI_IN_PLACE;
+    return passed;
+  } else if constexpr (std::is_same_v<Type, MPI_Datatype>) {
+    return PMPI_Type_f2c(*passed);
+  } else if constexpr (std::is_same_v<Type, MPI_Op>) {
+    return PMPI_Op_f2c(*passed);
+  } else if constexpr (std::is_same_v<Type, MPI_Comm>) {
+    return PMPI_Comm_f2c(*passed);
+  } else {
+    return *passed;
+  }
+#else
+  return *passed;  // MPICH's handles of C and of Fortran are the same integers
+#endif
+}
+
+}  // namespace
+
+#define COPPICE_FORTRAN_PARAMETER(TYPE, NAME) Passed<TYPE> NAME
+#define COPPICE_FROM_FORTRAN(TYPE, NAME) FromFortran<TYPE>(NAME)
+#define COPPICE_FORTRAN_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                 \
+  COPPICE_FORTRAN_CALLED(mpi_##FORTRAN, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * error), \
+                         MPI_##NAME(ARGUMENTS(COPPICE_FROM_FORTRAN)))
+
+extern "C" {
+
+COPPICE_TREE_COLLECTIVES_WITHOUT_DATA(COPPICE_FORTRAN_CALL)
+#ifdef OPEN_MPI
+COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_FORTRAN_CALL)
+#endif
+
+}  // extern "C"
+}  // namespace coppice::mpi::calls
