@@ -148,7 +148,8 @@ class Patterns(unittest.TestCase):
 
     def test_every_traced_collective_is_called(self):
         """Those that the library stands before, and no other names."""
-        defined = set()
+        table = (SOURCES.parent / "tree" / "collective_table.h").read_text(encoding="utf-8")
+        defined = {"MPI_" + name for name in re.findall(r"^  X\((\w+), ", table, re.MULTILINE)}
         for file in SOURCES.glob("*.cc"):
             if file.stem.endswith("collectives") or file.stem == "neighbourhood":
                 defined |= set(re.findall(r"^int (MPI_\w+)\(", file.read_text(encoding="utf-8"),
