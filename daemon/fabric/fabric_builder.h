@@ -92,7 +92,7 @@ class FabricBuilder {
   void AddLinks(Fabric& fabric);
   void AddLinksOf(uint32_t node, Fabric& fabric);
   VertexIndex VertexOf(const Fabric& fabric, uint32_t node, PortNum port) const;
-  // fabric_index.cc
+  // fabric_builder.cc
   static absl::Status IndexFabric(Fabric& fabric);
   static void IndexPorts(Fabric& fabric);
   static void IndexChannels(Fabric& fabric);

@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -126,6 +127,153 @@ bool TopologyLines::NextAcrossBlocks(absl::string_view* line) {
   }
   Take(end, end + 1, line);
   return true;
+}
+
+absl::Status TopologyAssembler::Error(uint32_t line, absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat(origin_, ":", line, ": ", what));
+}
+
+std::string TopologyAssembler::PortName(uint32_t node, PortNum port) const {
+  return absl::StrCat("port ", static_cast<int>(port.value()), " of ",
+                      nodes_[node].is_switch ? "switch " : "adapter ", ToString(nodes_[node].guid));
+}
+
+absl::Status TopologyAssembler::StartNode(Guid guid, bool is_switch, uint8_t port_count,
+                                          uint32_t line) {
+  if (guid == Guid())
+    return Error(line, "a node's GUID must not be 0: give it the one of the device");
+  if (const std::optional<uint32_t> known = builder_.FindNode(guid)) {
+    return Error(line, absl::StrCat("node ", ToString(guid), " appears twice, first in line ",
+                                    nodes_[*known].line, ": node GUIDs must be unique"));
+  }
+  nodes_.push_back({guid, line, static_cast<uint32_t>(ends_.size()), port_count, is_switch});
+  named_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status TopologyAssembler::StartSwitch(SwitchInfo info, uint32_t line) {
+  RETURN_IF_ERROR(StartNode(info.guid, true, info.port_count, line));
+  return builder_.AddSwitch(std::move(info));
+}
+
+absl::Status TopologyAssembler::StartAdapter(AdapterInfo info, uint32_t line) {
+  RETURN_IF_ERROR(StartNode(info.guid, false, info.port_count, line));
+  return builder_.AddAdapter(std::move(info));
+}
+
+absl::Status TopologyAssembler::AddPort(const PortLine& port) {
+  if (nodes_.empty()) return Error(port.line, "a port line before the first node header");
+  const Node& node = nodes_.back();
+  const auto name = [&] { return PortName(static_cast<uint32_t>(nodes_.size() - 1), port.port); };
+  if (port.port.value() == 0 || port.port.value() > node.port_count) {
+    return Error(port.line, absl::StrCat(name(), " does not exist: its header in line ", node.line,
+                                         " states ", static_cast<int>(node.port_count), " ports"));
+  }
+  if (named_[port.port.value()])
+    return Error(port.line, absl::StrCat(name(), " has two lines: remove one"));
+  named_.set(port.port.value());
+  if (!node.is_switch) {
+    const auto adapter = static_cast<uint32_t>(nodes_.size() - 1);
+    RETURN_IF_ERROR(
+        builder_.SetAdapterPort(adapter, port.port, port.port_guid, port.lid, port.lmc));
+  }
+  ends_.push_back(
+      {port.remote, port.line, port.capacity_gbps, port.port, port.remote_port, port.rate});
+  return absl::OkStatus();
+}
+
+// The line of `node` for `port`; null: it has none. Ports mostly come in order and without gaps.
+const TopologyAssembler::End* TopologyAssembler::FindEnd(uint32_t node, PortNum port) const {
+  const End* const first = ends_.data() + nodes_[node].first_end;
+  const End* const last =
+      ends_.data() + (node + 1 < nodes_.size() ? nodes_[node + 1].first_end : ends_.size());
+  const End* const guess = first + (port.value() - 1);
+  if (port.value() > 0 && guess < last && guess->port == port) return guess;
+  for (const End* end = first; end < last; ++end) {
+    if (end->port == port) return end;
+  }
+  return nullptr;
+}
+
+absl::Status TopologyAssembler::OneSided(uint32_t node, const End& end, uint32_t other,
+                                         const End* found) const {
+  const std::string cable =
+      absl::StrCat(PortName(node, end.port), " is cabled to ", PortName(other, end.remote_port));
+  if (found == nullptr) {
+    return Error(end.line, absl::StrCat(cable,
+                                        ", which has no line of its own: the link is "
+                                        "one-sided; is the file cut off?"));
+  }
+  return Error(end.line,
+               absl::StrCat(cable, ", but line ", found->line, " cables that port to port ",
+                            static_cast<int>(found->remote_port.value()), " of node ",
+                            ToString(found->remote), ": correct one of the two lines"));
+}
+
+// Checks the lines of `node` against their counterparts and adds the cables. A cable is met twice:
+// the end with the lower (GUID, port) does the work and the other one only counts as `waiting` for
+// it; `late` looks at the waiting ones instead.
+absl::Status TopologyAssembler::PairEnds(uint32_t node, bool late, size_t& waiting) {
+  const Guid guid = nodes_[node].guid;
+  const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_end : ends_.size();
+  for (size_t i = nodes_[node].first_end; i < last; ++i) {
+    const End& end = ends_[i];
+    const bool waits = std::pair(end.remote, end.remote_port) < std::pair(guid, end.port);
+    if (waits != late) {
+      waiting += waits ? 1 : 0;
+      continue;
+    }
+    const std::optional<uint32_t> other = builder_.FindNode(end.remote);
+    if (!other) {
+      return Error(end.line, absl::StrCat(PortName(node, end.port), " is cabled to node ",
+                                          ToString(end.remote),
+                                          ", which the file does not describe: is it cut off?"));
+    }
+    if (end.remote_port.value() == 0 || end.remote_port.value() > nodes_[*other].port_count) {
+      return Error(end.line,
+                   absl::StrCat(PortName(node, end.port), " is cabled to ",
+                                PortName(*other, end.remote_port), ", which has ports 1 to ",
+                                static_cast<int>(nodes_[*other].port_count)));
+    }
+    if (*other == node && end.remote_port == end.port) {
+      return Error(end.line,
+                   absl::StrCat(PortName(node, end.port), " is cabled to itself: remove the line"));
+    }
+    const End* const peer = FindEnd(*other, end.remote_port);
+    if (peer == nullptr || peer->remote != guid || peer->remote_port != end.port) {
+      return OneSided(node, end, *other, peer);
+    }
+    if (waits) continue;
+    --waiting;
+    // Where the two ends differ, the one stated first counts.
+    const End &first = peer < &end ? *peer : end, &second = peer < &end ? end : *peer;
+    const LinkRate rate = first.rate == LinkRate{} ? second.rate : first.rate;
+    const float capacity = first.capacity_gbps > 0 ? first.capacity_gbps : second.capacity_gbps;
+    RETURN_IF_ERROR(builder_.AddLink(node, end.port, *other, end.remote_port, rate, capacity));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> TopologyAssembler::Finish() {
+  if (nodes_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        origin_,
+        ": no node in it: expected the text that ibnetdiscover or ibnetdiscover -p prints, "
+        "or an ibsim net file"));
+  }
+  size_t waiting = 0;  // wraps below 0 in between
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    RETURN_IF_ERROR(PairEnds(node, false, waiting));
+  }
+  // An end still waits for a cable: find it and say which.
+  for (uint32_t node = 0; waiting > 0 && node < nodes_.size(); ++node) {
+    RETURN_IF_ERROR(PairEnds(node, true, waiting));
+  }
+  ends_ = {};
+  nodes_ = {};
+  absl::StatusOr<std::shared_ptr<const Fabric>> fabric = builder_.Build();
+  if (!fabric.ok()) return Annotate(fabric.status(), origin_);
+  return fabric;
 }
 
 }  // namespace coppice

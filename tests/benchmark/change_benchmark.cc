@@ -21,7 +21,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibsim_net_writer.h"
+#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
 #include "tests/support/ibsim.h"
 

@@ -25,7 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibsim_net_writer.h"
+#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/ib/umad_subnet_port.h"

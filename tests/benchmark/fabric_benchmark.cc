@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover_writer.h"
+#include "daemon/fabric/ibnetdiscover.h"
 #include "daemon/fabric/routes.h"
 
 namespace coppice {

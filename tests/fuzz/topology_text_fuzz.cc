@@ -6,9 +6,8 @@
 
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover_reader.h"
-#include "daemon/fabric/ibnetdiscover_writer.h"
-#include "daemon/fabric/ibsim_net_reader.h"
+#include "daemon/fabric/ibnetdiscover.h"
+#include "daemon/fabric/ibsim_net.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

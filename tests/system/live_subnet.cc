@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "daemon/fabric/ibsim_net_writer.h"
+#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
 
 namespace coppice {

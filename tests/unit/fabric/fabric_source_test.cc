@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/fabric/ibnetdiscover_writer.h"
+#include "daemon/fabric/ibnetdiscover.h"
 #include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"

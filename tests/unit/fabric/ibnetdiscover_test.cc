@@ -1,5 +1,7 @@
 // The readers and writers of topology text: what is read, what is refused, and that nothing
 // crashes.
+#include "daemon/fabric/ibnetdiscover.h"
+
 #include <algorithm>
 #include <fstream>
 #include <random>
@@ -13,10 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover_reader.h"
-#include "daemon/fabric/ibnetdiscover_writer.h"
-#include "daemon/fabric/ibsim_net_reader.h"
-#include "daemon/fabric/ibsim_net_writer.h"
+#include "daemon/fabric/ibsim_net.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover_writer.h"
+#include "daemon/fabric/ibnetdiscover.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabric_check.h"
