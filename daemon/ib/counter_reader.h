@@ -28,8 +28,8 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/ib/mad_codec.h"
 #include "daemon/ib/mad_engine.h"
-#include "daemon/ib/pma_codec.h"
 #include "daemon/ib/swept_subnet.h"
 
 namespace coppice {

@@ -1,5 +1,7 @@
+// Management packets, of subnet and of performance management.
+//
 // Management packets between bytes and values: the headers of subnet and performance management,
-// and the attributes of the former (the latter's: pma_codec.h). Nobody else knows where a field
+// and the attributes of both. Nobody else knows where a field
 // lies. Everything decoded here came from another machine and may be anything: decoders read only
 // inside the packet, never crash, and say what is wrong with values that no correct node could
 // send. Knows neither transport nor transactions.
@@ -18,6 +20,7 @@
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/subnet_port.h"
 
 namespace coppice {
 
@@ -148,6 +151,51 @@ bool DecodeFdr10Active(const MadData& data);
 // IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kTopUnicastLid
 // nor beyond the table's capacity. 0: the table is empty.
 uint16_t DecodeLinearTableTop(const MadData& data);
+
+// Attributes of performance management between bytes and values. As above, what is decoded
+// came from another machine and may be anything: every value of every field is taken.
+//
+// What a port counts lies in two attributes, and newer nodes tell everything in the second:
+//
+//                             data      errors      wait
+//    PortCounters            32 bits    4-16 bits   32 bits    all stop at their greatest value
+//    PortCountersExtended    64 bits                           nodes that have extended_data
+//    PortCountersExtended    64 bits    64 bits     64 bits    nodes that have extended_errors
+
+// From ClassPortInfo's CapabilityMask and CapabilityMask2 (IBA vol. 1, 16.1.3.1).
+struct CounterAbilities {
+  bool extended_data = false;
+  bool extended_errors = false;  // only with extended_data
+  bool wait = false;             // PortCounters has PortXmitWait; else that field means nothing
+  friend bool operator==(const CounterAbilities&, const CounterAbilities&) = default;
+};
+CounterAbilities DecodeCounterAbilities(const MadData& data);
+
+// Where a node's performance management is served instead, from the same attribute (IBA vol. 1,
+// 13.4.8.1).
+struct Redirection {
+  Lid lid;  // 0: by a GID only
+  uint32_t queue_pair = 0, queue_key = 0;
+  // Whether it is at a LID and otherwise as anybody's: queue pair 1 with the well-known key.
+  bool IsToLid() const;
+};
+Redirection DecodeRedirection(const MadData& data);
+
+// The port that an answer is about, of both attributes.
+PortNum DecodePortSelect(const MadData& data);
+
+// IBA vol. 1, 16.1.3.5. Sets the errors and the wait of `counters`; 0 for a wait that the node does
+// not count.
+void DecodePortErrors(const MadData& data, const CounterAbilities& abilities,
+                      PortCounters& counters);
+
+// The same attribute's bytes and packets, for a node without extended ones. The packets count data
+// in units of 4 octets; `counters` holds bytes.
+void DecodePortData(const MadData& data, PortCounters& counters);
+
+// IBA vol. 1, 16.1.4.11. Sets bytes and packets, and with extended_errors all the rest.
+void DecodePortCountersExtended(const MadData& data, const CounterAbilities& abilities,
+                                PortCounters& counters);
 
 }  // namespace coppice
 

@@ -1,3 +1,6 @@
+// What a sweep found, filled in from the sweep before where nodes were silent, and the fabric that
+// it becomes.
+//
 // What the last full sweep saw of the switches: the ways to them and the state of their ports.
 // Light sweeps compare with it and counters are read by it, so that neither walks the subnet again.
 #ifndef COPPICE_DAEMON_IB_SWEPT_SUBNET_H_
@@ -8,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/mad_codec.h"
 
@@ -117,6 +122,26 @@ struct SweptSubnet {
 
 // Requires a node in `subnet`, as every sweep that succeeds has. O(ports + LIDs).
 SweptSubnet RememberSwitches(const SubnetRecord& subnet);
+
+// What a node was silent about, taken from the sweep before: one lost answer must not cost a switch
+// its name, by which rules find it, or its routes.
+//
+// Only silence is filled in. What a node refuses to say it does not have, and of a table that is
+// longer or shorter than the last one nothing is known.
+
+// Fills in descriptions and tables, by GUID. What is not in `fabric` stays as it is; `tables`
+// (null: there are none) are of that fabric; `were_tables_asked` is false where no switch was asked
+// for its table. What did not answer stays noted. O(nodes + LIDs that are missing).
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
+                  SubnetRecord& subnet);
+
+// Makes a Fabric and its forwarding tables of what a sweep has read.
+
+// Fills in fabric, tables (null if no switch gave one or the subnet has no manager),
+// has_subnet_manager and unanswered (sorted by path). What contradicts the rest is left out and
+// listed in unanswered: a LID given twice or out of range becomes "none"; an adapter port with
+// another's GUID is dropped. INTERNAL: the rest does not make a fabric either. O(n log n).
+absl::StatusOr<SweepResult> AssembleFabric(SubnetRecord subnet, const SweepOptions& options);
 
 }  // namespace coppice
 

@@ -1,3 +1,5 @@
+// The port of this machine that the subnet is seen through: which one, and what is asked over it.
+//
 // The live subnet as a SubnetPort: management packets through libibumad, as root on hardware or
 // under ibsim's preload on a simulated subnet, with no difference between them here.
 #ifndef COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
@@ -13,10 +15,28 @@
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/counter_reader.h"
 #include "daemon/ib/mad_engine.h"
-#include "daemon/ib/port_selection.h"
 #include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
+
+// Which port of this machine to speak through: `umad` or `umad:CA:PORT`.
+
+struct PortSelection {
+  std::string adapter;  // empty: the first usable port
+  int port = 0;
+  friend bool operator==(const PortSelection&, const PortSelection&) = default;
+};
+
+// "umad" or "umad:mlx5_0:1".
+std::string ToString(const PortSelection& selection);
+
+// Inverse of ToString. INVALID_ARGUMENT: anything else; the message quotes it.
+absl::StatusOr<PortSelection> ParsePortSelection(absl::string_view spec);
+
+// Asks libibumad for the port and returns it with its name and number filled in. Of several ports
+// takes the first, by adapter name, whose link is active, else the first whose link is up, else the
+// first. NOT_FOUND: no such adapter or port; FAILED_PRECONDITION: it is no InfiniBand port.
+absl::StatusOr<PortSelection> FindPort(const PortSelection& selection);
 
 class UmadTransport;
 

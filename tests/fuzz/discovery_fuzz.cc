@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "daemon/ib/discovery.h"
-#include "daemon/ib/fabric_assembly.h"
+#include "daemon/ib/swept_subnet.h"
 #include "tests/unit/ib/scripted_subnet.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

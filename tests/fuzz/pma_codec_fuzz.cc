@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "daemon/ib/pma_codec.h"
+#include "daemon/ib/mad_codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const auto reply = coppice::DecodeReply(absl::MakeConstSpan(bytes, size));

@@ -8,8 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/ib/fabric_assembly.h"
-#include "daemon/ib/last_answers.h"
+#include "daemon/ib/swept_subnet.h"
 #include "tests/support/tier.h"
 #include "tests/unit/ib/scripted_subnet.h"
 

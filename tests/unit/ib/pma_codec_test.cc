@@ -1,10 +1,9 @@
-#include "daemon/ib/pma_codec.h"
-
 #include <gtest/gtest.h>
 #include <infiniband/mad.h>
 
 #include <random>
 
+#include "daemon/ib/mad_codec.h"
 #include "tests/support/tier.h"
 
 namespace coppice::pma_codec_test {

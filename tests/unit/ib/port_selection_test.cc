@@ -1,5 +1,3 @@
-#include "daemon/ib/port_selection.h"
-
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"

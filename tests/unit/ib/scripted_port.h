@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "daemon/ib/counter_reader.h"
 #include "daemon/ib/discovery.h"
-#include "daemon/ib/fabric_assembly.h"
 #include "daemon/ib/light_sweep.h"
 #include "daemon/ib/mad_engine.h"
 #include "daemon/ib/swept_subnet.h"
