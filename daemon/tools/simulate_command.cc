@@ -22,7 +22,6 @@
 #include "daemon/tools/communicators.h"
 #include "daemon/tools/tree_options.h"
 #include "daemon/tree/batch/batch.h"
-#include "daemon/tree/batch/trees.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {

@@ -18,7 +18,6 @@
 #include "daemon/tools/tree_options.h"
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/batch.h"
-#include "daemon/tree/batch/trees.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {

@@ -13,7 +13,6 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/packet_metrics.h"
-#include "daemon/tree/physical_tree.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type1_choice.h"

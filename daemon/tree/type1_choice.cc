@@ -13,7 +13,7 @@
 // (packet_bound.h), then every packet followed (packet_metrics.h).
 //
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
-// a candidate; mostly they are seen to be alike without being built (flat_groups.h). There are
+// a candidate; mostly they are seen to be alike without being built (group_slots.h). There are
 // a few postal trees, the first of which is improved.
 #include "daemon/tree/type1_choice.h"
 
@@ -31,7 +31,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/flat_groups.h"
+#include "daemon/tree/group_slots.h"
 #include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"

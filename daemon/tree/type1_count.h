@@ -1,3 +1,6 @@
+// K-ary and k-nomial trees counted instead of built, and the rings of equal distance that they are
+// counted by.
+//
 // The time of k-ary and k-nomial trees, counted: packets that arrive together are one product, so
 // that a tree of P ranks takes as many steps as it has inner nodes, about P / k.
 //
@@ -8,7 +11,7 @@
 //
 // Both trees have inner nodes 0 .. (P - 2) / k, in steps of 1 (k-ary) or k (k-nomial), and the
 // leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
-// Leaves have nothing to wait for, so those in one ring around v (distance_rings.h) arrive
+// Leaves have nothing to wait for, so those in one ring around v arrive
 // together; how many they are is two binary searches in the ranks of v's group. Ranks on v's own
 // bundle (its host's ports on the same switch) are looked at one by one. Downwards only the last
 // leaf to receive matters: they are looked at from the last copy on, until even the farthest rank
@@ -27,12 +30,48 @@
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/distance_rings.h"
 #include "daemon/tree/member_places.h"
 #include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
+
+// How far two ranks are apart, where nested groups say it: all pairs that meet in the same
+// innermost level of groups are equally far.
+//
+//   one leaf switch   0 hops      a b | c d || e f | g h      a-b: 0, a-c: 2, a-e: 4
+//   one pod           2 hops      --leaf---pod----------
+//   anywhere          4 hops
+//
+// So it is in fat trees, whole or with cables missing, but not in a torus. There the rings are one
+// leaf switch and everywhere else, with the least hops; then they only bound a distance from below.
+//
+// Levels are found from the distances themselves: an ultrametric's balls of one radius are disjoint
+// or the same. Leaf switches with the same neighbours (daemon/fabric/distances.h) are treated as
+// one, so that the pairs to be compared are few.
+
+// Shortest distances between ranks in different bundles (daemon/fabric); nothing of those on one.
+struct DistanceRings {
+  // Ranks that belong together, ascending in every group.
+  struct Level {
+    std::vector<uint32_t> group;  // [rank]
+    std::vector<uint32_t> begin;  // [group + 1] into `ranks`
+    std::vector<uint32_t> ranks;
+  };
+  std::vector<Level> levels;   // inner before outer; the last ring, all ranks, is no level
+  std::vector<uint32_t> hops;  // [ring = level, or levels.size()] between the two leaf switches
+  bool is_exact = true;        // false: `hops` are the least in a ring
+
+  // The innermost ring that holds both ranks. O(levels).
+  uint32_t RingOf(uint32_t a, uint32_t b) const {
+    uint32_t ring = 0;
+    while (ring < levels.size() && levels[ring].group[a] != levels[ring].group[b]) ++ring;
+    return ring;
+  }
+};
+
+// Every endpoint is on a switch. O(ranks * levels + distinct twin classes squared).
+DistanceRings FindDistanceRings(const Snapshot& snapshot, const MemberPlaces& places);
 
 // Not thread-safe. The arguments must outlive it. Allocates once, whatever it is asked.
 class Type1Count {

@@ -1,20 +1,286 @@
 #include "daemon/tree/type1_postal.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/postal_groups.h"
-#include "daemon/tree/postal_search.h"
-#include "daemon/tree/postal_shape.h"
+#include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/type1_ranks.h"
 
 namespace coppice {
 namespace {
+
+// One postal tree over a communicator's groups, for one choice of the level that counts as near:
+//
+//   level near      the parts of a near-and-far schedule: their units are reached from within
+//   level near + 1  one such schedule for each group
+//   above           the groups' first units reach each other (leaders), one schedule a level
+//
+//   near = leaf switch:   [ (a b c) (d e) (f g) ] [ (h i j) (k l m) ]    two pods
+//                            near    far      leaders
+//
+// What is below `near` is treated as alike. Levels that a NIC's degree does not suffice for are
+// treated as one. Groups with equal schedules are interchangeable, and a node sends its copies in
+// order of node number: so of equal groups those that are served in turn, and before others, get
+// the lower ranks.
+//
+// Knows neither fabric nor costs beyond the groups' constants.
+
+// [rank] parent, -1 for the root. `near` < groups.levels.size(); `degree` >= 2 and more than
+// groups.most_in_unit. At least two ranks. O(P log P) times a dozen, groups alike scheduled once.
+std::vector<int32_t> PostalParents(const PostalGroups& groups, size_t near, uint32_t degree);
+
+// The schedule of groups that are alike, and of how many units or of which shapes its parts are.
+struct Shape {
+  std::vector<uint32_t> parts;  // sizes, or numbers of shapes; in the schedule's order
+  PostalSchedule schedule;
+  std::vector<uint32_t> places;  // [part] its place in a group's sorted parts, of the same kind
+};
+
+class ShapeBuilder {
+ public:
+  ShapeBuilder(const PostalGroups& groups, size_t near, uint32_t degree)
+      : groups_(groups), near_(std::min(near, groups.levels.size() - 1)) {
+    degree_ = degree - (groups.most_in_unit - 1);
+    const size_t top = groups.levels.size() - 1;
+    // Near and far, then leaders: each of those levels may take half of what is left.
+    for (size_t level = near_ + 1; level <= top; ++level) levels_.push_back(level);
+    if (levels_.empty()) levels_.push_back(top);
+    uint32_t left = degree_;
+    for (size_t i = levels_.size(); i-- > 1;) {
+      const uint32_t parts = groups.levels[levels_[i] - 1].groups();
+      leaders_degree_.push_back(std::min(parts - 1, left / 2));
+      left -= leaders_degree_.back();
+    }
+    std::reverse(leaders_degree_.begin(), leaders_degree_.end());
+    if (left < 2) {
+      levels_ = {top};
+      leaders_degree_.clear();
+      left = degree_;
+    }
+    root_degree_ = left;
+    parents_.assign(groups.ranks.size(), -1);
+  }
+
+  std::vector<int32_t> Build() {
+    Prepare();
+    Assign(levels_.size() - 1, 0, -1);
+    return std::move(parents_);
+  }
+
+ private:
+  // The groups at the level below levels_[i]: the parts of its groups.
+  const PostalGroups::Level& PartsAt(size_t i) const {
+    const size_t below = i > 0 ? levels_[i - 1] : near_;
+    return groups_.levels[below];
+  }
+  const PostalGroups::Level& GroupsAt(size_t i) const { return groups_.levels[levels_[i]]; }
+
+  // Parts of a group, as positions [first, last) at the level below.
+  std::pair<uint32_t, uint32_t> PartsOf(size_t i, uint32_t group) const {
+    const std::vector<uint32_t>& outer = GroupsAt(i).begin;
+    const std::vector<uint32_t>& inner = PartsAt(i).begin;
+    const auto first = std::lower_bound(inner.begin(), inner.end(), outer[group]);
+    const auto last = std::lower_bound(first, inner.end(), outer[group + 1]);
+    return {first - inner.begin(), last - inner.begin()};
+  }
+
+  // Shapes of all groups, from the bottom up.
+  void Prepare() {
+    lowest_.resize(levels_.size() + 1);
+    sorted_.resize(levels_.size());
+    shape_of_.resize(levels_.size());
+    FindLowest();
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      sorted_[i].resize(PartsAt(i).groups());
+      std::map<std::vector<uint32_t>, uint32_t> known;
+      for (uint32_t g = 0; g < GroupsAt(i).groups(); ++g) {
+        std::vector<uint32_t> kinds = SortParts(i, g);
+        const auto [it, is_new] = known.try_emplace(kinds, shapes_.size());
+        if (is_new) AddShape(i, std::move(kinds));
+        shape_of_[i].push_back(it->second);
+      }
+    }
+  }
+
+  // Lowest first rank of every group, of the parts of the bottom level first.
+  void FindLowest() {
+    for (size_t i = 0; i <= levels_.size(); ++i) {
+      const PostalGroups::Level& level = i == 0 ? PartsAt(0) : GroupsAt(i - 1);
+      lowest_[i].reserve(level.groups());
+      for (uint32_t g = 0; g < level.groups(); ++g) {
+        uint32_t lowest = UINT32_MAX;
+        for (uint32_t u = level.begin[g]; u < level.begin[g + 1]; ++u) {
+          lowest = std::min(lowest, groups_.first_rank(u));
+        }
+        lowest_[i].push_back(lowest);
+      }
+    }
+  }
+
+  // What a part is: its size, or its shape.
+  uint32_t KindOf(size_t i, uint32_t part) const {
+    if (i > 0) return shape_of_[i - 1][part];
+    return PartsAt(0).begin[part + 1] - PartsAt(0).begin[part];
+  }
+  double TimeOf(size_t i, uint32_t kind) const {
+    return i > 0 ? shapes_[kind].schedule.time_us : kind;
+  }
+
+  // Longest first; of one kind by lowest first rank. Answers their kinds.
+  std::vector<uint32_t> SortParts(size_t i, uint32_t group) {
+    const auto [first, last] = PartsOf(i, group);
+    const absl::Span<uint32_t> parts = absl::MakeSpan(sorted_[i]).subspan(first, last - first);
+    std::iota(parts.begin(), parts.end(), first);
+    std::sort(parts.begin(), parts.end(), [&](uint32_t a, uint32_t b) {
+      const uint32_t of_a = KindOf(i, a), of_b = KindOf(i, b);
+      if (of_a == of_b) return lowest_[i][a] < lowest_[i][b];
+      const double us_a = TimeOf(i, of_a), us_b = TimeOf(i, of_b);
+      return us_a != us_b ? us_a > us_b : of_a < of_b;
+    });
+    std::vector<uint32_t> kinds(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p) kinds[p] = KindOf(i, parts[p]);
+    return kinds;
+  }
+
+  void AddShape(size_t i, std::vector<uint32_t> parts) {
+    Shape shape;
+    const bool one_part = parts.size() == 1;
+    if (i == 0) {
+      const double near_us = groups_.levels[near_].lag_us;
+      const PostalCosts costs = {near_us, std::max(near_us, groups_.levels[levels_[0]].lag_us),
+                                 groups_.gap_us, degree_};
+      shape.schedule = ScheduleNearFar(parts, costs, root_degree_);
+      shape.places = Places(parts, PartTree(shape.schedule, parts));
+    } else if (one_part) {
+      shape.schedule.time_us = TimeOf(i, parts[0]);
+      shape.schedule.parents.assign(1, -1);
+      shape.places.assign(1, 0);
+    } else {
+      std::vector<double> own_us;
+      for (const uint32_t part : parts) own_us.push_back(TimeOf(i, part));
+      const double lag_us = groups_.levels[levels_[i]].lag_us;
+      shape.schedule =
+          ScheduleLeaders(own_us, {lag_us, lag_us, groups_.gap_us, leaders_degree_[i - 1]});
+      shape.places = Places(parts, shape.schedule.parents);
+    }
+    shape.parts = std::move(parts);
+    shapes_.push_back(std::move(shape));
+  }
+
+  // [part] the one that its first unit is served by.
+  static std::vector<int32_t> PartTree(const PostalSchedule& schedule,
+                                       absl::Span<const uint32_t> sizes) {
+    std::vector<uint32_t> part_of;
+    part_of.reserve(schedule.parents.size());
+    for (uint32_t part = 0; part < sizes.size(); ++part) {
+      part_of.insert(part_of.end(), sizes[part], part);
+    }
+    std::vector<int32_t> tree(sizes.size(), -1);
+    uint32_t first = sizes[0];  // unit of the part at hand
+    for (uint32_t part = 1; part < sizes.size(); ++part) {
+      tree[part] = static_cast<int32_t>(part_of[schedule.parents[first]]);
+      first += sizes[part];
+    }
+    return tree;
+  }
+
+  // Children before their parent, in the order of parts, which is that of serving. Parts of one
+  // kind stand side by side.
+  static std::vector<uint32_t> Places(absl::Span<const uint32_t> kinds,
+                                      const std::vector<int32_t>& tree) {
+    const ChildLists children = ChildrenOf(tree);
+    std::vector<uint32_t> places(tree.size()), served(tree.size(), 0), path = {0};
+    std::vector<uint32_t> first(tree.size(), 0);  // [part] of its kind
+    for (uint32_t part = 1; part < tree.size(); ++part) {
+      first[part] = kinds[part] == kinds[part - 1] ? first[part - 1] : part;
+    }
+    std::vector<uint32_t> next = first;  // [first part of a kind]
+    while (!path.empty()) {
+      const uint32_t part = path.back();
+      if (served[part] < children.of(part).size()) {
+        path.push_back(children.of(part)[served[part]++]);
+        continue;
+      }
+      places[part] = next[first[part]]++;
+      path.pop_back();
+    }
+    return places;
+  }
+
+  // Hangs a group below the rank `parent`; answers the rank that stands for the group.
+  uint32_t Assign(size_t i, uint32_t group, int32_t parent) {
+    const Shape& shape = shapes_[shape_of_[i][group]];
+    const uint32_t* const parts = &sorted_[i][PartsOf(i, group).first];
+    if (i == 0) return AssignUnits(shape, parts, parent);
+    std::vector<uint32_t> leader(shape.parts.size());
+    for (size_t part = 0; part < leader.size(); ++part) {  // parents before children
+      const int32_t from = shape.schedule.parents[part];
+      leader[part] = Assign(i - 1, parts[shape.places[part]],
+                            from < 0 ? parent : static_cast<int32_t>(leader[from]));
+    }
+    return leader[0];
+  }
+
+  // `parts`: those of the group, sorted.
+  uint32_t AssignUnits(const Shape& shape, const uint32_t* parts, int32_t parent) {
+    rank_of_.clear();
+    for (const uint32_t place : shape.places) AddRanks(parts[place]);
+    for (size_t u = 0; u < rank_of_.size(); ++u) {
+      const int32_t from = shape.schedule.parents[u];
+      parents_[rank_of_[u]] = from < 0 ? parent : static_cast<int32_t>(rank_of_[from]);
+    }
+    return rank_of_[0];
+  }
+
+  // First ranks of a bottom part's units, least wait first, then lowest.
+  void AddRanks(uint32_t part) {
+    const uint32_t begin = PartsAt(0).begin[part], end = PartsAt(0).begin[part + 1];
+    const size_t first = rank_of_.size();
+    if (groups_.wait_us.empty()) {
+      for (uint32_t u = begin; u < end; ++u) rank_of_.push_back(groups_.first_rank(u));
+      std::sort(rank_of_.begin() + static_cast<std::ptrdiff_t>(first), rank_of_.end());
+      return;
+    }
+    waits_.clear();
+    for (uint32_t u = begin; u < end; ++u) {
+      waits_.emplace_back(groups_.wait_us[u], groups_.first_rank(u));
+    }
+    std::sort(waits_.begin(), waits_.end());
+    for (const auto& unit : waits_) rank_of_.push_back(unit.second);
+  }
+
+  const PostalGroups& groups_;
+  const size_t near_;
+  uint32_t degree_ = 0;                          // beside the others of the unit
+  uint32_t root_degree_ = 0;                     // of a group's first unit, within the bottom level
+  std::vector<size_t> levels_;                   // that are scheduled, bottom up
+  std::vector<uint32_t> leaders_degree_;         // [position in levels_ - 1]
+  std::vector<std::vector<uint32_t>> lowest_;    // [position in levels_ + 1][group], parts first
+  std::vector<std::vector<uint32_t>> sorted_;    // [position in levels_] parts, group after group
+  std::vector<std::vector<uint32_t>> shape_of_;  // [position in levels_][group]
+  std::vector<Shape> shapes_;
+  std::vector<uint32_t> rank_of_;                   // [unit of the schedule] of the group at hand
+  std::vector<std::pair<double, uint32_t>> waits_;  // and ranks, of the part at hand
+  std::vector<int32_t> parents_;                    // [rank]
+};
+
+std::vector<int32_t> PostalParents(const PostalGroups& groups, size_t near, uint32_t degree) {
+  std::vector<int32_t> parents(groups.ranks.size(), -1);
+  if (groups.unit_count() > 1) parents = ShapeBuilder(groups, near, degree).Build();
+  for (uint32_t u = 0; u < groups.unit_count(); ++u) {
+    const auto first = static_cast<int32_t>(groups.first_rank(u));
+    for (uint32_t i = groups.unit_begin[u] + 1; i < groups.unit_begin[u + 1]; ++i) {
+      parents[groups.ranks[i]] = first;
+    }
+  }
+  return parents;
+}
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kClearlyBetter = 1 - 1e-9;

@@ -6,7 +6,7 @@
 //                                    +-- 2              takes 9 gaps
 //                                    +-- 3 ...
 //
-// postal_groups.h, postal_schedule.h and postal_shape.h build, postal_search.h improves.
+// postal_groups.h, postal_schedule.h and type1_postal.h build, postal_search.h improves.
 #ifndef COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
 #define COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
 

@@ -20,7 +20,6 @@
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/packet_metrics.h"
-#include "daemon/tree/physical_tree.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
 

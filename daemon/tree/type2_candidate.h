@@ -1,3 +1,6 @@
+// Candidates for a tree of type II: the physical tree from a root, and what the choice of servers
+// needs of it.
+//
 // A physical tree with all that the choice of serving switches needs to know of it.
 //
 // An endpoint can never serve, so who serves is decided on the switches alone, with the ranks
@@ -11,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/snapshot.h"
@@ -57,6 +61,21 @@ AggregationTree RanksOnly(const Fabric& fabric, Members members);
 AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlaces& places,
                           const PhysicalTree& physical, absl::Span<const uint32_t> members,
                           absl::Span<const uint32_t> degrees, absl::Span<const uint32_t> serving);
+
+// The physical tree that a type II tree derives from: how the members' packets reach one switch.
+
+// Over forwarding tables and dimension-order routes: the union of the endpoints' routes to the
+// root, a tree because such routes depend on the destination only. Over shortest paths: every
+// switch goes one hop nearer over its least loaded channel; of equally loaded ones the one that the
+// route to the root takes.
+//
+// `endpoints` are distinct and become the last vertices, in their order; the switches before them
+// appear parents first. FAILED_PRECONDITION: an endpoint without a switch, a hole or a loop in the
+// routes (names the endpoint and the switch): this root is out. O(endpoints + switches of the tree)
+// routing steps and an array over all switches.
+absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
+                                               absl::Span<const EndpointIndex> endpoints,
+                                               SwitchIndex root);
 
 }  // namespace coppice
 

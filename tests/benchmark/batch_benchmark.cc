@@ -39,7 +39,6 @@
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
-#include "daemon/tree/batch/trees.h"
 #include "db/sqlite_store.h"
 
 namespace coppice {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/batch/trees.h"
+#include "daemon/tree/batch/batch.h"
 #include "daemon/tree/tree_check.h"
 
 namespace coppice {

@@ -7,9 +7,9 @@
 
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/batch/batch.h"
-#include "daemon/tree/batch/offers.h"
 #include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
+#include "daemon/tree/batch/tree_builder.h"
 
 namespace coppice {
 

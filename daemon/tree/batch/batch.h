@@ -1,3 +1,5 @@
+// Many communicators planned together, and the trees over ranks that come of the plan.
+//
 // Many communicators planned together, as the rows and columns of a process grid are: who gets a
 // type II tree, where its root is and which switches serve, so that all of them share the switches'
 // entries and the links (spec: trees, 4, "one batch").
@@ -22,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
+#include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
@@ -123,6 +126,24 @@ absl::StatusOr<BatchPlan> PlanBatch(const Snapshot& snapshot,
                                     absl::Span<const BatchCommunicator> communicators,
                                     const BatchOptions& options = {},
                                     const BatchProgress& progress = nullptr);
+
+// From a batch's trees over switches to trees over ranks, for those who store, show or check them.
+
+struct RankTree {
+  AggregationTree tree;
+  PhysicalTree physical;
+};
+
+// `batch` is what PlanBatch gave for these members. Errors as FindMemberPlaces. O(P log P).
+absl::StatusOr<RankTree> HangBatchTree(const Snapshot& snapshot,
+                                       absl::Span<const SwitchCapacity> capacity, Members members,
+                                       const BatchTree& batch);
+
+// The same with its edges' costs and predicted times for the request's operation and sizes, as
+// PlanTree would return it.
+absl::StatusOr<TreePlan> PlanOfBatchTree(const Snapshot& snapshot, const CostProfile& profile,
+                                         absl::Span<const SwitchCapacity> capacity,
+                                         const TreeRequest& request, const BatchTree& batch);
 
 }  // namespace coppice
 

@@ -9,7 +9,6 @@
 
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/grid.h"
-#include "daemon/tree/batch/trees.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/batch_check.h"

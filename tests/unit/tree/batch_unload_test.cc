@@ -16,7 +16,6 @@
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/batch/reroute.h"
-#include "daemon/tree/batch/spread_paths.h"
 #include "gtest/gtest.h"
 #include "tests/support/batch_check.h"
 #include "tests/support/fabrics.h"

@@ -14,7 +14,6 @@
 #include "daemon/fabric/fabric_builder.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/link_use.h"
-#include "daemon/tree/physical_tree.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type2_candidate.h"
 #include "gmock/gmock.h"

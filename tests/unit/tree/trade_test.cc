@@ -13,7 +13,6 @@
 
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/link_use.h"
-#include "daemon/tree/physical_tree.h"
 #include "daemon/tree/type1_choice.h"
 #include "daemon/tree/type2_candidate.h"
 #include "gmock/gmock.h"

@@ -10,7 +10,6 @@
 
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/flat_groups.h"
 #include "daemon/tree/group_slots.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type1.h"
