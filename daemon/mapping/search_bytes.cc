@@ -9,7 +9,7 @@
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/search/cluster/cluster_map.h"
-#include "daemon/mapping/search/cluster/spectral.h"
+#include "daemon/mapping/search/cluster/rank_clusters.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"

@@ -1,3 +1,5 @@
+// How a search runs: how long, with whom, and the workers that it is divided among.
+//
 // How long a search may go on, who wants to hear of it, and who else searches: the one door through
 // which clocks, callers and other processes reach an algorithm.
 //
@@ -13,12 +15,24 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/mapping/places.h"
-#include "daemon/mapping/search/dense/dense_solution.h"
 
 namespace coppice {
+
+// A solution of a dense problem as a value: what searches hand to each other, within a process and
+// between processes.
+
+// The slot of every rank, dummies included: a permutation of 0..size-1.
+using DenseOrder = std::vector<uint32_t>;
+
+// A solution and its cost, in sums of the kept numbers (search/dense/dense_qap.h).
+struct DenseSolution {
+  DenseOrder order;
+  double cost = std::numeric_limits<double>::infinity();
+};
 
 // The processes that search one problem together, as an algorithm sees them. Each runs the same
 // algorithm with workers of its own; all workers have one numbering, so that it does not matter
@@ -101,6 +115,17 @@ class SearchControl final {
   Remaining remaining_;
   SearchTeam* team_ = &SearchAlone();
 };
+
+// Work in numbered pieces that threads take in turn. What a piece does must depend on its number
+// alone: then the number of threads changes the time and nothing else.
+
+// Calls work(0) ... work(count - 1), each once, on at most `threads` threads of which the caller's
+// is one; returns when all have ended.
+void RunLogicalWorkers(uint32_t threads, uint32_t count,
+                       absl::FunctionRef<void(uint32_t worker)> work);
+
+// The seed of a worker's random numbers: unlike for unlike workers, stages and seeds.
+uint64_t WorkerSeed(uint64_t seed, uint64_t stage, uint64_t worker);
 
 }  // namespace coppice
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/input/pattern_file.h"
-#include "daemon/mapping/input/qaplib.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"

@@ -31,7 +31,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/input/qaplib.h"
+#include "daemon/mapping/input/square_matrix.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/dense/dense_state.h"
 

@@ -10,10 +10,9 @@
 #include "daemon/mapping/search/dense/dense_anneal.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/links/congestion_search.h"
-#include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/partition/partition.h"
-#include "daemon/mapping/search/sparse/sparse_anneal.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

@@ -10,7 +10,7 @@
 // and incumbent: so equal seeds give equal results for any number of threads, unless the clock
 // ends a round early. Never worse than the present order by the problem's objective.
 //
-//   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_anneal.h)
+//   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_swaps.h)
 //   many ranks on each place  multisections with more and more care, and combinations of the best
 //   congestion                "congestion" on the real routes, which goes on through all rounds
 //                             (auto_lines.h); what it comes to is then to be proven

@@ -2,12 +2,244 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
+#include <numeric>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/auto.h"
+#include "daemon/mapping/search/partition/partition.h"
+#include "daemon/mapping/search/sparse/sparse_multilevel.h"
+#include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
+namespace {
+
+constexpr double kHot = 0.3;
+// Swaps near the heaviest partners alone: most of the gain for a fifth of the time, and the others
+// are the quicker for it.
+constexpr uint32_t kNarrow = 6, kFewPartners = 4;
+constexpr uint32_t kRootSamples = 3;  // the cut at the root decides most
+constexpr double kAnyway = std::numeric_limits<double>::infinity();
+constexpr uint32_t kSettlingCycles = 8;
+constexpr double kWorthACycle = 0.25;  // of what the best cycle has gained
+
+}  // namespace
+
+PortfolioTasks::PortfolioTasks(const MappingProblem& problem, const SparseProblem& sparse)
+    : problem_(problem), sparse_(sparse), by_cost_(problem) {
+  if (!sparse.is_objective) return;
+  by_cost_.distances = sparse.distances;
+  by_cost_.objective = {.qap_cost = 1};
+}
+
+PortfolioTask PortfolioTasks::Named(const std::string& name, const Mapping& start, uint64_t seed,
+                                    Parameters parameters) const {
+  const auto run = [this, name, start, seed, parameters = std::move(parameters)](
+                       uint32_t threads, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm, FindMappingAlgorithm(name));
+    AlgorithmOptions options;
+    options.seed = seed;
+    options.threads = threads;
+    for (const AlgorithmParameter& known : algorithm->parameters) {
+      for (const auto& [parameter, value] : parameters) {
+        if (parameter != known.name) continue;
+        options.parameters.emplace_back(parameter, std::clamp(value, known.least, known.greatest));
+      }
+    }
+    ASSIGN_OR_RETURN(Mapped mapped, algorithm->run(by_cost_, start, options, control));
+    return std::move(mapped.mapping);
+  };
+  return {name, false, run};
+}
+
+PortfolioTask PortfolioTasks::Numbering(const std::string& name,
+                                        std::vector<uint32_t> order) const {
+  const auto run = [this, order = std::move(order)](
+                       uint32_t, const SearchControl&) -> absl::StatusOr<Mapping> {
+    Mapping mapping;
+    for (const uint32_t place : order) {
+      const size_t room = problem_.rank_count() - mapping.size();
+      mapping.insert(mapping.end(), std::min<size_t>(room, sparse_.capacities[place]),
+                     PlaceIndex(place));
+    }
+    return mapping;
+  };
+  return {name, true, run};
+}
+
+std::vector<PortfolioTask> PortfolioTasks::Numberings() const {
+  std::vector<uint32_t> by_endpoint(sparse_.capacities.size());
+  std::iota(by_endpoint.begin(), by_endpoint.end(), 0);
+  std::vector<PortfolioTask> tasks = {Numbering("block", by_endpoint),
+                                      Numbering("numbers along the groups", sparse_.groups.order)};
+  if (problem_.places->has_endpoints()) {
+    std::sort(by_endpoint.begin(), by_endpoint.end(), [&](uint32_t a, uint32_t b) {
+      return problem_.places->endpoint(PlaceIndex(a)) < problem_.places->endpoint(PlaceIndex(b));
+    });
+    tasks.push_back(Numbering("numbers along the fabric", std::move(by_endpoint)));
+  }
+  return tasks;
+}
+
+double PortfolioTasks::CostOf(const Mapping& mapping) const {
+  return VisitCost(*sparse_.distances, sparse_.graph,
+                   [&](const auto& cost) { return coppice::CostOf(cost, PlacesOf(mapping)); });
+}
+
+void PortfolioTasks::Swap(uint64_t seed, double worth, const SearchControl& control,
+                          Seats& seats) const {
+  if (!sparse_.HasLargePlaces()) {
+    SwapUntilLocalOptimum(sparse_, {seed, kNarrow, kFewPartners}, control, seats);
+    control.Offer(MappingOf(seats));
+    if (worth < kAnyway && CostOf(MappingOf(seats)) > worth) return;
+  }
+  SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
+}
+
+void PortfolioTasks::ExchangePlaces(uint64_t seed, const SearchControl& control,
+                                    Seats& seats) const {
+  if (sparse_.HasSharedPlaces()) ArrangeParts(sparse_, seed, control, seats);
+}
+
+PortfolioTask PortfolioTasks::Polish(const Mapping& start, uint64_t seed, double worth) const {
+  const auto run = [this, start, seed, worth](
+                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    Seats seats = PlacesOf(start);
+    if (sparse_.HasLargePlaces()) RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
+    Swap(seed, worth, control, seats);
+    return MappingOf(seats);
+  };
+  return {"local-search", true, run};
+}
+
+PortfolioTask PortfolioTasks::QuickMultisection(uint64_t seed, bool pack) const {
+  const auto run = [this, seed, pack](uint32_t,
+                                      const SearchControl& control) -> absl::StatusOr<Mapping> {
+    MultisectionOptions options;
+    options.seed = seed;
+    options.pack = pack;
+    options.cycles = 0;  // all levels are cut first: half a tree is no order yet
+    if (sparse_.HasLargePlaces()) options.root_samples = kRootSamples;
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    control.Offer(MappingOf(seats));
+    ExchangePlaces(seed, control, seats);
+    if (sparse_.HasLargePlaces()) RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
+    // Where groups only approach the distances, the annealing that comes next gains more than the
+    // other swaps, and sooner.
+    Swap(seed, sparse_.is_objective && !sparse_.groups.exact ? 0 : kAnyway, control, seats);
+    return MappingOf(seats);
+  };
+  return {"multisection", true, run};
+}
+
+PortfolioTask PortfolioTasks::SwappedMultisection(uint64_t seed, uint32_t tries) const {
+  const auto run = [this, seed, tries](uint32_t,
+                                       const SearchControl& control) -> absl::StatusOr<Mapping> {
+    MultisectionOptions options;
+    options.seed = seed;
+    options.pack = seed % 2 == 0;
+    options.tries = tries;
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    ExchangePlaces(seed, control, seats);
+    Swap(seed, kAnyway, control, seats);
+    return MappingOf(seats);
+  };
+  return {"multisection", true, run};
+}
+
+PortfolioTask PortfolioTasks::FlatPartition(uint64_t seed) const {
+  const auto run = [this, seed](uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    const PlaceGroups flat = GroupsOfLabels(*problem_.places, {});
+    MultisectionOptions options;
+    options.seed = seed;
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, flat, options, control));
+    ArrangeParts(sparse_, seed, control, seats);
+    control.Offer(MappingOf(seats));
+    RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
+    SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
+    return MappingOf(seats);
+  };
+  return {"k-way partition", true, run};
+}
+
+PortfolioTask PortfolioTasks::AnnealFrom(const Mapping& start, uint64_t seed,
+                                         double proposals) const {
+  const auto run = [this, start, seed, proposals](
+                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    Seats seats = PlacesOf(start);
+    Anneal(sparse_, {seed, kHot, proposals}, control, seats);
+    ExchangePlaces(seed, control, seats);
+    SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
+    return MappingOf(seats);
+  };
+  return {"annealing", true, run};
+}
+
+PortfolioTask PortfolioTasks::AnnealMultisection(uint64_t seed, double proposals) const {
+  const auto run = [this, seed, proposals](
+                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    MultisectionOptions options;
+    options.seed = seed;
+    options.pack = seed % 2 == 0;
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    ExchangePlaces(seed, control, seats);
+    Anneal(sparse_, {seed, kHot, proposals}, control, seats);
+    SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
+    return MappingOf(seats);
+  };
+  return {"annealing of a multisection", true, run};
+}
+
+PortfolioTask PortfolioTasks::CarefulMultisection(uint64_t seed, uint32_t care) const {
+  const auto run = [this, seed, care](uint32_t,
+                                      const SearchControl& control) -> absl::StatusOr<Mapping> {
+    MultisectionOptions options;
+    options.seed = seed;
+    options.tries = 2 + care;
+    options.cycles = 1;
+    options.combinations = 2 + 4 * care;
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    ArrangeParts(sparse_, seed, control, seats);
+    Settle(seed, control, seats);
+    return MappingOf(seats);
+  };
+  return {"careful multisection", true, run};
+}
+
+// Cycles over all levels for as long as they are worth it, then swaps.
+void PortfolioTasks::Settle(uint64_t seed, const SearchControl& control, Seats& seats) const {
+  double first = 0;
+  for (uint32_t cycle = 0; cycle < kSettlingCycles && !control.stopped(); ++cycle) {
+    const double gained = RefineOnAllLevels(sparse_, seed + cycle, nullptr, control, seats);
+    control.Offer(MappingOf(seats));
+    first = std::max(first, gained);
+    if (gained < kWorthACycle * first) break;
+  }
+  SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
+}
+
+PortfolioTask PortfolioTasks::Settling(const Mapping& start, uint64_t seed) const {
+  const auto run = [this, start, seed](uint32_t,
+                                       const SearchControl& control) -> absl::StatusOr<Mapping> {
+    Seats seats = PlacesOf(start);
+    Settle(seed, control, seats);
+    return MappingOf(seats);
+  };
+  return {"refinement", true, run};
+}
+
+PortfolioTask PortfolioTasks::Combination(const Mapping& better, const Mapping& other,
+                                          uint64_t seed) const {
+  const auto run = [this, better, other, seed](
+                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    Seats seats = PlacesOf(better);
+    const Seats with = PlacesOf(other);
+    RefineOnAllLevels(sparse_, seed, &with, control, seats);
+    Settle(seed + 1, control, seats);
+    return MappingOf(seats);
+  };
+  return {"combination", true, run};
+}
+
 namespace {
 
 constexpr uint32_t kAnnealings = 6;  // of a line in a round

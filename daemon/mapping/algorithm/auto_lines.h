@@ -1,3 +1,6 @@
+// What the rounds of "auto" consist of: tasks of one search each, and the searches of "congestion"
+// that go on through all rounds.
+//
 // Where congestion counts, alone or beside others: two searches of "congestion" that go on through
 // all rounds of "auto", each where it left off.
 //
@@ -14,18 +17,82 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
-#include "daemon/mapping/algorithm/auto_tasks.h"
 #include "daemon/mapping/algorithm/congestion.h"
+#include "daemon/mapping/mapping_problem.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
+
+// What the rounds of "auto" are made of: one search each, from a start that is given or made, to
+// the best that it comes to.
+
+struct PortfolioTask {
+  std::string name;
+  // What it offers on the way does not depend on the number of threads.
+  bool keeps_offers = true;
+  // An error: it declines. A task that is stopped comes to its best so far.
+  std::function<absl::StatusOr<Mapping>(uint32_t threads, const SearchControl& control)> run;
+};
+
+// Tasks keep pointers to problem and sparse problem, which must outlive them, and share what they
+// start from.
+class PortfolioTasks final {
+ public:
+  using Parameters = std::vector<std::pair<std::string, double>>;
+
+  PortfolioTasks(const MappingProblem& problem, const SparseProblem& sparse);
+
+  // Another file's algorithm; declines if the table has none of that name. Parameters are clamped
+  // to its ranges, and those that it does not have are passed over. A method that minimises the QAP
+  // cost gets the distances of the objective.
+  PortfolioTask Named(const std::string& name, const Mapping& start, uint64_t seed,
+                      Parameters parameters) const;
+  // Ranks in the order of their numbers: on the places as they are numbered, as groups have them,
+  // and spread over places and groups of the last level.
+  std::vector<PortfolioTask> Numberings() const;
+  PortfolioTask QuickMultisection(uint64_t seed, bool pack) const;
+  // All places at once, and then the parts among them: where groups only approach the distances,
+  // the cut of many levels is no better for its trouble.
+  PortfolioTask FlatPartition(uint64_t seed) const;
+  // Multisections of more and more care.
+  PortfolioTask CarefulMultisection(uint64_t seed, uint32_t care) const;
+  // A multisection and swaps, each cut the best of some.
+  PortfolioTask SwappedMultisection(uint64_t seed, uint32_t tries) const;
+  // Given up where the first few swaps do not come down to `worth`.
+  PortfolioTask Polish(const Mapping& start, uint64_t seed, double worth) const;
+  double CostOf(const Mapping& mapping) const;
+  PortfolioTask AnnealFrom(const Mapping& start, uint64_t seed, double proposals) const;
+  PortfolioTask AnnealMultisection(uint64_t seed, double proposals) const;
+  PortfolioTask Settling(const Mapping& start, uint64_t seed) const;
+  // Of two mappings, the better one first, joined only where both agree.
+  PortfolioTask Combination(const Mapping& better, const Mapping& other, uint64_t seed) const;
+
+ private:
+  PortfolioTask Numbering(const std::string& name, std::vector<uint32_t> order) const;
+  // The swaps that gain most for their time, offered, and if they come down to `worth` the others.
+  void Swap(uint64_t seed, double worth, const SearchControl& control, Seats& seats) const;
+  // Where places take several ranks, all of one against all of another.
+  void ExchangePlaces(uint64_t seed, const SearchControl& control, Seats& seats) const;
+  void Settle(uint64_t seed, const SearchControl& control, Seats& seats) const;
+
+  const MappingProblem& problem_;
+  const SparseProblem& sparse_;
+  MappingProblem by_cost_;  // the problem with the distances of the objective
+};
 
 class CongestionLines final {
  public:

@@ -11,8 +11,8 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/auto.h"
-#include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

@@ -8,7 +8,6 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/auto_lines.h"
-#include "daemon/mapping/algorithm/auto_tasks.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {

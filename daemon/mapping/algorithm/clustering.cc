@@ -35,9 +35,9 @@
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/cluster/cluster_map.h"
-#include "daemon/mapping/search/logical_workers.h"
-#include "daemon/mapping/search/sparse/sparse_arrange.h"
+#include "daemon/mapping/search/sparse/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

@@ -24,7 +24,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/groups/capacity_groups.h"
+#include "daemon/mapping/search/groups/groups.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/mapping/search/partition/partition.h"
 

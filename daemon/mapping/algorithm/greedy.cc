@@ -35,7 +35,7 @@
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
-#include "daemon/mapping/search/logical_workers.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

@@ -7,12 +7,11 @@
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/dense/dense_tabu.h"
-#include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
-#include "daemon/mapping/search/sparse/sparse_occupants.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

@@ -34,7 +34,6 @@
 #include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/partition/partition_cut.h"
-#include "daemon/mapping/search/sparse/sparse_arrange.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
 
 namespace coppice {

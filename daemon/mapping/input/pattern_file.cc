@@ -11,9 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/input/graph_files.h"
 #include "daemon/mapping/input/line_scanner.h"
-#include "daemon/mapping/input/matrix_market.h"
-#include "daemon/mapping/input/metis_graph.h"
 #include "daemon/mapping/input/square_matrix.h"
 
 namespace coppice {

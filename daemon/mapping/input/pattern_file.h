@@ -1,10 +1,10 @@
 // A pattern from a file of any kind that the project reads, told apart by what it says:
 //
-//   %%MatrixMarket ...                     matrix_market.h
+//   %%MatrixMarket ...                     graph_files.h
 //   coppice-trace ...                      pattern_file.h
 //   one number, then rows of as many       square_matrix.h
 //   a first line of five numbers or more   square_matrix.h, without its size
-//   RANKS EDGES [FORMAT [WEIGHTS]]         metis_graph.h
+//   RANKS EDGES [FORMAT [WEIGHTS]]         graph_files.h
 #ifndef COPPICE_DAEMON_MAPPING_INPUT_PATTERN_FILE_H_
 #define COPPICE_DAEMON_MAPPING_INPUT_PATTERN_FILE_H_
 

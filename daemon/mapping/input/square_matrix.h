@@ -1,3 +1,5 @@
+// Square matrices of numbers as text, alone or in a QAPLIB file.
+//
 // Square matrices as plain text: what dense patterns and measured distances are written in.
 //
 //   3                 rows and columns; may be missing
@@ -44,6 +46,25 @@ absl::StatusOr<std::shared_ptr<const Pattern>> ReadDensePattern(absl::string_vie
 // INVALID_ARGUMENT as ReadSquareMatrix, with at most PlaceDistances::kMaxMatrixPlaces rows.
 absl::StatusOr<std::shared_ptr<const PlaceDistances>> ReadDistanceMatrix(absl::string_view text,
                                                                          absl::string_view origin);
+
+// A quadratic assignment problem from a file as QAPLIB keeps it (Burkard, Karisch, Rendl 1997):
+// numbers in free format, n, then n x n distances between locations, then n x n flows between
+// facilities.
+//
+//   min over permutations p of   sum over i, j of   flow[i][j] * distance[p(i)][p(j)]
+//
+// Facilities are ranks and locations places of one rank each: p(i) is the place of rank i. Both
+// matrices may be asymmetric and may have diagonals.
+
+struct QapInstance {
+  std::shared_ptr<const Pattern> flows;  // neither is null
+  std::shared_ptr<const PlaceDistances> distances;
+};
+
+// INVALID_ARGUMENT, naming `origin`, the line and which number it is: empty, n of 0 or more than
+// PlaceDistances::kMaxMatrixPlaces, a number that ParseWeight refuses, more or fewer than 1 + 2 n^2
+// numbers, flows that overflow together. O(n^2).
+absl::StatusOr<QapInstance> ReadQaplib(absl::string_view text, absl::string_view origin);
 
 }  // namespace coppice
 

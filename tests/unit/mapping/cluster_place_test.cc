@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/cluster/cluster_exchange.h"
 #include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <memory>
 
-#include "daemon/mapping/search/groups/capacity_groups.h"
+#include "daemon/mapping/search/groups/groups.h"
 #include "daemon/mapping/search/links/least_cut.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/fabrics.h"

@@ -15,7 +15,7 @@
 #include "daemon/mapping/search/dense/dense_genetic.h"
 #include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/dense/dense_tabu.h"
-#include "daemon/mapping/search/logical_workers.h"
+#include "daemon/mapping/search_control.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

@@ -12,7 +12,6 @@
 #include "daemon/mapping/search/links/traffic_state.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_cost.h"
-#include "daemon/mapping/search/sparse/sparse_occupants.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "tests/support/naive_measures.h"
 #include "tests/support/tier.h"

@@ -15,7 +15,6 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
-#include "daemon/mapping/search/links/place_cuts.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"

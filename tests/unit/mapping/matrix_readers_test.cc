@@ -7,7 +7,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/mapping/input/qaplib.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "gmock/gmock.h"

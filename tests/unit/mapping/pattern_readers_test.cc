@@ -6,8 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/mapping/input/matrix_market.h"
-#include "daemon/mapping/input/metis_graph.h"
+#include "daemon/mapping/input/graph_files.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "gmock/gmock.h"

@@ -8,10 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/mapping/input/matrix_market.h"
-#include "daemon/mapping/input/metis_graph.h"
+#include "daemon/mapping/input/graph_files.h"
 #include "daemon/mapping/input/pattern_file.h"
-#include "daemon/mapping/input/qaplib.h"
 #include "daemon/mapping/input/square_matrix.h"
 
 namespace coppice {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/mapping/search/cluster/rank_bisection.h"
-#include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

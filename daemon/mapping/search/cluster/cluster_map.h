@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/search/cluster/cluster_exchange.h"
 #include "daemon/mapping/search/cluster/cluster_place.h"
 #include "daemon/mapping/search/cluster/rank_clusters.h"
 #include "daemon/mapping/search/sparse/sparse_cost.h"

@@ -1,3 +1,5 @@
+// Where clusters of ranks go: three ways to place them, and exchanges of whole clusters afterwards.
+//
 // Clusters of ranks onto the cores of nodes, in three ways (Wang 2015, 4.4.2, algorithms 2 and 3).
 // Knows sizes, no pattern and no distances.
 //
@@ -21,6 +23,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/mapping/search/cluster/rank_clusters.h"
+#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 
@@ -42,6 +47,34 @@ PlacementScheme ChooseScheme(double deviation, uint32_t clusters, const Placemen
 // O(clusters * nodes).
 std::vector<std::vector<uint32_t>> PlaceClusters(const Clusters& clusters, PlacementScheme scheme,
                                                  absl::Span<const uint32_t> node_cores);
+
+// Whole clusters of ranks exchanged between their seats: aggregated pair exchange (Wang
+// 2015, 4.4.3, algorithm 4: APE).
+//
+//     node 0  [ c0 c0 c0 | n1 ]        n1 and n3 are noise, of one size: exchange them if that
+//     node 1  [ c2 c2 c2 | n3 ]        lessens the cost; the chunks c stay where they are, since
+//                                      exchanging them comes to the same
+
+struct ClusterExchangeOptions {
+  uint32_t noise_threshold = 0;  // clusters of fewer ranks are noise
+  uint64_t iterations = 500000;  // pairs that are tried
+  uint64_t seed = 1;
+};
+
+struct ClusterExchanges {
+  uint32_t noise = 0;  // clusters
+  uint64_t tried = 0, made = 0;
+  double gained = 0;
+};
+
+// Pairs of noise clusters of equal size, all in turn until no exchange gains; where one round would
+// take more than `iterations`, drawn at random from `seed`. What a pair is worth is told first from
+// the bytes between whole clusters and the seats of their first ranks, and only where that gains
+// from all ranks. Never makes `seats`, which seat every vertex of the graph, worse.
+// O(pairs of ranks + iterations * clusters that one talks to).
+ClusterExchanges ExchangeClusters(const SparseGraph& graph, const PlaceDistances& distances,
+                                  const Clusters& clusters, const ClusterExchangeOptions& options,
+                                  const SearchControl& control, Seats& seats);
 
 }  // namespace coppice
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "daemon/mapping/search/logical_workers.h"
 #include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "absl/types/span.h"
 #include "daemon/mapping/search/cluster/rank_clusters.h"
-#include "daemon/mapping/search/cluster/spectral.h"
 #include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search_control.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/logical_workers.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {

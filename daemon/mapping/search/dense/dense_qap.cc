@@ -1,6 +1,9 @@
 #include "daemon/mapping/search/dense/dense_qap.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -11,7 +14,201 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 
+#if defined(__x86_64__)
+#define COPPICE_AVX2 __attribute__((target("avx2")))
+#endif
+
 namespace coppice {
+namespace {
+
+template <typename T>
+int64_t Whole(const T* a, const T* b, const T* c, const T* d, size_t count) {
+  using Wide = std::conditional_t<sizeof(T) == 4, int64_t, int32_t>;  // holds one product
+  int64_t sum = 0;
+  for (size_t k = 0; k < count; ++k) {
+    sum += (static_cast<Wide>(a[k]) - b[k]) * (static_cast<Wide>(c[k]) - d[k]);
+  }
+  return sum;
+}
+
+// In four lanes, as the vector form adds them.
+double Real(const double* a, const double* b, const double* c, const double* d, size_t count) {
+  std::array<double, 4> lanes{};
+  for (size_t k = 0; k < count; k += 4) {
+    for (size_t i = 0; i < 4; ++i) lanes[i] += (a[k + i] - b[k + i]) * (c[k + i] - d[k + i]);
+  }
+  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
+void CostRow(double* costs, const double* u, const double* v, double ui, double vi, size_t count) {
+  for (size_t j = 0; j < count; ++j) costs[j] += (ui - u[j]) * (vi - v[j]);
+}
+
+size_t Below(const double* costs, size_t from, size_t count, double bound) {
+  while (from < count && costs[from] >= bound) ++from;
+  return from;
+}
+
+#if defined(__x86_64__)
+
+COPPICE_AVX2 inline __m256i Load(const void* row) {
+  return _mm256_load_si256(static_cast<const __m256i*>(row));
+}
+
+COPPICE_AVX2 inline int64_t SumOfInt32(__m256i lanes) {
+  const __m256i wide = _mm256_add_epi64(_mm256_cvtepi32_epi64(_mm256_castsi256_si128(lanes)),
+                                        _mm256_cvtepi32_epi64(_mm256_extracti128_si256(lanes, 1)));
+  const __m128i half =
+      _mm_add_epi64(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+  return _mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half)));
+}
+
+// |a - b| <= 127 as unsigned times c - d with the sign of a - b: two products of at most 127 * 127
+// fit 16 bits.
+COPPICE_AVX2 inline __m256i Int8Products(const int8_t* a, const int8_t* b, const int8_t* c,
+                                         const int8_t* d) {
+  const __m256i x = _mm256_sub_epi8(Load(a), Load(b)), y = _mm256_sub_epi8(Load(c), Load(d));
+  return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(x), _mm256_sign_epi8(y, x)),
+                           _mm256_set1_epi16(1));
+}
+
+COPPICE_AVX2 int64_t Int8Avx2(const int8_t* a, const int8_t* b, const int8_t* c, const int8_t* d,
+                              size_t count) {
+  __m256i even = _mm256_setzero_si256(), odd = even;
+  for (size_t k = 0; k < count; k += 64) {
+    even = _mm256_add_epi32(even, Int8Products(a + k, b + k, c + k, d + k));
+    odd = _mm256_add_epi32(odd, Int8Products(a + k + 32, b + k + 32, c + k + 32, d + k + 32));
+  }
+  return SumOfInt32(_mm256_add_epi32(even, odd));
+}
+
+COPPICE_AVX2 inline __m256i Int16Products(const int16_t* a, const int16_t* b, const int16_t* c,
+                                          const int16_t* d) {
+  return _mm256_madd_epi16(_mm256_sub_epi16(Load(a), Load(b)), _mm256_sub_epi16(Load(c), Load(d)));
+}
+
+COPPICE_AVX2 int64_t Int16Avx2(const int16_t* a, const int16_t* b, const int16_t* c,
+                               const int16_t* d, size_t count) {
+  __m256i even = _mm256_setzero_si256(), odd = even;
+  for (size_t k = 0; k < count; k += 32) {
+    even = _mm256_add_epi32(even, Int16Products(a + k, b + k, c + k, d + k));
+    odd = _mm256_add_epi32(odd, Int16Products(a + k + 16, b + k + 16, c + k + 16, d + k + 16));
+  }
+  return SumOfInt32(_mm256_add_epi32(even, odd));
+}
+
+COPPICE_AVX2 int64_t Int32Avx2(const int32_t* a, const int32_t* b, const int32_t* c,
+                               const int32_t* d, size_t count) {
+  __m256i even = _mm256_setzero_si256(), odd = even;
+  for (size_t k = 0; k < count; k += 8) {
+    const __m256i x = _mm256_sub_epi32(Load(a + k), Load(b + k));
+    const __m256i y = _mm256_sub_epi32(Load(c + k), Load(d + k));
+    even = _mm256_add_epi64(even, _mm256_mul_epi32(x, y));
+    odd =
+        _mm256_add_epi64(odd, _mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(y, 32)));
+  }
+  const __m256i sum = _mm256_add_epi64(even, odd);
+  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+  return _mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half)));
+}
+
+// Multiplies and adds apart: fused, it would round otherwise than the portable form.
+COPPICE_AVX2 double RealAvx2(const double* a, const double* b, const double* c, const double* d,
+                             size_t count) {
+  __m256d lanes = _mm256_setzero_pd();
+  for (size_t k = 0; k < count; k += 4) {
+    const __m256d x = _mm256_sub_pd(_mm256_load_pd(a + k), _mm256_load_pd(b + k));
+    const __m256d y = _mm256_sub_pd(_mm256_load_pd(c + k), _mm256_load_pd(d + k));
+    lanes = _mm256_add_pd(lanes, _mm256_mul_pd(x, y));
+  }
+  const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(lanes), _mm256_extractf128_pd(lanes, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+}
+
+COPPICE_AVX2 void CostRowAvx2(double* costs, const double* u, const double* v, double ui, double vi,
+                              size_t count) {
+  const __m256d all_ui = _mm256_set1_pd(ui), all_vi = _mm256_set1_pd(vi);
+  size_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const __m256d product = _mm256_mul_pd(_mm256_sub_pd(all_ui, _mm256_loadu_pd(u + j)),
+                                          _mm256_sub_pd(all_vi, _mm256_loadu_pd(v + j)));
+    _mm256_storeu_pd(costs + j, _mm256_add_pd(_mm256_loadu_pd(costs + j), product));
+  }
+  for (; j < count; ++j) costs[j] += (ui - u[j]) * (vi - v[j]);
+}
+
+COPPICE_AVX2 size_t BelowAvx2(const double* costs, size_t from, size_t count, double bound) {
+  const __m256d bounds = _mm256_set1_pd(bound);
+  for (; from + 4 <= count; from += 4) {
+    const int below =
+        _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(costs + from), bounds, _CMP_LT_OQ));
+    if (below != 0) return from + static_cast<size_t>(__builtin_ctz(below));
+  }
+  return Below(costs, from, count, bound);
+}
+
+bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
+
+#endif
+
+}  // namespace
+
+template <typename T>
+RowProduct<T> PortableRowProduct() {
+  if constexpr (std::is_same_v<T, double>) {
+    return Real;
+  } else {
+    return Whole<T>;
+  }
+}
+
+template <typename T>
+RowProduct<T> Avx2RowProduct() {
+#if defined(__x86_64__)
+  if (!HasAvx2()) return nullptr;
+  if constexpr (std::is_same_v<T, double>) {
+    return RealAvx2;
+  } else if constexpr (sizeof(T) == 1) {
+    return Int8Avx2;
+  } else if constexpr (sizeof(T) == 2) {
+    return Int16Avx2;
+  } else {
+    return Int32Avx2;
+  }
+#else
+  return nullptr;
+#endif
+}
+
+CostRowUpdate PortableCostRowUpdate() { return CostRow; }
+
+CostRowUpdate Avx2CostRowUpdate() {
+#if defined(__x86_64__)
+  return HasAvx2() ? CostRowAvx2 : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+FirstBelow PortableFirstBelow() { return Below; }
+
+FirstBelow Avx2FirstBelow() {
+#if defined(__x86_64__)
+  return HasAvx2() ? BelowAvx2 : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+template RowProduct<int8_t> PortableRowProduct();
+template RowProduct<int16_t> PortableRowProduct();
+template RowProduct<int32_t> PortableRowProduct();
+template RowProduct<double> PortableRowProduct();
+template RowProduct<int8_t> Avx2RowProduct();
+template RowProduct<int16_t> Avx2RowProduct();
+template RowProduct<int32_t> Avx2RowProduct();
+template RowProduct<double> Avx2RowProduct();
+
 namespace {
 
 // Square, row by row.

@@ -17,7 +17,6 @@
 
 #include "absl/types/span.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
-#include "daemon/mapping/search/dense/dense_solution.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/mapping/search/dense/dense_kernels.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"

@@ -1,3 +1,6 @@
+// Places in groups, by distance or by the capacity around them, and which leaf switches are near
+// which.
+//
 // The places of a job as a tree of groups whose members are near each other, from all of them at
 // the root down to the single place: what multisection cuts along, and what a search looks at when
 // it asks which places are near another.
@@ -17,7 +20,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
+#include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/places.h"
 #include "daemon/mapping/search_control.h"
@@ -56,6 +61,61 @@ PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distance
 
 // A tree of these levels: [level][place] a label, the widest groups first; nested.
 PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const std::vector<uint32_t>> labels);
+
+// The places of a fabric as a tree of groups that are joined by many gigabits inside and by few to
+// the outside: where congestion is decided is where the cables are few, not where they are long.
+//
+//     [ leaf == spines == leaf ]       one group: trunks of 288 Gb/s
+//          |             |
+//          | 32          | 32          what joins it to the others
+//       [ leaf ]       [ leaf ]
+//
+// Distances do not tell: all four leaf switches may be equally far from each other.
+
+// Switches are joined two groups at a time, those first that have the widest trunks between them;
+// trunks to one group add up. A group is one of the tree's where the trunk that joined it last is
+// wider, by a quarter at least, than the one that joins it to others. Below are the leaf switches.
+// Groups of one parent are numbered from the roomiest. `problem` has a fabric. O(cables * log
+// (switches)), about.
+PlaceGroups GroupByCapacity(const MappingProblem& problem);
+
+// The groups of GroupByCapacity alone, before the leaf switches: [level][switch] a label, the
+// widest groups first. Empty where all trunks are alike (fat trees, tori).
+std::vector<std::vector<uint32_t>> CapacityLevels(const MappingProblem& problem);
+
+// Which leaf switches of a job are near which, found by walking the fabric's cables: what asking
+// for all distances costs the square of, this costs the same for every leaf switch.
+//
+//          ring 0   ring 1   ring 2
+//            A ------ s ------ B        from A: A, then B and C; switches without places are passed
+//                      \------ C
+
+// Keeps scratch space. Not thread-safe.
+class LeafRings final {
+ public:
+  // `seats`: [unit] a place of it; the places of one leaf switch are one unit. `fabric` must
+  // outlive it and be that of `places`.
+  LeafRings(const Fabric& fabric, const Places& places, absl::Span<const uint32_t> seats);
+
+  // Every place has a leaf switch: else nobody may ask.
+  bool complete() const { return complete_; }
+
+  // `unit` itself and others by rings, until their `weights` come to `wanted` at the end of a ring,
+  // or so many cables have been looked at that more are not worth it. [unit] weights. O(1).
+  const std::vector<uint32_t>& Around(uint32_t unit, absl::Span<const uint32_t> weights,
+                                      uint64_t wanted);
+
+ private:
+  static constexpr uint32_t kNobody = 0xffffffff;
+
+  const Fabric& fabric_;
+  bool complete_ = true;
+  std::vector<uint32_t> switch_of_;  // [unit]
+  std::vector<uint32_t> unit_of_;    // [switch], or kNobody
+  std::vector<uint32_t> seen_;       // [switch] the turn that has met it
+  uint32_t turn_ = 0;
+  std::vector<uint32_t> ring_, next_, found_;
+};
 
 }  // namespace coppice
 

@@ -14,7 +14,7 @@
 //
 //     d(a,c) <= max(d(a,b), d(b,c))     then everybody within t of one unit is its group at level t
 //
-// and if not, nobody asks for what is not found by walking a few cables (leaf_rings.h).
+// and if not, nobody asks for what is not found by walking a few cables (groups.h).
 #include "daemon/mapping/search/groups/groups_linkage.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "daemon/mapping/search/groups/leaf_rings.h"
+#include "daemon/mapping/search/groups/groups.h"
 #include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search/random.h"
 

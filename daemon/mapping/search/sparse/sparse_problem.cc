@@ -7,7 +7,7 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/groups/leaf_rings.h"
+#include "daemon/mapping/search/groups/groups.h"
 
 namespace coppice {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/mapping/input/metis_graph.h"
+#include "daemon/mapping/input/graph_files.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,11 +6,163 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/input/line_scanner.h"
 
 namespace coppice {
+namespace {
+
+struct Header {
+  bool is_array = false, has_values = true, is_symmetric = false;
+  uint64_t ranks = 0, entries = 0;
+};
+
+std::string NextLower(LineScanner& lines) { return absl::AsciiStrToLower(lines.NextWord()); }
+
+absl::Status ReadBanner(LineScanner& lines, Header& header) {
+  const bool has_line = lines.NextLine();
+  if (!has_line || NextLower(lines) != "%%matrixmarket" || NextLower(lines) != "matrix") {
+    return lines.Error("a Matrix Market file begins with %%MatrixMarket matrix");
+  }
+  const std::string format = NextLower(lines), field = NextLower(lines),
+                    symmetry = NextLower(lines);
+  if (format != "coordinate" && format != "array") {
+    return lines.Error(absl::StrCat("format ", Quoted(format), "; give coordinate or array"));
+  }
+  header.is_array = format == "array";
+  header.has_values = field != "pattern";
+  if (field != "real" && field != "double" && field != "integer" && field != "pattern") {
+    return lines.Error(
+        absl::StrCat("values of kind ", Quoted(field), "; give real, integer or pattern"));
+  }
+  if (header.is_array && !header.has_values) {
+    return lines.Error("an array of kind pattern has no values; give coordinates");
+  }
+  header.is_symmetric = symmetry == "symmetric";
+  if (symmetry != "general" && symmetry != "symmetric") {
+    return lines.Error(absl::StrCat("symmetry ", Quoted(symmetry),
+                                    "; give general or symmetric: bytes are never negative"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSize(LineScanner& lines, absl::string_view text, Header& header) {
+  if (!lines.NextLineThatSays("%")) return lines.Error("the line of sizes is missing");
+  uint64_t rows = 0, columns = 0;
+  bool is_size = ParseCount(lines.NextWord(), rows) && ParseCount(lines.NextWord(), columns);
+  if (!header.is_array) is_size = is_size && ParseCount(lines.NextWord(), header.entries);
+  if (!is_size || !lines.NextWord().empty()) {
+    return lines.Error(header.is_array ? "the line of sizes is not ROWS COLUMNS"
+                                       : "the line of sizes is not ROWS COLUMNS ENTRIES");
+  }
+  if (rows != columns) {
+    return lines.Error(absl::StrCat("the matrix is not square: ", rows, " rows and ", columns,
+                                    " columns; each rank has one of both"));
+  }
+  if (rows == 0 || rows > Pattern::kMaxRanks) {
+    return lines.Error(
+        absl::StrCat("the matrix is of ", rows, " ranks; give 1 to ", Pattern::kMaxRanks));
+  }
+  header.ranks = rows;
+  if (header.is_array) header.entries = header.is_symmetric ? rows * (rows + 1) / 2 : rows * rows;
+  // An entry takes two characters at least; with coordinates four.
+  if (header.entries > text.size() / (header.is_array ? 2 : 4) + 1) {
+    return lines.Error(absl::StrCat("promises ", header.entries, " entries, but the file has only ",
+                                    text.size(), " bytes; is it cut off?"));
+  }
+  return absl::OkStatus();
+}
+
+class Entries {
+ public:
+  explicit Entries(const Header& header) : is_symmetric_(header.is_symmetric) {
+    if (!header.is_array) entries_.reserve(header.entries * (is_symmetric_ ? 2 : 1));
+  }
+  void Add(uint64_t row, uint64_t column, double weight) {  // from 0
+    const uint32_t from = static_cast<uint32_t>(row), to = static_cast<uint32_t>(column);
+    entries_.push_back({from, to, weight, 0});
+    if (is_symmetric_ && from != to) entries_.push_back({to, from, weight, 0});
+  }
+  std::vector<Pattern::Entry> Take() { return std::move(entries_); }
+
+ private:
+  const bool is_symmetric_;
+  std::vector<Pattern::Entry> entries_;
+};
+
+absl::Status ReadCoordinate(LineScanner& lines, const Header& header, Entries& entries) {
+  uint64_t row = 0, column = 0;
+  if (!ParseCount(lines.NextWord(), row) || !ParseCount(lines.NextWord(), column)) {
+    return lines.Error(header.has_values ? "an entry is ROW COLUMN VALUE"
+                                         : "an entry is ROW COLUMN");
+  }
+  if (row < 1 || column < 1 || row > header.ranks || column > header.ranks) {
+    return lines.Error(absl::StrCat("entry ", row, ", ", column, " is outside of the ",
+                                    header.ranks, " rows and columns (counted from 1)"));
+  }
+  double weight = 1;
+  if (header.has_values) {
+    const absl::Status status = ParseWeight(lines.NextWord(), weight);
+    if (!status.ok()) return lines.Error(absl::StrCat("weight ", status.message()));
+  }
+  if (!lines.NextWord().empty()) return lines.Error("there is more on the line than one entry");
+  entries.Add(row - 1, column - 1, weight);
+  return absl::OkStatus();
+}
+
+absl::Status ReadCoordinates(LineScanner& lines, const Header& header, Entries& entries) {
+  uint64_t seen = 0;
+  while (lines.NextLineThatSays("%")) {
+    if (++seen > header.entries) {
+      return lines.Error(absl::StrCat("more than the ", header.entries, " entries promised"));
+    }
+    RETURN_IF_ERROR(ReadCoordinate(lines, header, entries));
+  }
+  if (seen == header.entries) return absl::OkStatus();
+  return lines.ErrorOfAll(
+      absl::StrCat("promises ", header.entries, " entries, but has ", seen, "; is it cut off?"));
+}
+
+// Values may share lines.
+absl::Status ReadArray(LineScanner& lines, const Header& header, Entries& entries) {
+  uint64_t row = 0, column = 0, seen = 0;
+  while (lines.NextLineThatSays("%")) {
+    for (absl::string_view word = lines.NextWord(); !word.empty(); word = lines.NextWord()) {
+      if (++seen > header.entries) {
+        return lines.Error(absl::StrCat("more than the ", header.entries, " values promised"));
+      }
+      double weight = 0;
+      const absl::Status status = ParseWeight(word, weight);
+      if (!status.ok()) return lines.Error(absl::StrCat("weight ", status.message()));
+      if (weight > 0) entries.Add(row, column, weight);
+      if (++row < header.ranks) continue;
+      ++column;
+      row = header.is_symmetric ? column : 0;
+    }
+  }
+  if (seen == header.entries) return absl::OkStatus();
+  return lines.ErrorOfAll(
+      absl::StrCat("promises ", header.entries, " values, but has ", seen, "; is it cut off?"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Pattern>> ReadMatrixMarket(absl::string_view text,
+                                                                absl::string_view origin) {
+  LineScanner lines(text, origin);
+  Header header;
+  RETURN_IF_ERROR(ReadBanner(lines, header));
+  RETURN_IF_ERROR(ReadSize(lines, text, header));
+  Entries entries(header);
+  RETURN_IF_ERROR(header.is_array ? ReadArray(lines, header, entries)
+                                  : ReadCoordinates(lines, header, entries));
+  auto pattern = Pattern::Make(static_cast<uint32_t>(header.ranks), entries.Take());
+  if (!pattern.ok()) return lines.ErrorOfAll(pattern.status().message());
+  return pattern;
+}
+
 namespace {
 
 constexpr absl::string_view kGraphComments = "%#";
