@@ -10,7 +10,6 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/simulation/channels.h"
-#include "daemon/simulation/layout.h"
 
 namespace coppice {
 namespace {
