@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "daemon/metrics/families.h"
+#include "daemon/metrics/exporter.h"
 
 namespace coppice::family_list_test {
 namespace {
