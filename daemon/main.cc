@@ -40,7 +40,6 @@
 #include "daemon/rpc/listen/tls_credentials.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "daemon/rpc/server.h"
-#include "daemon/service/reload.h"
 #include "daemon/service/signal_loop.h"
 #include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"

@@ -1,3 +1,5 @@
+// What the main thread does once everything runs, and the configuration that SIGHUP reads again.
+//
 // What the daemon's main thread does once everything runs: waits for signals, has SIGHUP reload on
 // a thread of its own, and tells the service manager how it is.
 //
@@ -9,14 +11,56 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <functional>
 #include <mutex>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "daemon/config/config.h"
 #include "daemon/manager/manager.h"
-#include "daemon/service/reload.h"
+#include "daemon/rpc/server.h"
 #include "daemon/service/systemd.h"
 
 namespace coppice {
+
+// The configuration in force, and how a file that was edited takes its place while the daemon runs:
+// read and checked as a whole first, then every key that may change is put in force, all of them or
+// none. Keys that may not are named, each time until the daemon is started again.
+//
+//   read --mistake--> config.refused, nothing changed
+//     |good
+//   store takes the rules' entries --fails--> config.refused, nothing changed
+//     |                                        (all that follows cannot fail)
+//   manager, administrators, log level --> config.reloaded
+
+// Thread-safe.
+class Reloader final {
+ public:
+  // `running` is in force; `read` reads and checks the file again, with the command line over it;
+  // null: there is no file. `manager` outlives this.
+  Reloader(Config running, std::function<absl::StatusOr<Config>()> read, Manager* manager)
+      : read_(std::move(read)), manager_(manager), running_(std::move(running)) {}
+
+  // From here on it can reload. `server` outlives this, or a call of Attach with null.
+  void Attach(RpcServer* server);
+
+  // As Admin.Reload, for `by`, or for a signal if that is empty; UNAVAILABLE while no server is
+  // attached. Says what happened as an event and in the log. Blocks: for a sweep under way and for
+  // the store.
+  absl::StatusOr<ReloadOutcome> Reload(const std::string& by);
+
+  absl::Duration shutdown_grace() const;
+
+ private:
+  absl::StatusOr<ReloadOutcome> Apply();
+
+  const std::function<absl::StatusOr<Config>()> read_;
+  Manager* const manager_;
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  Config running_;
+  RpcServer* server_ = nullptr;
+};
 
 class SignalLoop final {
  public:
