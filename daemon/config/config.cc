@@ -13,7 +13,6 @@
 #include "daemon/base/toml_text.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/config_sections.h"
-#include "daemon/config/toml_section.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {

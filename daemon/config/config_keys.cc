@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -240,6 +239,23 @@ void ReadNumbers(absl::string_view path, TomlSection& section, Config& config) {
     if (key.read == nullptr || !absl::ConsumePrefix(&in_table, path)) continue;
     if (in_table.find('.') == absl::string_view::npos) key.read(section, in_table, config);
   }
+}
+
+ConfigChange Compare(const Config& running, const Config& read) {
+  ConfigChange change{{}, {}, running};
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (key.is_same(running, read)) continue;
+    const bool at_once = key.holds == ConfigKey::Holds::kAtOnce;
+    (at_once ? change.changed : change.needs_restart).emplace_back(key.name);
+    if (at_once) key.take(read, change.next);
+  }
+  return change;
+}
+
+std::vector<std::string> ComparedKeys() {
+  std::vector<std::string> names;
+  for (const ConfigKey& key : ConfigKeys()) names.emplace_back(key.name);
+  return names;
 }
 
 }  // namespace coppice

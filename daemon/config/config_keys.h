@@ -1,3 +1,5 @@
+// Every key of the configuration, and what differs between two of them.
+//
 // The keys of the configuration: where each one's value is, from when a new one holds, and the
 // bounds of numbers and times. A new key needs a member of Config, a line here, and its words in
 // deploy/coppiced.toml; one of another kind also a reader in config.cc.
@@ -10,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "daemon/config/config.h"
-#include "daemon/config/toml_section.h"
+#include "daemon/config/config_sections.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {
@@ -37,6 +39,21 @@ const std::vector<ConfigKey>& ConfigKeys();
 
 // Reads the numbers and times of the table that `path` names, "limits.".
 void ReadNumbers(absl::string_view path, TomlSection& section, Config& config);
+
+// What a configuration that was read anew changes in a daemon that runs: which keys differ, and
+// which of them hold at once and which from the next start only.
+
+struct ConfigChange {
+  std::vector<std::string> changed;        // keys that may change while the daemon runs
+  std::vector<std::string> needs_restart;  // keys that may not
+  Config next;  // what is to be in force: `running`, with the new values of `changed`
+};
+
+// Keys in the order of the sample configuration.
+ConfigChange Compare(const Config& running, const Config& read);
+
+// All keys that Compare looks at, as messages call them.
+std::vector<std::string> ComparedKeys();
 
 }  // namespace coppice
 

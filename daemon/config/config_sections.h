@@ -1,3 +1,5 @@
+// How sections of the configuration file are read.
+//
 // Sections of the configuration that are more than single keys: who may connect, who may do
 // everything and who is a node's agent (socket_mode, socket_group, admin_group, insecure_tcp,
 // [tls], [agents]); the cost profile; rules for switches. Each reads its own and names what is
@@ -5,16 +7,73 @@
 #ifndef COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 #define COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 
+#include <toml++/toml.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "daemon/config/toml_section.h"
+#include "absl/time/time.h"
 #include "daemon/manager/capability_rules.h"
 #include "daemon/tree/cost_profile.h"
 
 namespace coppice {
+
+// One table of a TOML file, read key by key: each value is checked for type and range, each error
+// names file, line and key, and what was not read is an error at the end. Knows no configuration.
+
+// Keeps its first error and then reads nothing more; ask status() after the last read.
+class TomlSection final {
+ public:
+  // `path` is what precedes the keys in messages: "" or "limits." . Both outlive the section.
+  TomlSection(const toml::table& table, absl::string_view path, absl::string_view origin);
+
+  // Each leaves `out` as it is if the key is absent.
+  void Read(absl::string_view key, std::string& out);
+  void Read(absl::string_view key, bool& out);
+  void Read(absl::string_view key, std::vector<std::string>& out);  // of at least one text
+  // Text such as "90s", "5m", "1.5h".
+  void Read(absl::string_view key, absl::Duration min, absl::Duration max, absl::Duration& out);
+  // A whole number will do, too.
+  void Read(absl::string_view key, double min, double max, double& out);
+  // A whole number from 0 on or, with `is_percent`, "1%" to "100%".
+  void ReadShare(absl::string_view key, int64_t max, int64_t& value, bool& is_percent);
+  template <class Integer>
+  void Read(absl::string_view key, int64_t min, int64_t max, Integer& out) {
+    int64_t value = 0;
+    if (ReadInteger(key, min, max, value)) out = static_cast<Integer>(value);
+  }
+
+  // Null if absent or of another kind, which is an error.
+  const toml::table* Table(absl::string_view key);
+  const toml::array* ArrayOfTables(absl::string_view key);
+  // Marks `key` as read and returns its value; null if absent.
+  const toml::node* Take(absl::string_view key);
+  bool Has(absl::string_view key) const { return Find(key) != nullptr; }
+
+  // Makes "ORIGIN:LINE: PATH KEY: what" the section's error, unless it has one.
+  void Fail(absl::string_view key, absl::string_view what);
+  // Takes over the error of a part, already with its place.
+  void Absorb(const absl::Status& status);
+  // The first error; at the end of the reads, also any key that was not read.
+  absl::Status Finish();
+  const absl::Status& status() const { return status_; }
+  // "ORIGIN:LINE: PATH KEY: ", what the messages about a key begin with.
+  std::string PlaceOf(absl::string_view key) const;
+
+ private:
+  // Line of a key, or of the table.
+  uint32_t LineOf(absl::string_view key) const;
+  bool ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out);
+  const toml::node* Find(absl::string_view key) const;
+
+  const toml::table& table_;
+  const absl::string_view path_, origin_;
+  std::vector<std::string> known_;
+  absl::Status status_;
+};
 
 struct AccessConfig {
   uint32_t socket_mode = 0660;           // of Unix sockets

@@ -1,11 +1,11 @@
 // Who may connect, as the file states it, and what a file that was edited changes.
-#include "daemon/config/config_change.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <regex>
+
+#include "daemon/config/config_keys.h"
 
 namespace coppice::config_change_test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/config/config_change.h"
+#include "daemon/config/config_keys.h"
 #include "daemon/fabric/fabric_builder.h"
 #include "daemon/placement/placement_cost.h"
 #include "tests/support/tier.h"
