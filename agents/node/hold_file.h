@@ -63,7 +63,7 @@ absl::Status AdmitJob(absl::string_view id, absl::string_view user, const HoldSh
 absl::Status AdmitProcesses(const HeldJob& job, const HoldShares& others);
 
 // What a process asks to be held, as it can be judged without a look at anything. Looking at
-// processes (process_looks.h) takes time on the loop, so nobody gets it for a job that is
+// processes (job_keeper.h) takes time on the loop, so nobody gets it for a job that is
 // another's.
 
 // INVALID_ARGUMENT: `job_id` is not an id as the daemon writes it ("7",

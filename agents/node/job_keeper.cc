@@ -2,17 +2,74 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agents/node/asked_once.h"
-#include "agents/node/hold_file.h"
-#include "agents/node/process_looks.h"
-#include "agents/node/renewal_times.h"
+#include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
+
+// A question of the agent's own to the daemon, in a user's name: one request, and the last of the
+// answers.
+
+inline constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
+
+struct DaemonQuestion {
+  const char* method;
+  std::string user;
+  std::string request;
+  std::chrono::milliseconds timeout;
+};
+
+// `answer` is called once, on the loop, with the last message ("": none), unless the call is
+// abandoned or `alive` has expired.
+std::shared_ptr<ForwardedCall> AskOnce(
+    DaemonLink& link, const DaemonQuestion& question, std::weak_ptr<bool> alive,
+    std::function<void(const grpc::Status& status, const std::string& message)> answer);
+
+// What the daemon answered to Jobs.KeepAlive of a job, which asks whether it is the user's to
+// change and still lives. FAILED_PRECONDITION: it does not. Else the call's error; UNAVAILABLE: no
+// answer.
+absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const grpc::Status& status,
+                                                 const std::string& message);
+
+std::shared_ptr<ForwardedCall> AskOnce(
+    DaemonLink& link, const DaemonQuestion& question, std::weak_ptr<bool> alive,
+    std::function<void(const grpc::Status& status, const std::string& message)> answer) {
+  ForwardedCall::Request call;
+  call.method = question.method;
+  call.user = question.user;
+  call.message = question.request;
+  call.timeout = question.timeout;
+  const auto message = std::make_shared<std::string>();
+  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
+  ForwardedCall::Events events;
+  events.on_message = [message, handle](const std::string& text) {
+    *message = text;
+    if (const auto open = handle->lock()) open->ReadMore();
+  };
+  events.on_end = [message, answer = std::move(answer),
+                   alive = std::move(alive)](const grpc::Status& status) {
+    if (!alive.expired()) answer(status, *message);
+  };
+  std::shared_ptr<ForwardedCall> started = link.Call(call, std::move(events));
+  *handle = started;
+  return started;
+}
+
+absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const grpc::Status& status,
+                                                 const std::string& message) {
+  v1::KeepAliveResponse response;
+  if (message.empty() || !response.ParseFromString(message)) {
+    const absl::Status failed = FromGrpcStatus(status);
+    return failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again") : failed;
+  }
+  if (response.state() == v1::JOB_STATE_ACTIVE) return response;
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job, ": it is over, or never was; register another"));
+}
 
 using Milliseconds = std::chrono::milliseconds;
 
@@ -324,6 +381,62 @@ absl::Status JobKeeper::Save() const {
   std::vector<HeldJob> jobs;
   for (const auto& [id, kept] : jobs_) jobs.push_back(kept.job);
   return file_.Save(jobs);
+}
+
+namespace {
+
+absl::StatusOr<ProcessIdentity> FindOwnProcess(const LocalCaller& caller, int64_t pid) {
+  absl::StatusOr<ProcessIdentity> process = FindProcess(pid);
+  // The kernel itself said whose the caller is.
+  if (!process.ok() || caller.uid == 0 || pid == caller.process) return process;
+  const absl::StatusOr<uid_t> owner = OwnerOfProcess(pid);
+  if (!owner.ok()) return owner.status();
+  if (*owner == caller.uid) return process;
+  return absl::InvalidArgumentError(
+      absl::StrCat("process ", pid, " is another user's; name your own"));
+}
+
+absl::Status NotHeld(const HeldJob& job, const absl::Status& why) {
+  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kInvalidArgument : why.code();
+  return absl::Status(code, absl::StrCat("job ", job.id, ": ", why.message()));
+}
+
+template <class Value>
+void KeepEachOnce(std::vector<Value>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+}  // namespace
+
+void FindGone(std::vector<ProcessIdentity> processes,
+              std::function<void(const std::set<ProcessIdentity>& gone)> done, LoopTurns& turns,
+              std::function<bool(const ProcessIdentity&)> is_gone) {
+  KeepEachOnce(processes);
+  turns.Add([processes = std::move(processes), done = std::move(done), is_gone = std::move(is_gone),
+             gone = std::set<ProcessIdentity>(), next = size_t{0}]() mutable {
+    if (next < processes.size() && is_gone(processes[next])) gone.insert(processes[next]);
+    if (++next < processes.size()) return true;
+    done(gone);
+    return false;
+  });
+}
+
+void FindHeldJob(const LocalCaller& caller, const v1::HoldJobRequest& request,
+                 std::function<void(absl::StatusOr<HeldJob>)> done, LoopTurns& turns) {
+  std::vector<int64_t> pids(request.processes().begin(), request.processes().end());
+  if (pids.empty()) pids.push_back(caller.process);
+  KeepEachOnce(pids);
+  HeldJob job{request.job_id(), caller.user, {}, request.end_job()};
+  turns.Add(
+      [caller, pids = std::move(pids), job = std::move(job), done = std::move(done)]() mutable {
+        const size_t next = job.processes.size();
+        const absl::StatusOr<ProcessIdentity> process = FindOwnProcess(caller, pids[next]);
+        if (!process.ok()) return done(NotHeld(job, process.status())), false;
+        job.processes.push_back(*process);
+        if (next + 1 < pids.size()) return true;
+        return done(std::move(job)), false;
+      });
 }
 
 }  // namespace coppice

@@ -1,3 +1,6 @@
+// Jobs that are kept for local processes: when leases are renewed, and whether the processes still
+// live.
+//
 // The jobs that the agent keeps alive: their leases are renewed for as long as one of the job's
 // processes on this node lives, whatever becomes of connections, of the agent, or of the daemon.
 //
@@ -14,6 +17,7 @@
 #ifndef COPPICE_AGENTS_NODE_JOB_KEEPER_H_
 #define COPPICE_AGENTS_NODE_JOB_KEEPER_H_
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -24,10 +28,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agents/node/daemon_link.h"
 #include "agents/node/event_loop.h"
 #include "agents/node/hold_file.h"
 #include "agents/node/local_limits.h"
+#include "agents/node/process_identity.h"
 #include "client/library/retry_pause.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/local.pb.h"
@@ -118,6 +124,45 @@ class JobKeeper final {
   bool is_save_due_ = false;
   std::vector<Unsaved> unsaved_;  // in order
 };
+
+// When a lease is renewed, and how long a try may take, so that two of them may fail before it runs
+// out, however short it is:
+//
+//   0        1/3   1/2   2/3   5/6    1
+//   |---------|-----|-----|-----|-----|
+//    wait      try   pause try   pause  of the lease
+
+using LeaseTime = std::chrono::milliseconds;
+
+inline constexpr LeaseTime kLongestTry{10'000};
+inline constexpr LeaseTime kLongestRenewalPause{5'000};
+// However short the lease: less is a busy loop.
+inline constexpr LeaseTime kShortestRenewalTime{100};
+// Taken for the lease of a job that has not been renewed since the agent started.
+inline constexpr LeaseTime kUnknownLease{6'000};
+
+inline LeaseTime RenewalWait(LeaseTime lease) { return std::max(lease / 3, kShortestRenewalTime); }
+
+inline LeaseTime SixthOf(LeaseTime lease, LeaseTime most) {
+  const LeaseTime known = lease.count() > 0 ? lease : kUnknownLease;
+  return std::clamp(known / 6, kShortestRenewalTime, most);
+}
+inline LeaseTime MostOfTry(LeaseTime lease) { return SixthOf(lease, kLongestTry); }
+inline LeaseTime MostOfPause(LeaseTime lease) { return SixthOf(lease, kLongestRenewalPause); }
+
+// Looks at many processes of the node, in turns of the loop (event_loop.h).
+
+// Which of them have gone. Each is looked at once, however often it is named. `done` is called
+// once, in the last step, unless `turns` goes first. `is_gone` is asked of each.
+void FindGone(std::vector<ProcessIdentity> processes,
+              std::function<void(const std::set<ProcessIdentity>& gone)> done, LoopTurns& turns,
+              std::function<bool(const ProcessIdentity&)> is_gone = IsGone);
+
+// The job of a checked request (hold_file.h) with the processes as they are now, each once; the
+// caller's own if it names none. `done` as above; INVALID_ARGUMENT: a process is not there, or not
+// the caller's. UNAVAILABLE: one cannot be looked at.
+void FindHeldJob(const LocalCaller& caller, const v1::HoldJobRequest& request,
+                 std::function<void(absl::StatusOr<HeldJob>)> done, LoopTurns& turns);
 
 }  // namespace coppice
 

@@ -7,14 +7,355 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status_conversion.h"
 
 namespace coppice {
+namespace {
+
+// Which methods of the daemon a process of the node may call through the agent.
+
+constexpr absl::string_view kMethods[] = {
+    "/coppice.v1.Admin/GetQuota",
+    "/coppice.v1.Admin/GetStatus",
+    "/coppice.v1.Agents/ListAgents",
+    "/coppice.v1.Agents/ListDistances",
+    "/coppice.v1.Fabric/ExportTopology",
+    "/coppice.v1.Fabric/GetFabric",
+    "/coppice.v1.Fabric/GetPortHistory",
+    "/coppice.v1.Fabric/GetRoute",
+    "/coppice.v1.Fabric/GetTypeTable",
+    "/coppice.v1.Fabric/ListEvents",
+    "/coppice.v1.Fabric/ListLinks",
+    "/coppice.v1.Fabric/ListNodes",
+    "/coppice.v1.Fabric/ListPortCounters",
+    "/coppice.v1.Fabric/ListSwitches",
+    "/coppice.v1.Fabric/WatchEvents",
+    "/coppice.v1.Jobs/EndJob",
+    "/coppice.v1.Jobs/GetJob",
+    "/coppice.v1.Jobs/KeepAlive",
+    "/coppice.v1.Jobs/ListJobs",
+    "/coppice.v1.Jobs/RegisterJob",
+    "/coppice.v1.Mapping/DeletePattern",
+    "/coppice.v1.Mapping/EvaluateMapping",
+    "/coppice.v1.Mapping/GetMappingProblem",
+    "/coppice.v1.Mapping/GetOrder",
+    "/coppice.v1.Mapping/GetPattern",
+    "/coppice.v1.Mapping/ListAlgorithms",
+    "/coppice.v1.Mapping/ListPatterns",
+    "/coppice.v1.Mapping/MapRanks",
+    "/coppice.v1.Mapping/PutOrder",
+    "/coppice.v1.Mapping/PutPattern",
+    "/coppice.v1.Placements/AdvisePlacement",
+    "/coppice.v1.Placements/BatchCreatePlacements",
+    "/coppice.v1.Placements/CreatePlacement",
+    "/coppice.v1.Placements/GetNodeDistances",
+    "/coppice.v1.Placements/GetPlacement",
+    "/coppice.v1.Placements/ListPlacements",
+    "/coppice.v1.Placements/ReleasePlacement",
+    "/coppice.v1.Placements/RenewPlacement",
+    "/coppice.v1.Placements/StartPlacement",
+    "/coppice.v1.Trees/AdviseTree",
+    "/coppice.v1.Trees/BatchCreateTrees",
+    "/coppice.v1.Trees/CreateTree",
+    "/coppice.v1.Trees/GetTree",
+    "/coppice.v1.Trees/ListTrees",
+    "/coppice.v1.Trees/ReleaseTree",
+    "/coppice.v1.Trees/WatchTrees",
+};
+
+// "/coppice.v1.Trees/CreateTree". What users may do and what everybody may read; nothing that
+// administers the daemon. Of a stream of requests (KeepAlive) it passes one.
+bool IsPassedOn(absl::string_view method) {
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
+
+constexpr size_t kReadBytes = 64 << 10;
+// Streams pause above this much unwritten output, and requests are not read.
+constexpr size_t kHighOutput = size_t{1} << 20;
+// Of one connection; each may hold one answer.
+constexpr size_t kMaxCalls = 256;
+// Answers that were on their way when output got high; more are not taken.
+constexpr size_t kMaxOutput = 3 * kMaxFrameBytes;
+// Memory of output is given back when it was larger.
+constexpr size_t kKeptOutput = size_t{1} << 20;
+
+constexpr char kGetAgent[] = "/coppice.v1.Local/GetAgent";
+constexpr char kHoldJob[] = "/coppice.v1.Local/HoldJob";
+
+grpc::Status NotPassedOn(const std::string& method) {
+  return {
+      grpc::StatusCode::UNIMPLEMENTED,
+      absl::StrCat("method ", method, ": the agent does not pass it on; ask the daemon itself")};
+}
+
+}  // namespace
+
+LocalConnection::LocalConnection(int fd, LocalCaller caller, const LocalParts* parts,
+                                 std::function<void()> on_closed)
+    : fd_(fd),
+      caller_(std::move(caller)),
+      parts_(parts),
+      on_closed_(std::move(on_closed)),
+      interest_(EPOLLIN) {
+  parts_->loop->Watch(fd_, interest_, [this](uint32_t events) { OnReady(events); });
+}
+
+LocalConnection::~LocalConnection() {
+  if (!is_closed_) parts_->loop->Forget(fd_);
+  for (const auto& [id, call] : calls_) Drop(call);
+  close(fd_);
+  parts_->limits->Change(caller_.uid, told_bytes_, 0);
+  parts_->limits->Disconnect(caller_.uid);
+}
+
+void LocalConnection::Close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  parts_->loop->Forget(fd_);
+  on_closed_();
+}
+
+void LocalConnection::OnReady(uint32_t events) {
+  if ((events & EPOLLOUT) != 0) Write();
+  if (is_closed_) return;
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read();
+  if (!is_closed_) Account();
+}
+
+void LocalConnection::Read() {
+  char bytes[kReadBytes];
+  const ssize_t count = recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (count <= 0) return Close();
+  if (is_refused_) return;
+  frames_->Append(std::string_view(bytes, static_cast<size_t>(count)));
+  TakeFrames();
+}
+
+void LocalConnection::Account() {
+  const size_t before =
+      std::exchange(told_bytes_, frames_->buffered() + request_bytes_ + Unwritten());
+  if (parts_->limits->Change(caller_.uid, before, told_bytes_) || is_refusing_) return;
+  RefuseWith({grpc::StatusCode::RESOURCE_EXHAUSTED,
+              absl::StrCat("connection to the agent: the processes of user ", caller_.user,
+                           " have more bytes under way than the agent holds for a user; it is "
+                           "closed. Ask for less at a time")});
+}
+
+void LocalConnection::TakeFrames() {
+  while (!is_closed_ && !is_refused_) {
+    const std::optional<std::string_view> frame = frames_->Next();
+    if (!frame) break;
+    v1::LocalRequest request;
+    if (!request.ParseFromArray(frame->data(), static_cast<int>(frame->size()))) {
+      return Refuse("the frame holds no LocalRequest");
+    }
+    Take(request);
+  }
+  if (frames_->is_broken()) {
+    Refuse(absl::StrCat("a frame has at most ", kMaxFrameBytes, " bytes"));
+  }
+}
+
+void LocalConnection::Refuse(absl::string_view why) {
+  RefuseWith({grpc::StatusCode::INVALID_ARGUMENT,
+              absl::StrCat("connection to the agent: ", why,
+                           "; it is closed. Is this libcoppice of the agent's release?")});
+}
+
+void LocalConnection::RefuseWith(const grpc::Status& status) {
+  if (is_closed_ || std::exchange(is_refusing_, true)) return;
+  End(0, status);
+  is_refused_ = true;
+  for (const auto& [id, call] : calls_) Drop(call);
+  calls_.clear();
+  request_bytes_ = 0;
+  frames_.emplace();
+  if (!is_closed_ && Unwritten() == 0) Close();
+}
+
+void LocalConnection::Take(const v1::LocalRequest& request) {
+  const auto open = calls_.find(request.call());
+  if (request.cancel()) {
+    if (open != calls_.end()) Cancel(open->second);
+  } else if (open != calls_.end()) {
+    Refuse(absl::StrCat("call ", request.call(), " is still open"));
+  } else if (request.method() == kGetAgent) {
+    Reply(request.call(), parts_->describe());
+    End(request.call(), grpc::Status::OK);
+  } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
+    End(request.call(), NotPassedOn(request.method()));
+  } else if (calls_.size() >= kMaxCalls) {
+    End(request.call(),
+        {grpc::StatusCode::RESOURCE_EXHAUSTED,
+         absl::StrCat("this connection has ", kMaxCalls, " calls open; wait for some to end")});
+  } else if (!parts_->limits->MayBeginCall(caller_.uid)) {
+    End(request.call(),
+        {grpc::StatusCode::RESOURCE_EXHAUSTED,
+         absl::StrCat("the node's processes, or those of user ", caller_.user,
+                      ", have too many calls in flight at the agent; wait for some to end")});
+  } else if (request.method() == kHoldJob) {
+    Hold(request);
+  } else {
+    Forward(request);
+  }
+}
+
+LocalConnection::OpenCall& LocalConnection::Open(const v1::LocalRequest& request) {
+  OpenCall& call = calls_[request.call()];
+  call.bytes = request.message().size();
+  request_bytes_ += call.bytes;
+  parts_->limits->BeginCall(caller_.uid);
+  return call;
+}
+
+bool LocalConnection::Over(uint64_t id) {
+  const auto found = calls_.find(id);
+  if (found == calls_.end()) return false;
+  request_bytes_ -= found->second.bytes;
+  calls_.erase(found);
+  parts_->limits->EndCall(caller_.uid);
+  return true;
+}
+
+void LocalConnection::Forward(const v1::LocalRequest& request) {
+  const uint64_t id = request.call();
+  ForwardedCall::Request forwarded;
+  forwarded.method = request.method();
+  forwarded.user = caller_.user;
+  forwarded.message = request.message();
+  forwarded.timeout = std::chrono::milliseconds(request.timeout_ms());
+  ForwardedCall::Events events;
+  events.on_message = [this, id](const std::string& message) { OnMessage(id, message); };
+  events.on_end = [this, id](const grpc::Status& status) {
+    if (Over(id)) End(id, status);
+  };
+  Open(request).forwarded = parts_->link->Call(forwarded, std::move(events));
+}
+
+void LocalConnection::Hold(const v1::LocalRequest& request) {
+  v1::HoldJobRequest hold;
+  if (!hold.ParseFromString(request.message())) {
+    return End(request.call(), {grpc::StatusCode::INVALID_ARGUMENT, "not a HoldJobRequest"});
+  }
+  Open(request);
+  parts_->keeper->Hold(caller_, hold,
+                       Answer(request.call(), std::make_shared<v1::HoldJobResponse>()));
+}
+
+std::function<void(const absl::Status&)> LocalConnection::Answer(
+    uint64_t id, std::shared_ptr<const google::protobuf::MessageLite> message) {
+  return [this, id, message = std::move(message),
+          alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
+    if (alive.expired() || !Over(id)) return;
+    if (status.ok()) Reply(id, *message);
+    End(id, ToGrpcStatus(status));
+  };
+}
+
+void LocalConnection::Cancel(const OpenCall& call) {
+  if (call.forwarded != nullptr) call.forwarded->Cancel();
+}
+
+void LocalConnection::Drop(const OpenCall& call) {
+  Abandon(call);
+  parts_->limits->EndCall(caller_.uid);
+}
+
+void LocalConnection::Abandon(const OpenCall& call) {
+  if (call.forwarded != nullptr) call.forwarded->Abandon();
+}
+
+void LocalConnection::OnMessage(uint64_t id, const std::string& message) {
+  if (Unwritten() + message.size() > kMaxOutput) {
+    const auto call = calls_.find(id);
+    call->second.forwarded->Abandon();
+    Over(id);
+    return End(id, {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                    "the answers to this process wait to be read; read them, and ask again"});
+  }
+  v1::LocalReply reply;
+  reply.set_call(id);
+  reply.set_message(message);
+  Send(reply);
+  const auto found = calls_.find(id);
+  if (is_closed_ || found == calls_.end()) return;
+  OpenCall& call = found->second;
+  call.is_waiting = Unwritten() > kHighOutput;
+  if (!call.is_waiting) call.forwarded->ReadMore();
+}
+
+void LocalConnection::Reply(uint64_t id, const google::protobuf::MessageLite& message) {
+  v1::LocalReply reply;
+  reply.set_call(id);
+  reply.set_message(message.SerializeAsString());
+  Send(reply);
+}
+
+void LocalConnection::End(uint64_t id, const grpc::Status& status) {
+  v1::LocalReply reply;
+  reply.set_call(id);
+  v1::LocalEnd& end = *reply.mutable_end();
+  end.set_code(static_cast<uint32_t>(status.error_code()));
+  end.set_message(status.error_message());
+  end.set_details(status.error_details());
+  Send(reply);
+}
+
+void LocalConnection::Send(const v1::LocalReply& reply) {
+  if (is_closed_ || is_refused_) return;
+  AppendFrame(reply.SerializeAsString(), output_);
+  Write();
+  if (!is_closed_) Account();
+}
+
+void LocalConnection::Write() {
+  while (Unwritten() > 0) {
+    const ssize_t count =
+        send(fd_, output_.data() + written_, Unwritten(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count > 0) {
+      written_ += static_cast<size_t>(count);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      break;
+    } else if (errno != EINTR) {
+      return Close();
+    }
+  }
+  if (Unwritten() == 0) {
+    output_.clear();
+    written_ = 0;
+    if (output_.capacity() > kKeptOutput) std::string().swap(output_);
+  } else if (written_ > output_.size() / 2) {
+    output_.erase(0, written_);
+    written_ = 0;
+  }
+  if (is_refused_ && Unwritten() == 0) return Close();
+  ResumeCalls();
+  UpdateInterest();
+}
+
+void LocalConnection::ResumeCalls() {
+  if (Unwritten() > kHighOutput) return;
+  for (auto& [id, call] : calls_) {
+    if (std::exchange(call.is_waiting, false)) call.forwarded->ReadMore();
+  }
+}
+
+void LocalConnection::UpdateInterest() {
+  const uint32_t interest = (Unwritten() > 0 ? uint32_t{EPOLLOUT} : 0u) |
+                            (Unwritten() > kHighOutput ? 0u : uint32_t{EPOLLIN});
+  if (interest == interest_) return;
+  interest_ = interest;
+  parts_->loop->Change(fd_, interest);
+}
+
 namespace {
 
 // All ranks of a large node may connect in the same moment.

@@ -1,20 +1,122 @@
+// The agent's socket for local processes: who may connect, and what a connection asks.
+//
 // The agent's Unix socket and the processes connected to it.
 #ifndef COPPICE_AGENTS_NODE_LOCAL_SERVER_H_
 #define COPPICE_AGENTS_NODE_LOCAL_SERVER_H_
 
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/grpcpp.h>
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "agents/node/local_connection.h"
+#include "absl/strings/string_view.h"
+#include "agents/node/daemon_link.h"
+#include "agents/node/event_loop.h"
+#include "agents/node/job_keeper.h"
 #include "agents/node/local_limits.h"
+#include "client/library/frame.h"
+#include "coppice/v1/local.pb.h"
 
 namespace coppice {
+
+// One process of the node that is connected to the agent: its calls, and what waits to be written
+// to it. proto/coppice/v1/local.proto says what is spoken.
+//
+//   socket --> frames --> calls at the daemon --> replies --> output --> socket
+//     ^                      ^                                  |
+//     |  not read while      |  the next answer of a stream is  |
+//     +--- output is full ---+--- read once output is low ------+
+//
+// So a process that does not read costs a bounded amount of memory, whatever it asked for: at most
+// kMaxOutput of output, and with its user's other processes what LocalLimits allows.
+
+// What connections share; outlives them.
+struct LocalParts {
+  EventLoop* loop;
+  DaemonLink* link;
+  JobKeeper* keeper;
+  std::function<v1::GetAgentResponse()> describe;
+  LocalLimits* limits;
+};
+
+// Belongs to the loop.
+class LocalConnection final {
+ public:
+  // Takes over `fd`, which does not block and which the limits count. `on_closed` is called once,
+  // when the connection has ended by itself; it may be destroyed from then on, but not in the call.
+  LocalConnection(int fd, LocalCaller caller, const LocalParts* parts,
+                  std::function<void()> on_closed);
+  // Ends its calls at the daemon.
+  ~LocalConnection();
+  LocalConnection(const LocalConnection&) = delete;
+  LocalConnection& operator=(const LocalConnection&) = delete;
+
+ private:
+  struct OpenCall {
+    std::shared_ptr<ForwardedCall> forwarded;  // null: one of the agent's own
+    size_t bytes = 0;                          // of the request
+    bool is_waiting = false;                   // for output to get low
+  };
+
+  void OnReady(uint32_t events);
+  void Read();
+  void TakeFrames();
+  // The process broke the protocol: tells it and closes.
+  void Refuse(absl::string_view why);
+  void RefuseWith(const grpc::Status& status);
+  // Tells the limits what it holds now; refuses the process that holds too much.
+  void Account();
+  void Take(const v1::LocalRequest& request);
+  OpenCall& Open(const v1::LocalRequest& request);
+  // False: it was over before.
+  bool Over(uint64_t call);
+  void Forward(const v1::LocalRequest& request);
+  void Hold(const v1::LocalRequest& request);
+  // What an own method calls when it is done: once, perhaps after the connection.
+  std::function<void(const absl::Status&)> Answer(
+      uint64_t call, std::shared_ptr<const google::protobuf::MessageLite> message);
+  void Cancel(const OpenCall& call);
+  void Abandon(const OpenCall& call);
+  void Drop(const OpenCall& call);  // its place in calls_ goes, too
+  void OnMessage(uint64_t call, const std::string& message);
+
+  void Reply(uint64_t call, const google::protobuf::MessageLite& message);
+  void End(uint64_t call, const grpc::Status& status);
+  void Send(const v1::LocalReply& reply);
+  void Write();
+  void ResumeCalls();
+  // What the loop should wait for, by how much is to be written.
+  void UpdateInterest();
+  void Close();
+  size_t Unwritten() const { return output_.size() - written_; }
+
+  const int fd_;
+  const LocalCaller caller_;
+  const LocalParts* const parts_;
+  const std::function<void()> on_closed_;
+  // Expires with the connection: what is answered later looks at it first.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::optional<FrameReader> frames_{std::in_place};
+  std::unordered_map<uint64_t, OpenCall> calls_;
+  size_t request_bytes_ = 0;  // of calls_
+  size_t told_bytes_ = 0;     // to the limits
+  std::string output_;
+  size_t written_ = 0;  // bytes of output_
+  uint32_t interest_;
+  bool is_refusing_ = false;  // is told why, or was
+  bool is_refused_ = false;   // closes once output is written
+  bool is_closed_ = false;
+};
 
 // Belongs to the loop.
 class LocalServer final {

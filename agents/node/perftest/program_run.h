@@ -1,23 +1,97 @@
+// A program of perftest as a process of its own: started, read and ended.
+//
 // One of perftest's programs on one side of a measurement, from its start to its end, and what it
 // and the one on the other side tell each other (perftest.h has the picture).
 #ifndef COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
 #define COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/owned_fd.h"
 #include "agents/node/perftest/perftest_port.h"
-#include "agents/node/perftest/subprocess.h"
 #include "agents/node/ping_pong_words.h"
 
 namespace coppice {
+
+// A file descriptor that is closed with its holder.
+
+class OwnedFd final {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() { Close(); }
+
+  int get() const { return fd_; }  // -1: none
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
+// A program that the agent runs and listens to: started without a shell, as the agent's own user,
+// and killed with its holder.
+
+// Belongs to one thread.
+class Subprocess final {
+ public:
+  // Of its output and of its errors, each.
+  static constexpr size_t kMaxOutput = size_t{64} << 10;
+
+  // `arguments`: the program first, which is looked up in PATH. Its input is empty. `cpu_limit`: of
+  // its processor time, after which the kernel ends it, should this process not be there to do so.
+  // NOT_FOUND: there is no such program. UNAVAILABLE: it cannot be started, and why.
+  static absl::StatusOr<Subprocess> Start(const std::vector<std::string>& arguments,
+                                          std::chrono::seconds cpu_limit);
+  Subprocess(Subprocess&& other) noexcept;
+  ~Subprocess();  // kills it and waits for that
+
+  // For poll(2): readable when it has said something; -1: it will say nothing more. Listen then.
+  int output_fd() const { return output_.fd.get(); }
+  int errors_fd() const { return errors_.fd.get(); }
+  // RESOURCE_EXHAUSTED: it says too much.
+  absl::Status Listen();
+  // For poll(2): readable when it has ended.
+  int end_fd() const { return end_fd_.get(); }
+  // Once it has ended: takes the rest of what it said. FAILED_PRECONDITION: "ended with status 1",
+  // "was ended by signal 9".
+  absl::Status End();
+
+  const std::string& output() const { return output_.text; }
+  const std::string& errors() const { return errors_.text; }
+
+ private:
+  struct Stream {
+    OwnedFd fd;
+    std::string text{};
+  };
+  Subprocess(pid_t pid, OwnedFd end_fd, OwnedFd output_fd, OwnedFd errors_fd)
+      : pid_(pid),
+        end_fd_(std::move(end_fd)),
+        output_{std::move(output_fd)},
+        errors_{std::move(errors_fd)} {}
+
+  pid_t pid_;  // 0: it is over
+  OwnedFd end_fd_;
+  Stream output_, errors_;
+};
 
 // Both sides have to name the same.
 struct PerftestProgram {

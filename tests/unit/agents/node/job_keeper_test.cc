@@ -11,7 +11,6 @@
 #include <memory>
 #include <thread>
 
-#include "agents/node/renewal_times.h"
 #include "tests/unit/agents/node/local_peer.h"
 #include "tests/unit/agents/node/standing_daemon.h"
 

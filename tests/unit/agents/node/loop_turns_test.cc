@@ -7,7 +7,7 @@
 #include <string>
 
 #include "agents/node/event_loop.h"
-#include "agents/node/process_looks.h"
+#include "agents/node/job_keeper.h"
 
 namespace coppice::loop_turns_test {
 namespace {
