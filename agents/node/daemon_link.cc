@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/byte_buffer_text.h"
-#include "client/library/frame.h"
+#include "client/library/messages.h"
 
 namespace coppice {
 namespace {

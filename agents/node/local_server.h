@@ -24,7 +24,7 @@
 #include "agents/node/event_loop.h"
 #include "agents/node/job_keeper.h"
 #include "agents/node/local_limits.h"
-#include "client/library/frame.h"
+#include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
 
 namespace coppice {

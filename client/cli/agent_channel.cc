@@ -20,7 +20,7 @@
 
 #include "client/byte_buffer_text.h"
 #include "client/library/agent_socket.h"
-#include "client/library/frame.h"
+#include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
 
 namespace coppice {

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "client/library/frame.h"
 #include "client/library/messages.h"
 
 namespace coppice {

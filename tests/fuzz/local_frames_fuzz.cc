@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "client/library/frame.h"
 #include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
 

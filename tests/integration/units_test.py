@@ -98,7 +98,7 @@ class Limits(unittest.TestCase):
             return int(found.group(1)) << int(found.group(2))
         whole = number("agents/node/local_limits.h", "bytes")
         of_user = number("agents/node/local_limits.h", "bytes_of_user")
-        frame = number("client/library/frame.h", "kMaxFrameBytes")
+        frame = number("client/library/messages.h", "kMaxFrameBytes")
         memory = settings(self.units["coppice-agent"])["MemoryMax"]
         most = int(memory[:-1]) << {"M": 20, "G": 30}[memory[-1]]
         self.assertLessEqual(whole + 4 * frame, most)

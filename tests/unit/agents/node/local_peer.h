@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "client/library/frame.h"
+#include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
 
 namespace coppice {

@@ -1,11 +1,10 @@
 // Frames: any cut of a stream gives the same messages; lengths are not believed.
-#include "client/library/frame.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
+#include "client/library/messages.h"
 #include "tests/support/tier.h"
 
 namespace coppice::frame_test {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/library/frame.h"
+#include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
 
 namespace coppice {
