@@ -1,3 +1,5 @@
+// The tables of what happened: events, and the account of deeds.
+//
 // Events as SQL: the writer's part and the reader's.
 //
 // They are added at one end of a table and dropped from the other. The database numbers them, so
@@ -18,12 +20,19 @@
 #ifndef COPPICE_DB_SQLITE_EVENTS_H_
 #define COPPICE_DB_SQLITE_EVENTS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/event_records.h"
 #include "db/sqlite_connection.h"
 #include "db/store.h"
 
@@ -83,6 +92,98 @@ class EventReader {
   Statement by_id_, of_object_, of_concern_, of_kind_;
   Statement next_kind_, ids_in_time_, newer_in_time_, kept_;
   Held held_;
+};
+
+// The account of deeds as SQL: the writer's part and the reader's.
+
+// Which deeds are kept, and which go when others come: the rule of event_records.h. Knows whose
+// rows they are and when, not what they say.
+//
+//   new row --> its kind has too many: the oldest of the kind become one
+//           --> its share is full: those of an age go for good; then every kind of more than N rows
+//               is folded to N of them, for the greatest N that makes room; then, if it is full of
+//               single rows, callers with more than N rows lose the oldest, in the same way
+class KeptDeeds {
+ public:
+  // What a new row does to others, to be done in this order.
+  struct Changes {
+    struct Folded {
+      int64_t id;
+      uint32_t count;
+      absl::Time first;
+    };
+    std::vector<Folded> folded;  // rows that stand for others of their kind from now on
+    std::vector<int64_t> gone;
+  };
+
+  // Ids rise from call to call. O(1), but for every kMaxFree-th row of a full share.
+  void Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes);
+  int64_t last() const { return last_; }
+
+ private:
+  // A full share is cleared for so many rows at once.
+  static constexpr int64_t kMaxFree = 1024;
+  struct Row {
+    int64_t id;
+    absl::Time time, first;
+    uint32_t count;
+    size_t caller;  // a hash of the name
+  };
+  using Rows = std::deque<Row>;
+  struct Share {
+    absl::flat_hash_map<std::string, Rows> kinds;  // user, method and outcome; none is empty
+    int64_t count = 0;
+  };
+
+  static int64_t SizeOf(const Rows& rows) { return static_cast<int64_t>(rows.size()); }
+  // The oldest become one, so that `left` rows are left.
+  static void Fold(Share& share, Rows& rows, int64_t left, Changes& changes);
+  static void MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes);
+  static void DropOld(Share& share, absl::Time before, Changes& changes);
+  // Every kind has one row.
+  static void DropSingle(Share& share, int64_t most, Changes& changes);
+
+  std::array<Share, 4> shares_;  // [DeedShare]
+  int64_t last_ = 0;
+};
+
+// Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
+class DeedWriter {
+ public:
+  explicit DeedWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+
+  absl::Status Append(const AppendDeeds& append);
+  absl::Status Append(const DeedRecord& deed, const DeedLimits& limits);
+  // What became of the transaction.
+  void Committed() { changed_ = false; }
+  void RolledBack() {
+    if (changed_) kept_.reset();
+    changed_ = false;
+  }
+
+ private:
+  absl::Status ReadKept();
+
+  Connection& connection_;
+  Statement insert_, fold_, delete_, list_;
+  std::optional<KeptDeeds> kept_;  // unset: not read, or what was read is undone
+  bool changed_ = false;           // in the open transaction
+  KeptDeeds::Changes changes_;     // reused from deed to deed
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class DeedReader {
+ public:
+  explicit DeedReader(Connection& connection) : connection_(connection) {}
+  absl::Status Prepare();
+
+  absl::StatusOr<std::vector<DeedRecord>> Find(const DeedFilter& filter);
+
+ private:
+  Connection& connection_;
+  Statement find_;
 };
 
 }  // namespace coppice

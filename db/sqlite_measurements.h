@@ -1,3 +1,5 @@
+// The tables of what was measured: counters, load and history, and distances.
+//
 // Counters, load and history as SQL: the writer's part and the reader's. One statement a row, on
 // rows that are found by small numbers.
 //
@@ -15,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/fabric_records.h"
 #include "db/sqlite_connection.h"
 #include "db/store.h"
 
@@ -78,6 +81,33 @@ class MeasurementReader {
   Statement begin_, commit_;
   Statement loads_, last_slot_, counters_, find_port_, slots_;
   std::array<Statement, 3> last_row_, row_;  // [resolution - 1]
+};
+
+// Measured distances as SQL: the writer's part and the reader's.
+
+// Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
+class DistanceWriter {
+ public:
+  explicit DistanceWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+  absl::Status Put(const PutDistances& put);
+
+ private:
+  Connection& connection_;
+  Statement insert_, drop_;
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class DistanceReader {
+ public:
+  explicit DistanceReader(Connection& connection) : connection_(connection) {}
+  absl::Status Prepare();
+  absl::StatusOr<std::vector<DistanceRecord>> List();
+
+ private:
+  Connection& connection_;
+  Statement list_;
 };
 
 }  // namespace coppice

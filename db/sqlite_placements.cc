@@ -209,4 +209,187 @@ absl::StatusOr<int64_t> PlacementReader::Ended(absl::Time before) {
 
 #undef COPPICE_PLACEMENT_COLUMNS
 
+absl::Status OrderWriter::Prepare() {
+  ASSIGN_OR_RETURN(find_active_job_,
+                   connection_.Prepare("SELECT 1 FROM job WHERE id = ? AND state = 'active'"));
+  // From the index alone: the rows are long.
+  ASSIGN_OR_RETURN(count_others_, connection_.Prepare(R"sql(
+      SELECT ifnull(sum(position_count), 0) FROM job_order WHERE job_id <> ?)sql"));
+  ASSIGN_OR_RETURN(put_, connection_.Prepare(R"sql(
+      INSERT INTO job_order (job_id, position_count, note, created_ns, positions)
+      VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (job_id) DO UPDATE SET position_count = excluded.position_count,
+          note = excluded.note, created_ns = excluded.created_ns,
+          positions = excluded.positions)sql"));
+  return absl::OkStatus();
+}
+
+absl::Status OrderWriter::Put(const PutOrder& put) {
+  const OrderRecord& order = put.order;
+  ASSIGN_OR_RETURN(const int64_t active, find_active_job_.Bind(order.job.value()).Number());
+  if (active == 0) return OrderOfNoActiveJob(order.job);
+  ASSIGN_OR_RETURN(const int64_t others, count_others_.Bind(order.job.value()).Number());
+  const auto count = static_cast<int64_t>(order.positions.size());
+  if (count > put.max_positions - others) return NoRoomForOrder(put, others);
+  std::string positions;
+  AppendNumbers(std::vector<int64_t>(order.positions.begin(), order.positions.end()), positions);
+  put_.Bind(order.job.value()).Bind(count).Bind(order.note).Bind(order.created);
+  return put_.Bind(positions).Run();
+}
+
+absl::Status OrderReader::Prepare() {
+  ASSIGN_OR_RETURN(find_, connection_.Prepare(R"sql(
+      SELECT job_id, position_count, note, created_ns, positions FROM job_order
+      WHERE job_id = ?)sql"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OrderRecord> OrderReader::RecordAt(const Statement& row) const {
+  OrderRecord record;
+  record.job = JobId(row.Integer(0));
+  record.note = std::string(row.Text(2));
+  record.created = row.TimeAt(3);
+  absl::StatusOr<std::vector<uint64_t>> positions = ParseUnsigned(row.Text(4));
+  absl::Status damage = positions.status();
+  if (damage.ok() && static_cast<int64_t>(positions->size()) != row.Integer(1)) {
+    damage = absl::DataLossError(
+        absl::StrCat(positions->size(), " positions where there were ", row.Integer(1)));
+  }
+  if (damage.ok()) {
+    record.positions.reserve(positions->size());
+    for (const uint64_t position : *positions) {
+      if (position > UINT32_MAX) {
+        damage = absl::DataLossError(absl::StrCat("position ", position, " is beyond all ranks"));
+        break;
+      }
+      record.positions.push_back(static_cast<uint32_t>(position));
+    }
+  }
+  if (damage.ok()) return record;
+  return Annotate(
+      damage, absl::StrCat("database ", connection_.path(), ": order of job ", record.job.value()));
+}
+
+absl::StatusOr<OrderRecord> OrderReader::Get(JobId job) {
+  ASSIGN_OR_RETURN(const bool row, find_.Bind(job.value()).Step());
+  if (!row) return NoSuchOrder(job);
+  absl::StatusOr<OrderRecord> record = RecordAt(find_);
+  find_.Reset();
+  return record;
+}
+
+absl::Status PatternWriter::Prepare() {
+  RETURN_IF_ERROR(connection_.Execute(
+      "DELETE FROM pattern_part WHERE pattern_id NOT IN (SELECT id FROM pattern)"));
+  ASSIGN_OR_RETURN(insert_part_,
+                   connection_.Prepare("INSERT OR IGNORE INTO pattern_part VALUES (?, ?, ?)"));
+  ASSIGN_OR_RETURN(count_parts_, connection_.Prepare(R"sql(
+      SELECT count(*), ifnull(max(part) + 1, 0) FROM pattern_part WHERE pattern_id = ?)sql"));
+  ASSIGN_OR_RETURN(find_, connection_.Prepare("SELECT 1 FROM pattern WHERE id = ?"));
+  ASSIGN_OR_RETURN(drop_parts_,
+                   connection_.Prepare("DELETE FROM pattern_part WHERE pattern_id = ?"));
+  ASSIGN_OR_RETURN(drop_name_, connection_.Prepare(R"sql(
+      DELETE FROM pattern WHERE name = ?1 AND owner = ?2 AND by_administrator = 0)sql"));
+  ASSIGN_OR_RETURN(drop_shared_, connection_.Prepare(R"sql(
+      DELETE FROM pattern WHERE name = ? AND by_administrator = 1)sql"));
+  ASSIGN_OR_RETURN(
+      insert_, connection_.Prepare("INSERT INTO pattern VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PatternWriter::IsThere(int64_t id) {
+  find_.Bind(id);
+  ASSIGN_OR_RETURN(const bool row, find_.Step());
+  find_.Reset();
+  return row;
+}
+
+absl::Status PatternWriter::Put(const PutPatternPart& put) {
+  ASSIGN_OR_RETURN(const bool taken, IsThere(put.pattern));
+  if (taken) return PatternIdTaken(put.pattern);
+  RETURN_IF_ERROR(insert_part_.Bind(put.pattern).Bind(int64_t{put.part}).BindBlob(put.data).Run());
+  return connection_.changes() == 0 ? PatternPartTaken(put.pattern, put.part) : absl::OkStatus();
+}
+
+absl::Status PatternWriter::DropName(const std::string& name, const std::string& owner,
+                                     bool by_administrator) {
+  if (by_administrator) return drop_shared_.Bind(name).Run();
+  return drop_name_.Bind(name).Bind(owner).Run();
+}
+
+absl::Status PatternWriter::Put(const PutPattern& put) {
+  const PatternRecord& p = put.pattern;
+  ASSIGN_OR_RETURN(const bool taken, IsThere(p.id));
+  if (taken) return PatternIdTaken(p.id);
+  count_parts_.Bind(p.id);
+  RETURN_IF_ERROR(count_parts_.Step().status());
+  const int64_t count = count_parts_.Integer(0), end = count_parts_.Integer(1);
+  count_parts_.Reset();
+  if (count != int64_t{put.parts} || end != count) {
+    return PatternPartsMissing(p, put.parts, static_cast<uint64_t>(count));
+  }
+  RETURN_IF_ERROR(DropName(p.name, p.owner, p.by_administrator));
+  insert_.Bind(p.id).Bind(p.name).Bind(p.owner).Bind(int64_t{p.rank_count});
+  insert_.Bind(static_cast<int64_t>(p.pair_count)).Bind(p.total_bytes).Bind(p.total_messages);
+  insert_.Bind(p.created).Bind(static_cast<int64_t>(p.stored_bytes));
+  return insert_.Bind(int64_t{p.by_administrator}).Run();
+}
+
+absl::Status PatternWriter::Drop(const DropPatternParts& drop) {
+  ASSIGN_OR_RETURN(const bool taken, IsThere(drop.pattern));
+  if (taken) return PatternIdTaken(drop.pattern);
+  return drop_parts_.Bind(drop.pattern).Run();
+}
+
+absl::Status PatternWriter::Drop(const DropPattern& drop) {
+  RETURN_IF_ERROR(DropName(drop.name, drop.owner, drop.by_administrator));
+  return connection_.changes() == 0 ? NoSuchPattern(drop.name) : absl::OkStatus();
+}
+
+absl::Status PatternReader::Prepare() {
+  ASSIGN_OR_RETURN(list_, connection_.Prepare(R"sql(
+      SELECT id, name, owner, rank_count, pair_count, total_bytes, total_messages, created_ns,
+             stored_bytes, by_administrator
+      FROM pattern ORDER BY name, owner, by_administrator)sql"));
+  ASSIGN_OR_RETURN(find_, connection_.Prepare("SELECT stored_bytes FROM pattern WHERE id = ?"));
+  ASSIGN_OR_RETURN(parts_, connection_.Prepare(
+                               "SELECT data FROM pattern_part WHERE pattern_id = ? ORDER BY part"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PatternRecord>> PatternReader::List() {
+  std::vector<PatternRecord> patterns;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, list_.Step());
+    if (!row) return patterns;
+    PatternRecord pattern;
+    pattern.id = list_.Integer(0);
+    pattern.name = std::string(list_.Text(1));
+    pattern.owner = std::string(list_.Text(2));
+    pattern.rank_count = list_.Word(3);
+    pattern.pair_count = static_cast<uint64_t>(list_.Integer(4));
+    pattern.total_bytes = list_.Real(5);
+    pattern.total_messages = list_.Real(6);
+    pattern.created = list_.TimeAt(7);
+    pattern.stored_bytes = static_cast<uint64_t>(list_.Integer(8));
+    pattern.by_administrator = list_.Integer(9) != 0;
+    patterns.push_back(std::move(pattern));
+  }
+}
+
+absl::StatusOr<std::string> PatternReader::Data(int64_t id) {
+  find_.Bind(id);
+  ASSIGN_OR_RETURN(const bool there, find_.Step());
+  find_.Reset();
+  if (!there) return NoSuchPatternId(id);
+  std::string data;
+  parts_.Bind(id);
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, parts_.Step());
+    if (!row) return data;
+    const std::string_view part = parts_.Blob(0);
+    data.append(part.data(), part.size());
+  }
+}
+
 }  // namespace coppice

@@ -1,3 +1,5 @@
+// The tables of mapping: patterns, orders of ranks and placements.
+//
 // Placements as SQL: the writer's part and the reader's.
 #ifndef COPPICE_DB_SQLITE_PLACEMENTS_H_
 #define COPPICE_DB_SQLITE_PLACEMENTS_H_
@@ -53,6 +55,73 @@ class PlacementReader {
 
   Connection& connection_;
   Statement holding_, find_, ended_;
+};
+
+// Orders of jobs' ranks as SQL: the writer's part and the reader's. The end of a job drops its
+// order by a trigger, in the transaction of the end.
+
+// Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
+class OrderWriter {
+ public:
+  explicit OrderWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema.
+  absl::Status Prepare();
+  absl::Status Put(const PutOrder& put);
+
+ private:
+  Connection& connection_;
+  Statement find_active_job_, count_others_, put_;
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class OrderReader {
+ public:
+  explicit OrderReader(Connection& connection) : connection_(connection) {}
+  absl::Status Prepare();
+  // DATA_LOSS: the row is not what the writer makes.
+  absl::StatusOr<OrderRecord> Get(JobId job);
+
+ private:
+  absl::StatusOr<OrderRecord> RecordAt(const Statement& row) const;
+
+  Connection& connection_;
+  Statement find_;
+};
+
+// Communication patterns as SQL: the writer's part and the reader's.
+
+// Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
+class PatternWriter {
+ public:
+  explicit PatternWriter(Connection& connection) : connection_(connection) {}
+  // The connection must hold the newest schema. Drops parts whose pattern never came.
+  absl::Status Prepare();
+
+  absl::Status Put(const PutPatternPart& put);
+  absl::Status Put(const PutPattern& put);
+  absl::Status Drop(const DropPatternParts& drop);
+  absl::Status Drop(const DropPattern& drop);
+
+ private:
+  absl::StatusOr<bool> IsThere(int64_t id);
+  absl::Status DropName(const std::string& name, const std::string& owner, bool by_administrator);
+
+  Connection& connection_;
+  Statement insert_part_, count_parts_, find_, drop_parts_, drop_name_, drop_shared_, insert_;
+};
+
+// As SqliteReader, part of which it is. Contracts as of Store.
+class PatternReader {
+ public:
+  explicit PatternReader(Connection& connection) : connection_(connection) {}
+  absl::Status Prepare();
+
+  absl::StatusOr<std::vector<PatternRecord>> List();
+  absl::StatusOr<std::string> Data(int64_t id);
+
+ private:
+  Connection& connection_;
+  Statement list_, find_, parts_;
 };
 
 }  // namespace coppice
