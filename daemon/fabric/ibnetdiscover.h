@@ -39,7 +39,7 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& l
 absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines);
 
 // Writes a fabric as ibnetdiscover prints it in its default form, so that every tool that reads
-// that text reads ours, and ibnetdiscover_reader.h gets an equal fabric back.
+// that text reads ours, and the reader gets an equal fabric back.
 
 // Total; the same text for equal fabrics (it bears no date). A capacity that does not follow from
 // width and speed is kept as "capacity 192 Gb/s" behind the rate. LMCs are kept for adapters.

@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines)
 //
 // What ibsim cannot hold: port GUIDs other than node GUID + port, vendor ids, 2x links and speeds
 // beyond QDR (it gets the widest and fastest it knows below them) and capacities, which a comment
-// keeps for ibsim_net_reader.h, node descriptions beyond 64 characters.
+// keeps for the reader, node descriptions beyond 64 characters.
 std::string WriteIbsimNet(const Fabric& fabric);
 
 }  // namespace coppice

@@ -39,7 +39,7 @@ size_t DenseBytes(size_t slots, size_t threads) {
 }
 
 // Of methods that find eigenvectors: the basis and the vectors in three forms
-// (search/cluster/spectral.h), and for each thread its rows.
+// (search/cluster/rank_clusters.h), and for each thread its rows.
 size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
   const size_t full = std::min<size_t>(e.clustered, kMaxDenseVertices);
   return (7 + 2 * threads) * sizeof(double) * e.coordinates + 4 * sizeof(double) * full * full;

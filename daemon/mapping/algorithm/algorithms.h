@@ -11,7 +11,7 @@
 namespace coppice {
 
 // "annealing": from the better of the start and a multisection, annealed at low temperature with
-// proposals near partners (search/sparse/sparse_anneal.h), each round with twice the proposals of
+// proposals near partners (search/sparse/sparse_swaps.h), each round with twice the proposals of
 // the one before; after each the best is polished by swaps.
 //
 //     start      multisection

@@ -20,7 +20,7 @@
 // Departures: levels are those of the groups of places (search/groups/groups.h), which are the
 // fabric's where distances are those of nested switches, and halves of who is nearest to whom on a
 // torus. A step counts the bytes within its group alone; where groups do not say all that distances
-// say, parts are turned round in the end (search/sparse/sparse_arrange.h). Then single ranks are
+// say, parts are turned round in the end (search/sparse/sparse_multilevel.h). Then single ranks are
 // exchanged near their partners, as in cp-nsc. A group of places that take one rank each is filled
 // in the order of the ranks.
 #include <algorithm>

@@ -114,8 +114,6 @@ PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distance
 
 namespace {
 
-using Labels = std::vector<uint32_t>;
-
 constexpr double kWider = 1.25;  // widths up to this factor apart are of one level
 
 struct Join {
