@@ -19,10 +19,7 @@ absl::Status MeasureLinks(const MappingProblem& problem, absl::Span<const PlaceI
   double hop_bytes = 0, congestion = 0;
   for (uint32_t c = 0; c < traffic.bytes.size(); ++c) {
     hop_bytes += traffic.bytes[c];
-    const double here = traffic.bytes[c] / capacities[c];
-    if (here <= congestion) continue;
-    congestion = here;
-    measures.most_congested = ChannelIndex(c);
+    congestion = std::max(congestion, traffic.bytes[c] / capacities[c]);
   }
   double powers = 0;  // of congestion over the greatest, which is at most 1
   for (uint32_t c = 0; congestion > 0 && c < traffic.bytes.size(); ++c) {

@@ -20,7 +20,6 @@ struct MappingMeasures {
   // capacity counts as the fabric's least known one, or as 1 where none is known), the most of all
   // channels; channels of endpoints included.
   std::optional<double> max_congestion;
-  ChannelIndex most_congested = kNoChannel;
   // (sum over channels of congestion^16)^(1/16): tells orders apart whose fullest channels are
   // alike.
   std::optional<double> smooth_congestion;

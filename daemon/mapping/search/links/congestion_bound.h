@@ -87,10 +87,6 @@ class CongestionProof final {
   // `nodes`, or there is an order with less on each cut that is as full.
   CongestionBound Prove(const Mapping& mapping, double congestion, uint64_t nodes,
                         const SearchControl& control) const;
-  // Whether Prove has anything to search.
-  bool HasCandidates(const Mapping& mapping, double congestion) const {
-    return !Candidates(mapping, congestion).empty();
-  }
 
  private:
   // Cuts that bound alike: as many ranks, as much capacity.

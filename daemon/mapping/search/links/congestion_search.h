@@ -73,7 +73,6 @@ class CongestionSearch final {
 
   const Mapping& best() const { return best_; }
   LinkObjective::Value best_value() const { return best_value_; }
-  double best_congestion() const { return best_congestion_; }
   bool Reached(double enough) const {
     return objective_.congestion_only() && best_congestion_ <= enough * (1 + 1e-12);
   }
