@@ -227,71 +227,75 @@ absl::StatusOr<StoredState> SqliteStore::Load() {
 }
 
 absl::StatusOr<std::vector<EntryUse>> SqliteStore::Entries() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.trees().Entries(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.of<TreeReader>().Entries(); });
 }
 
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& filter) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.events().Find(filter); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<EventReader>().Find(filter); });
 }
 
 absl::StatusOr<EventRange> SqliteStore::KeptEvents() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.events().Kept(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.of<EventReader>().Kept(); });
 }
 
 absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.jobs().Get(id); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<JobReader>().Get(id); });
 }
 
 absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.jobs().Ended(before); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<JobReader>().Ended(before); });
 }
 
 absl::StatusOr<std::vector<OwnedJobs>> SqliteStore::EndedJobsOfOwners() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.jobs().EndedOfOwners(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.of<JobReader>().EndedOfOwners(); });
 }
 
 absl::StatusOr<PlacementRecord> SqliteStore::GetPlacement(PlacementId id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.placements().Get(id); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<PlacementReader>().Get(id); });
 }
 
 absl::StatusOr<int64_t> SqliteStore::EndedPlacements(absl::Time before) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.placements().Ended(before); });
+  return impl_->Ask(
+      [&](SqliteReader& reader) { return reader.of<PlacementReader>().Ended(before); });
 }
 
 absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.inventory().LinkIds(links); });
+  return impl_->Ask(
+      [&](SqliteReader& reader) { return reader.of<InventoryReader>().LinkIds(links); });
 }
 
 absl::StatusOr<StoredLoad> SqliteStore::LoadMeasurements() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.measurements().Load(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.of<MeasurementReader>().Load(); });
 }
 
 absl::StatusOr<std::vector<PortCounterRecord>> SqliteStore::Counters(Guid node) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.measurements().Counters(node); });
+  return impl_->Ask(
+      [&](SqliteReader& reader) { return reader.of<MeasurementReader>().Counters(node); });
 }
 
 absl::StatusOr<std::vector<HistoryPoint>> SqliteStore::History(const HistoryQuery& query) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.measurements().History(query); });
+  return impl_->Ask(
+      [&](SqliteReader& reader) { return reader.of<MeasurementReader>().History(query); });
 }
 
 absl::StatusOr<std::vector<PatternRecord>> SqliteStore::Patterns() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.patterns().List(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.of<PatternReader>().List(); });
 }
 
 absl::StatusOr<std::string> SqliteStore::PatternData(int64_t id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.patterns().Data(id); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<PatternReader>().Data(id); });
 }
 
 absl::StatusOr<std::vector<DistanceRecord>> SqliteStore::Distances() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.distances().List(); });
+  return impl_->Ask([](SqliteReader& reader) { return reader.of<DistanceReader>().List(); });
 }
 
 absl::StatusOr<OrderRecord> SqliteStore::GetOrder(JobId job) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.orders().Get(job); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<OrderReader>().Get(job); });
 }
 
 absl::StatusOr<std::vector<DeedRecord>> SqliteStore::Deeds(const DeedFilter& filter) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.deeds().Find(filter); });
+  return impl_->Ask([&](SqliteReader& reader) { return reader.of<DeedReader>().Find(filter); });
 }
 
 StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }

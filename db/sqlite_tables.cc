@@ -15,14 +15,6 @@ const JobRecord* JobOf(const Mutation& mutation) {
   return nullptr;
 }
 
-// Of several writers or readers; the first failure.
-template <class... Tables>
-absl::Status PrepareAll(Tables&... tables) {
-  absl::Status status;
-  static_cast<void>(((status = tables.Prepare()).ok() && ...));
-  return status;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection& connection) {
@@ -30,10 +22,7 @@ absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection&
   ASSIGN_OR_RETURN(mutator->savepoint_, connection.Prepare("SAVEPOINT mutation"));
   ASSIGN_OR_RETURN(mutator->release_savepoint_, connection.Prepare("RELEASE mutation"));
   ASSIGN_OR_RETURN(mutator->rollback_savepoint_, connection.Prepare("ROLLBACK TO mutation"));
-  RETURN_IF_ERROR(PrepareAll(mutator->jobs_, mutator->trees_, mutator->placements_,
-                             mutator->orders_, mutator->patterns_, mutator->inventory_,
-                             mutator->measurements_, mutator->distances_, mutator->events_,
-                             mutator->deeds_, mutator->settings_));
+  RETURN_IF_ERROR(mutator->tables_.Prepare());
   return mutator;
 }
 
@@ -44,12 +33,13 @@ size_t SqliteMutator::StepsOf(const Mutation& mutation) {
 
 absl::Status SqliteMutator::ApplyBare(const Mutation& mutation, size_t step) {
   RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
-  if (step + 1 < StepsOf(mutation)) return jobs_.PutAhead(*JobOf(mutation), step);
+  if (step + 1 < StepsOf(mutation)) return tables_.of<JobWriter>().PutAhead(*JobOf(mutation), step);
   return std::visit(
       [this](const auto& what) -> absl::Status {
         RETURN_IF_ERROR(Do(what));
         if constexpr (requires { what.deed; }) {
-          if (what.deed != nullptr) return deeds_.Append(*what.deed, DeedLimits());
+          if (what.deed != nullptr)
+            return tables_.of<DeedWriter>().Append(*what.deed, DeedLimits());
         }
         return absl::OkStatus();
       },
@@ -67,22 +57,25 @@ absl::Status SqliteMutator::Apply(const Mutation& mutation, size_t step) {
   return status;
 }
 
-void SqliteMutator::Abandon(const Mutation& mutation) { jobs_.Abandon(JobOf(mutation)->id); }
+void SqliteMutator::Abandon(const Mutation& mutation) {
+  tables_.of<JobWriter>().Abandon(JobOf(mutation)->id);
+}
 
 void SqliteMutator::Committed() {
-  measurements_.Committed();
-  deeds_.Committed();
-  jobs_.Committed();
+  tables_.of<MeasurementWriter>().Committed();
+  tables_.of<DeedWriter>().Committed();
+  tables_.of<JobWriter>().Committed();
 }
 
 void SqliteMutator::RolledBack() {
-  measurements_.RolledBack();
-  deeds_.RolledBack();
-  jobs_.RolledBack();
+  tables_.of<MeasurementWriter>().RolledBack();
+  tables_.of<DeedWriter>().RolledBack();
+  tables_.of<JobWriter>().RolledBack();
 }
 
 absl::Status SqliteMutator::Do(const StartPlacement& start) {
-  RETURN_IF_ERROR(placements_.Start(start.placement, start.job->id, start.job->created));
+  RETURN_IF_ERROR(
+      tables_.of<PlacementWriter>().Start(start.placement, start.job->id, start.job->created));
   return Do(PutJob(start.job));
 }
 
@@ -90,10 +83,7 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& c
   auto reader = std::unique_ptr<SqliteReader>(new SqliteReader(connection));
   ASSIGN_OR_RETURN(reader->begin_, connection.Prepare("BEGIN"));
   ASSIGN_OR_RETURN(reader->commit_, connection.Prepare("COMMIT"));
-  RETURN_IF_ERROR(PrepareAll(reader->jobs_, reader->trees_, reader->placements_, reader->orders_,
-                             reader->patterns_, reader->inventory_, reader->measurements_,
-                             reader->distances_, reader->events_, reader->deeds_,
-                             reader->settings_));
+  RETURN_IF_ERROR(reader->tables_.Prepare());
   return reader;
 }
 
@@ -108,11 +98,11 @@ absl::StatusOr<StoredState> SqliteReader::Load() {
 
 absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
   StoredState state;
-  ASSIGN_OR_RETURN(state.jobs, jobs_.Active());
-  ASSIGN_OR_RETURN(state.trees, trees_.Granted());
-  ASSIGN_OR_RETURN(state.entries, trees_.Entries());
-  ASSIGN_OR_RETURN(state.placements, placements_.Holding());
-  RETURN_IF_ERROR(settings_.Load(state));
+  ASSIGN_OR_RETURN(state.jobs, tables_.of<JobReader>().Active());
+  ASSIGN_OR_RETURN(state.trees, tables_.of<TreeReader>().Granted());
+  ASSIGN_OR_RETURN(state.entries, tables_.of<TreeReader>().Entries());
+  ASSIGN_OR_RETURN(state.placements, tables_.of<PlacementReader>().Holding());
+  RETURN_IF_ERROR(tables_.of<SettingReader>().Load(state));
   return state;
 }
 

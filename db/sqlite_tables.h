@@ -8,7 +8,9 @@
 #define COPPICE_DB_SQLITE_TABLES_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +24,32 @@
 #include "db/store.h"
 
 namespace coppice {
+
+// One of each of `Tables`, on one connection.
+template <class... Tables>
+class TablesOn {
+ public:
+  explicit TablesOn(Connection& connection)
+      : tables_((static_cast<void>(sizeof(Tables)), std::ref(connection))...) {}
+
+  template <class Table>
+  Table& of() {
+    return std::get<Table>(tables_);
+  }
+  // Of all; the first failure.
+  absl::Status Prepare() {
+    return std::apply(
+        [](Tables&... tables) {
+          absl::Status status;
+          static_cast<void>(((status = tables.Prepare()).ok() && ...));
+          return status;
+        },
+        tables_);
+  }
+
+ private:
+  std::tuple<Tables...> tables_;
+};
 
 // Belongs to the writer's thread.
 class SqliteMutator {
@@ -42,64 +70,48 @@ class SqliteMutator {
   // Steps of the mutation were committed, and the last will never be.
   void Abandon(const Mutation& mutation);
   // What abandoned mutations left; first of all in each transaction.
-  absl::Status DropAbandoned() { return jobs_.DropAbandoned(); }
+  absl::Status DropAbandoned() { return tables_.of<JobWriter>().DropAbandoned(); }
   // What became of the transaction.
   void Committed();
   void RolledBack();
 
  private:
-  explicit SqliteMutator(Connection& connection)
-      : connection_(connection),
-        jobs_(connection),
-        trees_(connection),
-        placements_(connection),
-        orders_(connection),
-        patterns_(connection),
-        inventory_(connection),
-        measurements_(connection),
-        distances_(connection),
-        events_(connection),
-        deeds_(connection),
-        settings_(connection) {}
+  explicit SqliteMutator(Connection& connection) : connection_(connection), tables_(connection) {}
 
-  absl::Status Do(const PutJob& put) { return jobs_.Put(put); }
-  absl::Status Do(const EndJob& end) { return jobs_.End(end); }
-  absl::Status Do(const PruneJobs& prune) { return jobs_.Prune(prune); }
-  absl::Status Do(const GrantTree& grant) { return trees_.Grant(*grant.tree); }
-  absl::Status Do(const ReleaseTree& release) { return trees_.Release(release); }
-  absl::Status Do(const ChangeTrees& change) { return trees_.Change(change); }
-  absl::Status Do(const PutCapabilities& put) { return trees_.Put(put); }
-  absl::Status Do(const PutPlacements& put) { return placements_.Put(put); }
-  absl::Status Do(const EndPlacement& end) { return placements_.End(end); }
+  absl::Status Do(const PutJob& put) { return tables_.of<JobWriter>().Put(put); }
+  absl::Status Do(const EndJob& end) { return tables_.of<JobWriter>().End(end); }
+  absl::Status Do(const PruneJobs& prune) { return tables_.of<JobWriter>().Prune(prune); }
+  absl::Status Do(const GrantTree& grant) { return tables_.of<TreeWriter>().Grant(*grant.tree); }
+  absl::Status Do(const ReleaseTree& release) { return tables_.of<TreeWriter>().Release(release); }
+  absl::Status Do(const ChangeTrees& change) { return tables_.of<TreeWriter>().Change(change); }
+  absl::Status Do(const PutCapabilities& put) { return tables_.of<TreeWriter>().Put(put); }
+  absl::Status Do(const PutPlacements& put) { return tables_.of<PlacementWriter>().Put(put); }
+  absl::Status Do(const EndPlacement& end) { return tables_.of<PlacementWriter>().End(end); }
   absl::Status Do(const StartPlacement& start);
-  absl::Status Do(const PrunePlacements& prune) { return placements_.Prune(prune); }
-  absl::Status Do(const PutOrder& put) { return orders_.Put(put); }
-  absl::Status Do(const PutPatternPart& put) { return patterns_.Put(put); }
-  absl::Status Do(const PutPattern& put) { return patterns_.Put(put); }
-  absl::Status Do(const DropPatternParts& drop) { return patterns_.Drop(drop); }
-  absl::Status Do(const DropPattern& drop) { return patterns_.Drop(drop); }
-  absl::Status Do(const PutInventory& put) { return inventory_.Put(put); }
-  absl::Status Do(const PutCounters& put) { return measurements_.Put(put); }
-  absl::Status Do(const PruneHistory& prune) { return measurements_.Prune(prune); }
-  absl::Status Do(const PutDistances& put) { return distances_.Put(put); }
-  absl::Status Do(const AppendEvents& append) { return events_.Append(append); }
-  absl::Status Do(const PruneEvents& prune) { return events_.Prune(prune); }
-  absl::Status Do(const AppendDeeds& append) { return deeds_.Append(append); }
-  absl::Status Do(const PutQuota& put) { return settings_.Put(put); }
-  absl::Status Do(const PutProfile& put) { return settings_.Put(put); }
+  absl::Status Do(const PrunePlacements& prune) {
+    return tables_.of<PlacementWriter>().Prune(prune);
+  }
+  absl::Status Do(const PutOrder& put) { return tables_.of<OrderWriter>().Put(put); }
+  absl::Status Do(const PutPatternPart& put) { return tables_.of<PatternWriter>().Put(put); }
+  absl::Status Do(const PutPattern& put) { return tables_.of<PatternWriter>().Put(put); }
+  absl::Status Do(const DropPatternParts& drop) { return tables_.of<PatternWriter>().Drop(drop); }
+  absl::Status Do(const DropPattern& drop) { return tables_.of<PatternWriter>().Drop(drop); }
+  absl::Status Do(const PutInventory& put) { return tables_.of<InventoryWriter>().Put(put); }
+  absl::Status Do(const PutCounters& put) { return tables_.of<MeasurementWriter>().Put(put); }
+  absl::Status Do(const PruneHistory& prune) {
+    return tables_.of<MeasurementWriter>().Prune(prune);
+  }
+  absl::Status Do(const PutDistances& put) { return tables_.of<DistanceWriter>().Put(put); }
+  absl::Status Do(const AppendEvents& append) { return tables_.of<EventWriter>().Append(append); }
+  absl::Status Do(const PruneEvents& prune) { return tables_.of<EventWriter>().Prune(prune); }
+  absl::Status Do(const AppendDeeds& append) { return tables_.of<DeedWriter>().Append(append); }
+  absl::Status Do(const PutQuota& put) { return tables_.of<SettingWriter>().Put(put); }
+  absl::Status Do(const PutProfile& put) { return tables_.of<SettingWriter>().Put(put); }
 
   Connection& connection_;
-  JobWriter jobs_;
-  TreeWriter trees_;
-  PlacementWriter placements_;
-  OrderWriter orders_;
-  PatternWriter patterns_;
-  InventoryWriter inventory_;
-  MeasurementWriter measurements_;
-  DistanceWriter distances_;
-  EventWriter events_;
-  DeedWriter deeds_;
-  SettingWriter settings_;
+  TablesOn<JobWriter, TreeWriter, PlacementWriter, OrderWriter, PatternWriter, InventoryWriter,
+           MeasurementWriter, DistanceWriter, EventWriter, DeedWriter, SettingWriter>
+      tables_;
   Statement savepoint_, release_savepoint_, rollback_savepoint_;
 };
 
@@ -112,43 +124,19 @@ class SqliteReader {
   // All of it as of one instant.
   absl::StatusOr<StoredState> Load();
 
-  JobReader& jobs() { return jobs_; }
-  TreeReader& trees() { return trees_; }
-  PlacementReader& placements() { return placements_; }
-  OrderReader& orders() { return orders_; }
-  PatternReader& patterns() { return patterns_; }
-  InventoryReader& inventory() { return inventory_; }
-  MeasurementReader& measurements() { return measurements_; }
-  DistanceReader& distances() { return distances_; }
-  EventReader& events() { return events_; }
-  DeedReader& deeds() { return deeds_; }
+  // One table's part, as reader.of<JobReader>().
+  template <class Table>
+  Table& of() {
+    return tables_.of<Table>();
+  }
 
  private:
-  explicit SqliteReader(Connection& connection)
-      : jobs_(connection),
-        trees_(connection),
-        placements_(connection),
-        orders_(connection),
-        patterns_(connection),
-        inventory_(connection),
-        measurements_(connection),
-        distances_(connection),
-        events_(connection),
-        deeds_(connection),
-        settings_(connection) {}
+  explicit SqliteReader(Connection& connection) : tables_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
 
-  JobReader jobs_;
-  TreeReader trees_;
-  PlacementReader placements_;
-  OrderReader orders_;
-  PatternReader patterns_;
-  InventoryReader inventory_;
-  MeasurementReader measurements_;
-  DistanceReader distances_;
-  EventReader events_;
-  DeedReader deeds_;
-  SettingReader settings_;
+  TablesOn<JobReader, TreeReader, PlacementReader, OrderReader, PatternReader, InventoryReader,
+           MeasurementReader, DistanceReader, EventReader, DeedReader, SettingReader>
+      tables_;
   Statement begin_, commit_;
 };
 
