@@ -138,7 +138,7 @@ class UmadTransport final : public MadTransport {
 
 namespace {
 
-constexpr int kPermissiveLid = 0xFFFF;
+constexpr int kPermissiveDestination = 0xFFFF;
 // General services are behind queue pair 1 and its well-known key (IBA vol. 1, 13.5.1.1).
 constexpr int kGeneralServicesQp = 1;
 constexpr int kGeneralServicesKey = static_cast<int>(0x80010000);
@@ -199,7 +199,7 @@ absl::Status UmadTransport::Send(const Mad& mad, Lid lid, absl::Duration timeout
   if (is_performance) {
     umad_set_addr(out_.data(), lid.value(), kGeneralServicesQp, /*sl=*/0, kGeneralServicesKey);
   } else {
-    umad_set_addr(out_.data(), kPermissiveLid, /*dqp=*/0, /*sl=*/0, /*qkey=*/0);
+    umad_set_addr(out_.data(), kPermissiveDestination, /*dqp=*/0, /*sl=*/0, /*qkey=*/0);
   }
   // The kernel drops answers to sends without a timeout, and gives a send back when it expires.
   const int timeout_ms = static_cast<int>(std::max<int64_t>(1, absl::ToInt64Milliseconds(timeout)));
