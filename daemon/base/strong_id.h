@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 
 namespace coppice {
 
@@ -38,7 +38,9 @@ using Lid = StrongId<struct LidTag, uint16_t>;
 using PortNum = StrongId<struct PortNumTag, uint8_t>;
 
 // A GUID the way every tool here prints it: 16 hex digits without 0x.
-inline std::string ToString(Guid guid) { return absl::StrFormat("%016x", guid.value()); }
+inline std::string ToString(Guid guid) {
+  return absl::StrCat(absl::Hex(guid.value(), absl::kZeroPad16));
+}
 
 }  // namespace coppice
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "daemon/fabric/routes.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
