@@ -1,8 +1,6 @@
 // coppice-search: a search for an order of ranks on many nodes at once, an MPI program. Rank 0
 // reads the command line and the input and prints; the others hear from it what to do.
 // Exit status: proto/text/exit_status.h; the reason is on stderr.
-#include <mpi.h>
-
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -45,7 +43,7 @@ int EndAll(uint32_t rank, const absl::Status& status) {
   if (rank != 0) absl::SleepFor(kRankZeroFirst);
   Say(rank, status);
   absl::SleepFor(kUntilRead);
-  MPI_Abort(MPI_COMM_WORLD, ExitStatusOf(status));
+  MpiTeam::Abort(ExitStatusOf(status));
   return ExitStatusOf(status);
 }
 
@@ -97,16 +95,15 @@ int Lead(int argc, char** argv, MpiTeam& team) {
 }
 
 int Main(int argc, char** argv) {
-  int level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
-  MpiTeam team(MPI_COMM_WORLD, &SystemClock());
-  if (level < MPI_THREAD_SERIALIZED) {
+  const bool takes_threads = MpiTeam::Start(argc, argv);
+  MpiTeam team(&SystemClock());
+  if (!takes_threads) {
     return EndAll(team.process(),
                   absl::FailedPreconditionError("this MPI allows no calls from a second thread; "
                                                 "build it with support for threads"));
   }
   const int exit_status = team.process() == 0 ? Lead(argc, argv, team) : Follow(team);
-  MPI_Finalize();
+  MpiTeam::Finish();
   return exit_status;
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/search/mpi_team.h"
 
+#include <mpi.h>
+
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -7,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
@@ -46,18 +49,39 @@ std::vector<DenseSolution> UnpackAll(const std::vector<char>& bytes, size_t slot
 
 }  // namespace
 
-MpiTeam::MpiTeam(MPI_Comm communicator, const Clock* clock)
-    : communicator_(communicator), clock_(clock) {
-  MPI_Comm_rank(communicator_, &process_);
-  MPI_Comm_size(communicator_, &count_);
+class MpiTeam::Requests {
+ public:
+  Requests(MPI_Request& request) : of_(&request, 1) {}  // NOLINT: a request is one of them
+  explicit Requests(absl::Span<MPI_Request> requests) : of_(requests) {}
+  bool AreDone() const {
+    int is_done = 0;
+    MPI_Testall(static_cast<int>(of_.size()), of_.data(), &is_done, MPI_STATUSES_IGNORE);
+    return is_done != 0;
+  }
+
+ private:
+  const absl::Span<MPI_Request> of_;
+};
+
+bool MpiTeam::Start(int& argc, char**& argv) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  return level >= MPI_THREAD_SERIALIZED;
 }
 
-absl::Status MpiTeam::Wait(absl::Span<MPI_Request> requests) const {
+void MpiTeam::Finish() { MPI_Finalize(); }
+
+void MpiTeam::Abort(int exit_status) { MPI_Abort(MPI_COMM_WORLD, exit_status); }
+
+MpiTeam::MpiTeam(const Clock* clock) : clock_(clock) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &process_);
+  MPI_Comm_size(MPI_COMM_WORLD, &count_);
+}
+
+absl::Status MpiTeam::Wait(const Requests& requests) const {
   absl::Duration sleep = kFirstSleep;
   for (int looks = 0;; ++looks) {
-    int is_done = 0;
-    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &is_done, MPI_STATUSES_IGNORE);
-    if (is_done != 0) return absl::OkStatus();
+    if (requests.AreDone()) return absl::OkStatus();
     if (looks < kLooksAtOnce) continue;
     if (clock_->Monotonic() >= deadline_) {
       return absl::DeadlineExceededError(absl::StrFormat(
@@ -73,14 +97,14 @@ absl::Status MpiTeam::Wait(absl::Span<MPI_Request> requests) const {
 absl::Status MpiTeam::Broadcast(std::string& text) {
   uint64_t size = text.size();
   MPI_Request request;
-  MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, communicator_, &request);
+  MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD, &request);
   RETURN_IF_ERROR(Wait(request));
   if (size > INT_MAX) {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "the question takes %d bytes to send to the ranks, %d at most", size, INT_MAX));
   }
   text.resize(size);
-  MPI_Ibcast(text.data(), static_cast<int>(size), MPI_CHAR, 0, communicator_, &request);
+  MPI_Ibcast(text.data(), static_cast<int>(size), MPI_CHAR, 0, MPI_COMM_WORLD, &request);
   return Wait(request);
 }
 
@@ -92,7 +116,7 @@ absl::StatusOr<uint32_t> MpiTeam::RanksOfNode() {
   MPI_Get_processor_name(sent_.data(), &length);
   received_.resize(size_t{kName} * process_count());
   MPI_Request request;
-  MPI_Iallgather(sent_.data(), kName, MPI_CHAR, received_.data(), kName, MPI_CHAR, communicator_,
+  MPI_Iallgather(sent_.data(), kName, MPI_CHAR, received_.data(), kName, MPI_CHAR, MPI_COMM_WORLD,
                  &request);
   RETURN_IF_ERROR(Wait(request));
   uint32_t count = 0;
@@ -105,7 +129,7 @@ absl::StatusOr<uint32_t> MpiTeam::RanksOfNode() {
 absl::StatusOr<bool> MpiTeam::Any(bool mine) {
   int one = mine ? 1 : 0, any = 0;
   MPI_Request request;
-  MPI_Iallreduce(&one, &any, 1, MPI_INT, MPI_MAX, communicator_, &request);
+  MPI_Iallreduce(&one, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
   RETURN_IF_ERROR(Wait(request));
   return any != 0;
 }
@@ -117,11 +141,11 @@ absl::Status MpiTeam::ShareBest(DenseSolution& solution) {
   };
   CostAndRank mine{solution.cost, process_}, least{};
   MPI_Request request;
-  MPI_Iallreduce(&mine, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, communicator_, &request);
+  MPI_Iallreduce(&mine, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD, &request);
   RETURN_IF_ERROR(Wait(request));
   solution.cost = least.cost;
   MPI_Ibcast(solution.order.data(), static_cast<int>(solution.order.size()), MPI_UINT32_T,
-             least.rank, communicator_, &request);
+             least.rank, MPI_COMM_WORLD, &request);
   return Wait(request);
 }
 
@@ -133,10 +157,10 @@ absl::Status MpiTeam::PassOn(DenseSolution& solution) {
   const auto bytes = static_cast<int>(sent_.size());
   MPI_Request requests[2];
   MPI_Irecv(received_.data(), bytes, MPI_CHAR, (process_ + count_ - 1) % count_, kRingTag,
-            communicator_, &requests[0]);
-  MPI_Isend(sent_.data(), bytes, MPI_CHAR, (process_ + 1) % count_, kRingTag, communicator_,
+            MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(sent_.data(), bytes, MPI_CHAR, (process_ + 1) % count_, kRingTag, MPI_COMM_WORLD,
             &requests[1]);
-  RETURN_IF_ERROR(Wait(absl::MakeSpan(requests)));
+  RETURN_IF_ERROR(Wait(Requests(absl::MakeSpan(requests))));
   solution = Unpack(received_.data(), solution.order.size());
   return absl::OkStatus();
 }
@@ -147,7 +171,7 @@ absl::StatusOr<std::vector<DenseSolution>> MpiTeam::Gather(std::vector<DenseSolu
   received_.resize(process_ == 0 ? sent_.size() * process_count() : 0);
   const auto bytes = static_cast<int>(sent_.size());
   MPI_Request request;
-  MPI_Igather(sent_.data(), bytes, MPI_CHAR, received_.data(), bytes, MPI_CHAR, 0, communicator_,
+  MPI_Igather(sent_.data(), bytes, MPI_CHAR, received_.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD,
               &request);
   RETURN_IF_ERROR(Wait(request));
   return UnpackAll(received_, mine.empty() ? 0 : mine[0].order.size());
@@ -157,13 +181,13 @@ absl::StatusOr<std::vector<DenseSolution>> MpiTeam::Scatter(std::vector<DenseSol
                                                             uint32_t each) {
   uint64_t slots = all.empty() ? 0 : all[0].order.size();
   MPI_Request request;
-  MPI_Ibcast(&slots, 1, MPI_UINT64_T, 0, communicator_, &request);
+  MPI_Ibcast(&slots, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD, &request);
   RETURN_IF_ERROR(Wait(request));
   sent_.clear();
   for (const DenseSolution& solution : all) Pack(solution, sent_);
   received_.resize(each * PackedBytes(slots));
   const auto bytes = static_cast<int>(received_.size());
-  MPI_Iscatter(sent_.data(), bytes, MPI_CHAR, received_.data(), bytes, MPI_CHAR, 0, communicator_,
+  MPI_Iscatter(sent_.data(), bytes, MPI_CHAR, received_.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD,
                &request);
   RETURN_IF_ERROR(Wait(request));
   return UnpackAll(received_, slots);

@@ -1,5 +1,5 @@
-// The ranks of an MPI communicator as a SearchTeam, and what else they tell each other. One of the
-// two files that know MPI; the other is main.cc.
+// The ranks of an MPI program as a SearchTeam, and what else they tell each other. Only mpi_team.cc
+// knows MPI, so that it alone is compiled for each.
 //
 // No rank waits for ever: whoever has heard nothing from the others until a deadline returns an
 // error that says so. A rank that waits sleeps between looks, so that more ranks than cores do not
@@ -8,8 +8,6 @@
 #ifndef COPPICE_DAEMON_SEARCH_MPI_TEAM_H_
 #define COPPICE_DAEMON_SEARCH_MPI_TEAM_H_
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "daemon/base/clock.h"
 #include "daemon/mapping/search_control.h"
 
@@ -26,8 +23,15 @@ namespace coppice {
 // Calls of one object come from one thread at a time (MPI_THREAD_SERIALIZED).
 class MpiTeam final : public SearchTeam {
  public:
-  // `clock` outlives it.
-  MpiTeam(MPI_Comm communicator, const Clock* clock);
+  // Once, before anything else: whether MPI allows calls from more than one thread, one at a time.
+  static bool Start(int& argc, char**& argv);
+  // Once, at the end.
+  static void Finish();
+  // Ends all ranks. Where it returns, the caller ends with that status.
+  static void Abort(int exit_status);
+
+  // All ranks of the program. `clock` outlives it.
+  explicit MpiTeam(const Clock* clock);
 
   // From now on waits end at `deadline` of the clock's monotonic time: DEADLINE_EXCEEDED.
   void WaitUntil(absl::Duration deadline) { deadline_ = deadline; }
@@ -48,11 +52,11 @@ class MpiTeam final : public SearchTeam {
                                                      uint32_t each) override;
 
  private:
-  // Until all are done, or the deadline.
-  absl::Status Wait(absl::Span<MPI_Request> requests) const;
-  absl::Status Wait(MPI_Request request) const { return Wait(absl::MakeSpan(&request, 1)); }
+  class Requests;  // of mpi.h
 
-  const MPI_Comm communicator_;
+  // Until all are done, or the deadline.
+  absl::Status Wait(const Requests& requests) const;
+
   const Clock* const clock_;
   int process_ = 0, count_ = 1;
   absl::Duration deadline_ = absl::InfiniteDuration();
