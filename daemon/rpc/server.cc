@@ -105,8 +105,9 @@ constexpr int kBatchWorkers = 2;
 constexpr int kPlacementWorkers = 2;
 // Requests about mappings that wait, as many of the largest: 512 MiB by default.
 constexpr size_t kLargeRequests = 8;
-// Searches take what processor time others leave: trees come first.
-constexpr int kSearchNice = 10;
+// Searches and batches take what processor time others leave: calls that somebody waits for come
+// first.
+constexpr int kLongWorkNice = 10;
 
 void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& options) {
   builder.SetMaxReceiveMessageSize(options.in_process ? -1 : options.max_request_bytes);
@@ -162,10 +163,10 @@ class RpcServer::Parts {
  public:
   Parts(const ServedParts& parts, const RpcServerOptions& options)
       : workers_(std::in_place, options.worker_threads),
-        batch_workers_(std::in_place, kBatchWorkers),
-        search_workers_(std::in_place, options.search_threads, kSearchNice),
-        pattern_workers_(std::in_place, 1, kSearchNice),
-        placement_workers_(std::in_place, kPlacementWorkers, kSearchNice),
+        batch_workers_(std::in_place, kBatchWorkers, kLongWorkNice),
+        search_workers_(std::in_place, options.search_threads, kLongWorkNice),
+        pattern_workers_(std::in_place, 1, kLongWorkNice),
+        placement_workers_(std::in_place, kPlacementWorkers, kLongWorkNice),
         version_(options.version),
         has_tls_(options.tls.has_value()),
         peers_(PeersOf(options)),

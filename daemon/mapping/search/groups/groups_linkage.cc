@@ -107,7 +107,7 @@ bool MayNest(uint32_t count, const Distance& distance) {
   return true;
 }
 
-// As Join() of a spanning tree, where MayNest().
+// As JoinAlong() of a spanning tree, where MayNest().
 template <class Distance>
 std::vector<Labels> NestedLevels(uint32_t count, const Distance& distance) {
   std::vector<double> lengths;
@@ -139,7 +139,7 @@ std::vector<Labels> NestedLevels(uint32_t count, const Distance& distance) {
 }
 
 // [level][unit], the widest first; without the level at which all are one.
-std::vector<Labels> Join(uint32_t count, const std::vector<Edge>& tree) {
+std::vector<Labels> JoinAlong(uint32_t count, const std::vector<Edge>& tree) {
   Labels root(count);
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&](uint32_t u) {
@@ -537,7 +537,7 @@ PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
           return symmetric ? d(from, to) : 0.5 * (d(from, to) + d(to, from));
         };
         if (!many) {
-          levels = Join(count, SpanningTree(count, distance));
+          levels = JoinAlong(count, SpanningTree(count, distance));
         } else if (MayNest(count, distance)) {
           levels = NestedLevels(count, distance);
         }
