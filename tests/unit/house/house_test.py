@@ -221,12 +221,13 @@ class House(unittest.TestCase):
     def test_readme_is_short_and_its_links_lead_somewhere(self):
         lines = (SOURCE / "README.md").read_text(encoding="utf-8").splitlines()
         self.assertLessEqual(len(lines), 120)
-        self.assertEqual([], [line for line in lines
-                              if len(line) > 120 and not line.startswith("|")])
         for file in files_of(SOURCE):
             if file.suffix == ".md":
-                for link in LINK.findall(file.read_text(encoding="utf-8")):
+                text = file.read_text(encoding="utf-8")
+                for link in LINK.findall(text):
                     self.assertTrue((file.parent / link).exists(), f"{file.name}: {link}")
+                self.assertEqual([], [line for line in text.splitlines()  # but for tables and code
+                                      if len(line) > 120 and not line.startswith(("|", "    "))], file)
 
     def test_the_table_has_every_kind_of_event(self):
         table = (SOURCE / "daemon/manager/event_kinds.cc").read_text(encoding="utf-8")
