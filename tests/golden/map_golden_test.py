@@ -540,6 +540,7 @@ class MapGolden(ScratchFiles):
                                            "block"))
         self.assertIn("is it cut off?", self.refuse(1, "--qap", self.file("q", "3\n0 1 2\n"),
                                                     "--algorithm", "block"))
+        self.assertIn("/dev/zero: not a regular file", self.refuse(1, "--qap", "/dev/zero"))
 
 
 if __name__ == "__main__":
