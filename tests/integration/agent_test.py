@@ -328,26 +328,79 @@ class AgentTest(unittest.TestCase):
         self.assertIn("no answer", ask("status", "--timeout", "5", status=5,
                                        agent="/nonexistent/a.sock"))
 
+    def test_coppicectl_finds_the_agent_where_it_usually_is(self):
+        """Agent and coppicectl know their default alone. /run is the test's own, for them only."""
+        other = Agent(AGENT, self.daemon.address, "n0002")
+        self.addCleanup(other.clean_up)
+        control = shutil.copy(COPPICECTL, other.directory)  # where others may run it
+        # The folder of the socket is one that this process sees, too.
+        apart = ["unshare", "--mount", "/bin/sh", "-ec", "mount -t tmpfs none /run; "
+                 "mkdir /run/coppice; mount --bind \"$1\" /run/coppice; shift; exec \"$@\"", "sh",
+                 other.directory]
+        other.command = [*apart, AGENT, "--server", self.daemon.address, "--state-dir",
+                         other.state, "--host", "n0002", "--measure-listen", ""]
+        other.start()
+        user = ["setpriv", "--reuid=%d" % OTHER, "--regid=%d" % OTHER, "--clear-groups"]
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith("COPPICE_")}
+        done = subprocess.run([*apart, *user, control, "job", "register", "--all", "--json"],
+                              capture_output=True, text=True, timeout=120, check=False,
+                              env=environment)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(str(OTHER), json.loads(done.stdout)["owner"])
+        other.end()
+        done = subprocess.run([*apart, *user, control, "job", "list"], capture_output=True,
+                              text=True, timeout=120, check=False, env=environment)
+        self.assertEqual(5, done.returncode, done.stdout)
+
+    def await_sign_of_another(self, daemon):
+        """That the agent says to `daemon` that it was another's."""
+        told = []
+
+        def warns():
+            done = subprocess.run([COPPICECTL, "--server", daemon.address, "status"],
+                                  capture_output=True, text=True, timeout=120, check=False)
+            told.append(done.stdout + done.stderr)
+            return "another daemon: " in told[-1] and done.returncode == 1
+        self.await_that(warns, "the warning")
+        self.assertIn("the agent of host n0001 was served by the daemon with database", told[-1])
+
+    def test_two_daemons_of_one_subnet_are_noticed_when_an_agent_changes_over(self):
+        other = Coppiced(COPPICED)
+        self.addCleanup(other.clean_up)
+        other.start().wait_until_listening()
+        # The agent's server is a name that leads from one to the other.
+        name = os.path.join(self.agent.directory, "daemon.sock")
+        os.symlink(self.daemon.socket, name)
+        self.agent.end()
+        self.agent.command[self.agent.command.index(self.daemon.address)] = "unix:" + name
+        self.agent.start()
+        self.await_that(lambda: self.hellos_of("n0001"), "the agent is there")
+        os.symlink(other.socket, name + ".new")
+        os.rename(name + ".new", name)
+        self.restart_daemon(signal.SIGTERM)
+        self.await_sign_of_another(other)
+        self.assertNotIn("another daemon: ", self.ctl("status"))  # lives, and nobody told it
+        events = json.loads(subprocess.run(
+            [COPPICECTL, "--server", other.address, "events", "--kind", "daemon.other", "--json"],
+            capture_output=True, text=True, timeout=120, check=True).stdout)["events"]
+        self.assertEqual(1, len(events))
+        # And back.
+        os.symlink(self.daemon.socket, name + ".new")
+        os.rename(name + ".new", name)
+        other.end()
+        other.start().wait_until_listening()
+        self.await_sign_of_another(self.daemon)
+
     def test_an_agent_that_comes_over_from_another_daemon_says_so(self):
-        def connected():
-            agents = json.loads(self.ctl("agent", "list", "--json")).get("agents", [])
-            return any(agent.get("connected") for agent in agents)
-        self.await_that(connected, "the agent is there")
+        self.await_that(lambda: self.hellos_of("n0001"), "the agent is there")
         self.daemon.end()
         for name in os.listdir(os.path.dirname(self.daemon.database)):
             if name.startswith(os.path.basename(self.daemon.database)):
                 os.remove(os.path.join(os.path.dirname(self.daemon.database), name))
         self.daemon.start().wait_until_listening()  # as another daemon: with another database
         self.ctl("fabric", "sweep")
-        told = []
-
-        def warns():
-            done = subprocess.run([COPPICECTL, "--server", self.daemon.address, "status"],
-                                  capture_output=True, text=True, timeout=120, check=False)
-            told.append(done.stdout + done.stderr)
-            return "another daemon: " in told[-1] and done.returncode == 1
-        self.await_that(warns, "the warning")
-        self.assertIn("the agent of host n0001 was served by the daemon with database", told[-1])
+        self.await_sign_of_another(self.daemon)
 
     def test_the_sample_starts_in_folders_that_are_missing(self):
         other = Agent(AGENT, self.daemon.address, "n0002")
