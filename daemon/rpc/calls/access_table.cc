@@ -42,9 +42,9 @@ constexpr MethodAccess kTable[] = {
 
     // The first three and the advice of other services change nothing, but they take minutes of
     // processors, or memory: of callers who can be told apart, and so be bounded, only.
-    {"/coppice.v1.Mapping/MapRanks", Role::kUser},
-    {"/coppice.v1.Mapping/EvaluateMapping", Role::kUser},
-    {"/coppice.v1.Mapping/GetMappingProblem", Role::kUser},
+    {"/coppice.v1.Mapping/MapRanks", Role::kNamed},
+    {"/coppice.v1.Mapping/EvaluateMapping", Role::kNamed},
+    {"/coppice.v1.Mapping/GetMappingProblem", Role::kNamed},
     {"/coppice.v1.Mapping/PutOrder", Role::kUser},
     {"/coppice.v1.Mapping/GetOrder", Role::kReader},
     {"/coppice.v1.Mapping/PutPattern", Role::kUser},
@@ -55,7 +55,7 @@ constexpr MethodAccess kTable[] = {
 
     {"/coppice.v1.Placements/CreatePlacement", Role::kUser},
     {"/coppice.v1.Placements/BatchCreatePlacements", Role::kUser},
-    {"/coppice.v1.Placements/AdvisePlacement", Role::kUser},
+    {"/coppice.v1.Placements/AdvisePlacement", Role::kNamed},
     {"/coppice.v1.Placements/GetPlacement", Role::kReader},
     {"/coppice.v1.Placements/ListPlacements", Role::kReader},
     {"/coppice.v1.Placements/RenewPlacement", Role::kUser},
@@ -64,7 +64,7 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Placements/GetNodeDistances", Role::kReader},
 
     {"/coppice.v1.Trees/CreateTree", Role::kUser},
-    {"/coppice.v1.Trees/AdviseTree", Role::kUser},
+    {"/coppice.v1.Trees/AdviseTree", Role::kNamed},
     {"/coppice.v1.Trees/BatchCreateTrees", Role::kUser},
     {"/coppice.v1.Trees/WatchTrees", Role::kReader},
     {"/coppice.v1.Trees/GetTree", Role::kReader},

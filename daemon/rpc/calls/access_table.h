@@ -2,8 +2,9 @@
 // asked beside it, where the object is known (peer.h).
 //
 //   kReader    whoever could connect: over TLS without a certificate only where tls.open_reading
-//   kUser      who has a name that jobs can belong to: a Unix user, a certificate, and anonymous
-//              callers where insecure_tcp says so
+//   kUser      whom jobs can belong to: a Unix user, a certificate, and anonymous callers where
+//              insecure_tcp says so
+//   kNamed     of these, who has a name: a Unix user, a certificate
 //   kAgent     a node's agent, or an administrator; whomever the call is for
 //   kOperator  an administrator
 //
@@ -19,7 +20,7 @@
 
 namespace coppice {
 
-enum class Role : uint8_t { kReader, kUser, kAgent, kOperator };
+enum class Role : uint8_t { kReader, kUser, kNamed, kAgent, kOperator };
 
 struct MethodAccess {
   absl::string_view method;  // "/coppice.v1.Jobs/EndJob"

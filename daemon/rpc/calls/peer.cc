@@ -32,6 +32,10 @@ constexpr double kQuestionsPerSecond = 16;
 constexpr size_t kMaxAgents = 65'536;  // whose questions are counted
 constexpr absl::string_view kHostInName = "{host}";
 
+constexpr absl::string_view kGetAName =
+    "connect to the daemon's Unix socket, or with a client's certificate "
+    "(coppicectl --tls-cert FILE --tls-key FILE)";
+
 // They change something, and no mutation brings their deed.
 constexpr absl::string_view kNotedWhenDone[] = {
     "Admin.Reload", "Agents.MeasureDistances", "Fabric.Calibrate", "Fabric.ResetCalibration",
@@ -53,8 +57,7 @@ std::string ObjectOf(const Peer& peer, const std::string& owned) {
 absl::Status ReadOnly(const Peer& peer) {
   if (!peer.why_not.empty()) return absl::PermissionDeniedError(peer.why_not);
   return absl::PermissionDeniedError(
-      "callers without a name may only read: connect to the daemon's Unix socket, or with a "
-      "client's certificate (coppicectl --tls-cert FILE --tls-key FILE)");
+      absl::StrCat("callers without a name may only read: ", kGetAName));
 }
 
 // What stands in `name` where `pattern` has "{host}"; none: it is no such name.
@@ -233,7 +236,9 @@ Peer Peers::FromDescriptor(absl::string_view number) {
 Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   if (auth == nullptr || !auth->IsPeerAuthenticated()) {
-    return {kAnonymous, anonymous_may_change_, false};
+    Peer peer{kAnonymous, anonymous_may_change_};
+    peer.is_anonymous = anonymous_may_change_;
+    return peer;
   }
   std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
   const bool is_named = names.size() == 1 && !names.front().empty();
@@ -292,8 +297,13 @@ absl::Status Peers::Judge(const MethodAccess* access, absl::string_view method,
                      "configuration names under [agents], or an administrator, and you are ",
                      peer.user, ": ask one (", WhoAdministers(), ")"));
   }
-  if (access->least == Role::kUser && peer.may_change) return absl::OkStatus();
-  if (access->least == Role::kUser || !peer.why_not.empty()) return ReadOnly(peer);
+  const bool is_for_users = access->least == Role::kUser || access->least == Role::kNamed;
+  if (access->least == Role::kNamed && peer.is_anonymous) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(peer.method, " takes minutes of processors, and so a name: ", kGetAName));
+  }
+  if (is_for_users && peer.may_change) return absl::OkStatus();
+  if (is_for_users || !peer.why_not.empty()) return ReadOnly(peer);
   return absl::PermissionDeniedError(absl::StrCat(access->what,
                                                   " is for administrators, and you are ", peer.user,
                                                   ": ask one (", WhoAdministers(), ")"));

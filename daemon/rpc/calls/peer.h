@@ -9,7 +9,7 @@
 //   TLS, certificate     "tls:" + common name         a user; an administrator if listed; a node's
 //                                                     agent if a name of it says so (agents)
 //   TLS, none            -                            a reader
-//   TCP, insecure        "anonymous"                  a user
+//   TCP, insecure        "anonymous"                  a user without a name
 //   in process           whom this process runs as    an administrator
 //
 // An administrator may do everything; who is one is never only an agent.
@@ -63,6 +63,7 @@ struct Peer {
   std::string host = {};      // of an agent: the one that it is the agent of
   bool is_scheduled = false;  // an administrator that is no agent calls for the user
   bool is_by_agent = false;   // by the word of `caller`, an agent that is no administrator
+  bool is_anonymous = false;  // may change, and cannot be told from others who may
   std::string method = {};    // that it was authorised for: "Jobs.EndJob"
   std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
 };
