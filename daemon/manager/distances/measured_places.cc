@@ -23,20 +23,25 @@ double TimeOfByte(double latency_us, double bandwidth_gbps, double message_bytes
   return message_bytes > 0 ? gap + latency_us * 1e-6 / message_bytes : gap;
 }
 
-// [from][to], as far as it was measured; 0 within a host.
+// [from][to], as far as it was measured; 0 within a host between ports of one switch.
 std::vector<double> MeasuredTimes(const Places& places, const Fabric& fabric,
                                   const DistanceStore& distance_store, Transport transport,
                                   double message_bytes) {
   const size_t n = places.count();
   std::vector<double> times(n * n, kUnknown);
+  const auto endpoint_of = [&](size_t p) {
+    return places.endpoint(PlaceIndex(static_cast<uint32_t>(p)));
+  };
+  const auto leaf_of = [&](size_t p) { return fabric.attached_switch(endpoint_of(p)); };
   absl::flat_hash_map<absl::string_view, std::vector<size_t>> places_of;  // by host
   for (size_t p = 0; p < n; ++p) {
-    const EndpointIndex endpoint = places.endpoint(PlaceIndex(static_cast<uint32_t>(p)));
-    places_of[fabric.host_name(fabric.host(endpoint))].push_back(p);
+    places_of[fabric.host_name(fabric.host(endpoint_of(p)))].push_back(p);
   }
   for (const auto& [host, ports] : places_of) {
     for (const size_t a : ports) {
-      for (const size_t b : ports) times[a * n + b] = 0;
+      for (const size_t b : ports) {
+        if (leaf_of(a) == leaf_of(b)) times[a * n + b] = 0;
+      }
     }
   }
   distance_store.ForEach([&](const DistanceRecord& record) {
@@ -61,6 +66,14 @@ Transport TransportOf(const Places& places, const Fabric& fabric,
   return PrevailingTransport(distance_store, hosts);
 }
 
+// As a refusal names it beside `other`: the host, or its port where both are of one host.
+std::string NameOfPlace(const Fabric& fabric, EndpointIndex endpoint, EndpointIndex other) {
+  const HostIndex host = fabric.host(endpoint);
+  if (host != fabric.host(other)) return std::string(fabric.host_name(host));
+  return absl::StrCat("port ", ToString(fabric.endpoint(endpoint).port_guid), " of ",
+                      fabric.host_name(host));
+}
+
 absl::Status Estimate(const Places& places, const Snapshot& snapshot,
                       const DistanceStore& distance_store, Transport transport,
                       double message_bytes, std::vector<double>& times) {
@@ -77,8 +90,7 @@ absl::Status Estimate(const Places& places, const Snapshot& snapshot,
       const TransportLevel level(transport, LevelOf(snapshot.routes->distances(), from, to));
       const auto median = medians.find(level);
       if (median == medians.end()) {
-        return NotMeasured(fabric.host_name(fabric.host(from)), fabric.host_name(fabric.host(to)),
-                           level);
+        return NotMeasured(NameOfPlace(fabric, from, to), NameOfPlace(fabric, to, from), level);
       }
       time = TimeOfByte(median->second.latency_us, median->second.bandwidth_gbps, message_bytes);
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/distances/measured_places.h"
+#include "tests/support/fabrics.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::distance_listing_test {
@@ -229,6 +230,57 @@ TEST_F(DistanceListingTest, MakesTheDistancesOfPlaces) {
   EXPECT_DOUBLE_EQ(at(0, 2), 4);
   EXPECT_DOUBLE_EQ(at(0, 3), 1);             // of n0 and n1's level
   EXPECT_DOUBLE_EQ(at(1, 3), 100.0 / 32.5);  // median bandwidth of 40 and 25
+}
+
+// n0 and n1 have their first ports on S0 and the second ones on S1; n2 and n3 the other way round.
+TEST_F(DistanceListingTest, PortsOfOneHostOnTwoSwitchesAreApart) {
+  const FabricPtr fabric = HostsOnTwoLeaves(2, 1, 2);
+  const auto snapshot = *MakeSnapshot(fabric, nullptr);
+  const auto name = [&](uint32_t h) { return std::string(fabric->host_name(HostIndex(h))); };
+  std::vector<EndpointIndex> both;
+  for (const uint32_t h : {0, 1}) {
+    for (const EndpointIndex e : fabric->endpoints_of_host(HostIndex(h))) both.push_back(e);
+  }
+  ASSERT_EQ(both.size(), 4u);
+  const std::shared_ptr<const Places> places = *Places::OfEndpoints(*fabric, both, 1);
+  const auto measured = [&] { return MeasuredDistances(*places, *snapshot, *distance_store_, 0); };
+  Put(name(0), name(1), 1, 100);
+  const absl::Status refused = measured().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  for (const size_t port : {0, 1}) {
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr(absl::StrCat("port ", ToString(fabric->endpoint(both[port]).port_guid),
+                                       " of ", name(0))));
+  }
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("4 links apart"));
+  Put(name(0), name(2), 20, 40);
+  Put(name(1), name(3), 20, 25);
+  const auto gaps = measured();
+  ASSERT_TRUE(gaps.ok()) << gaps.status();
+  for (uint32_t a = 0; a < 4; ++a) {
+    for (uint32_t b = 0; b < 4; ++b) {
+      const bool is_one_host = a / 2 == b / 2;
+      const double expected = a == b ? 0 : is_one_host ? 100.0 / 32.5 : 1;
+      EXPECT_DOUBLE_EQ((**gaps)(PlaceIndex(a), PlaceIndex(b)), expected) << a << " " << b;
+    }
+  }
+}
+
+// As before: nothing is sent over the fabric between them.
+TEST_F(DistanceListingTest, PortsOfOneHostOnOneSwitchAreNot) {
+  const FabricPtr fabric = TwoLevelFatTree(2, 1, 2, 2);
+  const auto snapshot = *MakeSnapshot(fabric, nullptr);
+  Put(std::string(fabric->host_name(HostIndex(0))), std::string(fabric->host_name(HostIndex(1))), 1,
+      100);
+  std::vector<EndpointIndex> both;
+  for (const uint32_t h : {0, 1}) {
+    for (const EndpointIndex e : fabric->endpoints_of_host(HostIndex(h))) both.push_back(e);
+  }
+  const auto gaps =
+      MeasuredDistances(**Places::OfEndpoints(*fabric, both, 1), *snapshot, *distance_store_, 0);
+  ASSERT_TRUE(gaps.ok()) << gaps.status();
+  EXPECT_EQ((**gaps)(PlaceIndex(0), PlaceIndex(1)), 0);
+  EXPECT_EQ((**gaps)(PlaceIndex(1), PlaceIndex(2)), 1);
 }
 
 TEST_F(DistanceListingTest, CountsLatencyOnceAMessage) {
