@@ -48,14 +48,16 @@ class RoutedManagerTest : public ManagerTest {
     port_.Set(absl::StatusOr<SweepResult>(RoutedSweep({}, {})));
     ASSERT_TRUE(manager_->Sweep().ok());
   }
-  absl::StatusOr<TreeView> TreeOver(uint32_t first, uint32_t last) {
+  absl::StatusOr<TreeView> TreeOver(uint32_t first, uint32_t last, CollectiveMix mix = {}) {
     RegisterJobArgs job;
     for (uint32_t host = first; host <= last; ++host) {
       job.endpoints.push_back(ToString(PortGuid(host)));
     }
     const auto view = Register(job);
     if (!view.ok()) return view.status();
-    return Create(TreeOf(view->record->id));
+    CreateTreeArgs tree = TreeOf(view->record->id);
+    static_cast<CollectiveMix&>(tree) = std::move(mix);
+    return Create(std::move(tree));
   }
   static uint32_t SpineOf(const TreeRecord& record) {
     for (const TreeSwitchRecord& serving : record.switches) {
