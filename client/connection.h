@@ -1,6 +1,6 @@
-// A program's connection to coppiced: one channel, one stub per service, and calls that always have
-// a deadline and answer with an absl::Status. Part of libcoppice; knows nothing of the daemon's
-// code.
+// A program's connection to coppiced by gRPC: one channel, one stub per service, and calls that
+// always have a deadline and answer with an absl::Status. Of coppicectl, coppice-plan, agents and
+// searches; libcoppice comes through a node's agent instead. Knows nothing of the daemon's code.
 #ifndef COPPICE_CLIENT_CONNECTION_H_
 #define COPPICE_CLIENT_CONNECTION_H_
 

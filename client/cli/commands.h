@@ -37,7 +37,6 @@ void AddJobCommands(CLI::App& app, Session& session);
 void AddAgentCommands(CLI::App& app, Session& session);
 void AddDistanceCommands(CLI::App& app, Session& session);
 void AddMapCommand(CLI::App& app, Session& session);
-// `timeout_s` is read when it runs.
 void AddPatternCommands(CLI::App& app, Session& session);
 void AddPlacementCommands(CLI::App& app, Session& session);
 void AddPlacementBatchCommand(CLI::App& placement, Session& session);  // below `placement`

@@ -88,8 +88,8 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
 
   // Has a worker of `pool`, which outlives the call, run `task`; if the client goes before one has
   // taken it up, it is dropped with all that it holds, and if it has left too much unread, the call
-  // ends with that. UNAVAILABLE: `most` others of its
-  // caller wait already, or it has had its share of the line.
+  // ends with that. UNAVAILABLE: `most` others of its caller wait already, or it has had its share
+  // of the line.
   absl::Status RunOn(WorkerPool* pool, WorkerPool::Task task, size_t most) {
     const absl::StatusOr<WorkerPool::Ticket> ticket = pool->SubmitUnlessFull(
         [stream = self_, task = std::move(task)]() mutable {
