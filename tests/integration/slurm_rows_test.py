@@ -3,13 +3,15 @@ answers are written here as squeue prints them, and a Slurm that records what it
 
 import importlib
 import os
+import subprocess
 import sys
 import tempfile
 import time
 import types
 import unittest
 
-sys.path.insert(0, sys.argv.pop(1))
+FOLDER = sys.argv.pop(1)
+sys.path.insert(0, FOLDER)
 comment, daemon, hooks, journal, known_jobs, leases, registrar, settings, slurm, steering, steward = (
     importlib.import_module("coppice_slurm." + name)
     for name in ("comment", "daemon", "hooks", "journal", "known_jobs", "leases", "registrar",
@@ -411,6 +413,32 @@ class ReconcileTest(unittest.TestCase):
         jobs = [self.job("9", "slurm-prod-7"), self.job("10", "slurm-prod-7")]
         self.assertEqual(sorted(self.asked(jobs, [{**WAITING, "state": "R"}])),
                          [("job", "end", "9"), ("job", "keepalive", "10")])
+
+
+class UsageTest(unittest.TestCase):
+    def run_with(self, *words, **variables):
+        return subprocess.run([sys.executable, os.path.join(FOLDER, "coppice-slurm"), *words], env=variables,
+                              capture_output=True, text=True, timeout=30)
+
+    def test_wrong_usage_is_told_in_one_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("no_such_setting = 1\n")
+            file.flush()
+            for words, reason in ((("--no-such-option",), "--no-such-option"), (("dance",), "dance"),
+                                  ((), "coppice-slurm steward"),
+                                  (("--config", file.name, "steward"), "no_such_setting is no setting")):
+                run = self.run_with(*words)
+                self.assertEqual((run.returncode, run.stdout), (2, ""), words)
+                self.assertRegex(run.stderr, r"\Aerror: [^\n]+ \[INVALID_ARGUMENT\]\n\Z", words)
+                self.assertIn(reason, run.stderr)
+
+    def test_settings_that_cannot_be_read_keep_no_job_from_starting(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("no_such_setting = 1\n")
+            file.flush()
+            run = self.run_with("--config", file.name, SLURM_SCRIPT_CONTEXT="prolog_slurmctld")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn("no_such_setting", run.stderr)
 
 
 if __name__ == "__main__":
