@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

@@ -5,12 +5,15 @@
 #define COPPICE_CLIENT_CONNECTION_H_
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -161,6 +164,20 @@ class Connection {
   std::unique_ptr<v1::Agents::StubInterface> agents_;
   std::unique_ptr<v1::Admin::StubInterface> admin_;
 };
+
+// The bytes of a message that is passed on as it is, by coppicectl and by the node's agent.
+
+// Empty: the buffer cannot be read. Copies its bytes once.
+inline std::string TextOf(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string text;
+  if (!buffer.Dump(&slices).ok()) return text;
+  text.reserve(buffer.Length());
+  for (const grpc::Slice& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return text;
+}
 
 }  // namespace coppice
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <utility>
 
-#include "client/byte_buffer_text.h"
+#include "client/connection.h"
 #include "client/library/messages.h"
 
 namespace coppice {

@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/byte_buffer_text.h"
+#include "client/connection.h"
 #include "client/library/agent_socket.h"
 #include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"

@@ -15,7 +15,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
 #include "client/cli/output.h"
-#include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
 

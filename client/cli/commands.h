@@ -1,3 +1,5 @@
+// Every command, and how one is run.
+//
 // The commands of coppicectl and coppice-plan. Each Add... declares its subcommands and options on
 // `app` and leaves in `session.run` what to do once the line is parsed; main.cc runs it.
 #ifndef COPPICE_CLIENT_CLI_COMMANDS_H_
@@ -5,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -73,6 +76,18 @@ absl::StatusOr<Response> ListAll(Connection& connection, Stub& stub,
     if (!absl::IsAborted(status) || attempt == kAttempts) return status;
   }
 }
+
+// From a command line to an exit status: what coppicectl and coppice-plan do alike with a line, and
+// with the command that it names. The commands are in commands.h, the statuses in output.h.
+
+// The exit status, if the line is wrong, with words on stderr, or asks for help only. Standard
+// input may be read once.
+std::optional<int> ParseLine(CLI::App& app, int argc, char** argv);
+
+// Runs what the line asked for. Once a call takes longer than a second, `wait` is on stderr: on a
+// terminal with the seconds, renewed and wiped at the end. Output that cannot be written is an
+// error.
+int RunCommand(const Session& session, Connection& connection, const std::string& wait);
 
 }  // namespace coppice
 

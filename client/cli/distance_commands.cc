@@ -13,7 +13,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/distance_matrix.h"
 #include "client/cli/output.h"
-#include "client/cli/shown_stream.h"
 #include "client/cli/words.h"
 
 namespace coppice {

@@ -11,8 +11,6 @@
 #include "client/cli/agent_channel.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/cli/run.h"
-#include "client/cli/shown_stream.h"
 #include "client/connection.h"
 #include "client/library/environment.h"
 #include "proto/request_check.h"

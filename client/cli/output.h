@@ -1,3 +1,5 @@
+// What users see: tables, JSON, and streams without characters that a terminal would obey.
+//
 // How the command line shows things: aligned tables for people, JSON for programs, errors on
 // stderr.
 #ifndef COPPICE_CLIENT_CLI_OUTPUT_H_
@@ -9,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <ostream>
+#include <streambuf>
 #include <string>
 #include <vector>
 
@@ -57,6 +61,39 @@ double Seconds(const google::protobuf::Duration& duration);
 
 // 1234.5 -> "1234.50"; used for microseconds and Gb/s alike.
 std::string Fixed(double value, int digits = 2);
+
+// What coppicectl writes on standard output and standard error, with every text in it as it may be
+// shown: names come from other users, from agents and from nodes of the fabric, and some of them
+// from before the daemon refused what steers a terminal.
+
+// From construction to destruction `out` escapes what is not plain (proto/text/plain_text.h); lines
+// stay lines. Not thread-safe, as `out` is not.
+class ShownStream final : public std::streambuf {
+ public:
+  explicit ShownStream(std::ostream& out) : out_(out), target_(out.rdbuf(this)) {}
+  ~ShownStream() override;
+  ShownStream(const ShownStream&) = delete;
+  ShownStream& operator=(const ShownStream&) = delete;
+
+  // Writes a sequence of our own to a terminal, past the escaping of `out` if it has one.
+  static void Control(std::ostream& out, absl::string_view sequence);
+
+ protected:
+  int overflow(int c) override;
+  std::streamsize xsputn(const char* text, std::streamsize size) override;
+  int sync() override;
+
+ private:
+  // Writes what is complete of begun_ and `text`; false: the target takes no more.
+  bool Write(absl::string_view text);
+
+  std::ostream& out_;
+  std::streambuf* const target_;
+  std::string begun_;  // of a character whose end has not come yet
+};
+
+// To the beginning of the terminal's line, which is wiped.
+inline constexpr char kWipeLine[] = "\r\033[K";
 
 }  // namespace coppice
 

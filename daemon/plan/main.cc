@@ -14,8 +14,6 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/cli/run.h"
-#include "client/cli/shown_stream.h"
 #include "client/connection.h"
 #include "client/library/environment.h"
 #include "daemon/base/log.h"

@@ -1,5 +1,3 @@
-#include "client/cli/shown_stream.h"
-
 #include <gtest/gtest.h>
 
 #include <random>

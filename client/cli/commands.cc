@@ -1,4 +1,4 @@
-#include "client/cli/run.h"
+#include "client/cli/commands.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "client/cli/output.h"
-#include "client/cli/shown_stream.h"
 
 namespace coppice {
 namespace {
