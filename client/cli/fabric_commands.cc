@@ -349,8 +349,6 @@ void AddTypeTableCommand(CLI::App& app, Session& session) {
 
 namespace {
 
-using FabricStub = v1::Fabric::StubInterface;
-
 struct HistoryOptions {
   std::string name;
   v1::GetPortHistoryRequest request;
