@@ -67,6 +67,11 @@ struct TreeField {
   Fingerprinted fingerprinted;
   uint32_t least = 0, most = UINT32_MAX;  // of a number
 };
+// clang 14 does not find the members of an aggregate by itself.
+template <class Member>
+TreeField(const char*, Member TreeSpec::*, Fingerprinted) -> TreeField<Member>;
+template <class Member>
+TreeField(const char*, Member TreeSpec::*, Fingerprinted, uint32_t, uint32_t) -> TreeField<Member>;
 
 // In the order of fingerprints and records; new ones come last. Beside these a spec has its mix,
 // which has columns of its own.
@@ -83,6 +88,8 @@ struct PolicyField {
   absl::string_view name;
   Member TradePolicy::*member;
 };
+template <class Member>
+PolicyField(const char*, Member TradePolicy::*) -> PolicyField<Member>;
 inline constexpr std::tuple kPolicyFields{
     PolicyField{"latency", &TradePolicy::latency}, PolicyField{"entries", &TradePolicy::entries},
     PolicyField{"link_load", &TradePolicy::link_load},
