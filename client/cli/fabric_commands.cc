@@ -317,6 +317,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
   };
   end("A", request->mutable_from());
   end("B", request->mutable_to());
+  if (session.is_offline) return;  // a file or a model has no counters, and does not change
   AddCounterCommands(*fabric, session);
   AddWatchCommand(*fabric, session);
 }

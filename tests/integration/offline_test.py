@@ -106,6 +106,12 @@ class Offline(unittest.TestCase):
         self.assertEqual(json.loads(offline.stdout), live)
         self.assertFalse(os.path.exists(self.database))
 
+    def test_what_only_a_subnet_has_is_no_command(self):
+        for command in ("watch", "counters", "history"):
+            done = self.offline("fabric", command)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn("error: ", done.stderr)
+
     def test_who_holds_nodes_does_so_once(self):
         held = os.path.join(self.folder, "held")
         with open(held, "w", encoding="utf-8") as file:
