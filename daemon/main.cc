@@ -44,6 +44,7 @@
 #include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"
 #include "proto/request_check.h"
+#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 
 namespace coppice {
@@ -270,7 +271,10 @@ int Main(int argc, char** argv) {
                "coppiced");
   Flags flags;
   AddFlags(app, flags);
+  app.failure_message(
+      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
   SilenceMessageLog();
+  std::fputs(UnknownVariables(environ).c_str(), stderr);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -31,6 +31,7 @@
 #include "agents/node/node_agent.h"
 #include "agents/node/settings.h"
 #include "proto/request_check.h"
+#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/shown_log.h"
 
@@ -212,7 +213,10 @@ int Main(int argc, char** argv) {
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
   Flags flags;
   AddFlags(app, flags);
+  app.failure_message(
+      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
   SilenceMessageLog();
+  std::fputs(UnknownVariables(environ).c_str(), stderr);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/output.h"
+#include "proto/text/exit_status.h"
 
 namespace coppice {
 namespace {
@@ -106,22 +108,23 @@ std::vector<std::string> ReadFromStandardInput(const CLI::App& app) {
 }  // namespace
 
 std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
+  app.failure_message(
+      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {
     // "A subcommand is required" does not name the one that there is not.
     const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
     if (unknown.empty()) return app.exit(error), kWrongUsage;
-    std::cerr << "\"" << unknown.front() << "\": no such command or option\n"
-              << "Run with --help for more information.\n";
+    std::cerr << UsageError(absl::StrCat("\"", unknown.front(), "\": no such command or option"));
     return kWrongUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kWrongUsage;
   }
   const std::vector<std::string> twice = ReadFromStandardInput(app);
   if (twice.size() < 2) return std::nullopt;
-  std::cerr << twice[0] << " - excludes " << twice[1]
-            << " -: standard input can be read only once\nRun with --help for more information.\n";
+  std::cerr << UsageError(
+      absl::StrCat(twice[0], " - excludes ", twice[1], " -: standard input can be read only once"));
   return kWrongUsage;
 }
 

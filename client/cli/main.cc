@@ -12,7 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
-#include "client/library/environment.h"
+#include "proto/text/environment.h"
 #include "proto/request_check.h"
 
 namespace coppice {

@@ -15,7 +15,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
-#include "client/library/environment.h"
+#include "proto/text/environment.h"
 #include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"

@@ -1,6 +1,8 @@
 // coppice-search: a search for an order of ranks on many nodes at once, an MPI program. Rank 0
 // reads the command line and the input and prints; the others hear from it what to do.
 // Exit status: proto/text/exit_status.h; the reason is on stderr.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 #include "daemon/search/search_run.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_report.h"
+#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 
 namespace coppice {
@@ -67,6 +70,10 @@ int Lead(int argc, char** argv, MpiTeam& team) {
       "an MPI job",
       "coppice-search");
   app.footer(kFooter);
+  app.set_version_flag("--version", "coppice-search " COPPICE_VERSION);
+  app.failure_message(
+      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
+  std::fputs(UnknownVariables(environ).c_str(), stderr);
   SearchOptions options;
   AddSearchOptions(app, options);
   try {

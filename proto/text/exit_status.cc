@@ -37,4 +37,9 @@ std::string ErrorLine(const absl::Status& status) {
       TextLines::kMany);
 }
 
+std::string UsageError(absl::string_view message) {
+  return absl::StrCat(ErrorLine(absl::InvalidArgumentError(message)),
+                      "\nRun with --help for more information.\n");
+}
+
 }  // namespace coppice

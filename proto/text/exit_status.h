@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace coppice {
 
@@ -22,6 +23,8 @@ int ExitStatusOf(const absl::Status& status);
 
 // "error: MESSAGE [NOT_FOUND]", as it may be shown; on as many lines as the message has.
 std::string ErrorLine(const absl::Status& status);
+// Of a command line that is wrong: an ErrorLine, and where to read more. Ends its last line.
+std::string UsageError(absl::string_view message);
 
 }  // namespace coppice
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "client/library/environment.h"
+#include "proto/text/environment.h"
 
 namespace coppice::mpi {
 namespace {

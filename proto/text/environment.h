@@ -1,8 +1,8 @@
-// The variables that Coppice reads, so that coppicectl and the library that is preloaded into MPI
+// The variables that Coppice reads, so that its programs and the library that is preloaded into MPI
 // programs can tell one that nobody does: a typing error would otherwise turn something off without
 // a word. Plain C++, for the latter.
-#ifndef COPPICE_CLIENT_LIBRARY_ENVIRONMENT_H_
-#define COPPICE_CLIENT_LIBRARY_ENVIRONMENT_H_
+#ifndef COPPICE_PROTO_TEXT_ENVIRONMENT_H_
+#define COPPICE_PROTO_TEXT_ENVIRONMENT_H_
 
 #include <algorithm>
 #include <array>
@@ -43,4 +43,4 @@ inline std::string UnknownVariables(const char* const* environment) {
 
 }  // namespace coppice
 
-#endif  // COPPICE_CLIENT_LIBRARY_ENVIRONMENT_H_
+#endif  // COPPICE_PROTO_TEXT_ENVIRONMENT_H_
