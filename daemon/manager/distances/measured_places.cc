@@ -1,6 +1,7 @@
 #include "daemon/manager/distances/measured_places.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -66,12 +67,16 @@ Transport TransportOf(const Places& places, const Fabric& fabric,
   return PrevailingTransport(distance_store, hosts);
 }
 
-// As a refusal names it beside `other`: the host, or its port where both are of one host.
-std::string NameOfPlace(const Fabric& fabric, EndpointIndex endpoint, EndpointIndex other) {
-  const HostIndex host = fabric.host(endpoint);
-  if (host != fabric.host(other)) return std::string(fabric.host_name(host));
-  return absl::StrCat("port ", ToString(fabric.endpoint(endpoint).port_guid), " of ",
-                      fabric.host_name(host));
+using Medians = std::map<TransportLevel, LevelMedian>;
+
+// Of two ports of one host, which nobody measures against each other: of pairs as far apart, else
+// of the next that are farther, else of the farthest that there are. End: nothing was measured.
+Medians::const_iterator NearestMedian(const Medians& medians, const TransportLevel& level) {
+  const auto farther = medians.lower_bound(level);
+  if (farther != medians.end() && farther->first.first == level.first) return farther;
+  if (farther == medians.begin()) return medians.end();
+  const auto nearer = std::prev(farther);
+  return nearer->first.first == level.first ? nearer : medians.end();
 }
 
 absl::Status Estimate(const Places& places, const Snapshot& snapshot,
@@ -79,7 +84,7 @@ absl::Status Estimate(const Places& places, const Snapshot& snapshot,
                       double message_bytes, std::vector<double>& times) {
   if (std::find(times.begin(), times.end(), kUnknown) == times.end()) return absl::OkStatus();
   const Fabric& fabric = *snapshot.fabric;
-  const std::map<TransportLevel, LevelMedian> medians = LevelMedians(distance_store, snapshot);
+  const Medians medians = LevelMedians(distance_store, snapshot);
   const uint32_t n = places.count();
   for (uint32_t a = 0; a < n; ++a) {
     for (uint32_t b = 0; b < n; ++b) {
@@ -88,9 +93,15 @@ absl::Status Estimate(const Places& places, const Snapshot& snapshot,
       const EndpointIndex from = places.endpoint(PlaceIndex(a)),
                           to = places.endpoint(PlaceIndex(b));
       const TransportLevel level(transport, LevelOf(snapshot.routes->distances(), from, to));
-      const auto median = medians.find(level);
+      const HostIndex host = fabric.host(from);
+      const bool is_one_host = host == fabric.host(to);
+      const auto median = is_one_host ? NearestMedian(medians, level) : medians.find(level);
+      if (median == medians.end() && is_one_host) {
+        time = 0;
+        continue;
+      }
       if (median == medians.end()) {
-        return NotMeasured(NameOfPlace(fabric, from, to), NameOfPlace(fabric, to, from), level);
+        return NotMeasured(fabric.host_name(host), fabric.host_name(fabric.host(to)), level);
       }
       time = TimeOfByte(median->second.latency_us, median->second.bandwidth_gbps, message_bytes);
     }

@@ -9,7 +9,8 @@
 // one size. A pattern without counts has m without bound, and Wang's D. Wang measures within a
 // node, too (1 : 3.7 : 4.1); agents measure between nodes and not between the ports of one. These
 // are 0 apart here where they are on one switch. On two they stand for pairs of hosts as many links
-// apart, like a pair that was not measured: a message between them may take those links.
+// apart, or nearest to that: a message between them may take those links. Where no pair was
+// measured they are 0 apart.
 #ifndef COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_
 #define COPPICE_DAEMON_MANAGER_DISTANCES_MEASURED_PLACES_H_
 
@@ -25,8 +26,8 @@ namespace coppice {
 
 // A matrix. `message_bytes`: m; 0: the pattern counts no messages. All of it is over one transport,
 // PrevailingTransport of the hosts; a pair that was not measured over it has the median of those as
-// many links apart (distance_listing.h). FAILED_PRECONDITION, naming two
-// hosts: no such pair was either. INVALID_ARGUMENT: as PlaceDistances::Matrix. O(places^2 + kept).
+// many links apart (distance_listing.h). FAILED_PRECONDITION, naming two hosts: no such pair was
+// either. INVALID_ARGUMENT: as PlaceDistances::Matrix. O(places^2 + kept).
 absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(
     const Places& places, const Snapshot& snapshot, const DistanceStore& distance_store,
     double message_bytes);

@@ -245,14 +245,9 @@ TEST_F(DistanceListingTest, PortsOfOneHostOnTwoSwitchesAreApart) {
   const std::shared_ptr<const Places> places = *Places::OfEndpoints(*fabric, both, 1);
   const auto measured = [&] { return MeasuredDistances(*places, *snapshot, *distance_store_, 0); };
   Put(name(0), name(1), 1, 100);
-  const absl::Status refused = measured().status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  for (const size_t port : {0, 1}) {
-    EXPECT_THAT(std::string(refused.message()),
-                HasSubstr(absl::StrCat("port ", ToString(fabric->endpoint(both[port]).port_guid),
-                                       " of ", name(0))));
-  }
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("4 links apart"));
+  const auto near = measured();  // as far apart as the farthest that were measured
+  ASSERT_TRUE(near.ok()) << near.status();
+  EXPECT_DOUBLE_EQ((**near)(PlaceIndex(0), PlaceIndex(1)), 1);
   Put(name(0), name(2), 20, 40);
   Put(name(1), name(3), 20, 25);
   const auto gaps = measured();
