@@ -134,7 +134,7 @@ class CommandLine(unittest.TestCase):
     def test_a_request_that_fails_names_the_object(self):
         self.fails("status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
         self.fails("fabric", "route", "n0000", "nope", words=["nope"])
-        self.fails("fabric", "counters", "nope", words=["nope", "coppicectl fabric switches"])
+        self.fails("fabric", "counters", "nope", words=["nope", "fabric switches"])
         self.fails("fabric", "counters", "00000000deadbeef", words=["deadbeef"])
         self.fails("fabric", "history", "nope", "1", words=["nope"])
         self.fails("fabric", "history", "00000000deadbeef", "1", words=["deadbeef"])

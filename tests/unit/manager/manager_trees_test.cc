@@ -43,8 +43,8 @@ TEST_F(ManagerTreesTest, AGrantedTreeIsCompleteAndDurable) {
   EXPECT_EQ(nodes, record.edge_links_down.size());
   uint32_t children = 0;
   for (const TreeSwitchRecord& entry : record.switches) children += entry.children;
-  EXPECT_EQ(nodes - 1, children);  // all edges lead to switches
-  EXPECT_FALSE(record.alternatives.empty());
+  EXPECT_EQ(nodes - 1, children);            // all edges lead to switches
+  EXPECT_TRUE(record.alternatives.empty());  // the type was asked for, and one root is the best
   EXPECT_NE("", record.reason);
   EXPECT_GT(record.total_us, 0);
   EXPECT_TRUE(std::is_sorted(record.links.begin(), record.links.end()));
@@ -52,6 +52,11 @@ TEST_F(ManagerTreesTest, AGrantedTreeIsCompleteAndDurable) {
   EXPECT_EQ(record, kept_.Load()->trees.at(0));
   EXPECT_EQ(view->record, manager_->GetTree(record.id)->record);
   EXPECT_EQ(RouteKind::kShortestPath, view->route_kind);
+  args.type.reset();  // then there is something to weigh
+  const auto weighed = Create(args);
+  ASSERT_TRUE(weighed.ok()) << weighed.status();
+  EXPECT_FALSE(weighed->record->alternatives.empty());
+  EXPECT_EQ(*weighed->record, kept_.Load()->trees.at(1));
   ExpectConserved();
 }
 
