@@ -105,8 +105,7 @@ constexpr int kBatchWorkers = 2;
 constexpr int kPlacementWorkers = 2;
 // Requests about mappings that wait, as many of the largest: 512 MiB by default.
 constexpr size_t kLargeRequests = 8;
-// Searches and batches take what processor time others leave: calls that somebody waits for come
-// first.
+// Searches and batches take what processor time others leave: short calls come first.
 constexpr int kLongWorkNice = 10;
 
 void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& options) {

@@ -1,5 +1,5 @@
-// Fortran: the beginning and the end, and what goes to the functions of C: communicators,
-// and topologies. A logical is 0 or not.
+// Fortran: the beginning and the end, and what goes to the functions of C: communicators and
+// topologies. A logical is 0 or not.
 #include "agents/mpi/calls/fortran.h"
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
