@@ -14,8 +14,6 @@ HOSTS = ("n0000", "n0001")
 STILL_S = 0.5  # an agent that has had no processor time for so long does nothing
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 HEARTBEAT_S = 0.05  # what its other business may take of that
-
-
 MOST_RESIDENT = 1_000_000_000  # of the daemon and of an agent
 LOUD_S = 3
 
@@ -51,7 +49,6 @@ class WithAgents(unittest.TestCase):
             select.select([], [], [], 0.02)  # between two looks
 
 
-
 class ThroughAnAgent(WithAgents):
     def test_d_register_job_of_empty_endpoints(self):
         """Whole requests of 60 MB: neither grows, and another user is answered by the same agent."""
@@ -69,6 +66,8 @@ class ThroughAnAgent(WithAgents):
             peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
         print(f"\n  D through an agent: agent {peak / 1e6:.0f} MB, daemon {self.scene.victim.peak() / 1e6:.0f} MB; "
               f"{len(asked)} others' calls, the slowest {max(asked) * 1e3:.0f} ms; {told}", flush=True)
+        self.assertGreater(told.get("connections", 0), 1, told)
+        self.assertGreater(len(asked), 10)
         self.assertLess(peak, MOST_RESIDENT)
         self.assertLess(self.scene.victim.peak(), MOST_RESIDENT)
         self.assertIsNone(self.agents[0].poll(), "the agent has ended")
