@@ -12,8 +12,8 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
-#include "proto/text/environment.h"
 #include "proto/request_check.h"
+#include "proto/text/environment.h"
 
 namespace coppice {
 namespace {

@@ -15,12 +15,12 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
-#include "proto/text/environment.h"
 #include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_options.h"
 #include "proto/request_check.h"
+#include "proto/text/environment.h"
 
 namespace coppice {
 namespace {
