@@ -88,6 +88,8 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
   const auto peer =
       peers_->Authorise(*context, "/coppice.v1.Mapping/MapRanks", TaskObject(request->task()));
   if (!peer.ok()) return stream->End(peer.status()), stream.get();
+  const absl::Status turn = stream->RoomOn(*search_workers_, kMaxWaitingSearches);
+  if (!turn.ok()) return stream->End(turn), stream.get();
   // `request` lives until the stream has ended, which may be while a worker reads it: so there are
   // two of it.
   absl::StatusOr<MemoryBudget::Share> room =

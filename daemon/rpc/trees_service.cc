@@ -117,6 +117,7 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
                                       JobObject(request->job_id()));
   absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
   absl::Status status = peer.ok() ? detail.status() : peer.status();
+  if (status.ok()) status = stream->RoomOn(*batch_workers_, kMaxWaitingBatches);
   absl::StatusOr<CreateBatchArgs> args;
   if (status.ok()) status = (args = FromProto(*request, max_ranks_)).status();
   if (status.ok() && !args->validate_only) {

@@ -86,6 +86,12 @@ class UpdateStream final : public grpc::ServerWriteReactor<Update> {
     if (next.is_over) End(next.status);
   }
 
+  // Whether RunOn would take a task: to be asked before the request is converted or copied, or its
+  // caller keeps gRPC's threads busy with calls that are refused.
+  absl::Status RoomOn(const WorkerPool& pool, size_t most) const {
+    return pool.Room(most, caller());
+  }
+
   // Has a worker of `pool`, which outlives the call, run `task`; if the client goes before one has
   // taken it up, it is dropped with all that it holds, and if it has left too much unread, the call
   // ends with that. UNAVAILABLE: `most` others of its caller wait already, or it has had its share

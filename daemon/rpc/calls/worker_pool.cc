@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/caller_bounds.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
+
 WorkerPool::WorkerPool(int threads, int nice)
     : most_running_(threads > 1 ? static_cast<size_t>(threads) - 1 : 1) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { Work(nice); });
@@ -53,18 +55,26 @@ void WorkerPool::Submit(Task task, const std::string& caller) {
   Add(std::move(task), caller);
 }
 
-absl::StatusOr<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
-                                                                const std::string& caller) {
-  absl::MutexLock lock(&mutex_);
+absl::Status WorkerPool::RoomNow(size_t most, const std::string& caller) const {
   const auto line = lines_.find(caller);
   const size_t own = line == lines_.end() ? 0 : line->second->tasks.size();
   const int64_t share = ShareOf(static_cast<int64_t>(most), static_cast<int64_t>(kCallers * most),
                                 static_cast<int64_t>(waiting_ - own));
-  if (own > 0 && static_cast<int64_t>(own) >= share) {
-    return absl::UnavailableError(absl::StrCat("of your calls ", own, " wait for a thread already",
-                                               own == waiting_ ? "" : ", and others' wait, too",
-                                               "; call again when some have ended"));
-  }
+  if (own == 0 || static_cast<int64_t>(own) < share) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("of your calls ", own, " wait for a thread already",
+                                             own == waiting_ ? "" : ", and others' wait, too",
+                                             "; call again when some have ended"));
+}
+
+absl::Status WorkerPool::Room(size_t most, const std::string& caller) const {
+  absl::MutexLock lock(&mutex_);
+  return RoomNow(most, caller);
+}
+
+absl::StatusOr<WorkerPool::Ticket> WorkerPool::SubmitUnlessFull(Task task, size_t most,
+                                                                const std::string& caller) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(RoomNow(most, caller));
   return Add(std::move(task), caller);
 }
 

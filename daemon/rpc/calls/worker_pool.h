@@ -39,9 +39,11 @@ class WorkerPool final {
 
   // For tasks whose number somebody else bounds, as that of open streams.
   void Submit(Task task, const std::string& caller = "");
-  // UNAVAILABLE, and the task is dropped: `most` others of `caller` wait for a thread already, or
-  // as many as its share of what all may have waiting, which is kCallers times as many. A caller
-  // that has none waiting is never refused.
+  // UNAVAILABLE: `most` tasks of `caller` wait for a thread already, or as many as its share of
+  // what all may have waiting, which is kCallers times as many. A caller that has none waiting is
+  // never refused.
+  absl::Status Room(size_t most, const std::string& caller) const;
+  // Without such room the task is dropped.
   absl::StatusOr<Ticket> SubmitUnlessFull(Task task, size_t most, const std::string& caller = "");
   // Drops the task, with all that it holds, before it returns. False: a thread has begun it.
   bool Withdraw(Ticket ticket);
@@ -66,6 +68,8 @@ class WorkerPool final {
   };
 
   Ticket Add(Task task, const std::string& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RoomNow(size_t most, const std::string& caller) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the line a turn if a thread may begin its next task, and forgets it if it has none.
   void Settle(Line* line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work(int nice);

@@ -71,8 +71,10 @@ TEST(WorkerPoolTest, NoMoreWaitThanMay) {
                     .ok());
     started.WaitForNotification();
     EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2).ok());
+    EXPECT_TRUE(pool.Room(2, "").ok());
     EXPECT_TRUE(pool.SubmitUnlessFull([&] { ++done; }, 2).ok());
-    EXPECT_FALSE(pool.SubmitUnlessFull([&] { done += 10; }, 2).ok());
+    EXPECT_EQ(pool.Room(2, ""), pool.SubmitUnlessFull([&] { done += 10; }, 2).status());
+    EXPECT_TRUE(absl::IsUnavailable(pool.Room(2, "")));
     pool.Submit([&] { ++done; });  // no such bound
     go_on.Notify();
   }
