@@ -12,12 +12,17 @@ MPICH = ["mpirun.mpich"]
 TREES_AT_ONCE = {"COPPICE_TREES_AFTER": 0, "COPPICE_TREES_MAX_BYTES": 2**31 - 1}
 
 
+def variables_of_ranks(environment):
+    """These, and what has idle ranks sleep (idle_ranks.cc), so that more ranks than cores go on."""
+    preloads = [environment.get("LD_PRELOAD"), os.environ.get("COPPICE_TEST_IDLE_RANKS")]
+    return {"OMPI_MCA_mpi_yield_when_idle": 1, **environment,
+            "LD_PRELOAD": ":".join(str(library) for library in preloads if library)}
+
+
 def command(mpi, ranks, program, preload=None, environment=None):
     """The command line that starts `ranks` ranks of `program` (a list)."""
-    variables = dict(environment or {})
-    idle = [os.environ["COPPICE_TEST_IDLE_RANKS"]] if mpi == "mpich" and "COPPICE_TEST_IDLE_RANKS" in os.environ else []
-    if preload or idle:
-        variables["LD_PRELOAD"] = ":".join([str(preload)] * bool(preload) + idle)
+    preloaded = {"LD_PRELOAD": preload} if preload else {}
+    variables = variables_of_ranks({**preloaded, **(environment or {})})
     line = list(OPENMPI if mpi == "openmpi" else MPICH)
     for name, value in variables.items():
         line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
@@ -26,9 +31,7 @@ def command(mpi, ranks, program, preload=None, environment=None):
 
 def run(mpi, ranks, program, preload=None, environment=None, timeout=120, check=True, **options):
     """Its CompletedProcess; a program that fails raises with all it said."""
-    # Idle ranks give the core away, so that more ranks than cores go on; those of MPICH by idle_ranks.cc.
-    own = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1")
-    done = subprocess.run(command(mpi, ranks, program, preload, environment), env=own,
+    done = subprocess.run(command(mpi, ranks, program, preload, environment),
                           capture_output=True, text=True, timeout=timeout, **options)
     if check and done.returncode != 0:
         raise AssertionError(f"{program} on {mpi}: exit {done.returncode}\n{done.stdout[-2000:]}\n"

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import mpi_run
+
 MARK = "COPPICE_TEST_IN_NAMESPACE"
 NETWORK = "10.88.0"
 LAUNCHER = "launcher"
@@ -97,7 +99,7 @@ class NamespaceHosts:
         # All have the same loopback address: UCX must not take it for a way to the others. It takes
         # their memory for one, so that MPICH's messages are not seen on the network; told not to,
         # MPICH 4.0 on UCX 1.13 hangs in every other MPI_Finalize, with this library and without.
-        variables = {"UCX_NET_DEVICES": "eth0", **environment}
+        variables = mpi_run.variables_of_ranks({"UCX_NET_DEVICES": "eth0", **environment})
         if mpi == "openmpi":
             network = f"{NETWORK}.0/24"
             line = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh",
@@ -107,7 +109,7 @@ class NamespaceHosts:
         else:
             line = ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", self.shell]
         for name, value in variables.items():
-            line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, value]
+            line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
         return [str(word) for word in [*line, *words, "-np", ranks, *program]]
 
     def close(self):

@@ -25,14 +25,11 @@ def of_several_commands(*commands):
     """Runs a launcher's line of one rank each of (program, variables)."""
     line = []
     for program, variables in commands:
-        whole = mpi_run.command(MPI, 1, program)
+        whole = mpi_run.command(MPI, 1, program, environment=variables)
         launcher = len(mpi_run.OPENMPI if MPI == "openmpi" else mpi_run.MPICH)
         line += [":"] if line else whole[:launcher]
-        for name, value in variables.items():
-            line += ["-x", f"{name}={value}"] if MPI == "openmpi" else ["-env", name, str(value)]
-        line += whole[launcher:]
-    return subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S,
-                          env=dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1"))
+        line += ["-env" if word == "-genv" else word for word in whole[launcher:]]
+    return subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S)
 
 
 class SomeWithoutTheLibrary(unittest.TestCase):

@@ -28,7 +28,6 @@ HOSTS = ["n0000", "n0001", "n0002", "n0003"] if FULL else ["n0000", "n0001"]
 FABRIC = f"model:fat-tree(leaves={len(HOSTS)},spines=2,hosts-per-leaf=1)"
 RANKS, ROUNDS = 2 * len(HOSTS), 200 if FULL else 40
 TIMEOUT_S = 300
-YIELDING = {"OMPI_MCA_mpi_yield_when_idle": 1}
 # Ranks give way to the launcher, as in coppice_nodes.py.
 PROGRAM = ["nice", "-n", "10", STEADY, str(ROUNDS)]
 
@@ -63,7 +62,7 @@ class Hosts(unittest.TestCase):
             MPI, RANKS, [*on_each(MPI, HOSTS, 2), *words], program,
             {"LD_PRELOAD": LIBRARY, "COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
              "COPPICE_TIMEOUT_MS": 5000, "COPPICE_AGENT": self.nodes.socket,
-             **mpi_run.TREES_AT_ONCE, **YIELDING})
+             **mpi_run.TREES_AT_ONCE})
         with open(self.path / "errors", "w+", encoding="utf-8") as errors:
             with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
                 try:
@@ -105,7 +104,7 @@ class Hosts(unittest.TestCase):
         program = kind(folder, is_stopped=is_killed)
         if not trees:
             line = self.hosts.command(MPI, RANKS, [*on_each(MPI, HOSTS, 2), "-wdir", folder],
-                                      program.command, {**YIELDING, **NATIVE_SUMS_IN_RANK_ORDER})
+                                      program.command, NATIVE_SUMS_IN_RANK_ORDER)
             done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertEqual(0, done.returncode, done.stderr)
             return program.results(done.stdout)

@@ -35,9 +35,7 @@ class Scale(unittest.TestCase):
                      "COPPICE_TIMEOUT_MS": 60000, **mpi_run.TREES_AT_ONCE}
         line = mpi_run.command(MPI, RANKS, program, LIBRARY, variables)
         with open(os.path.join(folder, "errors"), "w+", encoding="utf-8") as errors:
-            # Ranks that wait give the core away, and sleep (sleeping_ranks.cc, ../idle_ranks.cc).
-            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True,
-                                  env=dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1")) as run:
+            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
                 try:
                     made = next((said for said in run.stdout if said.startswith("made")), "")
                     connections, asked = nodes.connections(), nodes.requests("CreateTree")
