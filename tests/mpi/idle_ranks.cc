@@ -2,9 +2,9 @@
 // to do sleeps instead of spinning for its whole share of a core.
 //
 // Debian's MPICH (ch4 over UCX) has no setting for it: an Allreduce of four ranks on two cores
-// takes 10 ms by itself and 0.1 ms so. Open MPI's mpi_yield_when_idle calls sched_yield() between
-// looks, which gives way to its own ranks only: beside one other busy process each turn is lost for
-// milliseconds.
+// takes 10 ms by itself and 0.1 ms so. Open MPI with mpi_yield_when_idle calls sched_yield()
+// between looks: a rank still uses up its share of the core by looking, and then waits for its turn
+// behind any busy process.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -20,11 +20,12 @@ constexpr long kFirstPauseNs = 1'000,
 thread_local int idle = 0;
 thread_local long pause_ns = kFirstPauseNs;
 
-// Together the ranks wake up as often, however many they are.
-long PauseOfOneOfAll() {
+// Longer the more ranks of Open MPI there are, so that all of them together wake up as often.
+long PauseOfEachRank() {
   constexpr long kNsPerRank = 10'000;
   const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
-  return ranks == nullptr ? kNsPerRank : std::max(1, std::atoi(ranks)) * kNsPerRank;
+  const long count = ranks == nullptr ? 1 : std::atol(ranks);
+  return std::clamp(count * kNsPerRank, kNsPerRank, kLongestPauseNs);
 }
 
 }  // namespace
@@ -47,6 +48,6 @@ extern "C" unsigned ucp_worker_progress(void* worker) {
 
 // Open MPI says so only if nothing has happened, and not in between: so pauses of one length.
 extern "C" int sched_yield() noexcept {
-  static const timespec pause = {0, PauseOfOneOfAll()};
+  static const timespec pause = {0, PauseOfEachRank()};
   return nanosleep(&pause, nullptr);
 }
