@@ -120,6 +120,13 @@ def meet(port, server):
             return socket.create_connection((server, port))
         except OSError:
             fail(f"Couldn't connect to {server}:{port}", " Unable to init the socket connection")
+    with socket.socket() as stranger:
+        try:
+            stranger.bind(("0.0.0.0", port))
+        except OSError:
+            pass
+        else:
+            misuse("a port that anybody may take")
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -160,6 +160,8 @@ constexpr char kLocalHost[] = "127.0.0.1";
 // Where connections to servers come from: another address, as one that tries a port of its own
 // address where nobody listens yet may meet itself.
 constexpr char kFrom[] = "127.0.0.2";
+// Where servers listen: a port that is free at one address may be in use at another.
+constexpr char kAnyAddress[] = "0.0.0.0";
 constexpr milliseconds kConnectEvery{10};
 // Two programs tell each other some hundred bytes.
 constexpr size_t kMaxEarly = size_t{64} << 10;
@@ -220,7 +222,7 @@ absl::Status ProgramRun::RunToEnd() {
 }
 
 absl::Status ProgramRun::Start() {
-  OwnedFd reserved = Bind(kLocalHost);
+  OwnedFd reserved = Bind(is_client_ ? kLocalHost : kAnyAddress);
   if (reserved.get() < 0 || (is_client_ && listen(reserved.get(), 1) != 0)) {
     return Failed(absl::StrCat("has no port to meet at: ", std::strerror(errno)));
   }
@@ -228,7 +230,10 @@ absl::Status ProgramRun::Start() {
   if (is_client_) {
     listener_ = std::move(reserved);
   } else {
-    reserved.Close();  // the server takes it
+    // The server shares the port, as it sets this option, too; nobody else may take it meanwhile.
+    const int yes = 1;
+    setsockopt(reserved.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    reserved_ = std::move(reserved);
   }
   std::vector<std::string> arguments{program_.name,
                                      "-d",
@@ -301,6 +306,7 @@ absl::Status ProgramRun::Begin() {
   const int yes = 1;
   setsockopt(local_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   is_connected_ = true;
+  reserved_.Close();
   return Deliver(std::exchange(early_, ""));
 }
 

@@ -143,6 +143,7 @@ class ProgramRun final {
   const bool is_client_;
   std::optional<Subprocess> process_;
   OwnedFd listener_;           // where the client is to come
+  OwnedFd reserved_;           // the port where the server is to listen, until it is reached
   uint16_t tcp_port_ = 0;      // of it, or of the server
   OwnedFd local_;              // the connection with the program
   bool is_connected_ = false;  // it is or was
