@@ -301,8 +301,10 @@ class Tcp(ServiceTest):
         self.assert_refused("a sweep is for administrators", "fabric", "sweep", server=server)
         owned = self.ask_json("job", "register", "--all")
         self.assert_refused("you are anonymous", "job", "end", owned["id"], server=server)
-        self.assert_refused("Trees.AdviseTree takes minutes of processors, and so a name", "tree",
+        self.assert_refused("Trees.AdviseTree may take much of what all callers share", "tree",
                             "advise", "--job", job["id"], server=server)
+        self.assert_refused("Placements.CreatePlacement may take much", "placement", "create",
+                            "--nodes", "2", server=server)
         self.ask("job", "end", job["id"], server=server)
 
     def test_certificates_name_their_owners(self):

@@ -40,8 +40,8 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Jobs/KeepAlive", Role::kUser},
     {"/coppice.v1.Jobs/EndJob", Role::kUser},
 
-    // The first three and the advice of other services change nothing, but they take minutes of
-    // processors, or memory: of callers who can be told apart, and so be bounded, only.
+    // The first three, and the advice, placements and batches of other services may take minutes of
+    // processors, or much memory: for callers only who can be told apart, and so be bounded.
     {"/coppice.v1.Mapping/MapRanks", Role::kNamed},
     {"/coppice.v1.Mapping/EvaluateMapping", Role::kNamed},
     {"/coppice.v1.Mapping/GetMappingProblem", Role::kNamed},
@@ -53,8 +53,8 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Mapping/DeletePattern", Role::kUser},
     {"/coppice.v1.Mapping/ListAlgorithms", Role::kReader},
 
-    {"/coppice.v1.Placements/CreatePlacement", Role::kUser},
-    {"/coppice.v1.Placements/BatchCreatePlacements", Role::kUser},
+    {"/coppice.v1.Placements/CreatePlacement", Role::kNamed},
+    {"/coppice.v1.Placements/BatchCreatePlacements", Role::kNamed},
     {"/coppice.v1.Placements/AdvisePlacement", Role::kNamed},
     {"/coppice.v1.Placements/GetPlacement", Role::kReader},
     {"/coppice.v1.Placements/ListPlacements", Role::kReader},
@@ -65,7 +65,7 @@ constexpr MethodAccess kTable[] = {
 
     {"/coppice.v1.Trees/CreateTree", Role::kUser},
     {"/coppice.v1.Trees/AdviseTree", Role::kNamed},
-    {"/coppice.v1.Trees/BatchCreateTrees", Role::kUser},
+    {"/coppice.v1.Trees/BatchCreateTrees", Role::kNamed},
     {"/coppice.v1.Trees/WatchTrees", Role::kReader},
     {"/coppice.v1.Trees/GetTree", Role::kReader},
     {"/coppice.v1.Trees/ListTrees", Role::kReader},

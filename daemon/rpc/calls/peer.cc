@@ -300,7 +300,10 @@ absl::Status Peers::Judge(const MethodAccess* access, absl::string_view method,
   const bool is_for_users = access->least == Role::kUser || access->least == Role::kNamed;
   if (access->least == Role::kNamed && peer.is_anonymous) {
     return absl::PermissionDeniedError(
-        absl::StrCat(peer.method, " takes minutes of processors, and so a name: ", kGetAName));
+        absl::StrCat(peer.method,
+                     " may take much of what all callers share, processors and memory, "
+                     "and so takes a name: ",
+                     kGetAName));
   }
   if (is_for_users && peer.may_change) return absl::OkStatus();
   if (is_for_users || !peer.why_not.empty()) return ReadOnly(peer);

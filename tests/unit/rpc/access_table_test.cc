@@ -73,8 +73,8 @@ Mapping/GetPattern               rtuao
 Mapping/ListPatterns             rtuao
 Mapping/DeletePattern             tu o
 Mapping/ListAlgorithms           rtuao
-Placements/CreatePlacement        tu o
-Placements/BatchCreatePlacements  tu o
+Placements/CreatePlacement         u o
+Placements/BatchCreatePlacements   u o
 Placements/AdvisePlacement         u o
 Placements/GetPlacement          rtuao
 Placements/ListPlacements        rtuao
@@ -84,7 +84,7 @@ Placements/ReleasePlacement       tu o
 Placements/GetNodeDistances      rtuao
 Trees/CreateTree                  tu o
 Trees/AdviseTree                   u o
-Trees/BatchCreateTrees            tu o
+Trees/BatchCreateTrees             u o
 Trees/WatchTrees                 rtuao
 Trees/GetTree                    rtuao
 Trees/ListTrees                  rtuao
@@ -391,7 +391,8 @@ TEST_F(AccessTableTest, OverTcpWithoutTls) {
   ExpectRole('r', channel, "daemon");
   EXPECT_EQ(*Owner(channel), "anonymous");
   EXPECT_THAT(OneCall::Make(channel, "/coppice.v1.Mapping/MapRanks", "").error_message(),
-              HasSubstr("Mapping.MapRanks takes minutes of processors, and so a name"));
+              HasSubstr("Mapping.MapRanks may take much of what all callers share, processors and "
+                        "memory, and so takes a name: connect to"));
 }
 
 // --- Which agent is whose ---
