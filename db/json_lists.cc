@@ -5,7 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
@@ -43,55 +42,13 @@ void AppendList(const std::vector<Number>& numbers, std::string& text) {
   });
 }
 
-// Reads left to right; the first mistake sticks.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : begin_(text.data()), at_(begin_) {
-    end_ = begin_ + text.size();
-  }
-  bool Take(char c) {
-    if (at_ == end_ || *at_ != c) return false;
-    ++at_;
-    return true;
-  }
-  template <class Number>
-  bool Read(Number& number, int base = 10) {
-    auto [next, error] = std::from_chars(at_, end_, number, base);
-    if (error != std::errc()) return false;
-    at_ = next;
-    return true;
-  }
-  // "[]", or "[" item ("," item)* "]", and then the end.
-  template <class Item>
-  absl::Status List(Item item) {
-    if (!Take('[')) return Wrong();
-    if (!Take(']')) {
-      do {
-        if (!item(*this)) return Wrong();
-      } while (Take(','));
-      if (!Take(']')) return Wrong();
-    }
-    return at_ == end_ ? absl::OkStatus() : Wrong();
-  }
-  const char* at() const { return at_; }
-
- private:
-  absl::Status Wrong() const {
-    return absl::DataLossError(absl::StrCat("wrong character at position ", at_ - begin_,
-                                            " of a list of ", end_ - begin_, " characters"));
-  }
-  const char* begin_;
-  const char* at_;
-  const char* end_;
-};
-
 template <class Number>
 absl::StatusOr<std::vector<Number>> ParseList(std::string_view text) {
   std::vector<Number> numbers;
   numbers.reserve(text.size() / 6);
-  RETURN_IF_ERROR(Reader(text).List([&](Reader& in) {
+  RETURN_IF_ERROR(JsonReader(text).List([&](JsonReader& in) {
     Number number = 0;
-    if (!in.Read(number)) return false;
+    if (!in.Number(number)) return false;
     numbers.push_back(number);
     return true;
   }));
@@ -100,37 +57,73 @@ absl::StatusOr<std::vector<Number>> ParseList(std::string_view text) {
 
 constexpr unsigned char kFirstPlain = 0x20;  // control characters below are written as \u00XX
 
-absl::Status WrongAt(size_t position) {
-  return absl::DataLossError(absl::StrCat("not a list of texts, at character ", position));
-}
-
-// The text between the quotes that begin at `at`, which moves behind them.
-absl::StatusOr<std::string> ParseText(std::string_view text, size_t& at) {
-  if (at >= text.size() || text[at] != '"') return WrongAt(at);
-  std::string parsed;
-  for (++at; at < text.size() && text[at] != '"'; ++at) {
-    if (text[at] != '\\') {
-      parsed += text[at];
-      continue;
-    }
-    ++at;
-    if (at < text.size() && (text[at] == '"' || text[at] == '\\')) {
-      parsed += text[at];
-      continue;
-    }
-    uint32_t code;
-    const bool is_code = at + 4 < text.size() && text[at] == 'u' &&
-                         absl::SimpleHexAtoi(absl::string_view(text.data() + at + 1, 4), &code);
-    if (!is_code || code >= kFirstPlain) return WrongAt(at);
-    parsed += static_cast<char>(code);
-    at += 4;
-  }
-  if (at >= text.size()) return WrongAt(at);
-  ++at;
-  return parsed;
-}
-
 }  // namespace
+
+// --- Reading ---
+
+absl::Status JsonReader::Wrong() const {
+  return absl::DataLossError(absl::StrCat("wrong character at position ", at_ - begin_,
+                                          " of a list of ", end_ - begin_, " characters"));
+}
+
+bool JsonReader::QuotedGuid(Guid& guid) {
+  constexpr size_t kHexDigits = 16;
+  if (rest().size() < kHexDigits + 2 || at_[0] != '"' || at_[kHexDigits + 1] != '"') return false;
+  uint64_t value = 0;
+  const char* const past = at_ + kHexDigits + 1;
+  const auto [next, error] = std::from_chars(at_ + 1, past, value, 16);
+  if (error != std::errc() || next != past) return false;
+  guid = Guid(value);
+  at_ = past + 1;
+  return true;
+}
+
+bool JsonReader::Text(std::string& text) {
+  if (!Skip('"')) return false;
+  for (;;) {
+    const size_t plain = rest().find_first_of("\"\\");
+    if (plain == std::string_view::npos) return false;
+    text.append(at_, plain);
+    at_ += plain;
+    if (Skip('"')) return true;
+    if (!Escaped(text)) return false;
+  }
+}
+
+// From the backslash on.
+bool JsonReader::Escaped(std::string& text) {
+  const std::string_view escaped = rest().substr(0, 6);
+  const char kind = escaped.size() < 2 ? 0 : escaped[1];
+  if (kind == '"' || kind == '\\') {
+    text += kind;
+    at_ += 2;
+    return true;
+  }
+  uint8_t code = 0;
+  if (escaped.size() < 6 || escaped.substr(1, 3) != "u00") return false;
+  const auto [next, error] = std::from_chars(at_ + 4, at_ + 6, code, 16);
+  if (error != std::errc() || next != at_ + 6 || code >= kFirstPlain) return false;
+  text += static_cast<char>(code);
+  at_ += 6;
+  return true;
+}
+
+// --- Writing ---
+
+void AppendText(std::string_view text, std::string& out) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < kFirstPlain) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
 
 void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text) {
   AppendList(numbers, text);
@@ -189,14 +182,8 @@ absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text) {
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text) {
   std::vector<Guid> guids;
   guids.reserve(text.size() / 19);
-  RETURN_IF_ERROR(Reader(text).List([&](Reader& in) {
-    uint64_t value = 0;
-    if (!in.Take('"')) return false;
-    const char* first = in.at();
-    if (!in.Read(value, 16) || in.at() - first != 16 || !in.Take('"')) return false;
-    guids.push_back(Guid(value));
-    return true;
-  }));
+  RETURN_IF_ERROR(
+      JsonReader(text).List([&](JsonReader& in) { return in.QuotedGuid(guids.emplace_back()); }));
   return guids;
 }
 
@@ -205,12 +192,12 @@ absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree) {
   tree.parents.clear();
   tree.edge_links_up.clear();
   tree.edge_links_down.clear();
-  return Reader(text).List([&](Reader& in) {
+  return JsonReader(text).List([&](JsonReader& in) {
     int64_t rank = 0;
     int32_t parent = 0;
     uint32_t up = 0, down = 0;
-    if (!(in.Take('[') && in.Read(rank) && in.Take(',') && in.Read(parent) && in.Take(',') &&
-          in.Read(up) && in.Take(',') && in.Read(down) && in.Take(']'))) {
+    if (!(in.Skip('[') && in.Number(rank) && in.Skip(',') && in.Number(parent) && in.Skip(',') &&
+          in.Number(up) && in.Skip(',') && in.Number(down) && in.Skip(']'))) {
       return false;
     }
     if (rank < -1 || rank > UINT32_MAX) return false;
@@ -228,34 +215,17 @@ absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree) {
 void AppendTexts(const std::vector<std::string>& texts, std::string& text) {
   text += '[';
   for (size_t i = 0; i < texts.size(); ++i) {
-    text += i == 0 ? "\"" : ",\"";
-    for (const char c : texts[i]) {
-      if (c == '"' || c == '\\') {
-        text += '\\';
-        text += c;
-      } else if (static_cast<unsigned char>(c) < kFirstPlain) {
-        absl::StrAppendFormat(&text, "\\u%04x", static_cast<unsigned>(c));
-      } else {
-        text += c;
-      }
-    }
-    text += '"';
+    if (i > 0) text += ',';
+    AppendText(texts[i], text);
   }
   text += ']';
 }
 
 absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text) {
   std::vector<std::string> texts;
-  if (text == "[]") return texts;
-  if (text.empty() || text[0] != '[') return WrongAt(0);
-  for (size_t at = 1;;) {
-    absl::StatusOr<std::string> parsed = ParseText(text, at);
-    if (!parsed.ok()) return parsed.status();
-    texts.push_back(*std::move(parsed));
-    if (at + 1 == text.size() && text[at] == ']') return texts;
-    if (at >= text.size() || text[at] != ',') return WrongAt(at);
-    ++at;
-  }
+  RETURN_IF_ERROR(
+      JsonReader(text).List([&](JsonReader& in) { return in.Text(texts.emplace_back()); }));
+  return texts;
 }
 
 }  // namespace coppice

@@ -2,21 +2,85 @@
 // store writes a tree of 40,960 members in one row rather than in 40,960.
 //
 // Numbers are exact for all 64 bits, signed or not, and texts may hold any byte. The readers take
-// only what the writers make.
+// only what the writers make, at any release; DATA_LOSS names the position of the first wrong
+// character.
 #ifndef COPPICE_DB_JSON_LISTS_H_
 #define COPPICE_DB_JSON_LISTS_H_
 
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "db/store.h"
 
 namespace coppice {
+
+// Takes a text apart from left to right; every method but List is false at a mistake, and stays
+// where it is.
+class JsonReader final {
+ public:
+  explicit JsonReader(std::string_view text)
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
+
+  bool Skip(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  bool Skip(std::string_view expected) {
+    if (rest().substr(0, expected.size()) != expected) return false;
+    at_ += expected.size();
+    return true;
+  }
+  // JSON has no infinity.
+  template <class Value>
+  bool Number(Value& value) {
+    const auto [next, error] = std::from_chars(at_, end_, value);
+    if (error != std::errc()) return false;
+    if constexpr (std::is_floating_point_v<Value>) {
+      if (!std::isfinite(value)) return false;
+    }
+    at_ = next;
+    return true;
+  }
+  // Of sixteen digits.
+  bool QuotedGuid(Guid& guid);
+  // What AppendText wrote, appended to `text`.
+  bool Text(std::string& text);
+  // "[]", or "[" item ("," item)* "]", and then the end; `read(*this)` is false at a mistake.
+  template <class Read>
+  absl::Status List(Read read) {
+    if (!Skip('[')) return Wrong();
+    if (!Skip(']')) {
+      do {
+        if (!read(*this)) return Wrong();
+      } while (Skip(','));
+      if (!Skip(']')) return Wrong();
+    }
+    return at_ == end_ ? absl::OkStatus() : Wrong();
+  }
+  std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
+
+ private:
+  bool Escaped(std::string& text);
+  absl::Status Wrong() const;
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+};
+
+// "a \"b\"", in quotes, appended to `out`.
+void AppendText(std::string_view text, std::string& out);
 
 // "[1,2,3]", appended to `text`.
 void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
@@ -26,7 +90,7 @@ void AppendGuids(absl::Span<const Guid> guids, std::string& text);
 // One [rank,parent,links up,links down] per node; the rank of a switch is -1.
 void AppendTreeNodes(const TreeRecord& tree, std::string& text);
 
-// The inverses. DATA_LOSS names the position of the first wrong character.
+// The inverses.
 absl::StatusOr<std::vector<int64_t>> ParseSigned(std::string_view text);
 absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text);
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text);
@@ -36,7 +100,7 @@ absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree);
 // ["n1","a \"b\""], appended to `text`.
 void AppendTexts(const std::vector<std::string>& texts, std::string& text);
 
-// The inverse. DATA_LOSS names the position of the first wrong character.
+// The inverse.
 absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text);
 
 }  // namespace coppice

@@ -1,5 +1,6 @@
 #include "db/sqlite_trees.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -258,13 +259,10 @@ absl::StatusOr<TreeRecord> TreeReader::TreeAt(const Statement& row) {
   tree.width = row.Word(8);
   tree.height = row.Word(9);
   tree.radius = row.Word(10);
-  tree.spec.operation = ParseOperation(std::string(row.Text(11))).value_or(Operation::kAllreduce);
-  tree.spec.sizes = ParseSizes(std::string(row.Text(12)));
   tree.aggregate_us = row.Real(13);
   tree.distribute_us = row.Real(14);
   tree.total_us = row.Real(15);
   tree.reason = std::string(row.Text(16));
-  tree.alternatives = ParseAlternatives(std::string(row.Text(17)));
   tree.created = row.TimeAt(18);
   ParseSpec(std::string(row.Text(22)), tree);
   tree_switches_.Bind(tree.id.value());
@@ -273,21 +271,29 @@ absl::StatusOr<TreeRecord> TreeReader::TreeAt(const Statement& row) {
     if (!more) break;
     tree.switches.push_back({tree_switches_.GuidAt(0), tree_switches_.Word(1)});
   }
-  absl::Status lists = ParseTreeNodes(row.Text(19), tree);
-  if (lists.ok() && tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
-    lists = absl::DataLossError("its nodes are not its ranks and switches");
+  const absl::Status texts = ReadTexts(row, tree);
+  if (texts.ok()) return tree;
+  return Annotate(texts, absl::StrCat("database ", connection_.path(), ": tree ", tree.id.value()));
+}
+
+absl::Status TreeReader::ReadTexts(const Statement& row, TreeRecord& tree) {
+  const std::optional<Operation> operation = ParseOperation(std::string(row.Text(11)));
+  if (!operation) return absl::DataLossError("operation: there is none of its name");
+  tree.spec.operation = *operation;
+  const auto read = [&row](int column, const char* name, auto parse, auto& list) {
+    auto parsed = parse(row.Text(column));
+    if (!parsed.ok()) return Annotate(parsed.status(), name);
+    list = *std::move(parsed);
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(read(12, "sizes", ParseSizes, tree.spec.sizes));
+  RETURN_IF_ERROR(read(17, "alternatives", ParseAlternatives, tree.alternatives));
+  RETURN_IF_ERROR(Annotate(ParseTreeNodes(row.Text(19), tree), "nodes"));
+  if (tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
+    return absl::DataLossError("nodes: they are not its ranks and switches");
   }
-  absl::StatusOr<std::vector<int64_t>> links = ParseSigned(row.Text(20));
-  absl::StatusOr<std::vector<uint64_t>> physical = ParseUnsigned(row.Text(21));
-  lists.Update(links.status());
-  lists.Update(physical.status());
-  if (!lists.ok()) {
-    return Annotate(lists,
-                    absl::StrCat("database ", connection_.path(), ": tree ", tree.id.value()));
-  }
-  tree.links = *std::move(links);
-  tree.physical = *std::move(physical);
-  return tree;
+  RETURN_IF_ERROR(read(20, "links", ParseSigned, tree.links));
+  return read(21, "physical", ParseUnsigned, tree.physical);
 }
 
 absl::StatusOr<std::vector<EntryUse>> TreeReader::Entries() {

@@ -67,6 +67,8 @@ class TreeReader {
  private:
   // From the row that the statement stands on. DATA_LOSS names the row.
   absl::StatusOr<TreeRecord> TreeAt(const Statement& row);
+  // What is kept as text, but what the request said. DATA_LOSS names the column.
+  static absl::Status ReadTexts(const Statement& row, TreeRecord& tree);
 
   Connection& connection_;
   Statement trees_, tree_switches_, entries_;

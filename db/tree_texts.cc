@@ -6,15 +6,16 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "daemon/base/status_macros.h"
+#include "db/json_lists.h"
 
 namespace coppice {
 namespace {
@@ -25,21 +26,6 @@ constexpr TreeBuilder kBuilders[] = {TreeBuilder::kKary, TreeBuilder::kKnomial,
                                      TreeBuilder::kHierarchical, TreeBuilder::kMinimumCost,
                                      TreeBuilder::kPostal};
 constexpr char kOrElse[] = "or_else";
-
-void AppendJsonString(std::string& out, absl::string_view text) {
-  out.push_back('"');
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      out.push_back(c);
-    }
-  }
-  out.push_back('"');
-}
 
 // Whole numbers as such; others so that they read back the same. JSON has no infinity.
 void AppendJsonNumber(std::string& out, double value) {
@@ -62,92 +48,26 @@ void AppendMicroseconds(std::string& out, double value) {
   }
 }
 
-// Takes a text apart from left to right; every method is false at the first mistake.
-class TextReader {
- public:
-  explicit TextReader(absl::string_view text) : rest_(text) {}
-
-  bool Skip(absl::string_view expected) { return absl::ConsumePrefix(&rest_, expected); }
-  bool at_end() const { return rest_.empty(); }
-
-  template <class Value>
-  bool Number(Value& value) {
-    const auto [next, error] = std::from_chars(rest_.begin(), rest_.end(), value);
-    if (error != std::errc()) return false;
-    rest_.remove_prefix(static_cast<size_t>(next - rest_.begin()));
-    return true;
+// The values of an enumeration are few: the one whose name follows, up to the quote.
+template <class Value, size_t kCount>
+bool ReadName(JsonReader& in, const Value (&values)[kCount], Value& value) {
+  for (const Value candidate : values) {
+    const std::string name(ToString(candidate));
+    if (!in.rest().starts_with(name + '"')) continue;
+    value = candidate;
+    return in.Skip(name);
   }
-
-  // The values of an enumeration are few: the one whose name follows.
-  template <class Value, size_t kCount>
-  bool Name(const Value (&values)[kCount], Value& value) {
-    for (const Value candidate : values) {
-      const absl::string_view name = ToString(candidate);
-      if (!absl::StartsWith(rest_, name) || rest_.substr(name.size(), 1) != "\"") continue;
-      rest_.remove_prefix(name.size());
-      value = candidate;
-      return true;
-    }
-    return false;
-  }
-
-  // What AppendJsonString wrote.
-  bool String(std::string& text) {
-    if (!Skip("\"")) return false;
-    for (;;) {
-      const size_t plain = rest_.find_first_of("\"\\");
-      if (plain == absl::string_view::npos) return false;
-      text.append(rest_.data(), plain);
-      rest_.remove_prefix(plain);
-      if (Skip("\"")) return true;
-      rest_.remove_prefix(1);
-      if (!Escaped(text)) return false;
-    }
-  }
-
- private:
-  bool Escaped(std::string& text) {
-    if (rest_.empty()) return false;
-    const char kind = rest_.front();
-    rest_.remove_prefix(1);
-    if (kind == '"' || kind == '\\') {
-      text.push_back(kind);
-      return true;
-    }
-    uint8_t code = 0;
-    if (kind != 'u' || !Skip("00") || rest_.size() < 2) return false;
-    const auto [next, error] = std::from_chars(rest_.begin(), rest_.begin() + 2, code, 16);
-    if (error != std::errc() || next != rest_.begin() + 2) return false;
-    text.push_back(static_cast<char>(code));
-    rest_.remove_prefix(2);
-    return true;
-  }
-
-  absl::string_view rest_;
-};
-
-// "[]", or items between commas, and then the end; otherwise an empty list.
-template <class Item, class Read>
-std::vector<Item> ParseItems(absl::string_view text, Read read) {
-  TextReader in(text);
-  std::vector<Item> items;
-  if (!in.Skip("[")) return {};
-  if (in.Skip("]")) return {};
-  do {
-    if (!read(in, items.emplace_back())) return {};
-  } while (in.Skip(","));
-  if (!in.Skip("]") || !in.at_end()) return {};
-  return items;
+  return false;
 }
 
-bool ReadAlternative(TextReader& in, Alternative& alternative) {
-  if (!in.Skip("{\"type\":\"") || !in.Name(kTypes, alternative.type) ||
-      !in.Skip("\",\"builder\":\"") || !in.Name(kBuilders, alternative.builder) ||
+bool ReadAlternative(JsonReader& in, Alternative& alternative) {
+  if (!in.Skip("{\"type\":\"") || !ReadName(in, kTypes, alternative.type) ||
+      !in.Skip("\",\"builder\":\"") || !ReadName(in, kBuilders, alternative.builder) ||
       !in.Skip("\",\"width\":") || !in.Number(alternative.width) || !in.Skip(",\"total_us\":")) {
     return false;
   }
   if (!in.Skip("null") && !in.Number(alternative.total_us.emplace())) return false;
-  return in.Skip(",\"why_not\":") && in.String(alternative.why_not) && in.Skip("}");
+  return in.Skip(",\"why_not\":") && in.Text(alternative.why_not) && in.Skip("}");
 }
 
 }  // namespace
@@ -175,22 +95,28 @@ std::string AlternativesText(absl::Span<const Alternative> alternatives) {
       out.append("null");
     }
     out.append(",\"why_not\":");
-    AppendJsonString(out, alternative.why_not);
+    AppendText(alternative.why_not, out);
     out.push_back('}');
   }
   out.push_back(']');
   return out;
 }
 
-std::vector<SizeShare> ParseSizes(absl::string_view text) {
-  return ParseItems<SizeShare>(text, [](TextReader& in, SizeShare& share) {
-    return in.Skip("[") && in.Number(share.bytes) && in.Skip(",") && in.Number(share.weight) &&
-           in.Skip("]");
-  });
+absl::StatusOr<std::vector<SizeShare>> ParseSizes(std::string_view text) {
+  std::vector<SizeShare> sizes;
+  RETURN_IF_ERROR(JsonReader(text).List([&](JsonReader& in) {
+    SizeShare& share = sizes.emplace_back();
+    return in.Skip('[') && in.Number(share.bytes) && in.Skip(',') && in.Number(share.weight) &&
+           in.Skip(']');
+  }));
+  return sizes;
 }
 
-std::vector<Alternative> ParseAlternatives(absl::string_view text) {
-  return ParseItems<Alternative>(text, ReadAlternative);
+absl::StatusOr<std::vector<Alternative>> ParseAlternatives(std::string_view text) {
+  std::vector<Alternative> alternatives;
+  RETURN_IF_ERROR(JsonReader(text).List(
+      [&](JsonReader& in) { return ReadAlternative(in, alternatives.emplace_back()); }));
+  return alternatives;
 }
 
 // --- What the request said ---

@@ -110,6 +110,29 @@ TEST_F(SqliteOpenTest, DamagedPagesAreFound) {
   }
 }
 
+TEST_F(SqliteOpenTest, DamagedTextsOfATreeAreTold) {
+  Fill();
+  const std::string whole = Read();
+  const std::pair<const char*, const char*> damages[] = {
+      {"alternatives = '[{\"type\":\"III\"}]'", "alternatives: wrong character at position 10"},
+      {"alternatives = ''", "alternatives: wrong character at position 0"},
+      {"sizes = '[[8,1]'", "sizes: wrong character at position 6"},
+      {"operation = 'alltoall'", "operation: there is none of its name"},
+      {"nodes = '[[0,1]]'", "nodes: wrong character"},
+      {"nodes = '[[-1,-1,0,0]]'", "nodes: they are not its ranks and switches"},
+      {"links = '[-]'", "links: wrong character at position 1"},
+      {"physical = '[-1]'", "physical: wrong character at position 1"}};
+  for (const auto& [change, words] : damages) {
+    Write(whole);
+    ASSERT_EQ(RawDatabase(path_).Run(std::string("UPDATE tree SET ") + change), "");
+    auto store = SqliteStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const absl::Status status = (*store)->Load().status();
+    EXPECT_STATUS(status, StatusCode::kDataLoss, words);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path_ + ": tree "));
+  }
+}
+
 // Without a checksum a flipped bit inside a text is a different text; whatever it hits, the store
 // either says so or carries on, and never crashes.
 TEST_F(SqliteOpenTest, FlippedBitsNeverCrash) {

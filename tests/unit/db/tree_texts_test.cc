@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/tier.h"
+#include "tests/unit/db/store_records.h"
 
 namespace coppice::tree_texts_test {
 namespace {
@@ -49,9 +51,9 @@ TEST(TreeTextsTest, JsonHasNoInfinity) {
 }
 
 TEST(TreeTextsTest, SizesRoundTrip) {
-  EXPECT_TRUE(ParseSizes("[]").empty());
+  EXPECT_TRUE(ParseSizes("[]")->empty());
   const std::vector<SizeShare> sizes = {{8, 1}, {1ull << 50, 1.0 / 3}, {0, 1e12}};
-  EXPECT_EQ(sizes, ParseSizes(SizesText(sizes)));
+  EXPECT_EQ(sizes, *ParseSizes(SizesText(sizes)));
 }
 
 std::vector<Alternative> AllKinds() {
@@ -70,16 +72,16 @@ std::vector<Alternative> AllKinds() {
 }
 
 TEST(TreeTextsTest, AlternativesRoundTrip) {
-  EXPECT_TRUE(ParseAlternatives("[]").empty());
+  EXPECT_TRUE(ParseAlternatives("[]")->empty());
   const std::vector<Alternative> all = AllKinds();
-  const std::vector<Alternative> read = ParseAlternatives(AlternativesText(all));
+  const std::vector<Alternative> read = *ParseAlternatives(AlternativesText(all));
   EXPECT_EQ(all, read);
   // What is answered before a restart is answered after it: times are kept as they are.
   Alternative exact;
   exact.total_us = 0.1 + 0.2 + 1e3 / 7;
-  EXPECT_EQ(exact, ParseAlternatives(AlternativesText({exact})).at(0));
+  EXPECT_EQ(exact, ParseAlternatives(AlternativesText({exact}))->at(0));
   // Earlier releases kept ten digits.
-  const std::vector<Alternative> old = ParseAlternatives(
+  const std::vector<Alternative> old = *ParseAlternatives(
       R"([{"type":"I","builder":"knomial","width":4,"total_us":9.543210988,"why_not":"slower"},)"
       R"({"type":"II","builder":"minimum-cost","width":0,"total_us":null,"why_not":"\"a\\b\"\u000a"}])");
   ASSERT_EQ(2u, old.size());
@@ -89,28 +91,30 @@ TEST(TreeTextsTest, AlternativesRoundTrip) {
             old[1]);
 }
 
-// Whatever is not written by us reads as nothing, and nothing is read beyond the text.
-TEST(TreeTextsTest, DamagedTextIsAnEmptyList) {
+// Whatever is not written by us is told, and nothing is read beyond the text.
+TEST(TreeTextsTest, DamagedTextIsDataLoss) {
   const size_t all = AllKinds().size();
   const std::string good = AlternativesText(AllKinds());
   for (size_t length = 0; length < good.size(); ++length) {
-    EXPECT_TRUE(ParseAlternatives(good.substr(0, length)).empty()) << length;
+    EXPECT_STATUS(ParseAlternatives(good.substr(0, length)).status(), absl::StatusCode::kDataLoss,
+                  absl::StrCat("of a list of ", length, " characters"));
   }
-  EXPECT_TRUE(ParseAlternatives(good + " ").empty());
+  EXPECT_STATUS(ParseAlternatives(good + " ").status(), absl::StatusCode::kDataLoss,
+                absl::StrCat("wrong character at position ", good.size()));
   std::mt19937_64 random(TestSeed());
   for (int trial = 0; trial < 5000; ++trial) {
     std::string text = good;
     for (uint64_t flips = 1 + random() % 3; flips > 0; --flips) {
       text[random() % text.size()] = static_cast<char>(random());
     }
-    const size_t count = ParseAlternatives(text).size();
-    EXPECT_TRUE(count == 0 || count == all) << text;
+    const auto read = ParseAlternatives(text);
+    EXPECT_TRUE(read.ok() ? read->size() == all : absl::IsDataLoss(read.status())) << text;
     text.resize(random() % text.size());
-    ParseSizes("[[" + text);
+    EXPECT_FALSE(ParseSizes("[[" + text).ok());
   }
   for (const char* text :
-       {"", "[", "[[8,1]", "[[8 ,1]]", "[[8,1]]x", "[[-1,1]]", "[8,1]", "null"}) {
-    EXPECT_TRUE(ParseSizes(text).empty()) << text;
+       {"", "[", "[[8,1]", "[[8 ,1]]", "[[8,1]]x", "[[-1,1]]", "[[8,inf]]", "[8,1]", "null"}) {
+    EXPECT_TRUE(absl::IsDataLoss(ParseSizes(text).status())) << text;
   }
 }
 
