@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <string>
-#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -48,22 +47,34 @@ v1::PlacementState ToProto(PlacementState state) {
   return v1::PLACEMENT_STATE_UNSPECIFIED;
 }
 
-// The field of each measure's name has its type.
+using google::protobuf::FieldDescriptor;
+
+// Terms and measures are found by their names. A field that the message lacks, or has of another
+// type, is null, and left out: placements_service_test looks that there is none.
+const FieldDescriptor* FieldOf(const google::protobuf::Message& message, const char* name,
+                               FieldDescriptor::CppType type) {
+  const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(name);
+  return field != nullptr && field->cpp_type() == type ? field : nullptr;
+}
+
+void Set(v1::PlacementMeasures& message, const char* name, uint32_t value) {
+  const FieldDescriptor* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_UINT32);
+  if (field != nullptr) message.GetReflection()->SetUInt32(&message, field, value);
+}
+
+void Set(v1::PlacementMeasures& message, const char* name, int32_t value) {
+  const FieldDescriptor* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_INT32);
+  if (field != nullptr) message.GetReflection()->SetInt32(&message, field, value);
+}
+
+void Set(v1::PlacementMeasures& message, const char* name, double value) {
+  const FieldDescriptor* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_DOUBLE);
+  if (field != nullptr) message.GetReflection()->SetDouble(&message, field, value);
+}
+
 void ToProto(const PlacementMeasures& measures, v1::PlacementMeasures& message) {
-  const google::protobuf::Reflection& fields = *message.GetReflection();
   ForEachMeasure([&](const PlacementMeasure& measure) {
-    const auto* const field = message.GetDescriptor()->FindFieldByName(measure.name);
-    const auto set = [&](auto member) {
-      const auto value = measures.*member;
-      if constexpr (std::is_same_v<decltype(value), const uint32_t>) {
-        fields.SetUInt32(&message, field, value);
-      } else if constexpr (std::is_same_v<decltype(value), const int32_t>) {
-        fields.SetInt32(&message, field, value);
-      } else {
-        fields.SetDouble(&message, field, value);
-      }
-    };
-    std::visit(set, measure.member);
+    std::visit([&](auto member) { Set(message, measure.name, measures.*member); }, measure.member);
   });
 }
 
@@ -85,8 +96,10 @@ absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request) {
   task.constraints.exclusive_switches = c.exclusive_switches();
   const v1::PlacementObjective& objective = request.objective();
   for (const PlacementTerm& term : kPlacementTerms) {
-    task.objective.*term.weight = objective.GetReflection()->GetDouble(
-        objective, objective.GetDescriptor()->FindFieldByName(term.name));
+    const FieldDescriptor* const field =
+        FieldOf(objective, term.name, FieldDescriptor::CPPTYPE_DOUBLE);
+    if (field == nullptr) continue;
+    task.objective.*term.weight = objective.GetReflection()->GetDouble(objective, field);
   }
   const v1::PlacementTraffic& traffic = request.traffic();
   task.pattern_name = traffic.pattern_name();

@@ -45,19 +45,33 @@ class PlacementsServiceTest : public ::testing::Test {
   std::unique_ptr<Stub> stub_ = v1::Placements::NewStub(loopback_.Connect());
 };
 
-std::vector<std::string> FieldsOf(const google::protobuf::Descriptor& message) {
-  std::vector<std::string> names;
+using google::protobuf::FieldDescriptor;
+using Fields = std::vector<std::pair<std::string, FieldDescriptor::CppType>>;
+
+Fields FieldsOf(const google::protobuf::Descriptor& message) {
+  Fields fields;
   for (int i = 0; i < message.field_count(); ++i) {
-    names.emplace_back(message.field(i)->name());
+    fields.emplace_back(message.field(i)->name(), message.field(i)->cpp_type());
   }
-  return names;
+  return fields;
 }
 
-// What is converted by name: all of it is there, and nothing else.
+FieldDescriptor::CppType TypeOf(const PlacementMeasure& measure) {
+  constexpr FieldDescriptor::CppType kTypes[] = {FieldDescriptor::CPPTYPE_UINT32,
+                                                 FieldDescriptor::CPPTYPE_INT32,
+                                                 FieldDescriptor::CPPTYPE_DOUBLE};
+  return kTypes[measure.member.index()];
+}
+
+// What is converted by name: all of it is there, of its type, and nothing else.
 TEST(PlacementMessages, HaveEveryTermAndMeasure) {
-  std::vector<std::string> terms, measures;
-  for (const PlacementTerm& term : kPlacementTerms) terms.emplace_back(term.name);
-  ForEachMeasure([&](const PlacementMeasure& measure) { measures.emplace_back(measure.name); });
+  Fields terms, measures;
+  for (const PlacementTerm& term : kPlacementTerms) {
+    terms.emplace_back(term.name, FieldDescriptor::CPPTYPE_DOUBLE);
+  }
+  ForEachMeasure([&](const PlacementMeasure& measure) {
+    measures.emplace_back(measure.name, TypeOf(measure));
+  });
   EXPECT_EQ(FieldsOf(*v1::PlacementObjective::descriptor()), terms);
   EXPECT_THAT(FieldsOf(*v1::PlacementMeasures::descriptor()),
               testing::UnorderedElementsAreArray(measures));
