@@ -45,12 +45,6 @@ LeafField::LeafField(const PlacementIndex& index, const OpenHosts& open_hosts,
   }
 }
 
-double LeafField::OfCount(const PlacementObjective& objective, const OpenLeaf& leaf,
-                          uint32_t count) {
-  const int broken = leaf.free > count ? 1 : 0, before = leaf.held > 0 && leaf.free > 0 ? 1 : 0;
-  return objective.fragmentation * (broken - before);
-}
-
 CountState::CountState(const LeafField& field)
     : field_(field),
       count_(field.size(), 0),
@@ -75,7 +69,8 @@ LeafCounts CountState::Counts() const {
 }
 
 double CountState::cost() const {
-  return of_leaves_ + field_.objective.pods * pods_ + field_.pair_weight * distance_;
+  const PlacementObjective& o = field_.objective;
+  return sums_.Cost(o) + o.pods * pods_ + field_.pair_weight * distance_;
 }
 
 double CountState::tie() const {
@@ -100,19 +95,19 @@ void CountState::Change(uint32_t i, int32_t q) {
     const double p = -q;
     distance_ -= p * (Reach(i) - w) - p * (p - 1.0) / 2 * w;
   }
-  of_leaves_ += field_.OfLeaf(i, after) - field_.OfLeaf(i, before);
+  sums_ += field_.SumsOf(i, after);
+  sums_ -= field_.SumsOf(i, before);
   count_[i] = after;
   const float* const row = &field_.matrix[size_t{field_.class_of[i]} * field_.class_count];
   for (uint32_t c = 0; c < field_.class_count; ++c) to_class_[c] += q * double{row[c]};
   pod_hosts_[field_.pod_of[i]] += static_cast<uint32_t>(q);
   uint32_t& pod = pod_leaves_[field_.pod_of[i]];
   if (before == 0) {
-    ++leaves_;
     pods_ += pod++ == 0 ? 1 : 0;
     used_at_[i] = static_cast<uint32_t>(used_.size());
     used_.push_back(i);
   } else if (after == 0) {
-    if (--leaves_ == 0) of_leaves_ = 0;  // what rounding has left
+    if (sums_.leaves == 0) sums_.penalty = 0;  // what rounding has left
     pods_ -= --pod == 0 ? 1 : 0;
     used_[used_at_[i]] = used_.back();
     used_at_[used_.back()] = used_at_[i];
@@ -132,8 +127,11 @@ double CountState::MoveDelta(uint32_t a, uint32_t b, uint32_t q) const {
   double delta = field_.pair_weight * distance;
   delta += field_.Tie(a, count_[a] - q) - field_.Tie(a, count_[a]);
   delta += field_.Tie(b, count_[b] + q) - field_.Tie(b, count_[b]);
-  delta += field_.OfLeaf(a, count_[a] - q) - field_.OfLeaf(a, count_[a]);
-  delta += field_.OfLeaf(b, count_[b] + q) - field_.OfLeaf(b, count_[b]);
+  LeafSums sums = field_.SumsOf(a, count_[a] - q);
+  sums -= field_.SumsOf(a, count_[a]);
+  sums += field_.SumsOf(b, count_[b] + q);
+  sums -= field_.SumsOf(b, count_[b]);
+  delta += sums.Cost(field_.objective);
   const bool empties = count_[a] == q, opens = count_[b] == 0;
   const uint32_t pod_a = field_.pod_of[a], pod_b = field_.pod_of[b];
   if (pod_a != pod_b) {
@@ -157,7 +155,7 @@ bool CountState::MayMove(uint32_t a, uint32_t b, uint32_t q) const {
   if (!IsCount(a, after_a) || !IsCount(b, after_b)) return false;
   const bool empties = after_a == 0, opens = count_[b] == 0;
   if (c.hosts_per_leaf > 0 && empties != opens) return false;
-  const uint32_t leaves = leaves_ + (opens ? 1 : 0) - (empties ? 1 : 0);
+  const uint32_t leaves = this->leaves() + (opens ? 1 : 0) - (empties ? 1 : 0);
   if (leaves < c.min_leaf_switches) return false;
   if (c.max_leaf_switches > 0 && leaves > c.max_leaf_switches) return false;
   if (!c.same_pod && c.min_pods < 2) return true;

@@ -21,6 +21,30 @@
 
 namespace coppice {
 
+// What leaf switches cost by their counts: every term that is a sum over them, not weighed yet, so
+// that what is a number stays whole while counts come and go.
+struct LeafSums {
+  static LeafSums Of(const OpenLeaf& leaf, uint32_t count, double penalty) {
+    if (count == 0) return {};
+    return {1, (leaf.free > count ? 1 : 0) - (leaf.held > 0 && leaf.free > 0 ? 1 : 0), penalty};
+  }
+  LeafSums& operator+=(const LeafSums& other) {
+    leaves += other.leaves, broken += other.broken, penalty += other.penalty;
+    return *this;
+  }
+  LeafSums& operator-=(const LeafSums& other) {
+    leaves -= other.leaves, broken -= other.broken, penalty -= other.penalty;
+    return *this;
+  }
+  double Cost(const PlacementObjective& objective) const {
+    return objective.leaf_switches * leaves + objective.fragmentation * broken + penalty;
+  }
+
+  int32_t leaves = 0;
+  int32_t broken = 0;  // with free hosts left, less those broken before
+  double penalty = 0;  // of using them at all
+};
+
 // The leaf switches that a search looks at, with all that it asks of them again and again.
 struct LeafField {
   enum class Distances : uint8_t { kAll, kNone };  // none: for FillLeaves alone
@@ -35,16 +59,12 @@ struct LeafField {
   double hops(uint32_t i, uint32_t j) const {
     return i == j ? within[i] : matrix[size_t{class_of[i]} * class_count + class_of[j]];
   }
-  // What leaf switch i costs in itself if it gives `count` hosts: every term that is a sum over
-  // leaf switches. From 1 to the most it is concave, which FillLeaves needs, and like for leaf
+  // From 1 to the most its cost is concave in the count, which FillLeaves needs, and like for leaf
   // switches that are alike in open, free and held hosts and in penalty (FillLeaves, exact_search).
   // A term that may be below 0 is in the bound of exact_search, too.
-  double OfLeaf(uint32_t i, uint32_t count) const {
-    return count == 0 ? 0
-                      : objective.leaf_switches + penalty[i] + OfCount(objective, leaf(i), count);
+  LeafSums SumsOf(uint32_t i, uint32_t count) const {
+    return LeafSums::Of(leaf(i), count, penalty[i]);
   }
-  // The part of it that depends on the hosts of the leaf switch.
-  static double OfCount(const PlacementObjective& objective, const OpenLeaf& leaf, uint32_t count);
   // Decides between counts that cost the same: those that leave free hosts together; below
   // kMaxTie in all. Taking x of f free hosts lessens the sum of f^2 by x (2 f - x).
   double Tie(uint32_t i, uint32_t count) const {
@@ -77,7 +97,7 @@ class CountState {
   LeafCounts Counts() const;
 
   uint32_t count(uint32_t i) const { return count_[i]; }
-  uint32_t leaves() const { return leaves_; }
+  uint32_t leaves() const { return static_cast<uint32_t>(sums_.leaves); }
   uint32_t pods() const { return pods_; }
   // Fields' indices in use, in no order.
   absl::Span<const uint32_t> used() const { return used_; }
@@ -116,9 +136,9 @@ class CountState {
   std::vector<uint32_t> pod_leaves_;  // [pod] leaf switches in use
   std::vector<uint32_t> pod_hosts_;   // [pod] chosen
   std::vector<double> to_class_;      // [class] distances from it to all chosen hosts
-  uint32_t leaves_ = 0, pods_ = 0;
+  uint32_t pods_ = 0;
   double distance_ = 0;
-  double of_leaves_ = 0;  // sum of LeafField::OfLeaf
+  LeafSums sums_;
 };
 
 }  // namespace coppice

@@ -1,6 +1,5 @@
 // What a scheduler asks of a placement: how many hosts, what must hold of them, and what is to be
-// made small. Knows no Protocol Buffers. And who
-// holds hosts, as a placement has to heed it.
+// made small. And who holds hosts, as a placement has to heed it. Knows no Protocol Buffers.
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_REQUEST_H_
 

@@ -179,8 +179,10 @@ class Searcher {
     for (uint32_t i = scope.begin; i < scope.end; ++i) {
       const OpenLeaf& leaf = question_.open.leaves[i];
       if (leaf.most < c_.host_count || leaf.required < question_.open.required) continue;
-      const double cost = LeafField::OfCount(question_.request.objective, leaf, c_.host_count) +
-                          (penalties_.empty() ? 0 : penalties_[i]) + LeafField::kMaxTie * leaf.free;
+      const double penalty = penalties_.empty() ? 0 : penalties_[i];
+      const double cost =
+          LeafSums::Of(leaf, c_.host_count, penalty).Cost(question_.request.objective) +
+          LeafField::kMaxTie * leaf.free;
       if (best < scope.end && cost >= least) continue;
       best = i;
       least = cost;

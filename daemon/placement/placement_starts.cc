@@ -250,7 +250,7 @@ std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scop
 // Total distance is what it would be with all hosts `hops` apart, less what hosts on one leaf
 // switch save: (hops - w) for each such pair. So the cost is a sum over leaf switches of
 //
-//     c(x) = OfLeaf(x) + tie(x) - (hops - w) pair_weight x (x - 1) / 2
+//     c(x) = LeafSums(x) + tie(x) - (hops - w) pair_weight x (x - 1) / 2
 //
 // for x >= 1 hosts beyond those to include, which is concave between the least and the most that a
 // leaf switch can give and falls at the most, when nothing is left. Of two leaf switches with
@@ -300,7 +300,7 @@ class Knapsack {
   double CostOf(uint32_t i, uint32_t count) const {
     if (count == 0) return 0;
     const double pairs = count * (count - 1.0) / 2;
-    return field_.OfLeaf(i, count) + field_.Tie(i, count) -
+    return field_.SumsOf(i, count).Cost(field_.objective) + field_.Tie(i, count) -
            (hops_ - field_.within[i]) * field_.pair_weight * pairs;
   }
 
