@@ -194,13 +194,12 @@ void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capaci
 // Copies leave one after another, so the same holds downwards with c_send. With E serving switches
 // some one of them has at least ceil((P - 1) / E) + 1 children, and the farthest rank's packet
 // still crosses d + 1 links and is matched once. Of a long message that one matches all packets,
-// and the last one's way down follows. No route is
-// faster than the members' own links.
+// and the last one's way down follows. No route is faster than the members' own links.
 
 namespace {
 
-constexpr uint64_t kShortBytes =
-    256;  // shorter messages are through a port before they are matched
+// Shorter messages are through a port before they are matched.
+constexpr uint64_t kShortBytes = 256;
 
 }  // namespace
 

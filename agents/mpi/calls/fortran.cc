@@ -87,7 +87,6 @@ COPPICE_FORTRAN_CALLED(mpi_cart_create,
 #ifdef OPEN_MPI
 
 extern "C" {
-// Addresses that mean something, of Fortran's common blocks; null in programs of C.
 extern __attribute__((weak)) int mpi_fortran_unweighted_;
 extern __attribute__((weak)) int mpi_fortran_weights_empty_;
 }
@@ -106,7 +105,6 @@ const int* Weights(const int* address) {
 
 extern "C" {
 
-// MPICH's handles of C and of Fortran are the same integers.
 COPPICE_FORTRAN_CALLED(mpi_start, (Fint * request, Fint* error), MPI_Start(request))
 COPPICE_FORTRAN_CALLED(mpi_startall, (Fint * count, Fint* requests, Fint* error),
                        MPI_Startall(*count, requests))
@@ -116,7 +114,6 @@ COPPICE_FORTRAN_CALLED(mpi_ibarrier, (Fint * comm, Fint* request, Fint* error),
 COPPICE_FORTRAN_CALLED(mpi_barrier_init, (Fint * comm, Fint* info, Fint* request, Fint* error),
                        MPI_Barrier_init(*comm, *info, request))
 
-// Addresses that mean something, of the variables of mpi_f08; null in programs of C.
 extern __attribute__((weak)) int __mpi_f08_link_constants_MOD_mpi_unweighted;
 extern __attribute__((weak)) int __mpi_f08_link_constants_MOD_mpi_weights_empty;
 }

@@ -9,6 +9,10 @@
 // of integers, the last of which, the error, may be null in mpi_f08. Functions that are only traced
 // are handed on to Open MPI's own for Fortran, so that statuses and special addresses stay its
 // business; the others go to the functions of C.
+//
+// MPICH's handles of C and of Fortran are the same integers. Some addresses mean something, as
+// MPI_IN_PLACE: of Fortran's common blocks with Open MPI, of the variables of mpi_f08 with MPICH;
+// declared weak where they are asked for, as they are null in programs of C.
 #ifndef COPPICE_AGENTS_MPI_CALLS_FORTRAN_H_
 #define COPPICE_AGENTS_MPI_CALLS_FORTRAN_H_
 

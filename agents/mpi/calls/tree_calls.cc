@@ -79,7 +79,6 @@ COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_LARGE_CALL)
 
 #ifdef OPEN_MPI
 extern "C" {
-// Addresses that mean something, of Fortran's common blocks; null in programs of C.
 extern __attribute__((weak)) int mpi_fortran_bottom_;
 extern __attribute__((weak)) int mpi_fortran_in_place_;
 }
@@ -112,7 +111,7 @@ Type FromFortran(Passed<Type> passed) {
     return *passed;
   }
 #else
-  return *passed;  // MPICH's handles of C and of Fortran are the same integers
+  return *passed;
 #endif
 }
 

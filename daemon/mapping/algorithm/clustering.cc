@@ -259,8 +259,8 @@ const MappingAlgorithm& HierarchicalClusteringAlgorithm() {
 //     on.
 //   - NOISE_THRESHOLD is above a node's cores: whole nodes are exchanged as well.
 // And: connected components are clustered apart, each scaled by its own heaviest pair
-// (search/rank_clusters); k is at most half of the
-// ranks; where places take one rank each, nodes are the least groups of four places or more.
+// (search/rank_clusters); k is at most half of the ranks; where places take one rank each, nodes
+// are the least groups of four places or more.
 //
 // O(restarts * P * e * (e + degree)) for e eigenvectors, O(P * k * e) for an iteration of k-means.
 
