@@ -97,16 +97,16 @@ void BatchGrants::Create(CreateBatchArgs args, const BatchWatch& watch, Done don
   if (count > options_->max_trees_per_job) {
     return done(TooManyTrees(args.job, 0, count, options_->max_trees_per_job));
   }
-  absl::StatusOr<std::shared_ptr<Job>> found = FindJob(args.job);
+  const absl::StatusOr<std::shared_ptr<Job>> found = jobs_->FindActive(args.job);
   if (!found.ok()) return done(found.status());
+  const std::shared_ptr<Job>& job = *found;
   const uint64_t fingerprint = FingerprintOf(args);
-  const auto job_ranks = static_cast<uint32_t>((*found)->record->endpoints.size());
+  const auto job_ranks = static_cast<uint32_t>(job->record->endpoints.size());
   absl::Status listed = ListCommunicators(job_ranks, args);
   if (!listed.ok()) return done(std::move(listed));
-  if (args.validate_only) return Advise(*found, args, watch, std::move(done));
+  if (args.validate_only) return Advise(job, args, watch, std::move(done));
 
-  const std::shared_ptr<Job> job = Admit(args, fingerprint, done);
-  if (job == nullptr) return;
+  if (!Begin(*job, args, fingerprint, done)) return;
   const auto communicators = static_cast<uint32_t>(args.communicators.size());
   absl::StatusOr<Reserved> reserved = PlanAndReserve(job, args, fingerprint, watch);
   if (!reserved.ok()) {
@@ -124,51 +124,24 @@ void BatchGrants::Create(CreateBatchArgs args, const BatchWatch& watch, Done don
   });
 }
 
-absl::StatusOr<std::shared_ptr<Job>> BatchGrants::FindJob(JobId id) {
-  {
-    std::lock_guard lock(tables_->mu);
-    std::shared_ptr<Job> job = tables_->jobs.Find(id);
-    if (job != nullptr && job->ending) return JobIsEnding(id);
-    if (job != nullptr) return job;
-  }
-  return jobs_->WhyNotActive(id);
-}
-
-// The job, with the whole batch in flight; or null, and `done` was called or waits.
-std::shared_ptr<Job> BatchGrants::Admit(const CreateBatchArgs& args, uint64_t fingerprint,
-                                        Done& done) {
-  using Turn = NamedRequests<uint64_t, std::shared_ptr<const BatchView>>::Turn;
-  absl::StatusOr<std::shared_ptr<const BatchView>> answer;
-  {
-    std::lock_guard lock(tables_->mu);
-    const std::shared_ptr<Job> job = tables_->jobs.Find(args.job);
-    if (job == nullptr) {
-      answer = absl::NotFoundError("");  // the store knows better, without the lock
-    } else {
-      const Turn turn = job->batch_requests.Peek(args.request_id, fingerprint);
-      const uint64_t held = job->trees.size() + job->trees_in_flight;
-      const size_t wanted = args.communicators.size();
-      if (job->ending) {
-        answer = JobIsEnding(args.job);
-      } else if (turn == Turn::kMisused) {
-        answer = job->batch_requests.MisusedError(args.request_id);
-      } else if (turn == Turn::kWait) {
-        job->batch_requests.Wait(args.request_id, std::move(done));
-        return nullptr;
-      } else if (turn == Turn::kDone) {
-        answer = Recall(*job, args);
-      } else if (held + wanted > options_->max_trees_per_job) {
-        answer = TooManyTrees(args.job, held, wanted, options_->max_trees_per_job);
-      } else {
-        job->batch_requests.Begin(args.request_id, fingerprint);
-        job->trees_in_flight += static_cast<uint32_t>(wanted);
-        return job;
-      }
+bool BatchGrants::Begin(Job& job, const CreateBatchArgs& args, uint64_t fingerprint, Done& done) {
+  const auto made = [&](const std::vector<uint64_t>&) -> absl::StatusOr<View> {
+    if (job.ending) return JobIsEnding(args.job);
+    return Recall(job, args);
+  };
+  const auto may_begin = [&]() -> absl::Status {
+    if (job.ending) return JobIsEnding(args.job);
+    const uint64_t held = job.trees.size() + job.trees_in_flight;
+    const size_t wanted = args.communicators.size();
+    if (held + wanted > options_->max_trees_per_job) {
+      return TooManyTrees(args.job, held, wanted, options_->max_trees_per_job);
     }
-  }
-  if (absl::IsNotFound(answer.status())) answer = jobs_->WhyNotActive(args.job);
-  done(std::move(answer));
-  return nullptr;
+    job.trees_in_flight += static_cast<uint32_t>(wanted);
+    return absl::OkStatus();
+  };
+  return job.batch_requests.Begin(std::unique_lock(tables_->mu),
+                                  {{args.request_id, args.request_id, fingerprint}}, made,
+                                  may_begin, done);
 }
 
 // What lives of a batch that was granted before. With the lock held.
@@ -344,9 +317,7 @@ void BatchGrants::OnGranted(const Reserved& reserved, const absl::Status& status
       if (!reserved.request_id.empty()) job.batches[reserved.request_id].outcome = outcome;
     }
   }
-  const std::shared_ptr<const BatchView> view = reserved.view;
-  for (Done& waiter : waiters) waiter(view);
-  done(view);
+  Job::BatchRequests::Tell(std::move(waiters), View(reserved.view), std::move(done));
 }
 
 void BatchGrants::Fail(Job& job, const std::string& request_id, uint32_t communicators,
@@ -357,13 +328,7 @@ void BatchGrants::Fail(Job& job, const std::string& request_id, uint32_t communi
     job.trees_in_flight -= communicators;
     waiters = job.batch_requests.Fail(request_id);
   }
-  // Whoever waits has not gone.
-  const absl::Status shared =
-      absl::IsCancelled(status)
-          ? absl::AbortedError("batch: the call that carried it out was cancelled; call again")
-          : status;
-  for (Done& waiter : waiters) waiter(shared);
-  done(status);
+  Job::BatchRequests::Tell(std::move(waiters), status, std::move(done));
 }
 
 }  // namespace coppice

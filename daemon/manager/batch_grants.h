@@ -1,6 +1,6 @@
 // The use case of batches: many communicators of one job planned together and granted in one step.
 //
-//   check, list ranks --> admit --> draft, unlocked --> reserve all --> ChangeTrees --> tables
+//   check, list ranks --> begin --> draft, unlocked --> reserve all --> ChangeTrees --> tables
 //                           |          ^    |               |            durable          |
 //                         error        |  error, cancelled  stale: plan again           answer
 //                                      +--------------------+  (Grants::kMaxAttempts, then ABORTED)
@@ -33,7 +33,8 @@ namespace coppice {
 // Thread-safe.
 class BatchGrants {
  public:
-  using Done = Callback<std::shared_ptr<const BatchView>>;
+  using View = std::shared_ptr<const BatchView>;
+  using Done = Callback<View>;
 
   BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
               Jobs* jobs);
@@ -51,8 +52,8 @@ class BatchGrants {
     std::shared_ptr<BatchView> view;                  // without views of trees
   };
 
-  absl::StatusOr<std::shared_ptr<Job>> FindJob(JobId id);
-  std::shared_ptr<Job> Admit(const CreateBatchArgs& args, uint64_t fingerprint, Done& done);
+  // As NamedRequests has it: true with the whole batch in flight for the job.
+  bool Begin(Job& job, const CreateBatchArgs& args, uint64_t fingerprint, Done& done);
   std::shared_ptr<const BatchView> Recall(const Job& job, const CreateBatchArgs& args) const;
   void Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs& args, const BatchWatch& watch,
               Done done);

@@ -49,52 +49,38 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
   return absl::OkStatus();
 }
 
-// The job, with one tree in flight; or null, and `done` was called or waits.
-std::shared_ptr<Job> Grants::Admit(const CreateTreeArgs& args, uint64_t fingerprint,
-                                   Callback<TreeView>& done) {
-  using Turn = NamedRequests<TreeId, TreeView>::Turn;
-  absl::StatusOr<TreeView> answer;
-  {
-    std::lock_guard lock(tables_->mu);
-    const std::shared_ptr<Job> job = tables_->jobs.Find(args.job);
-    if (job != nullptr) {
-      const Turn turn = job->tree_requests.Peek(args.request_id, fingerprint);
-      if (job->ending) {
-        answer = JobIsEnding(args.job);
-      } else if (turn == Turn::kMisused) {
-        answer = job->tree_requests.MisusedError(args.request_id);
-      } else if (turn == Turn::kWait) {
-        job->tree_requests.Wait(args.request_id, std::move(done));
-        return nullptr;
-      } else if (turn == Turn::kDone) {
-        answer = tables_->ViewOf(*tables_->trees.Find(job->tree_requests.IdOf(args.request_id)));
-      } else if (job->trees.size() + job->trees_in_flight >= options_->max_trees_per_job) {
-        answer = absl::ResourceExhaustedError(absl::StrCat(
-            "job ", args.job.value(), " holds ", job->trees.size() + job->trees_in_flight,
-            " trees, the daemon's limits.trees_per_job is ", options_->max_trees_per_job,
-            "; release some first"));
-      } else {
-        job->tree_requests.Begin(args.request_id, fingerprint);
-        ++job->trees_in_flight;
-        return job;
-      }
-    } else {
-      answer = absl::NotFoundError("");  // the store knows better, without the lock
+bool Grants::Begin(Job& job, const CreateTreeArgs& args, uint64_t fingerprint,
+                   Callback<TreeView>& done) {
+  const auto made = [&](const std::vector<TreeId>& ids) -> absl::StatusOr<TreeView> {
+    if (job.ending) return JobIsEnding(args.job);
+    return tables_->ViewOf(*tables_->trees.Find(ids.front()));
+  };
+  const auto may_begin = [&]() -> absl::Status {
+    if (job.ending) return JobIsEnding(args.job);
+    const size_t held = job.trees.size() + job.trees_in_flight;
+    if (held >= options_->max_trees_per_job) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("job ", args.job.value(), " holds ", held,
+                       " trees, the daemon's limits.trees_per_job is ", options_->max_trees_per_job,
+                       "; release some first"));
     }
-  }
-  if (absl::IsNotFound(answer.status())) answer = jobs_->WhyNotActive(args.job);
-  done(std::move(answer));
-  return nullptr;
+    ++job.trees_in_flight;
+    return absl::OkStatus();
+  };
+  return job.tree_requests.Begin(std::unique_lock(tables_->mu),
+                                 {{args.request_id, args.request_id, fingerprint}}, made, may_begin,
+                                 done);
 }
 
 void Grants::Create(CreateTreeArgs args, Callback<TreeView> done) {
   args.list_tradeoffs = false;  // a granted tree keeps no list of others
   if (absl::Status status = CheckTreeRequest(args); !status.ok()) return done(std::move(status));
+  const absl::StatusOr<std::shared_ptr<Job>> job = jobs_->FindActive(args.job);
+  if (!job.ok()) return done(job.status());
   const uint64_t fingerprint = FingerprintOf(args);
-  const std::shared_ptr<Job> job = Admit(args, fingerprint, done);
-  if (job == nullptr) return;
-  absl::StatusOr<Reserved> reserved = PlanAndReserve(job, args, fingerprint);
-  if (!reserved.ok()) return FailGrant(*job, args.request_id, reserved.status(), std::move(done));
+  if (!Begin(**job, args, fingerprint, done)) return;
+  absl::StatusOr<Reserved> reserved = PlanAndReserve(*job, args, fingerprint);
+  if (!reserved.ok()) return FailGrant(**job, args.request_id, reserved.status(), std::move(done));
   GrantTree mutation(reserved->record,
                      DeedOf(args.actor, absl::StrCat("tree:", reserved->record->id.value()),
                             reserved->record->created));
@@ -199,8 +185,7 @@ void Grants::OnGranted(const Reserved& reserved, absl::Status status, Callback<T
     tables_->activity.Granted();
     waiters = job.tree_requests.Succeed(record.request_id, record.id);
   }
-  for (Callback<TreeView>& waiter : waiters) waiter(view);
-  done(std::move(view));
+  Job::TreeRequests::Tell(std::move(waiters), std::move(view), std::move(done));
 }
 
 void Grants::FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
@@ -211,19 +196,12 @@ void Grants::FailGrant(Job& job, const std::string& request_id, const absl::Stat
     --job.trees_in_flight;
     waiters = job.tree_requests.Fail(request_id);
   }
-  for (Callback<TreeView>& waiter : waiters) waiter(status);
-  done(status);
+  Job::TreeRequests::Tell(std::move(waiters), status, std::move(done));
 }
 
 absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckTreeRequest(args));
-  std::shared_ptr<Job> job;
-  {
-    std::lock_guard lock(tables_->mu);
-    job = tables_->jobs.Find(args.job);
-    if (job != nullptr && job->ending) return JobIsEnding(args.job);
-  }
-  if (job == nullptr) return jobs_->WhyNotActive(args.job);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Job> job, jobs_->FindActive(args.job));
   const ScratchPool::Loan scratch(scratches_);
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));

@@ -1,6 +1,6 @@
 // The use cases of trees: grant, advise, release.
 //
-//   Create:  admit --> plan, unlocked --> reserve --> GrantTree durable --> table --> answer
+//   Create:  begin --> plan, unlocked --> reserve --> GrantTree durable --> table --> answer
 //              |         ^    |              |                |
 //            error       |  error      stale: plan again    failed: reservation undone, error
 //                        +-------------------+  (kMaxAttempts, then ABORTED)
@@ -54,8 +54,8 @@ class Grants {
     TreePromise promise;
   };
 
-  std::shared_ptr<Job> Admit(const CreateTreeArgs& args, uint64_t fingerprint,
-                             Callback<TreeView>& done);
+  // As NamedRequests has it: true with one tree in flight for the job.
+  bool Begin(Job& job, const CreateTreeArgs& args, uint64_t fingerprint, Callback<TreeView>& done);
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
   absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
                                  DraftScratch& scratch);

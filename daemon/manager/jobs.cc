@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/base/fingerprint.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
@@ -76,6 +77,21 @@ absl::Status Jobs::WhyNotActive(JobId id) {
   return absl::FailedPreconditionError(absl::StrCat(
       "job ", id.value(), record.state == JobState::kEnded ? " has ended" : "'s lease has expired",
       "; register a new job"));
+}
+
+absl::Status JobIsEnding(JobId id) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", id.value(), " is ending; no tree can be granted to it, register a new job"));
+}
+
+absl::StatusOr<std::shared_ptr<Job>> Jobs::FindActive(JobId id) {
+  {
+    std::lock_guard lock(tables_->mu);
+    std::shared_ptr<Job> job = tables_->jobs.Find(id);
+    if (job != nullptr && job->ending) return JobIsEnding(id);
+    if (job != nullptr) return job;
+  }
+  return WhyNotActive(id);
 }
 
 absl::StatusOr<JobView> Jobs::Get(JobId id) {
@@ -301,34 +317,11 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
 
 bool Jobs::BeginRegistration(const std::string& owner, const std::string& request_id,
                              uint64_t fingerprint, Callback<JobView>& done) {
-  const std::string name = OwnName(owner, request_id);
-  using Turn = NamedRequests<JobId, JobView>::Turn;
-  std::unique_lock lock(tables_->mu);
-  JobTable& jobs = tables_->jobs;
-  switch (jobs.registrations.Peek(name, fingerprint)) {
-    case Turn::kMisused:
-      lock.unlock();
-      done(jobs.registrations.MisusedError(request_id));
-      return false;
-    case Turn::kWait:
-      jobs.registrations.Wait(name, std::move(done));
-      return false;
-    case Turn::kDone: {
-      JobView view = ViewOf(*jobs.Find(jobs.registrations.IdOf(name)));
-      lock.unlock();
-      done(std::move(view));
-      return false;
-    }
-    case Turn::kBegin:
-      break;
-  }
-  if (tables_->view == nullptr) {
-    lock.unlock();
-    done(NoFabricError());
-    return false;
-  }
-  jobs.registrations.Begin(name, fingerprint);
-  return true;
+  using Ids = std::vector<JobId>;
+  return tables_->jobs.registrations.Begin(
+      std::unique_lock(tables_->mu), {{OwnName(owner, request_id), request_id, fingerprint}},
+      [this](const Ids& ids) { return ViewOf(*tables_->jobs.Find(ids.front())); },
+      [this] { return tables_->view == nullptr ? NoFabricError() : absl::OkStatus(); }, done);
 }
 
 void Jobs::SubmitRegistration(JobRecord made, const RegistrationMutation& mutation,
@@ -407,8 +400,7 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::stri
                   absl::StrCat("\"", record->name, "\" of ", record->owner, " with ",
                                record->endpoints.size(), " ranks"),
                   {by, record->owner});
-  for (Callback<JobView>& waiter : waiters) waiter(view);
-  done(std::move(view));
+  JobTable::Registrations::Tell(std::move(waiters), std::move(view), std::move(done));
 }
 
 void Jobs::FailRegistration(const std::string& name, const absl::Status& status,
@@ -418,8 +410,7 @@ void Jobs::FailRegistration(const std::string& name, const absl::Status& status,
     std::lock_guard lock(tables_->mu);
     waiters = tables_->jobs.registrations.Fail(name);
   }
-  for (Callback<JobView>& waiter : waiters) waiter(status);
-  done(status);
+  JobTable::Registrations::Tell(std::move(waiters), status, std::move(done));
 }
 
 }  // namespace coppice

@@ -36,6 +36,9 @@ inline bool IsForgiven(absl::Duration stalled, absl::Duration term) {
   return stalled >= std::min(absl::Seconds(1), term / 4);
 }
 
+// FAILED_PRECONDITION: what every grant answers for a job whose end has begun.
+absl::Status JobIsEnding(JobId id);
+
 // Thread-safe. Methods as Manager's of the same name.
 class Jobs {
  public:
@@ -66,11 +69,13 @@ class Jobs {
   // RESOURCE_EXHAUSTED: not to this user.
   absl::StatusOr<absl::Duration> LeaseOf(const QuotaAccount& account,
                                          std::optional<absl::Duration> asked) const;
-  // Why a job is not in the table: NOT_FOUND, or FAILED_PRECONDITION with its state. Asks the
-  // store; not with the lock held.
-  absl::Status WhyNotActive(JobId id);
+  // One that is not ending. NOT_FOUND, or FAILED_PRECONDITION with its state, which the store may
+  // be asked for: not with the lock held.
+  absl::StatusOr<std::shared_ptr<Job>> FindActive(JobId id);
 
  private:
+  // A job that is not in the table.
+  absl::Status WhyNotActive(JobId id);
   absl::Status CheckArgs(const RegisterJobArgs& args) const;
   // What is to be done for a registration of that name: false if `done` was answered or waits.
   bool BeginRegistration(const std::string& owner, const std::string& request_id,

@@ -1,25 +1,27 @@
-// Creations that their callers named with a request_id, so that a retry finds the first try whether
-// it is done or still under way, instead of creating twice.
+// Creation that happens once: what its callers named with a request_id, so that a retry finds the
+// first try whether it is done or still under way, instead of creating twice.
 //
 //   (none) --Begin--> under way --Succeed--> done --Forget--> (none)
 //                         |  ^ Begin, same content: the callback waits
 //                         +--Fail--> (none)
 //
-// An empty request_id names nothing: it always begins anew. Not thread-safe; the manager's lock
+// An empty name names nothing: it always begins anew. Not thread-safe; the lock of whoever keeps it
 // guards it.
 #ifndef COPPICE_DAEMON_MANAGER_NAMED_REQUESTS_H_
 #define COPPICE_DAEMON_MANAGER_NAMED_REQUESTS_H_
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "daemon/base/fingerprint.h"
+#include "daemon/base/status_macros.h"
 #include "daemon/manager/requests.h"
 
 namespace coppice {
@@ -30,36 +32,58 @@ inline std::string OwnName(const std::string& owner, const std::string& name) {
   return name.empty() ? name : absl::StrCat(owner, "\n", name);
 }
 
-// `View` is what creation answers with, `Id` what names it afterwards; ids are 1 or more.
-template <class Id, class View>
+// `Answer` is what creation answers with, `Id` what names it afterwards; ids are 1 or more.
+template <class Id, class Answer>
 class NamedRequests {
  public:
-  using Callback = coppice::Callback<View>;
-  enum class Turn : uint8_t {
-    kBegin,    // first of its name: carry it out, then Succeed or Fail
-    kWait,     // under way: `done` was taken and will be handed out by Succeed or Fail
-    kDone,     // carried out before: `id` says as what
-    kMisused,  // the name stands for other content
+  using Callback = coppice::Callback<Answer>;
+  struct Asked {
+    std::string name;
+    absl::string_view request_id;  // as the caller gave it, who may not know the name
+    uint64_t fingerprint = 0;      // of the content
   };
 
-  // What a call with this name has to do, changing nothing; for callers that have more to check
-  // before they begin.
-  Turn Peek(const std::string& name, uint64_t fingerprint) const {
-    const auto it = name.empty() ? requests_.end() : requests_.find(name);
-    if (it == requests_.end()) return Turn::kBegin;
-    if (it->second.fingerprint != fingerprint) return Turn::kMisused;
-    return it->second.id == Id() ? Turn::kWait : Turn::kDone;
+  // True: the caller is to carry out all that is asked, and then to call Succeed or Fail by each
+  // name. `may_begin()`, asked last, says whether it may, and counts what is under way then.
+  // False: `done` waits for who carries it out, or was called, without the lock: with
+  // `made(ids)`, the answer of what was carried out before, with what may_begin says, or with
+  //   ALREADY_EXISTS  a name stands for other content, or some of several for what there is
+  //   ABORTED         one of several is under way
+  // Of several, messages name the position.
+  template <class Made, class MayBegin>
+  bool Begin(std::unique_lock<std::mutex> lock, const std::vector<Asked>& asked, const Made& made,
+             const MayBegin& may_begin, Callback& done) {
+    std::vector<Id> ids;  // of what was carried out before
+    absl::Status status;
+    for (size_t i = 0; i < asked.size() && status.ok(); ++i) {
+      const auto found = requests_.find(asked[i].name);
+      if (found == requests_.end()) continue;
+      Request& request = found->second;
+      status = Misused(asked[i], request);
+      if (status.ok() && request.id != Id()) {
+        ids.push_back(request.id);
+      } else if (status.ok() && asked.size() == 1) {
+        request.waiters.push_back(std::move(done));
+        return false;
+      } else if (status.ok()) {
+        status = IsUnderWay(asked[i]);
+      }
+      if (asked.size() > 1) status = Annotate(status, absl::StrCat("requests[", i, "]"));
+    }
+    const bool is_new = ids.empty();
+    if (status.ok() && !is_new && ids.size() < asked.size()) status = AreMadeInPart();
+    if (status.ok() && is_new) status = may_begin();
+    if (status.ok() && is_new) {
+      for (const Asked& one : asked) {
+        if (!one.name.empty()) requests_[one.name].fingerprint = one.fingerprint;
+      }
+      return true;
+    }
+    absl::StatusOr<Answer> answer(status.ok() ? absl::StatusOr<Answer>(made(ids)) : status);
+    lock.unlock();
+    done(std::move(answer));
+    return false;
   }
-  // After Peek: kBegin.
-  void Begin(const std::string& name, uint64_t fingerprint) {
-    if (!name.empty()) requests_[name].fingerprint = fingerprint;
-  }
-  // After Peek: kWait.
-  void Wait(const std::string& name, Callback done) {
-    requests_[name].waiters.push_back(std::move(done));
-  }
-  // After Peek: kDone.
-  Id IdOf(const std::string& name) const { return requests_.at(name).id; }
 
   // Enters one that an earlier run of the daemon carried out.
   void Restore(const std::string& name, uint64_t fingerprint, Id id) {
@@ -83,18 +107,41 @@ class NamedRequests {
     if (!name.empty()) requests_.erase(name);
   }
 
-  static absl::Status MisusedError(const std::string& name) {
-    return absl::AlreadyExistsError(absl::StrCat("request_id ", name,
-                                                 " was used with other content; retry with the "
-                                                 "same content or take a new request_id"));
+  // Without the lock. Who waits has not gone, and is not told that it has.
+  static void Tell(std::vector<Callback> waiters, absl::StatusOr<Answer> outcome, Callback done) {
+    for (Callback& waiter : waiters) {
+      if (absl::IsCancelled(outcome.status())) {
+        waiter(absl::AbortedError("who asked first for this request_id went away; call again"));
+      } else {
+        waiter(outcome);
+      }
+    }
+    done(std::move(outcome));
   }
 
  private:
   struct Request {
     uint64_t fingerprint = 0;
-    Id id;  // 0 while under way
+    Id id{};  // 0 while under way
     std::vector<Callback> waiters;
   };
+
+  static absl::Status Misused(const Asked& asked, const Request& request) {
+    if (request.fingerprint == asked.fingerprint) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat("request_id ", asked.request_id,
+                                                 " was used with other content; retry with the "
+                                                 "same content or take a new request_id"));
+  }
+  static absl::Status IsUnderWay(const Asked& asked) {
+    return absl::AbortedError(
+        absl::StrCat("request_id ", asked.request_id, " is being carried out; call again"));
+  }
+  static absl::Status AreMadeInPart() {
+    return absl::AlreadyExistsError(
+        "some of these request_ids were carried out before, others of this call are new; retry "
+        "the same call");
+  }
+
   absl::flat_hash_map<std::string, Request> requests_;
 };
 

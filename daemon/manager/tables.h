@@ -61,10 +61,12 @@ struct Job {
   absl::btree_set<TreeId> trees;
   std::vector<uint32_t> lost_ranks;  // ascending: whose ports the published fabric has not
   uint32_t trees_in_flight = 0;      // being planned or on their way to the store
-  NamedRequests<TreeId, TreeView> tree_requests;
+  using TreeRequests = NamedRequests<TreeId, TreeView>;
+  TreeRequests tree_requests;
   // By request_id; the id of one that is done is kBatchDone, and `batches` has its trees.
   static constexpr uint64_t kBatchDone = 1;
-  NamedRequests<uint64_t, std::shared_ptr<const BatchView>> batch_requests;
+  using BatchRequests = NamedRequests<uint64_t, std::shared_ptr<const BatchView>>;
+  BatchRequests batch_requests;
   absl::flat_hash_map<std::string, GrantedBatch> batches;
   std::shared_ptr<const ResolvedEndpoints> resolved;  // null: not yet
 };
@@ -103,7 +105,8 @@ class JobTable {
   JobId TakeId() { return last_ = JobId(last_.value() + 1); }
 
   // By OwnName of the request_id, of active jobs and of registrations under way.
-  NamedRequests<JobId, JobView> registrations;
+  using Registrations = NamedRequests<JobId, JobView>;
+  Registrations registrations;
 
  private:
   void StopFollowingIfLong();

@@ -66,11 +66,6 @@ std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
   return routes;
 }
 
-absl::Status JobIsEnding(JobId id) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", id.value(), " is ending; no tree can be granted to it, register a new job"));
-}
-
 namespace {
 
 absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoints,

@@ -60,9 +60,6 @@ inline constexpr absl::string_view kOverLinks =
     "; over shortest paths of the links that are there, as the forwarding tables do not lead there "
     "yet";
 
-// What every grant answers for a job whose end has begun.
-absl::Status JobIsEnding(JobId id);
-
 // Memory that one attempt after another reuses, so that a request costs few allocations.
 struct DraftScratch {
   std::vector<SwitchCapacity> capacity;  // [switch] of the snapshot that is planned on

@@ -167,55 +167,25 @@ absl::Status Placements::CheckRoom(const Draft& draft) const {
   return status;
 }
 
-// False: `done` was answered, or waits for the same request.
-bool Placements::Admit(Draft& draft, Callback<Views>& done) {
-  using Turn = NamedRequests<PlacementId, PlacementView>::Turn;
-  std::unique_lock lock(mu_);
-  Views made;
-  absl::Status status;
-  for (size_t i = 0; i < draft.requests.size() && status.ok(); ++i) {
-    const std::string& given = draft.requests[i].request_id;
-    const std::string name = OwnName(draft.requests[i].owner, given);
-    const Turn turn = requests_.Peek(name, draft.fingerprints[i]);
-    if (turn == Turn::kMisused) {
-      status = At(draft.is_batch, i, requests_.MisusedError(given));
-    } else if (turn == Turn::kWait && draft.requests.size() == 1) {
-      requests_.Wait(name,
-                     [callback = std::move(done)](absl::StatusOr<PlacementView> view) mutable {
-                       if (!view.ok()) return callback(view.status());
-                       callback(Views{*std::move(view)});
-                     });
-      return false;
-    } else if (turn == Turn::kWait) {
-      status = At(true, i,
-                  absl::AbortedError(
-                      absl::StrCat("request_id ", given, " is being carried out; call again")));
-    } else if (turn == Turn::kDone) {
-      made.push_back(ViewOf(*Find(requests_.IdOf(name))));
-    }
-  }
-  if (status.ok() && made.size() == draft.requests.size()) {
-    lock.unlock();
-    done(std::move(made));
-    return false;
-  }
-  if (status.ok() && !made.empty()) {
-    status = absl::AlreadyExistsError(absl::StrCat(
-        "request_id ", made.front().record->request_id, " is of placement ",
-        made.front().record->id.value(), ", others of this call are new; retry the same call"));
-  }
-  if (status.ok()) status = CheckRoom(draft);
-  if (!status.ok()) {
-    lock.unlock();
-    done(status);
-    return false;
-  }
+bool Placements::Begin(const Draft& draft, Callback<Views>& done) {
+  std::vector<Requests::Asked> asked;
   for (size_t i = 0; i < draft.requests.size(); ++i) {
-    requests_.Begin(OwnName(draft.requests[i].owner, draft.requests[i].request_id),
-                    draft.fingerprints[i]);
-    CountOwner(draft.requests[i].owner, 1);
+    const CreatePlacementArgs& args = draft.requests[i];
+    asked.push_back({OwnName(args.owner, args.request_id), args.request_id, draft.fingerprints[i]});
   }
-  return true;
+  const auto made = [this](const std::vector<PlacementId>& ids) {
+    Views views;
+    for (const PlacementId id : ids) views.push_back(ViewOf(*Find(id)));
+    return views;
+  };
+  const auto may_begin = [&] {
+    absl::Status status = CheckRoom(draft);
+    for (const CreatePlacementArgs& args : draft.requests) {
+      if (status.ok()) CountOwner(args.owner, 1);
+    }
+    return status;
+  };
+  return requests_.Begin(std::unique_lock(mu_), asked, made, may_begin, done);
 }
 
 absl::StatusOr<PlacementSnapshot> Placements::TakeSnapshot() {
@@ -374,7 +344,7 @@ void Placements::Create(std::vector<CreatePlacementArgs> requests,
   for (const CreatePlacementArgs& args : draft->requests) {
     draft->fingerprints.push_back(FingerprintOf(args));
   }
-  if (!Admit(*draft, done)) return;
+  if (!Begin(*draft, done)) return;
   if (const absl::Status status = PlanAndTake(*draft, is_cancelled); !status.ok()) {
     return Fail(*draft, status, std::move(done));
   }
@@ -427,7 +397,7 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
     }
     return Fail(*draft, status, std::move(done));
   }
-  std::vector<std::vector<Callback<PlacementView>>> waiters;
+  std::vector<std::vector<Callback<Views>>> waiters;
   const absl::Duration now = clock_->Monotonic();
   {
     std::lock_guard lock(mu_);
@@ -453,30 +423,24 @@ void Placements::OnCreated(const std::shared_ptr<Draft>& draft, absl::Status sta
                 absl::StrCat("\"", record.name, "\" of ", record.owner, ": ", nodes.size(),
                              " nodes, ", FormatNodeList(nodes).substr(0, kMaxListTold))));
     events.back().actor = NameOf(draft->requests[i].actor);
-    for (Callback<PlacementView>& waiter : waiters[i]) waiter(draft->views[i]);
+    for (Callback<Views>& waiter : waiters[i]) waiter(Views{draft->views[i]});
   }
   events_->Append(std::move(events), draft->requests.front().owner);
   done(std::move(draft->views));
 }
 
 void Placements::Fail(const Draft& draft, const absl::Status& status, Callback<Views> done) {
-  std::vector<Callback<PlacementView>> waiters;
+  std::vector<Callback<Views>> waiters;
   {
     std::lock_guard lock(mu_);
     for (const CreatePlacementArgs& args : draft.requests) {
       CountOwner(args.owner, -1);
-      for (Callback<PlacementView>& waiter : requests_.Fail(OwnName(args.owner, args.request_id))) {
+      for (Callback<Views>& waiter : requests_.Fail(OwnName(args.owner, args.request_id))) {
         waiters.push_back(std::move(waiter));
       }
     }
   }
-  // Whoever waits did not go away.
-  const absl::Status told =
-      absl::IsCancelled(status)
-          ? absl::AbortedError("who asked first for this request_id went away; call again")
-          : status;
-  for (Callback<PlacementView>& waiter : waiters) waiter(told);
-  done(status);
+  Requests::Tell(std::move(waiters), status, std::move(done));
 }
 
 absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<PlacementTask>& tasks,

@@ -59,6 +59,7 @@ class Placements final {
   template <class T>
   using Callback = coppice::Callback<T>;
   using Views = std::vector<PlacementView>;
+  using Requests = NamedRequests<PlacementId, Views>;  // who waits is told of that one alone
 
   static constexpr int kFreeAttempts = 2, kMaxAttempts = 8;
   static constexpr size_t kMaxAtOnce = 1000;         // requests in one call
@@ -124,7 +125,8 @@ class Placements final {
   // placement_creation.cc
   absl::Status CheckArgs(const Draft& draft) const;
   absl::Duration TermOf(const CreatePlacementArgs& args) const;
-  bool Admit(Draft& draft, Callback<Views>& done);
+  // As NamedRequests has it: true with all of them counted.
+  bool Begin(const Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
   absl::StatusOr<PlacementPlan> PlanOne(const PlacementSnapshot& placing, const PlacementTask& task,
                                         CallBudget& budget,
@@ -175,7 +177,7 @@ class Placements final {
   absl::btree_map<PlacementId, std::shared_ptr<Held>> held_;
   absl::btree_set<std::pair<absl::Duration, PlacementId>> queue_;
   // By OwnName, of those held and those under way.
-  NamedRequests<PlacementId, PlacementView> requests_;
+  Requests requests_;
   NodeHolds holds_;
   // Records of what has taken nodes and is not durable yet.
   absl::btree_map<PlacementId, std::shared_ptr<const PlacementRecord>> taking_;
