@@ -6,7 +6,7 @@
 
 #include "tests/support/scratch_store.h"
 
-namespace coppice::distance_shelf_test {
+namespace coppice::distance_store_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -15,7 +15,7 @@ DistanceRecord Record(const std::string& a, const std::string& b, int second, do
   return {a, b, latency, 0.5, 100, 3, 90, absl::FromUnixSeconds(1'700'000'000 + second)};
 }
 
-std::unique_ptr<DistanceStore> Shelf(Store& store, size_t most = 100) {
+std::unique_ptr<DistanceStore> Open(Store& store, size_t most = 100) {
   auto distance_store = DistanceStore::Create(&store, most);
   EXPECT_TRUE(distance_store.ok()) << distance_store.status();
   return *std::move(distance_store);
@@ -24,13 +24,13 @@ std::unique_ptr<DistanceStore> Shelf(Store& store, size_t most = 100) {
 TEST(DistanceStoreTest, KeepsWhatWasMeasuredLastOfEachPair) {
   ScratchStore store;
   {
-    const auto distance_store = Shelf(store);
+    const auto distance_store = Open(store);
     distance_store->Put({Record("n1", "n2", 1), Record("n0", "n9", 2)});
     distance_store->Put({Record("n1", "n2", 3, 7)});
     distance_store->Put({});
     EXPECT_EQ(distance_store->size(), 2u);
   }
-  const auto distance_store = Shelf(store);
+  const auto distance_store = Open(store);
   EXPECT_THAT(distance_store->List({}, 10),
               ElementsAre(Record("n0", "n9", 2), Record("n1", "n2", 3, 7)));
   EXPECT_THAT(distance_store->List({}, 1), ElementsAre(Record("n0", "n9", 2)));
@@ -40,7 +40,7 @@ TEST(DistanceStoreTest, KeepsWhatWasMeasuredLastOfEachPair) {
 TEST(DistanceStoreTest, DropsTheOldestOfTooMany) {
   ScratchStore store;
   {
-    const auto distance_store = Shelf(store, 3);
+    const auto distance_store = Open(store, 3);
     distance_store->Put({Record("a", "b", 1), Record("a", "c", 2), Record("a", "d", 3)});
     distance_store->Put({Record("a", "b", 4)});  // again: no longer the oldest
     distance_store->Put({Record("a", "e", 5)});
@@ -53,9 +53,9 @@ TEST(DistanceStoreTest, DropsTheOldestOfTooMany) {
   EXPECT_THAT(*store.Distances(),
               ElementsAre(Record("a", "b", 4), Record("a", "d", 3), Record("a", "e", 5)));
   // A lower limit holds from the next start on.
-  EXPECT_EQ(Shelf(store, 1)->size(), 1u);
+  EXPECT_EQ(Open(store, 1)->size(), 1u);
   EXPECT_THAT(*store.Distances(), ElementsAre(Record("a", "e", 5)));
 }
 
 }  // namespace
-}  // namespace coppice::distance_shelf_test
+}  // namespace coppice::distance_store_test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/manager/routed_fixture.h"
 
-namespace coppice::order_shelf_test {
+namespace coppice::order_store_test {
 namespace {
 
 using absl::StatusCode;
@@ -160,4 +160,4 @@ TEST_F(OrderStoreTest, WritesWhatLaunchersRead) {
 }
 
 }  // namespace
-}  // namespace coppice::order_shelf_test
+}  // namespace coppice::order_store_test

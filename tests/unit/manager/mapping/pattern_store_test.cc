@@ -9,7 +9,7 @@
 #include "tests/support/passing_store.h"
 #include "tests/support/scratch_store.h"
 
-namespace coppice::pattern_shelf_test {
+namespace coppice::pattern_store_test {
 namespace {
 
 using absl::StatusCode;
@@ -248,4 +248,4 @@ TEST_F(PatternStoreTest, LosesNothingToAFullDisk) {
 }
 
 }  // namespace
-}  // namespace coppice::pattern_shelf_test
+}  // namespace coppice::pattern_store_test
