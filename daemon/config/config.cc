@@ -13,7 +13,7 @@
 #include "daemon/base/toml_text.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/config_sections.h"
-#include "proto/text/option_words.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 namespace {

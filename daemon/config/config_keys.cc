@@ -13,7 +13,6 @@ using Holds = ConfigKey::Holds;
 
 constexpr absl::Duration kLongestGrace = absl::Hours(1);
 constexpr int64_t kMinRequestBytes = 4096;
-constexpr int64_t kMaxJobRanks = 1 << 24;
 constexpr int64_t kMaxTreesPerJob = 100'000'000;
 constexpr int64_t kMaxWorkers = 256;
 constexpr int64_t kMaxEvents = 1'000'000'000;

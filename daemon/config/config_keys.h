@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "daemon/config/config.h"
 #include "daemon/config/config_sections.h"
-#include "proto/text/option_words.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 

@@ -18,6 +18,7 @@
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/tree/cost_profile.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 
@@ -117,7 +118,7 @@ struct ManagerOptions {
   // that ended longer ago.
   int64_t kept_ended_jobs = 100'000;
   absl::Duration kept_ended_job_age = absl::Hours(24 * 30);
-  uint32_t max_job_ranks = 1u << 20;
+  uint32_t max_job_ranks = kDefaultJobRanks;
   uint32_t max_trees_per_job = 100'000;
   uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
   PlacementOptions placement;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 
@@ -30,7 +31,7 @@ class Pattern final {
     double bytes = 0;
     double messages = 0;
   };
-  static constexpr uint32_t kMaxRanks = 1 << 24;
+  static constexpr uint32_t kMaxRanks = kMaxJobRanks;
   static constexpr uint32_t kMaxIdleRanks = 1 << 20;
 
   // Entries of one ordered pair are added up; a rank's bytes to itself (self_bytes) and messages

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/fabric.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 
@@ -27,7 +28,7 @@ using Mapping = std::vector<PlaceIndex>;
 // Immutable; thread-safe.
 class Places final {
  public:
-  static constexpr uint32_t kMaxSlots = 1 << 24;
+  static constexpr uint32_t kMaxSlots = kMaxJobRanks;
 
   // `slot_endpoints` in rank order of the present allocation, `ranks_per_endpoint` slots for each;
   // one that is named twice is one place with twice the slots. Places are numbered by their first

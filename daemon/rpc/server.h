@@ -28,6 +28,7 @@
 #include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/daemon_numbers.h"
 #include "daemon/rpc/listen/tls_credentials.h"
+#include "proto/text/limits.h"
 
 namespace grpc {
 class Channel;
@@ -53,10 +54,10 @@ struct RpcServerOptions {
   int max_request_bytes = 32 << 20;  // a larger request is RESOURCE_EXHAUSTED
   AdmissionBounds admission = {};
   ConnectionBounds connections = {};
-  uint32_t max_job_ranks = 1u << 20;  // as ManagerOptions
-  int worker_threads = 4;             // for calls that take long
-  int search_threads = 1;             // searches for mappings at once
-  std::string version = {};           // of the program, for whoever asks
+  uint32_t max_job_ranks = kDefaultJobRanks;  // as ManagerOptions
+  int worker_threads = 4;                     // for calls that take long
+  int search_threads = 1;                     // searches for mappings at once
+  std::string version = {};                   // of the program, for whoever asks
 };
 
 // What is served, all of it; it outlives the server.

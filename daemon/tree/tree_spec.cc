@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/trade_front.h"
-#include "proto/text/option_words.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 

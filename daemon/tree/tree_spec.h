@@ -18,6 +18,7 @@
 #include "daemon/base/fingerprint.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/tree/collective.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 
@@ -48,7 +49,7 @@ struct TreeSpec : CollectiveMix {
   friend bool operator==(const TreeSpec&, const TreeSpec&) = default;
 };
 
-inline constexpr uint32_t kMaxWidth = 1u << 20;  // as many as the ranks of the largest job
+inline constexpr uint32_t kMaxWidth = kDefaultJobRanks;
 
 // --- The table of fields ---
 

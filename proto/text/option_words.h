@@ -12,13 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
-
-// Of one collective: 1 PiB, beyond any memory.
-inline constexpr uint64_t kMaxByteSize = uint64_t{1} << 50;
-// Of searches and of the daemon's periods.
-inline constexpr absl::Duration kMaxPeriod = absl::Hours(24 * 365);
 
 // Each is nullopt if `text` is not of its form.
 // "8,4K,1M": bytes of each, in order; K, M, G and T, of either case, are powers of 1024. None is

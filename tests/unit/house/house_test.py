@@ -22,7 +22,7 @@ TABLE = {
     "daemon/base": (["proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/fabric": (["daemon/base", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/tree": (["daemon/base", "daemon/fabric", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
-    "daemon/mapping": (["daemon/base", "daemon/fabric"], [GRPC, SQLITE, MAD, PROTO]),
+    "daemon/mapping": (["daemon/base", "daemon/fabric", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/placement": (
         ["daemon/base", "daemon/fabric", "daemon/mapping"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/simulation": (

@@ -236,8 +236,9 @@ bool TakeBlockIfNoWorse(const SparseProblem& problem, Seats& seats) {
 
 std::vector<AlgorithmParameter> ClusterMapParameters() {
   return {
-      {"clusters", 0, 0, 1 << 24, "k; 0: twice the nodes, at most half of the ranks"},
-      {"eigenvectors", kPresetEigenvectors, 0, 1 << 24, "at most so many for k clusters; 0: k"},
+      {"clusters", 0, 0, Places::kMaxSlots, "k; 0: twice the nodes, at most half of the ranks"},
+      {"eigenvectors", kPresetEigenvectors, 0, Pattern::kMaxRanks,
+       "at most so many for k clusters; 0: k"},
       {"self-similarity", 1, 1e-6, 1e6, "SELF_SIMILARITY, of a rank and itself"},
       {"max-similarity", 1, 1e-6, 1e6, "MAX_SIMILARITY, of the two ranks that exchange most"},
       {"t-l", 0.5, 0, 1e9, "T_l: below this deviation of the clusters' sizes, plain placement"},
