@@ -251,10 +251,4 @@ ConfigChange Compare(const Config& running, const Config& read) {
   return change;
 }
 
-std::vector<std::string> ComparedKeys() {
-  std::vector<std::string> names;
-  for (const ConfigKey& key : ConfigKeys()) names.emplace_back(key.name);
-  return names;
-}
-
 }  // namespace coppice

@@ -52,9 +52,6 @@ struct ConfigChange {
 // Keys in the order of the sample configuration.
 ConfigChange Compare(const Config& running, const Config& read);
 
-// All keys that Compare looks at, as messages call them.
-std::vector<std::string> ComparedKeys();
-
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_CONFIG_CONFIG_KEYS_H_

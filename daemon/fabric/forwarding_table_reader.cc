@@ -52,25 +52,6 @@ bool IsError(absl::string_view line) {
   return absl::StartsWith(line, "iberror: ") || absl::StrContains(line, ": iberror: ");
 }
 
-void WriteRoute(const Fabric& fabric, uint32_t lid, uint8_t port, std::string& text) {
-  absl::StrAppendFormat(&text, "0x%04x %03u : ", lid, port);
-  const auto target = fabric.FindLid(Lid(static_cast<uint16_t>(lid)));
-  if (!target) {
-    text += "(unknown node)\n";
-  } else if (fabric.IsSwitch(*target)) {
-    const SwitchInfo& info = fabric.switch_info(fabric.AsSwitch(*target));
-    absl::StrAppend(&text, "(Switch portguid 0x", ToString(info.guid), ": '", info.description,
-                    "')\n");
-  } else {
-    const EndpointIndex e = fabric.AsEndpoint(*target);
-    const AdapterInfo& adapter = fabric.adapter(e);
-    absl::StrAppend(&text,
-                    adapter.kind == AdapterKind::kRouter ? "(Router portguid 0x"
-                                                         : "(Channel Adapter portguid 0x",
-                    ToString(fabric.endpoint(e).port_guid), ": '", adapter.description, "')\n");
-  }
-}
-
 }  // namespace
 
 absl::Status ForwardingTableReader::Read(absl::string_view text) {
@@ -160,33 +141,6 @@ absl::Status ForwardingTableReader::ReadTrailer(absl::string_view line) {
   row_.clear();
   open_ = false;
   return absl::OkStatus();
-}
-
-absl::StatusOr<ForwardingTables> ReadForwardingTables(const Fabric& fabric,
-                                                      absl::string_view text) {
-  ForwardingTableReader reader(fabric);
-  RETURN_IF_ERROR(reader.Read(text));
-  return reader.Take();
-}
-
-std::string WriteForwardingTables(const Fabric& fabric, const ForwardingTables& tables) {
-  std::string text;
-  for (uint32_t s = 0; s < tables.switch_count(); ++s) {
-    const absl::Span<const uint8_t> row = tables.row(SwitchIndex(s));
-    if (row.empty()) continue;
-    const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
-    absl::StrAppendFormat(&text, "Unicast lids [0x0-0x%x] of switch Lid %d guid 0x%s (%s):\n",
-                          row.size() - 1, info.lid.value(), ToString(info.guid), info.description);
-    text += "  Lid  Out   Destination\n       Port     Info \n";
-    uint32_t routes = 0;
-    for (uint32_t lid = 0; lid < row.size(); ++lid) {
-      if (row[lid] == ForwardingTables::kNoRoute) continue;
-      WriteRoute(fabric, lid, row[lid], text);
-      ++routes;
-    }
-    absl::StrAppend(&text, routes, " valid lids dumped \n");
-  }
-  return text;
 }
 
 }  // namespace coppice

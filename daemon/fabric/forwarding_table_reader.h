@@ -61,13 +61,6 @@ class ForwardingTableReader {
   uint32_t routes_ = 0;
 };
 
-// Of one text.
-absl::StatusOr<ForwardingTables> ReadForwardingTables(const Fabric& fabric, absl::string_view text);
-
-// The same form, switches by index; switches without a table are left out.
-// ReadForwardingTables returns tables that answer port() alike. O(switches * LIDs).
-std::string WriteForwardingTables(const Fabric& fabric, const ForwardingTables& tables);
-
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_FABRIC_FORWARDING_TABLE_READER_H_

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/manager/tree_draft.h"
 #include "daemon/manager/tree_record.h"
-#include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {

@@ -101,10 +101,4 @@ void AddHolder(const Snapshot& snapshot, const PlacementIndex& index,
   for (const ChannelIndex c : JobChannels(snapshot, index, hosts)) ++users[c.value()];
 }
 
-void RemoveHolder(const Snapshot& snapshot, const PlacementIndex& index,
-                  absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users) {
-  if (users.empty()) return;
-  for (const ChannelIndex c : JobChannels(snapshot, index, hosts)) --users[c.value()];
-}
-
 }  // namespace coppice

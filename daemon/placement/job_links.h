@@ -29,12 +29,10 @@ inline constexpr uint32_t kMaxRoutes = 4096;
 std::vector<ChannelIndex> JobChannels(const Snapshot& snapshot, const PlacementIndex& index,
                                       absl::Span<const HostIndex> hosts);
 
-// Adds a holder of these hosts to `users` ([channel_count]; resized if it is empty), or takes it
-// away: with the same hosts, routes and fabric, exactly what was added.
+// Adds a holder of these hosts to `users` ([channel_count]; resized if it is empty): one on each of
+// its JobChannels.
 void AddHolder(const Snapshot& snapshot, const PlacementIndex& index,
                absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users);
-void RemoveHolder(const Snapshot& snapshot, const PlacementIndex& index,
-                  absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users);
 
 // From which of `leaf_count` leaf switches, numbered from 0, the host at `position` of the hosts of
 // leaf switch `leaf` is reached: calls visit(other). `total` hosts are in the job.

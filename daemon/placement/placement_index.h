@@ -54,9 +54,8 @@ class PlacementIndex final {
     return absl::MakeConstSpan(hosts_).subspan(host_begin_[leaf],
                                                host_begin_[leaf + 1] - host_begin_[leaf]);
   }
-  // All hosts, leaf switch by leaf switch: hosts(l) begins at host_begin(l).
+  // All hosts, leaf switch by leaf switch.
   absl::Span<const HostIndex> hosts_by_leaf() const { return hosts_; }
-  uint32_t host_begin(uint32_t leaf) const { return host_begin_[leaf]; }
   // None where hosts are cabled back to back.
   std::optional<SwitchIndex> switch_of(uint32_t leaf) const { return switch_of_[leaf]; }
 

@@ -256,18 +256,4 @@ ReductionTree HangItems(const ReductionProblem& problem, absl::Span<const uint32
   return tree;
 }
 
-uint32_t FewestServingBound(uint32_t members, absl::Span<const uint32_t> degrees) {
-  if (members <= 1) return 0;
-  std::vector<uint32_t> sorted(degrees.begin(), degrees.end());
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  uint64_t absorbed = 0;
-  uint32_t count = 0;
-  for (const uint32_t degree : sorted) {
-    if (degree < 2 || absorbed >= members - uint64_t{1}) break;
-    absorbed += degree - uint64_t{1};
-    ++count;
-  }
-  return absorbed >= members - uint64_t{1} ? count : count + 1;
-}
-
 }  // namespace coppice

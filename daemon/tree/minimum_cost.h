@@ -56,11 +56,6 @@ struct ReductionTree {
 // vertices on a path).
 ReductionTree HangItems(const ReductionProblem& problem, absl::Span<const uint32_t> serving);
 
-// The bound that no physical tree can beat: the fewest switches whose largest K - 1 sum to
-// members - 1, i.e. ceil((members - 1) / (K - 1)) for one K. More than there are if all of them do
-// not suffice.
-uint32_t FewestServingBound(uint32_t members, absl::Span<const uint32_t> degrees);
-
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_TREE_MINIMUM_COST_H_

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
 namespace coppice {
 
 uint32_t AggregationTree::root() const {
@@ -39,6 +42,34 @@ uint32_t Height(const AggregationTree& tree) {
     ++height;
     level.swap(next);
   }
+}
+
+namespace {
+
+absl::Status NotOver(uint32_t node, absl::string_view why) {
+  return absl::InternalError(absl::StrCat("node ", node, " ", why));
+}
+
+}  // namespace
+
+absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
+                           const PhysicalTree& physical) {
+  std::vector<int64_t> position_of(fabric.vertex_count(), -1);
+  for (size_t p = 0; p < physical.vertices.size(); ++p) {
+    position_of[physical.vertices[p].value()] = static_cast<int64_t>(p);
+  }
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    int64_t position = position_of[tree.vertices[node].value()];
+    if (position < 0) return NotOver(node, "is not in the physical tree");
+    if (tree.parents[node] == AggregationTree::kNoParent) continue;
+    const VertexIndex parent = tree.vertices[tree.parents[node]];
+    if (!fabric.IsSwitch(parent)) return NotOver(node, "has a parent that is no switch");
+    do {
+      position = physical.parents[position];
+    } while (position >= 0 && physical.vertices[position] != parent);
+    if (position < 0) return NotOver(node, "has a parent that is not its ancestor");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/tree/tree_spec.h"
@@ -52,6 +53,11 @@ struct PhysicalTree {
   std::vector<int32_t> parents;       // [vertex position] position of the parent; -1 for the root
   std::vector<ChannelIndex> up;  // [vertex position] channel to the parent; kNoChannel for root
 };
+
+// Whether the tree derives from `physical` (definition 10): every node's parent is a proper
+// ancestor of it there, a switch. INTERNAL names a node of which that is not so. O(edges of both).
+absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
+                           const PhysicalTree& physical);
 
 }  // namespace coppice
 

@@ -62,7 +62,7 @@ absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree, std::vector<ChannelIndex>& path,
                        std::vector<EdgeCost>& edges);
 
-// O(nodes log width). `tree` is a tree (tree_check.h), `edges` as EdgeCosts gives them.
+// O(nodes log width). `tree` is a tree (tree.h), `edges` as EdgeCosts gives them.
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload);
 

@@ -157,9 +157,9 @@ NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members) {
   return collector.Take();
 }
 
-absl::StatusOr<AggregationTree> BuildHierarchicalFrom(const Fabric& fabric,
-                                                      const NestedGroups& groups, Members members,
-                                                      uint32_t width, uint32_t nic_degree) {
+absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const NestedGroups& groups,
+                                                  Members members, uint32_t width,
+                                                  uint32_t nic_degree) {
   AggregationTree tree;
   ASSIGN_OR_RETURN(tree, BareTypeITree(fabric, members, TreeBuilder::kHierarchical, width));
   if (tree.rank_count == 1) return tree;
@@ -167,15 +167,6 @@ absl::StatusOr<AggregationTree> BuildHierarchicalFrom(const Fabric& fabric,
   ASSIGN_OR_RETURN(arrangement, ArrangeGroups(groups, width, nic_degree));
   tree.parents = std::move(arrangement.parents);
   return tree;
-}
-
-absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hierarchy& hierarchy,
-                                                  Members members, uint32_t width,
-                                                  uint32_t nic_degree) {
-  // Members are checked before they index the hierarchy.
-  RETURN_IF_ERROR(BareTypeITree(fabric, members, TreeBuilder::kHierarchical, width).status());
-  return BuildHierarchicalFrom(fabric, GroupMembers(hierarchy, members), members, width,
-                               nic_degree);
 }
 
 }  // namespace coppice

@@ -25,11 +25,6 @@ absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members,
 absl::StatusOr<AggregationTree> BuildKnomial(const Fabric& fabric, Members members, uint32_t width,
                                              uint32_t nic_degree);
 
-// Algorithms 2-4 with the least occupied height.
-absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hierarchy& hierarchy,
-                                                  Members members, uint32_t width,
-                                                  uint32_t nic_degree);
-
 // Hierarchical k-nomial trees on a fabric: its nested groups (host, leaf switch, pod, ...) as
 // NestedGroups, arranged by group_slots.h, which says what is least about them.
 //
@@ -41,10 +36,11 @@ absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Hi
 // O(ranks * levels), or with a logarithm where the fabric is much larger than the communicator.
 NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members);
 
-// BuildHierarchical with groups = GroupMembers(hierarchy, members).
-absl::StatusOr<AggregationTree> BuildHierarchicalFrom(const Fabric& fabric,
-                                                      const NestedGroups& groups, Members members,
-                                                      uint32_t width, uint32_t nic_degree);
+// Algorithms 2-4 with the least occupied height. `groups` are the members', who are endpoints of
+// the fabric.
+absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const NestedGroups& groups,
+                                                  Members members, uint32_t width,
+                                                  uint32_t nic_degree);
 
 }  // namespace coppice
 

@@ -427,7 +427,7 @@ class Type1Search {
 
   absl::StatusOr<AggregationTree> BuildHierarchicalAt(uint32_t width) {
     if (!Flat().Find(width, nic_degree_)) {
-      return BuildHierarchicalFrom(fabric_, *groups_, request_.members, width, nic_degree_);
+      return BuildHierarchical(fabric_, *groups_, request_.members, width, nic_degree_);
     }
     AggregationTree tree;
     ASSIGN_OR_RETURN(tree,

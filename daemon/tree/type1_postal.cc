@@ -384,19 +384,6 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   return trees;
 }
 
-absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
-                                            const TreeRequest& request, uint32_t nic_degree) {
-  AggregationTree tree;
-  ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal, 2));
-  PostalJudge judge(snapshot, profile, request, std::move(tree), nullptr);
-  std::vector<PostalTree> trees;
-  ASSIGN_OR_RETURN(trees, PostalTrees(snapshot, profile, request, nic_degree,
-                                      [&](absl::Span<const int32_t> parents, double cutoff_us) {
-                                        return judge.Of(parents, cutoff_us);
-                                      }));
-  return std::move(trees.front().tree);
-}
-
 PostalJudge::PostalJudge(const Snapshot& snapshot, const CostProfile& profile,
                          const TreeRequest& request, AggregationTree tree, Type1Bound* bound)
     : snapshot_(snapshot),

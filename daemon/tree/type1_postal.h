@@ -50,10 +50,6 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
                                                     const TreeRequest& request, uint32_t nic_degree,
                                                     TimeOfParents time_of);
 
-// The first of them, judged by EdgeCosts() and EvaluateMix().
-absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
-                                            const TreeRequest& request, uint32_t nic_degree);
-
 // How the postal builder judges its trees: the exact evaluation, made cheap for one communicator
 // whose trees are tried by the dozen. Edges of the same two ranks cost the same in every tree.
 

@@ -23,6 +23,7 @@
 #include "daemon/simulation/simulator.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type1.h"
+#include "tests/support/trees.h"
 
 namespace coppice {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/tables.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const coppice::FabricPtr fabric = coppice::TwoLevelFatTree(2, 2, 2);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/batch.h"
-#include "daemon/tree/tree_check.h"
+#include "tests/support/tree_check.h"
 
 namespace coppice {
 namespace {

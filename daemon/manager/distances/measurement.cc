@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
@@ -151,10 +150,6 @@ class Sampler {
   Rounds rounds_;
 };
 
-absl::Status Wrong(size_t round, absl::string_view what) {
-  return absl::InternalError(absl::StrCat("round ", round, ": ", what));
-}
-
 }  // namespace
 
 Rounds CompleteRounds(uint32_t n) {
@@ -173,29 +168,6 @@ Rounds CompleteRounds(uint32_t n) {
 
 Rounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options) {
   return Sampler(nodes, options.seed).Run(options.rounds_per_level);
-}
-
-absl::Status CheckRounds(uint32_t n, const Rounds& rounds, bool complete) {
-  absl::flat_hash_set<NodePair> met;
-  std::vector<size_t> last(n, rounds.size());  // [node] round of its last pair
-  for (size_t r = 0; r < rounds.size(); ++r) {
-    if (rounds[r].empty()) return Wrong(r, "no pair");
-    for (const auto& [a, b] : rounds[r]) {
-      const std::string pair = absl::StrCat("pair ", a, ", ", b);
-      if (a >= b || b >= n) return Wrong(r, absl::StrCat(pair, " of ", n, " nodes"));
-      if (!met.insert({a, b}).second) return Wrong(r, absl::StrCat(pair, " again"));
-      for (const uint32_t node : {a, b}) {
-        if (last[node] == r) return Wrong(r, absl::StrCat("node ", node, " is in two pairs"));
-        last[node] = r;
-      }
-    }
-  }
-  if (!complete) return absl::OkStatus();
-  const uint64_t all = n < 2 ? 0 : uint64_t{n} * (n - 1) / 2;
-  const size_t least = n < 2 ? 0 : n - 1 + n % 2;
-  if (met.size() == all && rounds.size() == least) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat(met.size(), " pairs in ", rounds.size(), " rounds, not ", all, " in ", least));
 }
 
 namespace {

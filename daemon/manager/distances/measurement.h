@@ -60,11 +60,6 @@ struct SampleOptions {
 // rounds_per_level * levels + 2 rounds. O(rounds * groups * min(groups, 1024) + nodes * rounds).
 Rounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options);
 
-// The verifier: INTERNAL, naming the round, if a node is not one of the n, is in two pairs of a
-// round, a pair comes twice, or a round is empty; with `complete` also if a pair is missing or
-// there are more rounds than the least.
-absl::Status CheckRounds(uint32_t n, const Rounds& rounds, bool complete);
-
 struct MeasureArgs {
   static constexpr uint32_t kMaxComplete = 1024;
   static constexpr uint32_t kMaxLatencySamples = 100'000;

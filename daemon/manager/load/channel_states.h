@@ -46,7 +46,6 @@ class ChannelStates {
   // The adopted fabric; null before the first reading. All below but ShareIn and MeasureIn need
   // one.
   const std::shared_ptr<const Fabric>& fabric() const { return fabric_; }
-  bool has_swept() const { return sweep_ > 0; }
   uint64_t sweep() const { return sweep_; }
   absl::Duration now() const { return now_; }  // newest reading, monotonic
   int64_t link_id(ChannelIndex c) const { return link_ids_[c.value() / 2]; }

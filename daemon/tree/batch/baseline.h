@@ -36,7 +36,7 @@ struct BatchBounds {
   // Sum over communicators of the fewest entries of a tree to any nearest root of the fabric with
   // all of entries_free there. Of a communicator for which no such tree works: the next figure's.
   uint64_t alone = 0;
-  // Sum of FewestServingBound: no physical tree whatever takes fewer.
+  // Sum of BatchShape::fewest: no physical tree whatever takes fewer.
   uint64_t counting = 0;
   uint32_t no_nearest_root = 0;  // communicators for which no nearest root works even so
   // Least number of failures that entries allow: those with most entries left out until the

@@ -111,7 +111,7 @@ class ShapeFinder {
     return number;
   }
 
-  // FewestServingBound without sorting the limits again.
+  // BatchShape::fewest: more than there are if all of them do not suffice.
   uint32_t Fewest(uint32_t ranks) const {
     uint64_t absorbed = 0;
     for (size_t i = 0; i < degrees_.size() && degrees_[i] >= 2; ++i) {

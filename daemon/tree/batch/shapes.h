@@ -21,7 +21,8 @@ struct BatchShape {
   uint32_t ranks = 0;
   std::vector<SwitchIndex> nearest;  // roots whose farthest leaf is least far, ascending
   uint32_t nearest_hops = 0;         // from them to that leaf
-  uint32_t fewest = 0;               // FewestServingBound: no tree takes fewer entries
+  uint32_t fewest = 0;               // no tree takes fewer entries: the fewest switches whose
+                                     // largest K - 1 sum to ranks - 1
 };
 
 struct BatchShapes {

@@ -11,6 +11,7 @@
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/mapping/search/random.h"
+#include "tests/support/tables.h"
 
 namespace coppice {
 namespace {

@@ -135,7 +135,9 @@ class Machine {
   void End(size_t which) {
     Job& job = running_[which];
     for (const HostIndex h : job.hosts) occupancy_.holder[h.value()] = Occupancy::kFree;
-    RemoveHolder(snapshot_, index_, job.hosts, occupancy_.channel_users);
+    for (const ChannelIndex c : JobChannels(snapshot_, index_, job.hosts)) {
+      --occupancy_.channel_users[c.value()];
+    }
     held_ -= static_cast<uint32_t>(job.hosts.size());
     job = std::move(running_.back());
     running_.pop_back();

@@ -13,6 +13,7 @@
 #include "daemon/fabric/routes.h"
 #include "tests/support/fabric_check.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/tables.h"
 #include "tests/support/tier.h"
 
 namespace coppice::forwarding_table_reader_test {

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "daemon/manager/tree_request.h"
-#include "daemon/tree/tree_check.h"
 #include "db/sqlite_store.h"
 #include "tests/support/tier.h"
+#include "tests/support/tree_check.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::manager_batch_test {

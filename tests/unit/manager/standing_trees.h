@@ -14,8 +14,8 @@
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/tree_record.h"
-#include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"
+#include "tests/support/tree_check.h"
 
 namespace coppice {
 

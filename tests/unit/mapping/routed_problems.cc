@@ -10,6 +10,7 @@
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/tables.h"
 
 namespace coppice {
 namespace {

@@ -19,6 +19,7 @@
 #include "daemon/tree/width_candidates.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
+#include "tests/support/trees.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
 namespace coppice::long_messages_test {

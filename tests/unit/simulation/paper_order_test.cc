@@ -9,6 +9,7 @@
 #include "daemon/tree/type1.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
+#include "tests/support/trees.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
 namespace coppice::paper_order_test {

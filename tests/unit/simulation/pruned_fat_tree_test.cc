@@ -30,6 +30,7 @@
 
 #include "daemon/tree/type1.h"
 #include "gtest/gtest.h"
+#include "tests/support/trees.h"
 #include "tests/unit/simulation/simulated_cases.h"
 
 namespace coppice::pruned_fat_tree_test {

@@ -5,14 +5,33 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 
 namespace coppice::minimum_cost_test {
 namespace {
+
+// The bound that no physical tree can beat: the fewest switches whose largest K - 1 sum to
+// members - 1, i.e. ceil((members - 1) / (K - 1)) for one K. More than there are if all of them do
+// not suffice.
+uint32_t FewestServingBound(uint32_t members, absl::Span<const uint32_t> degrees) {
+  if (members <= 1) return 0;
+  std::vector<uint32_t> sorted(degrees.begin(), degrees.end());
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  uint64_t absorbed = 0;
+  uint32_t count = 0;
+  for (const uint32_t degree : sorted) {
+    if (degree < 2 || absorbed >= members - uint64_t{1}) break;
+    absorbed += degree - uint64_t{1};
+    ++count;
+  }
+  return absorbed >= members - uint64_t{1} ? count : count + 1;
+}
 
 // A physical tree on plain arrays: vertices 0..n-1, parents before children.
 struct Shape {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/tree_check.h"
+#include "tests/support/tree_check.h"
 
 namespace coppice {
 namespace {

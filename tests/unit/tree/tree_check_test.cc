@@ -1,5 +1,5 @@
 // The verifier must say no: every rule is broken once.
-#include "daemon/tree/tree_check.h"
+#include "tests/support/tree_check.h"
 
 #include <vector>
 

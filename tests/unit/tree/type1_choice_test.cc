@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
+#include "tests/support/trees.h"
 
 namespace coppice::type1_choice_test {
 namespace {

@@ -13,17 +13,33 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/status_macros.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/postal_schedule.h"
-#include "daemon/tree/tree_check.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/type1_ranks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
+#include "tests/support/tree_check.h"
 
 namespace coppice::type1_postal_test {
 namespace {
+
+// The first of them, judged by EdgeCosts() and EvaluateMix().
+absl::StatusOr<AggregationTree> BuildPostal(const Snapshot& snapshot, const CostProfile& profile,
+                                            const TreeRequest& request, uint32_t nic_degree) {
+  AggregationTree tree;
+  ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal, 2));
+  PostalJudge judge(snapshot, profile, request, std::move(tree), nullptr);
+  std::vector<PostalTree> trees;
+  ASSIGN_OR_RETURN(trees, PostalTrees(snapshot, profile, request, nic_degree,
+                                      [&](absl::Span<const int32_t> parents, double cutoff_us) {
+                                        return judge.Of(parents, cutoff_us);
+                                      }));
+  return std::move(trees.front().tree);
+}
 
 using ::testing::HasSubstr;
 

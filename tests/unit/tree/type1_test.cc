@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "daemon/fabric/hierarchy.h"
-#include "daemon/tree/tree_check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
+#include "tests/support/tree_check.h"
+#include "tests/support/trees.h"
 
 namespace coppice::type1_test {
 namespace {

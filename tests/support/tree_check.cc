@@ -1,4 +1,4 @@
-#include "daemon/tree/tree_check.h"
+#include "tests/support/tree_check.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@ namespace coppice {
 namespace {
 
 template <class... Parts>
-absl::Status Broken(const Parts&... parts) {
+absl::Status NoTree(const Parts&... parts) {
   return absl::InternalError(absl::StrCat(parts...));
 }
 
@@ -29,7 +29,7 @@ absl::Status CheckReachesRoot(absl::Span<const int32_t> parents) {
       if (parents[node] < 0) state[node] = kRooted;
       if (parents[node] >= 0) node = static_cast<size_t>(parents[node]);
     }
-    if (state[node] == kOnPath) return Broken("node ", node, " is its own ancestor");
+    if (state[node] == kOnPath) return NoTree("node ", node, " is its own ancestor");
     for (const size_t walked : path) state[walked] = kRooted;
   }
   return absl::OkStatus();
@@ -42,10 +42,10 @@ absl::Status CheckParents(absl::Span<const int32_t> parents) {
     if (parent == AggregationTree::kNoParent) {
       ++roots;
     } else if (parent < 0 || static_cast<size_t>(parent) >= parents.size()) {
-      return Broken("node ", node, " has parent ", parent, " of ", parents.size(), " nodes");
+      return NoTree("node ", node, " has parent ", parent, " of ", parents.size(), " nodes");
     }
   }
-  if (roots != 1) return Broken("the tree has ", roots, " roots");
+  if (roots != 1) return NoTree("the tree has ", roots, " roots");
   return CheckReachesRoot(parents);
 }
 
@@ -62,16 +62,16 @@ absl::Status CheckUpChannel(const Fabric& fabric, const PhysicalTree& physical, 
   const int32_t parent = physical.parents[position];
   const ChannelIndex up = physical.up[position];
   if (position == 0) {
-    if (parent != -1 || up != kNoChannel) return Broken("the physical root has a parent");
+    if (parent != -1 || up != kNoChannel) return NoTree("the physical root has a parent");
     return absl::OkStatus();
   }
   if (parent < 0 || static_cast<size_t>(parent) >= position) {
-    return Broken("physical vertex ", position, " does not come after its parent");
+    return NoTree("physical vertex ", position, " does not come after its parent");
   }
   if (up == kNoChannel || up.value() >= fabric.channel_count() ||
       fabric.channel_from(up) != physical.vertices[position] ||
       fabric.channel_to(up) != physical.vertices[parent]) {
-    return Broken("physical vertex ", position, " is not joined to its parent by its channel");
+    return NoTree("physical vertex ", position, " is not joined to its parent by its channel");
   }
   return absl::OkStatus();
 }
@@ -80,27 +80,27 @@ absl::Status CheckUpChannel(const Fabric& fabric, const PhysicalTree& physical, 
 
 absl::Status CheckTree(const Fabric& fabric, const AggregationTree& tree, Members members) {
   if (tree.rank_count != members.size()) {
-    return Broken("the tree has ", tree.rank_count, " ranks, not ", members.size());
+    return NoTree("the tree has ", tree.rank_count, " ranks, not ", members.size());
   }
   if (tree.vertices.size() != tree.parents.size() || tree.parents.size() < tree.rank_count) {
-    return Broken("the tree's arrays have different lengths");
+    return NoTree("the tree's arrays have different lengths");
   }
   RETURN_IF_ERROR(CheckParents(tree.parents));
   for (uint32_t rank = 0; rank < tree.rank_count; ++rank) {
     if (tree.vertices[rank] != fabric.Vertex(members[rank])) {
-      return Broken("rank ", rank, " is not on its member's endpoint");
+      return NoTree("rank ", rank, " is not on its member's endpoint");
     }
   }
   if (tree.type == TreeType::kTypeI && tree.serving_switch_count() > 0) {
-    return Broken("a type I tree has switches");
+    return NoTree("a type I tree has switches");
   }
   const std::vector<uint32_t> children = ChildCounts(tree.parents);
   for (uint32_t node = tree.rank_count; node < tree.node_count(); ++node) {
-    if (!fabric.IsSwitch(tree.vertices[node])) return Broken("node ", node, " is no switch");
+    if (!fabric.IsSwitch(tree.vertices[node])) return NoTree("node ", node, " is no switch");
     if (node > tree.rank_count && tree.vertices[node] <= tree.vertices[node - 1]) {
-      return Broken("switches are not in order at node ", node);
+      return NoTree("switches are not in order at node ", node);
     }
-    if (children[node] == 0) return Broken("switch node ", node, " serves nobody");
+    if (children[node] == 0) return NoTree("switch node ", node, " serves nobody");
   }
   return absl::OkStatus();
 }
@@ -114,7 +114,7 @@ absl::Status CheckDegrees(const AggregationTree& tree, uint32_t nic_degree,
     const uint32_t limit =
         tree.IsRank(node) ? rank_limit : switch_degrees[tree.vertices[node].value()];
     if (children[node] > limit) {
-      return Broken("node ", node, " has ", children[node], " children, limit ", limit);
+      return NoTree("node ", node, " has ", children[node], " children, limit ", limit);
     }
   }
   return absl::OkStatus();
@@ -123,7 +123,7 @@ absl::Status CheckDegrees(const AggregationTree& tree, uint32_t nic_degree,
 absl::Status CheckKary(const AggregationTree& tree) {
   for (int64_t rank = 0; rank < tree.rank_count; ++rank) {
     const int64_t parent = rank == 0 ? -1 : (rank - 1) / tree.width;
-    if (tree.parents[rank] != parent) return Broken("k-ary parent of rank ", rank);
+    if (tree.parents[rank] != parent) return NoTree("k-ary parent of rank ", rank);
   }
   return absl::OkStatus();
 }
@@ -135,7 +135,7 @@ absl::Status CheckKnomial(const AggregationTree& tree) {
       parent = static_cast<int64_t>(rank - rank % above);
       if (parent != static_cast<int64_t>(rank)) break;
     }
-    if (tree.parents[rank] != parent) return Broken("k-nomial parent of rank ", rank);
+    if (tree.parents[rank] != parent) return NoTree("k-nomial parent of rank ", rank);
   }
   return absl::OkStatus();
 }
@@ -150,7 +150,7 @@ absl::Status CheckGroups(const Hierarchy& hierarchy, Members members, const Aggr
     }
     for (const auto& [number, count] : firsts) {
       if (count != 1) {
-        return Broken("level ", level.name, ", group ", number, ": ", count,
+        return NoTree("level ", level.name, ", group ", number, ": ", count,
                       " ranks have their parents outside");
       }
     }
@@ -163,13 +163,13 @@ absl::Status CheckPhysicalTree(const Fabric& fabric, const PhysicalTree& physica
   const size_t size = physical.vertices.size();
   if (size == 0 || physical.parents.size() != size || physical.up.size() != size ||
       physical.vertices[0] != physical.root) {
-    return Broken("the physical tree's arrays do not fit together");
+    return NoTree("the physical tree's arrays do not fit together");
   }
   std::vector<bool> is_leaf(size, true), seen(fabric.vertex_count(), false);
   for (size_t position = 0; position < size; ++position) {
     const VertexIndex vertex = physical.vertices[position];
     if (vertex.value() >= fabric.vertex_count() || seen[vertex.value()]) {
-      return Broken("physical vertex ", position, " is repeated or not in the fabric");
+      return NoTree("physical vertex ", position, " is repeated or not in the fabric");
     }
     seen[vertex.value()] = true;
     RETURN_IF_ERROR(CheckUpChannel(fabric, physical, position));
@@ -179,33 +179,13 @@ absl::Status CheckPhysicalTree(const Fabric& fabric, const PhysicalTree& physica
   for (const EndpointIndex member : members) {
     is_member[fabric.Vertex(member).value()] = true;
     if (!seen[fabric.Vertex(member).value()]) {
-      return Broken("endpoint ", member.value(), " is not in the physical tree");
+      return NoTree("endpoint ", member.value(), " is not in the physical tree");
     }
   }
   for (size_t position = 0; position < size; ++position) {
     if (is_leaf[position] != is_member[physical.vertices[position].value()]) {
-      return Broken("physical vertex ", position, " is a leaf but no member, or the reverse");
+      return NoTree("physical vertex ", position, " is a leaf but no member, or the reverse");
     }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
-                           const PhysicalTree& physical) {
-  std::vector<int64_t> position_of(fabric.vertex_count(), -1);
-  for (size_t p = 0; p < physical.vertices.size(); ++p) {
-    position_of[physical.vertices[p].value()] = static_cast<int64_t>(p);
-  }
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    int64_t position = position_of[tree.vertices[node].value()];
-    if (position < 0) return Broken("node ", node, " is not in the physical tree");
-    if (tree.parents[node] == AggregationTree::kNoParent) continue;
-    const VertexIndex parent = tree.vertices[tree.parents[node]];
-    if (!fabric.IsSwitch(parent)) return Broken("node ", node, " has a parent that is no switch");
-    do {
-      position = physical.parents[position];
-    } while (position >= 0 && physical.vertices[position] != parent);
-    if (position < 0) return Broken("node ", node, " has a parent that is not its ancestor");
   }
   return absl::OkStatus();
 }

@@ -1,11 +1,11 @@
 // The verifier: whether a tree is what it claims to be, by the definitions alone (Chen 2024, 2.1, 3
-// and 4.2). Shares no code with the builders; tests run it on every tree that they meet, and a
-// daemon on the trees that it reads back.
+// and 4.2). Shares no code with the builders; tests run it on every tree that they meet.
+// CheckAncestry, which the daemon asks as well, is in daemon/tree/tree.h.
 //
 // Every check answers INTERNAL with the node and the rule that it breaks, or OK. All are
 // near-linear.
-#ifndef COPPICE_DAEMON_TREE_TREE_CHECK_H_
-#define COPPICE_DAEMON_TREE_TREE_CHECK_H_
+#ifndef COPPICE_TESTS_SUPPORT_TREE_CHECK_H_
+#define COPPICE_TESTS_SUPPORT_TREE_CHECK_H_
 
 #include <cstdint>
 
@@ -39,10 +39,6 @@ absl::Status CheckGroups(const Hierarchy& hierarchy, Members members, const Aggr
 // channel that it names; its leaves are exactly the members' endpoints, which have no children.
 absl::Status CheckPhysicalTree(const Fabric& fabric, const PhysicalTree& physical, Members members);
 
-// Definition 10: every node's parent is a proper ancestor of it in `physical`, a switch.
-absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
-                           const PhysicalTree& physical);
-
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_TREE_TREE_CHECK_H_
+#endif  // COPPICE_TESTS_SUPPORT_TREE_CHECK_H_
