@@ -1,6 +1,6 @@
-// Rows are computed between classes of switches at the first use and published
-// with one compare-and-swap: two threads that ask for one row at once both compute it and one copy
-// is dropped, which costs less than a lock that every reader would have to take.
+// Rows are computed between classes of switches at the first use and published with one
+// compare-and-swap: two threads that ask for one row at once both compute it and one copy is
+// dropped, which costs less than a lock that every reader would have to take.
 #include "daemon/fabric/distances.h"
 
 #include <limits>

@@ -1,10 +1,10 @@
 // Management packets, of subnet and of performance management.
 //
 // Management packets between bytes and values: the headers of subnet and performance management,
-// and the attributes of both. Nobody else knows where a field
-// lies. Everything decoded here came from another machine and may be anything: decoders read only
-// inside the packet, never crash, and say what is wrong with values that no correct node could
-// send. Knows neither transport nor transactions.
+// and the attributes of both. Nobody else knows where a field lies. Everything decoded here came
+// from another machine and may be anything: decoders read only inside the packet, never crash, and
+// say what is wrong with values that no correct node could send. Knows neither transport nor
+// transactions.
 #ifndef COPPICE_DAEMON_IB_MAD_CODEC_H_
 #define COPPICE_DAEMON_IB_MAD_CODEC_H_
 

@@ -32,10 +32,9 @@ struct MappingMeasures {
   double inter_node_bytes = 0;  // between different hosts; without a fabric, different places
 };
 
-// `mapping` must be admissible. NOT_FOUND: a pair that communicates has no
-// route (routes.h). Congestion and links follow problem.traffic: with kEvenShortestPaths and
-// kApproximate, lengths are those of shortest paths. O(pairs * length), for even shares times the
-// width of the paths.
+// `mapping` must be admissible. NOT_FOUND: a pair that communicates has no route (routes.h).
+// Congestion and links follow problem.traffic: with kEvenShortestPaths and kApproximate, lengths
+// are those of shortest paths. O(pairs * length), for even shares times the width of the paths.
 absl::StatusOr<MappingMeasures> Measure(const MappingProblem& problem,
                                         absl::Span<const PlaceIndex> mapping);
 

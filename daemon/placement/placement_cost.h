@@ -15,11 +15,11 @@
 // a pod passes two more switches and links that all share, and the few leaf switches that fewer
 // pods cost more do not outweigh it (4). Distance tells sets apart that are alike in both, and is
 // all that counts on fabrics without pods: a hop in the mean is worth a leaf switch (1). A switch
-// without entries costs the job its trees (2). Breaking a leaf switch up
-// costs later jobs little: in the replay of tests/benchmark 0.5 makes jobs fill up what is left
-// here and there, which costs more leaf switches than it saves, 0.1 does not. Full load on all
-// links is as bad as two leaf switches more (2); a shared link matters by its number, 50 of them as
-// one leaf switch (0.02). Traffic is a ratio of 1 to some tens and what a run takes (2).
+// without entries costs the job its trees (2). Breaking a leaf switch up costs later jobs little:
+// in the replay of tests/benchmark 0.5 makes jobs fill up what is left here and there, which costs
+// more leaf switches than it saves, 0.1 does not. Full load on all links is as bad as two leaf
+// switches more (2); a shared link matters by its number, 50 of them as one leaf switch (0.02).
+// Traffic is a ratio of 1 to some tens and what a run takes (2).
 #ifndef COPPICE_DAEMON_PLACEMENT_PLACEMENT_COST_H_
 #define COPPICE_DAEMON_PLACEMENT_PLACEMENT_COST_H_
 

@@ -1,6 +1,6 @@
-// The search's own time is best spent on one set of hosts. Which one, quick orders tell
-// of the sets that cost little without traffic, of some that are farther apart,
-// and of those with a host exchanged.
+// The search's own time is best spent on one set of hosts. Which one, quick orders tell of the sets
+// that cost little without traffic, of some that are farther apart, and of those with a host
+// exchanged.
 #include "daemon/placement/rank_order.h"
 
 #include <algorithm>

@@ -13,8 +13,8 @@
 
 namespace coppice {
 
-// Thread-safe. The pointers outlive it and every call. Listings go by position
-// in one version of the fabric: when it moves between two pages the next page is ABORTED.
+// Thread-safe. The pointers outlive it and every call. Listings go by position in one version of
+// the fabric: when it moves between two pages the next page is ABORTED.
 class FabricService final : public v1::Fabric::CallbackService {
  public:
   FabricService(Manager* manager, WorkerPool* workers, Peers* peers, MethodStatistics* statistics)

@@ -80,8 +80,8 @@ class MessagePool final : public grpc::MessageAllocator<Request, Response> {
   std::vector<std::unique_ptr<Slot>> idle_;  // guarded by mu_
 };
 
-// Thread-safe. The pointers outlive it and every call. Batches have workers
-// of their own: planning one takes seconds, and single trees must not queue behind it.
+// Thread-safe. The pointers outlive it and every call. Batches have workers of their own: planning
+// one takes seconds, and single trees must not queue behind it.
 class TreesService final : public v1::Trees::CallbackService {
  public:
   // `max_ranks`: the most ranks that a request may name (ManagerOptions::max_job_ranks).

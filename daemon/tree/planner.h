@@ -18,10 +18,10 @@ namespace coppice {
 
 // `capacity` is [switch_count]. Errors: INVALID_ARGUMENT (no members, an endpoint out of range,
 // width or degree out of range, a builder that does not fit the type); NOT_FOUND (the root switch
-// is not in the fabric); FAILED_PRECONDITION (members
-// in different components or without a route: names two of them); RESOURCE_EXHAUSTED (type II was
-// demanded and no candidate root works: names the full switches; or no width respects the NICs'
-// degree limit). With a policy also as CheckPolicy and ChooseByPolicy (trade_front.h).
+// is not in the fabric); FAILED_PRECONDITION (members in different components or without a route:
+// names two of them); RESOURCE_EXHAUSTED (type II was demanded and no candidate root works: names
+// the full switches; or no width respects the NICs' degree limit). With a policy also as
+// CheckPolicy and ChooseByPolicy (trade_front.h).
 absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& profile,
                                   absl::Span<const SwitchCapacity> capacity,
                                   const TreeRequest& request);

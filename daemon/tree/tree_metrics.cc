@@ -1,6 +1,5 @@
-// What an edge costs, and the two walks of the objective, over nodes
-// in breadth-first order: the children of a node then stand side by side, so that both walks stream
-// through flat arrays.
+// What an edge costs, and the two walks of the objective, over nodes in breadth-first order: the
+// children of a node then stand side by side, so that both walks stream through flat arrays.
 #include "daemon/tree/tree_metrics.h"
 
 #include <algorithm>

@@ -11,11 +11,10 @@
 //
 // Both trees have inner nodes 0 .. (P - 2) / k, in steps of 1 (k-ary) or k (k-nomial), and the
 // leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
-// Leaves have nothing to wait for, so those in one ring around v arrive
-// together; how many they are is two binary searches in the ranks of v's group. Ranks on v's own
-// bundle (its host's ports on the same switch) are looked at one by one. Downwards only the last
-// leaf to receive matters: they are looked at from the last copy on, until even the farthest rank
-// could not be later.
+// Leaves have nothing to wait for, so those in one ring around v arrive together; how many they are
+// is two binary searches in the ranks of v's group. Ranks on v's own bundle (its host's ports on
+// the same switch) are looked at one by one. Downwards only the last leaf to receive matters: they
+// are looked at from the last copy on, until even the farthest rank could not be later.
 //
 // The recurrence is that of tree_metrics.h, each edge at its least: shortest distance, no load, the
 // fastest of the members' ports. So the result is a lower bound but for rounding (less than 1e-9 of

@@ -32,8 +32,8 @@ absl::StatusOr<uint32_t> ReadSquareMatrix(
     absl::string_view text, absl::string_view origin, absl::string_view value, uint32_t most,
     absl::FunctionRef<void(uint32_t row, uint32_t column, double value)> visit);
 
-// A pattern from a dense text matrix: row u, column v is what rank u sends to
-// rank v, in bytes, which is what tracing of a whole run prints.
+// A pattern from a dense text matrix: row u, column v is what rank u sends to rank v, in bytes,
+// which is what tracing of a whole run prints.
 
 // INVALID_ARGUMENT as ReadSquareMatrix, or weights that overflow together. Keeps the pairs that
 // exchange something only.
