@@ -11,11 +11,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "daemon/base/status_macros.h"
 #include "daemon/base/strong_id.h"
 
 namespace coppice {
@@ -47,6 +49,21 @@ class Statement {
   // True if there is a row to read. After false or an error the statement is reset.
   absl::StatusOr<bool> Step();
   void Reset();
+  // Calls read(*this) for each row and resets; what `read` returns, if it does, is a status, and
+  // the first that is not OK ends it.
+  template <class Read>
+  absl::Status ForEach(const Read& read) {
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool is_row, Step());
+      if (!is_row) return absl::OkStatus();
+      if constexpr (std::is_void_v<std::invoke_result_t<Read, const Statement&>>) {
+        read(std::as_const(*this));
+      } else if (absl::Status status = read(std::as_const(*this)); !status.ok()) {
+        Reset();
+        return status;
+      }
+    }
+  }
   // The number that it finds: in the first column of its first row, and 0 if there is none, or
   // NULL. Resets.
   absl::StatusOr<int64_t> Number();

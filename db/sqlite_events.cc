@@ -158,13 +158,11 @@ absl::Status EventReader::Append(Statement& statement, const EventFilter& filter
   statement.Bind(Nanoseconds(filter.end)).Bind(filter.kind_prefix).Bind(severity);
   statement.Bind(int64_t{filter.limit});
   if (leading != nullptr) statement.Bind(*leading);
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, statement.Step());
-    if (!row) return absl::OkStatus();
-    found.push_back({statement.Integer(0), statement.TimeAt(1), std::string(statement.Text(2)),
-                     std::string(statement.Text(3)), std::string(statement.Text(4)),
-                     std::string(statement.Text(5)), std::string(statement.Text(6))});
-  }
+  return statement.ForEach([&](const Statement& row) {
+    found.push_back({row.Integer(0), row.TimeAt(1), std::string(row.Text(2)),
+                     std::string(row.Text(3)), std::string(row.Text(4)), std::string(row.Text(5)),
+                     std::string(row.Text(6))});
+  });
 }
 
 absl::StatusOr<std::vector<EventRecord>> EventReader::Find(const EventFilter& filter) {
@@ -305,11 +303,7 @@ absl::Status DeedWriter::ReadKept() {
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   const DeedLimits all{kAll / 2, kAll, absl::InfiniteDuration()};
   KeptDeeds::Changes none;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_.Step());
-    if (!row) break;
-    kept.Enter(DeedOf(list_), all, none);
-  }
+  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) { kept.Enter(DeedOf(row), all, none); }));
   kept_ = std::move(kept);
   return absl::OkStatus();
 }
@@ -353,11 +347,8 @@ absl::StatusOr<std::vector<DeedRecord>> DeedReader::Find(const DeedFilter& filte
   find_.Bind(filter.after_id).Bind(filter.user).Bind(filter.method_prefix).Bind(start);
   find_.Bind(static_cast<int64_t>(first)).Bind(int64_t{filter.limit});
   std::vector<DeedRecord> found;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, find_.Step());
-    if (!row) return found;
-    found.push_back(DeedOf(find_));
-  }
+  RETURN_IF_ERROR(find_.ForEach([&](const Statement& row) { found.push_back(DeedOf(row)); }));
+  return found;
 }
 
 }  // namespace coppice

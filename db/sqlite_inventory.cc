@@ -183,16 +183,13 @@ absl::Status SettingReader::LoadHighest(StoredState& state) {
 }
 
 absl::Status SettingReader::LoadQuotas(StoredState& state) {
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, quotas_.Step());
-    if (!row) return absl::OkStatus();
-    const std::string_view kind = quotas_.Text(0);
+  return quotas_.ForEach([&](const Statement& row) {
+    const std::string_view kind = row.Text(0);
     state.quotas.push_back({kind == "user"      ? QuotaHolder::kUser
                             : kind == "account" ? QuotaHolder::kAccount
                                                 : QuotaHolder::kTenant,
-                            std::string(quotas_.Text(1)), std::string(quotas_.Text(2)),
-                            quotas_.Integer(3)});
-  }
+                            std::string(row.Text(1)), std::string(row.Text(2)), row.Integer(3)});
+  });
 }
 
 }  // namespace coppice

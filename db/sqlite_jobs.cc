@@ -196,12 +196,9 @@ absl::Status JobWriter::End(const EndJob& end) {
 absl::StatusOr<KeptRanks*> JobWriter::Ranks() {
   if (kept_ranks_.has_value()) return &*kept_ranks_;
   KeptRanks kept;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_kept_ranks_.Step());
-    if (!row) break;
-    kept.Enter(std::string(list_kept_ranks_.Text(1)), list_kept_ranks_.TimeAt(2),
-               JobId(list_kept_ranks_.Integer(0)), list_kept_ranks_.Integer(3));
-  }
+  RETURN_IF_ERROR(list_kept_ranks_.ForEach([&](const Statement& row) {
+    kept.Enter(std::string(row.Text(1)), row.TimeAt(2), JobId(row.Integer(0)), row.Integer(3));
+  }));
   kept_ranks_ = std::move(kept);
   return &*kept_ranks_;
 }
@@ -285,16 +282,11 @@ absl::Status JobReader::Prepare() {
 
 absl::StatusOr<std::vector<JobRecord>> JobReader::Active() {
   std::vector<JobRecord> jobs;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, active_.Step());
-    if (!row) return jobs;
-    absl::StatusOr<JobRecord> job = JobAt(active_);
-    if (!job.ok()) {
-      active_.Reset();
-      return job.status();
-    }
-    jobs.push_back(*std::move(job));
-  }
+  RETURN_IF_ERROR(active_.ForEach([&](const Statement& row) -> absl::Status {
+    ASSIGN_OR_RETURN(jobs.emplace_back(), JobAt(row));
+    return absl::OkStatus();
+  }));
+  return jobs;
 }
 
 absl::StatusOr<JobRecord> JobReader::Get(JobId id) {
@@ -309,11 +301,10 @@ absl::StatusOr<int64_t> JobReader::Ended(absl::Time before) { return ended_.Bind
 
 absl::StatusOr<std::vector<OwnedJobs>> JobReader::EndedOfOwners() {
   std::vector<OwnedJobs> owners;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, ended_of_owners_.Step());
-    if (!row) return owners;
-    owners.push_back({std::string(ended_of_owners_.Text(0)), ended_of_owners_.Integer(1)});
-  }
+  RETURN_IF_ERROR(ended_of_owners_.ForEach([&](const Statement& row) {
+    owners.push_back({std::string(row.Text(0)), row.Integer(1)});
+  }));
+  return owners;
 }
 
 absl::StatusOr<JobRecord> JobReader::JobAt(const Statement& row) {

@@ -179,13 +179,10 @@ void MeasurementWriter::RolledBack() {
 absl::Status MeasurementWriter::LoadPorts() {
   ports_.clear();
   last_port_ = 0;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_ports_.Step());
-    if (!row) break;
-    last_port_ = std::max(last_port_, list_ports_.Integer(0));
-    ports_[{list_ports_.GuidAt(1), static_cast<uint8_t>(list_ports_.Integer(2))}] =
-        list_ports_.Integer(0);
-  }
+  RETURN_IF_ERROR(list_ports_.ForEach([&](const Statement& row) {
+    last_port_ = std::max(last_port_, row.Integer(0));
+    ports_[{row.GuidAt(1), static_cast<uint8_t>(row.Integer(2))}] = row.Integer(0);
+  }));
   has_ports_ = true;
   return absl::OkStatus();
 }
@@ -321,12 +318,10 @@ absl::Status MeasurementReader::Prepare() {
 
 absl::StatusOr<StoredLoad> MeasurementReader::Load() {
   StoredLoad stored;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, loads_.Step());
-    if (!row) break;
-    stored.loads.push_back({loads_.Integer(0), loads_.Integer(1) != 0, loads_.Real(2),
-                            loads_.Real(3), loads_.TimeAt(4), loads_.TimeAt(5)});
-  }
+  RETURN_IF_ERROR(loads_.ForEach([&](const Statement& row) {
+    stored.loads.push_back({row.Integer(0), row.Integer(1) != 0, row.Real(2), row.Real(3),
+                            row.TimeAt(4), row.TimeAt(5)});
+  }));
   for (size_t i = 0; i < row_.size(); ++i) {
     ASSIGN_OR_RETURN(const int64_t closed, last_slot_.Bind(static_cast<int64_t>(i) + 1).Number());
     ASSIGN_OR_RETURN(const int64_t last, last_row_[i].Number());
@@ -338,23 +333,20 @@ absl::StatusOr<StoredLoad> MeasurementReader::Load() {
 absl::StatusOr<std::vector<PortCounterRecord>> MeasurementReader::Counters(Guid node) {
   std::vector<PortCounterRecord> ports;
   counters_.Bind(node);
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, counters_.Step());
-    if (!row) return ports;
-    ports.push_back(CountersAt(node, counters_));
-  }
+  RETURN_IF_ERROR(
+      counters_.ForEach([&](const Statement& row) { ports.push_back(CountersAt(node, row)); }));
+  return ports;
 }
 
 absl::StatusOr<std::vector<HistorySlot>> MeasurementReader::AskedSlots(const HistoryQuery& query) {
   std::vector<HistorySlot> slots;
   slots_.Bind(static_cast<int64_t>(query.resolution));
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, slots_.Step());
-    if (!row) return slots;
-    const HistorySlot slot{query.resolution, slots_.Integer(0), slots_.TimeAt(1),
-                           absl::Nanoseconds(slots_.Integer(2))};
+  RETURN_IF_ERROR(slots_.ForEach([&](const Statement& row) {
+    const HistorySlot slot{query.resolution, row.Integer(0), row.TimeAt(1),
+                           absl::Nanoseconds(row.Integer(2))};
     if (IsAsked(query, slot)) slots.push_back(slot);
-  }
+  }));
+  return slots;
 }
 
 absl::StatusOr<bool> MeasurementReader::FindRow(const HistorySlot& slot, int64_t port,
@@ -434,21 +426,19 @@ absl::Status DistanceReader::Prepare() {
 
 absl::StatusOr<std::vector<DistanceRecord>> DistanceReader::List() {
   std::vector<DistanceRecord> distances;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_.Step());
-    if (!row) return distances;
-    DistanceRecord record;
-    record.host_a = std::string(list_.Text(0));
-    record.host_b = std::string(list_.Text(1));
-    record.latency_us = list_.Real(2);
-    record.latency_spread_us = list_.Real(3);
-    record.bandwidth_gbps = list_.Real(4);
-    record.bandwidth_spread_gbps = list_.Real(5);
-    record.samples = list_.Word(6);
-    record.measured = list_.TimeAt(7);
-    record.transport = list_.Text(8) == kVerbs ? Transport::kVerbs : Transport::kTcp;
-    distances.push_back(std::move(record));
-  }
+  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) {
+    DistanceRecord& record = distances.emplace_back();
+    record.host_a = std::string(row.Text(0));
+    record.host_b = std::string(row.Text(1));
+    record.latency_us = row.Real(2);
+    record.latency_spread_us = row.Real(3);
+    record.bandwidth_gbps = row.Real(4);
+    record.bandwidth_spread_gbps = row.Real(5);
+    record.samples = row.Word(6);
+    record.measured = row.TimeAt(7);
+    record.transport = row.Text(8) == kVerbs ? Transport::kVerbs : Transport::kTcp;
+  }));
+  return distances;
 }
 
 }  // namespace coppice

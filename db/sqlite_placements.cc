@@ -183,16 +183,11 @@ absl::StatusOr<PlacementRecord> PlacementReader::RecordAt(const Statement& row) 
 
 absl::StatusOr<std::vector<PlacementRecord>> PlacementReader::Holding() {
   std::vector<PlacementRecord> records;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, holding_.Step());
-    if (!row) return records;
-    absl::StatusOr<PlacementRecord> record = RecordAt(holding_);
-    if (!record.ok()) {
-      holding_.Reset();
-      return record.status();
-    }
-    records.push_back(*std::move(record));
-  }
+  RETURN_IF_ERROR(holding_.ForEach([&](const Statement& row) -> absl::Status {
+    ASSIGN_OR_RETURN(records.emplace_back(), RecordAt(row));
+    return absl::OkStatus();
+  }));
+  return records;
 }
 
 absl::StatusOr<PlacementRecord> PlacementReader::Get(PlacementId id) {
@@ -359,22 +354,20 @@ absl::Status PatternReader::Prepare() {
 
 absl::StatusOr<std::vector<PatternRecord>> PatternReader::List() {
   std::vector<PatternRecord> patterns;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_.Step());
-    if (!row) return patterns;
-    PatternRecord pattern;
-    pattern.id = list_.Integer(0);
-    pattern.name = std::string(list_.Text(1));
-    pattern.owner = std::string(list_.Text(2));
-    pattern.rank_count = list_.Word(3);
-    pattern.pair_count = static_cast<uint64_t>(list_.Integer(4));
-    pattern.total_bytes = list_.Real(5);
-    pattern.total_messages = list_.Real(6);
-    pattern.created = list_.TimeAt(7);
-    pattern.stored_bytes = static_cast<uint64_t>(list_.Integer(8));
-    pattern.by_administrator = list_.Integer(9) != 0;
-    patterns.push_back(std::move(pattern));
-  }
+  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) {
+    PatternRecord& pattern = patterns.emplace_back();
+    pattern.id = row.Integer(0);
+    pattern.name = std::string(row.Text(1));
+    pattern.owner = std::string(row.Text(2));
+    pattern.rank_count = row.Word(3);
+    pattern.pair_count = static_cast<uint64_t>(row.Integer(4));
+    pattern.total_bytes = row.Real(5);
+    pattern.total_messages = row.Real(6);
+    pattern.created = row.TimeAt(7);
+    pattern.stored_bytes = static_cast<uint64_t>(row.Integer(8));
+    pattern.by_administrator = row.Integer(9) != 0;
+  }));
+  return patterns;
 }
 
 absl::StatusOr<std::string> PatternReader::Data(int64_t id) {
@@ -384,12 +377,8 @@ absl::StatusOr<std::string> PatternReader::Data(int64_t id) {
   if (!there) return NoSuchPatternId(id);
   std::string data;
   parts_.Bind(id);
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, parts_.Step());
-    if (!row) return data;
-    const std::string_view part = parts_.Blob(0);
-    data.append(part.data(), part.size());
-  }
+  RETURN_IF_ERROR(parts_.ForEach([&](const Statement& row) { data.append(row.Blob(0)); }));
+  return data;
 }
 
 }  // namespace coppice

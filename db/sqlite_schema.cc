@@ -73,11 +73,7 @@ absl::Status Migrate(Connection& connection, absl::Span<const char* const> migra
 absl::Status CheckIntegrity(Connection& connection) {
   std::vector<std::string> tables = {"sqlite_schema"};
   ASSIGN_OR_RETURN(Statement list, connection.Prepare(kCheckedTables));
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list.Step());
-    if (!row) break;
-    tables.emplace_back(list.Text(0));
-  }
+  RETURN_IF_ERROR(list.ForEach([&](const Statement& row) { tables.emplace_back(row.Text(0)); }));
   for (const std::string& table : tables) RETURN_IF_ERROR(CheckTable(connection, table));
   return absl::OkStatus();
 }

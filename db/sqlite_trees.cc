@@ -214,13 +214,9 @@ absl::Status TreeWriter::DropUnnamed(const PutCapabilities& put) {
   absl::flat_hash_set<Guid> named;
   for (const CapabilityRecord& record : put.capabilities) named.insert(record.guid);
   std::vector<Guid> unnamed;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_capabilities_.Step());
-    if (!row) break;
-    if (!named.contains(list_capabilities_.GuidAt(0))) {
-      unnamed.push_back(list_capabilities_.GuidAt(0));
-    }
-  }
+  RETURN_IF_ERROR(list_capabilities_.ForEach([&](const Statement& row) {
+    if (!named.contains(row.GuidAt(0))) unnamed.push_back(row.GuidAt(0));
+  }));
   for (Guid guid : unnamed) RETURN_IF_ERROR(delete_capability_.Bind(guid).Run());
   return absl::OkStatus();
 }
@@ -234,16 +230,11 @@ absl::Status TreeReader::Prepare() {
 
 absl::StatusOr<std::vector<TreeRecord>> TreeReader::Granted() {
   std::vector<TreeRecord> trees;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, trees_.Step());
-    if (!row) return trees;
-    absl::StatusOr<TreeRecord> tree = TreeAt(trees_);
-    if (!tree.ok()) {
-      trees_.Reset();
-      return tree.status();
-    }
-    trees.push_back(*std::move(tree));
-  }
+  RETURN_IF_ERROR(trees_.ForEach([&](const Statement& row) -> absl::Status {
+    ASSIGN_OR_RETURN(trees.emplace_back(), TreeAt(row));
+    return absl::OkStatus();
+  }));
+  return trees;
 }
 
 absl::StatusOr<TreeRecord> TreeReader::TreeAt(const Statement& row) {
@@ -266,11 +257,9 @@ absl::StatusOr<TreeRecord> TreeReader::TreeAt(const Statement& row) {
   tree.created = row.TimeAt(18);
   ParseSpec(std::string(row.Text(22)), tree);
   tree_switches_.Bind(tree.id.value());
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool more, tree_switches_.Step());
-    if (!more) break;
-    tree.switches.push_back({tree_switches_.GuidAt(0), tree_switches_.Word(1)});
-  }
+  RETURN_IF_ERROR(tree_switches_.ForEach([&](const Statement& serving) {
+    tree.switches.push_back({serving.GuidAt(0), serving.Word(1)});
+  }));
   const absl::Status texts = ReadTexts(row, tree);
   if (texts.ok()) return tree;
   return Annotate(texts, absl::StrCat("database ", connection_.path(), ": tree ", tree.id.value()));
@@ -298,13 +287,11 @@ absl::Status TreeReader::ReadTexts(const Statement& row, TreeRecord& tree) {
 
 absl::StatusOr<std::vector<EntryUse>> TreeReader::Entries() {
   std::vector<EntryUse> entries;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, entries_.Step());
-    if (!row) return entries;
-    CapabilityRecord capability{entries_.GuidAt(0), entries_.Word(1), entries_.Word(2),
-                                entries_.Word(3)};
-    entries.push_back({capability, entries_.Word(4)});
-  }
+  RETURN_IF_ERROR(entries_.ForEach([&](const Statement& row) {
+    const CapabilityRecord capability{row.GuidAt(0), row.Word(1), row.Word(2), row.Word(3)};
+    entries.push_back({capability, row.Word(4)});
+  }));
+  return entries;
 }
 
 }  // namespace coppice
