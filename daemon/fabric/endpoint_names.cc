@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

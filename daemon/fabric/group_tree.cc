@@ -16,7 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/fabric/node_list.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

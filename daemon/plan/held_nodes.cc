@@ -1,15 +1,14 @@
 #include "daemon/plan/held_nodes.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
+#include "proto/text/node_list.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -74,12 +73,8 @@ absl::StatusOr<std::vector<HostIndex>> ResolveHosts(const Fabric& fabric, absl::
 absl::StatusOr<std::vector<HeldNodes>> ReadHeldNodes(const Fabric& fabric, absl::string_view text,
                                                      absl::string_view origin) {
   HolderLines lines(fabric);
-  uint32_t number = 0;
-  for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
-    ++number;
-    const absl::string_view line = absl::StripAsciiWhitespace(whole);
-    if (line.empty() || line.front() == '#') continue;
-    RETURN_IF_ERROR(Annotate(lines.Add(line), absl::StrCat(origin, ", line ", number)));
+  for (const TextLine& line : LinesOf(text)) {
+    RETURN_IF_ERROR(Annotate(lines.Add(line.text), absl::StrCat(origin, ", line ", line.number)));
   }
   return lines.Take();
 }

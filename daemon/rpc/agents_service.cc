@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/rpc/calls/error_details.h"
 #include "daemon/rpc/calls/listing_page.h"
 #include "daemon/rpc/calls/unary.h"
@@ -15,6 +14,7 @@
 #include "daemon/rpc/conversion/agents_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "proto/request_check.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/text/plain_text.h"
+#include "proto/text/text_table.h"
 
 namespace coppice {
 
@@ -29,6 +30,14 @@ int ExitStatusOf(const absl::Status& status) {
     default:
       return kFailed;
   }
+}
+
+std::string ExitStatusHelp() {
+  std::string text = "Exit status:";
+  for (const ExitStatus& one : kExitStatuses) {
+    absl::StrAppend(&text, "\n  ", one.status, "  ", Wrapped(one.meaning, 5));
+  }
+  return text;
 }
 
 std::string ErrorLine(const absl::Status& status) {

@@ -10,14 +10,30 @@
 
 namespace coppice {
 
-// README.md of client/ and the man pages tell them.
-inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;       // for another reason; `status`: something is wrong
-inline constexpr int kWrongUsage = 2;   // also of a value that only the planner can judge
-inline constexpr int kNotFound = 3;     // what was named is not there
-inline constexpr int kNotAllowed = 4;   // to this caller
-inline constexpr int kUnreachable = 5;  // no daemon, or no answer in time
-inline constexpr int kRefused = 6;      // not now: entries, nodes or a quota are used up, say
+inline constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kNotFound = 3, kNotAllowed = 4,
+                     kUnreachable = 5, kRefused = 6, kUnhealthy = 7;
+
+struct ExitStatus {
+  int status;
+  absl::string_view meaning;
+};
+// --help ends with them, from there the man pages have them; a test holds README.md of client/ to
+// them.
+inline constexpr ExitStatus kExitStatuses[] = {
+    {kDone, "done"},
+    {kFailed, "failed for a reason that is not below"},
+    {kWrongUsage, "wrong usage, also of a value that only the daemon can judge"},
+    {kNotFound, "what was named is not there"},
+    {kNotAllowed, "the caller may not do that"},
+    {kUnreachable, "no daemon, or no answer in time"},
+    {kRefused,
+     "refused for now: entries, nodes or a quota are used up, or the state of things does not "
+     "allow "
+     "it"},
+    {kUnhealthy, "`status`: the daemon answers, and something is wrong with it"},
+};
+// "Exit status:" and a line each, for the end of --help.
+std::string ExitStatusHelp();
 
 int ExitStatusOf(const absl::Status& status);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {
@@ -101,8 +102,8 @@ std::optional<MappingWeights> ParseObjective(absl::string_view text) {
   return weights;
 }
 
-bool MayBeNodeList(absl::string_view text) {
-  return text.find_first_of(",[]") != absl::string_view::npos;
+std::vector<std::string> LaunchFormatNames() {
+  return {"permutation", "rankfile", "hostfile", "machinefile", "slurm"};
 }
 
 bool IsFileOfNodes(const std::string& value) {
@@ -111,7 +112,7 @@ bool IsFileOfNodes(const std::string& value) {
   if (value == "-" || (std::filesystem::exists(file) && !std::filesystem::is_directory(file))) {
     return true;
   }
-  return absl::StrContains(value, '/') && !MayBeNodeList(value) && !MayBeEndpoint(value);
+  return absl::StrContains(value, '/') && !LooksLikeNodeList(value) && !MayBeEndpoint(value);
 }
 
 std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most) {

@@ -25,6 +25,9 @@ std::optional<absl::Duration> ParseBudget(absl::string_view text);
 // "NAME=VALUE".
 std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text);
 
+// How an order of ranks is written for launchers (daemon/mapping/output/launch_file.h).
+std::vector<std::string> LaunchFormatNames();
+
 // What a mapping is to make small, and how much each weighs.
 struct MappingWeights {
   double congestion = 0, dilation = 0, qap = 0;
@@ -32,10 +35,9 @@ struct MappingWeights {
 // "congestion", "dilation,qap", "congestion=1,dilation=0.5"; a name alone weighs 1.
 std::optional<MappingWeights> ParseObjective(absl::string_view text);
 
-// Whether it may be a list of several nodes: "n[001-128],login1".
-bool MayBeNodeList(absl::string_view text);
 // Whether a value that names nodes is meant as a file of them: "-", the name of one that is there,
-// or a path, with a slash and not as an endpoint has one, "n54/1". Else it is a list, or one node.
+// or a path, with a slash and not as an endpoint has one, "n54/1". Else it is a list (node_list.h),
+// or one node.
 bool IsFileOfNodes(const std::string& value);
 
 // A check for CLI11: `parse` understands the text, or the message says what was meant.

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/manager/distances/agent_table.h"
 #include "daemon/manager/distances/node_levels.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

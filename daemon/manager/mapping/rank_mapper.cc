@@ -10,11 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/manager/distances/measured_places.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search_bytes.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

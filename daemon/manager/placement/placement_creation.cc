@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/tree_request.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

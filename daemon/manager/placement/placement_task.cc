@@ -9,10 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/manager/named_requests.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/tree_request.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/manager/placement/placement_view.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

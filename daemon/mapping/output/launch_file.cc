@@ -1,5 +1,6 @@
 #include "daemon/mapping/output/launch_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -7,19 +8,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
-
-struct NamedFormat {
-  absl::string_view name;
-  LaunchFormat format;
-};
-constexpr NamedFormat kFormats[] = {{"permutation", LaunchFormat::kPermutation},
-                                    {"rankfile", LaunchFormat::kRankfile},
-                                    {"hostfile", LaunchFormat::kHostfile},
-                                    {"machinefile", LaunchFormat::kMachinefile},
-                                    {"slurm", LaunchFormat::kSlurm}};
 
 // None of the formats knows quotation marks; these characters mean something in one of them.
 absl::Status CheckName(absl::string_view host) {
@@ -91,16 +83,10 @@ std::string Machinefile(absl::Span<const absl::string_view> host_of_slot,
 }  // namespace
 
 std::optional<LaunchFormat> ParseLaunchFormat(absl::string_view name) {
-  for (const NamedFormat& one : kFormats) {
-    if (one.name == name) return one.format;
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> LaunchFormatNames() {
-  std::vector<std::string> names;
-  for (const NamedFormat& one : kFormats) names.emplace_back(one.name);
-  return names;
+  const std::vector<std::string> names = LaunchFormatNames();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) return std::nullopt;
+  return static_cast<LaunchFormat>(at - names.begin());
 }
 
 absl::StatusOr<std::string> LaunchText(LaunchFormat format,

@@ -23,12 +23,11 @@
 
 namespace coppice {
 
+// In the order of LaunchFormatNames (proto/text/option_words.h).
 enum class LaunchFormat : uint8_t { kPermutation, kRankfile, kHostfile, kMachinefile, kSlurm };
 
 // "permutation", "rankfile", "hostfile", "machinefile", "slurm"; nullopt: none of them.
 std::optional<LaunchFormat> ParseLaunchFormat(absl::string_view name);
-// All names, in this order.
-std::vector<std::string> LaunchFormatNames();
 
 // `slot_of_rank` as MappingAnswer::slots, `host_of_slot` the name of the host that each slot is on;
 // empty: places without names. FAILED_PRECONDITION: every format but the permutation needs names;

@@ -11,6 +11,7 @@
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {

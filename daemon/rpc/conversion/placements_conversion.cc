@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/node_list.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/jobs_conversion.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

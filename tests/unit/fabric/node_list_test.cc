@@ -1,6 +1,6 @@
 // Node lists: what the grammar means, what is refused and in which words, and that writing and
 // reading are each other's inverse. A slow reading of the grammar is the oracle.
-#include "daemon/fabric/node_list.h"
+#include "proto/text/node_list.h"
 
 #include <random>
 #include <string>

@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/text/option_words.h"
 
 namespace coppice::launch_file_test {
 namespace {

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <sstream>
+#include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace coppice::exit_status_test {
 namespace {
@@ -26,6 +31,20 @@ TEST(ExitStatus, TellsTheKindOfError) {
     told += alike.size();
   }
   EXPECT_EQ(told, 17u) << "all that there are";
+}
+
+TEST(ExitStatus, HelpAndGuideHaveTheTable) {
+  std::ifstream file(COPPICE_CLIENT_README);
+  std::stringstream guide;
+  guide << file.rdbuf();
+  std::string rows = "| exit status | |\n|---|---|\n";
+  int next = 0;
+  for (const ExitStatus& one : kExitStatuses) {
+    EXPECT_EQ(one.status, next++);
+    absl::StrAppend(&rows, "| ", one.status, " | ", one.meaning, " |\n");
+    EXPECT_NE(ExitStatusHelp().find(absl::StrCat("\n  ", one.status, "  ")), std::string::npos);
+  }
+  EXPECT_NE(guide.str().find(rows), std::string::npos) << "client/README.md lacks\n" << rows;
 }
 
 TEST(ExitStatus, AnErrorIsShownAsItMayBe) {

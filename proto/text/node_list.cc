@@ -1,6 +1,6 @@
 // A name is read as pieces, each of which stands for texts in an order: a plain piece for itself, a
 // bracket for its numbers. The names are the product of the pieces, counted before any is made.
-#include "daemon/fabric/node_list.h"
+#include "proto/text/node_list.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -50,10 +49,11 @@ class ListReader {
   absl::StatusOr<std::vector<std::string>> Read() {
     if (absl::StripAsciiWhitespace(text_).empty()) return std::move(names_);
     for (size_t begin = 0;;) {
-      ASSIGN_OR_RETURN(const size_t end, EndOfName(begin));
-      RETURN_IF_ERROR(ReadName(begin, end));
-      if (end == text_.size()) return std::move(names_);
-      begin = end + 1;
+      const absl::StatusOr<size_t> end = EndOfName(begin);
+      if (!end.ok()) return end.status();
+      if (const absl::Status read = ReadName(begin, *end); !read.ok()) return read;
+      if (*end == text_.size()) return std::move(names_);
+      begin = *end + 1;
     }
   }
 
@@ -92,10 +92,11 @@ class ListReader {
     while (end > begin && absl::ascii_isspace(static_cast<unsigned char>(text_[end - 1]))) --end;
     const absl::string_view word = text_.substr(begin, end - begin);
     if (word.empty()) return Error(begin, word, "no name between commas");
-    ASSIGN_OR_RETURN(const std::vector<Piece> pieces, ReadPieces(begin, end));
+    const absl::StatusOr<std::vector<Piece>> pieces = ReadPieces(begin, end);
+    if (!pieces.ok()) return pieces.status();
     uint64_t count = 1;
     size_t longest = 0;
-    for (const Piece& piece : pieces) {
+    for (const Piece& piece : *pieces) {
       longest += piece.longest;
       count = piece.count > kMaxListedNodes
                   ? kMaxListedNodes + 1
@@ -111,7 +112,7 @@ class ListReader {
                    absl::StrCat("the list stands for more than ", kMaxListedNodes, " names, or ",
                                 kMaxListedBytes, " letters"));
     }
-    Expand(pieces, count);
+    Expand(*pieces, count);
     return absl::OkStatus();
   }
 
@@ -126,7 +127,7 @@ class ListReader {
           return Error(i, text_.substr(begin, end - begin),
                        absl::StrCat("more than ", kMaxBrackets, " brackets in one name"));
         }
-        RETURN_IF_ERROR(ReadRanges(i + 1, close, piece));
+        if (const absl::Status read = ReadRanges(i + 1, close, piece); !read.ok()) return read;
         i = close + 1;
       } else {
         const size_t stop = std::min(text_.find('[', i), end);
@@ -143,11 +144,12 @@ class ListReader {
     piece.count = 0;
     for (size_t i = begin;;) {
       const size_t stop = std::min(text_.find(',', i), close);
-      ASSIGN_OR_RETURN(const Range range, ReadRange(i, stop));
-      piece.count += std::min(range.last - range.first + 1, uint64_t{kMaxListedNodes} + 1);
+      const absl::StatusOr<Range> range = ReadRange(i, stop);
+      if (!range.ok()) return range.status();
+      piece.count += std::min(range->last - range->first + 1, uint64_t{kMaxListedNodes} + 1);
       piece.count = std::min(piece.count, uint64_t{kMaxListedNodes} + 1);
-      piece.longest = std::max({piece.longest, range.width, absl::StrCat(range.last).size()});
-      piece.ranges.push_back(range);
+      piece.longest = std::max({piece.longest, range->width, absl::StrCat(range->last).size()});
+      piece.ranges.push_back(*range);
       if (stop == close) return absl::OkStatus();
       i = stop + 1;
     }

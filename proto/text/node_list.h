@@ -7,8 +7,8 @@
 //
 // Spaces around names are left out. Order and repetition mean something (ranks), so both are kept;
 // who wants no node twice says so with FindRepeated. Functions of text: no fabric is known here.
-#ifndef COPPICE_DAEMON_FABRIC_NODE_LIST_H_
-#define COPPICE_DAEMON_FABRIC_NODE_LIST_H_
+#ifndef COPPICE_PROTO_TEXT_NODE_LIST_H_
+#define COPPICE_PROTO_TEXT_NODE_LIST_H_
 
 #include <cstddef>
 #include <optional>
@@ -46,4 +46,4 @@ std::optional<size_t> FindRepeated(absl::Span<const std::string> names);
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_FABRIC_NODE_LIST_H_
+#endif  // COPPICE_PROTO_TEXT_NODE_LIST_H_

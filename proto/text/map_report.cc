@@ -1,0 +1,117 @@
+#include "proto/text/map_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace coppice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+Json OrNull(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json FiguresJson(const MapFigures& figures) {
+  return {{"max_congestion", OrNull(figures.max_congestion)},
+          {"avg_dilation", OrNull(figures.average_dilation)},
+          {"hop_bytes", OrNull(figures.hop_bytes)},
+          {"qap_cost", figures.qap_cost},
+          {"max_dilation", OrNull(figures.max_dilation)},
+          {"inter_node_bytes", figures.inter_node_bytes},
+          {"inter_switch_bytes", OrNull(figures.inter_switch_bytes)}};
+}
+
+Json LinksJson(const std::vector<MapLink>& links) {
+  Json json = Json::array();
+  for (const MapLink& link : links) {
+    json.push_back({{"from", link.from},
+                    {"to", link.to},
+                    {"bytes", link.bytes},
+                    {"capacity_gbps", link.capacity_gbps},
+                    {"congestion", link.congestion},
+                    {"share", link.share}});
+  }
+  return json;
+}
+
+void Append(const TextTable& table, bool is_for_people, std::string& text) {
+  absl::StrAppend(&text, "\n", absl::StrJoin(table.Lines(is_for_people), "\n"), "\n");
+}
+
+}  // namespace
+
+std::string MapJson(const MapReport& report) {
+  Json json;
+  json["algorithm"] = report.algorithm;
+  json["objective"] = FiguresJson(report.after);
+  json["before"] = FiguresJson(report.before);
+  json["seconds"] = report.seconds;
+  json["score"] = report.score;
+  json["reason"] = report.reason;
+  json["traffic"] = OrNull(report.traffic);
+  if (report.links) json["links"] = LinksJson(*report.links);
+  json["permutation"] = report.permutation;
+  json["fabric_version"] =  // as protobuf's JSON has it
+      report.fabric_version ? Json(absl::StrCat(*report.fabric_version)) : Json();
+  return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
+}
+
+std::string MovesText(const std::vector<uint32_t>& permutation) {
+  uint32_t moved = 0;
+  for (uint32_t rank = 0; rank < permutation.size(); ++rank) moved += permutation[rank] != rank;
+  return absl::StrCat(moved, " of ", permutation.size(), " ranks move");
+}
+
+std::string MapText(const MapReport& report, bool is_for_people) {
+  std::string text;
+  for (const absl::string_view part : absl::StrSplit(report.reason, "; ", absl::SkipEmpty())) {
+    const std::string indent = text.empty() ? "" : "  ";
+    absl::StrAppend(&text, indent, is_for_people ? Wrapped(part, 2) : std::string(part), "\n");
+  }
+  if (report.traffic) absl::StrAppend(&text, "traffic over ", *report.traffic, "\n");
+  absl::StrAppend(&text, "--emit permutation prints where each rank goes\n");
+  absl::StrAppend(&text, MovesText(report.permutation));
+  if (report.places) absl::StrAppend(&text, ", ", *report.places, " places");
+  if (report.fabric_version) absl::StrAppend(&text, ", fabric version ", *report.fabric_version);
+  absl::StrAppendFormat(&text, ", %.2f s of search by %s\n", report.seconds, report.algorithm);
+  Append(FiguresTable(report.before, report.after), is_for_people, text);
+  if (report.links) Append(LinksTable(*report.links), is_for_people, text);
+  return text;
+}
+
+TextTable FiguresTable(const MapFigures& before, const MapFigures& after) {
+  TextTable table({"MEASURE", "BEFORE", "AFTER", "CHANGE %"});
+  const auto add = [&table](const char* name, std::optional<double> old_value,
+                            std::optional<double> new_value) {
+    if (!old_value || !new_value) return;
+    table.Add({name, absl::StrFormat("%.8g", *old_value), absl::StrFormat("%.8g", *new_value),
+               *old_value > 0 ? absl::StrFormat("%+.2f", 100 * (*new_value / *old_value - 1))
+                              : std::string("-")});
+  };
+  add("max congestion (bytes per Gb/s)", before.max_congestion, after.max_congestion);
+  add("average dilation (links)", before.average_dilation, after.average_dilation);
+  add("max dilation (links)", before.max_dilation, after.max_dilation);
+  add("hop-bytes", before.hop_bytes, after.hop_bytes);
+  add("QAP cost (bytes x distance)", before.qap_cost, after.qap_cost);
+  add("bytes between nodes", before.inter_node_bytes, after.inter_node_bytes);
+  add("bytes between leaf switches", before.inter_switch_bytes, after.inter_switch_bytes);
+  return table;
+}
+
+TextTable LinksTable(const std::vector<MapLink>& links) {
+  TextTable table({"BYTES PER Gb/s", "% OF MOST", "BYTES", "Gb/s", "LINK"});
+  for (const MapLink& link : links) {
+    table.Add({absl::StrFormat("%.8g", link.congestion), absl::StrFormat("%.1f", 100 * link.share),
+               absl::StrFormat("%.8g", link.bytes), absl::StrFormat("%.5g", link.capacity_gbps),
+               absl::StrCat(link.from, " -> ", link.to)});
+  }
+  return table;
+}
+
+}  // namespace coppice

@@ -1,0 +1,85 @@
+#include "proto/text/text_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace coppice {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 30;
+
+// A device may never end. Pipes do: a shell's <(COMMAND) is one.
+bool MayBeRead(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::file_status file = std::filesystem::status(path, unknown);
+  return path == "-" || !std::filesystem::exists(file) || std::filesystem::is_regular_file(file) ||
+         std::filesystem::is_fifo(file);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  if (!MayBeRead(path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a regular file: give the path of a text file"));
+  }
+  const auto close = [](std::FILE* f) { std::fclose(f); };
+  std::FILE* const opened = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  const std::unique_ptr<std::FILE, decltype(close)> file(opened, close);
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  std::string text;
+  std::string block(size_t{1} << 16, '\0');
+  while (const size_t size = std::fread(block.data(), 1, block.size(), file.get())) {
+    text.append(block, 0, size);
+    if (text.size() > kMaxFileBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": larger than ", kMaxFileBytes,
+                                                     " bytes; is it the file that you meant?"));
+    }
+  }
+  if (std::ferror(file.get()) == 0) return text;
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+}
+
+std::vector<TextLine> LinesOf(absl::string_view text) {
+  constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
+  absl::ConsumePrefix(&text, kByteOrderMark);
+  std::vector<TextLine> lines;
+  uint32_t number = 0;
+  for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
+    ++number;
+    const absl::string_view line = absl::StripAsciiWhitespace(whole);
+    if (!line.empty() && line.front() != '#') lines.push_back({number, line});
+  }
+  return lines;
+}
+
+absl::string_view WithoutComment(absl::string_view line) {
+  for (size_t hash = line.find('#'); hash != absl::string_view::npos;
+       hash = line.find('#', hash + 1)) {
+    if (hash > 0 && absl::ascii_isblank(static_cast<unsigned char>(line[hash - 1]))) {
+      return absl::StripTrailingAsciiWhitespace(line.substr(0, hash));
+    }
+  }
+  return line;
+}
+
+absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int write_error = errno;
+  const bool closed = std::fclose(file) == 0;
+  if (written && closed) return absl::OkStatus();
+  return absl::ErrnoToStatus(written ? errno : write_error,
+                             absl::StrCat("cannot write all of ", path, ", do not use it"));
+}
+
+}  // namespace coppice
