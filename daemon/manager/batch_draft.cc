@@ -42,6 +42,7 @@ class Drafter {
   absl::StatusOr<BatchDraft> Draft() {
     RETURN_IF_ERROR(FindMembers());
     ASSIGN_OR_RETURN(BatchPlan plan, Plan());
+    if (args_.compare) RETURN_IF_ERROR(Compare(plan.totals));
     StayWithinRoom(plan);
     draft_.most_packets = plan.totals.most_packets;
     draft_.most_loaded = DescribeChannel(plan.totals.most_loaded);
@@ -87,18 +88,41 @@ class Drafter {
     return absl::OkStatus();
   }
 
+  BatchOptions Options() const {
+    BatchOptions options;
+    options.goal = args_.goal;
+    return options;
+  }
+
   absl::StatusOr<BatchPlan> Plan() const {
     if (batch_.empty()) return BatchPlan();
     const uint64_t size = batch_.size();
-    BatchOptions options;
-    options.goal = args_.goal;
-    return PlanBatch(snapshot_, capacity_, batch_, options,
+    return PlanBatch(snapshot_, capacity_, batch_, Options(),
                      [this, size](BatchPhase phase, uint64_t done, uint32_t total) {
                        // Improvements count their own work: told as a share of the communicators.
                        Tell(phase == BatchPhase::kImproving ? BatchWatch::Phase::kImproving
                                                             : BatchWatch::Phase::kPlanning,
                             static_cast<uint32_t>(total == 0 ? 0 : done * size / total));
                      });
+  }
+
+  absl::Status Compare(const BatchTotals& totals) {
+    BatchComparison& comparison = draft_.comparison.emplace();
+    comparison.batch = InWords(totals);
+    if (batch_.empty()) return absl::OkStatus();
+    const auto one_by_one = [&](BaselineMethod method) {
+      return PlanOneByOne(snapshot_, capacity_, batch_, method, Options());
+    };
+    ASSIGN_OR_RETURN(const BatchTotals least, one_by_one(BaselineMethod::kMinimumCost));
+    ASSIGN_OR_RETURN(const BatchTotals unreduced, one_by_one(BaselineMethod::kUnreduced));
+    comparison.one_by_one = InWords(least);
+    comparison.unreduced = InWords(unreduced);
+    ASSIGN_OR_RETURN(comparison.bounds, BoundBatch(snapshot_, capacity_, batch_));
+    return absl::OkStatus();
+  }
+
+  BatchComparison::Totals InWords(const BatchTotals& totals) const {
+    return {totals, DescribeChannel(totals.most_loaded)};
   }
 
   // Takes trees from the plan, or all of a communicator (left_out_), that there is no room for.

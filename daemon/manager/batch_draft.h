@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct BatchDraft {
   std::vector<BatchView::Refusal> refusals;
   uint32_t most_packets = 0;
   std::string most_loaded;
-  BatchRoom room;  // that there was
+  std::optional<BatchComparison> comparison;  // args.compare
+  BatchRoom room;                             // that there was
 };
 
 // Type II for every communicator that can have it, type I where that is accepted; where there is

@@ -65,6 +65,7 @@ std::shared_ptr<BatchView> OutcomeOf(const PlanBasis& basis, const CreateBatchAr
   view->most_packets = draft.most_packets;
   view->most_loaded = std::move(draft.most_loaded);
   view->fabric_version = basis.snapshot.fabric->version();
+  view->comparison = std::move(draft.comparison);
   return view;
 }
 

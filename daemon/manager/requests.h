@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "daemon/fabric/routes.h"
 #include "daemon/manager/deed_log.h"
+#include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/link_use.h"
 #include "daemon/tree/tree_plan.h"
@@ -97,8 +98,19 @@ struct CreateBatchArgs : CollectiveMix {
   bool largest_part = false;                         // as many as fit; false: all or none
   bool accept_type1 = false;   // for a communicator that gets no tree of type II
   bool validate_only = false;  // plan, take nothing
+  bool compare = false;        // with what one by one would take; only with validate_only
   BatchGoal goal = BatchGoal::kBoth;
   Actor actor = {};
+};
+
+// A batch beside what one by one would take, and what nothing can beat.
+struct BatchComparison {
+  struct Totals {
+    BatchTotals numbers;
+    std::string most_loaded;  // that channel in words; empty: none
+  };
+  Totals batch, one_by_one, unreduced;
+  BatchBounds bounds;
 };
 
 // A granted batch or, with ids of 0, a planned one; immutable.
@@ -119,6 +131,7 @@ struct BatchView {
   uint32_t most_packets = 0;
   std::string most_loaded;
   uint64_t fabric_version = 0;
+  std::optional<BatchComparison> comparison;  // if it was asked for
 };
 
 // How a caller follows a batch while it is planned. Both are called on the thread that plans, often

@@ -159,6 +159,10 @@ void AddRanks(const std::vector<uint32_t>& ranks, Fingerprint& fingerprint) {
 absl::Status CheckBatchRequest(const CreateBatchArgs& args) {
   RETURN_IF_ERROR(CheckName(args.request_id));
   RETURN_IF_ERROR(CheckMix(args));
+  if (args.compare && !args.validate_only) {
+    return absl::InvalidArgumentError(
+        "compare: only of a plan that takes nothing; set validate_only, too");
+  }
   if (!args.grid) {
     if (!args.rank_order.empty()) {
       return absl::InvalidArgumentError("grid.rank_order: is given without a grid");

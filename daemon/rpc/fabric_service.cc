@@ -150,9 +150,11 @@ grpc::ServerUnaryReactor* FabricService::GetTypeTable(grpc::CallbackServerContex
 }
 
 absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::TypeTable& response) {
-  ASSIGN_OR_RETURN(const auto view, View());
-  const uint32_t members =
-      request.members() == 0 ? view->snapshot->fabric->endpoint_count() : request.members();
+  uint32_t members = request.members();
+  if (members == 0) {
+    ASSIGN_OR_RETURN(const auto view, View());
+    members = view->snapshot->fabric->endpoint_count();
+  }
   return TypeTableToProto(*manager_->profile(), members, response);
 }
 

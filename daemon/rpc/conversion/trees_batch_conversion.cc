@@ -106,6 +106,27 @@ absl::StatusOr<BatchGoal> GoalFromProto(v1::BatchGoal goal) {
   }
 }
 
+void ToProto(const BatchComparison::Totals& totals, v1::BatchTotals& message) {
+  message.set_admitted(totals.numbers.admitted);
+  message.set_refused(totals.numbers.failures);
+  message.set_entries(totals.numbers.entries);
+  message.set_farther_roots(totals.numbers.farther_roots);
+  message.set_most_packets(totals.numbers.most_packets);
+  message.set_most_loaded(totals.most_loaded);
+}
+
+void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
+  ToProto(comparison.batch, *message.mutable_batch());
+  ToProto(comparison.one_by_one, *message.mutable_one_by_one());
+  ToProto(comparison.unreduced, *message.mutable_unreduced());
+  v1::BatchBounds& bounds = *message.mutable_bounds();
+  bounds.set_entries_alone(comparison.bounds.alone);
+  bounds.set_entries_counting(comparison.bounds.counting);
+  bounds.set_no_nearest_root(comparison.bounds.no_nearest_root);
+  bounds.set_refused(comparison.bounds.failures);
+  bounds.set_most_packets(comparison.bounds.most_packets);
+}
+
 const char* PhaseName(BatchWatch::Phase phase) {
   switch (phase) {
     case BatchWatch::Phase::kPlanning:
@@ -138,6 +159,7 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
   ASSIGN_OR_RETURN(args.goal, GoalFromProto(request.goal()));
   args.accept_type1 = request.accept_type_i();
   args.validate_only = request.validate_only();
+  args.compare = request.compare();
   return args;
 }
 
@@ -176,6 +198,7 @@ void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
     told.set_why_not(refusal.why_not);
   }
   summary.set_fabric_version(batch.fabric_version);
+  if (batch.comparison) ToProto(*batch.comparison, *summary.mutable_comparison());
 }
 
 void ToProto(BatchWatch::Phase phase, uint32_t done, uint32_t communicators,

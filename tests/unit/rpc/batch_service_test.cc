@@ -144,6 +144,29 @@ TEST_F(BatchServiceTest, FullSwitchesAreNamedAndTheLargestPartIsGranted) {
   EXPECT_EQ(Counts().granted_trees, summary.granted());
 }
 
+TEST_F(BatchServiceTest, APlanIsComparedWithOneByOneAndWithBounds) {
+  v1::BatchCreateTreesRequest request = Square();
+  request.set_compare(true);
+  EXPECT_THAT(std::string(Refused(request).message()), HasSubstr("validate_only"));
+  request.set_validate_only(true);
+  const auto updates = Grant(request);
+  ASSERT_TRUE(updates.ok()) << updates.status();
+  const v1::BatchSummary& summary = updates->back().summary();
+  const v1::BatchComparison& comparison = summary.comparison();
+  EXPECT_EQ(comparison.batch().admitted(), 8);
+  EXPECT_EQ(comparison.batch().entries(), summary.entries());
+  EXPECT_EQ(comparison.batch().most_packets(), summary.most_packets());
+  EXPECT_EQ(comparison.batch().most_loaded(), summary.most_loaded());
+  for (const v1::BatchTotals& other : {comparison.one_by_one(), comparison.unreduced()}) {
+    EXPECT_EQ(other.admitted() + other.refused(), 8);
+    EXPECT_GT(other.entries(), 0);
+  }
+  EXPECT_EQ(comparison.bounds().entries_counting(), 8);  // a switch each
+  EXPECT_LE(comparison.bounds().entries_counting(), summary.entries());
+  request.set_compare(false);
+  EXPECT_FALSE(Grant(request)->back().summary().has_comparison());
+}
+
 TEST_F(BatchServiceTest, BadRequests) {
   const auto words = [&](const v1::BatchCreateTreesRequest& request) {
     const absl::Status status = Refused(request);

@@ -171,6 +171,9 @@ TEST(FabricWithoutSweep, IsUnavailableButForSweepAndEvents) {
   EXPECT_EQ(code(&FabricStub::GetRoute, v1::GetRouteRequest()), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code(&FabricStub::GetTypeTable, v1::GetTypeTableRequest()),
             absl::StatusCode::kUnavailable);
+  v1::GetTypeTableRequest table;
+  table.set_members(16);  // then nothing of a fabric is asked
+  EXPECT_EQ(code(&FabricStub::GetTypeTable, table), absl::StatusCode::kOk);
   EXPECT_EQ(code(&FabricStub::ListEvents, v1::ListEventsRequest()), absl::StatusCode::kOk);
   EXPECT_EQ(code(&FabricStub::Sweep, v1::SweepRequest()), absl::StatusCode::kNotFound);
 }
