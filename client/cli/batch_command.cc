@@ -1,4 +1,4 @@
-// coppicectl tree batch: the communicators of one job planned and granted together.
+// tree batch: the communicators of one job planned and granted together.
 #include <unistd.h>
 
 #include <iostream>
@@ -10,11 +10,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
 #include "client/cli/output.h"
+#include "client/cli/switch_names.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
 
@@ -23,7 +25,7 @@ namespace {
 
 struct BatchOptions {
   v1::BatchCreateTreesRequest request;
-  std::string grid, list, axes, order = "last", admission = "all", goal = "both";
+  std::string members, grid, list, axes, order = "last", admission = "all", goal = "both";
   std::string operation = "allreduce";
   std::string bytes = "8";
   bool trees = false;
@@ -140,14 +142,26 @@ void PrintOutcomeJson(const Outcome& outcome) {
   std::cout << json.dump(1) << "\n";
 }
 
-void PrintTrees(const Outcome& outcome) {
-  Table table({"COMMUNICATOR", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US"});
+// The description of the switch that is the tree's root, or its GUID.
+std::string RootText(const v1::Tree& tree, const SwitchNames& names) {
+  const auto rank_count = static_cast<int>(tree.rank_count());
+  const int root = static_cast<int>(tree.root()) - rank_count;
+  if (root < 0 || root >= tree.nodes().switches_size()) return "-";
+  const uint64_t guid = tree.nodes().switches(root);
+  const auto name = names.find(guid);
+  const bool is_named = name != names.end() && !name->second.empty();
+  return is_named ? name->second : absl::StrFormat("%016x", guid);
+}
+
+void PrintTrees(const Outcome& outcome, const SwitchNames& names) {
+  Table table({"NUMBER", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US", "ROOT"});
   for (const v1::BatchTree& of : outcome.trees) {
     const v1::Tree& tree = of.tree();
     table.Add({absl::StrCat(of.communicator()), tree.id().empty() ? "-" : tree.id(),
                Word(tree.type()), absl::StrCat(tree.rank_count()),
                absl::StrCat(tree.switch_count()), absl::StrCat(tree.height()),
-               absl::StrCat(tree.radius()), Fixed(tree.predicted().total_us())});
+               absl::StrCat(tree.radius()), Fixed(tree.predicted().total_us()),
+               RootText(tree, names)});
   }
   table.Print(std::cout);
   std::cout << "\n";
@@ -169,13 +183,39 @@ void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
   }
 }
 
+void PrintComparison(const v1::BatchComparison& comparison) {
+  Table table({"", "ADMITTED", "REFUSED", "ENTRIES", "FARTHER ROOTS", "MOST MESSAGES"});
+  const auto add = [&table](const char* name, const v1::BatchTotals& totals) {
+    table.Add({name, absl::StrCat(totals.admitted()), absl::StrCat(totals.refused()),
+               absl::StrCat(totals.entries()), absl::StrCat(totals.farther_roots()),
+               absl::StrCat(totals.most_packets())});
+  };
+  add("this batch", comparison.batch());
+  add("one by one, fewest entries", comparison.one_by_one());
+  add("one by one, unreduced", comparison.unreduced());
+  std::cout << "\n";
+  table.Print(std::cout);
+  const v1::BatchBounds& bounds = comparison.bounds();
+  std::cout << "bounds: " << bounds.entries_alone() << " entries if each were alone, "
+            << bounds.entries_counting() << " by counting; " << bounds.refused() << " refused;\n"
+            << "        " << bounds.no_nearest_root() << " without any nearest root that works; "
+            << bounds.most_packets() << " messages on the most loaded\n"
+            << "        link with a twentieth more entries\n";
+}
+
 int Batch(Session& session, Connection& connection, BatchOptions& options) {
   if (const absl::Status status = FillRequest(options); !status.ok()) return Fail(status);
+  if (options.request.job_id().empty()) {
+    const auto job = RegisterMembers(connection, options.members);
+    if (!job.ok()) return Fail(job.status());
+    options.request.set_job_id(*job);
+  }
   const absl::StatusOr<Outcome> outcome = Run(connection, options.request);
   if (!outcome.ok()) return Fail(outcome.status());
   if (session.json) return PrintOutcomeJson(*outcome), 0;
-  if (options.trees) PrintTrees(*outcome);
+  if (options.trees) PrintTrees(*outcome, NamesOfSwitches(connection));
   PrintSummary(outcome->summary, options.request.validate_only());
+  if (outcome->summary.has_comparison()) PrintComparison(outcome->summary.comparison());
   return 0;
 }
 
@@ -203,7 +243,17 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
   AddJsonFlag(*command, session);
   auto options = std::make_shared<BatchOptions>();
   v1::BatchCreateTreesRequest& request = options->request;
-  command->add_option("--job", *request.mutable_job_id(), "Number of the job")->required();
+  CLI::Option* const job =
+      command->add_option("--job", *request.mutable_job_id(), "Number of the job");
+  if (session.is_offline) {
+    command
+        ->add_option("--members", options->members,
+                     std::string("Or endpoints in rank order, a job for the call, ") +
+                         kNodeWordsHelp + "; default all endpoints")
+        ->excludes(job);
+  } else {
+    job->required();
+  }
   AddCommunicatorOptions(*command, *options);
   command
       ->add_option("--admission", options->admission,
@@ -227,9 +277,14 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
       ->capture_default_str();
   command->add_option("--request-id", *request.mutable_request_id(),
                       "Makes a retry harmless: the same id grants once");
-  command->add_flag_callback(
+  CLI::Option* const dry_run = command->add_flag_callback(
       "--dry-run", [options] { options->request.set_validate_only(true); },
       "Plan, but take nothing");
+  command
+      ->add_flag_callback(
+          "--compare", [options] { options->request.set_compare(true); },
+          "Beside the plan, what one by one would take, and what no plan can beat")
+      ->needs(dry_run);
   command->add_flag("--trees", options->trees, "List the trees, in JSON with their nodes");
   command->callback([&session, options] {
     if (options->grid.empty() && options->list.empty()) {

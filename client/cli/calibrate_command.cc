@@ -1,5 +1,6 @@
-// coppicectl calibrate: the daemon's cost profile fitted to measured latencies, and put in force.
-// Prints what `coppice-plan calibrate` prints: a profile, the report in its comments.
+// calibrate: the cost profile that plans are made with, fitted to measured latencies, and put in
+// force. What it prints is itself a profile, the report in its comments, unless JSON is asked for
+// or the profile goes to a file.
 #include <iostream>
 #include <memory>
 #include <set>
@@ -9,9 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -20,7 +21,7 @@ using FabricStub = v1::Fabric::StubInterface;
 
 struct CalibrateOptions {
   v1::CalibrateRequest request;
-  std::string file;
+  std::string file, out;
   bool reset = false;
 };
 
@@ -73,15 +74,21 @@ int Reset(Session& session, Connection& connection) {
 
 int Calibrate(Session& session, Connection& connection, CalibrateOptions& options) {
   if (options.reset) return Reset(session, connection);
-  absl::StatusOr<std::string> text = ReadText(options.file);
+  absl::StatusOr<std::string> text = ReadTextFile(options.file);
   if (!text.ok()) return Fail(text.status());
   options.request.set_samples_csv(*std::move(text));
   options.request.set_origin(options.file == "-" ? "standard input" : options.file);
   const auto fit = connection.Call(connection.fabric(), &FabricStub::Calibrate, options.request);
   if (!fit.ok()) return Fail(fit.status());
+  const std::string report = ReportText(*fit);
+  const std::string profile = absl::StrCat("# ", absl::StrReplaceAll(report, {{"\n", "\n# "}}),
+                                           "\n\n", fit->profile_toml());
+  if (!options.out.empty()) {
+    const absl::Status written = WriteTextFile(options.out, profile);
+    if (!written.ok()) return Fail(written);
+  }
   if (session.json) return PrintJson(std::cout, *fit), 0;
-  std::cout << "# " << absl::StrReplaceAll(ReportText(*fit), {{"\n", "\n# "}}) << "\n\n"
-            << fit->profile_toml();
+  std::cout << (options.out.empty() ? profile : report);
   return 0;
 }
 
@@ -89,7 +96,7 @@ int Calibrate(Session& session, Connection& connection, CalibrateOptions& option
 
 void AddCalibrateCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "Fit the daemon's cost profile to measured latencies and plan with it");
+      "calibrate", "Fit the cost profile in force to measured latencies and plan with it");
   AddJsonFlag(*command, session);
   auto options = std::make_shared<CalibrateOptions>();
   CLI::Option* const file = command->add_option(
@@ -105,16 +112,26 @@ void AddCalibrateCommand(CLI::App& app, Session& session) {
           },
           "Constant that is not fitted, as NAME (then as it is now) or NAME=VALUE, such as "
           "link_us=0.15; nic and switch stand for all of theirs; repeatable")
-      ->allow_extra_args(false);
-  command->add_option("--name", *options->request.mutable_name(),
-                      "Name of the new profile; default calibrated");
-  command->add_flag_callback(
-      "--relative", [options] { options->request.set_relative(true); },
-      "Weigh each residual by its latency: for samples of very different lengths");
-  command->add_flag_callback(
-      "--apply", [options] { options->request.set_apply(true); },
-      "Plan with it from now on, also after a restart");
+      ->allow_extra_args(false)
+      ->needs(file);
+  command
+      ->add_option("--name", *options->request.mutable_name(),
+                   "Name of the new profile; default calibrated")
+      ->needs(file);
+  command
+      ->add_flag_callback(
+          "--relative", [options] { options->request.set_relative(true); },
+          "Weigh each residual by its latency: for samples of very different lengths")
+      ->needs(file);
+  command
+      ->add_flag_callback(
+          "--apply", [options] { options->request.set_apply(true); },
+          "Plan with it from now on, also after a restart")
+      ->needs(file);
+  command->add_option("--out", options->out, "Write the profile to this file")->needs(file);
   command->callback([&session, options] {
+    session.is_of_profile = true;
+    session.needs_fabric = false;
     if (options->file.empty() && !options->reset) throw CLI::RequiredError("FILE or --reset");
     session.run = [&session, options](Connection& c) { return Calibrate(session, c, *options); };
   });

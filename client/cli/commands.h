@@ -21,6 +21,8 @@ struct Session {
   bool is_wide = false;     // all columns, all that there is to tell
   bool endless = false;     // runs until it is interrupted: it is not late after a second
   bool is_offline = false;  // coppice-plan: who names no job gets one of the members, for the call
+  // coppice-plan: only the cost profile is asked; there is no answer without a fabric.
+  bool is_of_profile = false, needs_fabric = true;
   // Returns the exit status: 0 done, 1 the request failed. (2, wrong usage, is main's.)
   std::function<int(Connection&)> run;
 };

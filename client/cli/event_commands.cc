@@ -34,7 +34,8 @@ int ListEvents(Session& session, Connection& connection, const v1::ListEventsReq
   const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "BY", "MESSAGE"});
+  Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "BY", "MESSAGE"}, {0, 4, 5},
+              session.is_wide);
   for (const v1::Event& event : all->events()) {
     table.Add({absl::StrCat(event.id()), TimeText(event.time()), event.severity(), event.kind(),
                event.object(), event.actor(), event.message()});
@@ -138,6 +139,7 @@ void AddWatchCommand(CLI::App& fabric, Session& session) {
 void AddEventsCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("events", "What happened, oldest first");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto request = std::make_shared<v1::ListEventsRequest>();
   auto after = std::make_shared<int64_t>(0);
   command->add_option("--kind", *request->mutable_kind_prefix(), "Only kinds that start so: job.");
@@ -145,9 +147,11 @@ void AddEventsCommand(CLI::App& app, Session& session) {
   command->add_option("--severity", *request->mutable_min_severity(), "info, warning or error")
       ->check(CLI::IsMember({"info", "warning", "error"}));
   CLI::Option* follow =
-      command->add_flag("--follow", session.endless,
-                        "Go on with what happens from now on, one line each, until interrupted; "
-                        "also over a restart of the daemon");
+      command
+          ->add_flag("--follow", session.endless,
+                     "Go on with what happens from now on, one line each, until interrupted; "
+                     "also over a restart of the daemon")
+          ->excludes("--output");
   command->add_option("--after", *after, "Only events after the one with this id")
       ->check(CLI::NonNegativeNumber)
       ->needs(follow);

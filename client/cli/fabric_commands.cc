@@ -17,6 +17,7 @@
 #include "client/cli/output.h"
 #include "client/cli/switch_names.h"
 #include "client/cli/words.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -335,10 +336,14 @@ void AddTypeTableCommand(CLI::App& app, Session& session) {
       app.add_subcommand("table", "The static table: operation and size -> tree type and width");
   AddJsonFlag(*command, session);
   auto request = std::make_shared<v1::GetTypeTableRequest>();
-  command->add_option_function<uint32_t>(
-      "--members", [request](uint32_t members) { request->set_members(members); },
-      "Size of the communicator; default all endpoints");
+  command
+      ->add_option_function<uint32_t>(
+          "--members", [request](uint32_t members) { request->set_members(members); },
+          "Size of the communicator; default all endpoints")
+      ->check([](const std::string& text) { return FaultOfCount(text, 1, UINT32_MAX); });
   command->callback([&session, request] {
+    session.is_of_profile = true;
+    session.needs_fabric = request->members() == 0;
     session.run = [&session, request](Connection& c) {
       return ShowTypeTable(session, c, *request);
     };

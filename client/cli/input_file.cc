@@ -1,66 +1,45 @@
 #include "client/cli/input_file.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <deque>
-#include <memory>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
-namespace {
-
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
-
-absl::Status CannotRead(const std::string& path, int error) {
-  return absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(error)));
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  struct stat info = {};
-  if (path != "-") {
-    if (stat(path.c_str(), &info) != 0) return CannotRead(path, errno);
-    // A device may never end. Pipes do: a shell's <(COMMAND) is one.
-    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": not a regular file: give the path of a text file"));
-    }
-  }
-  const auto close = [](std::FILE* f) { std::fclose(f); };
-  const std::unique_ptr<std::FILE, decltype(close)> file(
-      path == "-" ? stdin : std::fopen(path.c_str(), "rb"), close);
-  if (file == nullptr) return CannotRead(path, errno);
-  std::string text;
-  std::string block(size_t{1} << 16, '\0');
-  while (const size_t size = std::fread(block.data(), 1, block.size(), file.get())) {
-    text.append(block, 0, size);
-    if (text.size() > kMaxFileBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": larger than ", kMaxFileBytes,
-                                                     " bytes; is it the file that you meant?"));
-    }
-  }
-  if (std::ferror(file.get()) != 0) return CannotRead(path, errno);
-  return text;
-}
 
 absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadText(path);
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) return text.status();
   std::vector<std::string> lines;
-  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
-    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
-    if (!line.empty()) lines.emplace_back(line);
-  }
+  for (const TextLine& line : LinesOf(*text)) lines.emplace_back(WithoutComment(line.text));
   return lines;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadMemberWords(const std::string& members) {
+  auto words = ReadNodeWords(members);
+  if (!words.ok() || !words->empty()) return words;
+  return absl::InvalidArgumentError(
+      absl::StrCat(members, ": no members; write one endpoint a line"));
+}
+
+absl::StatusOr<std::string> RegisterMembers(Connection& connection, const std::string& members) {
+  v1::RegisterJobRequest job;
+  job.set_all_endpoints(members.empty());
+  if (!members.empty()) {
+    const auto words = ReadMemberWords(members);
+    if (!words.ok()) return words.status();
+    job.mutable_endpoints()->Add(words->begin(), words->end());
+  }
+  const auto registered =
+      connection.Call(connection.jobs(), &v1::Jobs::StubInterface::RegisterJob, job);
+  if (registered.ok()) return registered->id();
+  return absl::Status(
+      registered.status().code(),
+      absl::StrCat(members.empty() ? "job" : members, ": ", registered.status().message()));
 }
 
 absl::StatusOr<std::vector<uint32_t>> RanksOfMembers(const v1::Job& job,

@@ -8,20 +8,25 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/connection.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/trees.pb.h"
 
 namespace coppice {
 
-// All of it; "-" is standard input. NOT_FOUND names the file that cannot be read; INVALID_ARGUMENT:
-// it is a folder or a device, or larger than 1 GiB.
-absl::StatusOr<std::string> ReadText(const std::string& path);
-
 // Members of a communicator as people write them: a file with one endpoint a line, or rank ranges.
 
-// Lines of a file ("-": standard input) without comments (#), blank lines and surrounding space.
-// Errors as ReadText's.
+// What lines of a file ("-": standard input) say (text_file.h), without comments.
+// Errors as ReadTextFile's.
 absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path);
+
+// The words that --members names (ReadNodeWords), one at least. INVALID_ARGUMENT: none; no ranks at
+// all would mean every rank of a job.
+absl::StatusOr<std::vector<std::string>> ReadMemberWords(const std::string& members);
+
+// The id of a job of these members or, of "", of all endpoints: for a daemon that lasts as long as
+// the command. Errors of ReadMemberWords and of RegisterJob; they name `members`.
+absl::StatusOr<std::string> RegisterMembers(Connection& connection, const std::string& members);
 
 // Ranks of `job` that sit on the named endpoints: the n-th mention of an endpoint is the n-th rank
 // there. A line is "host" (any of its ports) or "host/port". NOT_FOUND: names an endpoint that the

@@ -33,6 +33,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
   app.require_subcommand(1);
   app.fallthrough();  // --server and --timeout may stand behind the command, too
+  app.footer(ExitStatusHelp());
   app.set_version_flag("--version", "coppicectl " COPPICE_VERSION);
   std::string server = DefaultServer();
   const CLI::Option* const server_option = app.add_option(

@@ -8,7 +8,6 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,17 +18,17 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/map_report.h"
 #include "proto/text/option_words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
 using MappingStub = v1::Mapping::StubInterface;
-using Json = nlohmann::ordered_json;
 
 struct MapOptions {
   v1::MapRanksRequest request;
@@ -40,7 +39,7 @@ struct MapOptions {
 };
 
 absl::Status FillFile(const std::string& path, v1::InputFile& file) {
-  const absl::StatusOr<std::string> text = ReadText(path);
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) return text.status();
   file.set_origin(path);
   file.set_text(*text);
@@ -94,65 +93,37 @@ absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
   return status;
 }
 
-Json JsonOf(const v1::MappingMeasures& measures) {
-  Json json;
-  json["max_congestion"] = measures.max_congestion();
-  json["avg_dilation"] = measures.average_dilation();
-  json["hop_bytes"] = measures.hop_bytes();
-  json["qap_cost"] = measures.qap_cost();
-  json["max_dilation"] = measures.max_dilation();
-  json["inter_node_bytes"] = measures.inter_node_bytes();
-  json["inter_switch_bytes"] = measures.inter_switch_bytes();
-  return json;
+MapFigures FiguresOf(const v1::MappingMeasures& measures) {
+  MapFigures figures;
+  figures.max_congestion = measures.max_congestion();
+  figures.average_dilation = measures.average_dilation();
+  figures.hop_bytes = measures.hop_bytes();
+  figures.qap_cost = measures.qap_cost();
+  figures.max_dilation = measures.max_dilation();
+  figures.inter_node_bytes = measures.inter_node_bytes();
+  figures.inter_switch_bytes = measures.inter_switch_bytes();
+  return figures;
 }
 
-void PrintBeforeAndAfter(const v1::MappingMeasures& before, const v1::MappingMeasures& after) {
-  Table table({"MEASURE", "BEFORE", "AFTER", "CHANGE"});
-  const auto add = [&](const char* name, double old_value, double new_value) {
-    table.Add(
-        {name, absl::StrFormat("%.6g", old_value), absl::StrFormat("%.6g", new_value),
-         old_value > 0 ? absl::StrFormat("%+.1f %%", 100 * (new_value / old_value - 1)) : "-"});
-  };
-  add("max congestion (bytes per Gb/s)", before.max_congestion(), after.max_congestion());
-  add("average dilation (links)", before.average_dilation(), after.average_dilation());
-  add("max dilation (links)", before.max_dilation(), after.max_dilation());
-  add("hop-bytes", before.hop_bytes(), after.hop_bytes());
-  add("QAP cost", before.qap_cost(), after.qap_cost());
-  add("bytes between nodes", before.inter_node_bytes(), after.inter_node_bytes());
-  add("bytes between switches", before.inter_switch_bytes(), after.inter_switch_bytes());
-  table.Print(std::cout);
+std::vector<uint32_t> OrderOf(const google::protobuf::RepeatedField<uint32_t>& permutation) {
+  return {permutation.begin(), permutation.end()};
 }
 
-void PrintResultJson(const v1::MappingResult& result) {
-  Json json;
-  json["algorithm"] = result.algorithm();
-  json["objective"] = JsonOf(result.after());
-  json["before"] = JsonOf(result.before());
-  json["seconds"] = result.seconds();
-  json["permutation"] =
-      std::vector<uint32_t>(result.permutation().begin(), result.permutation().end());
-  json["score"] = result.score();
-  json["reason"] = result.reason();
-  json["fabric_version"] = std::to_string(result.fabric_version());  // as protobuf's JSON has it
-  std::cout << json.dump(1) << "\n";
+MapReport ReportOf(const v1::MappingResult& result) {
+  MapReport report;
+  report.algorithm = result.algorithm();
+  report.reason = result.reason();
+  report.before = FiguresOf(result.before());
+  report.after = FiguresOf(result.after());
+  report.seconds = result.seconds();
+  report.score = result.score();
+  report.permutation = OrderOf(result.permutation());
+  report.fabric_version = result.fabric_version();
+  return report;
 }
 
-// The order itself is for launchers and programs: of 512 ranks it has 1,900 letters.
-void PrintMoves(const google::protobuf::RepeatedField<uint32_t>& permutation) {
-  int moved = 0;
-  for (int rank = 0; rank < permutation.size(); ++rank) {
-    moved += permutation[rank] != static_cast<uint32_t>(rank) ? 1 : 0;
-  }
-  std::cout << moved << " of " << Counted(static_cast<uint64_t>(permutation.size()), "rank")
-            << " move; --emit permutation prints where to\n";
-}
-
-void PrintResult(const v1::MappingResult& result) {
-  PrintBeforeAndAfter(result.before(), result.after());
-  std::cout << "\nalgorithm " << result.algorithm() << ", " << Fixed(result.seconds())
-            << " s, fabric version " << result.fabric_version() << "\n";
-  if (!result.reason().empty()) std::cout << result.reason() << "\n";
-  PrintMoves(result.permutation());
+void PrintTable(const TextTable& table) {
+  for (const std::string& line : table.Lines(IsForPeople())) std::cout << line << "\n";
 }
 
 void ShowProgress(const v1::MapRanksProgress& progress) {
@@ -234,14 +205,15 @@ int Search(Session& session, Connection& connection, const v1::MapRanksRequest& 
   if (!found.ok()) return Fail(found.status());
   const v1::MappingResult& result = *found;
   if (!request.emit().empty()) return std::cout << result.launch_text(), 0;
-  session.json ? PrintResultJson(result) : PrintResult(result);
+  const MapReport report = ReportOf(result);
+  std::cout << (session.json ? MapJson(report) : MapText(report, IsForPeople()));
   return 0;
 }
 
 int Evaluate(Session& session, Connection& connection, const MapOptions& options) {
   v1::EvaluateMappingRequest request;
   *request.mutable_task() = options.request.task();
-  const absl::StatusOr<std::string> text = ReadText(options.evaluate);
+  const absl::StatusOr<std::string> text = ReadTextFile(options.evaluate);
   if (!text.ok()) return Fail(text.status());
   request.set_emit(options.request.emit());
   for (const absl::string_view word :
@@ -258,14 +230,20 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
   if (!response.ok()) return Fail(response.status());
   if (!request.emit().empty()) return std::cout << response->launch_text(), 0;
   if (session.json) return PrintJson(std::cout, *response), 0;
-  PrintBeforeAndAfter(response->before(), response->after());
-  std::cout << "\n";
-  Table table({"BUSIEST FROM", "TO", "BYTES", "GBIT/S LEFT"});
+  PrintTable(FiguresTable(FiguresOf(response->before()), FiguresOf(response->after())));
+  std::vector<MapLink> links;
   for (const v1::BusyLink& link : response->busiest()) {
-    table.Add({link.from(), link.to(), absl::StrFormat("%.6g", link.bytes()),
-               Fixed(link.capacity_gbps())});
+    const double congestion = link.capacity_gbps() > 0 ? link.bytes() / link.capacity_gbps() : 0;
+    const double most = links.empty() ? congestion : links.front().congestion;
+    links.push_back({.from = link.from(),
+                     .to = link.to(),
+                     .bytes = link.bytes(),
+                     .capacity_gbps = link.capacity_gbps(),
+                     .congestion = congestion,
+                     .share = most > 0 ? congestion / most : 0});
   }
-  table.Print(std::cout);
+  std::cout << "\n";
+  PrintTable(LinksTable(links));
   return 0;
 }
 
@@ -298,7 +276,7 @@ int ShowStored(Session& session, Connection& connection, const v1::MapRanksReque
   if (!map.emit().empty()) return std::cout << order->launch_text(), 0;
   if (session.json) return PrintJson(std::cout, *order), 0;
   if (!order->note().empty()) std::cout << order->note() << "\n";
-  PrintMoves(order->permutation());
+  std::cout << MovesText(OrderOf(order->permutation())) << "; --emit permutation prints where to\n";
   return 0;
 }
 
@@ -385,9 +363,11 @@ void AddMapCommand(CLI::App& app, Session& session) {
                    "NAME=NUMBER of the algorithm; may be given again; --list shows the names")
       ->allow_extra_args(false)
       ->check(Understood(ParseParameter, "NAME=VALUE with a number"));
-  command->add_option("--emit", *request.mutable_emit(),
-                      "Print the order as launchers read it instead: permutation, rankfile, "
-                      "hostfile, machinefile or slurm");
+  command
+      ->add_option("--emit", *request.mutable_emit(),
+                   "Print the order as launchers read it instead: permutation, rankfile, "
+                   "hostfile, machinefile or slurm")
+      ->check(CLI::IsMember(LaunchFormatNames()));
   command->add_option(
       "--evaluate", options->evaluate,
       "Measure this permutation instead: a file with the new position of each rank");

@@ -1,14 +1,13 @@
 #include "client/cli/output.h"
 
 #include <google/protobuf/util/json_util.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/text/plain_text.h"
@@ -18,16 +17,19 @@ namespace {
 
 bool fails_in_json = false;  // of this invocation
 
-bool IsNumber(const std::string& cell) {
-  double value = 0;
-  if (cell == "-") return true;
-  return absl::SimpleAtod(cell, &value);
-}
-
 using Json = nlohmann::ordered_json;
 
+// Whether it names an object: "" is the name of none.
+bool IsId(const google::protobuf::FieldDescriptor& field) {
+  return field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING &&
+         !field.is_repeated() &&
+         (field.name() == "id" || absl::EndsWith(field.name(), "_id") ||
+          absl::EndsWith(field.name(), "guid"));
+}
+
 // Adds what `message` may have and has not, which protobuf's JSON leaves out, as null: a program
-// that reads 0 or nothing could not tell it from a figure, or from a field that there is not.
+// that reads 0 or nothing could not tell it from a figure, or from a field that there is not. An id
+// that is not known is null as well.
 void AddNulls(const google::protobuf::Message& message, Json& json) {
   if (!json.is_object()) return;  // a time, say, which JSON has as a text
   const google::protobuf::Descriptor& type = *message.GetDescriptor();
@@ -43,6 +45,8 @@ void AddNulls(const google::protobuf::Message& message, Json& json) {
       }
     } else if (field->has_presence() && !reflection.HasField(message, field)) {
       json[field->name()] = nullptr;
+    } else if (IsId(*field)) {
+      if (reflection.GetString(message, field).empty()) json[field->name()] = nullptr;
     } else if (is_message) {
       AddNulls(reflection.GetMessage(message, field), json[field->name()]);
     }
@@ -61,48 +65,24 @@ std::string JsonText(const google::protobuf::Message& message, bool on_lines) {
   return on_lines ? json.dump(1) + "\n" : json.dump();
 }
 
-// How many columns of a terminal a text of UTF-8 takes, letters that take two aside.
-size_t Width(const std::string& cell) {
-  return static_cast<size_t>(std::count_if(cell.begin(), cell.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 }  // namespace
 
-void Table::Add(std::vector<std::string> row) {
-  for (std::string& cell : row) cell = ShownText(cell);
-  rows_.push_back(std::move(row));
-}
-
 void Table::Print(std::ostream& out) const {
-  const size_t columns = rows_.front().size();
-  std::vector<size_t> shown;
-  for (size_t c = 0; c < columns; ++c) {
-    if (std::find(left_out_.begin(), left_out_.end(), c) == left_out_.end()) shown.push_back(c);
-  }
-  std::vector<size_t> width(columns, 0);
-  std::vector<bool> numeric(columns, rows_.size() > 1);
-  for (size_t r = 0; r < rows_.size(); ++r) {
-    for (size_t c = 0; c < columns; ++c) {
-      width[c] = std::max(width[c], Width(rows_[r][c]));
-      if (r > 0 && !rows_[r][c].empty() && !IsNumber(rows_[r][c])) numeric[c] = false;
-    }
-  }
-  const bool bold = isatty(STDOUT_FILENO) != 0;
-  for (size_t r = 0; r < rows_.size(); ++r) {
-    std::string line;
-    for (const size_t c : shown) {
-      const std::string pad(width[c] - Width(rows_[r][c]), ' ');
-      absl::StrAppend(&line, c == 0 ? "" : "  ", numeric[c] ? pad : "", rows_[r][c],
-                      numeric[c] ? "" : pad);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    if (r == 0 && bold) ShownStream::Control(out, "\033[1m");
+  const bool is_for_people = IsForPeople();
+  bool is_heading = is_for_people;
+  for (const std::string& line : Lines(is_for_people)) {
+    if (is_heading) ShownStream::Control(out, "\033[1m");
     out << line;
-    if (r == 0 && bold) ShownStream::Control(out, "\033[0m");
+    if (is_heading) ShownStream::Control(out, "\033[0m");
+    is_heading = false;
     out << "\n";
   }
+}
+
+void PrintField(std::ostream& out, absl::string_view name, absl::string_view text) {
+  constexpr size_t kIndent = 11;
+  out << absl::StrFormat("%-10s ", name)
+      << (IsForPeople() ? Wrapped(text, kIndent) : std::string(text)) << "\n";
 }
 
 void PrintJson(std::ostream& out, const google::protobuf::Message& message) {

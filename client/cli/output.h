@@ -14,36 +14,27 @@
 #include <ostream>
 #include <streambuf>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/text/exit_status.h"
+#include "proto/text/text_table.h"
 
 namespace coppice {
 
-// Rows under a heading, each column as wide as its widest cell; numbers, and "-" for none, to the
-// right. The heading is bold if standard output is a terminal. A cell is one line, whatever it
-// holds.
-class Table {
+// The heading is bold if standard output is a terminal.
+class Table : public TextTable {
  public:
-  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
-  // Without `rest` those of its columns, unless all are wanted (Session::is_wide).
-  Table(std::vector<std::string> heading, std::vector<size_t> rest, bool is_wide)
-      : rows_{std::move(heading)} {
-    if (!is_wide) left_out_ = std::move(rest);
-  }
-  void Add(std::vector<std::string> row);
+  using TextTable::TextTable;
   void Print(std::ostream& out) const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<size_t> left_out_;  // columns
 };
 
+// A text that says what `name` is: "reason     ...". For people it goes on below.
+void PrintField(std::ostream& out, absl::string_view name, absl::string_view text);
+
 // One JSON document, as protobuf has it: field names are the proto's, 64-bit numbers are texts.
-// What may be unset and is, as what nobody knows yet, is null; other fields appear with their
-// defaults.
+// What may be unset and is, as what nobody knows yet, is null, as an id is that is not known; other
+// fields appear with their defaults.
 void PrintJson(std::ostream& out, const google::protobuf::Message& message);
 
 // The same on a single line.

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -22,15 +22,16 @@ struct PatternFiles {
 };
 
 absl::Status Fill(const std::string& path, v1::InputFile& to) {
-  absl::StatusOr<std::string> text = ReadText(path);
+  absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) return text.status();
   to.set_origin(path);
   to.set_text(*std::move(text));
   return absl::OkStatus();
 }
 
-void PrintPatterns(const v1::ListPatternsResponse& list) {
-  Table table({"APPLICATION", "OWNER", "RANKS", "PAIRS", "BYTES", "MESSAGES", "STORED", "SINCE"});
+void PrintPatterns(const v1::ListPatternsResponse& list, bool is_wide) {
+  Table table({"APPLICATION", "OWNER", "RANKS", "PAIRS", "BYTES", "MESSAGES", "STORED", "SINCE"},
+              {6, 7}, is_wide);
   for (const v1::StoredPattern& pattern : list.patterns()) {
     table.Add({pattern.name(), pattern.owner(), absl::StrCat(pattern.rank_count()),
                absl::StrCat(pattern.pair_count()), absl::StrFormat("%.6g", pattern.total_bytes()),
@@ -45,7 +46,7 @@ int Show(Session& session, const absl::StatusOr<v1::StoredPattern>& pattern) {
   if (session.json) return PrintJson(std::cout, *pattern), 0;
   v1::ListPatternsResponse list;
   *list.add_patterns() = *pattern;
-  PrintPatterns(list);
+  PrintPatterns(list, session.is_wide);
   return 0;
 }
 
@@ -64,7 +65,7 @@ int ListPatterns(Session& session, Connection& connection) {
                             v1::ListPatternsRequest());
   if (!list.ok()) return Fail(list.status());
   if (session.json) return PrintJson(std::cout, *list), 0;
-  PrintPatterns(*list);
+  PrintPatterns(*list, session.is_wide);
   return 0;
 }
 
@@ -89,11 +90,13 @@ void AddPatternCommands(CLI::App& app, Session& session) {
   AddPut(*patterns, session);
   CLI::App* list = patterns->add_subcommand("list", "Everybody's patterns, by name");
   AddJsonFlag(*list, session);
+  AddWideOption(*list, session);
   list->callback(
       [&session] { session.run = [&](Connection& c) { return ListPatterns(session, c); }; });
 
   CLI::App* show = patterns->add_subcommand("show", "One pattern");
   AddJsonFlag(*show, session);
+  AddWideOption(*show, session);
   auto get = std::make_shared<v1::GetPatternRequest>();
   show->add_option("name", *get->mutable_name(), "Of the application; another's: OWNER:NAME")
       ->required();

@@ -13,11 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/output.h"
 #include "client/cli/placement_options.h"
 #include "client/cli/placement_output.h"
 #include "client/cli/words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -60,7 +60,7 @@ int ListPlacements(Session& session, Connection& connection) {
                            v1::ListPlacementsRequest());
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  PrintPlacements(all->placements());
+  PrintPlacements(all->placements(), PlacementColumns::kListing, session.is_wide);
   return 0;
 }
 
@@ -156,6 +156,7 @@ int Distances(Session& session, Connection& connection, DistanceOptions& options
 void AddCreate(CLI::App& placement, Session& session) {
   CLI::App* create = placement.add_subcommand("create", "Choose nodes and hold them");
   AddJsonFlag(*create, session);
+  AddWideOption(*create, session);
   auto options = std::make_shared<CreateOptions>();
   AddPlacementRequestOptions(*create, *options);
   create->add_option("--term", options->term, "How long they are held: 90s, 5m, 24h");
@@ -220,6 +221,7 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
   AddPlacementBatchCommand(*placement, session);
   CLI::App* list = placement->add_subcommand("list", "Placements that hold nodes");
   AddJsonFlag(*list, session);
+  AddWideOption(*list, session);
   list->callback([&session] {
     session.run = [&session](Connection& c) { return ListPlacements(session, c); };
   });
@@ -232,17 +234,22 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
     command->callback([&session, id, action] {
       session.run = [&session, id, action](Connection& c) { return action(session, c, *id); };
     });
+    return command;
   };
-  with_id("show", "One placement", [](Session& s, Connection& c, const std::string& id) {
-    v1::GetPlacementRequest request;
-    request.set_id(id);
-    return ShowPlacement(s, c.Call(c.placements(), &Stub::GetPlacement, request));
-  });
-  with_id("renew", "Begin the term anew", [](Session& s, Connection& c, const std::string& id) {
-    v1::RenewPlacementRequest request;
-    request.set_id(id);
-    return ShowPlacement(s, c.Call(c.placements(), &Stub::RenewPlacement, request));
-  });
+  CLI::App* show =
+      with_id("show", "One placement", [](Session& s, Connection& c, const std::string& id) {
+        v1::GetPlacementRequest request;
+        request.set_id(id);
+        return ShowPlacement(s, c.Call(c.placements(), &Stub::GetPlacement, request));
+      });
+  AddWideOption(*show, session);
+  CLI::App* renew =
+      with_id("renew", "Begin the term anew", [](Session& s, Connection& c, const std::string& id) {
+        v1::RenewPlacementRequest request;
+        request.set_id(id);
+        return ShowPlacement(s, c.Call(c.placements(), &Stub::RenewPlacement, request));
+      });
+  AddWideOption(*renew, session);
   with_id("release", "Release the nodes", Release);
   AddDistances(*placement, session);
 }
@@ -261,7 +268,7 @@ struct BatchOptions {
 };
 
 absl::StatusOr<v1::BatchCreatePlacementsRequest> ReadRequests(const std::string& path) {
-  const auto text = ReadText(path);
+  const auto text = ReadTextFile(path);
   if (!text.ok()) return text.status();
   v1::BatchCreatePlacementsRequest request;
   const auto read = google::protobuf::util::JsonStringToMessage(*text, &request);
@@ -282,7 +289,7 @@ int Create(Session& session, Connection& connection,
       connection.Call(connection.placements(), &Stub::BatchCreatePlacements, request);
   if (!answer.ok()) return Fail(answer.status());
   if (session.json) return PrintJson(std::cout, *answer), 0;
-  PrintPlacements(answer->placements());
+  PrintPlacements(answer->placements(), PlacementColumns::kGranted, session.is_wide);
   return 0;
 }
 
@@ -326,15 +333,18 @@ void AddPlacementBatchCommand(CLI::App& placement, Session& session) {
   CLI::App* command = placement.add_subcommand(
       "batch", "Choose nodes for several jobs, each beside those before it: all of them or none");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto options = std::make_shared<BatchOptions>();
   command
       ->add_option("FILE", options->file,
                    "JSON: {\"requests\": [{\"request_id\": \"a\", \"placement\": {\"constraints\": "
                    "{\"node_count\": 4}}}]}, fields as in placements.proto; - for stdin")
       ->required();
-  command->add_flag("--advise", options->advise,
-                    "Take nothing; a request that cannot be met is said why, and those behind it "
-                    "are planned without it");
+  command
+      ->add_flag("--advise", options->advise,
+                 "Take nothing; a request that cannot be met is said why, and those behind it "
+                 "are planned without it")
+      ->excludes("--output");
   command->callback([&session, options] {
     session.run = [&session, options](Connection& connection) {
       const auto request = ReadRequests(options->file);

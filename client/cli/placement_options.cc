@@ -15,8 +15,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "client/cli/input_file.h"
 #include "client/cli/words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -41,7 +41,7 @@ absl::Status FillPattern(const std::string& pattern, v1::PlacementTraffic& traff
     traffic.set_pattern_name(pattern);
     return absl::OkStatus();
   }
-  const absl::StatusOr<std::string> text = ReadText(pattern);
+  const absl::StatusOr<std::string> text = ReadTextFile(pattern);
   if (!text.ok()) return text.status();
   traffic.mutable_pattern_file()->set_origin(pattern);
   traffic.mutable_pattern_file()->set_text(*text);

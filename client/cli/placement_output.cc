@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -57,9 +58,11 @@ void PrintOtherMeasures(const v1::PlacementMeasures& measures) {
 
 }  // namespace
 
-void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements) {
-  Table table(
-      {"PLACEMENT", "NAME", "OWNER", "STATE", "JOB", "NODES", "TERM LEFT", "SINCE", "LIST"});
+void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements,
+                     PlacementColumns columns, bool is_wide) {
+  const bool is_listing = columns == PlacementColumns::kListing;
+  Table table({"PLACEMENT", "NAME", "OWNER", "STATE", "JOB", "NODES", "TERM LEFT", "SINCE", "LIST"},
+              is_listing ? std::vector<size_t>{7, 8} : std::vector<size_t>{2, 3, 6, 7}, is_wide);
   for (const v1::Placement& p : placements) {
     table.Add({p.id(), p.display_name(), p.owner(), StateWord(p.state()),
                p.job_id().empty() ? "-" : p.job_id(), absl::StrCat(p.nodes_size()), TermText(p),
@@ -70,8 +73,8 @@ void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& pl
 
 void PrintMeasures(const v1::Placement& placement) {
   const v1::PlacementMeasures& m = placement.measures();
-  std::cout << "nodes      " << placement.node_list() << "\n"
-            << "switches   " << Counted(m.leaf_switches(), "leaf switch", "es") << " of at least "
+  PrintField(std::cout, "nodes", placement.node_list());
+  std::cout << "switches   " << Counted(m.leaf_switches(), "leaf switch", "es") << " of at least "
             << m.least_leaf_switches() << ", " << Counted(m.pods(), "pod") << "\n"
             << "distance   " << Fixed(m.mean_distance()) << " links between two of them\n"
             << "load       " << Fixed(100 * m.mean_load(), 1) << " %, most "
@@ -80,7 +83,7 @@ void PrintMeasures(const v1::Placement& placement) {
   PrintOtherMeasures(m);
   std::cout << "cost       " << Fixed(m.cost()) << (placement.is_optimal() ? ", optimal" : "")
             << "\n";
-  if (!placement.reason().empty()) std::cout << "reason     " << placement.reason() << "\n";
+  if (!placement.reason().empty()) PrintField(std::cout, "reason", placement.reason());
 }
 
 int ShowPlacement(Session& session, const absl::StatusOr<v1::Placement>& placement) {
@@ -88,7 +91,7 @@ int ShowPlacement(Session& session, const absl::StatusOr<v1::Placement>& placeme
   if (session.json) return PrintJson(std::cout, *placement), 0;
   google::protobuf::RepeatedPtrField<v1::Placement> one;
   *one.Add() = *placement;
-  PrintPlacements(one);
+  PrintPlacements(one, PlacementColumns::kListing, session.is_wide);
   PrintMeasures(*placement);
   return 0;
 }

@@ -8,7 +8,11 @@
 
 namespace coppice {
 
-void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements);
+// Which columns -o wide adds: to a listing since when, and the nodes; to what was asked for just
+// now what is alike for all.
+enum class PlacementColumns { kListing, kGranted };
+void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements,
+                     PlacementColumns columns, bool is_wide);
 
 // What it costs, and why.
 void PrintMeasures(const v1::Placement& placement);

@@ -2,7 +2,7 @@
 //
 //   HEALTH_OK      nothing to do
 //   HEALTH_WARN    something is not as it was, such as a link that is down; exit status 0
-//   HEALTH_ERR     somebody has to act; exit status 1, so that a monitor need not read the screen
+//   HEALTH_ERR     somebody has to act; exit status 7, so that a monitor need not read the screen
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -205,14 +205,14 @@ int ShowStatus(Session& session, Connection& connection) {
     PrintStatus(*status, session.is_wide);
   }
   for (const std::string& reason : errors) std::cerr << "wrong: " << reason << "\n";
-  return errors.empty() ? 0 : kFailed;
+  return errors.empty() ? kDone : kUnhealthy;
 }
 
 }  // namespace
 
 void AddStatusCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand(
-      "status", "How the daemon fares, at a glance; exit status 1 if something is wrong");
+      "status", "How the daemon fares, at a glance; exit status 7 if something is wrong");
   AddJsonFlag(*command, session);
   AddWideOption(*command, session);
   command->callback(

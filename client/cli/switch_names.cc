@@ -42,4 +42,17 @@ absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string
       absl::StrCat("no switch is called \"", name, "\": see fabric switches"));
 }
 
+SwitchNames NamesOfSwitches(Connection& connection) {
+  SwitchNames names;
+  const auto all = ListAll(connection, connection.fabric(),
+                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
+  if (!all.ok()) return names;
+  for (const v1::Switch& one : all->switches()) {
+    if (const std::optional<uint64_t> guid = ParseGuid(one.guid())) {
+      names[*guid] = one.description();
+    }
+  }
+  return names;
+}
+
 }  // namespace coppice

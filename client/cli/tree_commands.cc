@@ -16,6 +16,7 @@
 #include "client/cli/switch_names.h"
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
+#include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {
@@ -84,11 +85,6 @@ absl::Status NameGuids(Connection& connection, std::vector<std::string>& members
   return absl::OkStatus();
 }
 
-// No ranks at all would mean every rank of the job.
-absl::Status NoMembers(const std::string& file) {
-  return absl::InvalidArgumentError(absl::StrCat(file, ": no members; write one endpoint a line"));
-}
-
 // Lists of nodes become their names, unless the job has an endpoint of such a name.
 absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members) {
   std::vector<std::string> expanded;
@@ -96,11 +92,11 @@ absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members
     const bool is_name = std::any_of(
         job.endpoints().begin(), job.endpoints().end(),
         [&](const std::string& e) { return e == member || e.substr(0, e.rfind('/')) == member; });
-    if (is_name || !MayBeNodeList(member)) {
+    if (is_name || !LooksLikeNodeList(member)) {
       expanded.push_back(member);
       continue;
     }
-    auto names = ExpandNodeList(member);
+    auto names = ParseNodeList(member);
     if (!names.ok()) return names.status();
     std::move(names->begin(), names->end(), std::back_inserter(expanded));
   }
@@ -108,28 +104,11 @@ absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members
   return absl::OkStatus();
 }
 
-// A job of the members, or of all endpoints, for a daemon that lasts as long as the command.
-absl::Status RegisterMembers(Connection& connection, CreateOptions& options) {
-  v1::RegisterJobRequest job;
-  if (options.members_file.empty()) {
-    job.set_all_endpoints(true);
-  } else {
-    auto members = ReadNodeWords(options.members_file);
-    if (!members.ok()) return members.status();
-    if (members->empty()) return NoMembers(options.members_file);
-    job.mutable_endpoints()->Add(members->begin(), members->end());
-  }
-  const auto registered =
-      connection.Call(connection.jobs(), &v1::Jobs::StubInterface::RegisterJob, job);
-  if (registered.ok()) return options.request.set_job_id(registered->id()), absl::OkStatus();
-  const absl::string_view origin = options.members_file.empty() ? "job" : options.members_file;
-  return absl::Status(registered.status().code(),
-                      absl::StrCat(origin, ": ", registered.status().message()));
-}
-
 absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   if (options.request.job_id().empty()) {
-    if (const auto status = RegisterMembers(connection, options); !status.ok()) return status;
+    const auto job = RegisterMembers(connection, options.members_file);
+    if (!job.ok()) return job.status();
+    options.request.set_job_id(*job);
     options.members_file.clear();
   }
   if (!options.ranks.empty()) {
@@ -138,9 +117,8 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
     for (const v1::RankRange& range : *ranges) *options.request.add_rank_ranges() = range;
   }
   if (options.members_file.empty()) return absl::OkStatus();
-  auto members = ReadNodeWords(options.members_file);
+  auto members = ReadMemberWords(options.members_file);
   if (!members.ok()) return members.status();
-  if (members->empty()) return NoMembers(options.members_file);
   v1::GetJobRequest get;
   get.set_id(options.request.job_id());
   const auto job = connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, get);
@@ -167,25 +145,11 @@ int PrintJsonTree(Connection& connection, const v1::Tree& tree) {
   return 0;
 }
 
-// Without them the tree is shown by GUIDs: it may be granted, and must be shown.
-SwitchNames NamesOfSwitches(Connection& connection, const v1::Tree& tree) {
-  SwitchNames names;
-  if (tree.switch_count() == 0) return names;
-  const auto all = ListAll(connection, connection.fabric(),
-                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
-  if (!all.ok()) return names;
-  for (const v1::Switch& one : all->switches()) {
-    uint64_t guid = 0;
-    if (absl::SimpleHexAtoi(one.guid(), &guid)) names[guid] = one.description();
-  }
-  return names;
-}
-
 int ShowTree(const Session& session, Connection& connection, const absl::StatusOr<v1::Tree>& tree,
              bool draw) {
   if (!tree.ok()) return Fail(tree.status());
   if (session.json) return PrintJsonTree(connection, *tree);
-  const SwitchNames names = NamesOfSwitches(connection, *tree);
+  const SwitchNames names = tree->switch_count() > 0 ? NamesOfSwitches(connection) : SwitchNames();
   PrintTreeSummary(std::cout, *tree, names);
   PrintTradeoffs(std::cout, *tree);
   if (draw) PrintTreeNodes(std::cout, *tree, names);
@@ -216,7 +180,7 @@ int ListTrees(Session& session, Connection& connection, const v1::ListTreesReque
   if (session.json) return PrintJson(std::cout, *all), 0;
   Table table({"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
                "OPERATION", "US", "SINCE"},
-              {4, 7, 8}, session.is_wide);
+              {4, 7, 8, 11}, session.is_wide);
   for (const v1::Tree& tree : all->trees()) {
     table.Add({tree.id(), tree.job_id(), Word(tree.type()), Word(tree.builder()),
                tree.width() > 0 ? absl::StrCat(tree.width()) : "-", absl::StrCat(tree.rank_count()),
@@ -239,7 +203,8 @@ int Explain(Session& session, Connection& connection, const std::string& id) {
   const auto tree = Get(connection, id, v1::TREE_VIEW_FULL);
   if (!tree.ok()) return Fail(tree.status());
   if (session.json) return PrintJsonTree(connection, *tree);
-  PrintTreeSummary(std::cout, *tree, NamesOfSwitches(connection, *tree));
+  PrintTreeSummary(std::cout, *tree,
+                   tree->switch_count() > 0 ? NamesOfSwitches(connection) : SwitchNames());
   PrintAlternatives(std::cout, *tree);
   return 0;
 }

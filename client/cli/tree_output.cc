@@ -77,7 +77,7 @@ Json NodesJson(const v1::Tree& tree, const EndpointNames& names) {
   return nodes;
 }
 
-// A member appears as the lowest rank on its port, as in coppice-plan.
+// A member appears as the lowest rank on its port.
 Json PhysicalJson(const v1::Tree& tree) {
   const v1::PhysicalTree& physical = tree.physical();
   absl::flat_hash_map<uint64_t, int> rank_of;
@@ -104,8 +104,8 @@ Json PhysicalJson(const v1::Tree& tree) {
 Json AlternativesJson(const v1::Tree& tree) {
   Json json = Json::array();
   for (const v1::Alternative& other : tree.alternatives()) {
-    json.push_back({{"type", Word(other.type())},
-                    {"builder", Word(other.builder())},
+    json.push_back({{"type", v1::TreeType_Name(other.type())},
+                    {"builder", v1::TreeBuilder_Name(other.builder())},
                     {"width", other.width()},
                     {"total_us", other.total_us() > 0 ? Json(other.total_us()) : Json()},
                     {"why_not", other.why_not()}});
@@ -116,8 +116,8 @@ Json AlternativesJson(const v1::Tree& tree) {
 Json TradeoffsJson(const v1::Tree& tree) {
   Json json = Json::array();
   for (const v1::Tradeoff& one : tree.tradeoffs()) {
-    json.push_back({{"type", Word(one.type())},
-                    {"builder", Word(one.builder())},
+    json.push_back({{"type", v1::TreeType_Name(one.type())},
+                    {"builder", v1::TreeBuilder_Name(one.builder())},
                     {"width", one.width()},
                     {"total_us", one.total_us()},
                     {"entries", one.entries()},
@@ -181,9 +181,9 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
 void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names) {
   Json json;
   json["id"] = tree.id().empty() ? Json() : Json(tree.id());
-  json["job_id"] = tree.job_id();
-  json["type"] = Word(tree.type());
-  json["builder"] = Word(tree.builder());
+  json["job_id"] = tree.job_id().empty() ? Json() : Json(tree.job_id());
+  json["type"] = v1::TreeType_Name(tree.type());
+  json["builder"] = v1::TreeBuilder_Name(tree.builder());
   json["width"] = tree.width();
   json["height"] = tree.height();
   json["radius"] = tree.radius();
@@ -196,7 +196,7 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["alternatives"] = AlternativesJson(tree);
   if (!tree.tradeoffs().empty()) json["tradeoffs"] = TradeoffsJson(tree);
   json["reason"] = tree.reason();
-  json["routes"] = Word(tree.route_kind());
+  json["routes"] = v1::RouteKind_Name(tree.route_kind());
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
   json["nodes"] = NodesJson(tree, names);
   if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree);

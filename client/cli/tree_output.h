@@ -1,6 +1,5 @@
-// A tree as text and as JSON. The JSON has the shape that coppice-plan prints (type, builder,
-// width, ..., nodes with ids rank:R and switch:GUID), so that one program can read both, behind the
-// id and job_id that only a daemon gives.
+// A tree as text and as JSON: id, job_id, type, builder, width, ..., nodes with ids rank:R and
+// switch:GUID; enumerators by name, as everywhere in JSON.
 #ifndef COPPICE_CLIENT_CLI_TREE_OUTPUT_H_
 #define COPPICE_CLIENT_CLI_TREE_OUTPUT_H_
 
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "client/cli/switch_names.h"
 #include "coppice/v1/trees.pb.h"
 
 namespace coppice {
@@ -17,9 +17,6 @@ namespace coppice {
 using EndpointNames = absl::flat_hash_map<uint64_t, std::string>;
 
 void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names);
-
-// Node GUID -> description. A switch that is not in it is shown by its GUID.
-using SwitchNames = absl::flat_hash_map<uint64_t, std::string>;
 
 // Type, size, predicted times, the switches that serve and the reason: six lines at most.
 void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names);

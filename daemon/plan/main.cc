@@ -43,8 +43,21 @@ std::vector<std::string> InFull(int argc, char** argv) {
   return line;
 }
 
+// An option of the daemon that is asked, given to a command that does not ask it for that; empty:
+// there is none. The engine's commands have options of their own.
+std::string WithoutEffect(const CLI::App& app, const Session& session) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string& name = option->get_single_name();
+    const bool is_of_profile = name == "fabric" || name == "profile" || name == "database";
+    const bool is_asked = session.run && (!session.is_of_profile || is_of_profile);
+    if (option->count() > 0 && !is_asked) return option->get_name();
+  }
+  return "";
+}
+
 int RunOffline(const Session& session, const OfflineOptions& options) {
-  const absl::StatusOr<std::unique_ptr<OfflineDaemon>> daemon = OfflineDaemon::Start(options);
+  const absl::StatusOr<std::unique_ptr<OfflineDaemon>> daemon =
+      OfflineDaemon::Start(options, session.needs_fabric);
   if (!daemon.ok()) return Fail(daemon.status());
   Connection connection(options.fabric.fabric, kPatience, (*daemon)->channel());
   return RunCommand(session, connection, absl::StrCat("planning on ", options.fabric.fabric));
@@ -62,13 +75,15 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();  // --fabric and its like may stand behind the command, too
   app.set_version_flag("--version", "coppice-plan " COPPICE_VERSION);
-  app.footer(kTreeFilesHelp);
+  app.footer(absl::StrCat(kTreeFilesHelp, "\n", ExitStatusHelp()));
   OfflineOptions options;
   AddOfflineOptions(app, options);
   Session session;
   session.is_offline = true;
   AddFabricCommands(app, session);
   AddEntriesCommand(app, session);
+  AddTypeTableCommand(app, session);
+  AddCalibrateCommand(app, session);
   AddEventsCommand(app, session);
   AddJobCommands(app, session);
   AddTreeCommands(app, session);
@@ -76,17 +91,19 @@ int Main(int argc, char** argv) {
   AddPlacementCommands(app, session);
   PlanCommand chosen;
   RegisterDescribeCommand(*app.get_subcommand("fabric"), chosen);
-  RegisterTreeBatchCommand(app, chosen);
   RegisterMapCommand(app, chosen);
   RegisterSimulateCommand(app, chosen);
-  RegisterTableCommand(app, chosen);
-  RegisterCalibrateCommand(app, chosen);
   std::vector<std::string> line = InFull(argc, argv);
   std::vector<char*> words;
   for (std::string& word : line) words.push_back(word.data());
   const std::optional<int> ended = ParseLine(app, static_cast<int>(words.size()), words.data());
   if (ended) return *ended;
-  if (session.json) FailInJson();
+  if (session.json || chosen.json) FailInJson();
+  if (const std::string option = WithoutEffect(app, session); !option.empty()) {
+    const std::string command = app.get_subcommands().front()->get_name();
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        option, ": has no effect on ", command, "; see `coppice-plan ", command, " --help`")));
+  }
   if (session.run) return RunOffline(session, options);
   const absl::Status status = chosen.run();
   return status.ok() ? 0 : Fail(status);

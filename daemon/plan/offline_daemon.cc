@@ -29,6 +29,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "db/sqlite_store.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -38,11 +39,17 @@ constexpr int kMaxBytes = std::numeric_limits<int>::max();
 constexpr int64_t kNoBound = int64_t{1} << 50;
 constexpr uint32_t kMaxRanks = 1u << 26;
 
-// What was read when this was made, at every sweep.
+absl::Status NoFabric() {
+  return absl::InvalidArgumentError(
+      "--fabric: what to plan on is needed, file:PATH or model:NAME(ARGUMENT=VALUE,...)");
+}
+
+// What was read when this was made, at every sweep; without a fabric sweeps fail.
 class ReadOncePort final : public SubnetPort {
  public:
   ReadOncePort(std::string source, const Snapshot& snapshot) : source_(std::move(source)) {
     result_.fabric = snapshot.fabric;
+    if (result_.fabric == nullptr) return;
     // As long as the routes live.
     result_.tables = {snapshot.routes, snapshot.routes->tables()};
     result_.is_dimension_ordered = snapshot.routes->kind() == RouteKind::kDimensionOrder;
@@ -50,7 +57,10 @@ class ReadOncePort final : public SubnetPort {
   }
 
   std::string Describe() const override { return source_; }
-  absl::StatusOr<SweepResult> Sweep(const SweepOptions&) override { return result_; }
+  absl::StatusOr<SweepResult> Sweep(const SweepOptions&) override {
+    if (result_.fabric == nullptr) return NoFabric();
+    return result_;
+  }
   absl::StatusOr<LightSweepResult> LightSweep() override { return LightSweepResult(); }
   absl::StatusOr<CounterSweep> ReadCounters() override {
     return absl::UnimplementedError(absl::StrCat(source_, " has no counters"));
@@ -200,10 +210,14 @@ class OfflineDaemon::Parts {
 absl::Status OfflineDaemon::Parts::Start(const OfflineOptions& options) {
   ManagerOptions manager;
   ASSIGN_OR_RETURN(manager.profile, LoadProfile(options.fabric.profile));
-  ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric.fabric));
-  ASSIGN_OR_RETURN(fabric, WithoutNodes(std::move(fabric), options.down));
-  ASSIGN_OR_RETURN(const Snapshot snapshot, LoadSnapshot(options.fabric, std::move(fabric)));
-  ASSIGN_OR_RETURN(manager.capability_rules, RulesOf(options.fabric, *snapshot.fabric));
+  const bool has_fabric = !options.fabric.fabric.empty();
+  Snapshot snapshot;
+  if (has_fabric) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric.fabric));
+    ASSIGN_OR_RETURN(fabric, WithoutNodes(std::move(fabric), options.down));
+    ASSIGN_OR_RETURN(snapshot, LoadSnapshot(options.fabric, std::move(fabric)));
+    ASSIGN_OR_RETURN(manager.capability_rules, RulesOf(options.fabric, *snapshot.fabric));
+  }
   manager.max_job_ranks = kMaxRanks;
   port_ = std::make_unique<ReadOncePort>(options.fabric.fabric, snapshot);
   std::string database = options.database;
@@ -213,8 +227,10 @@ absl::Status OfflineDaemon::Parts::Start(const OfflineOptions& options) {
   }
   ASSIGN_OR_RETURN(store_, SqliteStore::Open(database));
   ASSIGN_OR_RETURN(manager_, Manager::Create(store_.get(), port_.get(), &SystemClock(), manager));
-  RETURN_IF_ERROR(manager_->Sweep().status());
-  RETURN_IF_ERROR(Hold(*manager_, options.held));
+  if (has_fabric) {
+    RETURN_IF_ERROR(manager_->Sweep().status());
+    RETURN_IF_ERROR(Hold(*manager_, options.held));
+  }
   ASSIGN_OR_RETURN(distances_, DistanceStore::Create(store_.get()));
   mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions(),
                                          distances_.get());
@@ -232,11 +248,9 @@ OfflineDaemon::OfflineDaemon(std::unique_ptr<Parts> parts) : parts_(std::move(pa
 
 OfflineDaemon::~OfflineDaemon() = default;
 
-absl::StatusOr<std::unique_ptr<OfflineDaemon>> OfflineDaemon::Start(const OfflineOptions& options) {
-  if (options.fabric.fabric.empty()) {
-    return absl::InvalidArgumentError(
-        "--fabric: what to plan on is needed, file:PATH or model:NAME(ARGUMENT=VALUE,...)");
-  }
+absl::StatusOr<std::unique_ptr<OfflineDaemon>> OfflineDaemon::Start(const OfflineOptions& options,
+                                                                    bool needs_fabric) {
+  if (needs_fabric && options.fabric.fabric.empty()) return NoFabric();
   auto parts = std::make_unique<Parts>();
   RETURN_IF_ERROR(parts->Start(options));
   return std::unique_ptr<OfflineDaemon>(new OfflineDaemon(std::move(parts)));

@@ -30,9 +30,11 @@ void AddOfflineOptions(CLI::App& app, OfflineOptions& options);
 
 class OfflineDaemon {
  public:
-  // Reads all that the options name. Errors are those of the readers, of SqliteStore::Open and of
-  // Manager, and name file or option.
-  static absl::StatusOr<std::unique_ptr<OfflineDaemon>> Start(const OfflineOptions& options);
+  // Reads all that the options name. Without a fabric, where none is needed, it answers what its
+  // profile and its database know. Errors are those of the readers, of SqliteStore::Open and of
+  // Manager, and name file or option; INVALID_ARGUMENT: no fabric.
+  static absl::StatusOr<std::unique_ptr<OfflineDaemon>> Start(const OfflineOptions& options,
+                                                              bool needs_fabric);
   ~OfflineDaemon();
   OfflineDaemon(const OfflineDaemon&) = delete;
   OfflineDaemon& operator=(const OfflineDaemon&) = delete;

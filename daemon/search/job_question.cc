@@ -6,6 +6,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/tree_inputs.h"
 #include "proto/text/plain_text.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {

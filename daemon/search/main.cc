@@ -69,7 +69,7 @@ int Lead(int argc, char** argv, MpiTeam& team) {
       "Searches for an order of ranks that puts heavy communication on short ways, on all ranks of "
       "an MPI job",
       "coppice-search");
-  app.footer(kFooter);
+  app.footer(absl::StrCat(kFooter, "\n", ExitStatusHelp()));
   app.set_version_flag("--version", "coppice-search " COPPICE_VERSION);
   app.failure_message(
       [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });

@@ -1,7 +1,6 @@
 #include "daemon/search/search_run.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -9,10 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/output/launch_file.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/search/problem_message.h"
-#include "daemon/tools/command.h"
 #include "daemon/tools/map_report.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/text/option_words.h"
@@ -135,25 +132,11 @@ absl::StatusOr<MapResult> SearchTogether(const v1::SearchAssignment& assignment,
 
 absl::Status Report(const SearchOptions& options, const LeadersQuestion& question,
                     MapResult& result) {
-  const MapOptions& map = options.map;
   if (question.job != nullptr) {
     RETURN_IF_ERROR(question.job->Measure(result.answer));
     RETURN_IF_ERROR(question.job->Put(result.answer));
   }
-  if (!map.emit.empty()) {
-    ASSIGN_OR_RETURN(
-        const std::string text,
-        LaunchText(*ParseLaunchFormat(map.emit), question.map.HostOfSlot(), result.answer.slots));
-    if (map.out.empty()) return PrintText(text);
-    RETURN_IF_ERROR(WriteTextFile(map.out, text));
-  }
-  MapReport report = {question.map.problem, result.answer, result.took, std::nullopt};
-  if (map.links) {
-    const size_t most = *map.links > 0 ? *map.links : std::numeric_limits<size_t>::max();
-    ASSIGN_OR_RETURN(report.links,
-                     FindBusyLinks(question.map.problem, result.answer.mapping, most));
-  }
-  return PrintText(map.json ? MapToJson(report) : MapToText(report));
+  return PrintMap(options.map, question.map, result);
 }
 
 }  // namespace coppice

@@ -23,17 +23,6 @@ CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<
   });
 }
 
-absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int write_error = errno;
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed) return absl::OkStatus();
-  return absl::ErrnoToStatus(written ? errno : write_error,
-                             absl::StrCat("cannot write all of ", path, ", do not use it"));
-}
-
 absl::Status PrintText(absl::string_view text) {
   const std::string shown = ShownText(text, TextLines::kMany);
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&

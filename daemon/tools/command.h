@@ -17,16 +17,14 @@ namespace coppice {
 // What the subcommand that was named does, once the whole line is read; main.cc runs it, prints an
 // error on stderr and exits with its status (proto/text/exit_status.h).
 struct PlanCommand {
+  bool json = false;  // errors, too
   std::function<absl::Status()> run;
 };
 
 // Each adds one subcommand to `app`. `chosen` must live as long as `app`.
 void RegisterDescribeCommand(CLI::App& fabric, PlanCommand& chosen);  // below `fabric`
-void RegisterTreeBatchCommand(CLI::App& app, PlanCommand& chosen);
 void RegisterMapCommand(CLI::App& app, PlanCommand& chosen);
 void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen);
-void RegisterTableCommand(CLI::App& app, PlanCommand& chosen);
-void RegisterCalibrateCommand(CLI::App& app, PlanCommand& chosen);
 
 // Writes `text` to standard output, all of it, as it may be shown (proto/text/plain_text.h): a full
 // disk or a closed pipe is an error.
@@ -40,10 +38,6 @@ CLI::Option* AddText(CLI::App& command, const std::string& name, std::string& va
 // Adds an option whose value is a whole number from 0 to 4294967295 in decimal digits.
 CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<uint32_t>& value,
                       const std::string& meaning);
-
-// Replaces the file `path` by `text`. Status codes as absl::ErrnoToStatus gives them; the message
-// names the file.
-absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
 }  // namespace coppice
 

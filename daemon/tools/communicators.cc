@@ -11,6 +11,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tree/batch/grid.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {

@@ -20,6 +20,7 @@
 #include "daemon/fabric/models/model.h"
 #include "daemon/tools/command.h"
 #include "proto/text/plain_text.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -156,7 +157,10 @@ void RegisterDescribeCommand(CLI::App& fabric, PlanCommand& chosen) {
   command->add_flag("--json", options->json, "print JSON");
   command->footer(ModelHelp());
   fabric.footer(ModelHelp());
-  command->callback([options, &chosen] { chosen.run = [options] { return RunFabric(*options); }; });
+  command->callback([options, &chosen] {
+    chosen.json = options->json;
+    chosen.run = [options] { return RunFabric(*options); };
+  });
 }
 
 }  // namespace coppice

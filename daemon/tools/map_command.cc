@@ -1,13 +1,9 @@
 // coppice-plan map: the order of ranks that puts heavy communication on short, idle links, from
 // files alone.
-#include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/output/launch_file.h"
-#include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/map_inputs.h"
 #include "daemon/tools/map_options.h"
@@ -38,19 +34,7 @@ absl::Status RunMap(const MapOptions& options) {
   ASSIGN_OR_RETURN(const MapSearch search, MakeMapSearch(options));
   ASSIGN_OR_RETURN(const MapQuestion question, LoadMapQuestion(options));
   ASSIGN_OR_RETURN(const MapResult result, RunMapSearch(question.problem, search));
-  if (!options.emit.empty()) {
-    ASSIGN_OR_RETURN(
-        const std::string text,
-        LaunchText(*ParseLaunchFormat(options.emit), question.HostOfSlot(), result.answer.slots));
-    if (options.out.empty()) return PrintText(text);
-    RETURN_IF_ERROR(WriteTextFile(options.out, text));
-  }
-  MapReport report = {question.problem, result.answer, result.took, std::nullopt};
-  if (options.links) {
-    const size_t most = *options.links > 0 ? *options.links : std::numeric_limits<size_t>::max();
-    ASSIGN_OR_RETURN(report.links, FindBusyLinks(question.problem, result.answer.mapping, most));
-  }
-  return PrintText(options.json ? MapToJson(report) : MapToText(report));
+  return PrintMap(options, question, result);
 }
 
 }  // namespace
@@ -63,6 +47,7 @@ void RegisterMapCommand(CLI::App& app, PlanCommand& chosen) {
   command->footer(kMapHelp);
   command->callback([options, &chosen] {
     CheckUsage(*options);
+    chosen.json = options->json;
     chosen.run = [options] { return RunMap(*options); };
   });
 }

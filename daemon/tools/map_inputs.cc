@@ -13,6 +13,7 @@
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"
 #include "proto/text/option_words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {

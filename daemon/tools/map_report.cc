@@ -1,41 +1,33 @@
 #include "daemon/tools/map_report.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+#include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/output/launch_file.h"
+#include "daemon/mapping/output/mapping_answer.h"
+#include "daemon/tools/command.h"
+#include "proto/text/map_report.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class Number>
-Json OrNull(const std::optional<Number>& number) {
-  return number ? Json(*number) : Json();
-}
-
-Json MeasuresJson(const MappingMeasures& m) {
-  return {{"max_congestion", OrNull(m.max_congestion)},
-          {"avg_dilation", OrNull(m.average_dilation)},
-          {"hop_bytes", OrNull(m.hop_bytes)},
-          {"qap_cost", m.qap_cost},
-          {"max_dilation", OrNull(m.max_dilation)},
-          {"inter_node_bytes", m.inter_node_bytes},
-          {"inter_switch_bytes", OrNull(m.inter_switch_bytes)}};
-}
-
 std::string Printed(const Json& json) {
   return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
-// "forwarding tables", "even shares of shortest paths", ...; "" without a fabric.
+// "forwarding tables", "even shares of shortest paths", ...
 std::string TrafficName(const MappingProblem& problem) {
-  if (problem.snapshot == nullptr) return "";
   switch (problem.traffic) {
     case TrafficModel::kRoutes:
       return std::string(ToString(problem.snapshot->routes->kind()));
@@ -47,76 +39,60 @@ std::string TrafficName(const MappingProblem& problem) {
   return "";
 }
 
-void AddRow(absl::string_view name, std::optional<double> before, std::optional<double> after,
-            std::string& text) {
-  if (!before || !after) return;
-  const std::string change =
-      *before > 0 ? absl::StrFormat("%+.2f %%", 100 * (*after / *before - 1)) : std::string("-");
-  absl::StrAppendFormat(&text, "  %-42s %14.8g %14.8g %10s\n", name, *before, *after, change);
+MapFigures FiguresOf(const MappingMeasures& measures) {
+  MapFigures figures;
+  figures.max_congestion = measures.max_congestion;
+  figures.average_dilation = measures.average_dilation;
+  figures.hop_bytes = measures.hop_bytes;
+  figures.qap_cost = measures.qap_cost;
+  figures.max_dilation = measures.max_dilation;
+  figures.inter_node_bytes = measures.inter_node_bytes;
+  figures.inter_switch_bytes = measures.inter_switch_bytes;
+  return figures;
 }
 
-Json LinksJson(absl::Span<const BusyLink> links) {
-  Json json = Json::array();
-  for (const BusyLink& link : links) {
-    json.push_back({{"from", link.from},
-                    {"to", link.to},
-                    {"bytes", link.bytes},
-                    {"capacity_gbps", link.capacity_gbps},
-                    {"congestion", link.congestion},
-                    {"share", link.share}});
+absl::StatusOr<MapReport> ReportOf(const MapOptions& options, const MappingProblem& problem,
+                                   const MapResult& result) {
+  const MappingAnswer& answer = result.answer;
+  MapReport report;
+  report.algorithm = answer.algorithm;
+  report.reason = answer.reason;
+  report.before = FiguresOf(answer.before);
+  report.after = FiguresOf(answer.after);
+  report.seconds = absl::ToDoubleSeconds(result.took);
+  report.score = answer.score;
+  report.permutation = answer.slots;
+  report.places = problem.places->count();
+  if (problem.snapshot != nullptr) report.traffic = TrafficName(problem);
+  if (!options.links) return report;
+  const size_t most = *options.links > 0 ? *options.links : std::numeric_limits<size_t>::max();
+  ASSIGN_OR_RETURN(const std::vector<BusyLink> busiest,
+                   FindBusyLinks(problem, answer.mapping, most));
+  report.links.emplace();
+  for (const BusyLink& link : busiest) {
+    report.links->push_back({.from = link.from,
+                             .to = link.to,
+                             .bytes = link.bytes,
+                             .capacity_gbps = link.capacity_gbps,
+                             .congestion = link.congestion,
+                             .share = link.share});
   }
-  return json;
-}
-
-void AddLinks(absl::Span<const BusyLink> links, std::string& text) {
-  absl::StrAppendFormat(&text, "\n  %14s %8s %14s %10s  %s\n", "bytes / (Gb/s)", "of most", "bytes",
-                        "Gb/s", "link");
-  for (const BusyLink& link : links) {
-    absl::StrAppendFormat(&text, "  %14.8g %6.1f %% %14.8g %10.5g  %s -> %s\n", link.congestion,
-                          100 * link.share, link.bytes, link.capacity_gbps, link.from, link.to);
-  }
+  return report;
 }
 
 }  // namespace
 
-std::string MapToJson(const MapReport& report) {
-  const MappingAnswer& answer = report.answer;
-  Json json;
-  json["algorithm"] = answer.algorithm;
-  json["objective"] = MeasuresJson(answer.after);
-  json["before"] = MeasuresJson(answer.before);
-  json["seconds"] = absl::ToDoubleSeconds(report.took);
-  json["score"] = answer.score;
-  json["reason"] = answer.reason;
-  const std::string traffic = TrafficName(report.problem);
-  json["traffic"] = traffic.empty() ? Json() : Json(traffic);
-  if (report.links) json["links"] = LinksJson(*report.links);
-  json["permutation"] = answer.slots;
-  return Printed(json);
-}
-
-std::string MapToText(const MapReport& report) {
-  const MappingAnswer& answer = report.answer;
-  uint32_t moved = 0;
-  for (uint32_t rank = 0; rank < answer.slots.size(); ++rank) moved += answer.slots[rank] != rank;
-  const std::string traffic = TrafficName(report.problem);
-  std::string text = absl::StrFormat(
-      "%s\n  %d of %d ranks move, %d places, %s of search%s%s\n\n  %-42s %14s %14s %10s\n",
-      absl::StrReplaceAll(answer.reason, {{"; ", "\n  "}}), moved, answer.slots.size(),
-      report.problem.places->count(),
-      absl::FormatDuration(absl::Trunc(report.took, absl::Microseconds(1))),
-      traffic.empty() ? "" : ", traffic over ", traffic, "", "present", "new", "change");
-  const MappingMeasures &before = answer.before, &after = answer.after;
-  AddRow("max congestion (bytes per Gb/s of a link)", before.max_congestion, after.max_congestion,
-         text);
-  AddRow("average dilation (links)", before.average_dilation, after.average_dilation, text);
-  AddRow("max dilation (links)", before.max_dilation, after.max_dilation, text);
-  AddRow("hop-bytes", before.hop_bytes, after.hop_bytes, text);
-  AddRow("QAP cost (bytes x distance)", before.qap_cost, after.qap_cost, text);
-  AddRow("bytes between nodes", before.inter_node_bytes, after.inter_node_bytes, text);
-  AddRow("bytes between leaf switches", before.inter_switch_bytes, after.inter_switch_bytes, text);
-  if (report.links) AddLinks(*report.links, text);
-  return text;
+absl::Status PrintMap(const MapOptions& options, const MapQuestion& question,
+                      const MapResult& result) {
+  if (!options.emit.empty()) {
+    ASSIGN_OR_RETURN(
+        const std::string text,
+        LaunchText(*ParseLaunchFormat(options.emit), question.HostOfSlot(), result.answer.slots));
+    if (options.out.empty()) return PrintText(text);
+    RETURN_IF_ERROR(WriteTextFile(options.out, text));
+  }
+  ASSIGN_OR_RETURN(const MapReport report, ReportOf(options, question.problem, result));
+  return PrintText(options.json ? MapJson(report) : MapText(report, IsForPeople()));
 }
 
 std::string AlgorithmsToJson() {
@@ -143,14 +119,19 @@ std::string AlgorithmsToText() {
   for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
     width = std::max(width, algorithm->name.size());
   }
+  const auto shown = [](std::string text, size_t indent) {
+    return IsForPeople() ? Wrapped(text, indent) : text;
+  };
   std::string text;
   for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
-    absl::StrAppendFormat(&text, "%-*s  %s%s\n", static_cast<int>(width), algorithm->name,
-                          algorithm->source, algorithm->refines ? " (improves a start)" : "");
+    const std::string source =
+        absl::StrCat(algorithm->source, algorithm->refines ? " (improves a start)" : "");
+    absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), algorithm->name,
+                          shown(source, width + 2));
     for (const AlgorithmParameter& p : algorithm->parameters) {
-      absl::StrAppendFormat(&text, "%*s  --option %s=%.10g  %s (%.10g to %.10g)\n",
-                            static_cast<int>(width), "", p.name, p.preset, p.meaning, p.least,
-                            p.greatest);
+      const std::string option = absl::StrFormat("--option %s=%.10g  %s (%.10g to %.10g)", p.name,
+                                                 p.preset, p.meaning, p.least, p.greatest);
+      absl::StrAppend(&text, std::string(width + 2, ' '), shown(option, width + 2), "\n");
     }
   }
   return text;

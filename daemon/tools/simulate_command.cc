@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/routes.h"
 #include "daemon/fabric/snapshot.h"
@@ -23,6 +24,7 @@
 #include "daemon/tools/tree_options.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/planner.h"
+#include "proto/text/text_table.h"
 
 namespace coppice {
 namespace {
@@ -40,6 +42,7 @@ struct SimulationHeading {
   uint64_t seed = 1;
   uint64_t runs = 1;
   bool links = false;  // print the channels, too
+  bool is_wide = false;
 };
 
 // One builder's trees for one size.
@@ -91,7 +94,7 @@ Json RowJson(const Fabric& fabric, const SimulatedRow& row, bool links) {
     json["why_not"] = row.why_not;
     return json;
   }
-  json["type"] = std::string(ToString(row.plan->tree.type));
+  json["type"] = absl::StrCat("TREE_TYPE_", ToString(row.plan->tree.type));  // as of coppice.v1
   json["tree"] = std::string(ToString(row.plan->tree.builder));
   json["width"] = row.plan->tree.width;
   json["height"] = row.plan->height;
@@ -103,18 +106,27 @@ Json RowJson(const Fabric& fabric, const SimulatedRow& row, bool links) {
   return json;
 }
 
+// "switch 00ff00000000000a \"leaf 3\" port 4 -> endpoint n0001/1".
+std::string LinkText(const Fabric& fabric, ChannelIndex channel) {
+  return absl::StrCat(Describe(fabric, fabric.channel_from(channel)), " port ",
+                      fabric.channel_from_port(channel).value(), " -> ",
+                      Describe(fabric, fabric.channel_to(channel)));
+}
+
+void Append(const TextTable& table, std::string& text) {
+  absl::StrAppend(&text, absl::StrJoin(table.Lines(IsForPeople()), "\n"), "\n");
+}
+
 void AppendLinks(const Fabric& fabric, const SimulatedRow& row, std::string& text) {
   absl::StrAppendFormat(&text, "\n%s, %u B: %u links\n", row.builder, row.bytes,
                         row.channels.size());
-  absl::StrAppendFormat(&text, "%8s %8s %12s %10s %6s  %s\n", "PACKETS", "UP", "BYTES", "BUSY US",
-                        "QUEUE", "LINK");
+  TextTable table({"PACKETS", "UP", "BYTES", "BUSY US", "QUEUE", "LINK"});
   for (const ChannelTraffic& use : ByPackets(row.channels)) {
-    absl::StrAppendFormat(&text, "%8u %8u %12u %10.3f %6u  %s port %u -> %s\n", use.packets,
-                          use.up_packets, use.bytes, use.busy_us, use.longest_queue,
-                          Describe(fabric, fabric.channel_from(use.channel)),
-                          fabric.channel_from_port(use.channel).value(),
-                          Describe(fabric, fabric.channel_to(use.channel)));
+    table.Add({absl::StrCat(use.packets), absl::StrCat(use.up_packets), absl::StrCat(use.bytes),
+               absl::StrFormat("%.3f", use.busy_us), absl::StrCat(use.longest_queue),
+               LinkText(fabric, use.channel)});
   }
+  Append(table, text);
 }
 
 // {"operation","members","communicators","skew_us","noise","pattern","seed","runs","rows":[{"bytes","builder","type","width",
@@ -149,19 +161,29 @@ std::string SimulationToText(const Snapshot& snapshot, const SimulationHeading& 
   }
   if (heading.skew_us > 0)
     absl::StrAppendFormat(&text, "ranks up to %g us late\n", heading.skew_us);
-  absl::StrAppendFormat(&text, "%10s  %-12s %-4s %5s %6s %12s %12s %9s %9s\n", "BYTES", "BUILDER",
-                        "TYPE", "WIDTH", "HEIGHT", "PREDICTED US", "SIMULATED US", "MIN", "MAX");
+  // The times of one run are alike.
+  std::vector<size_t> rest = {4};
+  if (heading.runs == 1) rest.insert(rest.end(), {7, 8});
+  TextTable table(
+      {"BYTES", "BUILDER", "TYPE", "WIDTH", "HEIGHT", "PREDICTED US", "SIMULATED US", "MIN", "MAX"},
+      rest, heading.is_wide);
+  std::string none;
+  const auto us = [](double time) { return absl::StrFormat("%.2f", time); };
   for (const SimulatedRow& row : rows) {
     if (!row.plan) {
-      absl::StrAppendFormat(&text, "%10u  %-12s none: %s\n", row.bytes, row.builder, row.why_not);
+      table.Add({absl::StrCat(row.bytes), row.builder, "none", "-", "-", "-", "-", "-", "-"});
+      const std::string why = absl::StrCat(row.builder, ", ", row.bytes, " B: ", row.why_not);
+      absl::StrAppend(&none, "none: ", IsForPeople() ? Wrapped(why, 6) : why, "\n");
       continue;
     }
     const TreePlan& plan = *row.plan;
-    absl::StrAppendFormat(&text, "%10u  %-12s %-4s %5u %6u %12.2f %12.2f %9.2f %9.2f\n", row.bytes,
-                          row.builder, ToString(plan.tree.type), plan.tree.width, plan.height,
-                          plan.predicted.total_us, Median(row.total_us), row.total_us.front(),
-                          row.total_us.back());
+    table.Add({absl::StrCat(row.bytes), row.builder, std::string(ToString(plan.tree.type)),
+               absl::StrCat(plan.tree.width), absl::StrCat(plan.height),
+               us(plan.predicted.total_us), us(Median(row.total_us)), us(row.total_us.front()),
+               us(row.total_us.back())});
   }
+  Append(table, text);
+  text += none;
   if (!heading.links) return text;
   for (const SimulatedRow& row : rows) {
     if (row.plan) AppendLinks(*snapshot.fabric, row, text);
@@ -176,7 +198,7 @@ struct SimulateOptions {
   double skew_us = 0;
   std::optional<uint32_t> seed, runs, header_bytes;
   std::string pattern = "poisson";
-  bool links = false;
+  bool links = false, is_wide = false;
 };
 
 struct Candidate {
@@ -361,7 +383,8 @@ absl::Status RunSimulate(SimulateOptions options) {
                                      .pattern = options.pattern,
                                      .seed = options.seed.value_or(1),
                                      .runs = options.runs.value_or(1),
-                                     .links = options.links};
+                                     .links = options.links,
+                                     .is_wide = options.is_wide};
   const Comparison comparison(options, std::move(snapshot), std::move(profile), std::move(capacity),
                               std::move(request), std::move(communicators));
   std::vector<SimulatedRow> rows;
@@ -410,9 +433,17 @@ void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen) {
   AddHardwareOptions(*command, options->tree);
   AddSimulationOptions(*command, *options);
   command->add_flag("--json", options->tree.json, "print JSON");
+  command
+      ->add_option_function<std::string>(
+          "-o,--output", [options](const std::string&) { options->is_wide = true; },
+          "wide: all columns")
+      ->check(CLI::IsMember({"wide"}))
+      ->excludes("--json");
   command->footer(absl::StrCat(kTreeFilesHelp, kCommunicatorListHelp));
-  command->callback(
-      [options, &chosen] { chosen.run = [options] { return RunSimulate(*options); }; });
+  command->callback([options, &chosen] {
+    chosen.json = options->tree.json;
+    chosen.run = [options] { return RunSimulate(*options); };
+  });
 }
 
 }  // namespace coppice

@@ -1,13 +1,8 @@
 #include "daemon/tools/tree_inputs.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
 #include <optional>
-#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -17,13 +12,13 @@
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/fabric/node_list.h"
+#include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
 constexpr size_t kMaxQuoted = 128;  // characters of a file that an error repeats
 
 absl::Status AtLine(absl::string_view origin, uint32_t line, const absl::Status& status) {
@@ -33,15 +28,9 @@ absl::Status AtLine(absl::string_view origin, uint32_t line, const absl::Status&
 // Calls `visit(line)` for each line that says something; its error is given origin and line.
 template <class Visitor>
 absl::Status ForEachLine(absl::string_view text, absl::string_view origin, const Visitor& visit) {
-  constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
-  absl::ConsumePrefix(&text, kByteOrderMark);
-  uint32_t number = 0;
-  for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
-    ++number;
-    const absl::string_view line = absl::StripAsciiWhitespace(whole);
-    if (line.empty() || line.front() == '#') continue;
-    const absl::Status status = visit(line);
-    if (!status.ok()) return AtLine(origin, number, status);
+  for (const TextLine& line : LinesOf(text)) {
+    const absl::Status status = visit(line.text);
+    if (!status.ok()) return AtLine(origin, line.number, status);
   }
   return absl::OkStatus();
 }
@@ -57,17 +46,6 @@ absl::StatusOr<std::vector<Index>> ReadNames(const Fabric& fabric, absl::string_
     return absl::OkStatus();
   }));
   return found;
-}
-
-// A line without the comment that a blank and # begin.
-absl::string_view WithoutComment(absl::string_view line) {
-  for (size_t hash = line.find('#'); hash != absl::string_view::npos;
-       hash = line.find('#', hash + 1)) {
-    if (hash > 0 && absl::ascii_isblank(static_cast<unsigned char>(line[hash - 1]))) {
-      return absl::StripTrailingAsciiWhitespace(line.substr(0, hash));
-    }
-  }
-  return line;
 }
 
 // 16 hex digits, or up to 16 after 0x: ibnetdiscover prints GUIDs in both forms.
@@ -133,31 +111,6 @@ absl::Status AddLoad(const Fabric& fabric, absl::string_view line, std::vector<f
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  std::error_code unknown;
-  const std::filesystem::file_status kind = std::filesystem::status(path, unknown);
-  // A device may never end. Pipes do: a shell's <(COMMAND) is one.
-  if (path != "-" && std::filesystem::is_other(kind) && !std::filesystem::is_fifo(kind)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a regular file: give the path of a text file"));
-  }
-  const auto close = [](std::FILE* f) { std::fclose(f); };
-  std::FILE* const opened = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-  const std::unique_ptr<std::FILE, decltype(close)> file(opened, close);
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  std::string text;
-  std::string block(size_t{1} << 16, '\0');
-  while (const size_t size = std::fread(block.data(), 1, block.size(), file.get())) {
-    text.append(block, 0, size);
-    if (text.size() > kMaxFileBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": larger than ", kMaxFileBytes,
-                                                     " bytes; is it the file that you meant?"));
-    }
-  }
-  if (std::ferror(file.get()) == 0) return text;
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
-}
 
 absl::StatusOr<std::string> ReadNodesText(const std::string& value) {
   if (IsFileOfNodes(value)) return ReadTextFile(value);

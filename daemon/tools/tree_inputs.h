@@ -18,11 +18,6 @@
 
 namespace coppice {
 
-// The whole file, or standard input if `path` is "-"; at most 1 GiB. NOT_FOUND, PERMISSION_DENIED
-// or another code of absl::ErrnoToStatus; INVALID_ARGUMENT: over the limit, or a device. The
-// message names the file.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path);
-
 // What an option that names nodes means: the text of a file, if it is meant as one
 // (option_words.h), else the value itself, a list of them as node_list.h has it. Errors as
 // ReadTextFile.

@@ -17,6 +17,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "proto/text/option_words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import tomllib
 import unittest
 
 from scratch_files import ScratchFiles
@@ -56,21 +57,27 @@ class CalibrateGolden(ScratchFiles):
 
     def test_known_constants_are_found(self):
         fit = json.loads(self.fit("--json", "--name", "lab"))
-        self.assertEqual(fit["profile"]["name"], "lab")
+        profile = tomllib.loads(fit["profile_toml"])
+        self.assertEqual(profile["name"], "lab")
         self.assertEqual(fit["samples"], len(samples()))
+        self.assertFalse(fit["applied"])
         for node, truth in (("nic", NIC), ("switch", SWITCH)):
             for name, value in truth.items():
-                self.assertAlmostEqual(fit["profile"][node][name], value, delta=1e-6 * value, msg=name)
-        self.assertAlmostEqual(fit["profile"]["init_us"], INIT_US, places=6)
+                self.assertAlmostEqual(profile[node][name], value, delta=1e-6 * value, msg=name)
+        self.assertAlmostEqual(profile["init_us"], INIT_US, places=6)
         self.assertLess(fit["worst_us"], 1e-6)
         self.assertGreater(fit["r_squared"], 1 - 1e-9)
         states = {constant["name"]: constant["state"] for constant in fit["constants"]}
         self.assertEqual(len(states), 12)
         self.assertEqual({name for name, state in states.items() if state == "fixed"},
                          {"link_us", "nic.send_us", "switch.send_us"})
-        for row, residual in zip(samples(), fit["residuals"]):
-            self.assertEqual([residual[key] for key in ("operation", "bytes", "members", "type",
-                                                        "width")], list(row[:5]))
+        self.assertEqual(len(fit["residuals_us"]), len(samples()))
+        for row, measured in zip(samples(), fit["measured"], strict=True):
+            operation, size, members, kind, width = row[:5]
+            self.assertEqual([measured[key] for key in ("operation", "bytes", "members", "type",
+                                                        "width")],
+                             ["OPERATION_" + operation.upper(), str(size), members,
+                              "TREE_TYPE_" + kind, width])
 
     def test_what_is_printed_is_a_profile(self):
         text = self.fit()
@@ -92,7 +99,8 @@ class CalibrateGolden(ScratchFiles):
         done = self.run_program("-", *[w for c in FIXED for w in ("--fix", c)], "--json",
                                 stdin=csv(samples()))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(json.loads(done.stdout)["profile"]["name"], "calibrated")
+        profile = tomllib.loads(json.loads(done.stdout)["profile_toml"])
+        self.assertEqual(profile["name"], "calibrated")
 
     def refused(self, words, *arguments, text=None):
         path = self.file("bad.csv", csv(samples()) if text is None else text)
@@ -103,15 +111,32 @@ class CalibrateGolden(ScratchFiles):
 
     def test_refusals_name_what_is_wrong(self):
         self.refused(["bad.csv", "link_us"])  # nothing fixed: not identifiable
-        self.refused(["--fix", "gravity"], "--fix", "gravity")
-        self.refused(["--fix", "link_us", "far"], "--fix", "link_us=far")
+        self.refused(["fixed", "gravity"], "--fix", "gravity")
+        self.refused(["fixed", "link_us", "far"], "--fix", "link_us=far")
         self.refused(["bad.csv"], text="")
         self.refused(["bad.csv", "line 2", "width"],
                      text="operation,bytes,members,type,width,us\nbcast,8,32,I,1,3\n")
-        self.refused(["no-such-base"], "--base", "no-such-base")
+        self.refused(["no-such-profile"], "--profile", "no-such-profile")
+        self.refused(["--load", "no effect"], "--load", "x")
+        self.refused(["gravity"], "--fix", "gravity", "--json")
         done = self.run_program(str(self.dir / "absent.csv"))
         self.check_refusal(done)
         self.assertIn("absent.csv", done.stderr)
+
+
+    def test_in_force_for_as_long_as_its_database(self):
+        database = str(self.dir / "plan.db")
+        fit = json.loads(self.fit("--json", "--name", "lab", "--apply", "--database", database))
+        self.assertTrue(fit["applied"])
+
+        def profile():
+            done = subprocess.run([PROGRAM, "table", "--members", "16", "--json", "--database",
+                                   database], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return json.loads(done.stdout)["profile"]
+        self.assertEqual(profile(), "lab")
+        self.assertEqual(self.run_program("--reset", "--database", database).returncode, 0)
+        self.assertEqual(profile(), "hdr")
 
 
 if __name__ == "__main__":

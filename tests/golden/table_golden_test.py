@@ -127,13 +127,15 @@ class TableGolden(ScratchFiles):
 
     def test_wrong_calls(self):
         for status, words, *arguments in (
-                (2, "--members or --fabric"), (2, "--members", "--members", "many"),
+                (1, "--fabric: what to plan on is needed"), (2, "--members", "--members", "many"),
                 (2, "--members", "--members", ""), (2, "--members", "--members", "4294967296"),
                 (2, "--fabric", "--fabric", ""),
                 (2, "--profile", "--members", "4", "--profile", ""),
-                (1, "0 members", "--members", "0"), (1, "1 members", "--members", "1"),
+                (2, "from 1 to", "--members", "0"), (1, "1 members", "--members", "1"),
                 (1, "neither a file nor one of", "--members", "4", "--profile", "absent"),
-                (1, "moebius", "--fabric", "model:moebius")):
+                (1, "moebius", "--fabric", "model:moebius"),
+                (1, "--load", "--members", "4", "--load", "x"),
+                (1, "--held", "--fabric", "model:torus(dims=3x3)", "--held", "x")):
             done = self.run_table(*arguments)
             if status == WRONG_USAGE:
                 self.assertEqual((done.returncode, done.stdout), (status, ""), arguments)

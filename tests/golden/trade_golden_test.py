@@ -75,7 +75,7 @@ class TradeGolden(ScratchFiles):
             self.assertEqual(chosen[figure], min(one[figure] for one in front))
 
     def test_limits_come_first(self):
-        self.assertEqual(self.tree("--policy", "link=1", "--max-entries", "0")["type"], "I")
+        self.assertEqual(self.tree("--policy", "link=1", "--max-entries", "0")["type"], "TREE_TYPE_I")
         message = self.refuse(1, "--type", "2", "--max-entries", "0")
         self.assertIn("FAILED_PRECONDITION: policy.max_entries: no tree takes 0 entries", message)
         self.assertIn("the least is 1", message)

@@ -90,7 +90,7 @@ class TreeGolden(ScratchFiles):
             with self.subTest(builder):
                 tree = self.tree(net, members, "--type", "1", "--builder", builder, "--width", "32")
                 self.assertEqual((tree["type"], tree["builder"], tree["width"]),
-                                 ("I", builder, 32))
+                                 ("TREE_TYPE_I", "TREE_BUILDER_" + builder.upper(), 32))
                 self.assertEqual(self.crossing(tree, lambda rank: rank // 16), want)
                 if builder == "hierarchical":
                     self.assertEqual(tree["height"], 2)
@@ -121,7 +121,7 @@ class TreeGolden(ScratchFiles):
     def test_figure_11_takes_4_of_13_switches(self):
         tree = self.tree(figure_11(), [f"h{i}" for i in range(16)], "--type", "2",
                          "--switch-degree", "5", "--root", "s0")
-        self.assertEqual((tree["type"], tree["switches"]), ("II", 4))
+        self.assertEqual((tree["type"], tree["switches"]), ("TREE_TYPE_II", 4))
         children = collections.Counter(n["parent"] for n in tree["nodes"])
         self.assertLessEqual(max(children.values()), 5)
         physical = {v["id"]: v["parent"] for v in tree["physical"]}
@@ -137,9 +137,9 @@ class TreeGolden(ScratchFiles):
         for i in range(3):
             self.assertIn(net.guid("S", i), message)
         tree = self.tree(net, members, "--full-switches", full)
-        self.assertEqual(tree["type"], "I")
+        self.assertEqual(tree["type"], "TREE_TYPE_I")
         self.assertIn("no type II tree", tree["reason"])
-        self.assertIn("II", [other["type"] for other in tree["alternatives"]])
+        self.assertIn("TREE_TYPE_II", [other["type"] for other in tree["alternatives"]])
 
     def test_a_full_switch_still_forwards(self):
         net, members = two_level(2, 1, 2), ["h0", "h1", "h2", "h3"]
@@ -163,7 +163,7 @@ class TreeGolden(ScratchFiles):
 
     def test_one_member(self):
         profile = self.file("plain.toml", toml(PLAIN))
-        for kind, want in (("auto", "I"), ("1", "I"), ("2", "II")):
+        for kind, want in (("auto", "TREE_TYPE_I"), ("1", "TREE_TYPE_I"), ("2", "TREE_TYPE_II")):
             tree = self.tree(two_level(2, 1, 2), ["h0"], "--type", kind, "--profile", profile)
             self.assertEqual((tree["type"], tree["root"], tree["height"], tree["radius"]),
                              (want, "rank:0", 0, 0))
@@ -172,7 +172,7 @@ class TreeGolden(ScratchFiles):
             self.assertEqual(tree["nodes"], [{"id": "rank:0", "kind": "rank", "rank": 0,
                                               "endpoint": "h0/1", "parent": None, "links": 0}])
             self.assertEqual(tree.get("physical"),
-                             [{"id": "rank:0", "parent": None}] if want == "II" else None)
+                             [{"id": "rank:0", "parent": None}] if want == "TREE_TYPE_II" else None)
 
     def test_two_members(self):
         # Type I: phi 10 + 4 links + theta 0.5 up, c_send 0.25 + phi 10 + 4 links down. Type II at
@@ -189,8 +189,8 @@ class TreeGolden(ScratchFiles):
             self.assert_times(tree, want)
             if kind == "auto":
                 self.assertEqual([(o["builder"], o["total_us"], o["why_not"]) for o in
-                                  tree["alternatives"] if o["type"] == "II"],
-                                 [("minimum-cost", 44.5, "not faster than type I")])
+                                  tree["alternatives"] if o["type"] == "TREE_TYPE_II"],
+                                 [("TREE_BUILDER_MINIMUM_COST", 44.5, "not faster than type I")])
 
     def test_two_ranks_on_one_port(self):
         # Nothing between them but same_host 0.125, no phi either. Type II: one link to s0 each.
@@ -269,7 +269,7 @@ class TreeGolden(ScratchFiles):
             for value in ("many", "-1", "4294967296", "2.5", "1e3", " 4", ""):
                 self.assertIn(option, self.refuse(2, net, members, option, value))
         for value in ("0", "1"):
-            self.assertEqual(self.tree(net, members, "--switch-degree", value)["type"], "I")
+            self.assertEqual(self.tree(net, members, "--switch-degree", value)["type"], "TREE_TYPE_I")
             self.refuse(1, net, members, "--type", "2", "--switch-degree", value)
         for option in ("--type", "--builder", "--op"):
             self.refuse(2, net, members, option, "3")
@@ -290,7 +290,7 @@ class TreeGolden(ScratchFiles):
     def test_switches_without_entries_leave_type_1(self):
         net, members = two_level(2, 1, 2), ["h0", "h3"]
         tree = self.tree(net, members, "--entries", "0")
-        self.assertEqual(tree["type"], "I")
+        self.assertEqual(tree["type"], "TREE_TYPE_I")
         self.assertIn("no type II tree", tree["reason"])
         self.assertIn('"s2" (0 entries)', self.refuse(1, net, members, "--type", "2", "--entries",
                                                       "0"))
@@ -375,10 +375,10 @@ class TreeGolden(ScratchFiles):
         ask = ("--type", "1", "--builder", "kary", "--width", "2")
         tree = self.tree(net, ["h0", "h1", "h2"], *ask)
         self.assertEqual((tree["routes"], [n["links"] for n in tree["nodes"]]),
-                         ("shortest path", [0, 3, 3]))
+                         ("ROUTE_KIND_SHORTEST_PATH", [0, 3, 3]))
         tree = self.tree(net, ["h0", "h1", "h2"], *ask, "--routes", routes, tables=tables)
         self.assertEqual((tree["routes"], [n["links"] for n in tree["nodes"]]),
-                         ("forwarding tables", [0, 3, 4]))
+                         ("ROUTE_KIND_FORWARDING_TABLES", [0, 3, 4]))
         tree = self.tree(net, ["h0", "h1", "h2"], "--type", "2", "--root", "s0", "--routes", routes,
                          tables=tables)
         up = {v["id"]: v["parent"] for v in tree["physical"]}
@@ -431,7 +431,7 @@ class TreeGolden(ScratchFiles):
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         tree = json.loads(done.stdout)
-        self.assertEqual((tree["routes"], tree["radius"]), ("dimension order", 3))
+        self.assertEqual((tree["routes"], tree["radius"]), ("ROUTE_KIND_DIMENSION_ORDER", 3))
         for vertex in tree["physical"]:
             if vertex["id"] in at and vertex["id"] != root:
                 x, y = at[vertex["id"]]
@@ -461,7 +461,7 @@ class TreeGolden(ScratchFiles):
                                   capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             case = self.verified(fabric, done.stdout, members, arguments, tables)
-            self.assertEqual(case.tree["routes"], "forwarding tables")
+            self.assertEqual(case.tree["routes"], "ROUTE_KIND_FORWARDING_TABLES")
             case.verify_times(PLAIN, [(4096, 4096, 4096)], load)
 
     def test_drawing_for_people(self):

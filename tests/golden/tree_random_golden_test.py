@@ -66,7 +66,7 @@ SPOILED = {
     "another parent": lambda tree: tree["nodes"][3].update(parent="rank:2"),
     "no such parent": lambda tree: tree["nodes"][3].update(parent="rank:99"),
     "a faster tree": lambda tree: tree["alternatives"].append(
-        {"type": "I", "builder": "kary", "width": 2, "total_us": 0.0, "why_not": "not faster"}),
+        {"type": "TREE_TYPE_I", "builder": "TREE_BUILDER_KARY", "width": 2, "total_us": 0.0, "why_not": "not faster"}),
 }
 
 
@@ -124,7 +124,7 @@ class RandomTrees(ScratchFiles):
         fabrics = [(self.fabric(model)[0], f"model:{model}") for model in MODELS]
         text = two_leaves_a_host(4, 2, 2).text()
         fabrics.append((Fabric(text), "file:" + self.file("two_leaves.txt", text)))
-        answered = {"I": 0, "II": 0}
+        answered = {"TREE_TYPE_I": 0, "TREE_TYPE_II": 0}
         for number in range(CASES):
             fabric, spec = fabrics[number % len(fabrics)]
             request, profile = Request(rng, fabric), random_profile(rng)
@@ -146,10 +146,10 @@ class RandomTrees(ScratchFiles):
 
     def verify(self, tree, fabric, request, profile):
         if request.type != "auto":
-            self.assertEqual(tree["type"], "I" * int(request.type))
+            self.assertEqual(tree["type"], "TREE_TYPE_" + "I" * int(request.type))
         if request.builder != "auto":
-            self.assertEqual(tree["builder"], request.builder)
-        if tree["type"] == "I" and request.width is not None:
+            self.assertEqual(tree["builder"], "TREE_BUILDER_" + request.builder.upper())
+        if tree["type"] == "TREE_TYPE_I" and request.width is not None:
             self.assertLessEqual(tree["width"], request.width)
         case = Case(tree, fabric, request.members, request.nic_degree or 64, request.switch_degree,
                     request.full)
@@ -160,7 +160,7 @@ class RandomTrees(ScratchFiles):
     def verify_root(self, tree, fabric, request, arguments):
         """A root that is not nearest to the members takes no more switches than the nearest need,
         and is sooner than all of those that need no more."""
-        if tree["type"] == "I" or len(request.members) == 1:
+        if tree["type"] == "TREE_TYPE_I" or len(request.members) == 1:
             return
         roots = [f"switch:{guid}" for _, guid in self.centre(fabric, request.members)]
         if [v["id"] for v in tree["physical"] if v["parent"] is None][0] in roots:

@@ -51,7 +51,7 @@ class Case:
     def verify(self):
         self.verify_nodes()
         self.verify_shape()
-        if self.tree["type"] == "I":
+        if self.tree["type"] == "TREE_TYPE_I":
             self.verify_type_1()
         else:
             self.verify_physical()
@@ -94,15 +94,15 @@ class Case:
         check(width >= 2 or len(self.members) < 3, "width", width)
         parents = [node["parent"] for node in self.tree["nodes"]]
         ranks = range(len(parents))
-        if self.tree["builder"] == "kary":
+        if self.tree["builder"] == "TREE_BUILDER_KARY":
             check(parents == [kary_parent(rank, width) for rank in ranks], "not k-ary")
-        elif self.tree["builder"] == "knomial":
+        elif self.tree["builder"] == "TREE_BUILDER_KNOMIAL":
             check(parents == [knomial_parent(rank, width) for rank in ranks], "not k-nomial")
-        elif self.tree["builder"] == "postal":
+        elif self.tree["builder"] == "TREE_BUILDER_POSTAL":
             most = max((len(children) for children in self.children.values()), default=0)
             check(width == max(2, most), "width", width, "but a rank has", most, "children")
         else:
-            check(self.tree["builder"] == "hierarchical", self.tree["builder"])
+            check(self.tree["builder"] == "TREE_BUILDER_HIERARCHICAL", self.tree["builder"])
             self.verify_groups(lambda m: (self.fabric.host(m), self.fabric.leaf(m)))
             self.verify_groups(self.fabric.leaf)
 
@@ -146,7 +146,7 @@ class Case:
         return chain
 
     def verify_type_2(self):
-        check(self.tree["builder"] == "minimum-cost" and self.tree["width"] == 0, "builder, width")
+        check(self.tree["builder"] == "TREE_BUILDER_MINIMUM_COST" and self.tree["width"] == 0, "builder, width")
         for node in self.tree["nodes"]:
             children = self.children[node["id"]]
             if node["kind"] == "rank":
@@ -188,7 +188,7 @@ class Case:
     def verify_alternatives(self):
         total = self.tree["predicted"]["total_us"]
         for other in self.tree["alternatives"]:
-            check(other["type"] in ("I", "II") and other["why_not"], other)
+            check(other["type"] in ("TREE_TYPE_I", "TREE_TYPE_II") and other["why_not"], other)
             if other["total_us"] is not None:
                 check(other["total_us"] >= total * (1 - 1e-9), other, "is faster than", total)
             elif other["why_not"].startswith("takes at least"):

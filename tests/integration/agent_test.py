@@ -361,7 +361,7 @@ class AgentTest(unittest.TestCase):
             done = subprocess.run([COPPICECTL, "--server", daemon.address, "status"],
                                   capture_output=True, text=True, timeout=120, check=False)
             told.append(done.stdout + done.stderr)
-            return "another daemon: " in told[-1] and done.returncode == 1
+            return "another daemon: " in told[-1] and done.returncode == 7
         self.await_that(warns, "the warning")
         self.assertIn("the agent of host n0001 was served by the daemon with database", told[-1])
 

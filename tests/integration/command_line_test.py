@@ -116,12 +116,55 @@ class CommandLine(unittest.TestCase):
         self.good("job", "end", job)
         self.refused(6, "job", "keepalive", job, words=["ended"])
 
+    def test_a_format_that_no_launcher_reads_is_wrong_usage(self):
+        self.refused(2, "map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "foo",
+                     words=["--emit", "foo", "rankfile"], stdin="0 1\n1 0\n")
+
+    def on_a_terminal(self, *arguments):
+        """The lines that people see."""
+        terminal, its_end = pty.openpty()
+        with subprocess.Popen([COPPICECTL, "--server", self.daemon.address, *arguments],
+                              stdout=its_end, stderr=subprocess.PIPE) as program:
+            os.close(its_end)
+            shown = b""
+            try:
+                while more := os.read(terminal, 4096):
+                    shown += more
+            except OSError:  # the other end is closed
+                pass
+            self.assertEqual((program.wait(60), program.stderr.read()), (0, b""), arguments)
+        os.close(terminal)
+        return re.sub(r"\033\[[\d;]*m", "", shown.decode()).splitlines()
+
+    def test_tables_fit_a_terminal(self):
+        job = self.register("--name", "a-job-of-some-length")
+        self.good("tree", "create", "--job", job)
+        self.good("pattern", "put", "an/application/of-some-length", "-", stdin="0 1\n1 0\n")
+        placement = json.loads(self.good("placement", "create", "--nodes", "40", "--name",
+                                         "of-some-length", "--json"))["id"]
+        for arguments in (["events"], ["tree", "list"], ["pattern", "list"], ["placement", "list"],
+                          ["pattern", "show", "an/application/of-some-length"],
+                          ["placement", "show", placement]):
+            with self.subTest(arguments=arguments):
+                shown = self.on_a_terminal(*arguments)
+                self.assertLessEqual(max(map(len, shown)), 80, "\n".join(shown))
+                wide = self.on_a_terminal(*arguments, "-o", "wide")
+                self.assertGreater(len(wide[0].split()), len(shown[0].split()))
+                self.assertGreater(max(map(len, wide)), 80)
+        # What does not fit goes on below, and nothing of it is lost.
+        said = self.good("events", "--kind", "placement.created").splitlines()[-1]
+        shown = self.on_a_terminal("events", "--kind", "placement.created")
+        self.assertIn(" ".join(said.split()), " ".join(" ".join(shown).split()))
+        self.good("placement", "release", placement)
+        self.good("job", "end", job)
+
     def test_what_cannot_be_written_is_told(self):
         for arguments in (["fabric", "nodes"], ["fabric", "nodes", "--json"],
-                          ["export", "slurm-topology"]):
+                          ["export", "slurm-topology"],
+                          ["map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "rankfile"]):
             with open("/dev/full", "w", encoding="ascii") as full:
                 done = subprocess.run([COPPICECTL, *arguments], stdout=full, stderr=subprocess.PIPE,
-                                      text=True, timeout=120, check=False,
+                                      input="0 1\n1 0\n", text=True, timeout=120, check=False,
                                       env={**os.environ, "COPPICE_SERVER": self.daemon.address})
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("standard output could not be written", done.stderr)
@@ -284,7 +327,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(tree, again)
         self.fails("tree", "create", "--job", job, "--request-id", "once", "--ranks", "0-1",
                    words=["once"])
-        self.assertEqual([tree["job_id"], tree["type"]], [job, "II"])
+        self.assertEqual([tree["job_id"], tree["type"]], [job, "TREE_TYPE_II"])
         self.assertEqual([n["endpoint"] for n in tree["nodes"] if n["kind"] == "rank"],
                          ["n0000/1", "n0001/1", "n0001/1", "n0002/1"])
         self.assertEqual(self.of_json("tree", "show", tree["id"]), tree)
@@ -299,7 +342,7 @@ class CommandLine(unittest.TestCase):
             others.append(json.loads(made[1])["id"])
         self.assertIn(max(served), made[2])
         fallback = self.of_json("tree", "create", "--job", job, "--dry-run")
-        self.assertEqual([fallback["id"], fallback["type"]], [None, "I"])
+        self.assertEqual([fallback["id"], fallback["type"]], [None, "TREE_TYPE_I"])
         for granted in [tree["id"], *others]:
             self.good("tree", "release", granted)
         self.fails("tree", "release", tree["id"], words=[tree["id"]])

@@ -41,7 +41,7 @@ class DurabilityTest(unittest.TestCase):
     def assert_wrong(self, word):
         """`status` says so, by its exit status, too."""
         status, _, errors = self.ctl("status")
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 7)
         self.assertIn(word, errors)
 
     def await_event(self, kind):

@@ -165,7 +165,7 @@ class MetricsTest(unittest.TestCase):
         for arguments in ([], ["--json"]):
             done = subprocess.run([COPPICECTL, "--server", daemon.address, "status", *arguments],
                                   capture_output=True, text=True, timeout=120, check=False)
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 7)
             self.assertIn("wrong: full sweep: ", done.stderr)
             self.assertIn(net, done.stderr)
             self.assertTrue(done.stdout)

@@ -5,11 +5,13 @@ in a file.
 
 import json
 import os
+import pty
 import subprocess
 import sys
 import tempfile
 import unittest
 
+import exit_status
 from coppiced_process import Coppiced
 from simulated_subnet import wait_until
 
@@ -80,7 +82,10 @@ class Offline(unittest.TestCase):
             tree = self.both("tree", "create", "--job", "1", "--type", "2", "--root", "T0")
             self.assertEqual(tree["id"], str(number))
         self.refused_by_both("tree", "create", "--job", "1", "--type", "2", "--root", "T0")
+        self.both("tree", "batch", "--job", "2", "--grid", "3x3", "--dry-run", "--compare")
         self.both("tree", "batch", "--job", "2", "--grid", "3x3")
+        self.both("table")
+        self.both("table", "--members", "512")
         self.both("tree", "list")
         taken = self.both("entries")
         self.assertIn(0, {one["entries_free"] for one in taken["switches"]})
@@ -105,6 +110,47 @@ class Offline(unittest.TestCase):
         self.assertEqual((offline.returncode, offline.stderr), (0, ""))
         self.assertEqual(json.loads(offline.stdout), live)
         self.assertFalse(os.path.exists(self.database))
+
+    def test_the_engine_refuses_in_json_and_what_has_no_effect(self):
+        members = ("--fabric", FABRIC, "--members", "n[0000-0003]")
+        for arguments in (("map", "--pattern", "/nonexistent", "--fabric", FABRIC),
+                          ("simulate", "--fabric", FABRIC, "--members", "nobody"),
+                          ("fabric", "describe", "--fabric", "file:/nonexistent"),
+                          ("table", "--fabric", "file:/nonexistent"),
+                          ("calibrate", "/nonexistent"), ("tree", "batch", *members, "--grid", "9x9")):
+            done = self.run_program([PLAN, *arguments, "--json"])
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual((done.returncode, done.stdout), (exit_status.of(done.stderr), ""))
+            self.assertIn("code", json.loads(done.stderr)["error"], arguments)
+        for option in ("--held", "--down", "--database"):
+            for arguments in (("simulate", *members), ("fabric", "describe", "--fabric", FABRIC)):
+                done = self.run_program([PLAN, *arguments, option, "x"])
+                self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+                self.assertIn(option + ": has no effect", done.stderr)
+
+    def test_tables_of_the_engine_fit_80_columns(self):
+        pattern = os.path.join(self.folder, "pattern")
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 1 2 9\n1 0 7 0\n0 3 0 1\n5 0 0 0\n")
+        members = ("--fabric", FABRIC, "--members", "n[0000-0017]")
+        for arguments in (("simulate", *members), ("simulate", *members, "--runs", "9", "--noise", "0.5"),
+                          ("map", "--pattern", pattern, "--fabric", FABRIC, "--hosts", "n[0000-0003]")):
+            terminal, its_end = pty.openpty()
+            with subprocess.Popen([PLAN, *arguments], stdout=its_end, stderr=subprocess.DEVNULL) as program:
+                os.close(its_end)
+                shown = b""
+                try:
+                    while more := os.read(terminal, 4096):
+                        shown += more
+                except OSError:  # the other end is closed
+                    pass
+                self.assertEqual(program.wait(60), 0)
+            os.close(terminal)
+            lines = shown.decode().splitlines()
+            self.assertGreater(len(lines), 6)
+            self.assertLessEqual(max(map(len, lines)), 80, shown.decode())
+        wide = self.run_program([PLAN, "simulate", *members, "-o", "wide"])
+        self.assertIn("HEIGHT", wide.stdout)
 
     def test_what_only_a_subnet_has_is_no_command(self):
         for command in ("watch", "counters", "history"):

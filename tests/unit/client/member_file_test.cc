@@ -86,7 +86,7 @@ TEST(ReadMemberFile, DropsCommentsAndBlankLines) {
   EXPECT_THAT(*lines, ElementsAre("n1/1", "n2"));
   std::remove(path.c_str());
   EXPECT_EQ(ReadMemberFile(path).status().message(),
-            path + ": cannot be read: No such file or directory");
+            "cannot open " + path + ": No such file or directory");
 }
 
 }  // namespace

@@ -82,12 +82,12 @@ TEST(PrintTreeJson, HasTheAgreedShape) {
   const auto json = nlohmann::json::parse(out.str());
   EXPECT_EQ(json["id"], "41");
   EXPECT_EQ(json["job_id"], "7");
-  EXPECT_EQ(json["type"], "II");
+  EXPECT_EQ(json["type"], "TREE_TYPE_II");
   EXPECT_EQ(json["switches"], 2);
   EXPECT_EQ(json["root"], "switch:00000000000000aa");
   EXPECT_EQ(json["predicted"]["total_us"], 2.5);
   EXPECT_EQ(json["alternatives"][0]["why_not"], "slower");
-  EXPECT_EQ(json["alternatives"][0]["type"], "I");
+  EXPECT_EQ(json["alternatives"][0]["type"], "TREE_TYPE_I");
   ASSERT_EQ(json["nodes"].size(), 6);
   EXPECT_EQ(json["nodes"][3]["id"], "rank:3");
   EXPECT_EQ(json["nodes"][3]["parent"], "switch:00000000000000aa");

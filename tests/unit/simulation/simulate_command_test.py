@@ -41,7 +41,7 @@ class SimulateCommand(unittest.TestCase):
         for row in found.values():
             self.assertGreater(row["simulated"]["median_us"], 0)
         self.assertEqual(4, found[8, "kary"]["width"])
-        self.assertEqual("II", found[8, "type II"]["type"])
+        self.assertEqual("TREE_TYPE_II", found[8, "type II"]["type"])
 
     def test_an_idle_fabric_without_shared_links_takes_what_is_predicted(self):
         row = rows("--op", "barrier", "--width", "4")[8, "hierarchical"]

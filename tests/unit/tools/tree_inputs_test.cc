@@ -172,20 +172,6 @@ TEST(ReadLinkLoad, NamesWhatIsWrong) {
   }
 }
 
-TEST(ReadTextFile, NamesTheFile) {
-  const absl::Status absent = ReadTextFile("/nonexistent/members").status();
-  EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(absent.message()), HasSubstr("/nonexistent/members"));
-  EXPECT_THAT(std::string(ReadTextFile("/").status().message()), HasSubstr("cannot read /"));
-}
-
-// Read to its limit it would be a gigabyte of zeros.
-TEST(ReadTextFile, RefusesADeviceUnread) {
-  const absl::Status status = ReadTextFile("/dev/zero").status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/zero: not a regular file"));
-}
-
 void ExpectNamedError(const absl::Status& status, const std::string& text) {
   if (status.ok()) return;
   EXPECT_TRUE(absl::IsInvalidArgument(status) || absl::IsNotFound(status)) << status << text;
