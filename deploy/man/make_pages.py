@@ -20,14 +20,6 @@ SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "c
        "coppiced.toml(5)", "libcoppice(3)"]
 DAEMONS_STATUS = ["0 ended as told, 1 it could not start or go on, 2 wrong usage"]
 STATUS = {"coppiced": DAEMONS_STATUS, "coppice-agent": DAEMONS_STATUS}
-USUAL_STATUS = [
-    "0 done; otherwise the reason is on standard error",
-    "1 failed for a reason that is not below; coppicectl status: something is wrong",
-    "2 wrong usage, also of a value that only the planner can judge",
-    "3 what was named is not there",
-    "4 the caller may not do that",
-    "5 no daemon, or no answer in time",
-    "6 refused for now: entries, nodes or a quota are used up, or the state of things does not allow it"]
 COLUMN = 30  # of --help, where what an option means begins, in its line or in the next
 
 
@@ -68,10 +60,15 @@ class Help:
     def __init__(self, command):
         text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
         self.description, self.usage, self.footer = [], "", []
-        self.options, self.commands, into = [], [], None
+        self.options, self.commands, self.statuses, into = [], [], [], None
         for line in text.splitlines():
             if line.startswith("Usage: "):
                 self.usage = line[len("Usage: "):]
+            elif line == "Exit status:":
+                into = self.statuses
+            elif into is self.statuses and line.strip():
+                is_one = line[2:3].isdigit()
+                into.append(line.strip() if is_one else into.pop() + " " + line.strip())
             elif line in ("Options:", "Subcommands:", "Positionals:"):
                 into = self.commands if line == "Subcommands:" else self.options
             elif into is None:
@@ -113,7 +110,7 @@ def program_page(path, version):
     page.heading("OPTIONS")
     describe(page, [path], said, "SS")
     page.heading("EXIT STATUS")
-    for line in STATUS.get(name, USUAL_STATUS):
+    for line in STATUS.get(name) or said.statuses:
         page.paragraph(line)
     return page
 
