@@ -175,11 +175,12 @@ void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
              absl::StrCat(summary.entries()), absl::StrCat(summary.most_packets()),
              absl::StrCat(summary.fabric_version())});
   table.Print(std::cout);
-  if (!summary.most_loaded().empty()) {
-    std::cout << "most loaded: " << summary.most_loaded() << "\n";
-  }
+  const auto tell = [](const std::string& text) {
+    std::cout << (IsForPeople() ? Wrapped(text, 2) : text) << "\n";
+  };
+  if (!summary.most_loaded().empty()) tell("most loaded: " + summary.most_loaded());
   for (const v1::BatchRefusal& refusal : summary.refusals()) {
-    std::cout << "communicator " << refusal.communicator() << ": " << refusal.why_not() << "\n";
+    tell(absl::StrCat("communicator ", refusal.communicator(), ": ", refusal.why_not()));
   }
 }
 

@@ -137,11 +137,11 @@ class CommandLine(unittest.TestCase):
         return re.sub(r"\033\[[\d;]*m", "", shown.decode()).splitlines()
 
     def test_tables_fit_a_terminal(self):
-        job = self.register("--name", "a-job-of-some-length")
-        self.good("tree", "create", "--job", job)
         self.good("pattern", "put", "an/application/of-some-length", "-", stdin="0 1\n1 0\n")
         placement = json.loads(self.good("placement", "create", "--nodes", "40", "--name",
                                          "of-some-length", "--json"))["id"]
+        job = self.register()
+        self.good("tree", "create", "--job", job)
         for arguments in (["events"], ["tree", "list"], ["pattern", "list"], ["placement", "list"],
                           ["pattern", "show", "an/application/of-some-length"],
                           ["placement", "show", placement]):

@@ -84,8 +84,6 @@ class Offline(unittest.TestCase):
         self.refused_by_both("tree", "create", "--job", "1", "--type", "2", "--root", "T0")
         self.both("tree", "batch", "--job", "2", "--grid", "3x3", "--dry-run", "--compare")
         self.both("tree", "batch", "--job", "2", "--grid", "3x3")
-        self.both("table")
-        self.both("table", "--members", "512")
         self.both("tree", "list")
         taken = self.both("entries")
         self.assertIn(0, {one["entries_free"] for one in taken["switches"]})
@@ -100,6 +98,13 @@ class Offline(unittest.TestCase):
         self.both("placement", "list")
         self.both("job", "list")
         self.refused_by_both("tree", "show", "77")
+
+    def test_the_table_of_types_is_alike(self):
+        for arguments in (("--members", "512"), ()):
+            live = self.live("table", "--json", *arguments)
+            offline = self.run_program([PLAN, "table", "--json", "--fabric", FABRIC, *arguments])
+            self.assertEqual((live.returncode, live.stderr), (0, ""))
+            self.assertEqual((offline.returncode, offline.stdout, offline.stderr), (0, live.stdout, ""))
 
     def test_members_without_a_job_are_one_for_the_call(self):
         registered = self.live("job", "register", "--endpoints", "n[0000-0005]", "--json")
