@@ -185,7 +185,7 @@ void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
 }
 
 void PrintComparison(const v1::BatchComparison& comparison) {
-  Table table({"", "ADMITTED", "REFUSED", "ENTRIES", "FARTHER ROOTS", "MOST MESSAGES"});
+  Table table({"", "ADMITTED", "REFUSED", "ENTRIES", "FARTHER ROOTS", "MESSAGES"});
   const auto add = [&table](const char* name, const v1::BatchTotals& totals) {
     table.Add({name, absl::StrCat(totals.admitted()), absl::StrCat(totals.refused()),
                absl::StrCat(totals.entries()), absl::StrCat(totals.farther_roots()),

@@ -14,7 +14,7 @@ TEST(Wrapped, BreaksAtBlanksAndBehindCommas) {
   EXPECT_EQ(Wrapped("short", 4), "short");
   EXPECT_EQ(Wrapped("twenty letters and a few more of them", 2, 24),
             "twenty letters and a\n  few more of them");
-  EXPECT_EQ(Wrapped("n[0001-0002],n[0004-0005],n0007", 2, 28),
+  EXPECT_EQ(Wrapped("n[0001-0002],n[0004-0005],n0007", 2, 27),
             "n[0001-0002],\n  n[0004-0005],n0007");
   // What has no place to break stays whole, and columns are letters, not bytes.
   const std::string whole(50, 'x');
