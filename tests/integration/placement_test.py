@@ -72,7 +72,7 @@ class Placement(unittest.TestCase):
 
     def test_from_request_to_job(self):
         advice = self.answer("placement", "advise", "--nodes", "4")
-        self.assertEqual((advice["id"], advice["measures"]["leaf_switches"]), ("", 1))
+        self.assertEqual((advice["id"], advice["measures"]["leaf_switches"]), (None, 1))
         self.assertEqual(self.held(), [])
         placement = self.create("--nodes", "4", "--name", "melt", "--ranks-per-node", "2",
                                 "--term", "90s")
@@ -150,7 +150,7 @@ class Placement(unittest.TestCase):
         tree = self.answer("tree", "create", "--job", job, "--members", some)
         self.assertEqual(self.ranks_of(tree), {node + "/1" for node in self.nodes[2:6]})
         self.fails("tree", "create", "--job", job, "--members", prefix + "[1-",
-                   words=["brackets do not pair"])
+                   words=["a bracket is not closed"])
         pattern = os.path.join(self.daemon.directory, "pattern")
         with open(pattern, "w", encoding="utf-8") as file:
             file.write("0 9 1 0\n9 0 0 1\n1 0 0 9\n0 1 9 0\n")
