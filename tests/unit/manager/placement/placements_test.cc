@@ -203,6 +203,22 @@ TEST_F(PlacementsTest, NodesThatLeftTheFabricAreNamedAtTheStart) {
   EXPECT_TRUE(StartOf(view->record->id).ok());
 }
 
+// As after SIGSTOP: no renewal could come in meanwhile.
+TEST_F(PlacementsTest, AStallEndsNoTerm) {
+  Boot();
+  const PlacementId held = PlaceNodes(4);
+  clock_.Advance(absl::Hours(1));
+  manager_->ForgiveStall(absl::Hours(1));
+  manager_->ExpireLeases();
+  Settle();
+  EXPECT_EQ(placements().Get(held)->term_left, absl::Minutes(5));
+  clock_.Advance(absl::Minutes(5));
+  manager_->ForgiveStall(absl::Milliseconds(999));  // as any machine may be late
+  manager_->ExpireLeases();
+  Settle();
+  EXPECT_EQ(placements().Get(held)->record->state, PlacementState::kExpired);
+}
+
 TEST_F(PlacementsTest, TermsEndWhereASchedulerForgets) {
   Boot();
   const PlacementId kept = PlaceNodes(4), forgotten = PlaceNodes(4);
