@@ -62,6 +62,7 @@ TEST_F(ManagerLightSweepTest, ACutCableMovesItsTreeBeforeAFullSweep) {
       ChangeBySeeing({{LeafGuid(0), PortNum(static_cast<uint8_t>(1 + spine)), false},
                       {SpineGuid(spine), PortNum(1), false}},
                      picture);
+  ASSERT_NE(change.tree.record, nullptr);
   EXPECT_EQ(TreeChangeKind::kRevised, change.kind);
   EXPECT_THAT(change.reason, HasSubstr("gone"));
   EXPECT_EQ(2u, change.tree.record->revision);
@@ -86,6 +87,7 @@ TEST_F(ManagerLightSweepTest, AHostWhoseCableIsCutIsGoneForCertain) {
   Picture picture(*manager_);
   picture.Read();
   const TreeChange change = ChangeBySeeing({{LeafGuid(0), PortNum(3), false}}, picture);
+  ASSERT_NE(change.tree.record, nullptr);
   EXPECT_EQ(TreeChangeKind::kRevoked, change.kind);
   EXPECT_EQ(tree->record->id, change.tree.record->id);
   EXPECT_FALSE(dropped_->snapshot->fabric->FindEndpoint(PortGuid(0)));
