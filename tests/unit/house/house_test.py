@@ -250,6 +250,18 @@ class House(unittest.TestCase):
         self.assertGreater(len(read), 15)
         self.assertEqual(sorted(read), sorted(name for name in known if not name.endswith("_")))
 
+    def test_the_guide_of_mpi_names_every_variable_and_both_mpis_packages(self):
+        text = (SOURCE / "agents/mpi/README.md").read_text(encoding="utf-8")
+        named = set(re.findall(r"\bCOPPICE_[A-Z_]+", text))
+        read = {name for file in (SOURCE / "agents/mpi").rglob("*.cc")
+                for name in VARIABLE.findall(file.read_text(encoding="utf-8"))}
+        self.assertGreater(len(read), 10)
+        self.assertEqual([], sorted(read - named))
+        wanted = (SOURCE / "deploy/install-packages").read_text(encoding="utf-8").split()
+        packages = {word for word in wanted if re.search("openmpi|mpich", word)}
+        self.assertEqual(4, len(packages))
+        self.assertEqual([], sorted(packages - set(re.findall(r"[\w-]+", text))))
+
     def test_headers_are_guarded_by_their_path(self):
         for file in SOURCE.rglob("*.h"):
             name = file.relative_to(SOURCE)
