@@ -135,7 +135,7 @@ void ToProto(const DaemonNumbers& numbers, v1::DaemonStatus& status) {
   AddCalls(numbers.rpc, status);
 }
 
-constexpr char kObject[] = "configuration";
+constexpr char kConfiguration[] = "configuration";
 
 void ToProto(const QuotaLedger& quotas, const std::string& user, v1::UserQuota& message) {
   message.set_user(user);
@@ -202,20 +202,20 @@ grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* cont
                                                const v1::ReloadRequest*,
                                                v1::ReloadResponse* response) {
   auto* const reactor = new UnaryCall(reload_method_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/Reload", kObject);
-  if (!peer.ok()) return Finish(reactor, peer.status(), kObject);
+  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/Reload", kConfiguration);
+  if (!peer.ok()) return Finish(reactor, peer.status(), kConfiguration);
   if (reload_ == nullptr) {
     return Finish(reactor, absl::FailedPreconditionError("this server has no configuration file"),
-                  kObject);
+                  kConfiguration);
   }
   const std::string by = NameOf(ActorOf(*peer));
-  return RunLater(workers_, reactor, kObject, [this, reactor, response, by] {
+  return RunLater(workers_, reactor, kConfiguration, [this, reactor, response, by] {
     const absl::StatusOr<ReloadOutcome> outcome = reload_(by);
     if (outcome.ok()) {
       for (const std::string& key : outcome->changed) response->add_changed(key);
       for (const std::string& key : outcome->needs_restart) response->add_needs_restart(key);
     }
-    Finish(reactor, outcome.status(), kObject);
+    Finish(reactor, outcome.status(), kConfiguration);
   });
 }
 

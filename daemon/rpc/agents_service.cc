@@ -17,14 +17,6 @@
 #include "proto/text/node_list.h"
 
 namespace coppice {
-namespace {
-
-absl::Status ShuttingDown() {
-  return absl::UnavailableError("daemon: it is shutting down; connect again and go on");
-}
-
-}  // namespace
-
 AgentReactor* AgentStreams::Open(const absl::StatusOr<Peer>& caller) {
   method_->Opened();
   std::shared_ptr<AgentReactor> stream;
@@ -184,7 +176,7 @@ namespace {
 using MeasureStream = UpdateStream<v1::MeasureDistancesUpdate>;
 
 // Measurements that wait for a worker to lay out their rounds.
-constexpr size_t kMaxWaiting = 64;
+constexpr size_t kMaxWaitingMeasurements = 64;
 
 MeasureStream::Answers AnswerOf(MeasureStanding standing) {
   return
@@ -260,7 +252,7 @@ grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDist
         const absl::Status begun = meter_->Measure(args, WatchOf(stream));
         if (!begun.ok()) stream->End(begun);
       },
-      kMaxWaiting);
+      kMaxWaitingMeasurements);
   if (!queued.ok()) stream->End(queued);
   return stream.get();
 }

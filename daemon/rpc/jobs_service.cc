@@ -14,14 +14,6 @@
 #include "proto/request_check.h"
 
 namespace coppice {
-namespace {
-
-absl::Status ShuttingDown() {
-  return absl::UnavailableError("daemon: it is shutting down; connect again and go on");
-}
-
-}  // namespace
-
 KeepAliveStream* KeepAliveStreams::Open(Manager* manager, const Peers* peers,
                                         const absl::StatusOr<Peer>& peer) {
   method_->Opened();
@@ -108,12 +100,6 @@ absl::Status KeepAliveStream::Answer() {
   return absl::OkStatus();
 }
 
-namespace {
-
-std::string ObjectOf(absl::string_view id) { return absl::StrCat("job:", id); }
-
-}  // namespace
-
 grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* context,
                                                    const v1::RegisterJobRequest* request,
                                                    v1::Job* response) {
@@ -145,7 +131,7 @@ grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* 
 
 grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext*,
                                               const v1::GetJobRequest* request, v1::Job* response) {
-  return AnswerLater(workers_, get_job_, ObjectOf(request->id()),
+  return AnswerLater(workers_, get_job_, JobObject(request->id()),
                      [this, request, response] { return Get(*request, *response); });
 }
 
@@ -188,7 +174,7 @@ grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* conte
                                               const v1::EndJobRequest* request,
                                               v1::EndJobResponse* response) {
   auto* const reactor = new UnaryCall(end_job_, peers_, context);
-  const std::string object = ObjectOf(request->id());
+  const std::string object = JobObject(request->id());
   const auto peer = peers_->Authorise(*context, "/coppice.v1.Jobs/EndJob", object);
   if (!peer.ok()) return Finish(reactor, peer.status(), object);
   const absl::StatusOr<JobId> id = ParseJobId(request->id());

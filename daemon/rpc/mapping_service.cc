@@ -24,7 +24,7 @@ using MapStream = UpdateStream<v1::MapRanksUpdate>;
 std::string PatternObject(absl::string_view name) { return absl::StrCat("pattern:", name); }
 
 std::string TaskObject(const v1::MappingTask& task) {
-  return task.job_id().empty() ? "mapping" : absl::StrCat("job:", task.job_id());
+  return task.job_id().empty() ? "mapping" : JobObject(task.job_id());
 }
 
 MapStream::Answers AnswerOf(MappingView view) {
@@ -189,7 +189,7 @@ grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* 
                                                    const v1::PutOrderRequest* request,
                                                    v1::StoredOrder* response) {
   auto* const reactor = new UnaryCall(put_order_, peers_, context);
-  const std::string object = absl::StrCat("job:", request->job_id());
+  const std::string object = JobObject(request->job_id());
   const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutOrder", object);
   if (!peer.ok()) return Finish(reactor, peer.status(), object);
   return RunLater(reactor, *request, object,
@@ -212,7 +212,7 @@ absl::Status MappingService::Answer(const v1::GetOrderRequest& request, v1::Stor
 grpc::ServerUnaryReactor* MappingService::GetOrder(grpc::CallbackServerContext*,
                                                    const v1::GetOrderRequest* request,
                                                    v1::StoredOrder* response) {
-  return AnswerLater(workers_, get_order_, absl::StrCat("job:", request->job_id()),
+  return AnswerLater(workers_, get_order_, JobObject(request->job_id()),
                      [this, request, response] { return Answer(*request, *response); });
 }
 

@@ -51,11 +51,9 @@ absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Read(
 namespace {
 
 // Calls that may wait to be planned; each holds its request, with up to all nodes as candidates.
-constexpr size_t kMaxWaiting = 1024;
+constexpr size_t kMaxWaitingPlans = 1024;
 
-constexpr char kObject[] = "placement";
-
-std::string ObjectOf(absl::string_view id) { return absl::StrCat("placement:", id); }
+constexpr char kNewPlacement[] = "placement";
 
 // Before they are converted.
 absl::Status NotTooMany(int requests) {
@@ -72,7 +70,7 @@ PlacementCancelled CancelledBy(const grpc::CallbackServerContext* context) {
 
 grpc::ServerUnaryReactor* PlacementsService::Plan(UnaryCall* call, const char* object,
                                                   WorkerPool::Task task) {
-  return RunLater(planners_, call, object, std::move(task), kMaxWaiting);
+  return RunLater(planners_, call, object, std::move(task), kMaxWaitingPlans);
 }
 
 absl::StatusOr<CreatePlacementArgs> PlacementsService::ArgsOf(
@@ -88,13 +86,14 @@ grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
     grpc::CallbackServerContext* context, const v1::CreatePlacementRequest* request,
     v1::Placement* response) {
   auto* const call = new UnaryCall(create_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/CreatePlacement", kObject);
-  if (!peer.ok()) return Finish(call, peer.status(), kObject);
-  return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
+  const auto peer =
+      peers_->Authorise(*context, "/coppice.v1.Placements/CreatePlacement", kNewPlacement);
+  if (!peer.ok()) return Finish(call, peer.status(), kNewPlacement);
+  return Plan(call, kNewPlacement, [this, call, context, request, response, peer = *peer] {
     PlacementPatterns patterns(patterns_, memory_, peer.user);
     absl::StatusOr<CreatePlacementArgs> args = ArgsOf(*request, peer, patterns);
     if (!args.ok()) {
-      Finish(call, args.status(), kObject);
+      Finish(call, args.status(), kNewPlacement);
       return;
     }
     std::vector<CreatePlacementArgs> one;
@@ -102,7 +101,7 @@ grpc::ServerUnaryReactor* PlacementsService::CreatePlacement(
     placements_->Create(std::move(one), CancelledBy(context),
                         [call, response](absl::StatusOr<Placements::Views> views) {
                           if (views.ok()) ToProto(views->front(), /*in_full=*/true, *response);
-                          Finish(call, views.status(), kObject);
+                          Finish(call, views.status(), kNewPlacement);
                         });
   });
 }
@@ -112,17 +111,17 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
     v1::BatchCreatePlacementsResponse* response) {
   auto* const call = new UnaryCall(batch_create_, peers_, context);
   const auto peer =
-      peers_->Authorise(*context, "/coppice.v1.Placements/BatchCreatePlacements", kObject);
-  if (!peer.ok()) return Finish(call, peer.status(), kObject);
+      peers_->Authorise(*context, "/coppice.v1.Placements/BatchCreatePlacements", kNewPlacement);
+  if (!peer.ok()) return Finish(call, peer.status(), kNewPlacement);
   const absl::Status few = NotTooMany(request->requests_size());
-  if (!few.ok()) return Finish(call, few, kObject);
-  return Plan(call, kObject, [this, call, context, request, response, peer = *peer] {
+  if (!few.ok()) return Finish(call, few, kNewPlacement);
+  return Plan(call, kNewPlacement, [this, call, context, request, response, peer = *peer] {
     PlacementPatterns patterns(patterns_, memory_, peer.user);
     std::vector<CreatePlacementArgs> requests;
     for (int i = 0; i < request->requests_size(); ++i) {
       absl::StatusOr<CreatePlacementArgs> args = ArgsOf(request->requests(i), peer, patterns);
       if (!args.ok()) {
-        Finish(call, Annotate(args.status(), absl::StrCat("requests[", i, "]")), kObject);
+        Finish(call, Annotate(args.status(), absl::StrCat("requests[", i, "]")), kNewPlacement);
         return;
       }
       requests.push_back(*std::move(args));
@@ -134,7 +133,7 @@ grpc::ServerUnaryReactor* PlacementsService::BatchCreatePlacements(
                               ToProto(view, /*in_full=*/true, *response->add_placements());
                             }
                           }
-                          Finish(call, views.status(), kObject);
+                          Finish(call, views.status(), kNewPlacement);
                         });
   });
 }
@@ -165,12 +164,13 @@ grpc::ServerUnaryReactor* PlacementsService::AdvisePlacement(
     grpc::CallbackServerContext* context, const v1::AdvisePlacementRequest* request,
     v1::AdvisePlacementResponse* response) {
   auto* const call = new UnaryCall(advise_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/AdvisePlacement", kObject);
-  if (!peer.ok()) return Finish(call, peer.status(), kObject);
+  const auto peer =
+      peers_->Authorise(*context, "/coppice.v1.Placements/AdvisePlacement", kNewPlacement);
+  if (!peer.ok()) return Finish(call, peer.status(), kNewPlacement);
   const absl::Status few = NotTooMany(request->requests_size());
-  if (!few.ok()) return Finish(call, few, kObject);
-  return Plan(call, kObject, [this, call, context, request, response, user = peer->user] {
-    Finish(call, Advise(*request, user, CancelledBy(context), *response), kObject);
+  if (!few.ok()) return Finish(call, few, kNewPlacement);
+  return Plan(call, kNewPlacement, [this, call, context, request, response, user = peer->user] {
+    Finish(call, Advise(*request, user, CancelledBy(context), *response), kNewPlacement);
   });
 }
 
@@ -178,7 +178,7 @@ grpc::ServerUnaryReactor* PlacementsService::GetPlacement(grpc::CallbackServerCo
                                                           const v1::GetPlacementRequest* request,
                                                           v1::Placement* response) {
   // Of up to all nodes, with an order of a million ranks.
-  return AnswerLater(workers_, get_, ObjectOf(request->id()),
+  return AnswerLater(workers_, get_, PlacementObject(request->id()),
                      [this, request, response] { return GetOne(*request, *response); });
 }
 
@@ -225,7 +225,7 @@ grpc::ServerUnaryReactor* PlacementsService::RenewPlacement(
     grpc::CallbackServerContext* context, const v1::RenewPlacementRequest* request,
     v1::Placement* response) {
   auto* const call = new UnaryCall(renew_);
-  const std::string object = ObjectOf(request->id());
+  const std::string object = PlacementObject(request->id());
   const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/RenewPlacement", object);
   if (!peer.ok()) return Finish(call, peer.status(), object);
   return RunLater(workers_, call, object, [this, call, request, response, object, peer = *peer] {
@@ -246,7 +246,7 @@ grpc::ServerUnaryReactor* PlacementsService::StartPlacement(
     grpc::CallbackServerContext* context, const v1::StartPlacementRequest* request,
     v1::Job* response) {
   auto* const call = new UnaryCall(start_, peers_, context);
-  const std::string object = ObjectOf(request->id());
+  const std::string object = PlacementObject(request->id());
   const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/StartPlacement", object);
   if (!peer.ok()) return Finish(call, peer.status(), object);
   absl::StatusOr<StartPlacementArgs> args = FromProto(*request);
@@ -274,7 +274,7 @@ grpc::ServerUnaryReactor* PlacementsService::ReleasePlacement(
     grpc::CallbackServerContext* context, const v1::ReleasePlacementRequest* request,
     v1::ReleasePlacementResponse*) {
   auto* const call = new UnaryCall(release_, peers_, context);
-  const std::string object = ObjectOf(request->id());
+  const std::string object = PlacementObject(request->id());
   const auto peer = peers_->Authorise(*context, "/coppice.v1.Placements/ReleasePlacement", object);
   if (!peer.ok()) return Finish(call, peer.status(), object);
   const absl::StatusOr<PlacementId> id = ParsePlacementId(request->id());

@@ -22,9 +22,6 @@ namespace {
 // seconds.
 constexpr size_t kMaxWaitingBatches = 8;
 
-std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
-std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
-
 using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
 
 // The trees one by one, then the summary.

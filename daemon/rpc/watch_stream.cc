@@ -98,7 +98,7 @@ void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& messag
 
 grpc::ServerWriteReactor<v1::TreeChange>* OpenWatchStream(WatchStreams& streams, Manager* manager,
                                                           const v1::WatchTreesRequest& request) {
-  return streams.Open(request.job_id().empty() ? "trees" : absl::StrCat("job:", request.job_id()),
+  return streams.Open(request.job_id().empty() ? "trees" : JobObject(request.job_id()),
                       [&](std::function<void()> wake) -> absl::StatusOr<WatchStreams::Source> {
                         ASSIGN_OR_RETURN(const WatchArgs args, ArgsOf(request));
                         ASSIGN_OR_RETURN(

@@ -112,4 +112,8 @@ absl::Status NoFabricYet() {
       "daemon's log for why the sweep fails");
 }
 
+absl::Status ShuttingDown(absl::string_view how_to_go_on) {
+  return absl::UnavailableError(absl::StrCat("daemon: it is shutting down; ", how_to_go_on));
+}
+
 }  // namespace coppice

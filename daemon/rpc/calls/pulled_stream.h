@@ -24,7 +24,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/rpc/calls/call_under_way.h"
 #include "daemon/rpc/calls/error_details.h"
 #include "daemon/rpc/calls/method_statistics.h"
@@ -143,7 +142,7 @@ class PulledStreams final {
       std::lock_guard lock(mutex_);
       id = ++last_id_;
       stream = std::make_shared<PulledStream<Message>>(this, id, std::move(object));
-      if (closed_) status = ShuttingDown();
+      if (closed_) status = ShuttingDown(how_to_resume_);
       open_[id] = stream;
     }
     // Until the reactor is handed to gRPC, which its caller does, it cannot be done and gone unless
@@ -168,7 +167,7 @@ class PulledStreams final {
       closed_ = true;
       for (const auto& [id, stream] : open_) open.push_back(stream);
     }
-    for (const auto& stream : open) stream->End(ShuttingDown());
+    for (const auto& stream : open) stream->End(ShuttingDown(how_to_resume_));
   }
 
   size_t size() const {
@@ -195,9 +194,6 @@ class PulledStreams final {
     std::shared_ptr<PulledStream<Message>> stream = found->second;
     if (erase) open_.erase(found);
     return stream;
-  }
-  absl::Status ShuttingDown() const {
-    return absl::UnavailableError(absl::StrCat("daemon: it is shutting down; ", how_to_resume_));
   }
 
   MethodStatistics::Method* const method_;

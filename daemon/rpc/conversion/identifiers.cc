@@ -66,6 +66,10 @@ absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
   return Guid(guid);
 }
 
+std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
+std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
+std::string PlacementObject(absl::string_view id) { return absl::StrCat("placement:", id); }
+
 absl::StatusOr<size_t> PageSize(int32_t requested) {
   if (requested < 0) {
     return absl::InvalidArgumentError(

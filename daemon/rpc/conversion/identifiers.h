@@ -19,6 +19,11 @@ absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text);
 // 16 hex digits, with or without 0x.
 absl::StatusOr<Guid> ParseGuid(absl::string_view text);
 
+// What a call is about, as error details and the deeds name it.
+std::string JobObject(absl::string_view id);
+std::string TreeObject(absl::string_view id);
+std::string PlacementObject(absl::string_view id);
+
 // Items of one page: 0 is 1000, more than 10000 is 10000; INVALID_ARGUMENT: negative.
 absl::StatusOr<size_t> PageSize(int32_t requested);
 

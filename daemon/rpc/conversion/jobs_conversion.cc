@@ -13,17 +13,18 @@ namespace {
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
-absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration) {
+}  // namespace
+
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
+                                         absl::string_view field) {
   if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||
       duration.seconds() < -kMaxDurationSeconds) {
     return absl::InvalidArgumentError(
-        absl::StrCat("lease of ", duration.seconds(), " s and ", duration.nanos(),
+        absl::StrCat(field, ": ", duration.seconds(), " s and ", duration.nanos(),
                      " ns is not a duration: give seconds and less than 1000000000 ns"));
   }
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
-
-}  // namespace
 
 absl::StatusOr<RegisterJobArgs> FromProto(const v1::RegisterJobRequest& request) {
   RegisterJobArgs args;
@@ -32,7 +33,7 @@ absl::StatusOr<RegisterJobArgs> FromProto(const v1::RegisterJobRequest& request)
   args.endpoints.assign(request.endpoints().begin(), request.endpoints().end());
   args.all_endpoints = request.all_endpoints();
   if (request.has_lease()) {
-    const absl::StatusOr<absl::Duration> lease = FromProto(request.lease());
+    const absl::StatusOr<absl::Duration> lease = FromProto(request.lease(), "lease");
     if (!lease.ok()) return lease.status();
     args.lease = *lease;
   }

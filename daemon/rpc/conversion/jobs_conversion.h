@@ -3,6 +3,7 @@
 #define COPPICE_DAEMON_RPC_CONVERSION_JOBS_CONVERSION_H_
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coppice/v1/jobs.pb.h"
 #include "daemon/fabric/fabric.h"
@@ -23,6 +24,9 @@ void ToProto(const JobView& view, v1::Job& job);
 // more is named by its GUID.
 void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job);
 
+// INVALID_ARGUMENT, naming `field`: out of protobuf's range.
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
+                                         absl::string_view field);
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
 google::protobuf::Duration ToDuration(absl::Duration duration);
 

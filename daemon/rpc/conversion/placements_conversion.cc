@@ -14,20 +14,6 @@
 namespace coppice {
 namespace {
 
-constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
-constexpr int64_t kNanosPerSecond = 1'000'000'000;
-
-absl::StatusOr<absl::Duration> DurationOf(const google::protobuf::Duration& duration,
-                                          absl::string_view field) {
-  if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||
-      duration.seconds() < -kMaxDurationSeconds) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": ", duration.seconds(), " s and ", duration.nanos(),
-                     " ns is not a duration: give seconds and less than 1000000000 ns"));
-  }
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
 template <class Names>
 std::vector<std::string> ListOf(const Names& names) {
   return {names.begin(), names.end()};
@@ -107,7 +93,7 @@ absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request) {
   task.trees = traffic.trees();
   if (request.seed() != 0) task.seed = request.seed();
   if (request.has_budget()) {
-    ASSIGN_OR_RETURN(task.budget, DurationOf(request.budget(), "budget"));
+    ASSIGN_OR_RETURN(task.budget, FromProto(request.budget(), "budget"));
     if (task.budget == absl::ZeroDuration()) {
       return absl::InvalidArgumentError("budget: 0 s is no time; leave it out for the default");
     }
@@ -121,7 +107,7 @@ absl::StatusOr<CreatePlacementArgs> FromProto(const v1::CreatePlacementRequest& 
   args.display_name = request.display_name();
   ASSIGN_OR_RETURN(args.task, FromProto(request.placement()));
   if (request.has_term()) {
-    ASSIGN_OR_RETURN(args.term, DurationOf(request.term(), "term"));
+    ASSIGN_OR_RETURN(args.term, FromProto(request.term(), "term"));
   }
   return args;
 }
@@ -133,7 +119,7 @@ absl::StatusOr<StartPlacementArgs> FromProto(const v1::StartPlacementRequest& re
   args.display_name = request.display_name();
   args.ranks_per_node = request.ranks_per_node();
   if (request.has_lease()) {
-    ASSIGN_OR_RETURN(args.lease, DurationOf(request.lease(), "lease"));
+    ASSIGN_OR_RETURN(args.lease, FromProto(request.lease(), "lease"));
   }
   args.arrange_ranks = request.arrange_ranks();
   return args;

@@ -18,7 +18,7 @@
 namespace coppice {
 namespace {
 
-constexpr int kMaxWaiting = 4096;  // connections, capped by net.core.somaxconn
+constexpr int kMaxBacklog = 4096;  // connections, capped by net.core.somaxconn
 // When so many wait the kernel refuses everybody: whoever floods is not to connect faster than we
 // accept.
 constexpr int kAcceptThreads = 2;
@@ -80,7 +80,7 @@ absl::Status UnixListener::Add(const std::string& path, const SocketAccess& acce
     made.device = info.st_dev;
     made.file = info.st_ino;
   }
-  if (listen(made.fd, kMaxWaiting) != 0) return Failed(path, "cannot be listened at");
+  if (listen(made.fd, kMaxBacklog) != 0) return Failed(path, "cannot be listened at");
   ASSIGN_OR_RETURN(const mode_t mode, GiveToGroup(path, access));
   if (chmod(path.c_str(), mode) != 0) return Failed(path, "cannot set the mode of the file");
   return absl::OkStatus();
