@@ -136,22 +136,22 @@ std::string_view Statement::Blob(int column) const {
           static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
-absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& path, int flags,
-                                                             absl::Duration busy_timeout) {
+absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(
+    const std::string& path, int flags, absl::Duration busy_timeout) {
   // Counting its memory would cost SQLite a lock at every allocation. Refused, harmlessly, once
   // somebody else in the process has used SQLite.
   [[maybe_unused]] static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3* database = nullptr;
   const int result = sqlite3_open_v2(path.c_str(), &database, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (database == nullptr) return absl::UnavailableError("out of memory opening " + path);
-  auto connection = std::unique_ptr<Connection>(new Connection(path, database));
+  auto connection = std::unique_ptr<SqliteConnection>(new SqliteConnection(path, database));
   if (result != SQLITE_OK) return connection->Failed();
   sqlite3_extended_result_codes(database, 1);
   sqlite3_busy_timeout(database, static_cast<int>(absl::ToInt64Milliseconds(busy_timeout)));
   return connection;
 }
 
-absl::StatusOr<Statement> Connection::Prepare(std::string_view sql) {
+absl::StatusOr<Statement> SqliteConnection::Prepare(std::string_view sql) {
   sqlite3_stmt* raw = nullptr;
   if (sqlite3_prepare_v3(database_.get(), sql.data(), static_cast<int>(sql.size()),
                          SQLITE_PREPARE_PERSISTENT, &raw, nullptr) != SQLITE_OK) {
@@ -163,14 +163,14 @@ absl::StatusOr<Statement> Connection::Prepare(std::string_view sql) {
   return statement;
 }
 
-absl::Status Connection::Execute(const char* sql) {
+absl::Status SqliteConnection::Execute(const char* sql) {
   if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();
   }
   return Failed();
 }
 
-absl::StatusOr<int64_t> Connection::QueryInteger(std::string_view sql) {
+absl::StatusOr<int64_t> SqliteConnection::QueryInteger(std::string_view sql) {
   ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   const int64_t value = row ? statement.Integer(0) : 0;
@@ -178,12 +178,12 @@ absl::StatusOr<int64_t> Connection::QueryInteger(std::string_view sql) {
   return value;
 }
 
-absl::Status Connection::ErrorStatus() const {
+absl::Status SqliteConnection::ErrorStatus() const {
   return MakeStatus(path_, sqlite3_errcode(database_.get()) & 0xff,
                     sqlite3_system_errno(database_.get()), sqlite3_errmsg(database_.get()));
 }
 
-absl::Status Connection::Failed() {
+absl::Status SqliteConnection::Failed() {
   absl::Status status = ErrorStatus();
   if (!absl::IsInternal(status) && !absl::IsInvalidArgument(status) && storage_failure_.ok())
     storage_failure_ = status;

@@ -22,7 +22,7 @@
 
 namespace coppice {
 
-class Connection;
+class SqliteConnection;
 
 // A prepared statement. Must not outlive its connection.
 class Statement {
@@ -81,22 +81,22 @@ class Statement {
   absl::Time TimeAt(int column) const { return absl::FromUnixNanos(Integer(column)); }
 
  private:
-  friend class Connection;
+  friend class SqliteConnection;
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  Connection* connection_ = nullptr;
+  SqliteConnection* connection_ = nullptr;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
   int bound_ = 0;
 };
 
-class Connection {
+class SqliteConnection {
  public:
   // `flags` as sqlite3_open_v2 takes them. Errors as ErrorStatus.
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, int flags,
-                                                          absl::Duration busy_timeout);
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  static absl::StatusOr<std::unique_ptr<SqliteConnection>> Open(const std::string& path, int flags,
+                                                                absl::Duration busy_timeout);
+  SqliteConnection(const SqliteConnection&) = delete;
+  SqliteConnection& operator=(const SqliteConnection&) = delete;
 
   absl::StatusOr<Statement> Prepare(std::string_view sql);
   // Runs statements that return nothing of interest.
@@ -124,7 +124,8 @@ class Connection {
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
-  Connection(std::string path, sqlite3* database) : path_(std::move(path)), database_(database) {}
+  SqliteConnection(std::string path, sqlite3* database)
+      : path_(std::move(path)), database_(database) {}
   absl::Status Failed();  // ErrorStatus, noted if it is the storage's
 
   const std::string path_;

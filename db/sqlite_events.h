@@ -41,7 +41,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction.
 class EventWriter {
  public:
-  explicit EventWriter(Connection& connection) : connection_(connection) {}
+  explicit EventWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -52,14 +52,14 @@ class EventWriter {
   // Drops what is beyond `keep`, at most `most` of them. O(log events) if nothing is.
   absl::Status DropBeyond(int64_t keep, int64_t most);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_, list_oldest_, oldest_, newest_, delete_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class EventReader {
  public:
-  explicit EventReader(Connection& connection) : connection_(connection) {}
+  explicit EventReader(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -88,7 +88,7 @@ class EventReader {
   absl::Status Append(Statement& statement, const EventFilter& filter, const Ids& ids,
                       const std::string* leading, std::vector<EventRecord>& found);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement by_id_, of_object_, of_concern_, of_kind_;
   Statement next_kind_, ids_in_time_, newer_in_time_, kept_;
   Held held_;
@@ -150,7 +150,7 @@ class KeptDeeds {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class DeedWriter {
  public:
-  explicit DeedWriter(Connection& connection) : connection_(connection) {}
+  explicit DeedWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -166,7 +166,7 @@ class DeedWriter {
  private:
   absl::Status ReadKept();
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_, fold_, delete_, list_;
   std::optional<KeptDeeds> kept_;  // unset: not read, or what was read is undone
   bool changed_ = false;           // in the open transaction
@@ -176,13 +176,13 @@ class DeedWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class DeedReader {
  public:
-  explicit DeedReader(Connection& connection) : connection_(connection) {}
+  explicit DeedReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   absl::StatusOr<std::vector<DeedRecord>> Find(const DeedFilter& filter);
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement find_;
 };
 

@@ -19,7 +19,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class InventoryWriter {
  public:
-  explicit InventoryWriter(Connection& connection) : connection_(connection) {}
+  explicit InventoryWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -32,20 +32,20 @@ class InventoryWriter {
   // Words for a constraint that `failure` reports; a storage failure stays as it is.
   absl::Status ExplainNode(Guid guid, const std::string& user, absl::Status failure);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement put_node_, put_port_, put_link_, find_node_, raise_fabric_version_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class InventoryReader {
  public:
-  explicit InventoryReader(Connection& connection) : connection_(connection) {}
+  explicit InventoryReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement link_;
 };
 
@@ -55,7 +55,7 @@ class InventoryReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class SettingWriter {
  public:
-  explicit SettingWriter(Connection& connection) : connection_(connection) {}
+  explicit SettingWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -63,14 +63,14 @@ class SettingWriter {
   absl::Status Put(const PutProfile& put);
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement put_quota_, delete_quota_, put_profile_, delete_profile_;
 };
 
 // As SqliteReader, part of which it is.
 class SettingReader {
  public:
-  explicit SettingReader(Connection& connection) : connection_(connection) {}
+  explicit SettingReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   // Fills quotas, the profile and what was highest of the state.
@@ -80,7 +80,7 @@ class SettingReader {
   absl::Status LoadHighest(StoredState& state);
   absl::Status LoadQuotas(StoredState& state);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement last_id_, setting_, quotas_, profile_;
 };
 

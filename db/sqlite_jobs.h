@@ -60,7 +60,7 @@ class KeptRanks {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class JobWriter {
  public:
-  explicit JobWriter(Connection& connection) : connection_(connection) {}
+  explicit JobWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema. Drops slices whose job never came.
   absl::Status Prepare();
 
@@ -89,7 +89,7 @@ class JobWriter {
   absl::StatusOr<KeptRanks*> Ranks();
   absl::Status DropSurplusRanks(const EndJob& end);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_, end_, release_trees_, find_, find_request_;
   Statement count_ended_, list_ended_, count_ended_of_, list_ended_of_, delete_;
   Statement list_kept_ranks_, find_ended_, drop_ranks_;
@@ -104,7 +104,7 @@ class JobWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class JobReader {
  public:
-  explicit JobReader(Connection& connection) : connection_(connection) {}
+  explicit JobReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   // As StoredState::jobs.
@@ -120,7 +120,7 @@ class JobReader {
   // DATA_LOSS: they are not `count` ranks as the writer makes them.
   absl::StatusOr<std::vector<Guid>> RanksOf(JobId job, size_t count);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement active_, find_, ended_, ended_of_owners_, slices_;
 };
 

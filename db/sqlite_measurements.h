@@ -26,7 +26,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction.
 class MeasurementWriter {
  public:
-  explicit MeasurementWriter(Connection& connection) : connection_(connection) {}
+  explicit MeasurementWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -48,7 +48,7 @@ class MeasurementWriter {
   absl::StatusOr<int64_t> LastToDrop(HistoryResolution resolution);
   absl::StatusOr<int64_t> DropRows(HistoryResolution resolution, int64_t most);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement list_ports_, insert_port_, update_port_;
   Statement insert_load_, update_load_, find_link_;
   Statement last_slot_, first_slot_, insert_slot_, list_slots_, delete_slots_;
@@ -63,7 +63,7 @@ class MeasurementWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class MeasurementReader {
  public:
-  explicit MeasurementReader(Connection& connection) : connection_(connection) {}
+  explicit MeasurementReader(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -77,7 +77,7 @@ class MeasurementReader {
   // The row of the port's number; false: there is none.
   absl::StatusOr<bool> FindRow(const HistorySlot& slot, int64_t port, HistoryRow& row);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement begin_, commit_;
   Statement loads_, last_slot_, counters_, find_port_, slots_;
   std::array<Statement, 3> last_row_, row_;  // [resolution - 1]
@@ -88,25 +88,25 @@ class MeasurementReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class DistanceWriter {
  public:
-  explicit DistanceWriter(Connection& connection) : connection_(connection) {}
+  explicit DistanceWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
   absl::Status Put(const PutDistances& put);
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_, drop_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class DistanceReader {
  public:
-  explicit DistanceReader(Connection& connection) : connection_(connection) {}
+  explicit DistanceReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
   absl::StatusOr<std::vector<DistanceRecord>> List();
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement list_;
 };
 

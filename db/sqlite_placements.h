@@ -18,7 +18,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class PlacementWriter {
  public:
-  explicit PlacementWriter(Connection& connection) : connection_(connection) {}
+  explicit PlacementWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -34,7 +34,7 @@ class PlacementWriter {
   absl::Status Explain(const PlacementRecord& placement, absl::Status failure);
   absl::Status ExplainNode(const std::string& node, absl::Status failure);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_, insert_node_, end_, find_, find_request_, find_node_, count_ended_,
       list_ended_, delete_;
 };
@@ -42,7 +42,7 @@ class PlacementWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class PlacementReader {
  public:
-  explicit PlacementReader(Connection& connection) : connection_(connection) {}
+  explicit PlacementReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   // As StoredState::placements.
@@ -53,7 +53,7 @@ class PlacementReader {
  private:
   absl::StatusOr<PlacementRecord> RecordAt(const Statement& row) const;
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement holding_, find_, ended_;
 };
 
@@ -63,20 +63,20 @@ class PlacementReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class OrderWriter {
  public:
-  explicit OrderWriter(Connection& connection) : connection_(connection) {}
+  explicit OrderWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
   absl::Status Put(const PutOrder& put);
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement find_active_job_, count_others_, put_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class OrderReader {
  public:
-  explicit OrderReader(Connection& connection) : connection_(connection) {}
+  explicit OrderReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
   // DATA_LOSS: the row is not what the writer makes.
   absl::StatusOr<OrderRecord> Get(JobId job);
@@ -84,7 +84,7 @@ class OrderReader {
  private:
   absl::StatusOr<OrderRecord> RecordAt(const Statement& row) const;
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement find_;
 };
 
@@ -93,7 +93,7 @@ class OrderReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class PatternWriter {
  public:
-  explicit PatternWriter(Connection& connection) : connection_(connection) {}
+  explicit PatternWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema. Drops parts whose pattern never came.
   absl::Status Prepare();
 
@@ -106,21 +106,21 @@ class PatternWriter {
   absl::StatusOr<bool> IsThere(int64_t id);
   absl::Status DropName(const std::string& name, const std::string& owner, bool by_administrator);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_part_, count_parts_, find_, drop_parts_, drop_name_, drop_shared_, insert_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class PatternReader {
  public:
-  explicit PatternReader(Connection& connection) : connection_(connection) {}
+  explicit PatternReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   absl::StatusOr<std::vector<PatternRecord>> List();
   absl::StatusOr<std::string> Data(int64_t id);
 
  private:
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement list_, find_, parts_;
 };
 

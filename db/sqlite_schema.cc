@@ -9,7 +9,7 @@
 namespace coppice {
 namespace {
 
-absl::Status CheckOwner(Connection& connection, int64_t version) {
+absl::Status CheckOwner(SqliteConnection& connection, int64_t version) {
   ASSIGN_OR_RETURN(const int64_t owner, connection.QueryInteger("PRAGMA application_id"));
   if (owner == kApplicationId) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t objects,
@@ -20,7 +20,7 @@ absl::Status CheckOwner(Connection& connection, int64_t version) {
                    " belongs to another program: give the daemon a file of its own"));
 }
 
-absl::Status ApplyAll(Connection& connection, absl::Span<const char* const> migrations) {
+absl::Status ApplyAll(SqliteConnection& connection, absl::Span<const char* const> migrations) {
   // Read again inside the transaction: nobody else can change it now.
   ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
   for (size_t next = static_cast<size_t>(version); next < migrations.size(); ++next) {
@@ -37,7 +37,7 @@ constexpr char kCheckedTables[] = R"sql(
     SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN
         ('event', 'deed', 'history_slot', 'reading_history', 'minute_history', 'hour_history'))sql";
 
-absl::Status CheckTable(Connection& connection, const std::string& table) {
+absl::Status CheckTable(SqliteConnection& connection, const std::string& table) {
   ASSIGN_OR_RETURN(Statement check,
                    connection.Prepare(absl::StrCat("PRAGMA integrity_check(\"", table, "\")")));
   ASSIGN_OR_RETURN(const bool row, check.Step());
@@ -51,7 +51,7 @@ absl::Status CheckTable(Connection& connection, const std::string& table) {
 
 }  // namespace
 
-absl::Status Migrate(Connection& connection, absl::Span<const char* const> migrations) {
+absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations) {
   ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
   RETURN_IF_ERROR(CheckOwner(connection, version));
   const int64_t newest = static_cast<int64_t>(migrations.size());
@@ -70,7 +70,7 @@ absl::Status Migrate(Connection& connection, absl::Span<const char* const> migra
   return status;
 }
 
-absl::Status CheckIntegrity(Connection& connection) {
+absl::Status CheckIntegrity(SqliteConnection& connection) {
   std::vector<std::string> tables = {"sqlite_schema"};
   ASSIGN_OR_RETURN(Statement list, connection.Prepare(kCheckedTables));
   RETURN_IF_ERROR(list.ForEach([&](const Statement& row) { tables.emplace_back(row.Text(0)); }));

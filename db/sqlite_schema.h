@@ -19,11 +19,11 @@ absl::Span<const char* const> Migrations();
 
 // Applies those of `migrations` that the database lacks, in one transaction: all or none.
 // FAILED_PRECONDITION: the schema is newer than `migrations`, or the file is another program's.
-absl::Status Migrate(Connection& connection, absl::Span<const char* const> migrations);
+absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations);
 
 // DATA_LOSS if a page of a table is damaged that decides what the daemon does. Reads those tables
 // and their indexes whole; neither events nor history.
-absl::Status CheckIntegrity(Connection& connection);
+absl::Status CheckIntegrity(SqliteConnection& connection);
 
 }  // namespace coppice
 

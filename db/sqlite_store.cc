@@ -28,7 +28,7 @@ constexpr char kWriterSettings[] = R"sql(
     PRAGMA secure_delete = OFF;
     PRAGMA temp_store = MEMORY)sql";
 
-absl::Status SwitchToWal(Connection& connection) {
+absl::Status SwitchToWal(SqliteConnection& connection) {
   ASSIGN_OR_RETURN(Statement mode, connection.Prepare("PRAGMA journal_mode = WAL"));
   ASSIGN_OR_RETURN(const bool row, mode.Step());
   const bool is_wal = row && mode.Text(0) == "wal";
@@ -39,11 +39,11 @@ absl::Status SwitchToWal(Connection& connection) {
                    ": its file system offers no shared memory: put it on a local disk"));
 }
 
-absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path,
-                                                       const SqliteOptions& options) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Connection> writer,
-      Connection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout));
+absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenWriter(const std::string& path,
+                                                             const SqliteOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer,
+                   SqliteConnection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                          options.busy_timeout));
   if (writer->read_only()) {
     return absl::FailedPreconditionError(
         absl::StrCat("database ", path, " is read-only: make the file and its directory writable"));
@@ -70,10 +70,10 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path,
   return writer;
 }
 
-absl::StatusOr<std::unique_ptr<Connection>> OpenReader(const std::string& path,
-                                                       const SqliteOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader,
-                   Connection::Open(path, SQLITE_OPEN_READWRITE, options.busy_timeout));
+absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenReader(const std::string& path,
+                                                             const SqliteOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
+                   SqliteConnection::Open(path, SQLITE_OPEN_READWRITE, options.busy_timeout));
   RETURN_IF_ERROR(reader->Execute("PRAGMA query_only = ON"));
   return reader;
 }
@@ -193,12 +193,12 @@ class SqliteStore::Impl {
   // Destroyed from the last to the first: the writer's thread ends, connections close, the lock
   // goes.
   LockFile lock_;
-  std::unique_ptr<Connection> writer_connection_;
+  std::unique_ptr<SqliteConnection> writer_connection_;
   std::unique_ptr<SqliteMutator> mutator_;
   Statement begin_, commit_, rollback_;
   std::mutex reader_mutex_;
-  std::unique_ptr<Connection> reader_connection_;  // guarded by reader_mutex_
-  std::unique_ptr<SqliteReader> reader_;           // guarded by reader_mutex_
+  std::unique_ptr<SqliteConnection> reader_connection_;  // guarded by reader_mutex_
+  std::unique_ptr<SqliteReader> reader_;                 // guarded by reader_mutex_
   std::unique_ptr<const FilesInPlace> files_;
   int64_t database_id_ = 0;
   std::atomic<bool> was_lost_ = false;  // that is why the last group was not committed

@@ -17,7 +17,7 @@ const JobRecord* JobOf(const Mutation& mutation) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(Connection& connection) {
+absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(SqliteConnection& connection) {
   auto mutator = std::unique_ptr<SqliteMutator>(new SqliteMutator(connection));
   ASSIGN_OR_RETURN(mutator->savepoint_, connection.Prepare("SAVEPOINT mutation"));
   ASSIGN_OR_RETURN(mutator->release_savepoint_, connection.Prepare("RELEASE mutation"));
@@ -79,7 +79,7 @@ absl::Status SqliteMutator::Do(const StartPlacement& start) {
   return Do(PutJob(start.job));
 }
 
-absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(Connection& connection) {
+absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(SqliteConnection& connection) {
   auto reader = std::unique_ptr<SqliteReader>(new SqliteReader(connection));
   ASSIGN_OR_RETURN(reader->begin_, connection.Prepare("BEGIN"));
   ASSIGN_OR_RETURN(reader->commit_, connection.Prepare("COMMIT"));

@@ -29,7 +29,7 @@ namespace coppice {
 template <class... Tables>
 class TablesOn {
  public:
-  explicit TablesOn(Connection& connection)
+  explicit TablesOn(SqliteConnection& connection)
       : tables_((static_cast<void>(sizeof(Tables)), std::ref(connection))...) {}
 
   template <class Table>
@@ -55,7 +55,7 @@ class TablesOn {
 class SqliteMutator {
  public:
   // `connection` must outlive the mutator and hold the newest schema.
-  static absl::StatusOr<std::unique_ptr<SqliteMutator>> Create(Connection& connection);
+  static absl::StatusOr<std::unique_ptr<SqliteMutator>> Create(SqliteConnection& connection);
 
   // In so many steps, each in a transaction of its own, a mutation is applied; nothing of it counts
   // before the last.
@@ -76,7 +76,8 @@ class SqliteMutator {
   void RolledBack();
 
  private:
-  explicit SqliteMutator(Connection& connection) : connection_(connection), tables_(connection) {}
+  explicit SqliteMutator(SqliteConnection& connection)
+      : connection_(connection), tables_(connection) {}
 
   absl::Status Do(const PutJob& put) { return tables_.of<JobWriter>().Put(put); }
   absl::Status Do(const EndJob& end) { return tables_.of<JobWriter>().End(end); }
@@ -108,7 +109,7 @@ class SqliteMutator {
   absl::Status Do(const PutQuota& put) { return tables_.of<SettingWriter>().Put(put); }
   absl::Status Do(const PutProfile& put) { return tables_.of<SettingWriter>().Put(put); }
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   TablesOn<JobWriter, TreeWriter, PlacementWriter, OrderWriter, PatternWriter, InventoryWriter,
            MeasurementWriter, DistanceWriter, EventWriter, DeedWriter, SettingWriter>
       tables_;
@@ -119,7 +120,7 @@ class SqliteMutator {
 class SqliteReader {
  public:
   // `connection` must outlive the reader and hold the newest schema.
-  static absl::StatusOr<std::unique_ptr<SqliteReader>> Create(Connection& connection);
+  static absl::StatusOr<std::unique_ptr<SqliteReader>> Create(SqliteConnection& connection);
 
   // All of it as of one instant.
   absl::StatusOr<StoredState> Load();
@@ -131,7 +132,7 @@ class SqliteReader {
   }
 
  private:
-  explicit SqliteReader(Connection& connection) : tables_(connection) {}
+  explicit SqliteReader(SqliteConnection& connection) : tables_(connection) {}
   absl::StatusOr<StoredState> LoadInTransaction();
 
   TablesOn<JobReader, TreeReader, PlacementReader, OrderReader, PatternReader, InventoryReader,

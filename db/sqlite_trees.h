@@ -22,7 +22,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class TreeWriter {
  public:
-  explicit TreeWriter(Connection& connection) : connection_(connection) {}
+  explicit TreeWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
@@ -44,7 +44,7 @@ class TreeWriter {
   absl::Status ExplainTree(const TreeRecord& tree, absl::Status failure);
   absl::Status ExplainSwitch(Guid guid, absl::Status failure);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement insert_tree_, insert_tree_switch_, delete_tree_;
   Statement find_revision_, empty_tree_, update_tree_;
   Statement find_active_job_, find_tree_, find_tree_request_, find_tree_floor_, find_entries_;
@@ -57,7 +57,7 @@ class TreeWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class TreeReader {
  public:
-  explicit TreeReader(Connection& connection) : connection_(connection) {}
+  explicit TreeReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
   // As StoredState::trees.
@@ -70,7 +70,7 @@ class TreeReader {
   // What is kept as text, but what the request said. DATA_LOSS names the column.
   static absl::Status ReadTexts(const Statement& row, TreeRecord& tree);
 
-  Connection& connection_;
+  SqliteConnection& connection_;
   Statement trees_, tree_switches_, entries_;
 };
 

@@ -16,8 +16,8 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMaxNamed = 3;      // refused communicators in the message of an error
-constexpr size_t kMaxSwitches = 16;  // full ones in its payload, which travels in a header
+constexpr size_t kMaxNamedRefusals = 3;  // refused communicators in the message of an error
+constexpr size_t kMaxSwitches = 16;      // full ones in its payload, which travels in a header
 
 class Drafter {
  public:
@@ -217,12 +217,12 @@ class Drafter {
   absl::Status RefuseAll() const {
     std::string message = absl::StrCat(draft_.refusals.size(), " of ", args_.communicators.size(),
                                        " communicators get no tree, so none is granted");
-    for (size_t i = 0; i < draft_.refusals.size() && i < kMaxNamed; ++i) {
+    for (size_t i = 0; i < draft_.refusals.size() && i < kMaxNamedRefusals; ++i) {
       absl::StrAppend(&message, "; communicator ", draft_.refusals[i].communicator, ": ",
                       draft_.refusals[i].why_not);
     }
-    if (draft_.refusals.size() > kMaxNamed) {
-      absl::StrAppend(&message, "; and ", draft_.refusals.size() - kMaxNamed, " more");
+    if (draft_.refusals.size() > kMaxNamedRefusals) {
+      absl::StrAppend(&message, "; and ", draft_.refusals.size() - kMaxNamedRefusals, " more");
     }
     absl::StrAppend(&message, args_.accept_type1 ? "" : "; accept type I trees for these,",
                     args_.accept_type1 ? "; ask" : " ask",

@@ -11,7 +11,7 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMaxNamed = 32;  // trees in one event; the rest is a number
+constexpr size_t kMaxNamedTrees = 32;  // trees in one event; the rest is a number
 
 // What another round may set right: something else reached the store first.
 bool IsOvertaken(const absl::Status& status) {
@@ -243,10 +243,10 @@ void Repair::AnnounceOne(const Round& round, absl::string_view kind, absl::strin
   std::string message =
       absl::StrCat("fabric version ", round.view->snapshot->fabric->version(), ": ", trees.size(),
                    trees.size() == 1 ? " tree " : " trees ", what, ": ");
-  for (size_t i = 0; i < trees.size() && i < kMaxNamed; ++i) {
+  for (size_t i = 0; i < trees.size() && i < kMaxNamedTrees; ++i) {
     absl::StrAppend(&message, i > 0 ? ", " : "", trees[i]);
   }
-  if (trees.size() > kMaxNamed) absl::StrAppend(&message, ", ...");
+  if (trees.size() > kMaxNamedTrees) absl::StrAppend(&message, ", ...");
   spdlog::warn("{}", message);
   events_->Append(kind, "fabric", std::move(message));
 }

@@ -12,9 +12,9 @@
 namespace coppice {
 namespace {
 
-constexpr int kMaxNamed = 4;  // of what one tree has lost
+constexpr int kMaxNamedLinks = 4;  // of what one tree has lost
 
-std::string GuidOf(const Fabric& fabric, VertexIndex v) {
+std::string PortGuidOf(const Fabric& fabric, VertexIndex v) {
   return ToString(fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
                                      : fabric.endpoint(fabric.AsEndpoint(v)).port_guid);
 }
@@ -236,10 +236,10 @@ std::string StandingJudge::LostLinks(const TreeRecord& record) const {
   int count = 0;
   for (const int64_t id : record.links) {
     if (std::binary_search(present_.begin(), present_.end(), id)) continue;
-    if (++count <= kMaxNamed) absl::StrAppend(&lost, count > 1 ? ", " : "", NameOfLink(id));
+    if (++count <= kMaxNamedLinks) absl::StrAppend(&lost, count > 1 ? ", " : "", NameOfLink(id));
   }
   if (count == 0) return "";
-  if (count > kMaxNamed) absl::StrAppend(&lost, " and ", count - kMaxNamed, " more");
+  if (count > kMaxNamedLinks) absl::StrAppend(&lost, " and ", count - kMaxNamedLinks, " more");
   return absl::StrCat(count == 1 ? "link " : "links ", lost, count == 1 ? " is gone" : " are gone");
 }
 
@@ -248,8 +248,8 @@ std::string StandingJudge::NameOfLink(int64_t id) const {
   if (found == before_links_.end()) return absl::StrCat("number ", id);
   const Fabric& fabric = *before_->snapshot->fabric;
   const LinkInfo& link = fabric.link(found->second);
-  return absl::StrCat(GuidOf(fabric, link.a), "/", link.a_port.value(), " - ",
-                      GuidOf(fabric, link.b), "/", link.b_port.value());
+  return absl::StrCat(PortGuidOf(fabric, link.a), "/", link.a_port.value(), " - ",
+                      PortGuidOf(fabric, link.b), "/", link.b_port.value());
 }
 
 }  // namespace coppice

@@ -80,7 +80,7 @@ std::vector<std::string> AgentTable::Connected() const {
 
 namespace {
 
-constexpr size_t kLongestName = 255;
+constexpr size_t kLongestHostName = 255;
 constexpr size_t kMaxPorts = 64;
 constexpr size_t kMaxShown = 64;         // characters of what is refused
 constexpr uint32_t kMaxParts = 1 << 16;  // cores of a node, and whatever has some of them
@@ -98,7 +98,7 @@ std::string Quoted(absl::string_view text) {
 }
 
 bool IsWord(absl::string_view text) {
-  return !text.empty() && text.size() <= kLongestName &&
+  return !text.empty() && text.size() <= kLongestHostName &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
 }
@@ -138,7 +138,7 @@ absl::Status CheckCount(const char* name, uint32_t value) {
 absl::Status CheckAgentInfo(const AgentInfo& info) {
   if (!IsWord(info.host)) {
     return absl::InvalidArgumentError(absl::StrCat("hello.host: ", Quoted(info.host),
-                                                   " is no host name; give 1 to ", kLongestName,
+                                                   " is no host name; give 1 to ", kLongestHostName,
                                                    " characters without spaces"));
   }
   if (info.ports.size() > kMaxPorts) {
@@ -150,9 +150,9 @@ absl::Status CheckAgentInfo(const AgentInfo& info) {
         absl::StrCat("hello.measure_address: ", Quoted(info.measure_address),
                      "; give HOST:PORT where other agents reach this one, or nothing"));
   }
-  if (info.version.size() > kLongestName) {
+  if (info.version.size() > kLongestHostName) {
     return absl::InvalidArgumentError(
-        absl::StrCat("hello.version: more than ", kLongestName, " characters; give a version"));
+        absl::StrCat("hello.version: more than ", kLongestHostName, " characters; give a version"));
   }
   RETURN_IF_ERROR(CheckCount("cores", info.cores));
   RETURN_IF_ERROR(CheckCount("packages", info.packages));

@@ -22,8 +22,8 @@ namespace {
 // How soon a cancellation is seen while a round waits.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
 constexpr absl::Duration kLongestWait = absl::Hours(24);
-constexpr size_t kMaxNamed = 5;    // hosts in a message
-constexpr size_t kMaxWords = 300;  // characters of an agent's
+constexpr size_t kMaxNamedHosts = 5;  // hosts in a message
+constexpr size_t kMaxWords = 300;     // characters of an agent's
 // Tasks that a connection remembers, so that an answer that comes late is told from a made-up one.
 constexpr size_t kMaxGiven = 64;
 
@@ -46,7 +46,7 @@ std::string NewToken() {
 std::string Shown(const std::string& words) { return absl::CHexEscape(words.substr(0, kMaxWords)); }
 
 std::string Some(const std::vector<std::string>& hosts) {
-  const size_t named = std::min(hosts.size(), kMaxNamed);
+  const size_t named = std::min(hosts.size(), kMaxNamedHosts);
   std::string text = absl::StrJoin(hosts.begin(), hosts.begin() + named, ", ");
   if (named < hosts.size()) absl::StrAppend(&text, " and ", hosts.size() - named, " more");
   return text;
@@ -261,9 +261,9 @@ absl::Status DistanceMeter::Measure(const MeasureArgs& args, MeasureWatch watch)
     RETURN_IF_ERROR(CheckFree(hosts));
   }
   // Without the lock: of many hosts this takes a while, in which agents go on.
-  Rounds rounds = hosts.size() <= args.complete_up_to
-                      ? CompleteRounds(static_cast<uint32_t>(hosts.size()))
-                      : SampledRounds(LevelsOf(*view->snapshot, hosts), SampleOptions());
+  PairRounds rounds = hosts.size() <= args.complete_up_to
+                          ? CompleteRounds(static_cast<uint32_t>(hosts.size()))
+                          : SampledRounds(LevelsOf(*view->snapshot, hosts), SampleOptions());
   Actions actions;
   {
     std::lock_guard lock(mutex_);

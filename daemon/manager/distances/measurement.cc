@@ -27,7 +27,7 @@ class Sampler {
         random_(seed),
         is_sampled_(count_, false) {}
 
-  Rounds Run(uint32_t rounds_per_level) {
+  PairRounds Run(uint32_t rounds_per_level) {
     if (count_ < 2) return {};
     for (const uint32_t level : Levels()) {
       uint32_t added = 0;
@@ -147,15 +147,15 @@ class Sampler {
   std::mt19937_64 random_;
   std::vector<bool> is_sampled_;
   absl::flat_hash_set<NodePair> chosen_;
-  Rounds rounds_;
+  PairRounds rounds_;
 };
 
 }  // namespace
 
-Rounds CompleteRounds(uint32_t n) {
+PairRounds CompleteRounds(uint32_t n) {
   if (n < 2) return {};
   const uint32_t around = n % 2 == 0 ? n - 1 : n;  // who go around the table
-  Rounds rounds(around);
+  PairRounds rounds(around);
   for (uint32_t r = 0; r < around; ++r) {
     if (around != n) rounds[r].push_back({r, n - 1});
     // Node r faces the one that stands, or nobody.
@@ -166,7 +166,7 @@ Rounds CompleteRounds(uint32_t n) {
   return rounds;
 }
 
-Rounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options) {
+PairRounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options) {
   return Sampler(nodes, options.seed).Run(options.rounds_per_level);
 }
 
@@ -196,7 +196,7 @@ absl::Duration PairTimeout(const MeasureArgs& args) {
 }
 
 Measurement::Measurement(MeasureArgs args, MeasureWatch watch, std::vector<std::string> hosts,
-                         Rounds rounds, std::vector<std::string> failures, absl::Duration now)
+                         PairRounds rounds, std::vector<std::string> failures, absl::Duration now)
     : args_(std::move(args)),
       watch_(std::move(watch)),
       hosts_(std::move(hosts)),

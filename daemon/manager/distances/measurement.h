@@ -36,10 +36,10 @@ namespace coppice {
 // have a partner of any level in the end.
 
 using NodePair = std::pair<uint32_t, uint32_t>;  // the lower number first
-using Rounds = std::vector<std::vector<NodePair>>;
+using PairRounds = std::vector<std::vector<NodePair>>;
 
 // Every pair of nodes 0..n-1 once. None for n < 2. O(n^2).
-Rounds CompleteRounds(uint32_t n);
+PairRounds CompleteRounds(uint32_t n);
 
 // Groups of nodes that are equally far from all others, and how far groups are from each other.
 struct NodeLevels {
@@ -58,7 +58,7 @@ struct SampleOptions {
 // least one for each node, each pair once; as long as there are at most 1024 groups: beyond that
 // the search for a partner gives up after so many, and rare levels may be missed. At most
 // rounds_per_level * levels + 2 rounds. O(rounds * groups * min(groups, 1024) + nodes * rounds).
-Rounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options);
+PairRounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options);
 
 struct MeasureArgs {
   static constexpr uint32_t kMaxComplete = 1024;
@@ -105,8 +105,8 @@ class Measurement final {
   static constexpr size_t kMaxFailures = 100;
 
   // `rounds` are numbers of `hosts`; `failures` are told beside those of pairs.
-  Measurement(MeasureArgs args, MeasureWatch watch, std::vector<std::string> hosts, Rounds rounds,
-              std::vector<std::string> failures, absl::Duration now);
+  Measurement(MeasureArgs args, MeasureWatch watch, std::vector<std::string> hosts,
+              PairRounds rounds, std::vector<std::string> failures, absl::Duration now);
 
   const MeasureArgs& args() const { return args_; }
   const MeasureWatch& watch() const { return watch_; }
@@ -130,7 +130,7 @@ class Measurement final {
   const MeasureArgs args_;
   const MeasureWatch watch_;
   const std::vector<std::string> hosts_;
-  const Rounds rounds_;
+  const PairRounds rounds_;
   const absl::Duration begun_;
   std::vector<std::string> failures_, remarks_;
   size_t next_ = 0;  // round

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPartBytes = 256 << 10;
 constexpr uint64_t kMinBytes = 4096;  // that a pattern takes: pages of the database, its record
-constexpr size_t kLongestName = 128;
+constexpr size_t kLongestPatternName = 128;
 constexpr uint64_t kMega = 1'000'000;
 
 uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kMinBytes); }
@@ -41,7 +41,7 @@ absl::Status NoSuchPattern(absl::string_view name) {
 
 absl::Status CheckPatternName(absl::string_view name) {
   const bool is_spelt =
-      name.size() <= kLongestName && std::all_of(name.begin(), name.end(), [](char c) {
+      name.size() <= kLongestPatternName && std::all_of(name.begin(), name.end(), [](char c) {
         return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
                absl::string_view("._-+/@").find(c) != absl::string_view::npos;
       });
@@ -52,8 +52,8 @@ absl::Status CheckPatternName(absl::string_view name) {
   });
   if (is_spelt && are_names) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", ShownText(CutText(name, kLongestName)),
-                   "\" is no name of a pattern; give 1 to ", kLongestName,
+      absl::StrCat("\"", ShownText(CutText(name, kLongestPatternName)),
+                   "\" is no name of a pattern; give 1 to ", kLongestPatternName,
                    " letters, digits and . _ - + / @, with something other than . or .. between "
                    "slashes that does not begin with -"));
 }

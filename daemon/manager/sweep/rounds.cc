@@ -120,7 +120,7 @@ Sweeper::OtherSweep Rounds::Counters() {
   if (!on_counters_) return {absl::UnimplementedError("nobody wants counters"), false, {}};
   absl::StatusOr<CounterSweep> read = port_->ReadCounters();
   if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status())};
-  const MadCounts mads{read->mads_sent, read->mads_resent, read->mads_timed_out};
+  const SweepMads mads{read->mads_sent, read->mads_resent, read->mads_timed_out};
   return {on_counters_(*std::move(read)), false, mads};
 }
 

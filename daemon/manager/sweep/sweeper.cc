@@ -167,7 +167,7 @@ void Sweeper::RunRepair(Lock& lock) {
   if (!is_well) schedule_.WantFullSoon(SteadyNow());
 }
 
-bool Sweeper::Note(SweepKind kind, const absl::Status& status, const MadCounts& mads,
+bool Sweeper::Note(SweepKind kind, const absl::Status& status, const SweepMads& mads,
                    absl::Duration elapsed) {
   SweepNumbers& numbers = NumbersOf(standing_, kind);
   const bool was_well = numbers.last_error.empty();

@@ -33,7 +33,7 @@ namespace coppice {
 std::string ObjectOf(SweepKind kind);
 
 // What one step sent; zero where the step does not say.
-struct MadCounts {
+struct SweepMads {
   uint64_t sent = 0, resent = 0, timed_out = 0;
 };
 
@@ -44,12 +44,12 @@ class Sweeper {
   struct FullSweep {
     absl::StatusOr<View> view;
     FullSweepOutcome outcome;
-    MadCounts mads;
+    SweepMads mads;
   };
   struct OtherSweep {
     absl::Status status;  // UNIMPLEMENTED: the source has none, it is not asked again
     bool has_changed = false;
-    MadCounts mads;
+    SweepMads mads;
     bool needs_full = false;  // only a full sweep can find a way to read again
   };
   struct Duties {
@@ -90,7 +90,7 @@ class Sweeper {
   void RunRepair(Lock& lock);
   void RunStep(Lock& lock, SweepKind kind);
   // Notes how a step of that kind ended; true: that is to be told.
-  bool Note(SweepKind kind, const absl::Status& status, const MadCounts& mads,
+  bool Note(SweepKind kind, const absl::Status& status, const SweepMads& mads,
             absl::Duration elapsed);
   void Tell(SweepKind kind, const absl::Status& status);
 

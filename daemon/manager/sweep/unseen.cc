@@ -162,19 +162,19 @@ absl::flat_hash_set<Guid> GuidsOf(const Fabric& fabric) {
   return guids;
 }
 
-Guid GuidOf(const Fabric& fabric, VertexIndex v) {
+Guid NodeGuidOf(const Fabric& fabric, VertexIndex v) {
   return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
                             : fabric.adapter(fabric.AsEndpoint(v)).guid;
 }
 
 // Adds the vertex's part of its node: an adapter is as many vertices as it has cabled ports.
 void AddVertex(const Fabric& fabric, VertexIndex v, HiddenNodes& nodes) {
-  HiddenNode& node = nodes[GuidOf(fabric, v)];
+  HiddenNode& node = nodes[NodeGuidOf(fabric, v)];
   node.is_switch = fabric.IsSwitch(v);
   node.name = node.is_switch ? fabric.switch_info(fabric.AsSwitch(v)).description
                              : NameOfAdapter(fabric, fabric.adapter(fabric.AsEndpoint(v)));
   for (const Channel& channel : fabric.channels(v)) {
-    node.cables.emplace_back(GuidOf(fabric, channel.to), channel.to_port);
+    node.cables.emplace_back(NodeGuidOf(fabric, channel.to), channel.to_port);
   }
 }
 
@@ -198,7 +198,7 @@ HiddenNodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& un
   if (before == nullptr) return absent;
   for (uint32_t v = 0; v < before->vertex_count(); ++v) {
     const VertexIndex vertex(v);
-    if (!present.contains(GuidOf(*before, vertex))) AddVertex(*before, vertex, absent);
+    if (!present.contains(NodeGuidOf(*before, vertex))) AddVertex(*before, vertex, absent);
   }
   return absent;
 }

@@ -459,7 +459,7 @@ class Portfolio final {
   const AlgorithmOptions& options_;
   const SearchControl& control_;
   Incumbent& incumbent_;
-  Rounds rounds_;
+  AutoRounds rounds_;
   uint32_t limit_ = 0, round_ = 0;          // rounds at most, and done
   std::unique_ptr<CongestionProof> proof_;  // null until it is needed
   double tried_score_ = std::numeric_limits<double>::infinity();

@@ -64,8 +64,9 @@ double HeatsOf(uint32_t round) { return round < 2 ? 3 * (round + 1) : 12 * (roun
 
 }  // namespace
 
-Rounds::Rounds(const MappingProblem& problem, const SparseProblem& sparse,
-               const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent)
+AutoRounds::AutoRounds(const MappingProblem& problem, const SparseProblem& sparse,
+                       const AlgorithmOptions& options, const SearchControl& control,
+                       Incumbent& incumbent)
     : problem_(problem),
       options_(options),
       control_(control),
@@ -78,18 +79,18 @@ Rounds::Rounds(const MappingProblem& problem, const SparseProblem& sparse,
       ways_{Way{{"annealing", "annealing of a multisection"}}, Way{{"memetic"}},
             Way{{"robust-tabu"}}} {}
 
-bool Rounds::CostMatters() const {
+bool AutoRounds::CostMatters() const {
   return problem_.objective.hop_bytes > 0 || problem_.objective.qap_cost > 0;
 }
 
-bool Rounds::IsDense() const {
+bool AutoRounds::IsDense() const {
   const double slots = problem_.places->slot_count();
   if (slots > kPortfolioDenseSlots || large_places_ || !CostMatters()) return false;
   const auto pairs = static_cast<double>(problem_.pattern->pair_count());
   return kDensePart * pairs > slots * (slots - 1) / 2;
 }
 
-void Rounds::RunAll(const Tasks& tasks) {
+void AutoRounds::RunAll(const Tasks& tasks) {
   const auto count = static_cast<uint32_t>(tasks.size());
   if (count == 0) return;
   std::vector<std::unique_ptr<Attempt>> attempts;
@@ -123,7 +124,7 @@ void Rounds::RunAll(const Tasks& tasks) {
   lines_.Merge();
 }
 
-void Rounds::Remember(const ScoredMapping& found) {
+void AutoRounds::Remember(const ScoredMapping& found) {
   const auto keys = [](const MappingStanding& s) {
     return std::tie(s.score, s.smooth, s.hop_bytes);
   };
@@ -138,12 +139,12 @@ void Rounds::Remember(const ScoredMapping& found) {
   }
 }
 
-bool Rounds::SearchesLines() const {
+bool AutoRounds::SearchesLines() const {
   return problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks &&
          incumbent_.TimeForScores(kScoresOfCongestion);
 }
 
-void Rounds::Begin() {
+void AutoRounds::Begin() {
   const Mapping present = incumbent_.best();
   RunAll(make_.Numberings());
   const bool congestion = problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks;
@@ -183,7 +184,7 @@ void Rounds::Begin() {
 }
 
 // From the best, and from another of the best: what helps the one is a dead end for the other.
-void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) {
+void AutoRounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) {
   if (SearchesLines()) return lines_.AddTo(tasks, population_);
   if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
   const PortfolioTasks::Parameters parameters = {
@@ -196,7 +197,7 @@ void Rounds::AddCongestion(uint32_t round, uint64_t seed, Tasks& tasks) {
   }
 }
 
-void Rounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) const {
+void AutoRounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) const {
   if (round == 0) {
     tasks.push_back(make_.Settling(incumbent_.best(), seed));
   } else {
@@ -212,7 +213,7 @@ void Rounds::AddForLargePlaces(uint32_t round, uint64_t seed, Tasks& tasks) cons
   }
 }
 
-void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
+void AutoRounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
   if (exact_groups_ && (CostMatters() || refines_equals_) && round < kCuttingRounds) {
     tasks.push_back(make_.SwappedMultisection(seed, 2 * (round + 1)));
     tasks.push_back(make_.SwappedMultisection(seed + 1, 2 * (round + 1)));
@@ -225,7 +226,7 @@ void Rounds::AddAnnealing(uint32_t round, uint64_t seed, Tasks& tasks) const {
 }
 
 // What other files of the table know, once: they end by themselves, and soon.
-void Rounds::AddOthers(Tasks& tasks) {
+void AutoRounds::AddOthers(Tasks& tasks) {
   others_ran_ = true;
   if (problem_.rank_count() > kManyRanks) return;
   for (const char* name : {"multisection", "cp-nsc", "hierarchical-clustering", "pair-exchange"}) {
@@ -240,7 +241,7 @@ void Rounds::AddOthers(Tasks& tasks) {
   }
 }
 
-bool Rounds::Turn(uint32_t way, uint32_t round) {
+bool AutoRounds::Turn(uint32_t way, uint32_t round) {
   const auto leads = [&](const Way& w) {
     return std::find(w.names.begin(), w.names.end(), incumbent_.winner()) != w.names.end();
   };
@@ -251,7 +252,7 @@ bool Rounds::Turn(uint32_t way, uint32_t round) {
   return true;
 }
 
-void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
+void AutoRounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
   if (Turn(0, round)) AddAnnealing(ways_[0].turns - 1, seed, tasks);
   if (round < kFirstDenseRound) return;
   if (Turn(1, round)) {
@@ -266,16 +267,16 @@ void Rounds::AddDense(uint32_t round, uint64_t seed, Tasks& tasks) {
   }
 }
 
-bool Rounds::OnFabric() const {
+bool AutoRounds::OnFabric() const {
   return problem_.snapshot != nullptr && problem_.places->has_endpoints();
 }
 
-void Rounds::CountStale() {
+void AutoRounds::CountStale() {
   stale_rounds_ = incumbent_.score() < last_score_ ? 0 : stale_rounds_ + 1;
   last_score_ = incumbent_.score();
 }
 
-void Rounds::AddForStale(uint64_t seed, Tasks& tasks) {
+void AutoRounds::AddForStale(uint64_t seed, Tasks& tasks) {
   const uint32_t turn = std::min(stale_turns_++, kMaxStaleTurns);
   if (OnFabric() && problem_.objective.congestion == 0) {
     tasks.push_back(make_.Named("congestion", incumbent_.best(), seed + 4,
@@ -293,7 +294,7 @@ void Rounds::AddForStale(uint64_t seed, Tasks& tasks) {
       make_.Named("robust-tabu", incumbent_.best(), seed + 3, {{"steps", TabuStepsOf(turn)}}));
 }
 
-void Rounds::Round(uint32_t round) {
+void AutoRounds::Round(uint32_t round) {
   CountStale();
   const uint64_t seed = options_.seed * 1000003 + 2 * uint64_t{round} + 2;
   Tasks tasks;
@@ -311,7 +312,7 @@ void Rounds::Round(uint32_t round) {
   RunAll(tasks);
 }
 
-void Rounds::AddByCost(uint32_t round, uint64_t seed, Tasks& tasks) {
+void AutoRounds::AddByCost(uint32_t round, uint64_t seed, Tasks& tasks) {
   if (large_places_) {
     AddForLargePlaces(round, seed, tasks);
   } else if (dense_) {
@@ -321,12 +322,12 @@ void Rounds::AddByCost(uint32_t round, uint64_t seed, Tasks& tasks) {
   }
 }
 
-void Rounds::RefineEquals() {
+void AutoRounds::RefineEquals() {
   lines_.RefineEquals();
   refines_equals_ = true;
 }
 
-void Rounds::RoundOfEquals(uint32_t round, uint64_t seed) {
+void AutoRounds::RoundOfEquals(uint32_t round, uint64_t seed) {
   Tasks tasks;
   if (SearchesLines()) lines_.AddTo(tasks, population_);
   // The first numbering may have been as good as proven: then nobody has cut anything yet.

@@ -12,11 +12,11 @@
 
 namespace coppice {
 
-class Rounds final {
+class AutoRounds final {
  public:
   // All must outlive it.
-  Rounds(const MappingProblem& problem, const SparseProblem& sparse,
-         const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent);
+  AutoRounds(const MappingProblem& problem, const SparseProblem& sparse,
+             const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent);
 
   // The given numbering and quick methods, polished: what must be there within milliseconds.
   void Begin();

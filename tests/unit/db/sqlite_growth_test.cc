@@ -83,8 +83,8 @@ TEST_F(SqliteGrowthTest, EveryOlderSchemaIsMigrated) {
   for (size_t version = 1; version < Migrations().size(); ++version) {
     const std::string path = directory_.File("old" + std::to_string(version));
     {
-      auto connection =
-          Connection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+      auto connection = SqliteConnection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                               absl::ZeroDuration());
       ASSERT_TRUE(connection.ok());
       ASSERT_APPLIED(Migrate(**connection, Migrations().first(version)));
       ASSERT_APPLIED((*connection)->Execute(R"sql(

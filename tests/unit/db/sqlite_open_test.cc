@@ -42,7 +42,7 @@ class SqliteOpenTest : public testing::Test {
   // First pages of the tables and their indexes; all of them, while they are empty.
   std::set<size_t> PagesOf(const std::string& tables) {
     std::set<size_t> pages;
-    auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::Seconds(1));
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE, absl::Seconds(1));
     auto list = (*connection)
                     ->Prepare(
                         "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 "
@@ -305,7 +305,7 @@ TEST_F(SqliteOpenTest, OlderSchemaIsMigratedWithItsRows) {
   std::vector<const char*> longer(Migrations().begin(), Migrations().end());
   longer.push_back("ALTER TABLE tree ADD COLUMN multicast_lid INTEGER;");
   longer.push_back("CREATE TABLE third (x INTEGER) STRICT;");
-  auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
+  auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
   ASSERT_TRUE(connection.ok());
   const absl::Status status = Migrate(**connection, longer);
   ASSERT_TRUE(status.ok()) << status;
@@ -316,8 +316,8 @@ TEST_F(SqliteOpenTest, OlderSchemaIsMigratedWithItsRows) {
 
 TEST_F(SqliteOpenTest, TreesOfTheFirstSchemaAreKeptAndCanBeRevised) {
   {
-    auto connection =
-        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
     const absl::Status status = Migrate(**connection, Migrations().first(1));
     ASSERT_TRUE(status.ok()) << status;
@@ -346,8 +346,8 @@ TEST_F(SqliteOpenTest, TreesOfTheFirstSchemaAreKeptAndCanBeRevised) {
 
 TEST_F(SqliteOpenTest, TheSeventhSchemaTakesPlacements) {
   {
-    auto connection =
-        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
     const absl::Status status = Migrate(**connection, Migrations().first(7));
     ASSERT_TRUE(status.ok()) << status;
@@ -371,8 +371,8 @@ TEST_F(SqliteOpenTest, TheSeventhSchemaTakesPlacements) {
 
 TEST_F(SqliteOpenTest, TheEighthSchemaTakesOrders) {
   {
-    auto connection =
-        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
     const absl::Status status = Migrate(**connection, Migrations().first(8));
     ASSERT_TRUE(status.ok()) << status;
@@ -397,8 +397,8 @@ TEST_F(SqliteOpenTest, TheEighthSchemaTakesOrders) {
 
 TEST_F(SqliteOpenTest, DistancesOfTheNinthSchemaAreOverTcp) {
   {
-    auto connection =
-        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
     const absl::Status status = Migrate(**connection, Migrations().first(9));
     ASSERT_TRUE(status.ok()) << status;
@@ -416,8 +416,8 @@ TEST_F(SqliteOpenTest, DistancesOfTheNinthSchemaAreOverTcp) {
 
 TEST_F(SqliteOpenTest, TheTenthSchemaKnewNoHolders) {
   {
-    auto connection =
-        Connection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
     const absl::Status status = Migrate(**connection, Migrations().first(10));
     ASSERT_TRUE(status.ok()) << status;
@@ -463,7 +463,7 @@ TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
   std::vector<const char*> broken(Migrations().begin(), Migrations().end());
   broken.push_back("CREATE TABLE second (x INTEGER) STRICT;");
   broken.push_back("DELETE FROM tree; CREATE TABLE tree (x);");
-  auto connection = Connection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
+  auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE, absl::ZeroDuration());
   ASSERT_TRUE(connection.ok());
   const absl::Status status = Migrate(**connection, broken);
   EXPECT_THAT(std::string(status.message()),

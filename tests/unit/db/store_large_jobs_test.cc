@@ -195,8 +195,8 @@ TEST_F(SqliteLargeJobsTest, EarlierSchemasHadThemInOnePiece) {
   store_.reset();
   const std::string path = directory_.File("old.db");
   {
-    auto connection =
-        Connection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+    auto connection = SqliteConnection::Open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
     ASSERT_TRUE(connection.ok());
     ASSERT_APPLIED(Migrate(**connection, Migrations().first(12)));
     ASSERT_APPLIED((*connection)->Execute(R"sql(

@@ -171,6 +171,21 @@ def ways_out(source):
     return found
 
 
+def twice_named(source):
+    """Classes of one name in one namespace: a program that links both has one of them for both."""
+    found = {}
+    for file in files_of(source):
+        name = file.relative_to(source)
+        if file.suffix not in (".h", ".cc") or name.parts[0] == "tests":
+            continue
+        text = file.read_text(encoding="utf-8")
+        spaces = re.findall(r"^namespace ([\w:]+) \{$", text, re.M)
+        text = re.sub(r"^namespace \{\n.*?^\}  // namespace$", "", text, flags=re.S | re.M)
+        for kind in re.findall(r"^(?:class|struct|enum class) (\w+)(?: final)?(?: :[^;{]*)?\s*\{", text, re.M):
+            found.setdefault(("::".join(spaces), kind), []).append(str(name))
+    return [f"{kind}: {', '.join(files)}" for (_, kind), files in found.items() if len(files) > 1]
+
+
 class House(unittest.TestCase):
     def test_no_path_leads_out_of_the_repository(self):
         self.assertEqual([], ways_out(SOURCE))
@@ -207,6 +222,19 @@ class House(unittest.TestCase):
             for name in ("job_question.h", "search_run.h"):  # the second may not
                 (root / "daemon/search" / name).write_text('#include "client/connection.h"\n')
             self.assertEqual(4, len(violations(root)))
+
+    def test_classes_have_names_of_their_own(self):
+        self.assertEqual([], twice_named(SOURCE))
+
+    def test_classes_of_one_name_are_found(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            one = "namespace coppice {\nclass Rounds {\n};\n}\n"
+            for name, text in (("a.h", one), ("b.h", one), ("c.h", one.replace("coppice", "coppice::mpi")),
+                               ("d.cc", "namespace coppice {\nnamespace {\n\nclass Rounds {\n};\n\n"
+                                        "}  // namespace\n}\n")):
+                (root / name).write_text(text)
+            self.assertEqual(["Rounds: a.h, b.h"], twice_named(root))
 
     def test_every_folder_of_ours_is_in_the_table(self):
         for file in (SOURCE / "daemon").iterdir():

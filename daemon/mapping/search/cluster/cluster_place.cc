@@ -122,7 +122,7 @@ std::vector<std::vector<uint32_t>> PlaceClusters(const Clusters& clusters, Place
 namespace {
 
 // Smaller changes, against what is added up, are rounding.
-constexpr uint64_t kAsked = 16;  // pairs between looks at the clock
+constexpr uint64_t kPairsBetweenLooks = 16;  // pairs between looks at the clock
 
 // A cluster among those of its size.
 struct Noise {
@@ -188,7 +188,7 @@ class ClusterSwaps final {
       for (uint32_t i = 0; i < noise_.size(); ++i) {
         for (uint32_t j = i + 1; j < noise_[i].end; ++j) {
           if (since >= pairs || done_.tried >= options.iterations) return;
-          if (done_.tried % kAsked == 0 && control.stopped()) return;
+          if (done_.tried % kPairsBetweenLooks == 0 && control.stopped()) return;
           since = Try(i, j) ? 0 : since + 1;
         }
       }
@@ -198,7 +198,7 @@ class ClusterSwaps final {
   void AtRandom(const ClusterExchangeOptions& options, const SearchControl& control) {
     Xoshiro random(options.seed);
     while (done_.tried < options.iterations) {
-      if (done_.tried % kAsked == 0 && control.stopped()) return;
+      if (done_.tried % kPairsBetweenLooks == 0 && control.stopped()) return;
       const uint32_t i = random.Below(static_cast<uint32_t>(noise_.size()));
       if (noise_[i].end - i > 1) {
         Try(i, i + 1 + random.Below(noise_[i].end - i - 1));

@@ -1,4 +1,4 @@
-// Rounds against their verifier, exhaustively for few nodes and at random for many.
+// PairRounds against their verifier, exhaustively for few nodes and at random for many.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ absl::Status Wrong(size_t round, absl::string_view what) {
 // The verifier: INTERNAL, naming the round, if a node is not one of the n, is in two pairs of a
 // round, a pair comes twice, or a round is empty; with `complete` also if a pair is missing or
 // there are more rounds than the least.
-absl::Status CheckRounds(uint32_t n, const Rounds& rounds, bool complete) {
+absl::Status CheckRounds(uint32_t n, const PairRounds& rounds, bool complete) {
   absl::flat_hash_set<NodePair> met;
   std::vector<size_t> last(n, rounds.size());  // [node] round of its last pair
   for (size_t r = 0; r < rounds.size(); ++r) {
@@ -50,7 +50,7 @@ absl::Status CheckRounds(uint32_t n, const Rounds& rounds, bool complete) {
 
 TEST(CompleteRounds, MeetEachOtherOnceInTheLeastRounds) {
   for (uint32_t n = 0; n <= 64; ++n) {
-    const Rounds rounds = CompleteRounds(n);
+    const PairRounds rounds = CompleteRounds(n);
     EXPECT_TRUE(CheckRounds(n, rounds, true).ok()) << n << ": " << CheckRounds(n, rounds, true);
     for (const auto& round : rounds) EXPECT_EQ(round.size(), n / 2) << n;
   }
@@ -66,7 +66,7 @@ TEST(CompleteRounds, HoldForManyNodes) {
 }
 
 TEST(CheckRounds, FindsEveryMistake) {
-  const auto refuses = [](uint32_t n, const Rounds& rounds, bool complete, const char* words) {
+  const auto refuses = [](uint32_t n, const PairRounds& rounds, bool complete, const char* words) {
     const absl::Status status = CheckRounds(n, rounds, complete);
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
   };
@@ -99,7 +99,7 @@ NodeLevels Tree(const std::vector<uint32_t>& nodes_of_group, uint32_t groups_per
 // What the header promises.
 void ExpectGood(const NodeLevels& levels, const SampleOptions& options) {
   const uint32_t n = static_cast<uint32_t>(levels.group.size());
-  const Rounds rounds = SampledRounds(levels, options);
+  const PairRounds rounds = SampledRounds(levels, options);
   const absl::Status status = CheckRounds(n, rounds, false);
   EXPECT_TRUE(status.ok()) << status;
   const auto level = [&](uint32_t a, uint32_t b) {
@@ -151,7 +151,7 @@ TEST(SampledRounds, HoldForRandomTrees) {
 // 10,000 nodes of 500 leaf switches: rounds, and not pairs, by the million.
 TEST(SampledRounds, AreFewForManyNodes) {
   const NodeLevels levels = Tree(std::vector<uint32_t>(500, 20), 20);
-  const Rounds rounds = SampledRounds(levels, {});
+  const PairRounds rounds = SampledRounds(levels, {});
   EXPECT_TRUE(CheckRounds(10'000, rounds, false).ok());
   EXPECT_EQ(rounds.size(), 12u);
   for (const auto& round : rounds) EXPECT_GE(round.size(), 4'000u);
