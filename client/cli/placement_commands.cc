@@ -262,7 +262,7 @@ namespace {
 
 using Stub = v1::Placements::StubInterface;
 
-struct BatchOptions {
+struct PlacementBatchOptions {
   std::string file;
   bool advise = false;
 };
@@ -334,7 +334,7 @@ void AddPlacementBatchCommand(CLI::App& placement, Session& session) {
       "batch", "Choose nodes for several jobs, each beside those before it: all of them or none");
   AddJsonFlag(*command, session);
   AddWideOption(*command, session);
-  auto options = std::make_shared<BatchOptions>();
+  auto options = std::make_shared<PlacementBatchOptions>();
   command
       ->add_option("FILE", options->file,
                    "JSON: {\"requests\": [{\"request_id\": \"a\", \"placement\": {\"constraints\": "

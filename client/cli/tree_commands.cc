@@ -27,7 +27,7 @@ using TreesStub = v1::Trees::StubInterface;
 // What the daemon takes, too; here for a message that names the option.
 constexpr uint32_t kMaxChildren = 1 << 20;
 
-struct CreateOptions {
+struct CreateTreeOptions {
   v1::CreateTreeRequest request;
   std::string ranks, members_file, root, operation = "allreduce", type = "auto", builder = "auto";
   std::string bytes = "8";
@@ -104,7 +104,7 @@ absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members
   return absl::OkStatus();
 }
 
-absl::Status FillMembers(Connection& connection, CreateOptions& options) {
+absl::Status FillMembers(Connection& connection, CreateTreeOptions& options) {
   if (options.request.job_id().empty()) {
     const auto job = RegisterMembers(connection, options.members_file);
     if (!job.ok()) return job.status();
@@ -132,7 +132,7 @@ absl::Status FillMembers(Connection& connection, CreateOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status FillRoot(Connection& connection, CreateOptions& options) {
+absl::Status FillRoot(Connection& connection, CreateTreeOptions& options) {
   const auto guid = FindSwitch(connection, options.root);
   if (guid.ok()) options.request.set_root_switch(*guid);
   return guid.status();
@@ -156,7 +156,7 @@ int ShowTree(const Session& session, Connection& connection, const absl::StatusO
   return 0;
 }
 
-int Create(Session& session, Connection& connection, CreateOptions& options) {
+int CreateTree(Session& session, Connection& connection, CreateTreeOptions& options) {
   options.request.set_operation(OperationNamed(options.operation).value());
   options.request.set_type(TypeNamed(options.type).value());
   options.request.set_builder(BuilderNamed(options.builder).value());
@@ -209,7 +209,7 @@ int Explain(Session& session, Connection& connection, const std::string& id) {
   return 0;
 }
 
-int Release(Session& session, Connection& connection, const std::string& id) {
+int ReleaseTree(Session& session, Connection& connection, const std::string& id) {
   v1::ReleaseTreeRequest request;
   request.set_id(id);
   const auto response = connection.Call(connection.trees(), &TreesStub::ReleaseTree, request);
@@ -219,7 +219,7 @@ int Release(Session& session, Connection& connection, const std::string& id) {
   return 0;
 }
 
-void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateOptions>& options) {
+void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateTreeOptions>& options) {
   const auto policy = [options]() -> v1::Policy& { return *options->request.mutable_policy(); };
   CLI::Option* weights =
       command
@@ -256,7 +256,7 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
       advise ? tree.add_subcommand("advise", "Plan a tree and explain it, but take nothing")
              : tree.add_subcommand("create", "Plan a tree and be granted it");
   AddJsonFlag(*command, session);
-  auto options = std::make_shared<CreateOptions>();
+  auto options = std::make_shared<CreateTreeOptions>();
   options->advise = advise;
   v1::CreateTreeRequest& request = options->request;
   CLI::Option* const job =
@@ -315,7 +315,7 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
                                     : FaultOfTreeOption(options->type, option->get_name(), value);
       if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
     }
-    session.run = [&session, options](Connection& c) { return Create(session, c, *options); };
+    session.run = [&session, options](Connection& c) { return CreateTree(session, c, *options); };
   });
 }
 
@@ -351,7 +351,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
   });
   with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
   AddTreeWatchCommand(*tree, session);
-  with_id("release", "Give back the tree and its entries", Release);
+  with_id("release", "Give back the tree and its entries", ReleaseTree);
 }
 
 }  // namespace coppice

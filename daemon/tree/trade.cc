@@ -243,22 +243,22 @@ class TradeSearch {
   // --- One tree.
 
   TradeFigures Offer(const Type2Candidate& candidate, const Serving& serving) {
-    constexpr TradeFigures kNone = {kNever, UINT32_MAX, kNever, 0};
-    if (share_ == 0) return kNone;
+    constexpr TradeFigures kNoTrade = {kNever, UINT32_MAX, kNever, 0};
+    if (share_ == 0) return kNoTrade;
     --share_;
     TradeTree tree;
     tree.tree = HangRanks(*snapshot_.fabric, request_.members, places_, *candidate.physical,
                           candidate.members, candidate.degrees, serving);
-    if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNone;
+    if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNoTrade;
     tree.predicted =
         EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
     if (!AddContention(predicting_, profile_, tree.tree, tree.edges, request_.operation,
                        request_.sizes, tree.predicted)
              .ok()) {
-      return kNone;
+      return kNoTrade;
     }
     tree.physical = candidate.physical;
-    if (!MeasureLink(tree).ok()) return kNone;
+    if (!MeasureLink(tree).ok()) return kNoTrade;
     const TradeFigures figures = tree.figures();
     Keep(std::move(tree));
     return figures;

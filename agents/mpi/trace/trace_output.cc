@@ -102,15 +102,15 @@ std::string TraceFileWriter::Finish() {
   return error_;
 }
 
-constexpr int kRoot = 0, kTag = 0;
+constexpr int kRoot = 0, kTraceTag = 0;
 constexpr int kAtOnce = 16;        // ranks that are told to send ahead of the one that is heard
 constexpr size_t kPieceOf = 2048;  // pairs
 constexpr size_t kNumbers = 3;     // of a pair
 
 void SendPairs(const std::vector<PairSum>& pairs, MPI_Comm comm) {
-  PMPI_Recv(nullptr, 0, MPI_BYTE, kRoot, kTag, comm, MPI_STATUS_IGNORE);
+  PMPI_Recv(nullptr, 0, MPI_BYTE, kRoot, kTraceTag, comm, MPI_STATUS_IGNORE);
   const uint64_t count = pairs.size();
-  PMPI_Send(&count, 1, MPI_UINT64_T, kRoot, kTag, comm);
+  PMPI_Send(&count, 1, MPI_UINT64_T, kRoot, kTraceTag, comm);
   std::vector<uint64_t> piece;
   for (size_t begin = 0; begin < pairs.size(); begin += kPieceOf) {
     const size_t end = std::min(pairs.size(), begin + kPieceOf);
@@ -119,18 +119,18 @@ void SendPairs(const std::vector<PairSum>& pairs, MPI_Comm comm) {
       piece.insert(piece.end(),
                    {static_cast<uint64_t>(pairs[i].to), pairs[i].messages, pairs[i].bytes});
     }
-    PMPI_Send(piece.data(), static_cast<int>(piece.size()), MPI_UINT64_T, kRoot, kTag, comm);
+    PMPI_Send(piece.data(), static_cast<int>(piece.size()), MPI_UINT64_T, kRoot, kTraceTag, comm);
   }
 }
 
 std::vector<PairSum> ReceivePairs(int from, MPI_Comm comm) {
   uint64_t count = 0;
-  PMPI_Recv(&count, 1, MPI_UINT64_T, from, kTag, comm, MPI_STATUS_IGNORE);
+  PMPI_Recv(&count, 1, MPI_UINT64_T, from, kTraceTag, comm, MPI_STATUS_IGNORE);
   std::vector<PairSum> pairs(count);
   std::vector<uint64_t> piece(kPieceOf * kNumbers);
   for (size_t begin = 0; begin < count; begin += kPieceOf) {
     const size_t end = std::min<size_t>(count, begin + kPieceOf);
-    PMPI_Recv(piece.data(), static_cast<int>(piece.size()), MPI_UINT64_T, from, kTag, comm,
+    PMPI_Recv(piece.data(), static_cast<int>(piece.size()), MPI_UINT64_T, from, kTraceTag, comm,
               MPI_STATUS_IGNORE);
     for (size_t i = begin; i < end; ++i) {
       const uint64_t* const numbers = &piece[(i - begin) * kNumbers];
@@ -203,7 +203,7 @@ void GatherPairs(const std::vector<PairSum>& own, MPI_Comm comm, Session& sessio
   int told = 1;
   for (int rank = 1; rank < session.world_size(); ++rank) {
     for (; told < session.world_size() && told < rank + kAtOnce; ++told) {
-      PMPI_Send(nullptr, 0, MPI_BYTE, told, kTag, comm);
+      PMPI_Send(nullptr, 0, MPI_BYTE, told, kTraceTag, comm);
     }
     row(rank, ReceivePairs(rank, comm));
   }

@@ -54,7 +54,7 @@ __attribute__((tls_model("initial-exec"))) thread_local EndingCommunicator* endi
 // When the communicator's last reference goes. With requests of the program's under way that is
 // later than MPI_Comm_free, from within MPI and on some member alone: the rest is left to others.
 // MPICH finds the attribute afterwards still, for the functions of others that come after this one.
-int Forget(MPI_Comm, int, void* value, void*) {
+int ForgetTree(MPI_Comm, int, void* value, void*) {
   auto* const trees = static_cast<CommunicatorTrees*>(value);
   if (trees == nullptr) return MPI_SUCCESS;
   if (!Session::Get().IsUp()) {
@@ -208,7 +208,7 @@ void StartCommunicatorTrees() {
     Session::Get().Say("no trees: the MPI library has no communicator or no tags for them");
     return;
   }
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Forget, &key, nullptr);
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ForgetTree, &key, nullptr);
   spare = new (std::nothrow) CommunicatorTrees;
 }
 

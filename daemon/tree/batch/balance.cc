@@ -23,9 +23,9 @@ namespace {
 constexpr uint32_t kRootsOfBalance = 16;
 constexpr size_t kMaxTried = 32;  // communicators of one link
 
-using Height = std::pair<uint32_t, uint32_t>;
+using BatchHeight = std::pair<uint32_t, uint32_t>;
 
-Height HeightOf(const BatchState& state) {
+BatchHeight HeightOf(const BatchState& state) {
   return {state.loads().most(), state.loads().carriers_of_most()};
 }
 
@@ -50,7 +50,7 @@ std::vector<uint32_t> SendersOver(const BatchState& state, ChannelIndex channel)
 
 bool MoveOff(const BatchShape& shape, uint32_t c, RootReach reach, BatchState& state,
              BatchOffers& offers) {
-  const Height before = HeightOf(state);
+  const BatchHeight before = HeightOf(state);
   const uint32_t extra_hops = state.tree(c)->extra_hops;
   const size_t entries = state.tree(c)->serving.size();
   state.ForgetJournal();
@@ -284,7 +284,7 @@ class Unloader {
   }
 
   bool Move(uint32_t c) {
-    const Height before = HeightOf(state_);
+    const BatchHeight before = HeightOf(state_);
     const size_t mark = state_.Mark();
     const BatchTree old = *state_.tree(c);
     state_.Replace(c, std::nullopt);

@@ -229,7 +229,7 @@ std::optional<BatchTree> PathSpreader::Lay(const BatchShape& shape) {
 
 namespace {
 
-constexpr size_t kNear = 32;                 // roots of a distance that take turns
+constexpr size_t kNearRoots = 32;            // roots of a distance that take turns
 constexpr size_t kTurn = 7919;               // prime: visits all of any shorter list
 constexpr uint32_t kMaxRootsKept = 2 << 20;  // 48 MiB
 
@@ -265,7 +265,7 @@ absl::Span<const SwitchIndex> RootCandidates::PutForward(uint32_t shape, uint32_
                             [](const Root& root, uint32_t h) { return root.hops < h; });
   for (; r != all.end() && r->hops == hops; ++r) {
     if (state_.degrees()[r->index.value()] == 0) continue;
-    if (near_.size() >= kNear && r->total_hops > near_[0].total_hops) break;
+    if (near_.size() >= kNearRoots && r->total_hops > near_[0].total_hops) break;
     near_.push_back(*r);
   }
   if (near_.empty()) return forward_;

@@ -119,14 +119,14 @@ Eigen::VectorXd Leverages(const Eigen::MatrixXd& rows, const Triangle& triangle)
 
 namespace {
 
-constexpr size_t kMaxSizes = 8;  // thresholds tried for each max()
-constexpr int kMaxSteps = 30;
+constexpr size_t kMaxThresholds = 8;  // thresholds tried for each max()
+constexpr int kMaxSolverSteps = 30;
 constexpr double kGainRounding = 1e-9;  // relative; less is no gain
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kNoThreshold = std::numeric_limits<uint64_t>::max();
 
 // Sizes from which on the port's rate wins, for one type.
 struct Thresholds {
-  uint64_t up = kNever, down = kNever;
+  uint64_t up = kNoThreshold, down = kNoThreshold;
 };
 using BothThresholds = std::array<Thresholds, 2>;  // type I, type II
 
@@ -166,14 +166,14 @@ bool IsBetter(const Settled& a, const Settled& b) {
 // Gauss-Newton from `best`; the best point passed.
 Settled StepToRest(const Problem& problem, Settled best) {
   Settled point = best;
-  for (int step = 0; step < kMaxSteps && !point.at_rest; ++step) {
+  for (int step = 0; step < kMaxSolverSteps && !point.at_rest; ++step) {
     point = SolveFor(problem, point.profile, SidesAt(point.profile, problem.samples));
     if (IsBetter(point, best)) best = point;
   }
   return best;
 }
 
-// Sizes of one type's samples, ascending, at most kMaxSizes of them, and none.
+// Sizes of one type's samples, ascending, at most kMaxThresholds of them, and none.
 std::vector<uint64_t> ThresholdsToTry(const Problem& problem, TreeType type) {
   std::vector<uint64_t> sizes;
   for (const LatencySample& sample : problem.samples) {
@@ -181,8 +181,8 @@ std::vector<uint64_t> ThresholdsToTry(const Problem& problem, TreeType type) {
   }
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  std::vector<uint64_t> tried = {kNever};
-  const size_t count = std::min(kMaxSizes, sizes.size());
+  std::vector<uint64_t> tried = {kNoThreshold};
+  const size_t count = std::min(kMaxThresholds, sizes.size());
   for (size_t i = 0; i < count; ++i) tried.push_back(sizes[i * sizes.size() / count]);
   return tried;
 }

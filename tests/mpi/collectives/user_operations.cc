@@ -10,7 +10,7 @@
 namespace coppice::conformance {
 namespace {
 
-constexpr char kUntouched = 0x33;
+constexpr char kUntouchedOperand = 0x33;
 
 // Joins neighbouring intervals of ranks; whoever joins others breaks it. Not commutative.
 struct Interval {
@@ -79,7 +79,7 @@ MPI_Datatype WeightType(MPI_Aint extent) {
   return type;
 }
 
-struct Case {
+struct UserCase {
   const Shape& shape;
   std::string name;
   MPI_Datatype type;
@@ -91,7 +91,7 @@ struct Case {
   std::vector<char> empty;
 };
 
-void CompareAllreduce(const Case& c, bool in_place, Report* report) {
+void CompareAllreduce(const UserCase& c, bool in_place, Report* report) {
   std::vector<char> native = in_place ? c.own : c.empty;
   std::vector<char> ours = native;
   const char* const own = c.own.data() + c.origin;
@@ -105,7 +105,7 @@ void CompareAllreduce(const Case& c, bool in_place, Report* report) {
   report->Expect(native == ours, what);
 }
 
-void CompareReduce(const Case& c, int root, bool in_place, Report* report) {
+void CompareReduce(const UserCase& c, int root, bool in_place, Report* report) {
   const bool is_root = c.shape.rank == root;
   std::vector<char> native = in_place && is_root ? c.own : c.empty;
   std::vector<char> ours = native;
@@ -121,7 +121,7 @@ void CompareReduce(const Case& c, int root, bool in_place, Report* report) {
   report->Expect(ours == (is_root ? native : c.empty), what);
 }
 
-void CompareAll(const Case& c, Report* report) {
+void CompareAll(const UserCase& c, Report* report) {
   CompareAllreduce(c, false, report);
   CompareAllreduce(c, true, report);
   for (const int root : Roots(c.shape, *report)) {
@@ -136,9 +136,10 @@ void CompareIntervals(const Shape& shape, int count, MPI_Op join, Report* report
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Type_contiguous(3, MPI_INT32_T, &type);
   MPI_Type_commit(&type);
-  Case c = {shape, "intervals", type, join, report->options().has_ordered_trees, count, 0, {}, {}};
+  UserCase c = {shape, "intervals", type, join, report->options().has_ordered_trees,
+                count, 0,           {},   {}};
   c.own.resize(count * sizeof(Interval));
-  c.empty.assign(c.own.size(), kUntouched);
+  c.empty.assign(c.own.size(), kUntouchedOperand);
   for (int i = 0; i < count; ++i) {
     const Interval own = {shape.rank, shape.rank, 0};
     std::memcpy(&c.own[i * sizeof(own)], &own, sizeof(own));
@@ -157,10 +158,10 @@ void CompareMatrices(const Shape& shape, int count, MPI_Op multiply, Report* rep
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Type_contiguous(4, MPI_UINT32_T, &type);
   MPI_Type_commit(&type);
-  Case c = {shape, "matrices", type, multiply, report->options().has_ordered_trees,
-            count, 0,          {},   {}};
+  UserCase c = {shape, "matrices", type, multiply, report->options().has_ordered_trees,
+                count, 0,          {},   {}};
   c.own.resize(static_cast<size_t>(count) * 16);
-  c.empty.assign(c.own.size(), kUntouched);
+  c.empty.assign(c.own.size(), kUntouchedOperand);
   for (size_t i = 0; i < c.own.size(); ++i) {
     c.own[i] = static_cast<char>((i + 3) * 7919 + shape.rank * 104729U);
   }
@@ -172,10 +173,11 @@ void CompareWeights(const Shape& shape, int count, MPI_Aint extent, MPI_Op add, 
   MPI_Datatype type = WeightType(extent);
   const size_t apart = static_cast<size_t>(extent < 0 ? -extent : extent);
   const size_t bytes = apart * count + 4 * kBefore;
-  Case c = {shape, "weights apart by " + std::to_string(extent), type, add, true, count, 0, {}, {}};
+  UserCase c = {shape, "weights apart by " + std::to_string(extent), type, add, true, count, 0, {},
+                {}};
   c.origin = extent < 0 ? bytes - 2 * kBefore : kBefore;
-  c.own.assign(bytes, kUntouched);
-  c.empty.assign(bytes, kUntouched);
+  c.own.assign(bytes, kUntouchedOperand);
+  c.empty.assign(bytes, kUntouchedOperand);
   for (int i = 0; i < count; ++i) {
     char* const at = c.own.data() + c.origin + i * extent;
     const int64_t values[2] = {shape.rank * 1000 + i, (shape.rank * 7919 + i * 31) % 1009};
@@ -199,9 +201,9 @@ void ComparePairs(const Shape& shape, int count, MPI_Op add, Report* report) {
   MPI_Type_create_f90_real(15, 307, &kind);
   MPI_Type_contiguous(2, kind, &type);
   MPI_Type_commit(&type);
-  Case c = {shape, "pairs", type, add, true, count, 0, {}, {}};
+  UserCase c = {shape, "pairs", type, add, true, count, 0, {}, {}};
   c.own.resize(static_cast<size_t>(count) * 2 * sizeof(double));
-  c.empty.assign(c.own.size(), kUntouched);
+  c.empty.assign(c.own.size(), kUntouchedOperand);
   for (int i = 0; i < 2 * count; ++i) {
     const double own = shape.rank * 1000 + i;
     std::memcpy(&c.own[i * sizeof(own)], &own, sizeof(own));
