@@ -101,6 +101,7 @@ absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste, std::function<v
   options.between = std::move(between);
   dropped_.clear();
   ASSIGN_OR_RETURN(SweepResult result, port_->Sweep(options));
+  if (options.between) options.between();  // writing it down takes long, too
   // What it saw before they were lost; if they are back by now the next light sweep says so.
   if (const std::vector<bool> lost = LostLinks(*result.fabric, dropped_); !lost.empty()) {
     ASSIGN_OR_RETURN(result.fabric, WithoutLinks(*result.fabric, lost));

@@ -34,18 +34,17 @@ Sweeper::Duties Rounds::Duties() {
   return {
       [this](bool in_haste, absl::Duration light_period) { return Full(in_haste, light_period); },
       [this] { return Light(); },
-      [this] { return Counters(); },
+      [this](absl::Duration light_period) { return Counters(light_period); },
       [this] { return Mend(); },
       [this](SweepKind kind, const absl::Status& status) { Fails(kind, status); },
       [this](SweepKind kind) { Recovers(kind); }};
 }
 
 Sweeper::FullSweep Rounds::Full(bool in_haste, absl::Duration light_period) {
+  LookAhead(light_period);
   const std::shared_ptr<const FabricView> before = Published();
-  absl::StatusOr<Topology::Outcome> swept = topology_->Sweep(in_haste, [&] {
-    bool is_mended = false;
-    if (clock_->Monotonic() - last_look_ >= light_period) Look(is_mended).IgnoreError();
-  });
+  absl::StatusOr<Topology::Outcome> swept =
+      topology_->Sweep(in_haste, [&] { LookAhead(light_period); });
   Sweeper::FullSweep result;
   if (swept.ok()) damper_.ReadAll();
   if (swept.ok()) result.outcome.patience = members_->Update(before.get());
@@ -67,6 +66,12 @@ Sweeper::FullSweep Rounds::Full(bool in_haste, absl::Duration light_period) {
   result.mads = {view.mads_sent, view.mads_resent, view.mads_timed_out};
   result.view = std::move(swept->view);
   return result;
+}
+
+void Rounds::LookAhead(absl::Duration light_period) {
+  if (has_failed_look_ || clock_->Monotonic() - last_look_ < light_period / 2) return;
+  bool is_mended = false;
+  Look(is_mended).IgnoreError();  // a light sweep will tell
 }
 
 bool Rounds::Mend() {
@@ -99,6 +104,7 @@ std::shared_ptr<const FabricView> Rounds::Published() const {
 absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
   last_look_ = clock_->Monotonic();
   absl::StatusOr<LightSweepResult> light = port_->LightSweep();
+  has_failed_look_ = !light.ok();
   if (!light.ok()) return light;
   if (light->has_changed) spdlog::debug("a light sweep saw a change: {}", light->what);
   const std::shared_ptr<const FabricView> before = Published();
@@ -116,8 +122,9 @@ absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
   return light;
 }
 
-Sweeper::OtherSweep Rounds::Counters() {
+Sweeper::OtherSweep Rounds::Counters(absl::Duration light_period) {
   if (!on_counters_) return {absl::UnimplementedError("nobody wants counters"), false, {}};
+  LookAhead(light_period);
   absl::StatusOr<CounterSweep> read = port_->ReadCounters();
   if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status())};
   const SweepMads mads{read->mads_sent, read->mads_resent, read->mads_timed_out};

@@ -40,12 +40,15 @@ class Rounds {
 
  private:
   Sweeper::FullSweep Full(bool in_haste, absl::Duration light_period);
+  // Before what may take half a light period: looks, if that has gone since the last look. A cut
+  // cable waits for no longer than a period so, whatever else is being read.
+  void LookAhead(absl::Duration light_period);
   // The light sweep, and what must be done about it at once. False: trees are left broken.
   absl::StatusOr<LightSweepResult> Look(bool& is_mended);
   std::shared_ptr<const FabricView> Published() const;
   bool Mend();
   Sweeper::OtherSweep Light();
-  Sweeper::OtherSweep Counters();
+  Sweeper::OtherSweep Counters(absl::Duration light_period);
   void Fails(SweepKind kind, const absl::Status& status);
   void Recovers(SweepKind kind);
 
@@ -60,6 +63,7 @@ class Rounds {
   const OnCounters on_counters_;
   CableDamper damper_;
   absl::Duration last_look_;
+  bool has_failed_look_ = false;
 };
 
 }  // namespace coppice

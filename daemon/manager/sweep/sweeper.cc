@@ -132,10 +132,11 @@ void Sweeper::RunFull(Lock& lock) {
 void Sweeper::RunOther(Lock& lock, SweepKind kind) {
   busy_ = true;
   has_repaired_ = false;
+  const absl::Duration light_period = schedule_.periods().light;
   lock.unlock();
   const absl::Duration began = SteadyNow();
   const bool is_light = kind == SweepKind::kLight;
-  const OtherSweep sweep = is_light ? duties_.light() : duties_.counters();
+  const OtherSweep sweep = is_light ? duties_.light() : duties_.counters(light_period);
   lock.lock();
   busy_ = false;
   changed_.notify_all();

@@ -53,12 +53,12 @@ class Sweeper {
     bool needs_full = false;  // only a full sweep can find a way to read again
   };
   struct Duties {
-    // Publishes and mends. In haste: after a light sweep that saw a change. It looks in between as
-    // light sweeps do, as often as that (infinite: not at all).
+    // Publishes and mends. In haste: after a light sweep that saw a change. What takes long looks
+    // in between as light sweeps do, before they would be late (infinite: not at all).
     std::function<FullSweep(bool in_haste, absl::Duration light_period)> full;
-    std::function<OtherSweep()> light;     // takes lost links out, and mends
-    std::function<OtherSweep()> counters;  //
-    std::function<bool()> repair;          // when woken; false: something is left broken
+    std::function<OtherSweep()> light;  // takes lost links out, and mends
+    std::function<OtherSweep(absl::Duration light_period)> counters;
+    std::function<bool()> repair;  // when woken; false: something is left broken
     std::function<void(SweepKind, const absl::Status&)> fails;  // and did not before
     std::function<void(SweepKind)> recovers;
   };

@@ -130,6 +130,10 @@ class ScriptedSubnetPort final : public SubnetPort {
     std::lock_guard lock(mu_);
     return sweeps_;
   }
+  int light_sweeps() const {
+    std::lock_guard lock(mu_);
+    return light_sweeps_;
+  }
 
   std::string Describe() const override { return "script"; }
   absl::StatusOr<SweepResult> Sweep(const SweepOptions& options) override {
@@ -148,6 +152,7 @@ class ScriptedSubnetPort final : public SubnetPort {
   }
   absl::StatusOr<LightSweepResult> LightSweep() override {
     std::lock_guard lock(mu_);
+    ++light_sweeps_;
     return light_;
   }
   absl::StatusOr<CounterSweep> ReadCounters() override {
@@ -162,7 +167,7 @@ class ScriptedSubnetPort final : public SubnetPort {
   absl::StatusOr<SweepResult> result_ = absl::UnavailableError("nothing is scripted");
   std::function<void()> hook_;
   std::function<void(const SweepOptions&)> within_;
-  int sweeps_ = 0;
+  int sweeps_ = 0, light_sweeps_ = 0;
 };
 
 // Passes everything on, unless told to refuse or to hold back.

@@ -188,8 +188,9 @@ class LightRoundsTest : public ManagerTest {
   Repair repair_{&calls_, &events_, &clock_, &tables_};
   Replanning replanning_{&clock_, &tables_, &repair_};
   LostMembers members_{&events_, &clock_, &tables_};
-  Rounds rounds_{&port_,       &tables_, &topology_, &members_, &repair_,
-                 &replanning_, &events_, &clock_,    nullptr};
+  Rounds rounds_{&port_,    &tables_, &topology_,
+                 &members_, &repair_, &replanning_,
+                 &events_,  &clock_,  [](CounterSweep) { return absl::OkStatus(); }};
   const Sweeper::Duties duties_ = rounds_.Duties();
 };
 
@@ -212,6 +213,37 @@ TEST_F(LightRoundsTest, APortThatFlapsAsksForNoMoreFullSweepsAndOthersDo) {
   EXPECT_EQ(sweeps + 1, port_.sweeps());
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(flap({})) << i;
   EXPECT_EQ(sweeps + 1, port_.sweeps());
+}
+
+// Reading the counters of a large fabric takes a second, and so does writing down what changed.
+TEST_F(LightRoundsTest, WhatTakesLongLooksFirstWhereALightSweepWouldBeLate) {
+  const absl::Duration period = absl::Seconds(1);
+  port_.SetCounters(CounterSweep());
+  ASSERT_TRUE(ReadAll());
+  ASSERT_TRUE(duties_.light().status.ok());
+  const auto looks = [&, before = port_.light_sweeps()] { return port_.light_sweeps() - before; };
+  clock_.Advance(period * 0.4);
+  EXPECT_TRUE(duties_.counters(period).status.ok());
+  EXPECT_TRUE(duties_.full(true, period).outcome.is_ok);
+  EXPECT_EQ(0, looks());
+  clock_.Advance(period * 0.1);
+  EXPECT_TRUE(duties_.counters(period).status.ok());
+  EXPECT_EQ(1, looks());
+  EXPECT_TRUE(duties_.full(true, period).outcome.is_ok);
+  EXPECT_EQ(1, looks());
+  clock_.Advance(period * 0.5);
+  EXPECT_TRUE(duties_.full(true, period).outcome.is_ok);
+  EXPECT_EQ(2, looks());
+  port_.WithinSweep([&](const SweepOptions&) { clock_.Advance(period * 0.5); });
+  EXPECT_TRUE(duties_.full(true, period).outcome.is_ok);
+  EXPECT_EQ(3, looks());  // after the reading
+  // What does not answer is not asked twice.
+  port_.SetLight(absl::UnavailableError("frozen"));
+  EXPECT_TRUE(duties_.full(true, period).outcome.is_ok);
+  EXPECT_EQ(4, looks());
+  EXPECT_TRUE(duties_.full(true, period).outcome.is_ok);
+  EXPECT_TRUE(duties_.counters(period).status.ok());
+  EXPECT_EQ(4, looks());
 }
 
 TEST_F(LightRoundsTest, WhatAFullSweepHasReadIsNoFlap) {

@@ -46,7 +46,7 @@ class SweeperTest : public testing::Test {
   Sweeper::Duties Duties() {
     return {[this](bool in_haste, absl::Duration) { return Full(in_haste); },
             [this] { return Other(light_); },
-            [this] { return Other(counters_); },
+            [this](absl::Duration) { return Other(counters_); },
             [this] { return repairs_.Pass(), true; },
             [this](SweepKind kind, const absl::Status&) { Tell("fails ", kind); },
             [this](SweepKind kind) { Tell("recovers ", kind); }};
