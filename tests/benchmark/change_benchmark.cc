@@ -2,7 +2,7 @@
 // 8,192 hosts with OpenSM running, to the line that `coppicectl tree watch` prints when a tree over
 // all of the hosts has been planned anew (cables between switches) or revoked (cables of hosts).
 // Programs as they are installed; the daemon looks at the subnet every two seconds, and nothing has
-// changed for a while.
+// changed for a while. The second half of the rounds is beside another cable, which flaps.
 //
 //   seconds from the cut to the line / (light sweep period + 1 s)               bound 1
 //
@@ -18,6 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
@@ -30,17 +31,20 @@ namespace {
 
 constexpr char kFabric[] = "fat-tree(supernodes=16,leaves=32,spines=16,hosts-per-leaf=16,tops=64)";
 constexpr double kLightPeriod = 2, kBound = kLightPeriod + 1;  // seconds
-constexpr int kCables = 6, kHosts = 2;                         // rounds
+constexpr int kCables = 20, kHosts = 2;                        // rounds, alone and beside a flap
+constexpr absl::Duration kFlap = absl::Milliseconds(700);      // it goes, or comes
+constexpr int kFlapsBefore = 4;                                // of them, and then the cut
 constexpr absl::Duration kLimit = absl::Minutes(3), kCalm = absl::Seconds(11);
 
 // Between switches and of hosts: as the console names one end of what the newest tree crosses.
-constexpr char kCableOfTree[] =
-    "SELECT '\"' || a.description || '\"[' || port_a || ']' FROM"
-    " (SELECT links FROM tree ORDER BY id DESC LIMIT 1) AS newest, json_each(newest.links) AS "
-    "crossed"
-    " JOIN link ON link.id = crossed.value JOIN node AS a ON a.guid = node_a"
-    " JOIN node AS b ON b.guid = node_b"
-    " WHERE a.kind = 'switch' AND b.kind = 'switch' ORDER BY link.id * 7919 % 1009 LIMIT 1";
+// Cables between switches that the newest tree crosses, and that it does not, and a host's: as the
+// console names one end.
+constexpr char kCableOfSwitches[] =
+    "SELECT '\"' || a.description || '\"[' || port_a || ']' FROM link"
+    " JOIN node AS a ON a.guid = node_a JOIN node AS b ON b.guid = node_b"
+    " WHERE a.kind = 'switch' AND b.kind = 'switch' AND link.id %s"
+    " (SELECT value FROM (SELECT links FROM tree ORDER BY id DESC LIMIT 1) AS newest,"
+    " json_each(newest.links)) ORDER BY link.id * 7919 %% 1009 LIMIT 1";
 constexpr char kCableOfHost[] =
     "SELECT '\"' || host || '\"[1]' FROM node WHERE kind = 'adapter' ORDER BY guid DESC LIMIT 1";
 
@@ -66,9 +70,10 @@ class Rig {
   }
 
   // From the cut on. The subnet is as before when it returns, and a tree is granted.
-  absl::StatusOr<double> Round(bool is_host) {
+  absl::StatusOr<double> Round(bool is_host, bool is_beside_flap) {
     RETURN_IF_ERROR(Await("calm", [&] { return IsCalm() && Sql(kLinks) == links_; }));
-    const std::string cable = Sql(is_host ? kCableOfHost : kCableOfTree);
+    const std::string cable = Sql(is_host ? kCableOfHost : absl::StrFormat(kCableOfSwitches, "IN"));
+    const std::string other = Sql(absl::StrFormat(kCableOfSwitches, "NOT IN"));
     const std::string told = File("watch.out");
     ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> watch,
                      ChildProcess::Start({{COPPICE_CTL, "tree", "watch", "--server", Address()},
@@ -77,14 +82,23 @@ class Rig {
                                           told,
                                           ""}));
     RETURN_IF_ERROR(Await("the watch", [&] { return HasLine(told, "synced"); }));
+    Flap flap{other};
+    while (is_beside_flap && flap.turns < kFlapsBefore) {
+      RETURN_IF_ERROR(TurnIfDue(flap));
+      absl::SleepFor(absl::Milliseconds(20));
+    }
     const absl::Time cut = absl::Now();
     RETURN_IF_ERROR(subnet_->Console("Unlink " + cable).status());
-    RETURN_IF_ERROR(
-        Await("the change", [&] { return HasLine(told, is_host ? "revoked" : "revised"); }));
+    RETURN_IF_ERROR(Await("the change", [&] {
+      if (is_beside_flap && !TurnIfDue(flap).ok()) return false;
+      return HasLine(told, is_host ? "revoked" : "revised");
+    }));
     const double seconds = absl::ToDoubleSeconds(absl::Now() - cut);
-    std::printf("%-12s %-8s %6.2f s, %5.2f of the bound\n", cable.c_str(),
-                is_host ? "revoked" : "repaired", seconds, seconds / kBound);
+    std::printf("%-12s %-8s %-14s %6.2f s, %5.2f of the bound\n", cable.c_str(),
+                is_host ? "revoked" : "repaired", is_beside_flap ? "beside a flap" : "alone",
+                seconds, seconds / kBound);
     std::fflush(stdout);
+    if (flap.is_cut) RETURN_IF_ERROR(subnet_->Console("ReLink " + other).status());
     RETURN_IF_ERROR(subnet_->Console("ReLink " + cable).status());
     RETURN_IF_ERROR(Await("the cable", [&] { return Sql(kLinks) == links_; }));
     // Tables may lead there a little later.
@@ -95,6 +109,21 @@ class Rig {
  private:
   static constexpr char kLinks[] =
       "SELECT count(*) FROM link WHERE last_seen_ns = (SELECT max(last_seen_ns) FROM link)";
+
+  // The other cable, and how often it has gone or come.
+  struct Flap {
+    std::string cable;
+    bool is_cut = false;
+    int turns = 0;
+    absl::Time next = absl::InfinitePast();
+  };
+  absl::Status TurnIfDue(Flap& flap) {
+    if (absl::Now() < flap.next) return absl::OkStatus();
+    flap.is_cut = !flap.is_cut;
+    ++flap.turns;
+    flap.next = absl::Now() + kFlap;
+    return subnet_->Console(absl::StrCat(flap.is_cut ? "Unlink " : "ReLink ", flap.cable)).status();
+  }
 
   std::string File(const std::string& name) const { return subnet_->directory() + "/" + name; }
   std::string Address() const { return "unix:" + File("coppiced.sock"); }
@@ -170,9 +199,11 @@ absl::StatusOr<bool> Run() {
   Rig rig;
   RETURN_IF_ERROR(rig.Start());
   std::vector<double> seconds;
-  for (int round = 0; round < kCables + kHosts; ++round) {
-    ASSIGN_OR_RETURN(const double each, rig.Round(round >= kCables));
-    seconds.push_back(each);
+  for (const bool is_beside_flap : {false, true}) {
+    for (int round = 0; round < kCables + kHosts; ++round) {
+      ASSIGN_OR_RETURN(const double each, rig.Round(round >= kCables, is_beside_flap));
+      seconds.push_back(each);
+    }
   }
   std::sort(seconds.begin(), seconds.end());
   std::printf("light sweep period %.0f s: median %.2f s, longest %.2f s\n", kLightPeriod,
