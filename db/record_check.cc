@@ -80,9 +80,8 @@ absl::Status CheckSlot(HistoryResolution resolution, int64_t slot) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status CheckShape(const PutJob& put) {
+// Of each mutation: a new one has its own here.
+absl::Status Check(const PutJob& put) {
   const std::string name = absl::StrCat("job ", put.job->id.value());
   if (put.job->id.value() < 1) return Malformed(name, "ids start at 1");
   if (put.job->state != JobState::kActive) return Malformed(name, "a new job must be active");
@@ -91,7 +90,7 @@ absl::Status CheckShape(const PutJob& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const EndJob& end) {
+absl::Status Check(const EndJob& end) {
   const std::string name = absl::StrCat("job ", end.job.value());
   if (end.state != JobState::kEnded && end.state != JobState::kExpired) {
     return Malformed(name, "a job ends as ended or expired");
@@ -102,11 +101,11 @@ absl::Status CheckShape(const EndJob& end) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const GrantTree& grant) { return CheckTree(*grant.tree); }
+absl::Status Check(const GrantTree& grant) { return CheckTree(*grant.tree); }
 
-absl::Status CheckShape(const ReleaseTree&) { return absl::OkStatus(); }
+absl::Status Check(const ReleaseTree&) { return absl::OkStatus(); }
 
-absl::Status CheckShape(const ChangeTrees& change) {
+absl::Status Check(const ChangeTrees& change) {
   std::vector<TreeId> named;
   named.reserve(change.granted.size() + change.revised.size() + change.revoked.size());
   for (const auto* trees : {&change.granted, &change.revised}) {
@@ -123,7 +122,7 @@ absl::Status CheckShape(const ChangeTrees& change) {
                    "is named twice: grant, revise or revoke it, once");
 }
 
-absl::Status CheckShape(const PutCapabilities& put) {
+absl::Status Check(const PutCapabilities& put) {
   if (const CapabilityRecord* twice = FindDuplicate(put.capabilities)) {
     return Malformed(absl::StrCat("switch ", ToString(twice->guid)),
                      "has two capability records: give one");
@@ -131,9 +130,9 @@ absl::Status CheckShape(const PutCapabilities& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const PutProfile&) { return absl::OkStatus(); }
+absl::Status Check(const PutProfile&) { return absl::OkStatus(); }
 
-absl::Status CheckShape(const PutInventory& put) {
+absl::Status Check(const PutInventory& put) {
   for (const NodeRecord& node : put.nodes) {
     const int kind = static_cast<int>(node.kind);
     if (kind < 1 || kind > 3) {
@@ -149,7 +148,7 @@ absl::Status CheckShape(const PutInventory& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const AppendEvents& append) {
+absl::Status Check(const AppendEvents& append) {
   if (append.keep < 0) return Malformed("kept events", "their number must not be negative");
   for (const EventRecord& event : append.events) {
     const std::string name = absl::StrCat("event ", event.kind, " of ", event.object);
@@ -162,7 +161,7 @@ absl::Status CheckShape(const AppendEvents& append) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const PutCounters& put) {
+absl::Status Check(const PutCounters& put) {
   for (const PortCounterRecord& port : put.counters) {
     if (port.sent_bytes_per_second >= 0 && port.received_bytes_per_second >= 0) continue;
     return Malformed(PortName(port.node, port.port), "a rate is negative or not a number");
@@ -186,24 +185,24 @@ absl::Status CheckShape(const PutCounters& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const PruneHistory&) { return absl::OkStatus(); }
+absl::Status Check(const PruneHistory&) { return absl::OkStatus(); }
 
-absl::Status CheckShape(const PruneEvents& prune) {
+absl::Status Check(const PruneEvents& prune) {
   return prune.keep >= 0 ? absl::OkStatus()
                          : Malformed("kept events", "their number must not be negative");
 }
 
-absl::Status CheckShape(const PruneJobs& prune) {
+absl::Status Check(const PruneJobs& prune) {
   return prune.keep >= 0 ? absl::OkStatus()
                          : Malformed("kept jobs", "their number must not be negative");
 }
 
-absl::Status CheckShape(const PutPatternPart& put) {
+absl::Status Check(const PutPatternPart& put) {
   if (put.pattern >= 1) return absl::OkStatus();
   return Malformed(absl::StrCat("pattern ", put.pattern), "ids start at 1");
 }
 
-absl::Status CheckShape(const PutPattern& put) {
+absl::Status Check(const PutPattern& put) {
   const PatternRecord& pattern = put.pattern;
   const std::string name = absl::StrCat("pattern ", pattern.id, " \"", pattern.name, "\"");
   if (pattern.id < 1) return Malformed(name, "ids start at 1");
@@ -213,10 +212,10 @@ absl::Status CheckShape(const PutPattern& put) {
   return Malformed(name, "a total is negative or not a number");
 }
 
-absl::Status CheckShape(const DropPatternParts&) { return absl::OkStatus(); }
-absl::Status CheckShape(const DropPattern&) { return absl::OkStatus(); }
+absl::Status Check(const DropPatternParts&) { return absl::OkStatus(); }
+absl::Status Check(const DropPattern&) { return absl::OkStatus(); }
 
-absl::Status CheckShape(const PutDistances& put) {
+absl::Status Check(const PutDistances& put) {
   const auto is_measure = [](double x) { return std::isfinite(x) && x > 0; };
   const auto is_spread = [](double x) { return std::isfinite(x) && x >= 0; };
   for (const DistanceRecord& d : put.put) {
@@ -235,7 +234,7 @@ absl::Status CheckShape(const PutDistances& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const PutPlacements& put) {
+absl::Status Check(const PutPlacements& put) {
   for (const PlacementRecord& placement : put.placements) {
     const std::string name = absl::StrCat("placement ", placement.id.value());
     if (placement.id.value() < 1) return Malformed(name, "ids start at 1");
@@ -253,7 +252,7 @@ absl::Status CheckShape(const PutPlacements& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const EndPlacement& end) {
+absl::Status Check(const EndPlacement& end) {
   const std::string name = absl::StrCat("placement ", end.placement.value());
   if (end.state != PlacementState::kReleased && end.state != PlacementState::kExpired) {
     return Malformed(name, "a placement ends as released or expired");
@@ -264,14 +263,14 @@ absl::Status CheckShape(const EndPlacement& end) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const StartPlacement& start) { return CheckShape(PutJob(start.job)); }
+absl::Status Check(const StartPlacement& start) { return Check(PutJob(start.job)); }
 
-absl::Status CheckShape(const PrunePlacements& prune) {
+absl::Status Check(const PrunePlacements& prune) {
   return prune.keep >= 0 ? absl::OkStatus()
                          : Malformed("kept placements", "their number must not be negative");
 }
 
-absl::Status CheckShape(const PutOrder& put) {
+absl::Status Check(const PutOrder& put) {
   const std::string name = absl::StrCat("order of job ", put.order.job.value());
   if (put.order.job.value() < 1) return Malformed(name, "ids start at 1");
   if (put.order.positions.empty()) return Malformed(name, "it has no positions");
@@ -281,7 +280,7 @@ absl::Status CheckShape(const PutOrder& put) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShape(const PutQuota& put) {
+absl::Status Check(const PutQuota& put) {
   const QuotaRecord& quota = put.quota;
   const std::string name = absl::StrCat("quota ", quota.limit, " of ", quota.holder);
   const int kind = static_cast<int>(quota.kind);
@@ -292,7 +291,7 @@ absl::Status CheckShape(const PutQuota& put) {
   return quota.value >= 0 ? absl::OkStatus() : Malformed(name, "its value must not be negative");
 }
 
-absl::Status CheckShape(const AppendDeeds& append) {
+absl::Status Check(const AppendDeeds& append) {
   if (append.limits.singly < 1 || append.limits.per_share < 1) {
     return Malformed("kept deeds", "their number must be at least 1");
   }
@@ -306,6 +305,12 @@ absl::Status CheckShape(const AppendDeeds& append) {
     }
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckShape(const Mutation& mutation) {
+  return std::visit([](const auto& what) { return Check(what); }, mutation);
 }
 
 int SeverityRank(std::string_view severity) {

@@ -10,31 +10,7 @@
 
 namespace coppice {
 
-absl::Status CheckShape(const PutJob& put);
-absl::Status CheckShape(const EndJob& end);
-absl::Status CheckShape(const GrantTree& grant);
-absl::Status CheckShape(const ReleaseTree& release);
-absl::Status CheckShape(const ChangeTrees& change);
-absl::Status CheckShape(const PutCapabilities& put);
-absl::Status CheckShape(const PutProfile& put);
-absl::Status CheckShape(const PutInventory& put);
-absl::Status CheckShape(const AppendEvents& append);
-absl::Status CheckShape(const PutCounters& put);
-absl::Status CheckShape(const PruneHistory& prune);
-absl::Status CheckShape(const PruneEvents& prune);
-absl::Status CheckShape(const PruneJobs& prune);
-absl::Status CheckShape(const PutPatternPart& put);
-absl::Status CheckShape(const PutPattern& put);
-absl::Status CheckShape(const DropPatternParts& drop);
-absl::Status CheckShape(const DropPattern& drop);
-absl::Status CheckShape(const PutDistances& put);
-absl::Status CheckShape(const PutPlacements& put);
-absl::Status CheckShape(const EndPlacement& end);
-absl::Status CheckShape(const StartPlacement& start);
-absl::Status CheckShape(const PrunePlacements& prune);
-absl::Status CheckShape(const PutOrder& put);
-absl::Status CheckShape(const PutQuota& put);
-absl::Status CheckShape(const AppendDeeds& append);
+absl::Status CheckShape(const Mutation& mutation);
 
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);

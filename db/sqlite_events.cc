@@ -49,7 +49,7 @@ absl::Status EventWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status EventWriter::Append(const AppendEvents& append) {
+absl::Status EventWriter::Apply(const AppendEvents& append) {
   for (const EventRecord& event : append.events) {
     event.id == 0 ? insert_.BindNull() : insert_.Bind(event.id);
     insert_.Bind(event.time).Bind(event.severity).Bind(event.kind).Bind(event.object);
@@ -68,7 +68,7 @@ absl::Status EventWriter::DropBeyond(int64_t keep, int64_t most) {
   return delete_.Bind(std::min(newest - keep, oldest + most - 1)).Run();
 }
 
-absl::Status EventWriter::Prune(const PruneEvents& prune) {
+absl::Status EventWriter::Apply(const PruneEvents& prune) {
   ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
   int64_t last = 0;
   list_oldest_.Bind(int64_t{prune.rows});
@@ -308,7 +308,7 @@ absl::Status DeedWriter::ReadKept() {
   return absl::OkStatus();
 }
 
-absl::Status DeedWriter::Append(const AppendDeeds& append) {
+absl::Status DeedWriter::Apply(const AppendDeeds& append) {
   for (const DeedRecord& deed : append.deeds) RETURN_IF_ERROR(Append(deed, append.limits));
   return absl::OkStatus();
 }

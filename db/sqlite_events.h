@@ -45,8 +45,8 @@ class EventWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Append(const AppendEvents& append);
-  absl::Status Prune(const PruneEvents& prune);
+  absl::Status Apply(const AppendEvents& append);
+  absl::Status Apply(const PruneEvents& prune);
 
  private:
   // Drops what is beyond `keep`, at most `most` of them. O(log events) if nothing is.
@@ -154,7 +154,7 @@ class DeedWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Append(const AppendDeeds& append);
+  absl::Status Apply(const AppendDeeds& append);
   absl::Status Append(const DeedRecord& deed, const DeedLimits& limits);
   // What became of the transaction.
   void Committed() { changed_ = false; }

@@ -49,7 +49,7 @@ absl::Status InventoryWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status InventoryWriter::Put(const PutInventory& put) {
+absl::Status InventoryWriter::Apply(const PutInventory& put) {
   RETURN_IF_ERROR(InsertNodes(put));
   RETURN_IF_ERROR(InsertPorts(put));
   RETURN_IF_ERROR(InsertLinks(put));
@@ -140,7 +140,7 @@ absl::Status SettingWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status SettingWriter::Put(const PutQuota& put) {
+absl::Status SettingWriter::Apply(const PutQuota& put) {
   static constexpr const char* kKinds[] = {"", "user", "account", "tenant"};
   const QuotaRecord& quota = put.quota;
   Statement& statement = put.drop ? delete_quota_ : put_quota_;
@@ -149,7 +149,7 @@ absl::Status SettingWriter::Put(const PutQuota& put) {
   return statement.Run();
 }
 
-absl::Status SettingWriter::Put(const PutProfile& put) {
+absl::Status SettingWriter::Apply(const PutProfile& put) {
   return put.toml.empty() ? delete_profile_.Run() : put_profile_.Bind(put.toml).Run();
 }
 

@@ -23,7 +23,7 @@ class InventoryWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Put(const PutInventory& put);
+  absl::Status Apply(const PutInventory& put);
 
  private:
   absl::Status InsertNodes(const PutInventory& put);
@@ -59,8 +59,8 @@ class SettingWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Put(const PutQuota& put);
-  absl::Status Put(const PutProfile& put);
+  absl::Status Apply(const PutQuota& put);
+  absl::Status Apply(const PutProfile& put);
 
  private:
   SqliteConnection& connection_;

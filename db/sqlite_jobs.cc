@@ -147,7 +147,7 @@ absl::Status JobWriter::PutAhead(const JobRecord& job, size_t slice) {
   return PutSlice(job, slice);
 }
 
-absl::Status JobWriter::Put(const PutJob& put) {
+absl::Status JobWriter::Apply(const PutJob& put) {
   const JobRecord& job = *put.job;
   insert_.Bind(job.id.value()).BindOptional(job.request_id);
   insert_.Bind(static_cast<int64_t>(job.request_fingerprint)).Bind(job.name).Bind(job.owner);
@@ -187,7 +187,7 @@ absl::Status JobWriter::DropAbandoned() {
   return absl::OkStatus();
 }
 
-absl::Status JobWriter::End(const EndJob& end) {
+absl::Status JobWriter::Apply(const EndJob& end) {
   RETURN_IF_ERROR(release_trees_.Bind(end.job.value()).Run());
   RETURN_IF_ERROR(end_.Bind(ToString(end.state)).Bind(end.time).Bind(end.job.value()).Run());
   return connection_.changes() == 0 ? NoActiveJob(end.job) : DropSurplusRanks(end);
@@ -222,7 +222,7 @@ absl::Status JobWriter::DropSurplusRanks(const EndJob& end) {
   return absl::OkStatus();
 }
 
-absl::Status JobWriter::Prune(const PruneJobs& prune) {
+absl::Status JobWriter::Apply(const PruneJobs& prune) {
   const bool of_all = !prune.owner.has_value();
   Statement& count = of_all ? count_ended_ : count_ended_of_;
   Statement& list = of_all ? list_ended_ : list_ended_of_;
@@ -280,13 +280,11 @@ absl::Status JobReader::Prepare() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<JobRecord>> JobReader::Active() {
-  std::vector<JobRecord> jobs;
-  RETURN_IF_ERROR(active_.ForEach([&](const Statement& row) -> absl::Status {
-    ASSIGN_OR_RETURN(jobs.emplace_back(), JobAt(row));
+absl::Status JobReader::Load(StoredState& state) {
+  return active_.ForEach([&](const Statement& row) -> absl::Status {
+    ASSIGN_OR_RETURN(state.jobs.emplace_back(), JobAt(row));
     return absl::OkStatus();
-  }));
-  return jobs;
+  });
 }
 
 absl::StatusOr<JobRecord> JobReader::Get(JobId id) {

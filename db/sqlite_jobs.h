@@ -65,15 +65,15 @@ class JobWriter {
   absl::Status Prepare();
 
   // The last step: the job's row, and the last slice of its ranks.
-  absl::Status Put(const PutJob& put);
+  absl::Status Apply(const PutJob& put);
   // A step before that: the slice of that number.
   absl::Status PutAhead(const JobRecord& job, size_t slice);
   // Slices were committed, and Put will never come.
   void Abandon(JobId job) { abandoned_.push_back(job); }
   // What abandoned jobs left; first of all in each transaction.
   absl::Status DropAbandoned();
-  absl::Status End(const EndJob& end);
-  absl::Status Prune(const PruneJobs& prune);
+  absl::Status Apply(const EndJob& end);
+  absl::Status Apply(const PruneJobs& prune);
 
   // What became of the transaction.
   void Committed();
@@ -107,8 +107,8 @@ class JobReader {
   explicit JobReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
-  // As StoredState::jobs.
-  absl::StatusOr<std::vector<JobRecord>> Active();
+  // Those that the state keeps.
+  absl::Status Load(StoredState& state);
   absl::StatusOr<JobRecord> Get(JobId id);
   absl::StatusOr<int64_t> Ended(absl::Time before);
   absl::StatusOr<std::vector<OwnedJobs>> EndedOfOwners();

@@ -187,7 +187,7 @@ absl::Status MeasurementWriter::LoadPorts() {
   return absl::OkStatus();
 }
 
-absl::Status MeasurementWriter::Put(const PutCounters& put) {
+absl::Status MeasurementWriter::Apply(const PutCounters& put) {
   if (!has_ports_) RETURN_IF_ERROR(LoadPorts());
   for (const PortCounterRecord& port : put.counters) RETURN_IF_ERROR(PutPort(port));
   for (const LinkLoadRecord& load : put.loads) RETURN_IF_ERROR(PutLoad(load));
@@ -282,7 +282,7 @@ absl::StatusOr<int64_t> MeasurementWriter::DropRows(HistoryResolution resolution
   return connection_.changes();
 }
 
-absl::Status MeasurementWriter::Prune(const PruneHistory& prune) {
+absl::Status MeasurementWriter::Apply(const PruneHistory& prune) {
   int64_t most = prune.rows;
   for (const HistoryResolution resolution : kHistoryResolutions) {
     ASSIGN_OR_RETURN(const int64_t dropped, DropRows(resolution, most));
@@ -406,7 +406,7 @@ absl::Status DistanceWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status DistanceWriter::Put(const PutDistances& put) {
+absl::Status DistanceWriter::Apply(const PutDistances& put) {
   for (const auto& [a, b] : put.drop) RETURN_IF_ERROR(drop_.Bind(a).Bind(b).Run());
   for (const DistanceRecord& d : put.put) {
     insert_.Bind(d.host_a).Bind(d.host_b).Bind(d.latency_us).Bind(d.latency_spread_us);

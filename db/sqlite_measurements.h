@@ -30,8 +30,8 @@ class MeasurementWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Put(const PutCounters& put);
-  absl::Status Prune(const PruneHistory& prune);
+  absl::Status Apply(const PutCounters& put);
+  absl::Status Apply(const PruneHistory& prune);
 
   // What became of the transaction. Back: numbers that it gave to ports are forgotten.
   void Committed() { has_new_ports_ = false; }
@@ -91,7 +91,7 @@ class DistanceWriter {
   explicit DistanceWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
-  absl::Status Put(const PutDistances& put);
+  absl::Status Apply(const PutDistances& put);
 
  private:
   SqliteConnection& connection_;

@@ -63,7 +63,7 @@ absl::Status PlacementWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status PlacementWriter::Put(const PutPlacements& put) {
+absl::Status PlacementWriter::Apply(const PutPlacements& put) {
   for (const PlacementRecord& placement : put.placements) RETURN_IF_ERROR(Put(placement));
   return absl::OkStatus();
 }
@@ -109,7 +109,7 @@ absl::Status PlacementWriter::ExplainNode(const std::string& node, absl::Status 
   return holder == 0 ? failure : NodeHeld(node, PlacementId(holder));
 }
 
-absl::Status PlacementWriter::End(const EndPlacement& end) {
+absl::Status PlacementWriter::Apply(const EndPlacement& end) {
   end_.Bind(ToString(end.state)).Bind(end.time).Bind(int64_t{0});
   RETURN_IF_ERROR(end_.Bind(end.placement.value()).Run());
   return connection_.changes() == 0 ? NoHeldPlacement(end.placement) : absl::OkStatus();
@@ -121,7 +121,7 @@ absl::Status PlacementWriter::Start(PlacementId id, JobId job, absl::Time time) 
   return connection_.changes() == 0 ? NoHeldPlacement(id) : absl::OkStatus();
 }
 
-absl::Status PlacementWriter::Prune(const PrunePlacements& prune) {
+absl::Status PlacementWriter::Apply(const PrunePlacements& prune) {
   ASSIGN_OR_RETURN(const int64_t ended, count_ended_.Number());
   std::vector<int64_t> placements;
   list_ended_.Bind(int64_t{prune.rows});
@@ -181,13 +181,11 @@ absl::StatusOr<PlacementRecord> PlacementReader::RecordAt(const Statement& row) 
   return record;
 }
 
-absl::StatusOr<std::vector<PlacementRecord>> PlacementReader::Holding() {
-  std::vector<PlacementRecord> records;
-  RETURN_IF_ERROR(holding_.ForEach([&](const Statement& row) -> absl::Status {
-    ASSIGN_OR_RETURN(records.emplace_back(), RecordAt(row));
+absl::Status PlacementReader::Load(StoredState& state) {
+  return holding_.ForEach([&](const Statement& row) -> absl::Status {
+    ASSIGN_OR_RETURN(state.placements.emplace_back(), RecordAt(row));
     return absl::OkStatus();
-  }));
-  return records;
+  });
 }
 
 absl::StatusOr<PlacementRecord> PlacementReader::Get(PlacementId id) {
@@ -219,7 +217,7 @@ absl::Status OrderWriter::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status OrderWriter::Put(const PutOrder& put) {
+absl::Status OrderWriter::Apply(const PutOrder& put) {
   const OrderRecord& order = put.order;
   ASSIGN_OR_RETURN(const int64_t active, find_active_job_.Bind(order.job.value()).Number());
   if (active == 0) return OrderOfNoActiveJob(order.job);
@@ -299,7 +297,7 @@ absl::StatusOr<bool> PatternWriter::IsThere(int64_t id) {
   return row;
 }
 
-absl::Status PatternWriter::Put(const PutPatternPart& put) {
+absl::Status PatternWriter::Apply(const PutPatternPart& put) {
   ASSIGN_OR_RETURN(const bool taken, IsThere(put.pattern));
   if (taken) return PatternIdTaken(put.pattern);
   RETURN_IF_ERROR(insert_part_.Bind(put.pattern).Bind(int64_t{put.part}).BindBlob(put.data).Run());
@@ -312,7 +310,7 @@ absl::Status PatternWriter::DropName(const std::string& name, const std::string&
   return drop_name_.Bind(name).Bind(owner).Run();
 }
 
-absl::Status PatternWriter::Put(const PutPattern& put) {
+absl::Status PatternWriter::Apply(const PutPattern& put) {
   const PatternRecord& p = put.pattern;
   ASSIGN_OR_RETURN(const bool taken, IsThere(p.id));
   if (taken) return PatternIdTaken(p.id);
@@ -330,13 +328,13 @@ absl::Status PatternWriter::Put(const PutPattern& put) {
   return insert_.Bind(int64_t{p.by_administrator}).Run();
 }
 
-absl::Status PatternWriter::Drop(const DropPatternParts& drop) {
+absl::Status PatternWriter::Apply(const DropPatternParts& drop) {
   ASSIGN_OR_RETURN(const bool taken, IsThere(drop.pattern));
   if (taken) return PatternIdTaken(drop.pattern);
   return drop_parts_.Bind(drop.pattern).Run();
 }
 
-absl::Status PatternWriter::Drop(const DropPattern& drop) {
+absl::Status PatternWriter::Apply(const DropPattern& drop) {
   RETURN_IF_ERROR(DropName(drop.name, drop.owner, drop.by_administrator));
   return connection_.changes() == 0 ? NoSuchPattern(drop.name) : absl::OkStatus();
 }

@@ -22,11 +22,11 @@ class PlacementWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Put(const PutPlacements& put);
-  absl::Status End(const EndPlacement& end);
+  absl::Status Apply(const PutPlacements& put);
+  absl::Status Apply(const EndPlacement& end);
   // StartPlacement without its job.
   absl::Status Start(PlacementId id, JobId job, absl::Time time);
-  absl::Status Prune(const PrunePlacements& prune);
+  absl::Status Apply(const PrunePlacements& prune);
 
  private:
   absl::Status Put(const PlacementRecord& placement);
@@ -45,8 +45,8 @@ class PlacementReader {
   explicit PlacementReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
-  // As StoredState::placements.
-  absl::StatusOr<std::vector<PlacementRecord>> Holding();
+  // Those that the state keeps.
+  absl::Status Load(StoredState& state);
   absl::StatusOr<PlacementRecord> Get(PlacementId id);
   absl::StatusOr<int64_t> Ended(absl::Time before);
 
@@ -66,7 +66,7 @@ class OrderWriter {
   explicit OrderWriter(SqliteConnection& connection) : connection_(connection) {}
   // The connection must hold the newest schema.
   absl::Status Prepare();
-  absl::Status Put(const PutOrder& put);
+  absl::Status Apply(const PutOrder& put);
 
  private:
   SqliteConnection& connection_;
@@ -97,10 +97,10 @@ class PatternWriter {
   // The connection must hold the newest schema. Drops parts whose pattern never came.
   absl::Status Prepare();
 
-  absl::Status Put(const PutPatternPart& put);
-  absl::Status Put(const PutPattern& put);
-  absl::Status Drop(const DropPatternParts& drop);
-  absl::Status Drop(const DropPattern& drop);
+  absl::Status Apply(const PutPatternPart& put);
+  absl::Status Apply(const PutPattern& put);
+  absl::Status Apply(const DropPatternParts& drop);
+  absl::Status Apply(const DropPattern& drop);
 
  private:
   absl::StatusOr<bool> IsThere(int64_t id);

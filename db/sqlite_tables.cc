@@ -32,7 +32,7 @@ size_t SqliteMutator::StepsOf(const Mutation& mutation) {
 }
 
 absl::Status SqliteMutator::ApplyBare(const Mutation& mutation, size_t step) {
-  RETURN_IF_ERROR(std::visit([](const auto& what) { return CheckShape(what); }, mutation));
+  RETURN_IF_ERROR(CheckShape(mutation));
   if (step + 1 < StepsOf(mutation)) return tables_.of<JobWriter>().PutAhead(*JobOf(mutation), step);
   return std::visit(
       [this](const auto& what) -> absl::Status {
@@ -61,18 +61,6 @@ void SqliteMutator::Abandon(const Mutation& mutation) {
   tables_.of<JobWriter>().Abandon(JobOf(mutation)->id);
 }
 
-void SqliteMutator::Committed() {
-  tables_.of<MeasurementWriter>().Committed();
-  tables_.of<DeedWriter>().Committed();
-  tables_.of<JobWriter>().Committed();
-}
-
-void SqliteMutator::RolledBack() {
-  tables_.of<MeasurementWriter>().RolledBack();
-  tables_.of<DeedWriter>().RolledBack();
-  tables_.of<JobWriter>().RolledBack();
-}
-
 absl::Status SqliteMutator::Do(const StartPlacement& start) {
   RETURN_IF_ERROR(
       tables_.of<PlacementWriter>().Start(start.placement, start.job->id, start.job->created));
@@ -91,18 +79,10 @@ absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(SqliteConnect
 // the transaction, and the log that it pins, open.
 absl::StatusOr<StoredState> SqliteReader::Load() {
   RETURN_IF_ERROR(begin_.Run());
-  absl::StatusOr<StoredState> state = LoadInTransaction();
-  RETURN_IF_ERROR(commit_.Run());
-  return state;
-}
-
-absl::StatusOr<StoredState> SqliteReader::LoadInTransaction() {
   StoredState state;
-  ASSIGN_OR_RETURN(state.jobs, tables_.of<JobReader>().Active());
-  ASSIGN_OR_RETURN(state.trees, tables_.of<TreeReader>().Granted());
-  ASSIGN_OR_RETURN(state.entries, tables_.of<TreeReader>().Entries());
-  ASSIGN_OR_RETURN(state.placements, tables_.of<PlacementReader>().Holding());
-  RETURN_IF_ERROR(tables_.of<SettingReader>().Load(state));
+  const absl::Status loaded = tables_.Load(state);
+  RETURN_IF_ERROR(commit_.Run());
+  RETURN_IF_ERROR(loaded);
   return state;
 }
 

@@ -36,18 +36,57 @@ class TablesOn {
   Table& of() {
     return std::get<Table>(tables_);
   }
-  // Of all; the first failure.
   absl::Status Prepare() {
+    return ForAll([](auto& table) { return table.Prepare(); });
+  }
+  // By the one of them that takes it.
+  template <class What>
+  absl::Status Apply(const What& what) {
+    static_assert(((Takes<Tables, What> ? 1 : 0) + ...) == 1);
+    return ForAll([&](auto& table) {
+      if constexpr (requires { table.Apply(what); }) return table.Apply(what);
+      return absl::OkStatus();
+    });
+  }
+  // What each of them has of the state.
+  absl::Status Load(StoredState& state) {
+    return ForAll([&](auto& table) {
+      if constexpr (requires { table.Load(state); }) return table.Load(state);
+      return absl::OkStatus();
+    });
+  }
+  // What became of the transaction, to those that remember something of it.
+  void Committed() {
+    ForAll([](auto& table) {
+      if constexpr (requires { table.Committed(); }) table.Committed();
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
+  void RolledBack() {
+    ForAll([](auto& table) {
+      if constexpr (requires { table.RolledBack(); }) table.RolledBack();
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
+
+ private:
+  template <class Table, class What>
+  static constexpr bool Takes = requires(Table& table, const What& what) {
+    table.Apply(what);
+  };
+
+  // The first failure.
+  template <class Visit>
+  absl::Status ForAll(Visit visit) {
     return std::apply(
-        [](Tables&... tables) {
+        [&](Tables&... tables) {
           absl::Status status;
-          static_cast<void>(((status = tables.Prepare()).ok() && ...));
+          static_cast<void>(((status = visit(tables)).ok() && ...));
           return status;
         },
         tables_);
   }
 
- private:
   std::tuple<Tables...> tables_;
 };
 
@@ -72,42 +111,19 @@ class SqliteMutator {
   // What abandoned mutations left; first of all in each transaction.
   absl::Status DropAbandoned() { return tables_.of<JobWriter>().DropAbandoned(); }
   // What became of the transaction.
-  void Committed();
-  void RolledBack();
+  void Committed() { tables_.Committed(); }
+  void RolledBack() { tables_.RolledBack(); }
 
  private:
   explicit SqliteMutator(SqliteConnection& connection)
       : connection_(connection), tables_(connection) {}
 
-  absl::Status Do(const PutJob& put) { return tables_.of<JobWriter>().Put(put); }
-  absl::Status Do(const EndJob& end) { return tables_.of<JobWriter>().End(end); }
-  absl::Status Do(const PruneJobs& prune) { return tables_.of<JobWriter>().Prune(prune); }
-  absl::Status Do(const GrantTree& grant) { return tables_.of<TreeWriter>().Grant(*grant.tree); }
-  absl::Status Do(const ReleaseTree& release) { return tables_.of<TreeWriter>().Release(release); }
-  absl::Status Do(const ChangeTrees& change) { return tables_.of<TreeWriter>().Change(change); }
-  absl::Status Do(const PutCapabilities& put) { return tables_.of<TreeWriter>().Put(put); }
-  absl::Status Do(const PutPlacements& put) { return tables_.of<PlacementWriter>().Put(put); }
-  absl::Status Do(const EndPlacement& end) { return tables_.of<PlacementWriter>().End(end); }
+  // Of one table; of several, each has its own.
+  template <class What>
+  absl::Status Do(const What& what) {
+    return tables_.Apply(what);
+  }
   absl::Status Do(const StartPlacement& start);
-  absl::Status Do(const PrunePlacements& prune) {
-    return tables_.of<PlacementWriter>().Prune(prune);
-  }
-  absl::Status Do(const PutOrder& put) { return tables_.of<OrderWriter>().Put(put); }
-  absl::Status Do(const PutPatternPart& put) { return tables_.of<PatternWriter>().Put(put); }
-  absl::Status Do(const PutPattern& put) { return tables_.of<PatternWriter>().Put(put); }
-  absl::Status Do(const DropPatternParts& drop) { return tables_.of<PatternWriter>().Drop(drop); }
-  absl::Status Do(const DropPattern& drop) { return tables_.of<PatternWriter>().Drop(drop); }
-  absl::Status Do(const PutInventory& put) { return tables_.of<InventoryWriter>().Put(put); }
-  absl::Status Do(const PutCounters& put) { return tables_.of<MeasurementWriter>().Put(put); }
-  absl::Status Do(const PruneHistory& prune) {
-    return tables_.of<MeasurementWriter>().Prune(prune);
-  }
-  absl::Status Do(const PutDistances& put) { return tables_.of<DistanceWriter>().Put(put); }
-  absl::Status Do(const AppendEvents& append) { return tables_.of<EventWriter>().Append(append); }
-  absl::Status Do(const PruneEvents& prune) { return tables_.of<EventWriter>().Prune(prune); }
-  absl::Status Do(const AppendDeeds& append) { return tables_.of<DeedWriter>().Append(append); }
-  absl::Status Do(const PutQuota& put) { return tables_.of<SettingWriter>().Put(put); }
-  absl::Status Do(const PutProfile& put) { return tables_.of<SettingWriter>().Put(put); }
 
   SqliteConnection& connection_;
   TablesOn<JobWriter, TreeWriter, PlacementWriter, OrderWriter, PatternWriter, InventoryWriter,
@@ -133,7 +149,6 @@ class SqliteReader {
 
  private:
   explicit SqliteReader(SqliteConnection& connection) : tables_(connection) {}
-  absl::StatusOr<StoredState> LoadInTransaction();
 
   TablesOn<JobReader, TreeReader, PlacementReader, OrderReader, PatternReader, InventoryReader,
            MeasurementReader, DistanceReader, EventReader, DeedReader, SettingReader>

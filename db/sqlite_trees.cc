@@ -158,13 +158,13 @@ absl::Status TreeWriter::ExplainSwitch(Guid guid, absl::Status failure) {
   return NoEntryLeft(use);
 }
 
-absl::Status TreeWriter::Release(const ReleaseTree& release) {
+absl::Status TreeWriter::Apply(const ReleaseTree& release) {
   RETURN_IF_ERROR(delete_tree_.Bind(release.tree.value()).Bind(release.job.value()).Run());
   return connection_.changes() == 0 ? NoSuchTree(release.tree, release.job) : absl::OkStatus();
 }
 
-absl::Status TreeWriter::Change(const ChangeTrees& change) {
-  for (const auto& [tree, job] : change.revoked) RETURN_IF_ERROR(Release(ReleaseTree{tree, job}));
+absl::Status TreeWriter::Apply(const ChangeTrees& change) {
+  for (const auto& [tree, job] : change.revoked) RETURN_IF_ERROR(Apply(ReleaseTree{tree, job}));
   for (const auto& tree : change.revised) {
     RETURN_IF_ERROR(CheckRevision(*tree));
     RETURN_IF_ERROR(empty_tree_.Bind(tree->id.value()).Run());
@@ -201,7 +201,7 @@ absl::Status TreeWriter::UpdateTree(const TreeRecord& tree) {
   return update.Bind(physical_text_).Bind(spec_text_).Bind(tree.id.value()).Run();
 }
 
-absl::Status TreeWriter::Put(const PutCapabilities& put) {
+absl::Status TreeWriter::Apply(const PutCapabilities& put) {
   for (const CapabilityRecord& record : put.capabilities) {
     put_capability_.Bind(record.guid).Bind(int64_t{record.entries_total});
     put_capability_.Bind(int64_t{record.entries_reserved}).Bind(int64_t{record.degree_limit});
@@ -228,13 +228,13 @@ absl::Status TreeReader::Prepare() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<TreeRecord>> TreeReader::Granted() {
-  std::vector<TreeRecord> trees;
+absl::Status TreeReader::Load(StoredState& state) {
   RETURN_IF_ERROR(trees_.ForEach([&](const Statement& row) -> absl::Status {
-    ASSIGN_OR_RETURN(trees.emplace_back(), TreeAt(row));
+    ASSIGN_OR_RETURN(state.trees.emplace_back(), TreeAt(row));
     return absl::OkStatus();
   }));
-  return trees;
+  ASSIGN_OR_RETURN(state.entries, Entries());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TreeRecord> TreeReader::TreeAt(const Statement& row) {

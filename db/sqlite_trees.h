@@ -26,12 +26,13 @@ class TreeWriter {
   // The connection must hold the newest schema.
   absl::Status Prepare();
 
-  absl::Status Grant(const TreeRecord& tree);
-  absl::Status Release(const ReleaseTree& release);
-  absl::Status Change(const ChangeTrees& change);
-  absl::Status Put(const PutCapabilities& put);
+  absl::Status Apply(const GrantTree& grant) { return Grant(*grant.tree); }
+  absl::Status Apply(const ReleaseTree& release);
+  absl::Status Apply(const ChangeTrees& change);
+  absl::Status Apply(const PutCapabilities& put);
 
  private:
+  absl::Status Grant(const TreeRecord& tree);
   absl::Status PrepareCapabilities();
   absl::Status PrepareRevisions();
   absl::Status InsertTree(const TreeRecord& tree);
@@ -60,8 +61,8 @@ class TreeReader {
   explicit TreeReader(SqliteConnection& connection) : connection_(connection) {}
   absl::Status Prepare();
 
-  // As StoredState::trees.
-  absl::StatusOr<std::vector<TreeRecord>> Granted();
+  // Those that the state keeps, and entries.
+  absl::Status Load(StoredState& state);
   absl::StatusOr<std::vector<EntryUse>> Entries();
 
  private:

@@ -35,6 +35,28 @@ struct CreateTreeOptions {
   bool advise = false;  // plan, take nothing
 };
 
+struct TypedOption {
+  absl::string_view option, without_effect, of_type;
+};
+// With those of coppice-plan.
+constexpr TypedOption kTypedOptions[] = {
+    {"--width", "2", "I"},          {"--nic-degree", "2", "I"},     {"--builder", "2", "I"},
+    {"--root", "1", "II"},          {"--switch-degree", "1", "II"}, {"--entries", "1", "II"},
+    {"--full-switches", "1", "II"},
+};
+
+// Why `option` ("--width") of that value has no effect beside --type `type` ("auto", "1" or "2");
+// empty: it may have one. The value "auto" asks for nothing.
+std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
+                              absl::string_view value) {
+  for (const TypedOption& typed : kTypedOptions) {
+    if (option != typed.option || type != typed.without_effect || value == "auto") continue;
+    return absl::StrCat("is of trees of type ", typed.of_type, ", and has no effect with --type ",
+                        type, "; leave one of them out");
+  }
+  return "";
+}
+
 // "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.
 bool ParsePolicy(absl::string_view text, v1::Policy& policy) {
   for (const absl::string_view part : absl::StrSplit(text, ',')) {

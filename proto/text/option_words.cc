@@ -15,15 +15,6 @@ namespace {
 
 constexpr absl::string_view kUnits = "KMGT";  // 2^10, 2^20, ...
 
-struct TypedOption {
-  absl::string_view option, without_effect, of_type;
-};
-constexpr TypedOption kTypedOptions[] = {
-    {"--width", "2", "I"},          {"--nic-degree", "2", "I"},     {"--builder", "2", "I"},
-    {"--root", "1", "II"},          {"--switch-degree", "1", "II"}, {"--entries", "1", "II"},
-    {"--full-switches", "1", "II"},
-};
-
 // "n54/1", "n54/1@mlx5_1".
 bool MayBeEndpoint(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -122,16 +113,6 @@ std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most) 
                         absl::SimpleAtoi(text, &count) && count >= least && count <= most;
   if (is_count) return "";
   return absl::StrCat("\"", text, "\" is not a whole number from ", least, " to ", most);
-}
-
-std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
-                              absl::string_view value) {
-  for (const TypedOption& typed : kTypedOptions) {
-    if (option != typed.option || type != typed.without_effect || value == "auto") continue;
-    return absl::StrCat("is of trees of type ", typed.of_type, ", and has no effect with --type ",
-                        type, "; leave one of them out");
-  }
-  return "";
 }
 
 }  // namespace coppice

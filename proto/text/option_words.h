@@ -1,5 +1,4 @@
-// What the words of options mean that every program takes: sizes, times, parameters, objectives,
-// and which options of a tree go with its type.
+// What the words of options mean that every program takes: sizes, times, parameters, objectives.
 #ifndef COPPICE_PROTO_TEXT_OPTION_WORDS_H_
 #define COPPICE_PROTO_TEXT_OPTION_WORDS_H_
 
@@ -55,11 +54,6 @@ inline constexpr char kByteSizesMeant[] =
 // Why `text` is no whole number in decimal digits from `least` to `most`; empty: it is one. For
 // CLI11, which forgives blanks, a sign and the empty text.
 std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most);
-
-// Why `option` ("--width") of that value has no effect beside --type `type` ("auto", "1" or "2");
-// empty: it may have one. The value "auto" asks for nothing.
-std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
-                              absl::string_view value);
 
 }  // namespace coppice
 
