@@ -2,7 +2,7 @@
 // for the signal to stop. The only place that knows which Store and which SubnetPort there are.
 //
 // Exit status: 0 stopped by SIGTERM or SIGINT (or nothing was to be done), 1 it cannot start, with
-// the reason on stderr, 2 wrong usage.
+// the reason on stderr, 2 wrong usage, also of a value or of the configuration file.
 //
 // A live subnet that does not answer does not end the daemon: its health stays NOT_SERVING and the
 // manager tries again. A file or model that is malformed or missing at the start does end it: it
@@ -49,8 +49,6 @@
 
 namespace coppice {
 namespace {
-
-constexpr int kCannotStart = 1;
 
 struct Flags {
   std::string config, fabric, database, log_level;
@@ -263,7 +261,7 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
-  return kCannotStart;
+  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
 }
 
 int Main(int argc, char** argv) {
