@@ -26,7 +26,8 @@ int ListAgents(Session& session, Connection& connection) {
   if (!list.ok()) return Fail(list.status());
   if (session.json) return PrintJson(std::cout, *list), 0;
   Table table(
-      {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"});
+      {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"},
+      {3, 4, 5, 8}, session.is_wide);
   for (const v1::Agent& agent : list->agents()) {
     const v1::AgentHello& hello = agent.hello();
     table.Add({hello.host(), agent.connected() ? "connected" : "gone", TimeText(agent.since()),
@@ -139,9 +140,10 @@ const char* TransportText(v1::Transport transport) {
   return transport == v1::TRANSPORT_VERBS ? "verbs" : "TCP";
 }
 
-void PrintDistances(const v1::ListDistancesResponse& list) {
+void PrintDistances(const v1::ListDistancesResponse& list, bool is_wide) {
   Table table(
-      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GBIT/S", "SPREAD", "SAMPLES", "MEASURED"});
+      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GBIT/S", "SPREAD", "SAMPLES", "MEASURED"},
+      {4, 6, 7}, is_wide);
   for (const v1::MeasuredDistance& d : list.distances()) {
     const bool is_measured = d.samples() > 0;
     table.Add({d.from(), d.to(), TransportText(d.transport()), Fixed(d.latency_us()),
@@ -169,7 +171,7 @@ int ListDistances(Session& session, Connection& connection, const ListOptions& o
   } else if (session.json) {
     PrintJson(std::cout, *list);
   } else {
-    PrintDistances(*list);
+    PrintDistances(*list, session.is_wide);
   }
   return 0;
 }
@@ -219,6 +221,7 @@ void AddList(CLI::App& distance, Session& session) {
   CLI::App* command =
       distance.add_subcommand("list", "What was measured, and over what, by pairs of hosts");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto options = std::make_shared<ListOptions>();
   command->add_option("--hosts", options->hosts,
                       std::string("Hosts in the order of the ranks, ") + kNodeWordsHelp);
@@ -250,6 +253,7 @@ void AddAgentCommands(CLI::App& app, Session& session) {
   agents->require_subcommand(1);
   CLI::App* list = agents->add_subcommand("list", "All that are or were connected, by host");
   AddJsonFlag(*list, session);
+  AddWideOption(*list, session);
   list->callback(
       [&session] { session.run = [&](Connection& c) { return ListAgents(session, c); }; });
 }

@@ -34,6 +34,11 @@ class Distances(unittest.TestCase):
         self.assertEqual((summary["pairs"], summary["rounds"], summary["failures"]), (6, 3, []))
         listed = self.site.of_json("distance", "list")["distances"]
         heading, first = self.site.good("distance", "list").splitlines()[:2]
+        for listing in ("distance", "agent"):
+            narrow, wide = self.site.good(listing, "list"), self.site.good(listing, "list", "-o", "wide")
+            self.assertEqual(len(narrow.splitlines()), len(wide.splitlines()))
+            self.assertLessEqual(max(map(len, narrow.splitlines())), 80, narrow)
+            self.assertGreater(max(map(len, wide.splitlines())), 80, wide)
         self.assertEqual(first.split()[heading.split().index("OVER")], "TCP")
         self.assertEqual({(d["from"], d["to"]) for d in listed},
                          {(a, b) for a in HOSTS for b in HOSTS if a < b})
