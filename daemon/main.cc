@@ -59,8 +59,7 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "coppiced " COPPICE_VERSION);
-  app.add_option("--config", flags.config,
-                 "Configuration file; deploy/coppiced.toml shows all keys");
+  app.add_option("--config", flags.config, "Configuration file; coppiced.toml(5) shows all keys");
   app.add_option("--fabric", flags.fabric,
                  "umad, umad:ADAPTER:PORT, file:PATH or model:NAME(ARGS); overrides the file");
   app.add_option("--database", flags.database, "SQLite database; overrides the file");
