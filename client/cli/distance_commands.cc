@@ -1,9 +1,11 @@
 // coppicectl agent and coppicectl distance: the nodes' agents, and what they measure.
 #include <unistd.h>
 
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "client/cli/distance_matrix.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -188,6 +191,15 @@ void AddOver(CLI::App& command, const char* what, Set set) {
       ->check(CLI::IsMember({"verbs", "tcp"}));
 }
 
+// One size, above 0.
+std::optional<uint32_t> ParseTransferBytes(absl::string_view text) {
+  const auto sizes = ParseByteSizes(text);
+  if (!sizes || sizes->size() != 1 || sizes->front() == 0 || sizes->front() > UINT32_MAX) {
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(sizes->front());
+}
+
 void AddMeasure(CLI::App& distance, Session& session) {
   CLI::App* command = distance.add_subcommand(
       "measure",
@@ -207,8 +219,14 @@ void AddMeasure(CLI::App& distance, Session& session) {
              [request](uint32_t n) { request->set_latency_samples(n); });
   add_number("--bandwidth-samples", "Transfers for each pair (10)",
              [request](uint32_t n) { request->set_bandwidth_samples(n); });
-  add_number("--bandwidth-bytes", "Bytes of each transfer (1048576)",
-             [request](uint32_t n) { request->set_bandwidth_bytes(n); });
+  command
+      ->add_option_function<std::string>(
+          "--bandwidth-bytes",
+          [request](const std::string& text) {
+            request->set_bandwidth_bytes(*ParseTransferBytes(text));
+          },
+          "Bytes of each transfer, such as 64K (1M)")
+      ->check(Understood(ParseTransferBytes, "a size in bytes, such as 64K or 1M"));
   AddOver(*command, "Over what; default: each pair over verbs if both nodes have them, else TCP",
           [request](v1::Transport over) { request->set_transport(over); });
   command->callback([&session, options] {

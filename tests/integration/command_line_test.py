@@ -101,6 +101,8 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "tree", "create", "--job", "1", "--width", "0", words=["--width"])
         self.refused(2, "tree", "create", "--job", "1", "--type", "3", words=["--type"])
         self.refused(2, "events", "--severity", "bad", words=["--severity"])
+        for size in ("0", "8,16", "5G", "many"):
+            self.refused(2, "distance", "measure", "--bandwidth-bytes", size, words=["--bandwidth-bytes", size])
         here = ("map", "--hosts", "n0000", "--pattern", "p")
         self.refused(2, "map", "--hosts", "-", "--pattern", "-", words=["--hosts", "--pattern"])
         self.refused(2, *here, "--objective", "speed", words=['"speed" is not congestion'])

@@ -13,7 +13,7 @@ from agent_processes import AgentProcesses, host
 
 COPPICED, COPPICECTL, COPPICE_PLAN, AGENT = (sys.argv.pop(1) for _ in range(4))
 FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
-QUICK = ["--latency-samples", "20", "--bandwidth-samples", "3", "--bandwidth-bytes", "65536"]
+QUICK = ["--latency-samples", "20", "--bandwidth-samples", "3", "--bandwidth-bytes", "64K"]
 HOSTS = [host(n) for n in (0, 1, 4, 5)]  # two of each of two leaf switches
 
 
