@@ -507,6 +507,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(sorted(found["permutation"]), list(range(200)))
         self.assertLess(found["score"], 1)
         self.assertIn("Interrupted", found["reason"])
+        said = self.interrupt_a_search()
+        self.assertIn("CHANGE", said)
+        self.assertIsNone(re.search(r"(\d+[ ,]+){20}", said), said)  # the order is for programs
         hosts = self.interrupt_a_search("--emit", "slurm").split()
         self.assertEqual(sorted(hosts), [f"n{host:04}" for host in range(200)])
 

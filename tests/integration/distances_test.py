@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -40,6 +41,9 @@ class Distances(unittest.TestCase):
             self.assertLessEqual(max(map(len, narrow.splitlines())), 80, narrow)
             self.assertGreater(max(map(len, wide.splitlines())), 80, wide)
         self.assertEqual(first.split()[heading.split().index("OVER")], "TCP")
+        pair = next(d for d in listed if first.split()[:2] == [d["from"], d["to"]])
+        figures = dict(zip(re.split("  +", heading), re.split("  +", first)))
+        self.assertEqual(figures["GBIT/S"], "%.3f" % pair["bandwidth_gbps"])
         self.assertEqual({(d["from"], d["to"]) for d in listed},
                          {(a, b) for a in HOSTS for b in HOSTS if a < b})
         for distance in listed:
