@@ -2,7 +2,7 @@
 // for the signal to stop. The only place that knows which Store and which SubnetPort there are.
 //
 // Exit status: 0 stopped by SIGTERM or SIGINT (or nothing was to be done), 1 it cannot start, with
-// the reason on stderr, 2 wrong usage.
+// the reason on stderr, 2 wrong usage, also of a value or of the configuration file.
 //
 // A live subnet that does not answer does not end the daemon: its health stays NOT_SERVING and the
 // manager tries again. A file or model that is malformed or missing at the start does end it: it
@@ -50,8 +50,6 @@
 namespace coppice {
 namespace {
 
-constexpr int kCannotStart = 1;
-
 struct Flags {
   std::string config, fabric, database, log_level;
   std::vector<std::string> listen;
@@ -61,8 +59,7 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "coppiced " COPPICE_VERSION);
-  app.add_option("--config", flags.config,
-                 "Configuration file; deploy/coppiced.toml shows all keys");
+  app.add_option("--config", flags.config, "Configuration file; coppiced.toml(5) shows all keys");
   app.add_option("--fabric", flags.fabric,
                  "umad, umad:ADAPTER:PORT, file:PATH or model:NAME(ARGS); overrides the file");
   app.add_option("--database", flags.database, "SQLite database; overrides the file");
@@ -263,7 +260,7 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
-  return kCannotStart;
+  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
 }
 
 int Main(int argc, char** argv) {

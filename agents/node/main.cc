@@ -1,7 +1,7 @@
 // coppice-agent: reads flags and configuration, starts the agent, and waits for the signal to stop.
 //
 // Exit status: 0 stopped by SIGTERM or SIGINT (or nothing was to be done), 1 it cannot start, with
-// the reason on stderr, 2 wrong usage.
+// the reason on stderr, 2 wrong usage, also of a value or of the configuration file.
 //
 // A daemon that does not answer does not end the agent: it serves the node's processes, who are
 // told so, and goes on trying.
@@ -38,7 +38,6 @@
 namespace coppice {
 namespace {
 
-constexpr int kCannotStart = 1;
 // How often systemd hears how the agent is; WatchdogSec of the unit is several times that.
 constexpr std::chrono::milliseconds kPulse{5'000};
 
@@ -206,7 +205,7 @@ absl::Status Serve(const Settings& settings, int signals) {
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
-  return kCannotStart;
+  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
 }
 
 int Main(int argc, char** argv) {

@@ -11,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
 #include "client/cli/input_file.h"
@@ -19,6 +18,7 @@
 #include "client/cli/switch_names.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -64,24 +64,15 @@ absl::Status FillGrid(const BatchOptions& options, v1::ProcessGrid& grid) {
   return absl::OkStatus();
 }
 
-// One communicator a line: ranks and ranges between blanks or commas.
 absl::Status FillList(const std::string& path, v1::BatchCreateTreesRequest& request) {
-  const auto lines = ReadMemberFile(path);
-  if (!lines.ok()) return lines.status();
-  for (const std::string& line : *lines) {
-    const std::vector<absl::string_view> words =
-        absl::StrSplit(line, absl::ByAnyChar(" \t\r,"), absl::SkipEmpty());
-    const auto ranges = ParseRankRanges(absl::StrJoin(words, ","));
-    if (!ranges.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": communicator ", request.communicators_size(), ": ", ranges.status().message()));
-    }
-    v1::Communicator& communicator = *request.add_communicators();
-    for (const v1::RankRange& range : *ranges) *communicator.add_rank_ranges() = range;
+  const auto text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  const auto communicators = ParseCommunicators(*text, path);
+  if (!communicators.ok()) return communicators.status();
+  for (const CommunicatorLine& line : *communicators) {
+    AddRanges(line.ranges, *request.add_communicators()->mutable_rank_ranges());
   }
-  if (request.communicators_size() > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": no communicators; write the ranks of one on each line"));
+  return absl::OkStatus();
 }
 
 v1::BatchGoal GoalNamed(absl::string_view name) {
@@ -153,8 +144,9 @@ std::string RootText(const v1::Tree& tree, const SwitchNames& names) {
   return is_named ? name->second : absl::StrFormat("%016x", guid);
 }
 
-void PrintTrees(const Outcome& outcome, const SwitchNames& names) {
-  Table table({"NUMBER", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US", "ROOT"});
+void PrintTrees(const Outcome& outcome, const SwitchNames& names, bool is_wide) {
+  Table table({"NUMBER", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US", "ROOT"},
+              {5, 6}, is_wide);
   for (const v1::BatchTree& of : outcome.trees) {
     const v1::Tree& tree = of.tree();
     table.Add({absl::StrCat(of.communicator()), tree.id().empty() ? "-" : tree.id(),
@@ -214,7 +206,7 @@ int Batch(Session& session, Connection& connection, BatchOptions& options) {
   const absl::StatusOr<Outcome> outcome = Run(connection, options.request);
   if (!outcome.ok()) return Fail(outcome.status());
   if (session.json) return PrintOutcomeJson(*outcome), 0;
-  if (options.trees) PrintTrees(*outcome, NamesOfSwitches(connection));
+  if (options.trees) PrintTrees(*outcome, NamesOfSwitches(connection), session.is_wide);
   PrintSummary(outcome->summary, options.request.validate_only());
   if (outcome->summary.has_comparison()) PrintComparison(outcome->summary.comparison());
   return 0;
@@ -242,6 +234,7 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
   CLI::App* command =
       tree.add_subcommand("batch", "Plan trees for many communicators together, all in one step");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto options = std::make_shared<BatchOptions>();
   v1::BatchCreateTreesRequest& request = options->request;
   CLI::Option* const job =

@@ -136,8 +136,7 @@ int RunCommand(const Session& session, Connection& connection, const std::string
   const int status = session.run(connection);
   // A full disk, say: what a launcher would read is not whole.
   if (std::cout.flush()) return status;
-  std::cerr << "error: standard output could not be written\n";
-  return kFailed;
+  return Fail(absl::DataLossError("standard output could not be written"));
 }
 
 }  // namespace coppice

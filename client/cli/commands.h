@@ -23,7 +23,7 @@ struct Session {
   bool is_offline = false;  // coppice-plan: who names no job gets one of the members, for the call
   // coppice-plan: only the cost profile is asked; there is no answer without a fabric.
   bool is_of_profile = false, needs_fabric = true;
-  // Returns the exit status: 0 done, 1 the request failed. (2, wrong usage, is main's.)
+  // Returns the exit status.
   std::function<int(Connection&)> run;
 };
 
@@ -80,7 +80,8 @@ absl::StatusOr<Response> ListAll(Connection& connection, Stub& stub,
 }
 
 // From a command line to an exit status: what coppicectl and coppice-plan do alike with a line, and
-// with the command that it names. The commands are in commands.h, the statuses in output.h.
+// with the command that it names. Statuses:
+// proto/text/exit_status.h.
 
 // The exit status, if the line is wrong, with words on stderr, or asks for help only. Standard
 // input may be read once.

@@ -1,9 +1,11 @@
 // coppicectl agent and coppicectl distance: the nodes' agents, and what they measure.
 #include <unistd.h>
 
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "client/cli/distance_matrix.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -26,7 +29,8 @@ int ListAgents(Session& session, Connection& connection) {
   if (!list.ok()) return Fail(list.status());
   if (session.json) return PrintJson(std::cout, *list), 0;
   Table table(
-      {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"});
+      {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"},
+      {3, 4, 5, 8}, session.is_wide);
   for (const v1::Agent& agent : list->agents()) {
     const v1::AgentHello& hello = agent.hello();
     table.Add({hello.host(), agent.connected() ? "connected" : "gone", TimeText(agent.since()),
@@ -139,9 +143,10 @@ const char* TransportText(v1::Transport transport) {
   return transport == v1::TRANSPORT_VERBS ? "verbs" : "TCP";
 }
 
-void PrintDistances(const v1::ListDistancesResponse& list) {
+void PrintDistances(const v1::ListDistancesResponse& list, bool is_wide) {
   Table table(
-      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GBIT/S", "SPREAD", "SAMPLES", "MEASURED"});
+      {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GBIT/S", "SPREAD", "SAMPLES", "MEASURED"},
+      {4, 6, 7}, is_wide);
   for (const v1::MeasuredDistance& d : list.distances()) {
     const bool is_measured = d.samples() > 0;
     table.Add({d.from(), d.to(), TransportText(d.transport()), Fixed(d.latency_us()),
@@ -169,7 +174,7 @@ int ListDistances(Session& session, Connection& connection, const ListOptions& o
   } else if (session.json) {
     PrintJson(std::cout, *list);
   } else {
-    PrintDistances(*list);
+    PrintDistances(*list, session.is_wide);
   }
   return 0;
 }
@@ -184,6 +189,15 @@ void AddOver(CLI::App& command, const char* what, Set set) {
           },
           what)
       ->check(CLI::IsMember({"verbs", "tcp"}));
+}
+
+// One size, above 0.
+std::optional<uint32_t> ParseTransferBytes(absl::string_view text) {
+  const auto sizes = ParseByteSizes(text);
+  if (!sizes || sizes->size() != 1 || sizes->front() == 0 || sizes->front() > UINT32_MAX) {
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(sizes->front());
 }
 
 void AddMeasure(CLI::App& distance, Session& session) {
@@ -205,8 +219,14 @@ void AddMeasure(CLI::App& distance, Session& session) {
              [request](uint32_t n) { request->set_latency_samples(n); });
   add_number("--bandwidth-samples", "Transfers for each pair (10)",
              [request](uint32_t n) { request->set_bandwidth_samples(n); });
-  add_number("--bandwidth-bytes", "Bytes of each transfer (1048576)",
-             [request](uint32_t n) { request->set_bandwidth_bytes(n); });
+  command
+      ->add_option_function<std::string>(
+          "--bandwidth-bytes",
+          [request](const std::string& text) {
+            request->set_bandwidth_bytes(*ParseTransferBytes(text));
+          },
+          "Bytes of each transfer, such as 64K (1M)")
+      ->check(Understood(ParseTransferBytes, "a size in bytes, such as 64K or 1M"));
   AddOver(*command, "Over what; default: each pair over verbs if both nodes have them, else TCP",
           [request](v1::Transport over) { request->set_transport(over); });
   command->callback([&session, options] {
@@ -219,6 +239,7 @@ void AddList(CLI::App& distance, Session& session) {
   CLI::App* command =
       distance.add_subcommand("list", "What was measured, and over what, by pairs of hosts");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto options = std::make_shared<ListOptions>();
   command->add_option("--hosts", options->hosts,
                       std::string("Hosts in the order of the ranks, ") + kNodeWordsHelp);
@@ -250,6 +271,7 @@ void AddAgentCommands(CLI::App& app, Session& session) {
   agents->require_subcommand(1);
   CLI::App* list = agents->add_subcommand("list", "All that are or were connected, by host");
   AddJsonFlag(*list, session);
+  AddWideOption(*list, session);
   list->callback(
       [&session] { session.run = [&](Connection& c) { return ListAgents(session, c); }; });
 }

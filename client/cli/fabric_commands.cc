@@ -218,7 +218,8 @@ int ListNodes(Session& session, Connection& connection) {
       ListAll(connection, connection.fabric(), &FabricStub::ListNodes, v1::ListNodesRequest());
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"});
+  Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"}, {1},
+              session.is_wide);
   for (const v1::Node& node : all->nodes()) {
     table.Add({node.endpoint(), node.port_guid(), LidText(node.lid()), node.switch_guid(),
                absl::StrCat(node.switch_port()), node.description()});
@@ -304,7 +305,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
                  "Those that were up since the daemon's start and are not any more")
       ->excludes(top)
       ->excludes("--output");
-  add("nodes", "Every endpoint and where it is cabled", ListNodes);
+  AddWideOption(*add("nodes", "Every endpoint and where it is cabled", ListNodes), session);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
     return ShowSummary(
         s, connection.Call(connection.fabric(), &FabricStub::Sweep, v1::SweepRequest()));
@@ -380,7 +381,8 @@ int ShowCounters(Session& session, Connection& connection, const std::string& na
   if (!answer.ok()) return Fail(answer.status());
   if (session.json) return PrintJson(std::cout, *answer), 0;
   Table table({"PORT", "PEER", "SENT MB", "RECEIVED MB", "SENT MB/s", "RECEIVED MB/s", "WAIT",
-               "SYMBOL", "DOWNED", "DISCARDS", "ALL ERRORS", "READ"});
+               "SYMBOL", "DOWNED", "DISCARDS", "ALL ERRORS", "READ"},
+              {2, 3, 6, 7, 8, 11}, session.is_wide);
   for (const v1::PortCounters& port : answer->ports()) {
     table.Add({absl::StrCat(port.port()), port.peer(),
                Megabytes(static_cast<double>(port.sent_bytes())),
@@ -409,7 +411,8 @@ int ShowHistory(Session& session, Connection& connection, HistoryOptions options
   if (!answer.ok()) return Fail(answer.status());
   if (session.json) return PrintJson(std::cout, *answer), 0;
   Table table(
-      {"FROM", "SECONDS", "SENT MB/s", "RECEIVED MB/s", "PEAK SENT", "PEAK RECEIVED", "ERRORS"});
+      {"FROM", "SECONDS", "SENT MB/s", "RECEIVED MB/s", "PEAK SENT", "PEAK RECEIVED", "ERRORS"},
+      {1}, session.is_wide);
   for (const v1::PortHistoryPoint& point : answer->points()) {
     const double seconds =
         static_cast<double>(point.length().seconds()) + point.length().nanos() * 1e-9;
@@ -431,6 +434,7 @@ void AddCounterCommands(CLI::App& fabric, Session& session) {
   CLI::App* counters =
       fabric.add_subcommand("counters", "Newest counters of every cabled port of a switch");
   AddJsonFlag(*counters, session);
+  AddWideOption(*counters, session);
   auto name = std::make_shared<std::string>();
   counters->add_option("SWITCH", *name, kSwitchHelp)->required();
   counters->callback([&session, name] {
@@ -440,6 +444,7 @@ void AddCounterCommands(CLI::App& fabric, Session& session) {
   CLI::App* history =
       fabric.add_subcommand("history", "What a port of a switch moved in the past, oldest first");
   AddJsonFlag(*history, session);
+  AddWideOption(*history, session);
   auto options = std::make_shared<HistoryOptions>();
   history->add_option("SWITCH", options->name, kSwitchHelp)->required();
   history

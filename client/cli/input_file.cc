@@ -3,9 +3,7 @@
 #include <deque>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/words.h"
 #include "proto/text/text_file.h"
 
@@ -72,31 +70,14 @@ absl::StatusOr<std::vector<uint32_t>> RanksOfMembers(const v1::Job& job,
   return ranks;
 }
 
-absl::StatusOr<std::vector<v1::RankRange>> ParseRankRanges(absl::string_view text) {
-  std::vector<v1::RankRange> ranges;
-  for (absl::string_view part : absl::StrSplit(text, ',')) {
-    const auto bad = [&] {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ranks \"", part, "\": write A, A-B or A-B:STRIDE with A <= B"));
-    };
-    const std::vector<absl::string_view> by_stride = absl::StrSplit(part, ':');
-    const std::vector<absl::string_view> ends = absl::StrSplit(by_stride[0], '-');
-    uint32_t first = 0, last = 0, stride = 1;
-    if (by_stride.size() > 2 || ends.size() > 2) return bad();
-    if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
-        last < first) {
-      return bad();
-    }
-    if (by_stride.size() == 2 && (!absl::SimpleAtoi(by_stride[1], &stride) || stride == 0)) {
-      return bad();
-    }
-    v1::RankRange range;
-    range.set_first(first);
-    range.set_count((last - first) / stride + 1);
-    range.set_stride(stride);
-    ranges.push_back(range);
+void AddRanges(const std::vector<RankRange>& ranges,
+               google::protobuf::RepeatedPtrField<v1::RankRange>& to) {
+  for (const RankRange& range : ranges) {
+    v1::RankRange& added = *to.Add();
+    added.set_first(range.first);
+    added.set_count(range.count());
+    added.set_stride(range.stride);
   }
-  return ranges;
 }
 
 }  // namespace coppice

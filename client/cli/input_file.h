@@ -11,6 +11,7 @@
 #include "client/connection.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/trees.pb.h"
+#include "proto/text/rank_ranges.h"
 
 namespace coppice {
 
@@ -34,8 +35,9 @@ absl::StatusOr<std::string> RegisterMembers(Connection& connection, const std::s
 absl::StatusOr<std::vector<uint32_t>> RanksOfMembers(const v1::Job& job,
                                                      const std::vector<std::string>& members);
 
-// "0-15,32-62:2,7" -> ranges; "A-B:S" counts from A to B by S. INVALID_ARGUMENT names the part.
-absl::StatusOr<std::vector<v1::RankRange>> ParseRankRanges(absl::string_view text);
+// The ranges as a request has them, behind those that are there.
+void AddRanges(const std::vector<RankRange>& ranges,
+               google::protobuf::RepeatedPtrField<v1::RankRange>& to);
 
 }  // namespace coppice
 

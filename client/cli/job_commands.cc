@@ -30,8 +30,9 @@ std::string RanksText(const v1::Job& job) {
   return absl::StrCat(job.rank_count(), ", ", job.lost_ranks_size(), " lost");
 }
 
-void PrintJobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
-  Table table({"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "SINCE"});
+void PrintJobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs, bool is_wide) {
+  Table table({"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "SINCE"}, {7},
+              is_wide);
   for (const v1::Job& job : jobs) {
     table.Add({job.id(), job.display_name(), job.owner(), Word(job.state()), RanksText(job),
                absl::StrCat(job.tree_count()), LeaseText(job), TimeText(job.create_time())});
@@ -47,7 +48,7 @@ int ShowJob(Session& session, absl::StatusOr<v1::Job> job) {
   }
   google::protobuf::RepeatedPtrField<v1::Job> one;
   *one.Add() = *std::move(job);
-  PrintJobs(one);
+  PrintJobs(one, session.is_wide);
   return 0;
 }
 
@@ -95,7 +96,7 @@ int ListJobs(Session& session, Connection& connection) {
       ListAll(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest());
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  PrintJobs(all->jobs());
+  PrintJobs(all->jobs(), session.is_wide);
   return 0;
 }
 
@@ -164,6 +165,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
 
   CLI::App* list = job->add_subcommand("list", "Active jobs");
   AddJsonFlag(*list, session);
+  AddWideOption(*list, session);
   list->callback(
       [&session] { session.run = [&session](Connection& c) { return ListJobs(session, c); }; });
 
@@ -178,12 +180,13 @@ void AddJobCommands(CLI::App& app, Session& session) {
     return command;
   };
   auto only_endpoints = std::make_shared<bool>(false);
-  with_id("show", "One job",
-          [only_endpoints](Session& s, Connection& c, const std::string& id) {
-            return Show(s, c, id, *only_endpoints);
-          })
-      ->add_flag("--endpoints", *only_endpoints,
+  CLI::App* show = with_id("show", "One job",
+                           [only_endpoints](Session& s, Connection& c, const std::string& id) {
+                             return Show(s, c, id, *only_endpoints);
+                           });
+  show->add_flag("--endpoints", *only_endpoints,
                  "Its endpoints alone, one a line in rank order, as register takes them");
+  AddWideOption(*show, session);
   with_id("keepalive", "Renew the lease once", KeepAlive);
   with_id("end", "End the job and release its trees", End);
 }
@@ -224,7 +227,7 @@ int ShowOne(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
   if (!quota.ok()) return Fail(quota.status());
   if (session.json) return PrintJson(std::cout, *quota), 0;
   std::cout << "User " << quota->user() << "\n";
-  Table table(Heading());
+  Table table(Heading(), {6}, session.is_wide);
   AddRows(*quota, /*with_user=*/false, table);
   table.Print(std::cout);
   return 0;
@@ -237,7 +240,7 @@ int ShowAll(Session& session, Connection& connection) {
   if (session.json) return PrintJson(std::cout, *list), 0;
   std::vector<std::string> heading = Heading();
   heading.insert(heading.begin(), "USER");
-  Table table(std::move(heading));
+  Table table(std::move(heading), {5, 6, 7}, session.is_wide);
   for (const v1::UserQuota& quota : list->users()) AddRows(quota, /*with_user=*/true, table);
   table.Print(std::cout);
   return 0;
@@ -279,12 +282,16 @@ int Audit(Session& session, Connection& connection, const v1::ListDeedsRequest& 
   const auto all = ListAll(connection, connection.admin(), &AdminStub::ListDeeds, request);
   if (!all.ok()) return Fail(all.status());
   if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"TIME", "CALLER", "FOR", "FROM", "METHOD", "OBJECT", "OUTCOME", "TIMES"});
+  Table table({"TIME", "CALLER", "FOR", "FROM", "METHOD", "OBJECT", "OUTCOME", "TIMES"},
+              {2, 3, 6, 7}, session.is_wide);
   for (const v1::Deed& deed : all->deeds()) {
     const std::string since =
         deed.count() == 1 ? "" : absl::StrCat(" since ", TimeText(deed.first_time()));
     table.Add({TimeText(deed.time()), deed.caller(), deed.user(), deed.origin(), deed.method(),
-               deed.object(), deed.outcome(), absl::StrCat(deed.count(), since)});
+               session.is_wide || deed.outcome() == "OK"
+                   ? deed.object()
+                   : absl::StrCat(deed.object(), ", ", deed.outcome()),
+               deed.outcome(), absl::StrCat(deed.count(), since)});
   }
   table.Print(std::cout);
   return 0;
@@ -296,6 +303,7 @@ void AddQuotaCommand(CLI::App& app, Session& session) {
   CLI::App* command =
       app.add_subcommand("quota", "What a user may have at most, and has; yours if none is named");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto line = std::make_shared<QuotaLine>();
   CLI::Option* user = command->add_option("user", line->user, "As jobs name their owner");
   CLI::Option* all = command
@@ -322,6 +330,7 @@ void AddAuditCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand(
       "audit", "Administrators: what was changed, by whom and from where, and what was denied");
   AddJsonFlag(*command, session);
+  AddWideOption(*command, session);
   auto request = std::make_shared<v1::ListDeedsRequest>();
   auto since = std::make_shared<std::string>();
   command->add_option("--user", *request->mutable_user(), "Only what this user called, or was for");

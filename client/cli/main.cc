@@ -1,5 +1,5 @@
 // coppicectl: what an administrator or a script asks of a running coppiced.
-// Exit statuses: output.h.
+// Exit statuses: proto/text/exit_status.h.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cli/agent_channel.h"
 #include "client/cli/commands.h"
@@ -86,9 +87,8 @@ int Main(int argc, char** argv) {
   if (!is_named && !CanConnect(server.substr(sizeof("unix:") - 1)) && CanConnect(DefaultAgent())) {
     server = "the agent at " + DefaultAgent();
     if (!user.empty()) {
-      std::cerr << server << " calls in your own name only; --as takes --server, and an "
-                << "administrator\n";
-      return kWrongUsage;
+      return Fail(absl::InvalidArgumentError(absl::StrCat(
+          server, " calls in your own name only; --as takes --server, and an administrator")));
     }
     agent.emplace(DefaultAgent());
   }

@@ -136,11 +136,12 @@ int Distances(Session& session, Connection& connection, DistanceOptions& options
     return Fail(absl::InvalidArgumentError(absl::StrCat(
         count, " nodes are a table too wide to read; take --json or at most ", kMaxColumns)));
   }
-  std::vector<std::string> heading = {"LINKS"};
-  heading.insert(heading.end(), answer->nodes().begin(), answer->nodes().end());
+  std::vector<std::string> heading = {"",
+                                      "LINKS TO"};  // a node is a number there, as names are long
+  for (int column = 0; column < count; ++column) heading.push_back(absl::StrCat(column));
   Table table(std::move(heading));
   for (int row = 0; row < count; ++row) {
-    std::vector<std::string> cells = {answer->nodes(row)};
+    std::vector<std::string> cells = {absl::StrCat(row), answer->nodes(row)};
     for (int column = 0; column < count; ++column) {
       const uint32_t hops = answer->hops(row * count + column);
       cells.push_back(hops == UINT32_MAX ? "-" : absl::StrCat(hops));

@@ -136,7 +136,7 @@ absl::Status FillMembers(Connection& connection, CreateTreeOptions& options) {
   if (!options.ranks.empty()) {
     const auto ranges = ParseRankRanges(options.ranks);
     if (!ranges.ok()) return ranges.status();
-    for (const v1::RankRange& range : *ranges) *options.request.add_rank_ranges() = range;
+    AddRanges(*ranges, *options.request.mutable_rank_ranges());
   }
   if (options.members_file.empty()) return absl::OkStatus();
   auto members = ReadMemberWords(options.members_file);

@@ -1,9 +1,6 @@
 #include "daemon/tools/communicators.h"
 
-#include <utility>
-
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -11,71 +8,31 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tree/batch/grid.h"
+#include "proto/text/rank_ranges.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
-struct RankRange {
-  uint32_t first = 0, last = 0, stride = 1;
-};
-
-// "4", "0-15" or "0-240:16"; nullopt if it is none of them.
-std::optional<RankRange> ParseRange(absl::string_view text) {
-  const std::pair<absl::string_view, absl::string_view> ends =
-      absl::StrSplit(text, absl::MaxSplits('-', 1));
-  const std::pair<absl::string_view, absl::string_view> end =
-      absl::StrSplit(ends.second, absl::MaxSplits(':', 1));
-  RankRange range;
-  if (!absl::SimpleAtoi(ends.first, &range.first)) return std::nullopt;
-  range.last = range.first;
-  if (!absl::StrContains(text, '-')) return range;
-  if (!absl::SimpleAtoi(end.first, &range.last) || range.last < range.first) return std::nullopt;
-  if (absl::StrContains(text, ':') &&
-      (!absl::SimpleAtoi(end.second, &range.stride) || range.stride == 0)) {
-    return std::nullopt;
-  }
-  return range;
-}
-
-absl::StatusOr<BatchCommunicator> ReadCommunicator(absl::string_view line,
-                                                   absl::Span<const EndpointIndex> members) {
-  BatchCommunicator communicator;
-  for (const absl::string_view word :
-       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
-    const std::optional<RankRange> range = ParseRange(word);
-    if (!range) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", word, "\" is no rank or range of ranks, such as 4, 0-15 or 0-240:16"));
-    }
-    if (range->last >= members.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", range->last, ", but there are ",
-                                                     members.size(), " members, from 0"));
-    }
-    for (uint64_t rank = range->first; rank <= range->last; rank += range->stride) {
-      communicator.members.push_back(members[rank]);
-    }
-  }
-  return communicator;
-}
-
 absl::StatusOr<std::vector<BatchCommunicator>> ReadList(absl::string_view text,
                                                         absl::string_view origin,
                                                         absl::Span<const EndpointIndex> members) {
+  ASSIGN_OR_RETURN(const std::vector<CommunicatorLine> lines, ParseCommunicators(text, origin));
   std::vector<BatchCommunicator> batch;
-  uint32_t number = 0;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    ++number;
-    const absl::string_view bare = line.substr(0, line.find('#'));
-    absl::StatusOr<BatchCommunicator> communicator = ReadCommunicator(bare, members);
-    if (!communicator.ok()) {
-      return Annotate(communicator.status(), absl::StrCat(origin, ":", number));
+  for (const CommunicatorLine& line : lines) {
+    BatchCommunicator& communicator = batch.emplace_back();
+    for (const RankRange& range : line.ranges) {
+      if (range.last >= members.size()) {
+        return absl::InvalidArgumentError(absl::StrCat(origin, ":", line.number, ": rank ",
+                                                       range.last, ", but there are ",
+                                                       members.size(), " members, from 0"));
+      }
+      for (uint64_t rank = range.first; rank <= range.last; rank += range.stride) {
+        communicator.members.push_back(members[rank]);
+      }
     }
-    if (!communicator->members.empty()) batch.push_back(*std::move(communicator));
   }
-  if (!batch.empty()) return batch;
-  return absl::InvalidArgumentError(
-      absl::StrCat(origin, ": no communicators; write the ranks of one on each line"));
+  return batch;
 }
 
 absl::StatusOr<std::vector<BatchCommunicator>> GridOf(const CommunicatorOptions& options,

@@ -18,7 +18,7 @@ SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 
             "coppice-search-mpich": 1}
 SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "coppice-search(1)",
        "coppiced.toml(5)", "libcoppice(3)"]
-DAEMONS_STATUS = ["0 ended as told, 1 it could not start or go on, 2 wrong usage"]
+DAEMONS_STATUS = ["0 ended as told, 1 it could not start or go on, 2 wrong usage, also of the configuration file"]
 STATUS = {"coppiced": DAEMONS_STATUS, "coppice-agent": DAEMONS_STATUS}
 COLUMN = 30  # of --help, where what an option means begins, in its line or in the next
 

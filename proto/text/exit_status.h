@@ -1,5 +1,6 @@
 // How a command fails: one form of words, of daemon and agent as well, and a status that says of
-// what kind the error was, so that scripts need not read them. Daemon and agent end with kFailed.
+// what kind the error was, so that scripts need not read them. Daemon and agent end with
+// kWrongUsage or kFailed.
 #ifndef COPPICE_PROTO_TEXT_EXIT_STATUS_H_
 #define COPPICE_PROTO_TEXT_EXIT_STATUS_H_
 

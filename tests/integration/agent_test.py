@@ -440,19 +440,19 @@ class AgentTest(unittest.TestCase):
             self.assertFalse(os.path.exists(missing))
 
     def test_an_agent_that_cannot_start_says_why(self):
-        def refused(word, *arguments):
+        def refused(word, *arguments, status=1):
             done = subprocess.run([AGENT, *arguments], capture_output=True, text=True, timeout=60,
                                   check=False)
-            self.assertEqual(done.returncode, 1, (arguments, done.stderr))
+            self.assertEqual(done.returncode, status, (arguments, done.stderr))
             self.assertIn(word, done.stderr)
         good = ["--server", self.daemon.address, "--state-dir", self.agent.state,
                 "--measure-listen", "127.0.0.1:0", "--socket"]
         refused("another agent listens there", *good, self.agent.socket)
         refused("/nonexistent/folder", *good, "/nonexistent/folder/a.sock")
-        refused("somewhere", "--server", "somewhere")
-        refused("port GUID", "--port-guid", "12")
+        refused("somewhere", "--server", "somewhere", status=2)
+        refused("port GUID", "--port-guid", "12", status=2)
         refused("/nonexistent/agent.toml", "--config", "/nonexistent/agent.toml")
-        refused("log level", "--log-level", "loud", *good, self.agent.socket)
+        refused("log level", "--log-level", "loud", *good, self.agent.socket, status=2)
         done = subprocess.run([AGENT, "--no-such-flag"], capture_output=True, timeout=60,
                               check=False)
         self.assertEqual(done.returncode, 2)

@@ -106,7 +106,7 @@ class BatchCommand(unittest.TestCase):
         self.fails(*command, "--grid", "4x4", "--axes", "0,0", words=["twice"])
         self.fails(*command, "--list", "/dev/null", words=["/dev/null", "regular file"])
         self.fails(*command, "--list", "-", stdin="", words=["no communicators"])
-        self.fails(*command, "--list", "-", stdin="0-3\n4-x\n", words=["communicator 1", "4-x"])
+        self.fails(*command, "--list", "-", stdin="0-3\n4-x\n", words=["-:2: ", "4-x"])
         self.fails(*command, "--list", "-", stdin="3 99\n", words=["communicators[0]", "99"])
 
     def test_calibration_until_it_is_reset(self):

@@ -101,6 +101,8 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "tree", "create", "--job", "1", "--width", "0", words=["--width"])
         self.refused(2, "tree", "create", "--job", "1", "--type", "3", words=["--type"])
         self.refused(2, "events", "--severity", "bad", words=["--severity"])
+        for size in ("0", "8,16", "5G", "many"):
+            self.refused(2, "distance", "measure", "--bandwidth-bytes", size, words=["--bandwidth-bytes", size])
         here = ("map", "--hosts", "n0000", "--pattern", "p")
         self.refused(2, "map", "--hosts", "-", "--pattern", "-", words=["--hosts", "--pattern"])
         self.refused(2, *here, "--objective", "speed", words=['"speed" is not congestion'])
@@ -140,17 +142,27 @@ class CommandLine(unittest.TestCase):
         self.good("pattern", "put", "an/application/of-some-length", "-", stdin="0 1\n1 0\n")
         placement = json.loads(self.good("placement", "create", "--nodes", "40", "--name",
                                          "of-some-length", "--json"))["id"]
-        job = self.register()
-        self.good("tree", "create", "--job", job)
-        for arguments in (["events"], ["tree", "list"], ["pattern", "list"], ["placement", "list"],
-                          ["pattern", "show", "an/application/of-some-length"],
-                          ["placement", "show", placement]):
+        job = self.register("--name", "a-job-of-some-length")
+        tree = self.of_json("tree", "create", "--job", job)["id"]
+        for arguments in (["events"], ["audit"], ["tree", "list"], ["pattern", "list"],
+                          ["placement", "list"], ["pattern", "show", "an/application/of-some-length"],
+                          ["placement", "show", placement], ["job", "list"], ["job", "show", job],
+                          ["fabric", "links"], ["entries"]):
             with self.subTest(arguments=arguments):
                 shown = self.on_a_terminal(*arguments)
                 self.assertLessEqual(max(map(len, shown)), 80, "\n".join(shown))
                 wide = self.on_a_terminal(*arguments, "-o", "wide")
                 self.assertGreater(len(wide[0].split()), len(shown[0].split()))
                 self.assertGreater(max(map(len, wide)), 80)
+        # These have nothing to leave out, or little.
+        for arguments in (["fabric", "show"], ["fabric", "nodes"], ["fabric", "switches"], ["fabric", "route", "n0000", "n1399"],
+                          ["table"], ["tree", "show", tree], ["tree", "explain", tree], ["map", "--list"],
+                          ["placement", "distances", "--nodes", "n[0000-0015]"], ["status"],
+                          ["tree", "batch", "--job", job, "--grid", "70x20", "--dry-run", "--trees", "--compare"]):
+            with self.subTest(arguments=arguments):
+                shown = self.on_a_terminal(*arguments)
+                self.assertGreater(len(shown), 3)
+                self.assertLessEqual(max(map(len, shown)), 80, "\n".join(shown))
         # What does not fit goes on below, and nothing of it is lost.
         said = self.good("events", "--kind", "placement.created").splitlines()[-1]
         shown = self.on_a_terminal("events", "--kind", "placement.created")
@@ -247,7 +259,7 @@ class CommandLine(unittest.TestCase):
             narrow, wide = self.good(*command), self.good(*command, "-o", "wide")
             self.assertGreater(len(wide), len(narrow), command)
             if command != ["status"]:
-                self.assertLess(max(map(len, narrow.splitlines())), 96, command)
+                self.assertLessEqual(max(map(len, narrow.splitlines())), 80, command)
             self.refused(2, *command, "-o", "tall", words=["tall"])
             self.refused(2, *command, "-o", "wide", "--json", words=["--json"])
         self.assertEqual(len(self.good("status").splitlines()), 10)
@@ -404,11 +416,16 @@ class CommandLine(unittest.TestCase):
             self.assertEqual([(p["port"], p["sent_bytes"], p["link_downed"]) for p in ports],
                              [(1, "5000000000", "1")], name)
         cells = dict(zip(*(re.split(r"\s{2,}", line.strip()) for line in self.good(
-            "fabric", "counters", "S0", **at).splitlines())))
+            "fabric", "counters", "S0", "-o", "wide", **at).splitlines())))
         for title, value in (("PORT", "1"), ("PEER", "L0"), ("SENT MB", "5000.000"),
                              ("RECEIVED MB", "7.000"), ("SENT MB/s", "2.500"), ("SYMBOL", "3"),
                              ("DOWNED", "1"), ("DISCARDS", "2"), ("ALL ERRORS", "6")):
             self.assertEqual(cells[title], value, title)
+        for command in (("counters", "S0"), ("history", "S0", "1")):
+            shown, wide = (self.good("fabric", *command, *option, **at).splitlines()
+                           for option in ((), ("-o", "wide")))
+            self.assertLessEqual(max(map(len, shown)), 80, shown)
+            self.assertGreater(max(map(len, wide)), 80, wide)
         points = self.of_json("fabric", "history", "S0", "1", "--since", "10m",
                               **at)["points"]
         self.assertEqual([p["sent_bytes_per_second"] for p in points], [2e6, 0, 4e6])
@@ -490,6 +507,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(sorted(found["permutation"]), list(range(200)))
         self.assertLess(found["score"], 1)
         self.assertIn("Interrupted", found["reason"])
+        said = self.interrupt_a_search()
+        self.assertIn("CHANGE", said)
+        self.assertIsNone(re.search(r"(\d+[ ,]+){20}", said), said)  # the order is for programs
         hosts = self.interrupt_a_search("--emit", "slurm").split()
         self.assertEqual(sorted(hosts), [f"n{host:04}" for host in range(200)])
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from agent_processes import AgentProcesses, host
 
 COPPICED, COPPICECTL, COPPICE_PLAN, AGENT = (sys.argv.pop(1) for _ in range(4))
 FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
-QUICK = ["--latency-samples", "20", "--bandwidth-samples", "3", "--bandwidth-bytes", "65536"]
+QUICK = ["--latency-samples", "20", "--bandwidth-samples", "3", "--bandwidth-bytes", "64K"]
 HOSTS = [host(n) for n in (0, 1, 4, 5)]  # two of each of two leaf switches
 
 
@@ -34,7 +35,15 @@ class Distances(unittest.TestCase):
         self.assertEqual((summary["pairs"], summary["rounds"], summary["failures"]), (6, 3, []))
         listed = self.site.of_json("distance", "list")["distances"]
         heading, first = self.site.good("distance", "list").splitlines()[:2]
+        for listing in ("distance", "agent"):
+            narrow, wide = self.site.good(listing, "list"), self.site.good(listing, "list", "-o", "wide")
+            self.assertEqual(len(narrow.splitlines()), len(wide.splitlines()))
+            self.assertLessEqual(max(map(len, narrow.splitlines())), 80, narrow)
+            self.assertGreater(max(map(len, wide.splitlines())), 80, wide)
         self.assertEqual(first.split()[heading.split().index("OVER")], "TCP")
+        pair = next(d for d in listed if first.split()[:2] == [d["from"], d["to"]])
+        figures = dict(zip(re.split("  +", heading), re.split("  +", first)))
+        self.assertEqual(figures["GBIT/S"], "%.3f" % pair["bandwidth_gbps"])
         self.assertEqual({(d["from"], d["to"]) for d in listed},
                          {(a, b) for a in HOSTS for b in HOSTS if a < b})
         for distance in listed:

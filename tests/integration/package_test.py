@@ -106,6 +106,16 @@ class Package(unittest.TestCase):
             said = run("lintian", "--fail-on", "none", "--allow-root", package).splitlines()
             self.assertEqual([], [line for line in said if not line.startswith("N:")], package)
 
+    def test_says_that_its_maintainer_is_a_placeholder(self):
+        for package in (self.package, *self.of_mpi.values()):
+            maintainer = run("dpkg-deb", "--field", package, "Maintainer").strip()
+            self.assertRegex(maintainer, r"^\S.* <[^@\s<>]+@[a-z0-9-]+(\.[a-z0-9-]+)+>$")  # no @localhost
+            with tempfile.TemporaryDirectory() as root:
+                run("dpkg-deb", "--extract", package, root)
+                (copyright_file,) = pathlib.Path(root, "usr/share/doc").rglob("copyright")
+                is_told = "a placeholder in .example" in copyright_file.read_text(encoding="utf-8")
+                self.assertTrue(is_told or not maintainer.endswith(".example>"), package)
+
     def test_links_of_its_guides_lead_somewhere(self):
         with tempfile.TemporaryDirectory() as root:
             run("dpkg-deb", "--extract", self.package, root)

@@ -20,7 +20,7 @@ def run(program, *arguments, **variables):
 
 class Programs(unittest.TestCase):
     def test_each_has_a_version(self):
-        self.assertGreaterEqual(len(PROGRAMS), 6)
+        self.assertGreaterEqual(len(PROGRAMS), 7)
         for program in PROGRAMS:
             name = pathlib.Path(program).name.replace("-mpich", "")
             done = run(program, "--version")

@@ -83,8 +83,10 @@ class Quotas(unittest.TestCase):
         job = self.register("bin")
         self.ask("--as", "bin", "tree", "create", "--job", job, "--type", "2")
         for _ in range(2):
-            self.assertEqual(words(self.ask("quota", "bin")), words(TABLE))
-            self.assertEqual(words(self.ask("--as", "bin", "quota")), words(TABLE))
+            self.assertEqual(words(self.ask("quota", "bin", "-o", "wide")), words(TABLE))
+            self.assertEqual(words(self.ask("--as", "bin", "quota", "-o", "wide")), words(TABLE))
+            for arguments in (["bin"], ["--all"]):
+                self.assertLessEqual(max(map(len, self.ask("quota", *arguments).splitlines())), 80)
             self.kill_and_start()
         for _ in range(2):
             self.register("bin")
@@ -111,7 +113,7 @@ class Quotas(unittest.TestCase):
         self.ask("audit")  # hands over what was denied
         self.register("daemon")
         self.kill_and_start()
-        told = [" ".join(line.split()[1:]) for line in self.ask("audit").splitlines()]
+        told = [" ".join(line.split()[1:]) for line in self.ask("audit", "-o", "wide").splitlines()]
         self.assertEqual(told[0], "CALLER FOR FROM METHOD OBJECT OUTCOME TIMES")
         for line in (
                 "root bin uid:0 Jobs.RegisterJob job:%s OK 1" % job,
@@ -119,6 +121,10 @@ class Quotas(unittest.TestCase):
                 "root root uid:0 Jobs.EndJob job:%s OK 1" % job,
                 "root root uid:0 Fabric.Sweep fabric OK 1"):
             self.assertIn(line, told)
+        shown = self.ask("audit").splitlines()
+        self.assertLessEqual(max(map(len, shown)), 80)
+        self.assertIn("root Jobs.EndJob job:%s, PERMISSION_DENIED" % job,
+                      [" ".join(line.split()[1:]) for line in shown])
         denied = json.loads(self.ask("audit", "--denied", "--since", "1h", "--json"))["deeds"]
         self.assertEqual([deed["method"] for deed in denied], ["Jobs.EndJob"])
         of_user = json.loads(self.ask("audit", "--user", "daemon", "--method", "Jobs.R",

@@ -4,6 +4,14 @@ import dataclasses
 import tomllib
 
 DEFAULT_PATH = "/etc/coppice/slurm.toml"
+# What any part of Coppice reads from the environment, as proto/text/environment.h has it.
+VARIABLES = frozenset((
+    "COPPICE_AGENT", "COPPICE_SERVER", "COPPICE_TLS_CA", "COPPICE_TLS_CERT", "COPPICE_TLS_KEY",
+    "COPPICE_APPLICATION", "COPPICE_HOST", "COPPICE_REORDER", "COPPICE_REORDER_BUDGET_MS",
+    "COPPICE_START_TIMEOUT_MS", "COPPICE_TIMEOUT_MS", "COPPICE_TRACE", "COPPICE_TRACE_PUT",
+    "COPPICE_TREES", "COPPICE_TREES_AFTER", "COPPICE_TREES_MAX_BYTES", "COPPICE_VERBOSE",
+    "COPPICE_HOSTFILE", "COPPICE_JOB", "COPPICE_PATIENCE", "COPPICE_SLURM_JOBS",
+    "COPPICE_SLURM_NODE", "COPPICE_SLURM_STEERING", "COPPICE_TRY_BUILD", "COPPICE_TRY_DIR"))
 
 
 class BadSettings(Exception):
@@ -30,6 +38,12 @@ class Settings:
         if not 10 <= self.lease_s <= 86400:
             return "lease_s is 10 s to 86400 s"
         return None
+
+
+def unknown_variables(environment):
+    """A line for each variable that is named as Coppice's and that nothing reads: a typing error, most likely."""
+    return [f"{name}: nothing reads a variable of this name; check its spelling" for name in environment
+            if name.startswith("COPPICE_") and not name.startswith("COPPICE_TEST_") and name not in VARIABLES]
 
 
 def load(path):

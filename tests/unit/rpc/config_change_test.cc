@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <regex>
+#include <string>
+#include <vector>
 
 #include "daemon/config/config_keys.h"
 
@@ -118,6 +121,43 @@ TEST(ConfigChange, KnowsEveryKeyOfTheSample) {
     ++keys;
   }
   EXPECT_GT(keys, 15);
+}
+
+// The sample marks what holds from the next start only. A comment may be about several keys.
+TEST(ConfigChange, TheSampleMarksWhatNeedsARestart) {
+  std::map<std::string, ConfigKey::Holds> holds;
+  for (const ConfigKey& key : ConfigKeys()) holds[key.name] = key.holds;
+  std::ifstream sample(COPPICE_SOURCE_DIR "/deploy/coppiced.toml");
+  const std::regex section("#? ?\\[(?!restart)([a-z_.]+)\\]"), key("#? ?([a-z_]+) = [^#]*(#.*)?");
+  std::string path, comment;
+  std::vector<std::string> names;  // of the keys that the comment is about
+  int compared = 0;
+  const auto compare = [&] {
+    bool needs_restart = false;
+    for (const std::string& name : names) {
+      ASSERT_TRUE(holds.count(name)) << name;
+      needs_restart |= holds[name] == ConfigKey::Holds::kFromStart;
+      ++compared;
+    }
+    if (!names.empty()) {
+      EXPECT_EQ(needs_restart, comment.find("[restart]") != std::string::npos) << names.front();
+    }
+    names.clear();
+    comment.clear();
+  };
+  std::smatch found;
+  for (std::string line; std::getline(sample, line) && line.find("[[switches]]") != 2;) {
+    if (std::regex_match(line, found, key)) {
+      names.push_back(path + found[1].str());
+      comment += found[2].str();
+    } else if (line.empty() || !names.empty() || std::regex_match(line, section)) {
+      compare();
+    }
+    if (names.empty() && !line.empty() && line[0] == '#') comment += line;
+    if (std::regex_match(line, found, section)) path = found[1].str() + ".";
+  }
+  compare();
+  EXPECT_EQ(compared, static_cast<int>(ConfigKeys().size()) - 1);  // all but the rules of switches
 }
 
 }  // namespace
