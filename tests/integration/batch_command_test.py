@@ -72,8 +72,12 @@ class BatchCommand(unittest.TestCase):
         self.assertEqual(self.trees(), [])
         text = self.batch("--grid", "4x4", "--axes", "1", "--request-id", "rows", "--trees")
         self.assertEqual(text.count("\n"), 1 + 4 + 1 + 2 + ("most loaded" in text), text)
+        self.assertLessEqual(max(map(len, text.splitlines()[:5])), 80, text)
+        self.assertNotIn("HEIGHT", text)
         first = [tree["id"] for tree in self.trees()]
         self.assertEqual(len(first), 4)
+        wide = self.batch("--grid", "4x4", "--axes", "1", "--request-id", "rows", "--trees", "-o", "wide")
+        self.assertIn("HEIGHT", wide)
         self.batch("--grid", "4x4", "--axes", "1", "--request-id", "rows")
         self.assertEqual([tree["id"] for tree in self.trees()], first)
         self.fails("tree", "batch", "--job", self.job, "--grid", "4x4", "--request-id", "rows",
