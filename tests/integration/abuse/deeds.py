@@ -560,10 +560,11 @@ def end_jobs_for_ever(person, ranks):
 def take_all(person):
     """Entries, jobs, nodes and bytes of patterns, as much as there is of each, until it is stopped."""
     while True:
-        for kind, told in (("entries", take_all_entries(person, most=1000)),
-                           ("jobs", take_all_jobs(person, most=10_000)),
-                           ("nodes", take_all_nodes(person, most=1000, nodes=8)),
-                           ("patterns", take_all_pattern_bytes(person, most=100, ranks=256))):
+        for kind, take in (("entries", lambda: take_all_entries(person, most=1000)),
+                           ("jobs", lambda: take_all_jobs(person, most=10_000)),
+                           ("nodes", lambda: take_all_nodes(person, most=1000, nodes=8)),
+                           ("patterns", lambda: take_all_pattern_bytes(person, most=100, ranks=256))):
+            told = take()
             person.count(kind, told["granted"])
             person.count(told["code"])
             person.count("done")
