@@ -148,9 +148,9 @@ class CommandLine(unittest.TestCase):
         self.good("pattern", "put", "an/application/of-some-length", "-", stdin="0 1\n1 0\n")
         placement = json.loads(self.good("placement", "create", "--nodes", "40", "--name",
                                          "of-some-length", "--json"))["id"]
-        job = self.register("--name", "a-job-of-some-length")
+        job = self.register("--name", "a-job-of-some-length", "--lease", "24h")
         self.good("tree", "create", "--job", job)
-        for arguments in (["events"], ["audit"], ["tree", "list"], ["pattern", "list"],
+        for arguments in (["events"], ["audit", "--method", "Placements."], ["tree", "list"], ["pattern", "list"],
                           ["placement", "list"], ["pattern", "show", "an/application/of-some-length"],
                           ["placement", "show", placement], ["job", "list"], ["job", "show", job],
                           ["fabric", "links"], ["entries"]):
