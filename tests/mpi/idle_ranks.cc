@@ -6,7 +6,6 @@
 // between looks: a rank still uses up its share of the core by looking, and then waits for its turn
 // behind any busy process.
 #include <dlfcn.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,9 +19,6 @@ constexpr long kFirstPauseNs = 1'000,
 
 thread_local int idle = 0;
 thread_local long pause_ns = kFirstPauseNs;
-
-// Linux lets a sleep be 50 us late, which is more than the pauses of a few ranks.
-__attribute__((constructor)) void SleepExactly() { prctl(PR_SET_TIMERSLACK, 1); }
 
 // Longer the more ranks of Open MPI there are, so that all of them together wake up as often.
 long PauseOfEachRank() {
