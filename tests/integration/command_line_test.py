@@ -23,11 +23,6 @@ ENDPOINTS = 1400  # more than a page of a listing
 FABRIC = "model:fat-tree(leaves=70,spines=2,hosts-per-leaf=20)"
 
 
-def without_waiting(errors):
-    """What is told of a call that takes longer than a second, as any may on a busy machine, is no error."""
-    return re.sub(r"^waiting for .*\n", "", errors, flags=re.M)
-
-
 class CommandLine(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -45,7 +40,7 @@ class CommandLine(unittest.TestCase):
 
     def good(self, *arguments, **options):
         status, out, errors = self.run_program(*arguments, **options)
-        self.assertEqual((status, without_waiting(errors)), (0, ""), arguments)
+        self.assertEqual((status, exit_status.without_waiting(errors)), (0, ""), arguments)
         return out
 
     def fails(self, *arguments, words=(), **options):
@@ -139,7 +134,7 @@ class CommandLine(unittest.TestCase):
                     shown += more
             except OSError:  # the other end is closed
                 pass
-            told = without_waiting(program.stderr.read().decode())
+            told = exit_status.without_waiting(program.stderr.read().decode())
             self.assertEqual((program.wait(60), told), (0, ""), arguments)
         os.close(terminal)
         return re.sub(r"\033\[[\d;]*m", "", shown.decode()).splitlines()

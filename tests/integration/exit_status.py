@@ -17,6 +17,11 @@ def of(errors):
     return BY_CODE.get(codes[-1], 1) if codes else 1
 
 
+def without_waiting(errors):
+    """What is told of a call that takes longer than a second, as any may on a busy machine, is no error."""
+    return re.sub(r"^waiting for .*\n", "", errors, flags=re.M)
+
+
 def check_failure(test, ran, words=()):
     """`ran`, its status, output and errors, failed as its error says, which has `words`, and answered nothing."""
     status, out, errors = ran

@@ -185,7 +185,7 @@ class MetricsTest(unittest.TestCase):
             self.assertIn("metrics", errors)
         bad = self.daemon("localhost:9709")
         status, errors = bad.run()
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 2)
         self.assertIn(bad.config + ":6: metrics.listen: ", errors)
         self.assertIn("localhost:9709", errors)
 

@@ -290,7 +290,7 @@ class Tcp(ServiceTest):
     def test_is_refused_without_leave(self):
         self.daemon.command += ["--listen", "127.0.0.1:0"]
         status, errors = self.daemon.run()
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 2)
         for word in ("127.0.0.1:0", "[tls]", "insecure_tcp = true"):
             self.assertIn(word, errors)
 
@@ -331,7 +331,7 @@ class Tcp(ServiceTest):
         self.write(keys + RULES % 4)
         self.daemon.command += ["--listen", "127.0.0.1:0"]
         status, errors = self.daemon.run()
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 2)
         for word in ("tls.client_ca: is missing", "open_reading = true"):
             self.assertIn(word, errors)
         # Where the site lets everybody read.
@@ -437,7 +437,7 @@ class Tcp(ServiceTest):
         self.daemon.end()
         self.expire("server")
         status, errors = self.daemon.run()
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 2)
         self.assertIn("server.pem: its certificate has expired on", errors)
         self.assertIn(self.daemon.config + ":", errors)
 
@@ -452,7 +452,7 @@ class Tcp(ServiceTest):
                             'administrators = ["ops"]', "tls.client_ca")):
             self.write("[tls]\nopen_reading = true\n" + text + "\n")
             status, errors = self.daemon.run()
-            self.assertEqual(status, 1, text)
+            self.assertEqual(status, 2, text)
             self.assertIn(word, errors)
             self.assertIn(self.daemon.config + ":", errors)
 
