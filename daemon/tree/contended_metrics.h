@@ -6,7 +6,12 @@
 //   496 ranks of other leaf switches below one root, 32-ary:      ranks --- leaf ===16=== spine ---
 //   496 packets on the one cable of a pruned fat tree             each waits for those before it
 //
-// Every packet is followed by packet_metrics.h; here is for which trees and sizes that is done.
+// Only links that edges share need an event for each packet. A link of one edge lets it pass, and
+// the last link before a parent, if none but its children's packets use it, is looked at when all
+// of them are known: so a tree whose edges share nothing costs no event at all.
+//
+// Of a long message every packet is followed (packet_metrics.h).
+// Deterministic: events of one instant are handled in order of node.
 #ifndef COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 #define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 
@@ -26,8 +31,15 @@
 
 namespace coppice {
 
-// Weighted mean over a mix of sizes, as EvaluateMix, by EvaluatePackets. A result whose total
-// exceeds `cutoff_us` may be less than it could be.
+// Of one packet at least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it);
+// the same where no link is shared but at a parent's port. `edges` as EdgeCosts gives them,
+// `routes` as FindRoutes does. O(hops on shared links * log nodes + nodes log width).
+Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& tree,
+                             absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
+                             const Payload& payload);
+
+// Weighted mean over a mix of sizes, as EvaluateMix. A result whose total exceeds `cutoff_us` may
+// be less than it could be.
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                                 Operation operation, absl::Span<const SizeShare> sizes,

@@ -12,7 +12,10 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kLinksPerNode = 32;  // links read to know them alike, at most
+double LeastKnown(double a, double b) {
+  if (a == 0 || b == 0) return a + b;
+  return std::min(a, b);
+}
 
 }  // namespace
 
@@ -27,30 +30,13 @@ double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex
   return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;
 }
 
-bool RoutesAreEven(const Snapshot& snapshot, const CostProfile& profile, size_t nodes,
-                   double& gbps) {
-  const Fabric& fabric = *snapshot.fabric;
-  if (snapshot.routes->kind() != RouteKind::kShortestPath || !snapshot.load->empty() ||
-      fabric.link_count() / kLinksPerNode > nodes) {
-    return false;
-  }
-  bool first = true;
-  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
-    if (!fabric.IsSwitch(fabric.link(LinkIndex(l)).b)) continue;  // b is the higher vertex
-    const double known = KnownCapacity(snapshot, profile, ChannelIndex(2 * l));
-    if (!first && known != gbps) return false;
-    gbps = known;
-    first = false;
-  }
-  return true;
-}
-
 EvenRoutes::EvenRoutes(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree)
     : snapshot_(snapshot),
       fabric_(*snapshot.fabric),
       profile_(profile),
-      applies_(RoutesAreEven(snapshot, profile, tree.node_count(), gbps_)) {}
+      applies_(snapshot.routes->kind() == RouteKind::kShortestPath && snapshot.load->empty() &&
+               fabric_.link_count() / kLinksPerNode <= tree.node_count() && LinksAreAlike()) {}
 
 bool EvenRoutes::Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) {
   if (!applies_) return false;
@@ -101,6 +87,18 @@ EvenRoutes::Place EvenRoutes::PlaceOf(VertexIndex v) const {
   if (up == kNoChannel) return {};
   const VertexIndex at = fabric_.link(Fabric::link_of(up)).a;  // the lower vertex
   return {true, fabric_.AsSwitch(at), 1, KnownCapacity(snapshot_, profile_, up)};
+}
+
+bool EvenRoutes::LinksAreAlike() {
+  bool first = true;
+  for (uint32_t l = 0; l < fabric_.link_count(); ++l) {
+    if (!fabric_.IsSwitch(fabric_.link(LinkIndex(l)).b)) continue;  // b is the higher vertex
+    const double gbps = KnownCapacity(snapshot_, profile_, ChannelIndex(2 * l));
+    if (!first && gbps != gbps_) return false;
+    gbps_ = gbps;
+    first = false;
+  }
+  return true;
 }
 
 // The routes of a tree's edges, link by link, and which of them share links.

@@ -9,8 +9,6 @@
 #ifndef COPPICE_DAEMON_TREE_EVEN_ROUTES_H_
 #define COPPICE_DAEMON_TREE_EVEN_ROUTES_H_
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,19 +26,11 @@ double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, Chann
 // w(u): the mean wait for others' packets before a channel.
 double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
 
-// The less of two rates, of which 0 is without limit.
-inline double LeastKnown(double a, double b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
-
-// Whether hops say everything about a route between switches, for a tree that is not small beside
-// the fabric: shortest paths, no load, and all links between switches of one capacity, which is put
-// into `gbps`. Reads that of every link.
-bool RoutesAreEven(const Snapshot& snapshot, const CostProfile& profile, size_t nodes,
-                   double& gbps);
-
 // Holds references to what it is made of.
 class EvenRoutes final {
  public:
-  // Find() answers false where routes are not even.
+  // Reads the capacity of every link: worth it for a tree that is not small beside the fabric, and
+  // Find() answers false for others.
   EvenRoutes(const Snapshot& snapshot, const CostProfile& profile, const AggregationTree& tree);
 
   // O(1), and least where one edge is as the one asked before it. False: the route has to be
@@ -48,6 +38,8 @@ class EvenRoutes final {
   bool Find(VertexIndex child, VertexIndex parent, EdgeCost& edge);
 
  private:
+  static constexpr uint32_t kLinksPerNode = 32;
+
   // Where a vertex meets the switches; an endpoint has one link there, a switch none.
   struct Place {
     bool known = false;
@@ -60,6 +52,8 @@ class EvenRoutes final {
   bool StayWithinHost(VertexIndex a, VertexIndex b) const;
   Place PlaceOf(VertexIndex v) const;
   bool Cost(const Place& from, const Place& to, EdgeCost& edge) const;
+  // Sets gbps_ if all links between switches are of one capacity.
+  bool LinksAreAlike();
 
   const Snapshot& snapshot_;
   const Fabric& fabric_;

@@ -32,22 +32,21 @@ absl::Status CheckMembers(const Fabric& fabric, Members members) {
   return absl::OkStatus();
 }
 
-// [rank] the lowest rank whose member has the same number. Members in ascending order, as those of
-// a whole partition usually are, need no sorting.
-template <class Number>
-std::vector<uint32_t> FirstRanks(Members members, const Number& number) {
-  std::vector<uint64_t> by_number(members.size());  // number, then rank
+// [rank] the lowest rank on the same endpoint. Members in ascending order, as those of a whole
+// partition usually are, need no sorting.
+std::vector<uint32_t> FirstRanks(Members members) {
+  std::vector<uint64_t> by_endpoint(members.size());  // endpoint, then rank
   for (size_t rank = 0; rank < members.size(); ++rank) {
-    by_number[rank] = uint64_t{number(members[rank]).value()} << 32 | rank;
+    by_endpoint[rank] = uint64_t{members[rank].value()} << 32 | rank;
   }
-  if (!std::is_sorted(by_number.begin(), by_number.end())) {
-    std::sort(by_number.begin(), by_number.end());
+  if (!std::is_sorted(by_endpoint.begin(), by_endpoint.end())) {
+    std::sort(by_endpoint.begin(), by_endpoint.end());
   }
   std::vector<uint32_t> first_rank(members.size());
-  for (size_t i = 0; i < by_number.size(); ++i) {
-    const auto rank = static_cast<uint32_t>(by_number[i]);
-    const bool again = i > 0 && by_number[i] >> 32 == by_number[i - 1] >> 32;
-    first_rank[rank] = again ? first_rank[static_cast<uint32_t>(by_number[i - 1])] : rank;
+  for (size_t i = 0; i < by_endpoint.size(); ++i) {
+    const auto rank = static_cast<uint32_t>(by_endpoint[i]);
+    const bool again = i > 0 && by_endpoint[i] >> 32 == by_endpoint[i - 1] >> 32;
+    first_rank[rank] = again ? first_rank[static_cast<uint32_t>(by_endpoint[i - 1])] : rank;
   }
   return first_rank;
 }
@@ -85,8 +84,7 @@ absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members 
   const Fabric& fabric = *snapshot.fabric;
   if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
   MemberPlaces places;
-  const std::vector<uint32_t> first_rank =
-      FirstRanks(members, [](EndpointIndex member) { return member; });
+  const std::vector<uint32_t> first_rank = FirstRanks(members);
   places.endpoint_of_rank.resize(members.size());
   places.endpoints.reserve(members.size());
   places.ranks_at.reserve(members.size());
@@ -102,15 +100,6 @@ absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members 
   }
   FindLeafSwitches(fabric, places);
   return places;
-}
-
-std::vector<uint32_t> FirstRanksOfBundles(const Fabric& fabric, Members members) {
-  std::vector<uint32_t> first_rank =
-      FirstRanks(members, [&](EndpointIndex member) { return fabric.bundle(member); });
-  for (uint32_t rank = 0; rank < first_rank.size(); ++rank) {
-    if (first_rank[rank] != rank) return first_rank;
-  }
-  return {};
 }
 
 }  // namespace coppice

@@ -24,9 +24,6 @@ struct MemberPlaces {
 // number). FAILED_PRECONDITION: members in different components (names one of each). O(P log P).
 absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members members);
 
-// [rank] the lowest rank in the same bundle; empty if no two share one. O(P log P).
-std::vector<uint32_t> FirstRanksOfBundles(const Fabric& fabric, Members members);
-
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_TREE_MEMBER_PLACES_H_

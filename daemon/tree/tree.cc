@@ -14,22 +14,17 @@ uint32_t AggregationTree::root() const {
 
 ChildLists ChildrenOf(absl::Span<const int32_t> parents) {
   ChildLists lists;
-  FindChildren(parents, lists);
-  return lists;
-}
-
-void FindChildren(absl::Span<const int32_t> parents, ChildLists& lists) {
   lists.begin.assign(parents.size() + 1, 0);
   for (const int32_t parent : parents) {
-    if (parent >= 0) ++lists.begin[parent];
+    if (parent >= 0) ++lists.begin[parent + 1];
   }
   for (size_t i = 0; i < parents.size(); ++i) lists.begin[i + 1] += lists.begin[i];
   lists.children.resize(lists.begin.back());
-  for (size_t node = parents.size(); node-- > 0;) {  // each row from its end
-    if (parents[node] >= 0) {
-      lists.children[--lists.begin[parents[node]]] = static_cast<uint32_t>(node);
-    }
+  std::vector<uint32_t> next(lists.begin.begin(), lists.begin.end() - 1);
+  for (uint32_t node = 0; node < parents.size(); ++node) {
+    if (parents[node] >= 0) lists.children[next[parents[node]]++] = node;
   }
+  return lists;
 }
 
 uint32_t Height(const AggregationTree& tree) {

@@ -41,8 +41,6 @@ struct ChildLists {
   }
 };
 ChildLists ChildrenOf(absl::Span<const int32_t> parents);
-// The same into `lists`, whose memory is used again.
-void FindChildren(absl::Span<const int32_t> parents, ChildLists& lists);
 
 // Most edges from a leaf to the root (definition 3).
 uint32_t Height(const AggregationTree& tree);

@@ -1,9 +1,9 @@
-// What an edge costs, and the two walks of the objective. Both go over the inner nodes breadth
-// first, and over the children of each in order of number; leaves cost nothing but their packet.
+// What an edge costs, and the two walks of the objective, over nodes in breadth-first order: the
+// children of a node then stand side by side, so that both walks stream through flat arrays.
 #include "daemon/tree/tree_metrics.h"
 
 #include <algorithm>
-#include <utility>
+#include <numeric>
 #include <vector>
 
 #include "daemon/base/status_macros.h"
@@ -11,131 +11,190 @@
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
+namespace {
 
-void TreeEvaluator::Take(const AggregationTree& tree, absl::Span<const EdgeCost> edges) {
-  tree_ = &tree;
-  edges_ = edges;
-  root_ = tree.root();
-  FindChildren(tree.parents, lists_);
-  inner_.clear();
-  if (tree.node_count() > 1) inner_.push_back(root_);
-  for (size_t p = 0; p < inner_.size(); ++p) {
-    for (const uint32_t child : lists_.of(inner_[p])) {
-      if (lists_.begin[child] < lists_.begin[child + 1]) inner_.push_back(child);
-    }
+// The tree's nodes in breadth-first order; those at positions [first[p], first[p] + count[p]) are
+// the children of the node at position p, in order of node number.
+struct BreadthFirst {
+  std::vector<uint32_t> node, first, count;
+};
+
+// True if the nodes are numbered breadth first already, as those of a k-ary tree are.
+bool IsBreadthFirst(absl::Span<const int32_t> parents) {
+  if (parents[0] != AggregationTree::kNoParent) return false;
+  int32_t last = 0;
+  for (size_t node = 1; node < parents.size(); ++node) {
+    if (parents[node] < last || parents[node] >= static_cast<int32_t>(node)) return false;
+    last = parents[node];
   }
+  return true;
 }
 
-Prediction TreeEvaluator::Of(const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-                             const Payload& payload, double cutoff_us) {
-  if (tree.parents.empty()) return {};
-  Take(tree, edges);
-  return Walk(payload, cutoff_us);
-}
-
-Prediction TreeEvaluator::OfMix(const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-                                Operation operation, absl::Span<const SizeShare> sizes,
-                                double cutoff_us) {
-  if (tree.parents.empty() || sizes.empty()) return {};
-  Take(tree, edges);
-  const double one_cutoff_us = sizes.size() == 1 ? cutoff_us : kNoCutoff;
-  return MeanOver(sizes,
-                  [&](uint64_t bytes) { return Walk(PayloadOf(operation, bytes), one_cutoff_us); });
-}
-
-Prediction TreeEvaluator::Walk(const Payload& payload, double cutoff_us) {
-  const Pipeline pipeline = PipelineOf(profile_, payload);
-  const Payload& packet = pipeline.packet;
-  Prediction prediction;
-  prediction.aggregate_us = Aggregate(packet.up_bytes, packet.reduced_bytes);
-  prediction.total_us = profile_.init_us + prediction.aggregate_us;
-  if (prediction.total_us > cutoff_us) return prediction;
-  prediction.distribute_us = Distribute(packet.down_bytes);
-  prediction.total_us += prediction.distribute_us;
-  if (!pipeline.is_one_packet()) {
-    AddPackets(pipeline, SlowestStages(profile_, *tree_, edges_, packet), prediction);
+BreadthFirst AsNumbered(absl::Span<const int32_t> parents) {
+  BreadthFirst order;
+  order.node.resize(parents.size());
+  std::iota(order.node.begin(), order.node.end(), 0U);
+  order.count.assign(parents.size(), 0);
+  for (size_t node = 1; node < parents.size(); ++node) ++order.count[parents[node]];
+  order.first.resize(parents.size());
+  uint32_t next = 1;
+  for (size_t p = 0; p < parents.size(); ++p) {
+    order.first[p] = next;
+    next += order.count[p];
   }
-  return prediction;
+  return order;
 }
 
-// From being handed on by a node of `cost` to arrival at the other end.
-inline double TreeEvaluator::EdgeUs(const NodeCost& cost, uint64_t bytes, uint32_t links,
-                                    double links_us, double min_gbps) const {
-  if (links == 0) return links_us;  // within a host
-  const double forward_us = cost.forward_us + static_cast<double>(bytes) * cost.forward_us_per_byte;
-  const double serialisation_us =
-      profile_.forward_includes_serialisation ? 0 : SerialisationUs(bytes, min_gbps);
-  return forward_us + links_us + serialisation_us;
-}
-
-// done(root).
-double TreeEvaluator::Aggregate(uint64_t bytes, uint64_t reduced_bytes) {
-  us_.assign(tree_->node_count(), 0);
-  for (size_t p = inner_.size(); p-- > 0;) {
-    const uint32_t node = inner_[p];
-    const NodeCost& taker = CostOf(node);
-    const double match_us =
-        taker.match_us + static_cast<double>(reduced_bytes) * taker.reduce_us_per_byte;
-    packets_.clear();
-    for (const uint32_t child : lists_.of(node)) {
-      const EdgeCost& edge = edges_[child];
-      const double way_us =
-          EdgeUs(CostOf(child), bytes, edge.links_up, edge.time_up_us, edge.min_gbps_up);
-      packets_.push_back({us_[child] + way_us,
-                          std::max(match_us, WireUs(profile_, bytes, edge.port_gbps_up)), child});
-    }
-    if (!std::is_sorted(packets_.begin(), packets_.end())) {
-      std::sort(packets_.begin(), packets_.end());
-    }
-    double start_us = packets_.front().arrival_us;
-    for (size_t i = 1; i < packets_.size(); ++i) {
-      start_us = std::max(packets_[i].arrival_us, start_us + packets_[i].spacing_us);
-    }
-    us_[node] = start_us + match_us;
+BreadthFirst Order(const AggregationTree& tree) {
+  if (IsBreadthFirst(tree.parents)) return AsNumbered(tree.parents);
+  const ChildLists lists = ChildrenOf(tree.parents);
+  const uint32_t nodes = tree.node_count();
+  BreadthFirst order;
+  order.node.reserve(nodes);
+  order.first.resize(nodes);
+  order.count.resize(nodes);
+  order.node.push_back(tree.root());
+  for (uint32_t p = 0; p < order.node.size(); ++p) {
+    const absl::Span<const uint32_t> children = lists.of(order.node[p]);
+    order.first[p] = static_cast<uint32_t>(order.node.size());
+    order.count[p] = static_cast<uint32_t>(children.size());
+    order.node.insert(order.node.end(), children.begin(), children.end());
   }
-  return us_[root_];
+  return order;
 }
 
-// The last node's time of receipt.
-double TreeEvaluator::Distribute(uint64_t bytes) {
-  us_[root_] = 0;
-  double last_us = 0;
-  for (const uint32_t node : inner_) {
-    const NodeCost& cost = CostOf(node);
-    double start_us = us_[node];
-    for (const uint32_t child : lists_.of(node)) {
-      const EdgeCost& edge = edges_[child];
-      us_[child] = start_us + cost.send_us +
-                   EdgeUs(cost, bytes, edge.links_down, edge.time_down_us, edge.min_gbps_down);
-      last_us = std::max(last_us, us_[child]);
-      start_us += std::max(cost.send_us, WireUs(profile_, bytes, edge.port_gbps_down));
-    }
+struct Packet {
+  double arrival_us;
+  double spacing_us;  // least time from the start of the packet before it
+  uint32_t node;
+  bool operator<(const Packet& other) const {
+    return arrival_us != other.arrival_us ? arrival_us < other.arrival_us : node < other.node;
   }
-  return last_us;
-}
+};
+
+class MetricsWalker {
+ public:
+  MetricsWalker(const CostProfile& profile, const AggregationTree& tree,
+                absl::Span<const EdgeCost> edges)
+      : profile_(profile), tree_(tree), edges_(edges), order_(Order(tree)) {}
+
+  Prediction Predict(const Payload& payload) {
+    const Pipeline pipeline = PipelineOf(profile_, payload);
+    const Payload& packet = pipeline.packet;
+    Prediction prediction;
+    prediction.aggregate_us = Aggregate(packet.up_bytes, packet.reduced_bytes);
+    prediction.distribute_us = Distribute(packet.down_bytes);
+    prediction.total_us = profile_.init_us + prediction.aggregate_us + prediction.distribute_us;
+    if (!pipeline.is_one_packet()) {
+      AddPackets(pipeline, SlowestStages(profile_, tree_, edges_, packet), prediction);
+    }
+    return prediction;
+  }
+
+ private:
+  const NodeCost& CostOf(uint32_t node) const {
+    return tree_.IsRank(node) ? profile_.nic : profile_.switch_;
+  }
+
+  static double ForwardUs(const NodeCost& cost, uint64_t bytes) {
+    return cost.forward_us + static_cast<double>(bytes) * cost.forward_us_per_byte;
+  }
+
+  // From being handed on by a node of `cost` to arrival at the other end.
+  double EdgeUs(const NodeCost& cost, uint64_t bytes, uint32_t links, double links_us,
+                double min_gbps) const {
+    if (links == 0) return links_us;  // within a host
+    const double serialisation =
+        profile_.forward_includes_serialisation ? 0 : SerialisationUs(bytes, min_gbps);
+    return ForwardUs(cost, bytes) + links_us + serialisation;
+  }
+
+  // done(root). Positions run backwards: children before their parents.
+  double Aggregate(uint64_t bytes, uint64_t reduced_bytes) {
+    packets_.resize(order_.node.size());
+    double done = 0;
+    for (size_t p = order_.node.size(); p-- > 0;) {
+      const uint32_t node = order_.node[p];
+      const NodeCost& cost = CostOf(node);
+      done = 0;
+      if (order_.count[p] > 0) {
+        const auto begin = packets_.begin() + order_.first[p];
+        const auto end = begin + order_.count[p];
+        if (!std::is_sorted(begin, end)) std::sort(begin, end);
+        double start = begin->arrival_us;
+        for (auto packet = begin + 1; packet != end; ++packet) {
+          start = std::max(packet->arrival_us, start + packet->spacing_us);
+        }
+        done = start + MatchUs(cost, reduced_bytes);
+      }
+      if (p == 0) break;
+      const EdgeCost& edge = edges_[node];
+      const double parent_match = MatchUs(CostOf(tree_.parents[node]), reduced_bytes);
+      packets_[p] = {
+          .arrival_us =
+              done + EdgeUs(cost, bytes, edge.links_up, edge.time_up_us, edge.min_gbps_up),
+          .spacing_us = std::max(parent_match, WireUs(profile_, bytes, edge.port_gbps_up)),
+          .node = node};
+    }
+    return done;
+  }
+
+  // The last node's time of receipt.
+  double Distribute(uint64_t bytes) {
+    ready_us_.assign(order_.node.size(), 0);
+    double last = 0;
+    for (size_t p = 0; p < order_.node.size(); ++p) {
+      const NodeCost& cost = CostOf(order_.node[p]);
+      double start = ready_us_[p];
+      last = std::max(last, start);
+      for (uint32_t c = order_.first[p]; c < order_.first[p] + order_.count[p]; ++c) {
+        const EdgeCost& edge = edges_[order_.node[c]];
+        ready_us_[c] = start + cost.send_us +
+                       EdgeUs(cost, bytes, edge.links_down, edge.time_down_us, edge.min_gbps_down);
+        start += std::max(cost.send_us, WireUs(profile_, bytes, edge.port_gbps_down));
+      }
+    }
+    return last;
+  }
+
+  static double MatchUs(const NodeCost& cost, uint64_t reduced_bytes) {
+    return cost.match_us + static_cast<double>(reduced_bytes) * cost.reduce_us_per_byte;
+  }
+
+  const CostProfile& profile_;
+  const AggregationTree& tree_;
+  absl::Span<const EdgeCost> edges_;
+  BreadthFirst order_;
+  std::vector<Packet> packets_;   // [position]
+  std::vector<double> ready_us_;  // [position]
+};
+
+}  // namespace
 
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload) {
-  return TreeEvaluator(profile).Of(tree, edges, payload);
+  if (tree.parents.empty()) return {};
+  return MetricsWalker(profile, tree, edges).Predict(payload);
 }
 
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
                        absl::Span<const EdgeCost> edges, Operation operation,
                        absl::Span<const SizeShare> sizes) {
-  return TreeEvaluator(profile).OfMix(tree, edges, operation, sizes);
+  if (tree.parents.empty() || sizes.empty()) return {};
+  MetricsWalker walker(profile, tree, edges);
+  return MeanOver(sizes,
+                  [&](uint64_t bytes) { return walker.Predict(PayloadOf(operation, bytes)); });
 }
 
 uint32_t Radius(const AggregationTree& tree, absl::Span<const EdgeCost> edges) {
-  const ChildLists lists = ChildrenOf(tree.parents);
-  std::vector<std::pair<uint32_t, uint32_t>> open;  // node, links from there to the root
-  if (!tree.parents.empty()) open.emplace_back(tree.root(), 0);
+  if (tree.parents.empty()) return 0;
+  const BreadthFirst order = Order(tree);
+  std::vector<uint32_t> links(order.node.size(), 0);
   uint32_t radius = 0;
-  while (!open.empty()) {
-    const auto [node, links] = open.back();
-    open.pop_back();
-    radius = std::max(radius, links);
-    for (const uint32_t child : lists.of(node)) {
-      open.emplace_back(child, links + edges[child].links_up);
+  for (size_t p = 0; p < order.node.size(); ++p) {
+    radius = std::max(radius, links[p]);
+    for (uint32_t c = order.first[p]; c < order.first[p] + order.count[p]; ++c) {
+      links[c] = links[p] + edges[order.node[c]].links_up;
     }
   }
   return radius;

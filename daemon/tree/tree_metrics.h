@@ -18,7 +18,6 @@
 #define COPPICE_DAEMON_TREE_TREE_METRICS_H_
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,6 +62,10 @@ absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree, std::vector<ChannelIndex>& path,
                        std::vector<EdgeCost>& edges);
 
+// O(nodes log width). `tree` is a tree (tree.h), `edges` as EdgeCosts gives them.
+Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
+                    absl::Span<const EdgeCost> edges, const Payload& payload);
+
 // Weighted mean of `predict`(bytes) over a mix of sizes, which is not empty; weights are >= 0, and
 // count as equal if all are 0.
 template <class Predictor>
@@ -81,56 +84,7 @@ Prediction MeanOver(absl::Span<const SizeShare> sizes, const Predictor& predict)
   return mean;
 }
 
-// Evaluates trees one after another in the same memory. `tree` is a tree (tree.h), `edges` as
-// EdgeCosts gives them. O(nodes log width) for each size. Not thread-safe; the profile outlives it.
-class TreeEvaluator {
- public:
-  explicit TreeEvaluator(const CostProfile& profile) : profile_(profile) {}
-
-  // Of one size. A total that exceeds `cutoff_us` may be less than it could be.
-  Prediction Of(const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-                const Payload& payload, double cutoff_us = kNoCutoff);
-
-  // The mean over a mix of sizes, 0 of none.
-  Prediction OfMix(const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-                   Operation operation, absl::Span<const SizeShare> sizes,
-                   double cutoff_us = kNoCutoff);
-
- private:
-  static constexpr double kNoCutoff = std::numeric_limits<double>::infinity();
-
-  struct Packet {
-    double arrival_us;
-    double spacing_us;  // least time from the start of the packet before it
-    uint32_t node;
-    bool operator<(const Packet& other) const {
-      return arrival_us != other.arrival_us ? arrival_us < other.arrival_us : node < other.node;
-    }
-  };
-
-  void Take(const AggregationTree& tree, absl::Span<const EdgeCost> edges);
-  const NodeCost& CostOf(uint32_t node) const {
-    return tree_->IsRank(node) ? profile_.nic : profile_.switch_;
-  }
-  double EdgeUs(const NodeCost& cost, uint64_t bytes, uint32_t links, double links_us,
-                double min_gbps) const;
-  Prediction Walk(const Payload& payload, double cutoff_us);
-  double Aggregate(uint64_t bytes, uint64_t reduced_bytes);
-  double Distribute(uint64_t bytes);
-
-  const CostProfile& profile_;
-  const AggregationTree* tree_ = nullptr;  // the one at hand
-  absl::Span<const EdgeCost> edges_;
-  uint32_t root_ = 0;
-  ChildLists lists_;
-  std::vector<uint32_t> inner_;  // nodes with children, breadth first
-  std::vector<Packet> packets_;  // of the node at hand
-  std::vector<double> us_;       // [node] done upwards, received downwards
-};
-
-// One tree.
-Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
-                    absl::Span<const EdgeCost> edges, const Payload& payload);
+// The mean of Evaluate over a mix.
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
                        absl::Span<const EdgeCost> edges, Operation operation,
                        absl::Span<const SizeShare> sizes);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
-#include "daemon/tree/even_routes.h"
 
 namespace coppice {
 namespace {
@@ -209,9 +208,7 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
       request_(request),
       rings_(FindDistanceRings(snapshot, places)),
       same_bundle_(static_cast<uint32_t>(rings_.hops.size())) {
-  std::vector<uint32_t> bundles = FirstRanksOfBundles(*snapshot.fabric, request.members);
-  bundles_are_shared_ = !bundles.empty();
-  if (bundles_are_shared_) bundle_ = LevelOf(std::move(bundles));
+  FindBundles(snapshot);
   is_exact_ = FindRates(snapshot) && even_routes && rings_.is_exact;
   for (const uint32_t hops : rings_.hops) {
     const bool slower_between = is_exact_ && hops > 0 && between_gbps > 0;
@@ -237,13 +234,43 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
   us_.resize(request.members.size() / 2 + 2);
 }
 
+void Type1Count::FindBundles(const Snapshot& snapshot) {
+  const auto comes_after = [&](EndpointIndex a, EndpointIndex b) {
+    return snapshot.fabric->bundle(a) >= snapshot.fabric->bundle(b);
+  };
+  if (std::adjacent_find(request_.members.begin(), request_.members.end(), comes_after) ==
+      request_.members.end()) {
+    return;  // every rank in a bundle after the last one's
+  }
+  std::vector<uint64_t> bundles(request_.members.size());  // bundle, then rank
+  for (size_t rank = 0; rank < bundles.size(); ++rank) {
+    bundles[rank] = uint64_t{snapshot.fabric->bundle(request_.members[rank]).value()} << 32 | rank;
+  }
+  if (!std::is_sorted(bundles.begin(), bundles.end())) std::sort(bundles.begin(), bundles.end());
+  for (size_t i = 1; i < bundles.size(); ++i) {
+    bundles_are_shared_ = bundles_are_shared_ || bundles[i] >> 32 == bundles[i - 1] >> 32;
+  }
+  if (!bundles_are_shared_) return;
+  bundle_.group.resize(bundles.size());
+  for (size_t i = 0; i < bundles.size(); ++i) {
+    if (i == 0 || bundles[i] >> 32 != bundles[i - 1] >> 32) {
+      bundle_.begin.push_back(static_cast<uint32_t>(i));
+    }
+    const auto rank = static_cast<uint32_t>(bundles[i]);
+    bundle_.group[rank] = static_cast<uint32_t>(bundle_.begin.size() - 1);
+    bundle_.ranks.push_back(rank);
+  }
+  bundle_.begin.push_back(static_cast<uint32_t>(bundles.size()));
+}
+
 // True: all members' ports are alike.
 bool Type1Count::FindRates(const Snapshot& snapshot) {
   const Fabric& fabric = *snapshot.fabric;
   double slowest = 0;
   for (size_t rank = 0; rank < request_.members.size(); ++rank) {
     const EndpointIndex member = request_.members[rank];
-    const double gbps = KnownCapacity(snapshot, profile_, fabric.uplink(member));
+    const double known = fabric.capacity_gbps(fabric.uplink(member));
+    const double gbps = known > 0 ? known : profile_.port_gbps;
     if (gbps == 0) {  // and thus without limit
       port_gbps_ = 0;
       return rank == 0 && profile_.port_gbps == 0 && slowest == 0;

@@ -112,6 +112,7 @@ class Type1Count {
   };
   using Range = std::pair<uint32_t, uint32_t>;  // of ranks, end excluded
 
+  void FindBundles(const Snapshot& snapshot);
   bool FindRates(const Snapshot& snapshot);
   bool OnOneBundle(uint32_t a, uint32_t b) const {
     return bundles_are_shared_ && bundle_.group[a] == bundle_.group[b];
