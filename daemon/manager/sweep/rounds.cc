@@ -68,10 +68,11 @@ Sweeper::FullSweep Rounds::Full(bool in_haste, absl::Duration light_period) {
   return result;
 }
 
-void Rounds::LookAhead(absl::Duration light_period) {
-  if (has_failed_look_ || clock_->Monotonic() - last_look_ < light_period / 2) return;
-  bool is_mended = false;
+bool Rounds::LookAhead(absl::Duration light_period) {
+  if (has_failed_look_ || clock_->Monotonic() - last_look_ < light_period / 2) return true;
+  bool is_mended = true;
   Look(is_mended).IgnoreError();  // a light sweep will tell
+  return is_mended;
 }
 
 bool Rounds::Mend() {
@@ -124,11 +125,11 @@ absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
 
 Sweeper::OtherSweep Rounds::Counters(absl::Duration light_period) {
   if (!on_counters_) return {absl::UnimplementedError("nobody wants counters"), false, {}};
-  LookAhead(light_period);
+  const bool is_mended = LookAhead(light_period);
   absl::StatusOr<CounterSweep> read = port_->ReadCounters();
-  if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status())};
+  if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status()) || !is_mended};
   const SweepMads mads{read->mads_sent, read->mads_resent, read->mads_timed_out};
-  return {on_counters_(*std::move(read)), false, mads};
+  return {on_counters_(*std::move(read)), false, mads, !is_mended};
 }
 
 void Rounds::Fails(SweepKind kind, const absl::Status& status) {

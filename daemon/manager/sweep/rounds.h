@@ -41,8 +41,9 @@ class Rounds {
  private:
   Sweeper::FullSweep Full(bool in_haste, absl::Duration light_period);
   // Before what may take half a light period: looks, if that has gone since the last look. A cut
-  // cable waits for no longer than a period so, whatever else is being read.
-  void LookAhead(absl::Duration light_period);
+  // cable waits for no longer than a period so, whatever else is being read. False: trees are left
+  // broken.
+  bool LookAhead(absl::Duration light_period);
   // The light sweep, and what must be done about it at once. False: trees are left broken.
   absl::StatusOr<LightSweepResult> Look(bool& is_mended);
   std::shared_ptr<const FabricView> Published() const;
