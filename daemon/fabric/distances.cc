@@ -3,6 +3,7 @@
 // dropped, which costs less than a lock that every reader would have to take.
 #include "daemon/fabric/distances.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -102,6 +103,12 @@ void TwinClasses::JoinClasses(const Fabric& fabric) {
     }
     begin_.push_back(static_cast<uint32_t>(neighbours_.size()));
   }
+}
+
+bool TwinClasses::AreBeside(uint32_t a, uint32_t b) const {
+  if (begin_[b + 1] - begin_[b] < begin_[a + 1] - begin_[a]) std::swap(a, b);
+  const auto first = neighbours_.begin() + begin_[a], last = neighbours_.begin() + begin_[a + 1];
+  return std::find(first, last, b) != last;
 }
 
 std::vector<uint8_t> TwinClasses::RowTo(uint32_t target) const {

@@ -44,6 +44,9 @@ class TwinClasses final {
     return absl::MakeConstSpan(beside_).subspan(begin, beside_begin_[s.value() + 1] - begin);
   }
 
+  // Whether cables join two classes. O(classes beside the one that has fewer).
+  bool AreBeside(uint32_t a, uint32_t b) const;
+
   // Hops from every class to `target`, [class_count]; 0 for `target` itself. O(classes + links
   // between them).
   std::vector<uint8_t> RowTo(uint32_t target) const;
@@ -68,10 +71,15 @@ class LazyRows final {
   LazyRows(const LazyRows&) = delete;
   LazyRows& operator=(const LazyRows&) = delete;
 
+  // Row i; nullptr if nobody has asked for it yet.
+  const std::vector<uint8_t>* Find(uint32_t i) const {
+    return rows_[i].load(std::memory_order_acquire);
+  }
+
   // Row i; compute() makes it if nobody has yet.
   template <class Compute>
   const std::vector<uint8_t>& Get(uint32_t i, const Compute& compute) {
-    const std::vector<uint8_t>* const row = rows_[i].load(std::memory_order_acquire);
+    const std::vector<uint8_t>* const row = Find(i);
     return row != nullptr ? *row : Publish(i, compute());
   }
 
@@ -93,11 +101,17 @@ class SwitchDistances final {
   absl::Span<const uint8_t> RowTo(SwitchIndex target) const;
 
   // Hops between two switches, kUnreachable if there is no path. Cheap for many targets: switches
-  // with the same neighbours share what is computed at the first call.
+  // with the same neighbours share what is computed at the first call, either way is as far, and
+  // neighbours need no row.
   uint8_t Between(SwitchIndex from, SwitchIndex target) const {
     if (from == target) return 0;
     const uint32_t c = classes_.class_of(from), t = classes_.class_of(target);
-    return c == t ? 2 : ClassRowTo(t)[c];
+    if (c == t) return 2;
+    if (class_rows_.Find(t) == nullptr) {
+      if (const std::vector<uint8_t>* const row = class_rows_.Find(c)) return (*row)[t];
+      if (classes_.AreBeside(c, t)) return 1;
+    }
+    return ClassRowTo(t)[c];
   }
 
   // Links on a shortest path between two vertices: 0 for one vertex or two endpoints whose packets

@@ -176,6 +176,14 @@ void ExpectTheTieBreakEverywhere(const FabricPtr& fabric) {
   const auto oracle = AllHops(*fabric);
   const auto routes = Routes::ShortestPaths(fabric);
   const SwitchDistances& distances = routes->distances();
+  const SwitchDistances asked_in_turn(fabric);  // rows made by Between() alone, of either end
+  for (uint32_t s = 0; s < fabric->switch_count(); ++s) {
+    for (uint32_t t = 0; t < fabric->switch_count(); ++t) {
+      ASSERT_EQ(asked_in_turn.Between(SwitchIndex(s), SwitchIndex(t)),
+                std::min<uint32_t>(oracle[s][t], SwitchDistances::kUnreachable))
+          << s << " " << t;
+    }
+  }
   for (uint32_t t = 0; t < fabric->vertex_count(); ++t) {
     for (uint32_t s = 0; s < fabric->switch_count(); ++s) {
       ASSERT_EQ(routes->NextChannel(SwitchIndex(s), VertexIndex(t)),
