@@ -117,12 +117,6 @@ PortNum Fabric::channel_from_port(ChannelIndex c) const {
   return c.value() % 2 == 0 ? info.a_port : info.b_port;
 }
 
-std::optional<SwitchIndex> Fabric::attached_switch(EndpointIndex e) const {
-  const ChannelIndex up = uplink_[e.value()];
-  if (up == kNoChannel) return std::nullopt;
-  return AsSwitch(channel_to(up));
-}
-
 std::optional<SwitchIndex> Fabric::FindSwitch(Guid guid) const {
   const auto it = std::lower_bound(switches_.begin(), switches_.end(), guid,
                                    [](const SwitchInfo& s, Guid g) { return s.guid < g; });

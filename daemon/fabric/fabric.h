@@ -172,10 +172,16 @@ class Fabric final {
   float capacity_gbps(ChannelIndex c) const { return link(link_of(c)).capacity_gbps; }
   // Of all links whose capacity is known; 0 if there are none.
   float least_capacity_gbps() const { return least_capacity_gbps_; }
+  // Of every link between switches, 0 = unknown or no such link; nullopt where they differ.
+  std::optional<float> trunk_gbps() const { return trunk_gbps_; }
 
   // The switch that an endpoint is cabled to, and the channel from the endpoint to it. An endpoint
   // cabled to another endpoint, back to back, has none: nullopt, kNoChannel.
-  std::optional<SwitchIndex> attached_switch(EndpointIndex e) const;
+  std::optional<SwitchIndex> attached_switch(EndpointIndex e) const {
+    const ChannelIndex up = uplink(e);
+    if (up == kNoChannel) return std::nullopt;
+    return AsSwitch(link(link_of(up)).a);  // the lower vertex: switches come before endpoints
+  }
   ChannelIndex uplink(EndpointIndex e) const { return uplink_[e.value()]; }
 
   // Connected components (subnetworks) over cables, numbered from 0 by their lowest vertex.
@@ -207,6 +213,7 @@ class Fabric final {
   std::vector<std::string> host_names_;  // sorted
   std::vector<LinkInfo> links_;
   float least_capacity_gbps_ = 0;
+  std::optional<float> trunk_gbps_ = 0;
 
   std::vector<uint32_t> channel_begin_;     // [vertex_count + 1] into channels_
   std::vector<uint32_t> endpoint_part_;     // [switch_count] first endpoint channel of the row

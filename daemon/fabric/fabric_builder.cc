@@ -245,6 +245,13 @@ void FabricBuilder::AddLinksOf(uint32_t node, Fabric& fabric) {
 void FabricBuilder::AddLinks(Fabric& fabric) {
   fabric.links_.reserve(cables_.size());
   for (const uint32_t n : switch_order_) AddLinksOf(n, fabric);
+  bool first = true;
+  for (const LinkInfo& link : fabric.links_) {
+    if (!fabric.IsSwitch(link.b)) continue;
+    if (!first && fabric.trunk_gbps_ != link.capacity_gbps) fabric.trunk_gbps_ = std::nullopt;
+    if (first) fabric.trunk_gbps_ = link.capacity_gbps;
+    first = false;
+  }
   for (const uint32_t n : adapter_order_) AddLinksOf(n, fabric);
 }
 

@@ -10,14 +10,10 @@
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
-namespace {
-
 double LeastKnown(double a, double b) {
   if (a == 0 || b == 0) return a + b;
   return std::min(a, b);
 }
-
-}  // namespace
 
 double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
   const double known = snapshot.fabric->capacity_gbps(channel);
@@ -30,16 +26,22 @@ double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex
   return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;
 }
 
-EvenRoutes::EvenRoutes(const Snapshot& snapshot, const CostProfile& profile,
-                       const AggregationTree& tree)
+std::optional<double> EvenTrunkGbps(const Snapshot& snapshot, const CostProfile& profile) {
+  const std::optional<float> trunk = snapshot.fabric->trunk_gbps();
+  if (!trunk || snapshot.routes->kind() != RouteKind::kShortestPath || !snapshot.load->empty()) {
+    return std::nullopt;
+  }
+  return *trunk > 0 ? *trunk : profile.port_gbps;
+}
+
+EvenRoutes::EvenRoutes(const Snapshot& snapshot, const CostProfile& profile)
     : snapshot_(snapshot),
       fabric_(*snapshot.fabric),
       profile_(profile),
-      applies_(snapshot.routes->kind() == RouteKind::kShortestPath && snapshot.load->empty() &&
-               fabric_.link_count() / kLinksPerNode <= tree.node_count() && LinksAreAlike()) {}
+      trunk_gbps_(EvenTrunkGbps(snapshot, profile)) {}
 
 bool EvenRoutes::Find(VertexIndex child, VertexIndex parent, EdgeCost& edge) {
-  if (!applies_) return false;
+  if (!trunk_gbps_) return false;
   if (child == parent || StayWithinHost(child, parent)) {
     edge.time_up_us = edge.time_down_us = static_cast<float>(profile_.same_host_us);
     return true;
@@ -66,7 +68,7 @@ bool EvenRoutes::Cost(const Place& from, const Place& to, EdgeCost& edge) const 
   const uint32_t links = from.links + hops + to.links;
   double time_us = 0;
   for (uint32_t l = 0; l < links; ++l) time_us += profile_.link_us;
-  const double between = hops > 0 ? gbps_ : 0;
+  const double between = hops > 0 ? *trunk_gbps_ : 0;
   const double port = to.links > 0 ? to.gbps : hops > 0 ? between : from.gbps;
   edge.links_up = edge.links_down = links;
   edge.time_up_us = edge.time_down_us = static_cast<float>(time_us);
@@ -87,18 +89,6 @@ EvenRoutes::Place EvenRoutes::PlaceOf(VertexIndex v) const {
   if (up == kNoChannel) return {};
   const VertexIndex at = fabric_.link(Fabric::link_of(up)).a;  // the lower vertex
   return {true, fabric_.AsSwitch(at), 1, KnownCapacity(snapshot_, profile_, up)};
-}
-
-bool EvenRoutes::LinksAreAlike() {
-  bool first = true;
-  for (uint32_t l = 0; l < fabric_.link_count(); ++l) {
-    if (!fabric_.IsSwitch(fabric_.link(LinkIndex(l)).b)) continue;  // b is the higher vertex
-    const double gbps = KnownCapacity(snapshot_, profile_, ChannelIndex(2 * l));
-    if (!first && gbps != gbps_) return false;
-    gbps_ = gbps;
-    first = false;
-  }
-  return true;
 }
 
 // The routes of a tree's edges, link by link, and which of them share links.

@@ -10,6 +10,7 @@
 #define COPPICE_DAEMON_TREE_EVEN_ROUTES_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,23 +24,26 @@ namespace coppice {
 // Gbit/s of a channel; the profile's port where the fabric does not know it.
 double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
 
+// The lower of two capacities, 0 = unknown.
+double LeastKnown(double a, double b);
+
+// Gbit/s of every link between switches, 0 = unknown, where it does not matter which of the
+// shortest routes a packet takes; nullopt where it does, or where routes are not the shortest.
+std::optional<double> EvenTrunkGbps(const Snapshot& snapshot, const CostProfile& profile);
+
 // w(u): the mean wait for others' packets before a channel.
 double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
 
 // Holds references to what it is made of.
 class EvenRoutes final {
  public:
-  // Reads the capacity of every link: worth it for a tree that is not small beside the fabric, and
-  // Find() answers false for others.
-  EvenRoutes(const Snapshot& snapshot, const CostProfile& profile, const AggregationTree& tree);
+  EvenRoutes(const Snapshot& snapshot, const CostProfile& profile);
 
   // O(1), and least where one edge is as the one asked before it. False: the route has to be
   // walked, to know its cost or why there is none.
   bool Find(VertexIndex child, VertexIndex parent, EdgeCost& edge);
 
  private:
-  static constexpr uint32_t kLinksPerNode = 32;
-
   // Where a vertex meets the switches; an endpoint has one link there, a switch none.
   struct Place {
     bool known = false;
@@ -52,14 +56,11 @@ class EvenRoutes final {
   bool StayWithinHost(VertexIndex a, VertexIndex b) const;
   Place PlaceOf(VertexIndex v) const;
   bool Cost(const Place& from, const Place& to, EdgeCost& edge) const;
-  // Sets gbps_ if all links between switches are of one capacity.
-  bool LinksAreAlike();
 
   const Snapshot& snapshot_;
   const Fabric& fabric_;
   const CostProfile& profile_;
-  double gbps_ = 0;  // of every link between switches; before applies_, which sets it
-  const bool applies_;
+  const std::optional<double> trunk_gbps_;
 
   VertexIndex last_parent_ = VertexIndex(UINT32_MAX);  // none yet
   Place last_from_, last_to_;

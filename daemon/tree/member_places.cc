@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -32,16 +34,13 @@ absl::Status CheckMembers(const Fabric& fabric, Members members) {
   return absl::OkStatus();
 }
 
-// [rank] the lowest rank on the same endpoint. Members in ascending order, as those of a whole
-// partition usually are, need no sorting.
+// [rank] the lowest rank on the same endpoint.
 std::vector<uint32_t> FirstRanks(Members members) {
   std::vector<uint64_t> by_endpoint(members.size());  // endpoint, then rank
   for (size_t rank = 0; rank < members.size(); ++rank) {
     by_endpoint[rank] = uint64_t{members[rank].value()} << 32 | rank;
   }
-  if (!std::is_sorted(by_endpoint.begin(), by_endpoint.end())) {
-    std::sort(by_endpoint.begin(), by_endpoint.end());
-  }
+  std::sort(by_endpoint.begin(), by_endpoint.end());
   std::vector<uint32_t> first_rank(members.size());
   for (size_t i = 0; i < by_endpoint.size(); ++i) {
     const auto rank = static_cast<uint32_t>(by_endpoint[i]);
@@ -84,8 +83,16 @@ absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members 
   const Fabric& fabric = *snapshot.fabric;
   if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
   MemberPlaces places;
-  const std::vector<uint32_t> first_rank = FirstRanks(members);
   places.endpoint_of_rank.resize(members.size());
+  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end()) {
+    // Every endpoint once, in ascending order, as those of a whole partition usually are.
+    std::iota(places.endpoint_of_rank.begin(), places.endpoint_of_rank.end(), 0U);
+    places.endpoints.assign(members.begin(), members.end());
+    places.ranks_at.assign(members.size(), 1);
+    FindLeafSwitches(fabric, places);
+    return places;
+  }
+  const std::vector<uint32_t> first_rank = FirstRanks(members);
   places.endpoints.reserve(members.size());
   places.ranks_at.reserve(members.size());
   for (uint32_t rank = 0; rank < members.size(); ++rank) {

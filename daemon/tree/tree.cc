@@ -27,23 +27,6 @@ ChildLists ChildrenOf(absl::Span<const int32_t> parents) {
   return lists;
 }
 
-uint32_t Height(const AggregationTree& tree) {
-  if (tree.parents.empty()) return 0;
-  const ChildLists lists = ChildrenOf(tree.parents);
-  uint32_t height = 0;
-  std::vector<uint32_t> level = {tree.root()}, next;
-  while (true) {
-    next.clear();
-    for (const uint32_t node : level) {
-      const absl::Span<const uint32_t> children = lists.of(node);
-      next.insert(next.end(), children.begin(), children.end());
-    }
-    if (next.empty()) return height;
-    ++height;
-    level.swap(next);
-  }
-}
-
 namespace {
 
 absl::Status NotOver(uint32_t node, absl::string_view why) {

@@ -2,6 +2,7 @@
 #ifndef COPPICE_DAEMON_TREE_TREE_H_
 #define COPPICE_DAEMON_TREE_TREE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -42,8 +43,32 @@ struct ChildLists {
 };
 ChildLists ChildrenOf(absl::Span<const int32_t> parents);
 
+// The largest sum of length(node), a node's edge to its parent, on the way from a node to the root.
+template <class Length>
+uint32_t LongestWay(const AggregationTree& tree, const Length& length) {
+  constexpr uint32_t kUnknown = UINT32_MAX;
+  std::vector<uint32_t> way(tree.parents.size(), kUnknown);  // [node]
+  const auto is_open = [&](uint32_t node) {
+    return way[node] == kUnknown && tree.parents[node] != AggregationTree::kNoParent;
+  };
+  uint32_t longest = 0;
+  for (uint32_t node = 0; node < way.size(); ++node) {
+    uint32_t sum = 0, at = node;
+    for (; is_open(at); at = static_cast<uint32_t>(tree.parents[at])) sum += length(at);
+    if (way[at] != kUnknown) sum += way[at];
+    longest = std::max(longest, sum);
+    for (at = node; is_open(at); at = static_cast<uint32_t>(tree.parents[at])) {
+      way[at] = sum;
+      sum -= length(at);
+    }
+  }
+  return longest;
+}
+
 // Most edges from a leaf to the root (definition 3).
-uint32_t Height(const AggregationTree& tree);
+inline uint32_t Height(const AggregationTree& tree) {
+  return LongestWay(tree, [](uint32_t) { return 1U; });
+}
 
 // Directed tree over fabric vertices that a type II tree derives from (definition 9): a subtree of
 // the fabric whose leaves are the members' endpoints.

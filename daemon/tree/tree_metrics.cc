@@ -187,17 +187,7 @@ Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
 }
 
 uint32_t Radius(const AggregationTree& tree, absl::Span<const EdgeCost> edges) {
-  if (tree.parents.empty()) return 0;
-  const BreadthFirst order = Order(tree);
-  std::vector<uint32_t> links(order.node.size(), 0);
-  uint32_t radius = 0;
-  for (size_t p = 0; p < order.node.size(); ++p) {
-    radius = std::max(radius, links[p]);
-    for (uint32_t c = order.first[p]; c < order.first[p] + order.count[p]; ++c) {
-      links[c] = links[p] + edges[order.node[c]].links_up;
-    }
-  }
-  return radius;
+  return LongestWay(tree, [&](uint32_t node) { return edges[node].links_up; });
 }
 
 // The cost of each edge of a tree, from the routes that its packets take: walked link by link, or
@@ -254,7 +244,7 @@ absl::Status WalkEdge(const Snapshot& snapshot, const CostProfile& profile, Vert
 absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree, std::vector<ChannelIndex>& path,
                        std::vector<EdgeCost>& edges) {
-  EvenRoutes even(snapshot, profile, tree);
+  EvenRoutes even(snapshot, profile);
   edges.assign(tree.node_count(), EdgeCost{});
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (tree.parents[node] == AggregationTree::kNoParent) continue;

@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "daemon/tree/even_routes.h"
+
 namespace coppice {
 namespace {
 
-constexpr uint32_t kLinksPerRank = 32;  // links read to know them alike, at most
-constexpr size_t kMaxLeavesKept = 64;   // 4,096 edges
-
-double LeastKnown(double a, double b) {
-  if (a == 0 || b == 0) return a + b;
-  return std::min(a, b);
-}
+constexpr size_t kMaxLeavesKept = 64;  // 4,096 edges
 
 }  // namespace
 
@@ -28,11 +24,7 @@ Type1Bound::Type1Bound(const Snapshot& snapshot, const CostProfile& profile,
   for (const SizeShare& share : request.sizes) total_weight_ += share.weight;
   FindPlaces(places);
   time_of_links_.push_back(0);
-  const uint32_t links = snapshot.fabric->link_count();
-  is_exact_ = all_on_switches_ && snapshot.load->empty() &&
-              snapshot.routes->kind() == RouteKind::kShortestPath &&
-              links / kLinksPerRank <= places_.size() && LinksAreAlike();
-  if (!is_exact_) between_gbps_ = 0;
+  if (all_on_switches_) between_gbps_ = EvenTrunkGbps(snapshot, profile);
   if (all_on_switches_ && waits_.empty() && leaf_switches_.size() <= kMaxLeavesKept &&
       PortsAreAlike()) {
     between_leaves_.assign(leaf_switches_.size() * leaf_switches_.size(), {.time_us = -1});
@@ -90,21 +82,6 @@ bool Type1Bound::PortsAreAlike() const {
                      [&](const Place& place) { return place.gbps == places_[0].gbps; });
 }
 
-// Sets between_gbps_.
-bool Type1Bound::LinksAreAlike() {
-  const Fabric& fabric = *snapshot_.fabric;
-  bool first = true;
-  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
-    if (!fabric.IsSwitch(fabric.link(LinkIndex(l)).b)) continue;  // b is the higher vertex
-    const double known = fabric.capacity_gbps(ChannelIndex(2 * l));
-    const double gbps = known > 0 ? known : profile_.port_gbps;
-    if (!first && gbps != between_gbps_) return false;
-    between_gbps_ = gbps;
-    first = false;
-  }
-  return true;
-}
-
 inline uint32_t Type1Bound::Hops(uint32_t leaf, uint32_t other) const {
   if (leaf == other) return 0;
   return snapshot_.routes->distances().Between(leaf_switches_[leaf], leaf_switches_[other]);
@@ -149,7 +126,7 @@ Type1Bound::Edge Type1Bound::EdgeBetween(uint32_t from_rank, uint32_t to_rank) {
   const Place& from = places_[from_rank];
   const Place& to = places_[to_rank];
   const uint32_t hops = Hops(from.leaf, to.leaf);
-  const double between = hops > 0 ? between_gbps_ : 0;
+  const double between = hops > 0 ? between_gbps() : 0;
   return {TimeOf(2 + hops, from_rank, to_rank),
           static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps)), false};
 }
@@ -243,7 +220,7 @@ double Type1Bound::LastStart(double match_us, double port_us) {
   double start = packets_.front().arrival_us;
   if (bundles_are_shared_ && port_us > match_us) {
     for (size_t i = 1; i < packets_.size(); ++i) {
-      const bool short_spacing = !is_exact_ || packets_[i].same_bundle;
+      const bool short_spacing = !is_exact() || packets_[i].same_bundle;
       start = std::max(packets_[i].arrival_us, start + (short_spacing ? match_us : port_us));
     }
     return start;

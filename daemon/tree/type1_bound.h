@@ -29,8 +29,9 @@ class Type1Bound {
              const MemberPlaces& places);
 
   // True: a result that does not exceed its cutoff is the tree's predicted total.
-  bool is_exact() const { return is_exact_; }
-  double between_gbps() const { return between_gbps_; }  // of all links between switches, if exact
+  bool is_exact() const { return between_gbps_.has_value(); }
+  // Of all links between switches, if exact.
+  double between_gbps() const { return between_gbps_.value_or(0); }
 
   // At least total_us of the tree; one that exceeds `cutoff` may be less than it could be.
   // O(P * sizes), and a logarithm where packets arrive at many different times. width >= 2.
@@ -62,7 +63,6 @@ class Type1Bound {
   void FindWaits();
   bool BundlesAreShared() const;
   bool PortsAreAlike() const;
-  bool LinksAreAlike();
   uint32_t Hops(uint32_t leaf, uint32_t other) const;
   float TimeOf(uint32_t links, uint32_t from, uint32_t to);
   Edge EdgeOf(uint32_t from, uint32_t to);
@@ -85,9 +85,8 @@ class Type1Bound {
   const TreeRequest& request_;
   absl::Span<const SwitchIndex> leaf_switches_;
   const bool all_on_switches_;
-  bool is_exact_ = false;
-  bool bundles_are_shared_ = false;  // two ranks on one
-  double between_gbps_ = 0;          // of all links between switches, if they are alike
+  bool bundles_are_shared_ = false;     // two ranks on one
+  std::optional<double> between_gbps_;  // see EvenTrunkGbps
   double total_weight_ = 0;
 
   std::vector<Place> places_;         // [rank]

@@ -178,6 +178,8 @@ TEST(PercsModelTest, LinksAndCapacities) {
                                                   {85, 289 * 288 / 2},  // D, 10 GiB/s
                                                   {206, 289 * 112},     // LL, 24 GiB/s
                                                   {824, 9248}}));
+  EXPECT_EQ(fabric->trunk_gbps(), std::nullopt);
+  EXPECT_EQ(Generate("dragonfly(p=2,a=4,h=2)")->trunk_gbps(), 200);
   const auto text = [](const char* spec) { return WriteIbnetdiscover(*Generate(spec)); };
   EXPECT_EQ(text("percs(supernodes=3,seed=7)"), text("percs(supernodes=3,seed=7)"));
   EXPECT_NE(text("percs(supernodes=3,seed=7)"), text("percs(supernodes=3,seed=8)"));
