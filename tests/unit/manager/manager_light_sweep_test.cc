@@ -246,6 +246,23 @@ TEST_F(LightRoundsTest, WhatTakesLongLooksFirstWhereALightSweepWouldBeLate) {
   EXPECT_EQ(4, looks());
 }
 
+TEST_F(LightRoundsTest, ALossSeenBeforeCountersThatCannotBeWrittenAsksForAFullSweep) {
+  const absl::Duration period = absl::Seconds(1);
+  port_.SetCounters(CounterSweep());
+  ASSERT_TRUE(ReadAll());
+  clock_.Advance(period);
+  EXPECT_FALSE(duties_.counters(period).needs_full);
+  store_.Refuse<PutInventory>(absl::UnavailableError("disk full"));
+  LightSweepResult light;
+  light.has_changed = true;
+  light.links = {{LeafGuid(0), PortNum(1), false}};
+  port_.SetLight(light);
+  clock_.Advance(period);
+  const Sweeper::OtherSweep seen = duties_.counters(period);
+  EXPECT_TRUE(seen.status.ok()) << seen.status;
+  EXPECT_TRUE(seen.needs_full);
+}
+
 TEST_F(LightRoundsTest, WhatAFullSweepHasReadIsNoFlap) {
   ASSERT_TRUE(ReadAll());
   for (int i = 0; i < FlapFilter::kFlaps - 1; ++i) {
