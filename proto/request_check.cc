@@ -96,23 +96,51 @@ class RequestCheck::Walk {
   // Up to the end of the stream or its limit, or until it costs too much.
   bool Message(const Type& type, int depth) {
     cost_ += type.empty;
-    const Field* last = nullptr;
+    const Field* field = nullptr;
+    int last = 0;       // its number
     int64_t index = 0;  // of the field's values one after another
     while (cost_ <= most_) {
       const uint32_t tag = wire_.ReadTag();
       if (tag == 0) return wire_.ConsumedEntireMessage() || Malformed();
       const int number = WireFormatLite::GetTagFieldNumber(tag);
       if (number == 0) return Malformed();
-      const auto found = type.fields.find(number);
-      const Field* const field = found == type.fields.end() ? nullptr : &found->second;
-      index = field == last ? index + 1 : 0;
-      last = field;
+      index = number == last ? index + 1 : 0;
+      if (number != last) {
+        const auto found = type.fields.find(number);
+        field = found == type.fields.end() ? nullptr : &found->second;
+        last = number;
+      }
       if (!Value(field, tag, depth)) return NameField(field, index);
+      if (field != nullptr && field->descriptor->type() == FieldDescriptor::TYPE_STRING &&
+          WireTypeOf(*field->descriptor) == WireFormatLite::GetTagWireType(tag)) {
+        index += PlainTexts(tag);
+      }
     }
     return true;
   }
 
  private:
+  // Steps over more texts of one field, of which a list may have a million, while they are short,
+  // printable and lie in one piece: how many. Any other is left where it is.
+  int64_t PlainTexts(uint32_t tag) {
+    const void* data = nullptr;
+    int size = 0;
+    const bool is_one_byte = tag < 0x80;  // its form on the wire
+    if (!is_one_byte || !wire_.GetDirectBufferPointer(&data, &size)) return 0;
+    absl::string_view rest(static_cast<const char*>(data), static_cast<size_t>(size));
+    int64_t count = 0;
+    while (rest.size() >= 2 && static_cast<unsigned char>(rest[0]) == tag && cost_ <= most_) {
+      const auto length = static_cast<unsigned char>(rest[1]);
+      if (length >= 0x80 || rest.size() - 2 < length) break;
+      if (PrintableBytes(rest.substr(2, length)) < length) break;
+      cost_ += kPointer + CostOfString(length);
+      rest.remove_prefix(2 + size_t{length});
+      ++count;
+    }
+    wire_.Skip(size - static_cast<int>(rest.size()));
+    return count;
+  }
+
   bool Value(const Field* field, uint32_t tag, int depth) {
     const auto wire_type = WireFormatLite::GetTagWireType(tag);
     if (wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
@@ -182,8 +210,10 @@ class RequestCheck::Walk {
   }
 
   bool IsPlainText(absl::string_view text, TextLines lines) {
-    fault_ = TextFault(text, lines);
-    if (fault_.empty()) return true;
+    if (PrintableBytes(text) == text.size()) return true;
+    std::string fault = TextFault(text, lines);
+    if (fault.empty()) return true;
+    fault_ = std::move(fault);
     absl::StrAppend(&fault_, ": \"", ShownText(CutText(text, kMaxTold)), "\"",
                     text.size() > kMaxTold ? "..." : "");
     return false;

@@ -11,13 +11,6 @@ namespace {
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// How many bytes at the beginning of `text` are printable ASCII, which most texts are throughout.
-size_t PrintableBytes(absl::string_view text) {
-  const auto end =
-      std::find_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; });
-  return static_cast<size_t>(end - text.begin());
-}
-
 // `rest` begins with the character `code`.
 bool IsAllowed(char32_t code, absl::string_view rest, TextLines lines) {
   if (lines == TextLines::kMany && (code == '\n' || code == '\t')) return true;
@@ -74,7 +67,7 @@ std::string TextFault(absl::string_view text, TextLines lines) {
     }
     at += character.bytes;
   }
-  return "";
+  return {};
 }
 
 std::string ShownText(absl::string_view text, TextLines lines) {

@@ -31,6 +31,13 @@ Character FirstCharacter(absl::string_view text);
 // Whether it may stand in a name.
 bool IsPlain(char32_t code);
 
+// How many bytes at the beginning of `text` are printable ASCII, which most texts are throughout.
+inline size_t PrintableBytes(absl::string_view text) {
+  size_t at = 0;
+  while (at < text.size() && text[at] >= 0x20 && text[at] <= 0x7e) ++at;
+  return at;
+}
+
 // What keeps `text` from being a name or a note, to be put behind what it is the text of: "holds
 // the control character U+001B at byte 3". Empty: nothing. O(bytes).
 std::string TextFault(absl::string_view text, TextLines lines = TextLines::kOne);

@@ -110,6 +110,39 @@ TEST_F(RequestCheckTest, HoldsForRequestsAsTheyAre) {
   }
 }
 
+// Short texts that follow each other in one piece are not looked at one by one.
+TEST_F(RequestCheckTest, AListOfTextsIsCountedAndNamedAlikeInAnyPieces) {
+  v1::RegisterJobRequest job;
+  job.set_display_name("melt");
+  for (uint32_t i = 0; i < 300; ++i) {
+    job.add_endpoints(i % 50 == 7   ? "n\xC3\xA9"
+                      : i % 50 == 9 ? std::string(200, 'n')
+                                    : absl::StrCat("n", i));
+  }
+  const auto one_by_one = CostOf(job, job.SerializeAsString(), SIZE_MAX, 1);
+  ASSERT_TRUE(one_by_one.ok()) << one_by_one.status();
+  for (const int piece : {2, 7, 100, 1 << 20}) {
+    EXPECT_EQ(CostOf(job, job.SerializeAsString(), SIZE_MAX, piece).value_or(0), *one_by_one);
+  }
+  const auto little = CostOf(job, job.SerializeAsString(), 5000, 1 << 20);
+  ASSERT_TRUE(little.ok());
+  EXPECT_LT(*little, 6000u);  // it stopped there
+  job.set_endpoints(211, "n\x1b");
+  for (const int piece : {1, 7, 1 << 20}) {
+    EXPECT_THAT(Words(CostOf(job, job.SerializeAsString(), SIZE_MAX, piece).status()),
+                StartsWith("endpoints[211]: holds the control character"));
+  }
+  // A field whose tag has two bytes: the first is no tag, and the second no length.
+  v1::Placement placement;
+  placement.set_why_not("full");
+  std::string twice = placement.SerializeAsString();
+  placement.set_why_not(std::string(31, 'n') + "\x1b");
+  twice += placement.SerializeAsString();
+  EXPECT_THAT(Words(CostOf(placement, twice).status()), StartsWith("why_not: holds"));
+  // Numbers in the place of a text are skipped as such.
+  EXPECT_EQ(BrokenByCheck(std::string("\x18\x18\x05\x1a\x02n1\x1a\x01\x1b", 10), 100), "");
+}
+
 std::string BatchOnTheWire() {
   v1::BatchCreateTreesRequest batch;
   batch.set_job_id("1");
