@@ -59,12 +59,15 @@ NodeName={nodes} NodeHostname=localhost Port=[{first}-{last}] CPUs=4 RealMemory=
 
 
 def wait_until(condition, what, patience=PATIENCE_S):
-    """`what`: for the error, a text or what makes one."""
+    """`what`: for the error, a text or what makes one. Most looks start a program: between two of them is a
+    pause of several times what one takes, so that a wait leaves the processor to what is waited for."""
     deadline = time.monotonic() + patience
+    begun = time.monotonic()
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError("in vain: " + (what() if callable(what) else what))
-        select.select([], [], [], 0.05)  # between two looks
+        select.select([], [], [], min(max(0.05, 4 * (time.monotonic() - begun)), 0.5))
+        begun = time.monotonic()
 
 
 def is_free(port):
