@@ -125,15 +125,11 @@ absl::StatusOr<std::vector<CapabilityRule>> RulesOf(const TreeOptions& options,
   rule.entries = options.entries.value_or(kDefaultEntries);
   rule.degree_limit = options.switch_degree.value_or(kDefaultSwitchDegree);
   std::vector<CapabilityRule> rules;
-  if (!options.full_switches.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
-    ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
-                     ReadSwitches(fabric, text, options.full_switches));
-    for (const SwitchIndex s : full) {
-      rules.push_back(rule);
-      rules.back().guid = fabric.switch_info(s).guid;
-      rules.back().reserved = rule.entries;
-    }
+  ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full, LoadFullSwitches(options, fabric));
+  for (const SwitchIndex s : full) {
+    rules.push_back(rule);
+    rules.back().guid = fabric.switch_info(s).guid;
+    rules.back().reserved = rule.entries;
   }
   rules.push_back(rule);
   return rules;
