@@ -11,54 +11,9 @@
 namespace coppice {
 namespace {
 
-// A question of the agent's own to the daemon, in a user's name: one request, and the last of the
-// answers.
-
-inline constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
-
-struct DaemonQuestion {
-  const char* method;
-  std::string user;
-  std::string request;
-  std::chrono::milliseconds timeout;
-};
-
-// `answer` is called once, on the loop, with the last message ("": none), unless the call is
-// abandoned or `alive` has expired.
-std::shared_ptr<ForwardedCall> AskOnce(
-    DaemonLink& link, const DaemonQuestion& question, std::weak_ptr<bool> alive,
-    std::function<void(const grpc::Status& status, const std::string& message)> answer);
-
 // What the daemon answered to Jobs.KeepAlive of a job, which asks whether it is the user's to
 // change and still lives. FAILED_PRECONDITION: it does not. Else the call's error; UNAVAILABLE: no
 // answer.
-absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const grpc::Status& status,
-                                                 const std::string& message);
-
-std::shared_ptr<ForwardedCall> AskOnce(
-    DaemonLink& link, const DaemonQuestion& question, std::weak_ptr<bool> alive,
-    std::function<void(const grpc::Status& status, const std::string& message)> answer) {
-  ForwardedCall::Request call;
-  call.method = question.method;
-  call.user = question.user;
-  call.message = question.request;
-  call.timeout = question.timeout;
-  const auto message = std::make_shared<std::string>();
-  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
-  ForwardedCall::Events events;
-  events.on_message = [message, handle](const std::string& text) {
-    *message = text;
-    if (const auto open = handle->lock()) open->ReadMore();
-  };
-  events.on_end = [message, answer = std::move(answer),
-                   alive = std::move(alive)](const grpc::Status& status) {
-    if (!alive.expired()) answer(status, *message);
-  };
-  std::shared_ptr<ForwardedCall> started = link.Call(call, std::move(events));
-  *handle = started;
-  return started;
-}
-
 absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const grpc::Status& status,
                                                  const std::string& message) {
   v1::KeepAliveResponse response;
@@ -73,6 +28,7 @@ absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const g
 
 using Milliseconds = std::chrono::milliseconds;
 
+constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
 constexpr char kEndJob[] = "/coppice.v1.Jobs/EndJob";
 
 // How soon the end of the last process is noticed, of some hundred; of the most, within ten
@@ -176,7 +132,7 @@ void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& reques
   renewal.set_id(request.job_id());
   const uint64_t number = ++last_check_;
   checks_[number] =
-      Ask(kKeepAlive, caller.user, renewal.SerializeAsString(), kLongestTry,
+      Ask(kKeepAlive, caller.user, renewal, kLongestTry,
           [this, number, caller, request, counted = Count(caller, request, std::move(done))](
               const grpc::Status& status, const std::string& message) {
             checks_.erase(number);
@@ -226,9 +182,24 @@ void JobKeeper::Keep(HeldJob job, Milliseconds lease, const Done& done) {
 }
 
 std::shared_ptr<ForwardedCall> JobKeeper::Ask(const char* method, const std::string& user,
-                                              const std::string& request, Milliseconds timeout,
-                                              Answer answer) {
-  return AskOnce(*link_, {method, user, request, timeout}, alive_, std::move(answer));
+                                              const google::protobuf::MessageLite& request,
+                                              Milliseconds timeout, Answer answer) {
+  const std::string bytes = request.SerializeAsString();
+  const auto message = std::make_shared<std::string>();
+  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
+  ForwardedCall::Events events;
+  events.on_message = [message, handle](const std::string& text) {
+    *message = text;
+    if (const auto open = handle->lock()) open->ReadMore();
+  };
+  events.on_end = [message, answer = std::move(answer),
+                   alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
+    if (!alive.expired()) answer(status, *message);
+  };
+  std::shared_ptr<ForwardedCall> started =
+      link_->Call({method, user, bytes, timeout}, std::move(events));
+  *handle = started;
+  return started;
 }
 
 void JobKeeper::Schedule(Kept& kept, Milliseconds wait) {
@@ -246,13 +217,13 @@ void JobKeeper::Act(const std::string& id) {
     v1::EndJobRequest request;
     request.set_id(id);
     kept.call =
-        Ask(kEndJob, kept.job.user, request.SerializeAsString(), kLongestTry,
+        Ask(kEndJob, kept.job.user, request, kLongestTry,
             [this, id](const grpc::Status& status, const std::string&) { OnEnded(id, status); });
     return;
   }
   v1::KeepAliveRequest request;
   request.set_id(id);
-  kept.call = Ask(kKeepAlive, kept.job.user, request.SerializeAsString(), MostOfTry(kept.lease),
+  kept.call = Ask(kKeepAlive, kept.job.user, request, MostOfTry(kept.lease),
                   [this, id](const grpc::Status& status, const std::string& message) {
                     OnRenewed(id, status, message);
                   });

@@ -90,9 +90,11 @@ class JobKeeper final {
   void OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
                  const grpc::Status& status, const std::string& message, const Done& done);
   void Keep(HeldJob job, std::chrono::milliseconds lease, const Done& done);
+  // A question of the agent's own to the daemon, in a user's name. `answer` is called once, on the
+  // loop, with the last message ("": none), unless the call is abandoned or this is gone.
   std::shared_ptr<ForwardedCall> Ask(const char* method, const std::string& user,
-                                     const std::string& request, std::chrono::milliseconds timeout,
-                                     Answer answer);
+                                     const google::protobuf::MessageLite& request,
+                                     std::chrono::milliseconds timeout, Answer answer);
   void Schedule(Kept& kept, std::chrono::milliseconds wait);
   // Renews, or ends.
   void Act(const std::string& id);

@@ -184,7 +184,7 @@ void LocalConnection::RefuseWith(const grpc::Status& status) {
 void LocalConnection::Take(const v1::LocalRequest& request) {
   const auto open = calls_.find(request.call());
   if (request.cancel()) {
-    if (open != calls_.end()) Cancel(open->second);
+    if (open != calls_.end() && open->second.forwarded != nullptr) open->second.forwarded->Cancel();
   } else if (open != calls_.end()) {
     Refuse(absl::StrCat("call ", request.call(), " is still open"));
   } else if (request.method() == kGetAgent) {
@@ -260,17 +260,9 @@ std::function<void(const absl::Status&)> LocalConnection::Answer(
   };
 }
 
-void LocalConnection::Cancel(const OpenCall& call) {
-  if (call.forwarded != nullptr) call.forwarded->Cancel();
-}
-
 void LocalConnection::Drop(const OpenCall& call) {
-  Abandon(call);
-  parts_->limits->EndCall(caller_.uid);
-}
-
-void LocalConnection::Abandon(const OpenCall& call) {
   if (call.forwarded != nullptr) call.forwarded->Abandon();
+  parts_->limits->EndCall(caller_.uid);
 }
 
 void LocalConnection::OnMessage(uint64_t id, const std::string& message) {

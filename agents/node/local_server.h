@@ -85,8 +85,6 @@ class LocalConnection final {
   // What an own method calls when it is done: once, perhaps after the connection.
   std::function<void(const absl::Status&)> Answer(
       uint64_t call, std::shared_ptr<const google::protobuf::MessageLite> message);
-  void Cancel(const OpenCall& call);
-  void Abandon(const OpenCall& call);
   void Drop(const OpenCall& call);  // its place in calls_ goes, too
   void OnMessage(uint64_t call, const std::string& message);
 
@@ -125,8 +123,8 @@ class LocalServer final {
   static absl::Status Check(const std::string& path);
   // Listens at `path`, whose file gets `mode`; a file that an agent left there is replaced. So
   // would be that of an agent that is about to listen: who calls holds what keeps others out
-  // (StateLock). FAILED_PRECONDITION: another agent listens there. INVALID_ARGUMENT: no path of a
-  // socket. UNAVAILABLE: it cannot be made. `parts` outlives the server.
+  // (TakeStateLock). FAILED_PRECONDITION: another agent listens there. INVALID_ARGUMENT: no path of
+  // a socket. UNAVAILABLE: it cannot be made. `parts` outlives the server.
   static absl::StatusOr<std::unique_ptr<LocalServer>> Listen(const std::string& path, mode_t mode,
                                                              const LocalParts* parts);
   ~LocalServer();

@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -38,16 +40,9 @@ absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket
   }
 }
 
-MeasuringSocket::MeasuringSocket(int fd, Limit limit) : fd_(fd), limit_(limit) {
+MeasuringSocket::MeasuringSocket(OwnedFd fd, Limit limit) : fd_(std::move(fd)), limit_(limit) {
   const int yes = 1;
-  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-}
-
-MeasuringSocket::MeasuringSocket(MeasuringSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), limit_(other.limit_) {}
-
-MeasuringSocket::~MeasuringSocket() {
-  if (fd_ >= 0) close(fd_);
+  setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
 absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& address, Limit limit) {
@@ -57,7 +52,7 @@ absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& addr
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
     const int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) continue;
-    MeasuringSocket socket(fd, limit);
+    MeasuringSocket socket{OwnedFd(fd), limit};
     int error = connect(fd, one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       status = socket.Wait(POLLOUT);
@@ -71,33 +66,32 @@ absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& addr
   return status;
 }
 
-absl::StatusOr<int> MeasuringSocket::Listen(const std::string& address) {
+absl::StatusOr<OwnedFd> MeasuringSocket::Listen(const std::string& address) {
   const absl::StatusOr<Addresses> found = ResolveOwn(address);
   if (!found.ok()) return found.status();
   absl::Status status = absl::UnavailableError(absl::StrCat("address ", address, ": is none"));
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
-    const int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    OwnedFd fd(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int yes = 1;
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (fd >= 0 && bind(fd, one->ai_addr, one->ai_addrlen) == 0 &&
-        listen(fd, kMeasuringBacklog) == 0) {
+    if (fd.get() >= 0) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (fd.get() >= 0 && bind(fd.get(), one->ai_addr, one->ai_addrlen) == 0 &&
+        listen(fd.get(), kMeasuringBacklog) == 0) {
       return fd;
     }
     status = Broken(absl::StrCat("address ", address, ": cannot be listened at"), errno);
-    if (fd >= 0) close(fd);
   }
   return status;
 }
 
 absl::Status MeasuringSocket::Wait(short events) const {
-  pollfd descriptor{fd_, events, 0};
+  pollfd descriptor{fd_.get(), events, 0};
   return WaitForAny(&descriptor, 1, limit_);
 }
 
 absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
   const char* next = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t count = send(fd_, next, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = send(fd_.get(), next, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) {
       next += count;
       size -= static_cast<size_t>(count);
@@ -113,7 +107,7 @@ absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
 absl::Status MeasuringSocket::Receive(void* bytes, size_t size) {
   char* next = static_cast<char*>(bytes);
   while (size > 0) {
-    const ssize_t count = recv(fd_, next, size, MSG_DONTWAIT);
+    const ssize_t count = recv(fd_.get(), next, size, MSG_DONTWAIT);
     if (count > 0) {
       next += count;
       size -= static_cast<size_t>(count);
@@ -233,6 +227,63 @@ absl::StatusOr<Addresses> ResolveOwn(const std::string& address) {
   const int error = LookUp(*at, AI_PASSIVE, found);
   if (error != 0) return Unknown(address, error);
   return found;
+}
+
+namespace {
+
+constexpr absl::string_view kKinds = "ONDET";
+
+size_t MostTextOf(PingPongWord::Kind kind) {
+  return kind == PingPongWord::Kind::kData ? PingPongWord::kMaxData : PingPongWord::kMaxText;
+}
+
+absl::Status NoWord() {
+  return absl::InvalidArgumentError("the peer says what no agent of this release says");
+}
+
+}  // namespace
+
+std::string GreetingOf(PingPongProtocol protocol, absl::string_view token) {
+  return absl::StrCat("coppice-ping-pong/", static_cast<int>(protocol), " ", token);
+}
+
+bool MayBeGreeting(absl::string_view said) {
+  for (const PingPongProtocol protocol : {PingPongProtocol::kTcp, PingPongProtocol::kWords}) {
+    const std::string greeting = GreetingOf(protocol, "");
+    if (absl::StartsWith(said, absl::string_view(greeting).substr(0, said.size()))) return true;
+  }
+  return false;
+}
+
+absl::Status SendWord(MeasuringSocket& socket, PingPongWord::Kind kind, absl::string_view text) {
+  text = text.substr(0, MostTextOf(kind));
+  std::string bytes;
+  bytes.push_back(static_cast<char>(kind));
+  bytes.push_back(static_cast<char>(text.size() >> 8));
+  bytes.push_back(static_cast<char>(text.size()));
+  absl::StrAppend(&bytes, text);
+  return socket.Send(bytes.data(), bytes.size());
+}
+
+absl::StatusOr<PingPongWord> ReceiveWord(MeasuringSocket& socket) {
+  char head[3];
+  if (absl::Status status = socket.Receive(head, sizeof head); !status.ok()) return status;
+  if (!absl::StrContains(kKinds, head[0])) return NoWord();
+  PingPongWord word;
+  word.kind = static_cast<PingPongWord::Kind>(head[0]);
+  const size_t size = static_cast<size_t>(static_cast<unsigned char>(head[1])) << 8 |
+                      static_cast<unsigned char>(head[2]);
+  if (size > MostTextOf(word.kind)) return NoWord();
+  word.text.resize(size);
+  if (absl::Status status = socket.Receive(word.text.data(), word.text.size()); !status.ok()) {
+    return status;
+  }
+  if (word.kind != PingPongWord::Kind::kData) {
+    std::replace_if(
+        word.text.begin(), word.text.end(),
+        [](char c) { return !absl::ascii_isprint(static_cast<unsigned char>(c)); }, '?');
+  }
+  return word;
 }
 
 }  // namespace coppice

@@ -4,6 +4,7 @@
 
 #include <netdb.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,12 +12,34 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace coppice {
+
+// A file descriptor that is closed with its holder.
+class OwnedFd final {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() { Close(); }
+
+  int get() const { return fd_; }  // -1: none
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
 
 // Until when a measurement may wait: a deadline, and a stop that may come before it.
 
@@ -45,15 +68,13 @@ class MeasuringSocket final {
  public:
   using Limit = MeasuringLimit;
 
-  // Takes over `fd`; sends without delay from now on.
-  MeasuringSocket(int fd, Limit limit);
-  MeasuringSocket(MeasuringSocket&& other) noexcept;
-  ~MeasuringSocket();
+  // Sends without delay from now on.
+  MeasuringSocket(OwnedFd fd, Limit limit);
 
   // To "HOST:PORT", within the limit. INVALID_ARGUMENT: it is none. UNAVAILABLE: nobody is there.
   static absl::StatusOr<MeasuringSocket> Connect(const std::string& address, Limit limit);
   // Listens at "HOST:PORT"; a descriptor that does not block. INVALID_ARGUMENT, UNAVAILABLE.
-  static absl::StatusOr<int> Listen(const std::string& address);
+  static absl::StatusOr<OwnedFd> Listen(const std::string& address);
 
   // All of it. UNAVAILABLE: the peer broke off; DEADLINE_EXCEEDED; CANCELLED.
   absl::Status Send(const void* bytes, size_t size);
@@ -61,14 +82,14 @@ class MeasuringSocket final {
 
   // For poll(2), beside other descriptors: readable when the peer has said something, or broken
   // off.
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   const Limit& limit() const { return limit_; }
 
  private:
   absl::Status Wait(short events) const;
 
-  int fd_;
-  const Limit limit_;
+  OwnedFd fd_;
+  Limit limit_;
 };
 
 // Waits until one of the descriptors (poll(2)) is ready.
@@ -90,6 +111,44 @@ absl::StatusOr<Addresses> Resolve(const std::string& address, const MeasuringLim
 
 // To listen at; waits for as long as it takes. INVALID_ARGUMENT, UNAVAILABLE as above.
 absl::StatusOr<Addresses> ResolveOwn(const std::string& address);
+
+// What two sides that measure say to each other over the measuring socket, beside the samples:
+// greetings, and where verbs are wanted words. A word is a kind (1 B), a length (2 B, the greater
+// one first) and so many bytes of text.
+
+// The protocols that there are: of TCP alone, and the one with which perftest measures over verbs.
+// The second was that of agents with a ping-pong of their own over verbs, and is turned away.
+enum class PingPongProtocol { kTcp = 1, kWords = 3 };
+
+constexpr size_t kTokenBytes = 32;
+constexpr size_t kGreetingBytes = 20 + kTokenBytes;
+constexpr char kWelcome = 'K';
+
+// "coppice-ping-pong/1 " and the token: kGreetingBytes for a token of kTokenBytes.
+std::string GreetingOf(PingPongProtocol protocol, absl::string_view token);
+// Whether it is one or its beginning, with whatever token.
+bool MayBeGreeting(absl::string_view said);
+
+struct PingPongWord {
+  enum class Kind : char {
+    kOffer = 'O',   // this side has a port for verbs; text: its subnet's prefix
+    kRefuse = 'N',  // verbs cannot be used, or not any more; text: why, for people
+    kData = 'D',    // text: what this side's program says to the peer's
+    kEnd = 'E',     // this side's program has ended well
+    kTcp = 'T',     // the active side goes on over TCP, and the passive one has understood
+  };
+  // Of data, and of all others.
+  static constexpr size_t kMaxData = 16'384, kMaxText = 512;
+
+  Kind kind = Kind::kEnd;
+  std::string text;
+};
+
+// Longer text is cut. Errors of the socket.
+absl::Status SendWord(MeasuringSocket& socket, PingPongWord::Kind kind,
+                      absl::string_view text = "");
+// INVALID_ARGUMENT: no word that there is. The text has no control characters, unless it is data.
+absl::StatusOr<PingPongWord> ReceiveWord(MeasuringSocket& socket);
 
 }  // namespace coppice
 

@@ -163,21 +163,16 @@ void AgentStream::OnEnd(const grpc::Status& status) {
   timer_ = link_->loop()->After(is_hopeless ? kLongPause : pause_.Next(), [this] { Begin(); });
 }
 
-absl::StatusOr<StateLock> StateLock::Take(const std::string& folder) {
+absl::StatusOr<OwnedFd> TakeStateLock(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/lock");
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) {
+  OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (lock.get() < 0) {
     return absl::UnavailableError(absl::StrCat("state_dir ", folder, ": ", std::strerror(errno),
                                                "; make a folder that the agent may write to"));
   }
-  StateLock lock(fd);
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   return absl::FailedPreconditionError(
       absl::StrCat("state_dir ", folder, ": another agent uses it; stop it, or use --state-dir"));
-}
-
-StateLock::~StateLock() {
-  if (fd_ >= 0) close(fd_);
 }
 
 namespace {
@@ -259,9 +254,9 @@ absl::StatusOr<std::optional<PingPongListener>> NodeAgent::ListenForPeers(
 // take the other's socket, not yet listening, for a leftover.
 absl::Status NodeAgent::KeepOthersOut(const Settings& settings) {
   if (absl::Status status = LocalServer::Check(settings.socket); !status.ok()) return status;
-  absl::StatusOr<StateLock> lock = StateLock::Take(settings.state_dir);
+  absl::StatusOr<OwnedFd> lock = TakeStateLock(settings.state_dir);
   if (!lock.ok()) return lock.status();
-  state_lock_.emplace(*std::move(lock));
+  state_lock_ = *std::move(lock);
   return absl::OkStatus();
 }
 

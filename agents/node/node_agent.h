@@ -74,19 +74,10 @@ class AgentStream final {
 
 // Keeps a second agent off the folder of the first: they would write one file of held jobs in
 // turns. The kernel lets go of it however the process ends; the file stays.
-
-class StateLock final {
- public:
-  // FAILED_PRECONDITION: another agent has the folder. UNAVAILABLE: there is no such folder, or
-  // nothing can be written there.
-  static absl::StatusOr<StateLock> Take(const std::string& folder);
-  StateLock(StateLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  ~StateLock();
-
- private:
-  explicit StateLock(int fd) : fd_(fd) {}
-  int fd_;  // -1: moved from
-};
+//
+// FAILED_PRECONDITION: another agent has the folder. UNAVAILABLE: there is no such folder, or
+// nothing can be written there.
+absl::StatusOr<OwnedFd> TakeStateLock(const std::string& folder);
 
 // Belongs to the loop's thread.
 class NodeAgent final {
@@ -114,7 +105,7 @@ class NodeAgent final {
   v1::GetAgentResponse Describe(const v1::AgentHello& hello);
 
   EventLoop* const loop_;
-  std::optional<StateLock> state_lock_;  // outlives what writes there
+  OwnedFd state_lock_;  // outlives what writes there
   std::unique_ptr<DaemonLink> link_;
   std::unique_ptr<JobKeeper> keeper_;
   std::unique_ptr<AgentStream> agent_stream_;

@@ -214,43 +214,29 @@ absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const Ping
 }
 
 absl::StatusOr<PingPongListener> PingPongListener::Listen(const std::string& address) {
-  const absl::StatusOr<int> fd = MeasuringSocket::Listen(address);
+  absl::StatusOr<OwnedFd> fd = MeasuringSocket::Listen(address);
   if (!fd.ok()) return fd.status();
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
-  getsockname(*fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  getsockname(fd->get(), reinterpret_cast<sockaddr*>(&bound), &size);
   const uint16_t port = bound.ss_family == AF_INET6
                             ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
                             : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port;
-  return PingPongListener(*fd, ntohs(port));
-}
-
-PingPongListener::PingPongListener(PingPongListener&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
-      port_(other.port_),
-      strangers_(std::exchange(other.strangers_, {})) {}
-
-PingPongListener::~PingPongListener() {
-  while (!strangers_.empty()) TurnAway(0);
-  if (fd_ >= 0) close(fd_);
-}
-
-void PingPongListener::TurnAway(size_t stranger) {
-  close(strangers_[stranger].fd);
-  strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(stranger));
+  return PingPongListener(*std::move(fd), ntohs(port));
 }
 
 std::optional<PingPongListener::Active> PingPongListener::HearStrangers(const std::string& token) {
   for (size_t i = strangers_.size(); i-- > 0;) {
     Stranger& stranger = strangers_[i];
-    const bool is_there = Hear(stranger.fd, stranger.said);
+    const auto at = strangers_.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool is_there = Hear(stranger.fd.get(), stranger.said);
     for (const PingPongProtocol protocol : {PingPongProtocol::kTcp, PingPongProtocol::kWords}) {
       if (!is_there || stranger.said != GreetingOf(protocol, token)) continue;
-      const int fd = stranger.fd;
-      strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(i));
-      return Active{fd, protocol};
+      Active active{std::move(stranger.fd), protocol};
+      strangers_.erase(at);
+      return active;
     }
-    if (!is_there || !MayBeGreeting(stranger.said)) TurnAway(i);
+    if (!is_there || !MayBeGreeting(stranger.said)) strangers_.erase(at);
   }
   return std::nullopt;
 }
@@ -258,31 +244,32 @@ std::optional<PingPongListener::Active> PingPongListener::HearStrangers(const st
 // Hears all who connect at once: one that says nothing keeps nobody out.
 absl::StatusOr<PingPongListener::Active> PingPongListener::AwaitActive(const PingPongPlan& plan) {
   for (;;) {
-    if (const auto active = HearStrangers(plan.token); active) return *active;
-    std::vector<pollfd> descriptors{{fd_, POLLIN, 0}};
+    if (auto active = HearStrangers(plan.token); active) return *std::move(active);
+    std::vector<pollfd> descriptors{{fd_.get(), POLLIN, 0}};
     for (const Stranger& stranger : strangers_) {
-      if (stranger.said.size() < kGreetingBytes) descriptors.push_back({stranger.fd, POLLIN, 0});
+      if (stranger.said.size() < kGreetingBytes)
+        descriptors.push_back({stranger.fd.get(), POLLIN, 0});
     }
     if (absl::Status ready = WaitForAny(descriptors.data(), descriptors.size(), LimitOf(plan));
         !ready.ok()) {
       return ready;
     }
-    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) continue;
-    if (strangers_.size() >= kMaxStrangers) TurnAway(0);
-    strangers_.push_back({fd, ""});
+    OwnedFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.get() < 0) continue;
+    if (strangers_.size() >= kMaxStrangers) strangers_.erase(strangers_.begin());
+    strangers_.push_back({std::move(fd)});
   }
 }
 
 absl::Status PingPongListener::Serve(const PingPongPlan& plan) {
   if (!IsToken(plan.token)) return BadPlan();
-  const absl::StatusOr<Active> active = AwaitActive(plan);
+  absl::StatusOr<Active> active = AwaitActive(plan);
   absl::Status served = active.status();
   if (active.ok()) {
-    MeasuringSocket socket(active->fd, LimitOf(plan));
+    MeasuringSocket socket(std::move(active->fd), LimitOf(plan));
     served = ServeRounds(socket, active->protocol, plan);
   }
-  while (!absl::IsCancelled(served) && !strangers_.empty()) TurnAway(0);
+  if (!absl::IsCancelled(served)) strangers_.clear();
   return served;
 }
 

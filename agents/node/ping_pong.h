@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agents/node/measuring_socket.h"
 #include "agents/node/perftest/perftest_port.h"
-#include "agents/node/ping_pong_words.h"
 
 namespace coppice {
 
@@ -106,8 +106,6 @@ class PingPongListener final {
  public:
   // `address`: "HOST:PORT"; port 0 is any free one. INVALID_ARGUMENT, UNAVAILABLE.
   static absl::StatusOr<PingPongListener> Listen(const std::string& address);
-  PingPongListener(PingPongListener&& other) noexcept;
-  ~PingPongListener();
 
   uint16_t port() const { return port_; }
   // Serves the one who names the plan's token, to the end. DEADLINE_EXCEEDED: nobody came, or not
@@ -119,22 +117,21 @@ class PingPongListener final {
  private:
   // One that connected and has not named the token.
   struct Stranger {
-    int fd;
-    std::string said;
+    OwnedFd fd;
+    std::string said{};
   };
   struct Active {
-    int fd;
+    OwnedFd fd;
     PingPongProtocol protocol;
   };
 
-  PingPongListener(int fd, uint16_t port) : fd_(fd), port_(port) {}
+  PingPongListener(OwnedFd fd, uint16_t port) : fd_(std::move(fd)), port_(port) {}
 
   // The one that has named the token, taken out of strangers_; none: none has yet.
   std::optional<Active> HearStrangers(const std::string& token);
-  void TurnAway(size_t stranger);
   absl::StatusOr<Active> AwaitActive(const PingPongPlan& plan);
 
-  int fd_;
+  OwnedFd fd_;
   uint16_t port_;
   std::vector<Stranger> strangers_;
 };

@@ -152,11 +152,24 @@ grpc::Status PassedCall::Lost() {
   return {grpc::StatusCode::UNAVAILABLE, "agent at " + *path_ + ": it closed the connection"};
 }
 
-}  // namespace
-
-class AgentChannel::Service final : public grpc::CallbackGenericService {
+// Passes on what is called over its channel.
+class PassingService final : public grpc::CallbackGenericService {
  public:
-  explicit Service(std::string socket) : socket_(std::move(socket)) {}
+  explicit PassingService(std::string socket) : socket_(std::move(socket)) {
+    grpc::ServerBuilder builder;
+    builder.SetMaxReceiveMessageSize(-1);  // the agent bounds what it takes
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    channel_ = server_->InProcessChannel(arguments);
+  }
+  ~PassingService() override {
+    channel_.reset();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  grpc::Channel* channel() const { return channel_.get(); }
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     return new PassedCall(&socket_, *context);
@@ -164,7 +177,11 @@ class AgentChannel::Service final : public grpc::CallbackGenericService {
 
  private:
   const std::string socket_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
 };
+
+}  // namespace
 
 std::string DefaultAgent() {
   const char* const named = std::getenv("COPPICE_AGENT");
@@ -184,20 +201,10 @@ bool CanConnect(const std::string& path) {
   return can;
 }
 
-AgentChannel::AgentChannel(std::string socket)
-    : service_(std::make_unique<Service>(std::move(socket))) {
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(-1);  // the agent bounds what it takes
-  builder.RegisterCallbackGenericService(service_.get());
-  server_ = builder.BuildAndStart();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  channel_ = server_->InProcessChannel(arguments);
-}
-
-AgentChannel::~AgentChannel() {
-  channel_.reset();
-  server_->Shutdown(std::chrono::system_clock::now());
+std::shared_ptr<grpc::Channel> AgentChannel(std::string socket) {
+  auto service = std::make_shared<PassingService>(std::move(socket));
+  grpc::Channel* const channel = service->channel();
+  return std::shared_ptr<grpc::Channel>(std::move(service), channel);
 }
 
 }  // namespace coppice

@@ -18,24 +18,9 @@ std::string DefaultAgent();
 // Whether this process could connect to the Unix socket at `path` now.
 bool CanConnect(const std::string& path);
 
-class AgentChannel final {
- public:
-  // `socket`: the agent's. Connects at each call, on a thread of the call.
-  explicit AgentChannel(std::string socket);
-  // After the last call.
-  ~AgentChannel();
-  AgentChannel(const AgentChannel&) = delete;
-  AgentChannel& operator=(const AgentChannel&) = delete;
-
-  // One request and any number of answers a call. Metadata is not passed on.
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-
- private:
-  class Service;
-  const std::unique_ptr<Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-};
+// To the agent at `socket`, which each call connects to on a thread of its own. One request and any
+// number of answers a call. Metadata is not passed on. The last reference goes after the last call.
+std::shared_ptr<grpc::Channel> AgentChannel(std::string socket);
 
 }  // namespace coppice
 

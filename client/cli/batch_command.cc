@@ -13,9 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/output.h"
-#include "client/cli/switch_names.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
@@ -231,61 +229,53 @@ void AddCommunicatorOptions(CLI::App& command, BatchOptions& options) {
 }  // namespace
 
 void AddBatchCommand(CLI::App& tree, Session& session) {
-  CLI::App* command =
-      tree.add_subcommand("batch", "Plan trees for many communicators together, all in one step");
-  AddJsonFlag(*command, session);
+  auto [command, options] = AddCommand<BatchOptions>(
+      tree, session, "batch", "Plan trees for many communicators together, all in one step", Batch,
+      [](BatchOptions& asked) {
+        if (asked.grid.empty() && asked.list.empty()) throw CLI::RequiredError("--grid or --list");
+      });
   AddWideOption(*command, session);
-  auto options = std::make_shared<BatchOptions>();
-  v1::BatchCreateTreesRequest& request = options->request;
+  v1::BatchCreateTreesRequest& request = options.request;
   CLI::Option* const job =
       command->add_option("--job", *request.mutable_job_id(), "Number of the job");
   if (session.is_offline) {
     command
-        ->add_option("--members", options->members,
+        ->add_option("--members", options.members,
                      std::string("Or endpoints in rank order, a job for the call, ") +
                          kNodeWordsHelp + "; default all endpoints")
         ->excludes(job);
   } else {
     job->required();
   }
-  AddCommunicatorOptions(*command, *options);
+  AddCommunicatorOptions(*command, options);
   command
-      ->add_option("--admission", options->admission,
+      ->add_option("--admission", options.admission,
                    "all: every communicator or none; largest: as many as fit")
       ->check(CLI::IsMember({"all", "largest"}))
       ->capture_default_str();
   command
-      ->add_option("--goal", options->goal,
+      ->add_option("--goal", options.goal,
                    "Of those admitted: fewest entries; least packets on the most loaded link; or "
                    "both: links, for at most a twentieth more entries than the fewest")
       ->check(CLI::IsMember({"both", "entries", "links"}))
       ->capture_default_str();
-  command->add_flag_callback(
-      "--type-i", [options] { options->request.set_accept_type_i(true); },
-      "A tree over NICs for a communicator that gets none over switches");
-  command->add_option("--op,--operation", options->operation, "barrier, bcast, reduce or allreduce")
+  AddField(*command, "--type-i", request, &v1::BatchCreateTreesRequest::set_accept_type_i,
+           "A tree over NICs for a communicator that gets none over switches");
+  command->add_option("--op,--operation", options.operation, "barrier, bcast, reduce or allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
-  command->add_option("--bytes", options->bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
+  command->add_option("--bytes", options.bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
       ->check(Understood(ParseByteSizes, kByteSizesMeant))
       ->capture_default_str();
   command->add_option("--request-id", *request.mutable_request_id(),
                       "Makes a retry harmless: the same id grants once");
-  CLI::Option* const dry_run = command->add_flag_callback(
-      "--dry-run", [options] { options->request.set_validate_only(true); },
-      "Plan, but take nothing");
-  command
-      ->add_flag_callback(
-          "--compare", [options] { options->request.set_compare(true); },
-          "Beside the plan, what one by one would take, and what no plan can beat")
+  CLI::Option* const dry_run =
+      AddField(*command, "--dry-run", request, &v1::BatchCreateTreesRequest::set_validate_only,
+               "Plan, but take nothing");
+  AddField(*command, "--compare", request, &v1::BatchCreateTreesRequest::set_compare,
+           "Beside the plan, what one by one would take, and what no plan can beat")
       ->needs(dry_run);
-  command->add_flag("--trees", options->trees, "List the trees, in JSON with their nodes");
-  command->callback([&session, options] {
-    if (options->grid.empty() && options->list.empty()) {
-      throw CLI::RequiredError("--grid or --list");
-    }
-    session.run = [&session, options](Connection& c) { return Batch(session, c, *options); };
-  });
+  command->add_flag("--trees", options.trees, "List the trees, in JSON with their nodes");
 }
 
 }  // namespace coppice

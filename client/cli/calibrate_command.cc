@@ -66,8 +66,7 @@ std::string ReportText(const v1::CalibrateResponse& fit) {
 int Reset(Session& session, Connection& connection) {
   const auto response = connection.Call(connection.fabric(), &FabricStub::ResetCalibration,
                                         v1::ResetCalibrationRequest());
-  if (!response.ok()) return Fail(response.status());
-  if (session.json) return PrintJson(std::cout, *response), 0;
+  if (const auto status = Settled(session, response)) return *status;
   std::cout << "profile " << response->profile() << " of the configuration is in force\n";
   return 0;
 }
@@ -95,46 +94,40 @@ int Calibrate(Session& session, Connection& connection, CalibrateOptions& option
 }  // namespace
 
 void AddCalibrateCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand(
-      "calibrate", "Fit the cost profile in force to measured latencies and plan with it");
-  AddJsonFlag(*command, session);
-  auto options = std::make_shared<CalibrateOptions>();
+  auto [command, options] = AddCommand<CalibrateOptions>(
+      app, session, "calibrate",
+      "Fit the cost profile in force to measured latencies and plan with it", Calibrate,
+      [&session](CalibrateOptions& asked) {
+        session.is_of_profile = true;
+        session.needs_fabric = false;
+        if (asked.file.empty() && !asked.reset) throw CLI::RequiredError("FILE or --reset");
+      });
+  v1::CalibrateRequest& request = options.request;
   CLI::Option* const file = command->add_option(
-      "FILE", options->file,
+      "FILE", options.file,
       "CSV with the columns operation, bytes, members, type, width, microseconds; - for stdin");
-  command->add_flag("--reset", options->reset, "Go back to the profile of the configuration")
+  command->add_flag("--reset", options.reset, "Go back to the profile of the configuration")
       ->excludes(file);
   command
       ->add_option_function<std::vector<std::string>>(
           "--fix",
-          [options](const std::vector<std::string>& fixed) {
-            for (const std::string& constant : fixed) options->request.add_fixed(constant);
+          [&request](const std::vector<std::string>& fixed) {
+            for (const std::string& constant : fixed) request.add_fixed(constant);
           },
           "Constant that is not fitted, as NAME (then as it is now) or NAME=VALUE, such as "
           "link_us=0.15; nic and switch stand for all of theirs; repeatable")
       ->allow_extra_args(false)
       ->needs(file);
   command
-      ->add_option("--name", *options->request.mutable_name(),
-                   "Name of the new profile; default calibrated")
+      ->add_option("--name", *request.mutable_name(), "Name of the new profile; default calibrated")
       ->needs(file);
-  command
-      ->add_flag_callback(
-          "--relative", [options] { options->request.set_relative(true); },
-          "Weigh each residual by its latency: for samples of very different lengths")
+  AddField(*command, "--relative", request, &v1::CalibrateRequest::set_relative,
+           "Weigh each residual by its latency: for samples of very different lengths")
       ->needs(file);
-  command
-      ->add_flag_callback(
-          "--apply", [options] { options->request.set_apply(true); },
-          "Plan with it from now on, also after a restart")
+  AddField(*command, "--apply", request, &v1::CalibrateRequest::set_apply,
+           "Plan with it from now on, also after a restart")
       ->needs(file);
-  command->add_option("--out", options->out, "Write the profile to this file")->needs(file);
-  command->callback([&session, options] {
-    session.is_of_profile = true;
-    session.needs_fabric = false;
-    if (options->file.empty() && !options->reset) throw CLI::RequiredError("FILE or --reset");
-    session.run = [&session, options](Connection& c) { return Calibrate(session, c, *options); };
-  });
+  command->add_option("--out", options.out, "Write the profile to this file")->needs(file);
 }
 
 }  // namespace coppice

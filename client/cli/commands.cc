@@ -107,6 +107,37 @@ std::vector<std::string> ReadFromStandardInput(const CLI::App& app) {
 
 }  // namespace
 
+CLI::App* AddCommand(CLI::App& parent, Session& session, const char* name, const char* help,
+                     std::function<int(Session&, Connection&)> action,
+                     std::function<void()> prepare) {
+  CLI::App* const command = parent.add_subcommand(name, help);
+  command->add_flag("--json", session.json, "Print JSON with the proto's field names");
+  command->callback([&session, action, prepare] {
+    if (prepare) prepare();
+    session.run = [&session, action](Connection& connection) {
+      return action(session, connection);
+    };
+  });
+  return command;
+}
+
+CLI::App* AddCommandOn(CLI::App& parent, Session& session, const char* name, const char* help,
+                       const char* argument, const char* meaning,
+                       std::function<int(Session&, Connection&, const std::string&)> action) {
+  const auto [command, id] = AddCommand<std::string>(parent, session, name, help, action);
+  command->add_option(argument, id, meaning)->required();
+  return command;
+}
+
+void AddWideOption(CLI::App& command, Session& session) {
+  command
+      .add_option_function<std::string>(
+          "-o,--output", [&session](const std::string&) { session.is_wide = true; },
+          "wide: all columns")
+      ->check(CLI::IsMember({"wide"}))
+      ->excludes("--json");
+}
+
 std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
   app.failure_message(
       [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });

@@ -7,10 +7,15 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "absl/strings/string_view.h"
+#include "client/cli/output.h"
 #include "client/connection.h"
 
 namespace coppice {
@@ -48,12 +53,58 @@ void AddPlacementBatchCommand(CLI::App& placement, Session& session);  // below 
 void AddTreeCommands(CLI::App& app, Session& session);
 void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
 void AddCalibrateCommand(CLI::App& app, Session& session);
-void AddTreeWatchCommand(CLI::App& tree, Session& session);  // below `tree`
 
-// Adds --json, as every command has it.
-void AddJsonFlag(CLI::App& command, Session& session);
-// Adds -o wide, after AddJsonFlag: what is shown without it leaves out what 80 columns do not hold.
+// Adds a subcommand with --json. Once the line is read, `prepare` is called, which may throw what
+// CLI11 throws, and `action` is what is to be done; it returns the exit status.
+CLI::App* AddCommand(CLI::App& parent, Session& session, const char* name, const char* help,
+                     std::function<int(Session&, Connection&)> action,
+                     std::function<void()> prepare = nullptr);
+
+// The same with options of its own, which live as long as the command.
+template <class Options>
+std::pair<CLI::App*, Options&> AddCommand(
+    CLI::App& parent, Session& session, const char* name, const char* help,
+    std::function<int(Session&, Connection&, Options&)> action,
+    std::function<void(Options&)> prepare = nullptr) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = AddCommand(
+      parent, session, name, help,
+      [options, action](Session& s, Connection& c) { return action(s, c, *options); },
+      [options, prepare] {
+        if (prepare) prepare(*options);
+      });
+  return {command, *options};
+}
+
+// A command on the object that its one argument names, which `meaning` tells of.
+CLI::App* AddCommandOn(CLI::App& parent, Session& session, const char* name, const char* help,
+                       const char* argument, const char* meaning,
+                       std::function<int(Session&, Connection&, const std::string&)> action);
+
+// Adds an option that sets a number of `message`, or a flag that sets it to true.
+template <class Message, class Value>
+CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
+                      void (Message::*set)(Value), const std::string& help) {
+  if constexpr (std::is_same_v<Value, bool>) {
+    return command.add_flag_callback(
+        name, [&message, set] { (message.*set)(true); }, help);
+  } else {
+    return command.add_option_function<Value>(
+        name, [&message, set](Value value) { (message.*set)(value); }, help);
+  }
+}
+
+// Adds -o wide, behind --json: what is shown without it leaves out what 80 columns do not hold.
 void AddWideOption(CLI::App& command, Session& session);
+
+// The exit status if nothing is left to be shown: there is no answer, or it was printed as JSON.
+template <class Message>
+std::optional<int> Settled(const Session& session, const absl::StatusOr<Message>& answer) {
+  if (!answer.ok()) return Fail(answer.status());
+  if (!session.json) return std::nullopt;
+  PrintJson(std::cout, *answer);
+  return 0;
+}
 
 // All pages of a listing in one response. A listing that the fabric moved under begins again, a few
 // times.

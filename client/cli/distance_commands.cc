@@ -26,8 +26,7 @@ using AgentsStub = v1::Agents::StubInterface;
 int ListAgents(Session& session, Connection& connection) {
   const auto list =
       ListAll(connection, connection.agents(), &AgentsStub::ListAgents, v1::ListAgentsRequest());
-  if (!list.ok()) return Fail(list.status());
-  if (session.json) return PrintJson(std::cout, *list), 0;
+  if (const auto status = Settled(session, list)) return *status;
   Table table(
       {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"},
       {3, 4, 5, 8}, session.is_wide);
@@ -201,67 +200,57 @@ std::optional<uint32_t> ParseTransferBytes(absl::string_view text) {
 }
 
 void AddMeasure(CLI::App& distance, Session& session) {
-  CLI::App* command = distance.add_subcommand(
-      "measure",
-      "Have agents measure latency and bandwidth between nodes, in rounds, over verbs or TCP");
-  AddJsonFlag(*command, session);
-  auto options = std::make_shared<MeasureOptions>();
-  const auto add_number = [&](const char* name, const char* what, auto set) {
-    command->add_option_function<uint32_t>(name, set, what)->check(CLI::PositiveNumber);
-  };
-  v1::MeasureDistancesRequest* const request = &options->request;
+  auto [command, options] = AddCommand<MeasureOptions>(
+      distance, session, "measure",
+      "Have agents measure latency and bandwidth between nodes, in rounds, over verbs or TCP",
+      Measure, [&session](MeasureOptions&) { session.endless = true; });
+  using Request = v1::MeasureDistancesRequest;
+  Request& request = options.request;
   command->add_option(
-      "--hosts", options->hosts,
+      "--hosts", options.hosts,
       std::string("Hosts, ") + kNodeWordsHelp + "; default: all that have an agent");
-  add_number("--complete-up-to", "Nodes of which every pair is measured; of more, samples (64)",
-             [request](uint32_t n) { request->set_complete_up_to(n); });
-  add_number("--latency-samples", "Ping-pongs of 8 bytes for each pair (100)",
-             [request](uint32_t n) { request->set_latency_samples(n); });
-  add_number("--bandwidth-samples", "Transfers for each pair (10)",
-             [request](uint32_t n) { request->set_bandwidth_samples(n); });
+  AddField(*command, "--complete-up-to", request, &Request::set_complete_up_to,
+           "Nodes of which every pair is measured; of more, samples (64)")
+      ->check(CLI::PositiveNumber);
+  AddField(*command, "--latency-samples", request, &Request::set_latency_samples,
+           "Ping-pongs of 8 bytes for each pair (100)")
+      ->check(CLI::PositiveNumber);
+  AddField(*command, "--bandwidth-samples", request, &Request::set_bandwidth_samples,
+           "Transfers for each pair (10)")
+      ->check(CLI::PositiveNumber);
   command
       ->add_option_function<std::string>(
           "--bandwidth-bytes",
-          [request](const std::string& text) {
-            request->set_bandwidth_bytes(*ParseTransferBytes(text));
+          [&request](const std::string& text) {
+            request.set_bandwidth_bytes(*ParseTransferBytes(text));
           },
           "Bytes of each transfer, such as 64K (1M)")
       ->check(Understood(ParseTransferBytes, "a size in bytes, such as 64K or 1M"));
   AddOver(*command, "Over what; default: each pair over verbs if both nodes have them, else TCP",
-          [request](v1::Transport over) { request->set_transport(over); });
-  command->callback([&session, options] {
-    session.endless = true;
-    session.run = [&session, options](Connection& c) { return Measure(session, c, *options); };
-  });
+          [&request](v1::Transport over) { request.set_transport(over); });
 }
 
 void AddList(CLI::App& distance, Session& session) {
-  CLI::App* command =
-      distance.add_subcommand("list", "What was measured, and over what, by pairs of hosts");
-  AddJsonFlag(*command, session);
+  auto [command, options] =
+      AddCommand<ListOptions>(distance, session, "list",
+                              "What was measured, and over what, by pairs of hosts", ListDistances);
   AddWideOption(*command, session);
-  auto options = std::make_shared<ListOptions>();
-  command->add_option("--hosts", options->hosts,
+  command->add_option("--hosts", options.hosts,
                       std::string("Hosts in the order of the ranks, ") + kNodeWordsHelp);
-  command->add_flag("--estimate", options->estimate,
+  command->add_flag("--estimate", options.estimate,
                     "Also pairs that were not measured: the median of those as many links apart");
   AddOver(*command,
           "Only what was measured over it; a matrix and estimates are over one, by default the "
           "one over which most of these pairs were measured",
-          [options](v1::Transport over) { options->transport = over; });
+          [&transport = options.transport](v1::Transport over) { transport = over; });
   CLI::Option* matrix = command->add_flag(
-      "--matrix", options->matrix,
+      "--matrix", options.matrix,
       "A matrix as map --distance reads it: time of a byte, in units of the least");
   command
-      ->add_option("--message-bytes", options->message_bytes,
+      ->add_option("--message-bytes", options.message_bytes,
                    "With --matrix: latency counts, too, once in so many bytes")
       ->needs(matrix)
       ->check(CLI::PositiveNumber);
-  command->callback([&session, options] {
-    session.run = [&session, options](Connection& c) {
-      return ListDistances(session, c, *options);
-    };
-  });
 }
 
 }  // namespace
@@ -269,11 +258,9 @@ void AddList(CLI::App& distance, Session& session) {
 void AddAgentCommands(CLI::App& app, Session& session) {
   CLI::App* agents = app.add_subcommand("agent", "Agents of the nodes");
   agents->require_subcommand(1);
-  CLI::App* list = agents->add_subcommand("list", "All that are or were connected, by host");
-  AddJsonFlag(*list, session);
-  AddWideOption(*list, session);
-  list->callback(
-      [&session] { session.run = [&](Connection& c) { return ListAgents(session, c); }; });
+  AddWideOption(
+      *AddCommand(*agents, session, "list", "All that are or were connected, by host", ListAgents),
+      session);
 }
 
 void AddDistanceCommands(CLI::App& app, Session& session) {

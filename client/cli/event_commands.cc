@@ -30,10 +30,14 @@ constexpr absl::Duration kFollowAgain = absl::Milliseconds(200);
 constexpr std::array<absl::string_view, 6> kOfFabric = {"sweep.",  "link.", "node.",
                                                         "switch.", "sm.",   "lids."};
 
+struct EventOptions {
+  v1::ListEventsRequest request;
+  int64_t after = 0;
+};
+
 int ListEvents(Session& session, Connection& connection, const v1::ListEventsRequest& request) {
   const auto all = ListAll(connection, connection.fabric(), &FabricStub::ListEvents, request);
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   Table table({"ID", "TIME", "SEVERITY", "KIND", "OBJECT", "BY", "MESSAGE"}, {0, 4, 5},
               session.is_wide);
   for (const v1::Event& event : all->events()) {
@@ -125,26 +129,23 @@ int WatchFabric(Session& session, Connection& connection) {
 }  // namespace
 
 void AddWatchCommand(CLI::App& fabric, Session& session) {
-  CLI::App* command =
-      fabric.add_subcommand("watch",
-                            "The newest version of the fabric, then everything that happens to it, "
-                            "one line each, until interrupted");
-  AddJsonFlag(*command, session);
-  command->callback([&session] {
-    session.endless = true;
-    session.run = [&session](Connection& c) { return WatchFabric(session, c); };
-  });
+  AddCommand(fabric, session, "watch",
+             "The newest version of the fabric, then everything that happens to it, one line each, "
+             "until interrupted",
+             WatchFabric, [&session] { session.endless = true; });
 }
 
 void AddEventsCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("events", "What happened, oldest first");
-  AddJsonFlag(*command, session);
+  auto [command, options] = AddCommand<EventOptions>(
+      app, session, "events", "What happened, oldest first",
+      [](Session& s, Connection& c, EventOptions& o) {
+        return s.endless ? FollowEvents(s, c, o.request, o.after) : ListEvents(s, c, o.request);
+      });
   AddWideOption(*command, session);
-  auto request = std::make_shared<v1::ListEventsRequest>();
-  auto after = std::make_shared<int64_t>(0);
-  command->add_option("--kind", *request->mutable_kind_prefix(), "Only kinds that start so: job.");
-  command->add_option("--object", *request->mutable_object(), "Only this object: job:7");
-  command->add_option("--severity", *request->mutable_min_severity(), "info, warning or error")
+  v1::ListEventsRequest& request = options.request;
+  command->add_option("--kind", *request.mutable_kind_prefix(), "Only kinds that start so: job.");
+  command->add_option("--object", *request.mutable_object(), "Only this object: job:7");
+  command->add_option("--severity", *request.mutable_min_severity(), "info, warning or error")
       ->check(CLI::IsMember({"info", "warning", "error"}));
   CLI::Option* follow =
       command
@@ -152,15 +153,9 @@ void AddEventsCommand(CLI::App& app, Session& session) {
                      "Go on with what happens from now on, one line each, until interrupted; "
                      "also over a restart of the daemon")
           ->excludes("--output");
-  command->add_option("--after", *after, "Only events after the one with this id")
+  command->add_option("--after", options.after, "Only events after the one with this id")
       ->check(CLI::NonNegativeNumber)
       ->needs(follow);
-  command->callback([&session, request, after] {
-    session.run = [&session, request, after](Connection& c) {
-      return session.endless ? FollowEvents(session, c, *request, *after)
-                             : ListEvents(session, c, *request);
-    };
-  });
 }
 
 }  // namespace coppice

@@ -229,13 +229,15 @@ int ExportOnce(const Session& session, Connection& connection, const ExportOptio
 void AddExportCommands(CLI::App& app, Session& session) {
   CLI::App* all = app.add_subcommand("export", "The fabric as the files of schedulers");
   all->require_subcommand(1);
-  CLI::App* command = all->add_subcommand(
-      "slurm-topology", "topology.conf of Slurm: a tree of switches for topology/tree");
-  AddJsonFlag(*command, session);
-  auto options = std::make_shared<ExportOptions>();
-  options->request.set_format(v1::TOPOLOGY_FORMAT_SLURM);
+  auto [command, options] =
+      AddCommand<ExportOptions>(*all, session, "slurm-topology",
+                                "topology.conf of Slurm: a tree of switches for topology/tree",
+                                [](Session& s, Connection& c, const ExportOptions& o) {
+                                  return s.endless ? Follow(s, c, o) : ExportOnce(s, c, o);
+                                });
+  options.request.set_format(v1::TOPOLOGY_FORMAT_SLURM);
   CLI::Option* output = command->add_option(
-      "--output", options->output,
+      "--output", options.output,
       "File to write, at once and only if that changes it; default, and with -, standard output");
   command
       ->add_flag("--follow", session.endless,
@@ -243,15 +245,10 @@ void AddExportCommands(CLI::App& app, Session& session) {
                  "over a restart of the daemon")
       ->needs(output);
   command
-      ->add_option("--exec", options->command,
+      ->add_option("--exec", options.command,
                    "Have the shell run this after each change of the file, such as \"scontrol "
                    "reconfigure\"; with --follow also at the start, and again until it succeeds")
       ->needs(output);
-  command->callback([&session, options] {
-    session.run = [&session, options](Connection& c) {
-      return session.endless ? Follow(session, c, *options) : ExportOnce(session, c, *options);
-    };
-  });
 }
 
 }  // namespace coppice

@@ -15,7 +15,6 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/cli/switch_names.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
 
@@ -23,11 +22,6 @@ namespace coppice {
 namespace {
 
 using FabricStub = v1::Fabric::StubInterface;
-
-std::string SecondsText(const google::protobuf::Duration& duration) {
-  return absl::StrCat(Fixed(static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9, 3),
-                      " s");
-}
 
 void PrintUnanswered(const v1::FabricSummary& fabric) {
   constexpr int kMax = 8;
@@ -57,8 +51,9 @@ void PrintSummary(const v1::FabricSummary& fabric) {
   std::cout << "\nroutes     " << Word(fabric.route_kind())
             << (fabric.has_subnet_manager() ? "" : "; no subnet manager has assigned LIDs") << "\n";
   std::cout << "last sweep " << TimeText(fabric.sweep_time()) << ", "
-            << SecondsText(fabric.sweep_duration()) << ", " << Counted(fabric.mads_sent(), "MAD")
-            << " sent, " << fabric.mads_timed_out() << " timed out\n";
+            << Fixed(Seconds(fabric.sweep_duration()), 3) << " s, "
+            << Counted(fabric.mads_sent(), "MAD") << " sent, " << fabric.mads_timed_out()
+            << " timed out\n";
   if (!fabric.last_sweep_error().empty()) {
     std::cout << "           FAILED since: " << fabric.last_sweep_error() << "\n";
   }
@@ -70,12 +65,8 @@ void PrintSummary(const v1::FabricSummary& fabric) {
 }
 
 int ShowSummary(Session& session, absl::StatusOr<v1::FabricSummary> summary) {
-  if (!summary.ok()) return Fail(summary.status());
-  if (session.json) {
-    PrintJson(std::cout, *summary);
-  } else {
-    PrintSummary(*summary);
-  }
+  if (const auto status = Settled(session, summary)) return *status;
+  PrintSummary(*summary);
   return 0;
 }
 
@@ -89,8 +80,7 @@ std::string LidText(uint32_t lid) { return lid == 0 ? "-" : absl::StrCat(lid); }
 
 int ListSwitches(Session& session, Connection& connection) {
   const auto all = Switches(connection);
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   Table table({"GUID", "LID", "PORTS", "CABLED", "ENDPOINTS", "DESCRIPTION"});
   for (const v1::Switch& s : all->switches()) {
     table.Add({s.guid(), LidText(s.lid()), absl::StrCat(s.port_count()),
@@ -103,8 +93,7 @@ int ListSwitches(Session& session, Connection& connection) {
 
 int ListEntries(Session& session, Connection& connection) {
   const auto all = Switches(connection);
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   Table table(
       {"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION", "TREE IDS"},
       {2, 5, 8}, session.is_wide);
@@ -216,8 +205,7 @@ int ListLinks(Session& session, Connection& connection, const LinkChoice& choice
 int ListNodes(Session& session, Connection& connection) {
   const auto all =
       ListAll(connection, connection.fabric(), &FabricStub::ListNodes, v1::ListNodesRequest());
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"}, {1},
               session.is_wide);
   for (const v1::Node& node : all->nodes()) {
@@ -230,8 +218,7 @@ int ListNodes(Session& session, Connection& connection) {
 
 int ShowRoute(Session& session, Connection& connection, const v1::GetRouteRequest& request) {
   const auto route = connection.Call(connection.fabric(), &FabricStub::GetRoute, request);
-  if (!route.ok()) return Fail(route.status());
-  if (session.json) return PrintJson(std::cout, *route), 0;
+  if (const auto status = Settled(session, route)) return *status;
   Table table({"FROM", "OUT", "TO", "IN", "Gb/s", "LOAD"});
   for (const v1::Hop& hop : route->hops()) {
     table.Add({hop.name(), absl::StrCat(hop.out_port()), hop.to_name(), absl::StrCat(hop.in_port()),
@@ -245,8 +232,7 @@ int ShowRoute(Session& session, Connection& connection, const v1::GetRouteReques
 int ShowTypeTable(Session& session, Connection& connection,
                   const v1::GetTypeTableRequest& request) {
   const auto answer = connection.Call(connection.fabric(), &FabricStub::GetTypeTable, request);
-  if (!answer.ok()) return Fail(answer.status());
-  if (session.json) return PrintJson(std::cout, *answer), 0;
+  if (const auto status = Settled(session, answer)) return *status;
   std::cout << "profile " << answer->profile() << ", " << answer->members() << " members\n";
   Table table({"OPERATION", "FROM B", "TO B", "TYPE", "WIDTH", "WIDTHS", "I US", "II US"});
   for (const v1::TypeTableRow& row : answer->rows()) {
@@ -261,47 +247,26 @@ int ShowTypeTable(Session& session, Connection& connection,
 
 }  // namespace
 
-void AddJsonFlag(CLI::App& command, Session& session) {
-  command.add_flag("--json", session.json, "Print JSON with the proto's field names");
-}
-
-void AddWideOption(CLI::App& command, Session& session) {
-  command
-      .add_option_function<std::string>(
-          "-o,--output", [&session](const std::string&) { session.is_wide = true; },
-          "wide: all columns")
-      ->check(CLI::IsMember({"wide"}))
-      ->excludes("--json");
-}
-
 void AddFabricCommands(CLI::App& app, Session& session) {
   CLI::App* fabric = app.add_subcommand("fabric", "Switches, links, nodes, routes, sweeps");
   fabric->require_subcommand(1);
-  const auto add = [&](const char* name, const char* what, auto action) {
-    CLI::App* command = fabric->add_subcommand(name, what);
-    AddJsonFlag(*command, session);
-    command->callback([&session, action] {
-      session.run = [&session, action](Connection& connection) {
-        return action(session, connection);
-      };
-    });
-    return command;
+  const auto add = [&](const char* name, const char* help, auto action) {
+    return AddCommand(*fabric, session, name, help, action);
   };
   add("show", "The fabric at a glance", [](Session& s, Connection& connection) {
     return ShowSummary(
         s, connection.Call(connection.fabric(), &FabricStub::GetFabric, v1::GetFabricRequest()));
   });
   add("switches", "Every switch", ListSwitches);
-  auto choice = std::make_shared<LinkChoice>();
-  CLI::App* links = add(
-      "links", "Links with capacity and load: measured, peak, promised",
-      [choice](Session& s, Connection& connection) { return ListLinks(s, connection, *choice); });
-  links->add_option("--switch", choice->of_switch, "Only this switch's: GUID or description");
-  CLI::Option* top = links->add_option("--top", choice->top, "Only so many, the busiest first")
+  auto [links, choice] =
+      AddCommand<LinkChoice>(*fabric, session, "links",
+                             "Links with capacity and load: measured, peak, promised", ListLinks);
+  links->add_option("--switch", choice.of_switch, "Only this switch's: GUID or description");
+  CLI::Option* top = links->add_option("--top", choice.top, "Only so many, the busiest first")
                          ->check(CLI::Range(size_t{1}, size_t{SIZE_MAX}));
   AddWideOption(*links, session);
   links
-      ->add_flag("--down", choice->is_down,
+      ->add_flag("--down", choice.is_down,
                  "Those that were up since the daemon's start and are not any more")
       ->excludes(top)
       ->excludes("--output");
@@ -310,45 +275,33 @@ void AddFabricCommands(CLI::App& app, Session& session) {
     return ShowSummary(
         s, connection.Call(connection.fabric(), &FabricStub::Sweep, v1::SweepRequest()));
   });
-  auto request = std::make_shared<v1::GetRouteRequest>();
-  CLI::App* route = add(
-      "route", "The links that a packet from A to B crosses",
-      [request](Session& s, Connection& connection) { return ShowRoute(s, connection, *request); });
-  const auto end = [&](const char* name, std::string* value) {
-    route->add_option(name, *value, "Host, host/port, port GUID or switch:GUID")->required();
-  };
-  end("A", request->mutable_from());
-  end("B", request->mutable_to());
+  auto [route, request] = AddCommand<v1::GetRouteRequest>(
+      *fabric, session, "route", "The links that a packet from A to B crosses", ShowRoute);
+  constexpr char kEnd[] = "Host, host/port, port GUID or switch:GUID";
+  route->add_option("A", *request.mutable_from(), kEnd)->required();
+  route->add_option("B", *request.mutable_to(), kEnd)->required();
   if (session.is_offline) return;  // a file or a model has no counters, and does not change
   AddCounterCommands(*fabric, session);
   AddWatchCommand(*fabric, session);
 }
 
 void AddEntriesCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("entries", "Aggregation entries of every switch");
-  AddJsonFlag(*command, session);
-  AddWideOption(*command, session);
-  command->callback(
-      [&session] { session.run = [&session](Connection& c) { return ListEntries(session, c); }; });
+  AddWideOption(
+      *AddCommand(app, session, "entries", "Aggregation entries of every switch", ListEntries),
+      session);
 }
 
 void AddTypeTableCommand(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("table", "The static table: operation and size -> tree type and width");
-  AddJsonFlag(*command, session);
-  auto request = std::make_shared<v1::GetTypeTableRequest>();
-  command
-      ->add_option_function<uint32_t>(
-          "--members", [request](uint32_t members) { request->set_members(members); },
-          "Size of the communicator; default all endpoints")
+  using Request = v1::GetTypeTableRequest;
+  auto [command, request] = AddCommand<Request>(
+      app, session, "table", "The static table: operation and size -> tree type and width",
+      ShowTypeTable, [&session](Request& asked) {
+        session.is_of_profile = true;
+        session.needs_fabric = asked.members() == 0;
+      });
+  AddField(*command, "--members", request, &Request::set_members,
+           "Size of the communicator; default all endpoints")
       ->check([](const std::string& text) { return FaultOfCount(text, 1, UINT32_MAX); });
-  command->callback([&session, request] {
-    session.is_of_profile = true;
-    session.needs_fabric = request->members() == 0;
-    session.run = [&session, request](Connection& c) {
-      return ShowTypeTable(session, c, *request);
-    };
-  });
 }
 
 // coppicectl fabric counters SWITCH | fabric history SWITCH PORT: what ports count, and what they
@@ -378,8 +331,7 @@ int ShowCounters(Session& session, Connection& connection, const std::string& na
   v1::ListPortCountersRequest request;
   request.set_switch_guid(*guid);
   const auto answer = connection.Call(connection.fabric(), &FabricStub::ListPortCounters, request);
-  if (!answer.ok()) return Fail(answer.status());
-  if (session.json) return PrintJson(std::cout, *answer), 0;
+  if (const auto status = Settled(session, answer)) return *status;
   Table table({"PORT", "PEER", "SENT MB", "RECEIVED MB", "SENT MB/s", "RECEIVED MB/s", "WAIT",
                "SYMBOL", "DOWNED", "DISCARDS", "ALL ERRORS", "READ"},
               {2, 3, 6, 7, 8, 11}, session.is_wide);
@@ -408,15 +360,12 @@ int ShowHistory(Session& session, Connection& connection, HistoryOptions options
   options.request.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - since));
   const auto answer =
       connection.Call(connection.fabric(), &FabricStub::GetPortHistory, options.request);
-  if (!answer.ok()) return Fail(answer.status());
-  if (session.json) return PrintJson(std::cout, *answer), 0;
+  if (const auto status = Settled(session, answer)) return *status;
   Table table(
       {"FROM", "SECONDS", "SENT MB/s", "RECEIVED MB/s", "PEAK SENT", "PEAK RECEIVED", "ERRORS"},
       {1}, session.is_wide);
   for (const v1::PortHistoryPoint& point : answer->points()) {
-    const double seconds =
-        static_cast<double>(point.length().seconds()) + point.length().nanos() * 1e-9;
-    table.Add({TimeText(point.start_time()), Fixed(seconds, 1),
+    table.Add({TimeText(point.start_time()), Fixed(Seconds(point.length()), 1),
                Megabytes(point.sent_bytes_per_second()),
                Megabytes(point.received_bytes_per_second()),
                Megabytes(point.peak_sent_bytes_per_second()),
@@ -431,27 +380,18 @@ constexpr char kSwitchHelp[] = "GUID, or description if only one switch has it";
 }  // namespace
 
 void AddCounterCommands(CLI::App& fabric, Session& session) {
-  CLI::App* counters =
-      fabric.add_subcommand("counters", "Newest counters of every cabled port of a switch");
-  AddJsonFlag(*counters, session);
-  AddWideOption(*counters, session);
-  auto name = std::make_shared<std::string>();
-  counters->add_option("SWITCH", *name, kSwitchHelp)->required();
-  counters->callback([&session, name] {
-    session.run = [&session, name](Connection& c) { return ShowCounters(session, c, *name); };
-  });
-
-  CLI::App* history =
-      fabric.add_subcommand("history", "What a port of a switch moved in the past, oldest first");
-  AddJsonFlag(*history, session);
+  AddWideOption(
+      *AddCommandOn(fabric, session, "counters", "Newest counters of every cabled port of a switch",
+                    "SWITCH", kSwitchHelp, ShowCounters),
+      session);
+  auto [history, options] = AddCommand<HistoryOptions>(
+      fabric, session, "history", "What a port of a switch moved in the past, oldest first",
+      ShowHistory);
   AddWideOption(*history, session);
-  auto options = std::make_shared<HistoryOptions>();
-  history->add_option("SWITCH", options->name, kSwitchHelp)->required();
-  history
-      ->add_option_function<uint32_t>(
-          "PORT", [options](uint32_t port) { options->request.set_port(port); }, "Its port")
-      ->required();
-  history->add_option("--since", options->since, "How far back: 30m, 1h (default), 240h");
+  v1::GetPortHistoryRequest& request = options.request;
+  history->add_option("SWITCH", options.name, kSwitchHelp)->required();
+  AddField(*history, "PORT", request, &v1::GetPortHistoryRequest::set_port, "Its port")->required();
+  history->add_option("--since", options.since, "How far back: 30m, 1h (default), 240h");
   const std::map<std::string, v1::HistoryResolution> resolutions = {
       {"reading", v1::HISTORY_RESOLUTION_READING},
       {"minute", v1::HISTORY_RESOLUTION_MINUTE},
@@ -459,15 +399,12 @@ void AddCounterCommands(CLI::App& fabric, Session& session) {
   history
       ->add_option_function<std::string>(
           "--resolution",
-          [options, resolutions](const std::string& word) {
-            options->request.set_resolution(resolutions.at(word));
+          [&request, resolutions](const std::string& word) {
+            request.set_resolution(resolutions.at(word));
           },
           "reading (kept an hour), minute (a day) or hour (a month); default the finest that "
           "reaches back")
       ->check(CLI::IsMember({"reading", "minute", "hour"}));
-  history->callback([&session, options] {
-    session.run = [&session, options](Connection& c) { return ShowHistory(session, c, *options); };
-  });
 }
 
 }  // namespace coppice

@@ -41,11 +41,7 @@ void PrintJobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs, bool is_
 }
 
 int ShowJob(Session& session, absl::StatusOr<v1::Job> job) {
-  if (!job.ok()) return Fail(job.status());
-  if (session.json) {
-    PrintJson(std::cout, *job);
-    return 0;
-  }
+  if (const auto status = Settled(session, job)) return *status;
   google::protobuf::RepeatedPtrField<v1::Job> one;
   *one.Add() = *std::move(job);
   PrintJobs(one, session.is_wide);
@@ -69,14 +65,9 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
     for (const std::string& line : *lines) options.request.add_endpoints(line);
   }
   if (!options.lease.empty()) {
-    absl::Duration lease;
-    if (!absl::ParseDuration(options.lease, &lease) || lease <= absl::ZeroDuration()) {
-      return Fail(absl::InvalidArgumentError(
-          absl::StrCat("--lease ", options.lease, ": write a duration such as 90s, 10m or 24h")));
-    }
-    options.request.mutable_lease()->set_seconds(absl::ToInt64Seconds(lease));
-    options.request.mutable_lease()->set_nanos(static_cast<int32_t>(
-        (lease - absl::Floor(lease, absl::Seconds(1))) / absl::Nanoseconds(1)));
+    const absl::Status status =
+        ReadDurationOption("--lease", options.lease, *options.request.mutable_lease());
+    if (!status.ok()) return Fail(status);
   }
   return ShowJob(session,
                  connection.Call(connection.jobs(), &JobsStub::RegisterJob, options.request));
@@ -94,8 +85,7 @@ int Show(Session& session, Connection& connection, const std::string& id, bool o
 int ListJobs(Session& session, Connection& connection) {
   const auto all =
       ListAll(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest());
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   PrintJobs(all->jobs(), session.is_wide);
   return 0;
 }
@@ -130,8 +120,7 @@ int End(Session& session, Connection& connection, const std::string& id) {
   v1::EndJobRequest request;
   request.set_id(id);
   const auto response = connection.Call(connection.jobs(), &JobsStub::EndJob, request);
-  if (!response.ok()) return Fail(response.status());
-  if (session.json) return PrintJson(std::cout, *response), 0;
+  if (const auto status = Settled(session, response)) return *status;
   std::cout << "job " << id << " ended, " << Counted(response->released_trees(), "tree")
             << " released\n";
   return 0;
@@ -143,41 +132,23 @@ void AddJobCommands(CLI::App& app, Session& session) {
   CLI::App* job = app.add_subcommand("job", "Register, list and end jobs");
   job->require_subcommand(1);
 
-  CLI::App* add =
-      job->add_subcommand("register", "Register a job with its endpoints in rank order");
-  AddJsonFlag(*add, session);
-  auto options = std::make_shared<RegisterOptions>();
+  auto [add, options] = AddCommand<RegisterOptions>(
+      *job, session, "register", "Register a job with its endpoints in rank order", Register);
+  v1::RegisterJobRequest& request = options.request;
   CLI::Option_group* const which = add->add_option_group("Endpoints", "One of them is needed");
   which->require_option(1);
   which->add_option(
-      "--endpoints", options->endpoints_file,
+      "--endpoints", options.endpoints_file,
       std::string("Endpoints in rank order, hosts, host/port or port GUIDs, ") + kNodeWordsHelp);
-  which->add_flag_callback(
-      "--all", [options] { options->request.set_all_endpoints(true); },
-      "All endpoints of the fabric, by host name and port");
-  add->add_option("--name", *options->request.mutable_display_name(), "What to call it");
-  add->add_option("--request-id", *options->request.mutable_request_id(),
+  AddField(*which, "--all", request, &v1::RegisterJobRequest::set_all_endpoints,
+           "All endpoints of the fabric, by host name and port");
+  add->add_option("--name", *request.mutable_display_name(), "What to call it");
+  add->add_option("--request-id", *request.mutable_request_id(),
                   "Makes a retry harmless: the same id registers once");
-  add->add_option("--lease", options->lease, "Term of the lease: 90s, 10m, 24h");
-  add->callback([&session, options] {
-    session.run = [&session, options](Connection& c) { return Register(session, c, *options); };
-  });
-
-  CLI::App* list = job->add_subcommand("list", "Active jobs");
-  AddJsonFlag(*list, session);
-  AddWideOption(*list, session);
-  list->callback(
-      [&session] { session.run = [&session](Connection& c) { return ListJobs(session, c); }; });
-
-  const auto with_id = [&](const char* name, const char* what, auto action) {
-    CLI::App* command = job->add_subcommand(name, what);
-    AddJsonFlag(*command, session);
-    auto id = std::make_shared<std::string>();
-    command->add_option("JOB", *id, "Number of the job")->required();
-    command->callback([&session, id, action] {
-      session.run = [&session, id, action](Connection& c) { return action(session, c, *id); };
-    });
-    return command;
+  add->add_option("--lease", options.lease, "Term of the lease: 90s, 10m, 24h");
+  AddWideOption(*AddCommand(*job, session, "list", "Active jobs", ListJobs), session);
+  const auto with_id = [&](const char* name, const char* help, auto action) {
+    return AddCommandOn(*job, session, name, help, "JOB", "Number of the job", action);
   };
   auto only_endpoints = std::make_shared<bool>(false);
   CLI::App* show = with_id("show", "One job",
@@ -224,8 +195,7 @@ std::vector<std::string> Heading() {
 }
 
 int ShowOne(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
-  if (!quota.ok()) return Fail(quota.status());
-  if (session.json) return PrintJson(std::cout, *quota), 0;
+  if (const auto status = Settled(session, quota)) return *status;
   std::cout << "User " << quota->user() << "\n";
   Table table(Heading(), {6}, session.is_wide);
   AddRows(*quota, /*with_user=*/false, table);
@@ -236,8 +206,7 @@ int ShowOne(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
 int ShowAll(Session& session, Connection& connection) {
   const auto list =
       connection.Call(connection.admin(), &AdminStub::ListQuotas, v1::ListQuotasRequest());
-  if (!list.ok()) return Fail(list.status());
-  if (session.json) return PrintJson(std::cout, *list), 0;
+  if (const auto status = Settled(session, list)) return *status;
   std::vector<std::string> heading = Heading();
   heading.insert(heading.begin(), "USER");
   Table table(std::move(heading), {5, 6, 7}, session.is_wide);
@@ -278,10 +247,18 @@ int Quota(Session& session, Connection& connection, const QuotaLine& line) {
   return ShowOne(session, connection.Call(connection.admin(), &AdminStub::GetQuota, request));
 }
 
-int Audit(Session& session, Connection& connection, const v1::ListDeedsRequest& request) {
-  const auto all = ListAll(connection, connection.admin(), &AdminStub::ListDeeds, request);
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+struct AuditOptions {
+  v1::ListDeedsRequest request;
+  std::string since;
+};
+
+int Audit(Session& session, Connection& connection, AuditOptions& options) {
+  absl::Duration ago;
+  if (!options.since.empty() && absl::ParseDuration(options.since, &ago)) {
+    options.request.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - ago));
+  }
+  const auto all = ListAll(connection, connection.admin(), &AdminStub::ListDeeds, options.request);
+  if (const auto status = Settled(session, all)) return *status;
   Table table({"TIME", "CALLER", "FOR", "FROM", "METHOD", "OBJECT", "OUTCOME", "TIMES"},
               {2, 3, 6, 7}, session.is_wide);
   for (const v1::Deed& deed : all->deeds()) {
@@ -300,19 +277,18 @@ int Audit(Session& session, Connection& connection, const v1::ListDeedsRequest& 
 }  // namespace
 
 void AddQuotaCommand(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("quota", "What a user may have at most, and has; yours if none is named");
-  AddJsonFlag(*command, session);
+  auto [command, line] =
+      AddCommand<QuotaLine>(app, session, "quota",
+                            "What a user may have at most, and has; yours if none is named", Quota);
   AddWideOption(*command, session);
-  auto line = std::make_shared<QuotaLine>();
-  CLI::Option* user = command->add_option("user", line->user, "As jobs name their owner");
+  CLI::Option* user = command->add_option("user", line.user, "As jobs name their owner");
   CLI::Option* all = command
-                         ->add_flag("--all", line->all,
+                         ->add_flag("--all", line.all,
                                     "Administrators: of all who hold something or have limits "
                                     "of their own")
                          ->excludes(user);
   command
-      ->add_option("--set", line->set,
+      ->add_option("--set", line.set,
                    "Administrators: LIMIT=NUMBER, LIMIT=none or, to take back what was set, "
                    "LIMIT=configured")
       ->check([](const std::string& text) {
@@ -321,40 +297,26 @@ void AddQuotaCommand(CLI::App& app, Session& session) {
       })
       ->needs(user)
       ->excludes(all);
-  command->callback([&session, line] {
-    session.run = [&session, line](Connection& c) { return Quota(session, c, *line); };
-  });
 }
 
 void AddAuditCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand(
-      "audit", "Administrators: what was changed, by whom and from where, and what was denied");
-  AddJsonFlag(*command, session);
+  auto [command, options] = AddCommand<AuditOptions>(
+      app, session, "audit",
+      "Administrators: what was changed, by whom and from where, and what was denied", Audit);
   AddWideOption(*command, session);
-  auto request = std::make_shared<v1::ListDeedsRequest>();
-  auto since = std::make_shared<std::string>();
-  command->add_option("--user", *request->mutable_user(), "Only what this user called, or was for");
-  command->add_option("--method", *request->mutable_method_prefix(),
+  v1::ListDeedsRequest& request = options.request;
+  command->add_option("--user", *request.mutable_user(), "Only what this user called, or was for");
+  command->add_option("--method", *request.mutable_method_prefix(),
                       "Only methods that start so: Jobs. or Trees.CreateTree");
-  command->add_option("--since", *since, "Only what was done so long ago at most: 90s, 12h")
+  command->add_option("--since", options.since, "Only what was done so long ago at most: 90s, 12h")
       ->check([](const std::string& text) {
         absl::Duration duration;
         const bool is_good = absl::ParseDuration(text, &duration) &&
                              duration > absl::ZeroDuration() && duration < absl::InfiniteDuration();
         return is_good ? std::string() : "\"" + text + "\" is no duration such as 90s, 5m or 12h";
       });
-  auto only_denials = std::make_shared<bool>(false);
-  command->add_flag("--denied", *only_denials, "Only what was denied");
-  command->callback([&session, request, since, only_denials] {
-    session.run = [&session, request, since, only_denials](Connection& c) {
-      request->set_only_denials(*only_denials);
-      absl::Duration ago;
-      if (!since->empty() && absl::ParseDuration(*since, &ago)) {
-        request->mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - ago));
-      }
-      return Audit(session, c, *request);
-    };
-  });
+  AddField(*command, "--denied", request, &v1::ListDeedsRequest::set_only_denials,
+           "Only what was denied");
 }
 
 }  // namespace coppice

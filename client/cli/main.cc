@@ -2,6 +2,7 @@
 // Exit statuses: proto/text/exit_status.h.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -83,17 +84,17 @@ int Main(int argc, char** argv) {
   if (!credentials.ok()) return Fail(credentials.status()), kWrongUsage;
   // Users come through their node's agent: the daemon's own socket is not theirs to open.
   const bool is_named = server_option->count() > 0 || server != kDefaultServer;
-  std::optional<AgentChannel> agent;
+  std::shared_ptr<grpc::Channel> agent;
   if (!is_named && !CanConnect(server.substr(sizeof("unix:") - 1)) && CanConnect(DefaultAgent())) {
     server = "the agent at " + DefaultAgent();
     if (!user.empty()) {
       return Fail(absl::InvalidArgumentError(absl::StrCat(
           server, " calls in your own name only; --as takes --server, and an administrator")));
     }
-    agent.emplace(DefaultAgent());
+    agent = AgentChannel(DefaultAgent());
   }
-  Connection connection = agent.has_value()
-                              ? Connection(server, absl::Seconds(timeout_s), agent->channel())
+  Connection connection = agent != nullptr
+                              ? Connection(server, absl::Seconds(timeout_s), agent)
                               : Connection(server, absl::Seconds(timeout_s), *credentials);
   if (!user.empty()) connection.CallAs(user);
   return RunCommand(session, connection, "waiting for " + server);

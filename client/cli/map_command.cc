@@ -38,14 +38,6 @@ struct MapOptions {
   bool list = false, stored = false;
 };
 
-absl::Status FillFile(const std::string& path, v1::InputFile& file) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path);
-  if (!text.ok()) return text.status();
-  file.set_origin(path);
-  file.set_text(*text);
-  return absl::OkStatus();
-}
-
 // The daemon takes no weights at all for congestion, but whoever writes them down means them.
 absl::Status FillObjective(const std::string& text, v1::MappingObjective& objective) {
   const MappingWeights weights = *ParseObjective(text);
@@ -67,7 +59,7 @@ absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
   } else if (text == "measured") {
     task.set_distance(v1::PLACE_DISTANCE_MEASURED);
   } else {
-    return FillFile(text, *task.mutable_distance_file());
+    return FillInputFile(text, *task.mutable_distance_file());
   }
   return absl::OkStatus();
 }
@@ -79,9 +71,10 @@ absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
     task.mutable_hosts()->Add(hosts->begin(), hosts->end());
   }
   absl::Status status;
-  if (!options.pattern.empty()) status = FillFile(options.pattern, *task.mutable_pattern_file());
+  if (!options.pattern.empty())
+    status = FillInputFile(options.pattern, *task.mutable_pattern_file());
   if (status.ok() && !options.messages.empty()) {
-    status = FillFile(options.messages, *task.mutable_messages_file());
+    status = FillInputFile(options.messages, *task.mutable_messages_file());
   }
   if (status.ok()) status = FillDistance(options.distance, task);
   if (status.ok() && !options.objective.empty()) {
@@ -250,8 +243,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
 int ListMappings(Session& session, Connection& connection) {
   const auto response = connection.Call(connection.mapping(), &MappingStub::ListAlgorithms,
                                         v1::ListAlgorithmsRequest());
-  if (!response.ok()) return Fail(response.status());
-  if (session.json) return PrintJson(std::cout, *response), 0;
+  if (const auto status = Settled(session, response)) return *status;
   Table table({"ALGORITHM", "STARTS FROM", "SOURCE"});
   for (const v1::Algorithm& algorithm : response->algorithms()) {
     table.Add(
@@ -305,10 +297,8 @@ void AddTaskOptions(CLI::App& command, MapOptions& options) {
       .add_option("--hosts", options.hosts,
                   std::string("Or hosts in the order of the ranks, ") + kNodeWordsHelp)
       ->excludes(job);
-  command
-      .add_option_function<uint32_t>(
-          "--ranks-per-host", [&task](uint32_t ranks) { task.set_ranks_per_host(ranks); },
-          "Ranks on each line of --hosts")
+  AddField(command, "--ranks-per-host", task, &v1::MappingTask::set_ranks_per_host,
+           "Ranks on each line of --hosts")
       ->check(CLI::Range(1u, 1u << 24));
   CLI::Option* const pattern = command.add_option(
       "--pattern", options.pattern,
@@ -332,34 +322,43 @@ void AddTaskOptions(CLI::App& command, MapOptions& options) {
                   "How links share traffic: routes, even or approximate")
       ->check(CLI::IsMember({"routes", "even", "approximate"}))
       ->capture_default_str();
-  command.add_flag_callback(
-      "--ignore-load", [&task] { task.set_ignore_load(true); },
-      "Count links with their whole capacity, whatever else they carry");
+  AddField(command, "--ignore-load", task, &v1::MappingTask::set_ignore_load,
+           "Count links with their whole capacity, whatever else they carry");
+}
+
+void CheckUsage(const MapOptions& options) {
+  const v1::MappingTask& task = options.request.task();
+  if (options.stored && task.job_id().empty()) throw CLI::RequiredError("--job");
+  if (!options.list && task.job_id().empty() && options.hosts.empty()) {
+    throw CLI::RequiredError("--job or --hosts");
+  }
+  const bool searches = !options.list && !options.stored;
+  if (searches && options.pattern.empty() && task.pattern_name().empty()) {
+    throw CLI::RequiredError("--pattern or --application");
+  }
 }
 
 }  // namespace
 
 void AddMapCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand(
-      "map", "Find an order of ranks that puts heavy traffic on short, idle links");
-  AddJsonFlag(*command, session);
-  auto options = std::make_shared<MapOptions>();
-  v1::MapRanksRequest& request = options->request;
-  AddTaskOptions(*command, *options);
+  auto [command, options] = AddCommand<MapOptions>(
+      app, session, "map", "Find an order of ranks that puts heavy traffic on short, idle links",
+      Map, CheckUsage);
+  v1::MapRanksRequest& request = options.request;
+  AddTaskOptions(*command, options);
   command->add_option("--algorithm", *request.mutable_algorithm(), "As --list names it; auto");
-  command->add_option("--budget", options->budget, "How long to search: 500ms, 10s; default 1s")
+  command->add_option("--budget", options.budget, "How long to search: 500ms, 10s; default 1s")
       ->check(Understood(ParseBudget,
                          "a duration above 0, and at most a year, such as 500ms, 1s or 2m"));
   command
-      ->add_option("--objective", options->objective,
+      ->add_option("--objective", options.objective,
                    "congestion, dilation, qap, or weights: congestion=2,dilation=1; default "
                    "congestion")
       ->check(Understood(ParseObjective,
                          "congestion, dilation, qap or weights such as congestion=1,dilation=0.5"));
-  command->add_option_function<uint64_t>(
-      "--seed", [&request](uint64_t seed) { request.set_seed(seed); }, "Of random numbers");
+  AddField(*command, "--seed", request, &v1::MapRanksRequest::set_seed, "Of random numbers");
   command
-      ->add_option("--option", options->options,
+      ->add_option("--option", options.options,
                    "NAME=NUMBER of the algorithm; may be given again; --list shows the names")
       ->allow_extra_args(false)
       ->check(Understood(ParseParameter, "NAME=VALUE with a number"));
@@ -369,23 +368,11 @@ void AddMapCommand(CLI::App& app, Session& session) {
                    "hostfile, machinefile or slurm")
       ->check(CLI::IsMember(LaunchFormatNames()));
   command->add_option(
-      "--evaluate", options->evaluate,
+      "--evaluate", options.evaluate,
       "Measure this permutation instead: a file with the new position of each rank");
-  command->add_flag("--stored", options->stored,
+  command->add_flag("--stored", options.stored,
                     "Search no more: the order that coppice-search left for --job");
-  command->add_flag("--list", options->list, "Show the algorithms and their options");
-  command->callback([&session, options] {
-    const v1::MappingTask& task = options->request.task();
-    if (options->stored && task.job_id().empty()) throw CLI::RequiredError("--job");
-    if (!options->list && task.job_id().empty() && options->hosts.empty()) {
-      throw CLI::RequiredError("--job or --hosts");
-    }
-    const bool searches = !options->list && !options->stored;
-    if (searches && options->pattern.empty() && task.pattern_name().empty()) {
-      throw CLI::RequiredError("--pattern or --application");
-    }
-    session.run = [&session, options](Connection& c) { return Map(session, c, *options); };
-  });
+  command->add_flag("--list", options.list, "Show the algorithms and their options");
 }
 
 }  // namespace coppice

@@ -21,14 +21,6 @@ struct PatternFiles {
   std::string file, messages;
 };
 
-absl::Status Fill(const std::string& path, v1::InputFile& to) {
-  absl::StatusOr<std::string> text = ReadTextFile(path);
-  if (!text.ok()) return text.status();
-  to.set_origin(path);
-  to.set_text(*std::move(text));
-  return absl::OkStatus();
-}
-
 void PrintPatterns(const v1::ListPatternsResponse& list, bool is_wide) {
   Table table({"APPLICATION", "OWNER", "RANKS", "PAIRS", "BYTES", "MESSAGES", "STORED", "SINCE"},
               {6, 7}, is_wide);
@@ -42,18 +34,17 @@ void PrintPatterns(const v1::ListPatternsResponse& list, bool is_wide) {
 }
 
 int Show(Session& session, const absl::StatusOr<v1::StoredPattern>& pattern) {
-  if (!pattern.ok()) return Fail(pattern.status());
-  if (session.json) return PrintJson(std::cout, *pattern), 0;
+  if (const auto status = Settled(session, pattern)) return *status;
   v1::ListPatternsResponse list;
   *list.add_patterns() = *pattern;
   PrintPatterns(list, session.is_wide);
   return 0;
 }
 
-int Put(Session& session, Connection& connection, PatternFiles& files) {
-  absl::Status status = Fill(files.file, *files.request.mutable_pattern_file());
+int PutPattern(Session& session, Connection& connection, PatternFiles& files) {
+  absl::Status status = FillInputFile(files.file, *files.request.mutable_pattern_file());
   if (status.ok() && !files.messages.empty()) {
-    status = Fill(files.messages, *files.request.mutable_messages_file());
+    status = FillInputFile(files.messages, *files.request.mutable_messages_file());
   }
   if (!status.ok()) return Fail(status);
   return Show(session,
@@ -63,22 +54,9 @@ int Put(Session& session, Connection& connection, PatternFiles& files) {
 int ListPatterns(Session& session, Connection& connection) {
   const auto list = ListAll(connection, connection.mapping(), &MappingStub::ListPatterns,
                             v1::ListPatternsRequest());
-  if (!list.ok()) return Fail(list.status());
-  if (session.json) return PrintJson(std::cout, *list), 0;
+  if (const auto status = Settled(session, list)) return *status;
   PrintPatterns(*list, session.is_wide);
   return 0;
-}
-
-void AddPut(CLI::App& patterns, Session& session) {
-  CLI::App* command = patterns.add_subcommand("put", "Keep a pattern, in place of that name's");
-  AddJsonFlag(*command, session);
-  auto files = std::make_shared<PatternFiles>();
-  command->add_option("name", *files->request.mutable_name(), "Of the application")->required();
-  command->add_option("file", files->file, "As map --pattern takes it; - for stdin")->required();
-  command->add_option("--messages", files->messages, "Matrix of message counts beside it");
-  command->callback([&session, files] {
-    session.run = [&session, files](Connection& c) { return Put(session, c, *files); };
-  });
 }
 
 }  // namespace
@@ -87,29 +65,25 @@ void AddPatternCommands(CLI::App& app, Session& session) {
   CLI::App* patterns =
       app.add_subcommand("pattern", "Communication patterns that are kept for later runs");
   patterns->require_subcommand(1);
-  AddPut(*patterns, session);
-  CLI::App* list = patterns->add_subcommand("list", "Everybody's patterns, by name");
-  AddJsonFlag(*list, session);
-  AddWideOption(*list, session);
-  list->callback(
-      [&session] { session.run = [&](Connection& c) { return ListPatterns(session, c); }; });
-
-  CLI::App* show = patterns->add_subcommand("show", "One pattern");
-  AddJsonFlag(*show, session);
-  AddWideOption(*show, session);
-  auto get = std::make_shared<v1::GetPatternRequest>();
-  show->add_option("name", *get->mutable_name(), "Of the application; another's: OWNER:NAME")
-      ->required();
-  show->callback([&session, get] {
-    session.run = [&session, get](Connection& c) {
-      return Show(session, c.Call(c.mapping(), &MappingStub::GetPattern, *get));
-    };
-  });
-
+  auto [put, files] = AddCommand<PatternFiles>(
+      *patterns, session, "put", "Keep a pattern, in place of that name's", PutPattern);
+  put->add_option("name", *files.request.mutable_name(), "Of the application")->required();
+  put->add_option("file", files.file, "As map --pattern takes it; - for stdin")->required();
+  put->add_option("--messages", files.messages, "Matrix of message counts beside it");
+  AddWideOption(
+      *AddCommand(*patterns, session, "list", "Everybody's patterns, by name", ListPatterns),
+      session);
+  constexpr char kName[] = "Of the application; another's: OWNER:NAME";
+  AddWideOption(*AddCommandOn(*patterns, session, "show", "One pattern", "name", kName,
+                              [](Session& s, Connection& c, const std::string& name) {
+                                v1::GetPatternRequest get;
+                                get.set_name(name);
+                                return Show(s, c.Call(c.mapping(), &MappingStub::GetPattern, get));
+                              }),
+                session);
   CLI::App* erase = patterns->add_subcommand("delete", "Forget a pattern");
   auto drop = std::make_shared<v1::DeletePatternRequest>();
-  erase->add_option("name", *drop->mutable_name(), "Of the application; another's: OWNER:NAME")
-      ->required();
+  erase->add_option("name", *drop->mutable_name(), kName)->required();
   erase->callback([&session, drop] {
     session.run = [drop](Connection& c) {
       const auto gone = c.Call(c.mapping(), &MappingStub::DeletePattern, *drop);

@@ -15,7 +15,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/placement_options.h"
-#include "client/cli/placement_output.h"
 #include "client/cli/words.h"
 #include "proto/text/text_file.h"
 
@@ -58,8 +57,7 @@ int Advise(Session& session, Connection& connection, PlacementRequestOptions& op
 int ListPlacements(Session& session, Connection& connection) {
   const auto all = ListAll(connection, connection.placements(), &Stub::ListPlacements,
                            v1::ListPlacementsRequest());
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   PrintPlacements(all->placements(), PlacementColumns::kListing, session.is_wide);
   return 0;
 }
@@ -107,12 +105,29 @@ int Start(Session& session, Connection& connection, StartOptions& options) {
   return options.keep ? Keep(connection, *job) : 0;
 }
 
+void AddStart(CLI::App& placement, Session& session) {
+  using Request = v1::StartPlacementRequest;
+  auto [start, options] =
+      AddCommand<StartOptions>(placement, session, "start", "Register a job on the nodes", Start,
+                               [&session](StartOptions& asked) { session.endless = asked.keep; });
+  Request& request = options.request;
+  start->add_option("PLACEMENT", *request.mutable_id(), "Its number")->required();
+  AddField(*start, "--arrange-ranks", request, &Request::set_arrange_ranks,
+           "Ranks in the order found for the placement's pattern");
+  AddField(*start, "--ranks-per-node", request, &Request::set_ranks_per_node,
+           "Ranks on each node; default: as the placement was asked for");
+  start->add_option("--lease", options.lease, "Term of the job's lease: 90s, 10m, 24h");
+  start->add_option("--name", *request.mutable_display_name(),
+                    "What to call the job; default: as the placement");
+  start->add_option("--request-id", *request.mutable_request_id(), "Of the job");
+  start->add_flag("--keep", options.keep, "Stay and renew the job's lease until the job is over");
+}
+
 int Release(Session& session, Connection& connection, const std::string& id) {
   v1::ReleasePlacementRequest request;
   request.set_id(id);
   const auto response = connection.Call(connection.placements(), &Stub::ReleasePlacement, request);
-  if (!response.ok()) return Fail(response.status());
-  if (session.json) return PrintJson(std::cout, *response), 0;
+  if (const auto status = Settled(session, response)) return *status;
   std::cout << "placement " << id << " is released\n";
   return 0;
 }
@@ -125,12 +140,11 @@ struct DistanceOptions {
 };
 
 int Distances(Session& session, Connection& connection, DistanceOptions& options) {
-  const absl::Status status = ReadNodesOption(options.nodes, *options.request.mutable_nodes());
-  if (!status.ok()) return Fail(status);
+  const absl::Status read = ReadNodesOption(options.nodes, *options.request.mutable_nodes());
+  if (!read.ok()) return Fail(read);
   const auto answer =
       connection.Call(connection.placements(), &Stub::GetNodeDistances, options.request);
-  if (!answer.ok()) return Fail(answer.status());
-  if (session.json) return PrintJson(std::cout, *answer), 0;
+  if (const auto status = Settled(session, answer)) return *status;
   const int count = answer->nodes_size();
   if (count > kMaxColumns) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
@@ -152,90 +166,29 @@ int Distances(Session& session, Connection& connection, DistanceOptions& options
   return 0;
 }
 
-// --- The commands ---
-
-void AddCreate(CLI::App& placement, Session& session) {
-  CLI::App* create = placement.add_subcommand("create", "Choose nodes and hold them");
-  AddJsonFlag(*create, session);
-  AddWideOption(*create, session);
-  auto options = std::make_shared<CreateOptions>();
-  AddPlacementRequestOptions(*create, *options);
-  create->add_option("--term", options->term, "How long they are held: 90s, 5m, 24h");
-  create->add_option("--name", *options->create.mutable_display_name(), "What to call it");
-  create->add_option("--request-id", *options->create.mutable_request_id(),
-                     "Makes a retry harmless: the same id holds nodes once");
-  create->callback([&session, options] {
-    session.run = [&session, options](Connection& c) { return Create(session, c, *options); };
-  });
-  CLI::App* advise = placement.add_subcommand("advise", "Choose nodes, take nothing");
-  AddJsonFlag(*advise, session);
-  auto asked = std::make_shared<PlacementRequestOptions>();
-  AddPlacementRequestOptions(*advise, *asked);
-  advise->callback([&session, asked] {
-    session.run = [&session, asked](Connection& c) { return Advise(session, c, *asked); };
-  });
-}
-
-void AddStart(CLI::App& placement, Session& session) {
-  CLI::App* start = placement.add_subcommand("start", "Register a job on the nodes");
-  AddJsonFlag(*start, session);
-  auto options = std::make_shared<StartOptions>();
-  start->add_option("PLACEMENT", *options->request.mutable_id(), "Its number")->required();
-  start->add_flag_callback(
-      "--arrange-ranks", [options] { options->request.set_arrange_ranks(true); },
-      "Ranks in the order found for the placement's pattern");
-  start->add_option_function<uint32_t>(
-      "--ranks-per-node", [options](uint32_t n) { options->request.set_ranks_per_node(n); },
-      "Ranks on each node; default: as the placement was asked for");
-  start->add_option("--lease", options->lease, "Term of the job's lease: 90s, 10m, 24h");
-  start->add_option("--name", *options->request.mutable_display_name(),
-                    "What to call the job; default: as the placement");
-  start->add_option("--request-id", *options->request.mutable_request_id(), "Of the job");
-  start->add_flag("--keep", options->keep, "Stay and renew the job's lease until the job is over");
-  start->callback([&session, options] {
-    session.endless = options->keep;
-    session.run = [&session, options](Connection& c) { return Start(session, c, *options); };
-  });
-}
-
-void AddDistances(CLI::App& placement, Session& session) {
-  CLI::App* distances =
-      placement.add_subcommand("distances", "How many links nodes are from each other");
-  AddJsonFlag(*distances, session);
-  auto options = std::make_shared<DistanceOptions>();
-  CLI::Option_group* const which = distances->add_option_group("Nodes", "One of them is needed");
-  which->require_option(1);
-  which->add_option("--nodes", options->nodes, std::string("Nodes, ") + kNodeWordsHelp);
-  which->add_option("--job", *options->request.mutable_job_id(), "Those of a job");
-  which->add_option("--placement", *options->request.mutable_placement_id(), "Of a placement");
-  distances->callback([&session, options] {
-    session.run = [&session, options](Connection& c) { return Distances(session, c, *options); };
-  });
-}
-
 }  // namespace
 
 void AddPlacementCommands(CLI::App& app, Session& session) {
   CLI::App* placement = app.add_subcommand("placement", "Choose and hold nodes for jobs to come");
   placement->require_subcommand(1);
-  AddCreate(*placement, session);
+  auto [create, wanted] = AddCommand<CreateOptions>(*placement, session, "create",
+                                                    "Choose nodes and hold them", Create);
+  AddWideOption(*create, session);
+  AddPlacementRequestOptions(*create, wanted);
+  create->add_option("--term", wanted.term, "How long they are held: 90s, 5m, 24h");
+  create->add_option("--name", *wanted.create.mutable_display_name(), "What to call it");
+  create->add_option("--request-id", *wanted.create.mutable_request_id(),
+                     "Makes a retry harmless: the same id holds nodes once");
+  auto [advise, asked] = AddCommand<PlacementRequestOptions>(*placement, session, "advise",
+                                                             "Choose nodes, take nothing", Advise);
+  AddPlacementRequestOptions(*advise, asked);
   AddPlacementBatchCommand(*placement, session);
-  CLI::App* list = placement->add_subcommand("list", "Placements that hold nodes");
-  AddJsonFlag(*list, session);
-  AddWideOption(*list, session);
-  list->callback([&session] {
-    session.run = [&session](Connection& c) { return ListPlacements(session, c); };
-  });
+  AddWideOption(
+      *AddCommand(*placement, session, "list", "Placements that hold nodes", ListPlacements),
+      session);
   AddStart(*placement, session);
-  const auto with_id = [&](const char* name, const char* what, auto action) {
-    CLI::App* command = placement->add_subcommand(name, what);
-    AddJsonFlag(*command, session);
-    auto id = std::make_shared<std::string>();
-    command->add_option("PLACEMENT", *id, "Its number")->required();
-    command->callback([&session, id, action] {
-      session.run = [&session, id, action](Connection& c) { return action(session, c, *id); };
-    });
-    return command;
+  const auto with_id = [&](const char* name, const char* help, auto action) {
+    return AddCommandOn(*placement, session, name, help, "PLACEMENT", "Its number", action);
   };
   CLI::App* show =
       with_id("show", "One placement", [](Session& s, Connection& c, const std::string& id) {
@@ -252,7 +205,13 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
       });
   AddWideOption(*renew, session);
   with_id("release", "Release the nodes", Release);
-  AddDistances(*placement, session);
+  auto [distances, options] = AddCommand<DistanceOptions>(
+      *placement, session, "distances", "How many links nodes are from each other", Distances);
+  CLI::Option_group* const which = distances->add_option_group("Nodes", "One of them is needed");
+  which->require_option(1);
+  which->add_option("--nodes", options.nodes, std::string("Nodes, ") + kNodeWordsHelp);
+  which->add_option("--job", *options.request.mutable_job_id(), "Those of a job");
+  which->add_option("--placement", *options.request.mutable_placement_id(), "Of a placement");
 }
 
 // coppicectl placement batch: several placements in one call, as a file of JSON asks for them. The
@@ -288,8 +247,7 @@ int Create(Session& session, Connection& connection,
            const v1::BatchCreatePlacementsRequest& request) {
   const auto answer =
       connection.Call(connection.placements(), &Stub::BatchCreatePlacements, request);
-  if (!answer.ok()) return Fail(answer.status());
-  if (session.json) return PrintJson(std::cout, *answer), 0;
+  if (const auto status = Settled(session, answer)) return *status;
   PrintPlacements(answer->placements(), PlacementColumns::kGranted, session.is_wide);
   return 0;
 }
@@ -331,29 +289,25 @@ int Advise(Session& session, Connection& connection,
 }  // namespace
 
 void AddPlacementBatchCommand(CLI::App& placement, Session& session) {
-  CLI::App* command = placement.add_subcommand(
-      "batch", "Choose nodes for several jobs, each beside those before it: all of them or none");
-  AddJsonFlag(*command, session);
+  auto [command, options] = AddCommand<PlacementBatchOptions>(
+      placement, session, "batch",
+      "Choose nodes for several jobs, each beside those before it: all of them or none",
+      [](Session& s, Connection& connection, PlacementBatchOptions& asked) {
+        const auto request = ReadRequests(asked.file);
+        if (!request.ok()) return Fail(request.status());
+        return asked.advise ? Advise(s, connection, *request) : Create(s, connection, *request);
+      });
   AddWideOption(*command, session);
-  auto options = std::make_shared<PlacementBatchOptions>();
   command
-      ->add_option("FILE", options->file,
+      ->add_option("FILE", options.file,
                    "JSON: {\"requests\": [{\"request_id\": \"a\", \"placement\": {\"constraints\": "
                    "{\"node_count\": 4}}}]}, fields as in placements.proto; - for stdin")
       ->required();
   command
-      ->add_flag("--advise", options->advise,
+      ->add_flag("--advise", options.advise,
                  "Take nothing; a request that cannot be met is said why, and those behind it "
                  "are planned without it")
       ->excludes("--output");
-  command->callback([&session, options] {
-    session.run = [&session, options](Connection& connection) {
-      const auto request = ReadRequests(options->file);
-      if (!request.ok()) return Fail(request.status());
-      return options->advise ? Advise(session, connection, *request)
-                             : Create(session, connection, *request);
-    };
-  });
 }
 
 }  // namespace coppice

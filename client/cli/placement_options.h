@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/commands.h"
 #include "coppice/v1/placements.pb.h"
 
 namespace coppice {
@@ -28,13 +29,23 @@ absl::Status CompleteRequest(PlacementRequestOptions& options);
 // from 0 up, or none above 0.
 absl::StatusOr<v1::PlacementObjective> ParseWeights(absl::string_view text);
 
-// INVALID_ARGUMENT, naming the option: no duration above 0.
-absl::Status ReadDurationOption(const std::string& option, const std::string& text,
-                                google::protobuf::Duration& to);
-
 // As ReadNodeWords (words.h); lists stay as they are, the daemon reads them. Nothing: none.
 absl::Status ReadNodesOption(const std::string& text,
                              google::protobuf::RepeatedPtrField<std::string>& nodes);
+
+// How placements are shown: tables for people, JSON for programs.
+
+// Which columns -o wide adds: to a listing since when, and the nodes; to what was asked for just
+// now what is alike for all.
+enum class PlacementColumns { kListing, kGranted };
+void PrintPlacements(const google::protobuf::RepeatedPtrField<v1::Placement>& placements,
+                     PlacementColumns columns, bool is_wide);
+
+// What it costs, and why.
+void PrintMeasures(const v1::Placement& placement);
+
+// All of it, or why there is none; returns the exit status.
+int ShowPlacement(Session& session, const absl::StatusOr<v1::Placement>& placement);
 
 }  // namespace coppice
 

@@ -211,12 +211,11 @@ int ShowStatus(Session& session, Connection& connection) {
 }  // namespace
 
 void AddStatusCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand(
-      "status", "How the daemon fares, at a glance; exit status 7 if something is wrong");
-  AddJsonFlag(*command, session);
-  AddWideOption(*command, session);
-  command->callback(
-      [&session] { session.run = [&session](Connection& c) { return ShowStatus(session, c); }; });
+  AddWideOption(
+      *AddCommand(app, session, "status",
+                  "How the daemon fares, at a glance; exit status 7 if something is wrong",
+                  ShowStatus),
+      session);
 }
 
 // coppicectl reload: the daemon reads its configuration file again.
@@ -226,8 +225,7 @@ namespace {
 int Reload(const Session& session, Connection& connection) {
   const auto reloaded =
       connection.Call(connection.admin(), &v1::Admin::StubInterface::Reload, v1::ReloadRequest());
-  if (!reloaded.ok()) return Fail(reloaded.status());
-  if (session.json) return PrintJson(std::cout, *reloaded), 0;
+  if (const auto status = Settled(session, reloaded)) return *status;
   if (reloaded->changed().empty() && reloaded->needs_restart().empty()) {
     std::cout << "Nothing has changed.\n";
   }
@@ -243,11 +241,9 @@ int Reload(const Session& session, Connection& connection) {
 }  // namespace
 
 void AddReloadCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand(
-      "reload", "The daemon reads its configuration file again: all of it or, on a mistake, none");
-  AddJsonFlag(*command, session);
-  command->callback(
-      [&session] { session.run = [&session](Connection& c) { return Reload(session, c); }; });
+  AddCommand(app, session, "reload",
+             "The daemon reads its configuration file again: all of it or, on a mistake, none",
+             Reload);
 }
 
 }  // namespace coppice

@@ -6,18 +6,18 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/output.h"
-#include "client/cli/switch_names.h"
 #include "client/cli/tree_output.h"
 #include "client/cli/words.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -198,8 +198,7 @@ int CreateTree(Session& session, Connection& connection, CreateTreeOptions& opti
 
 int ListTrees(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
   const auto all = ListAll(connection, connection.trees(), &TreesStub::ListTrees, request);
-  if (!all.ok()) return Fail(all.status());
-  if (session.json) return PrintJson(std::cout, *all), 0;
+  if (const auto status = Settled(session, all)) return *status;
   Table table({"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
                "OPERATION", "US", "SINCE"},
               {4, 7, 8, 11}, session.is_wide);
@@ -235,14 +234,46 @@ int ReleaseTree(Session& session, Connection& connection, const std::string& id)
   v1::ReleaseTreeRequest request;
   request.set_id(id);
   const auto response = connection.Call(connection.trees(), &TreesStub::ReleaseTree, request);
-  if (!response.ok()) return Fail(response.status());
-  if (session.json) return PrintJson(std::cout, *response), 0;
+  if (const auto status = Settled(session, response)) return *status;
   std::cout << "tree " << id << " released\n";
   return 0;
 }
 
-void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateTreeOptions>& options) {
-  const auto policy = [options]() -> v1::Policy& { return *options->request.mutable_policy(); };
+// TREE_CHANGE_KIND_REVISED: "revised".
+std::string KindWord(v1::TreeChangeKind kind) {
+  const std::string& name = v1::TreeChangeKind_Name(kind);
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "TREE_CHANGE_KIND_"));
+}
+
+void PrintChange(const v1::TreeChange& change) {
+  std::cout << KindWord(change.kind());
+  if (change.has_tree()) {
+    const v1::Tree& tree = change.tree();
+    std::cout << "  tree " << tree.id() << "  job " << tree.job_id() << "  revision "
+              << tree.revision() << "  type " << Word(tree.type()) << "  ranks "
+              << tree.rank_count() << "  switches " << tree.switch_count();
+  }
+  if (!change.reason().empty()) std::cout << "  " << ShownText(change.reason());
+  if (!change.resume_token().empty()) std::cout << "  [" << change.resume_token() << "]";
+  std::cout << "\n";
+}
+
+int Watch(const Session& session, Connection& connection, const v1::WatchTreesRequest& request) {
+  const std::function<bool(const v1::TreeChange&)> print = [&](const v1::TreeChange& change) {
+    if (session.json) {
+      PrintJsonLine(std::cout, change);
+    } else {
+      PrintChange(change);
+    }
+    return static_cast<bool>(std::cout.flush());
+  };
+  const absl::Status status =
+      connection.Watch(connection.trees(), &TreesStub::WatchTrees, request, print);
+  return status.ok() ? 0 : Fail(status);
+}
+
+void AddPolicyOptions(CLI::App& command, v1::CreateTreeRequest& request) {
+  const auto policy = [&request]() -> v1::Policy& { return *request.mutable_policy(); };
   CLI::Option* weights =
       command
           .add_option_function<std::string>(
@@ -273,72 +304,71 @@ void AddPolicyOptions(CLI::App& command, const std::shared_ptr<CreateTreeOptions
       });
 }
 
+// Throws what CLI11 throws.
+void CheckTreeOptions(const CLI::App& command, const std::string& type) {
+  for (const CLI::Option* const option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string& value = option->results().front();
+    // A shell variable that was never set must not pass for an option that was not given.
+    const std::string fault =
+        value.empty() ? "the value is empty" : FaultOfTreeOption(type, option->get_name(), value);
+    if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
+  }
+}
+
 void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
-  CLI::App* command =
-      advise ? tree.add_subcommand("advise", "Plan a tree and explain it, but take nothing")
-             : tree.add_subcommand("create", "Plan a tree and be granted it");
-  AddJsonFlag(*command, session);
-  auto options = std::make_shared<CreateTreeOptions>();
-  options->advise = advise;
-  v1::CreateTreeRequest& request = options->request;
+  auto [command, options] = AddCommand<CreateTreeOptions>(
+      tree, session, advise ? "advise" : "create",
+      advise ? "Plan a tree and explain it, but take nothing" : "Plan a tree and be granted it",
+      CreateTree, [&tree, advise](CreateTreeOptions& asked) {
+        CheckTreeOptions(*tree.get_subcommand(advise ? "advise" : "create"), asked.type);
+      });
+  options.advise = advise;
+  v1::CreateTreeRequest& request = options.request;
   CLI::Option* const job =
       command->add_option("--job", *request.mutable_job_id(), "Number of the job");
   if (!session.is_offline) job->required();
-  CLI::Option* ranks = command->add_option("--ranks", options->ranks,
+  CLI::Option* ranks = command->add_option("--ranks", options.ranks,
                                            "Ranks of the job: 0-15,32-62:2; default all of them");
   command
       ->add_option(
-          "--members", options->members_file,
+          "--members", options.members_file,
           std::string("Endpoints of the job (host, host/port or port GUID) in the communicator's "
                       "order, ") +
               kNodeWordsHelp)
       ->excludes(ranks);
-  command->add_option("--op", options->operation, "barrier, bcast, reduce or allreduce")
+  command->add_option("--op", options.operation, "barrier, bcast, reduce or allreduce")
       ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
       ->capture_default_str();
-  command->add_option("--bytes", options->bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
+  command->add_option("--bytes", options.bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
       ->check(Understood(ParseByteSizes, kByteSizesMeant))
       ->capture_default_str();
-  command->add_option("--type", options->type, "auto, 1 (NICs) or 2 (switches)")
+  command->add_option("--type", options.type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
       ->capture_default_str();
-  command->add_option("--builder", options->builder, "auto, kary, knomial, hierarchical or postal")
+  command->add_option("--builder", options.builder, "auto, kary, knomial, hierarchical or postal")
       ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}))
       ->capture_default_str();
-  const auto number = [&](const char* name, const char* what, auto set) {
-    command
-        ->add_option_function<uint32_t>(
-            name, [options, set](uint32_t value) { (options->request.*set)(value); }, what)
-        ->check([](const std::string& text) { return FaultOfCount(text, 1, kMaxChildren); });
-  };
-  number("--width", "Wanted k of a type I tree", &v1::CreateTreeRequest::set_width);
-  number("--nic-degree", "Most children of a NIC", &v1::CreateTreeRequest::set_nic_degree);
-  command->add_option("--root", options->root, "The wanted root switch: GUID or description");
-  AddPolicyOptions(*command, options);
-  command->add_flag_callback(
-      "--tradeoffs", [options] { options->request.set_tradeoffs(true); },
+  const auto is_count = [](const std::string& text) { return FaultOfCount(text, 1, kMaxChildren); };
+  AddField(*command, "--width", request, &v1::CreateTreeRequest::set_width,
+           "Wanted k of a type I tree")
+      ->check(is_count);
+  AddField(*command, "--nic-degree", request, &v1::CreateTreeRequest::set_nic_degree,
+           "Most children of a NIC")
+      ->check(is_count);
+  command->add_option("--root", options.root, "The wanted root switch: GUID or description");
+  AddPolicyOptions(*command, request);
+  AddField(
+      *command, "--tradeoffs", request, &v1::CreateTreeRequest::set_tradeoffs,
       "List the trees that none beats in all of time, entries and busiest link (of a plan that "
       "takes nothing)");
   if (!advise) {
     command->add_option("--request-id", *request.mutable_request_id(),
                         "Makes a retry harmless: the same id creates once");
-    command->add_flag_callback(
-        "--dry-run", [options] { options->request.set_validate_only(true); },
-        "Plan and explain, but take nothing");
+    AddField(*command, "--dry-run", request, &v1::CreateTreeRequest::set_validate_only,
+             "Plan and explain, but take nothing");
   }
-  command->add_flag("--tree", options->draw, "Draw the tree, too");
-  command->callback([&session, options, command] {
-    for (const CLI::Option* const option : command->get_options()) {
-      if (option->count() == 0) continue;
-      const std::string& value = option->results().front();
-      // A shell variable that was never set must not pass for an option that was not given.
-      const std::string fault = value.empty()
-                                    ? "the value is empty"
-                                    : FaultOfTreeOption(options->type, option->get_name(), value);
-      if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
-    }
-    session.run = [&session, options](Connection& c) { return CreateTree(session, c, *options); };
-  });
+  command->add_flag("--tree", options.draw, "Draw the tree, too");
 }
 
 }  // namespace
@@ -350,29 +380,25 @@ void AddTreeCommands(CLI::App& app, Session& session) {
   AddCreateCommand(*tree, session, /*advise=*/true);
   AddBatchCommand(*tree, session);
 
-  CLI::App* list = tree->add_subcommand("list", "Granted trees");
-  AddJsonFlag(*list, session);
+  auto [list, listed] =
+      AddCommand<v1::ListTreesRequest>(*tree, session, "list", "Granted trees", ListTrees);
   AddWideOption(*list, session);
-  auto request = std::make_shared<v1::ListTreesRequest>();
-  list->add_option("--job", *request->mutable_job_id(), "Only this job's");
-  list->callback([&session, request] {
-    session.run = [&session, request](Connection& c) { return ListTrees(session, c, *request); };
-  });
-
-  const auto with_id = [&](const char* name, const char* what, auto action) {
-    CLI::App* command = tree->add_subcommand(name, what);
-    AddJsonFlag(*command, session);
-    auto id = std::make_shared<std::string>();
-    command->add_option("TREE", *id, "Number of the tree")->required();
-    command->callback([&session, id, action] {
-      session.run = [&session, id, action](Connection& c) { return action(session, c, *id); };
-    });
+  list->add_option("--job", *listed.mutable_job_id(), "Only this job's");
+  const auto with_id = [&](const char* name, const char* help, auto action) {
+    AddCommandOn(*tree, session, name, help, "TREE", "Number of the tree", action);
   };
   with_id("show", "One tree with its nodes", [](Session& s, Connection& c, const std::string& id) {
     return ShowTree(s, c, Get(c, id, v1::TREE_VIEW_FULL), /*draw=*/true);
   });
   with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
-  AddTreeWatchCommand(*tree, session);
+  auto [watch, watched] = AddCommand<v1::WatchTreesRequest>(
+      *tree, session, "watch",
+      "Granted trees, then all that becomes of them, one line each, until interrupted or the job "
+      "is over",
+      Watch, [&session](auto&) { session.endless = true; });
+  watch->add_option("--job", *watched.mutable_job_id(), "Only this job's");
+  watch->add_option("--resume", *watched.mutable_resume_token(),
+                    "Go on after the change that came with this token");
   with_id("release", "Give back the tree and its entries", ReleaseTree);
 }
 

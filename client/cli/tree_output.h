@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "client/cli/switch_names.h"
+#include "client/cli/words.h"
 #include "coppice/v1/trees.pb.h"
 
 namespace coppice {

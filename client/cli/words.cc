@@ -1,13 +1,22 @@
 #include "client/cli/words.h"
 
 #include <array>
+#include <cstdint>
+#include <deque>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "client/cli/input_file.h"
+#include "client/cli/commands.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -36,6 +45,12 @@ constexpr Words<v1::RouteKind, 3> kRoutes = {
 constexpr Words<v1::JobState, 3> kStates = {{{v1::JOB_STATE_ACTIVE, "active"},
                                              {v1::JOB_STATE_ENDED, "ended"},
                                              {v1::JOB_STATE_EXPIRED, "expired"}}};
+constexpr Words<v1::PlacementState, 5> kPlacementStates = {
+    {{v1::PLACEMENT_STATE_UNSPECIFIED, "unknown"},
+     {v1::PLACEMENT_STATE_HELD, "held"},
+     {v1::PLACEMENT_STATE_STARTED, "started"},
+     {v1::PLACEMENT_STATE_RELEASED, "released"},
+     {v1::PLACEMENT_STATE_EXPIRED, "expired"}}};
 
 template <class Enum, size_t N>
 std::string Find(const Words<Enum, N>& words, Enum value) {
@@ -60,6 +75,7 @@ std::string Word(v1::TreeType type) { return Find(kTypes, type); }
 std::string Word(v1::TreeBuilder builder) { return Find(kBuilders, builder); }
 std::string Word(v1::RouteKind kind) { return Find(kRoutes, kind); }
 std::string Word(v1::JobState state) { return Find(kStates, state); }
+std::string Word(v1::PlacementState state) { return Find(kPlacementStates, state); }
 
 std::optional<v1::Operation> OperationNamed(const std::string& word) {
   return Find(kOperations, word);
@@ -92,6 +108,143 @@ absl::StatusOr<std::vector<std::string>> ExpandNodeWords(const std::vector<std::
 absl::StatusOr<std::vector<std::string>> ReadNodeWords(const std::string& text) {
   if (IsFileOfNodes(text)) return ReadMemberFile(text);
   return std::vector<std::string>{text};
+}
+
+absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  std::vector<std::string> lines;
+  for (const TextLine& line : LinesOf(*text)) lines.emplace_back(WithoutComment(line.text));
+  return lines;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadMemberWords(const std::string& members) {
+  auto words = ReadNodeWords(members);
+  if (!words.ok() || !words->empty()) return words;
+  return absl::InvalidArgumentError(
+      absl::StrCat(members, ": no members; write one endpoint a line"));
+}
+
+absl::StatusOr<std::string> RegisterMembers(Connection& connection, const std::string& members) {
+  v1::RegisterJobRequest job;
+  job.set_all_endpoints(members.empty());
+  if (!members.empty()) {
+    const auto words = ReadMemberWords(members);
+    if (!words.ok()) return words.status();
+    job.mutable_endpoints()->Add(words->begin(), words->end());
+  }
+  const auto registered =
+      connection.Call(connection.jobs(), &v1::Jobs::StubInterface::RegisterJob, job);
+  if (registered.ok()) return registered->id();
+  return absl::Status(
+      registered.status().code(),
+      absl::StrCat(members.empty() ? "job" : members, ": ", registered.status().message()));
+}
+
+absl::StatusOr<std::vector<uint32_t>> RanksOfMembers(const v1::Job& job,
+                                                     const std::vector<std::string>& members) {
+  absl::flat_hash_map<std::string, std::deque<uint32_t>> by_port, by_host;
+  for (int rank = 0; rank < job.endpoints_size(); ++rank) {
+    const std::string& endpoint = job.endpoints(rank);
+    by_port[endpoint].push_back(static_cast<uint32_t>(rank));
+    by_host[endpoint.substr(0, endpoint.rfind('/'))].push_back(static_cast<uint32_t>(rank));
+  }
+  std::vector<bool> used(static_cast<size_t>(job.endpoints_size()), false);
+  std::vector<uint32_t> ranks;
+  for (const std::string& member : members) {
+    const auto port = by_port.find(member);
+    const auto host = by_host.find(member);
+    if (port == by_port.end() && host == by_host.end()) {
+      return absl::NotFoundError(
+          absl::StrCat("member ", member, ": job ", job.id(), " has no rank there"));
+    }
+    std::deque<uint32_t>& waiting = port != by_port.end() ? port->second : host->second;
+    while (!waiting.empty() && used[waiting.front()]) waiting.pop_front();
+    if (waiting.empty()) {
+      return absl::NotFoundError(absl::StrCat("member ", member, ": named more often than job ",
+                                              job.id(), " has ranks there"));
+    }
+    used[waiting.front()] = true;
+    ranks.push_back(waiting.front());
+    waiting.pop_front();
+  }
+  return ranks;
+}
+
+void AddRanges(const std::vector<RankRange>& ranges,
+               google::protobuf::RepeatedPtrField<v1::RankRange>& to) {
+  for (const RankRange& range : ranges) {
+    v1::RankRange& added = *to.Add();
+    added.set_first(range.first);
+    added.set_count(range.count());
+    added.set_stride(range.stride);
+  }
+}
+
+namespace {
+
+// 16 digits, or up to 16 after "switch:" or "0x".
+std::optional<uint64_t> ParseGuid(absl::string_view text) {
+  const bool is_marked = absl::ConsumePrefix(&text, "switch:") | absl::ConsumePrefix(&text, "0x");
+  uint64_t guid = 0;
+  if (text.size() > 16 || (text.size() < 16 && !is_marked)) return std::nullopt;
+  if (!absl::SimpleHexAtoi(absl::StrCat("0x", text), &guid)) return std::nullopt;
+  return guid;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string& name) {
+  if (const std::optional<uint64_t> guid = ParseGuid(name)) return absl::StrFormat("%016x", *guid);
+  const auto all = ListAll(connection, connection.fabric(),
+                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
+  if (!all.ok()) return all.status();
+  std::string guid;
+  for (const v1::Switch& s : all->switches()) {
+    if (s.description() != name) continue;
+    if (!guid.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("several switches are called \"", name, "\": give the GUID"));
+    }
+    guid = s.guid();
+  }
+  if (!guid.empty()) return guid;
+  return absl::NotFoundError(
+      absl::StrCat("no switch is called \"", name, "\": see fabric switches"));
+}
+
+SwitchNames NamesOfSwitches(Connection& connection) {
+  SwitchNames names;
+  const auto all = ListAll(connection, connection.fabric(),
+                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
+  if (!all.ok()) return names;
+  for (const v1::Switch& one : all->switches()) {
+    if (const std::optional<uint64_t> guid = ParseGuid(one.guid())) {
+      names[*guid] = one.description();
+    }
+  }
+  return names;
+}
+
+absl::Status FillInputFile(const std::string& path, v1::InputFile& file) {
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  file.set_origin(path);
+  file.set_text(*std::move(text));
+  return absl::OkStatus();
+}
+
+absl::Status ReadDurationOption(const std::string& option, const std::string& text,
+                                google::protobuf::Duration& to) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(text, &duration) || duration <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " ", text, ": write a duration such as 90s, 10m or 24h"));
+  }
+  to.set_seconds(absl::ToInt64Seconds(duration));
+  to.set_nanos(static_cast<int32_t>((duration - absl::Floor(duration, absl::Seconds(1))) /
+                                    absl::Nanoseconds(1)));
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

@@ -2,23 +2,29 @@
 #ifndef COPPICE_CLIENT_CLI_WORDS_H_
 #define COPPICE_CLIENT_CLI_WORDS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/connection.h"
 #include "coppice/v1/jobs.pb.h"
+#include "coppice/v1/trees.pb.h"
 #include "coppice/v1/types.pb.h"
 #include "google/protobuf/timestamp.pb.h"
+#include "proto/text/rank_ranges.h"
 
 namespace coppice {
 
-std::string Word(v1::Operation operation);  // "allreduce"
-std::string Word(v1::TreeType type);        // "I", "II"
-std::string Word(v1::TreeBuilder builder);  // "hierarchical"
-std::string Word(v1::RouteKind kind);       // "forwarding tables"
-std::string Word(v1::JobState state);       // "active"
+std::string Word(v1::Operation operation);   // "allreduce"
+std::string Word(v1::TreeType type);         // "I", "II"
+std::string Word(v1::TreeBuilder builder);   // "hierarchical"
+std::string Word(v1::RouteKind kind);        // "forwarding tables"
+std::string Word(v1::JobState state);        // "active"
+std::string Word(v1::PlacementState state);  // "held"
 
 std::optional<v1::Operation> OperationNamed(const std::string& word);
 std::optional<v1::TreeType> TypeNamed(const std::string& word);        // auto, 1, 2
@@ -34,13 +40,55 @@ std::string TimeText(const google::protobuf::Timestamp& time);
 inline constexpr char kNodeWordsHelp[] =
     "such as n[001-128,130], or a file with one or more a line; - for stdin";
 
-// The lines of a file of that name (input_file.h; "-" is standard input), else the text itself.
+// The lines of a file of that name (ReadMemberFile; "-" is standard input), else the text itself.
 // NOT_FOUND: there is no such file, and the text, with a slash and neither bracket nor comma, is
 // meant as one: it is not an endpoint's name, "n54/1".
 absl::StatusOr<std::vector<std::string>> ReadNodeWords(const std::string& text);
 
 // Each word that looks like a list, expanded.
 absl::StatusOr<std::vector<std::string>> ExpandNodeWords(const std::vector<std::string>& words);
+
+// Members of a communicator as people write them: a file with one endpoint a line, or rank ranges.
+
+// What lines of a file ("-": standard input) say (text_file.h), without comments.
+// Errors as ReadTextFile's.
+absl::StatusOr<std::vector<std::string>> ReadMemberFile(const std::string& path);
+
+// The words that --members names (ReadNodeWords), one at least. INVALID_ARGUMENT: none; no ranks at
+// all would mean every rank of a job.
+absl::StatusOr<std::vector<std::string>> ReadMemberWords(const std::string& members);
+
+// The id of a job of these members or, of "", of all endpoints: for a daemon that lasts as long as
+// the command. Errors of ReadMemberWords and of RegisterJob; they name `members`.
+absl::StatusOr<std::string> RegisterMembers(Connection& connection, const std::string& members);
+
+// Ranks of `job` that sit on the named endpoints: the n-th mention of an endpoint is the n-th rank
+// there. A line is "host" (any of its ports) or "host/port". NOT_FOUND: names an endpoint that the
+// job does not have, or not as often.
+absl::StatusOr<std::vector<uint32_t>> RanksOfMembers(const v1::Job& job,
+                                                     const std::vector<std::string>& members);
+
+// The ranges as a request has them, behind those that are there.
+void AddRanges(const std::vector<RankRange>& ranges,
+               google::protobuf::RepeatedPtrField<v1::RankRange>& to);
+
+// The GUID of the switch that is called so: by its GUID (16 digits, or up to 16 after 0x or, as a
+// drawn tree has it, "switch:"), or by a description that only it has. NOT_FOUND: none is described
+// so; INVALID_ARGUMENT: several are; errors of the call.
+absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string& name);
+
+// Node GUID -> description. A switch that is not in it is shown by its GUID.
+using SwitchNames = absl::flat_hash_map<uint64_t, std::string>;
+
+// Of all switches. Empty if they cannot be listed: a tree may be granted, and must be shown.
+SwitchNames NamesOfSwitches(Connection& connection);
+
+// The file's text and name. Errors as ReadTextFile's.
+absl::Status FillInputFile(const std::string& path, v1::InputFile& file);
+
+// INVALID_ARGUMENT, naming the option: no duration above 0.
+absl::Status ReadDurationOption(const std::string& option, const std::string& text,
+                                google::protobuf::Duration& to);
 
 }  // namespace coppice
 

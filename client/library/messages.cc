@@ -195,35 +195,16 @@ bool DecodeTree(std::string_view message, TreeAnswer& tree) {
   bool is_good = true;
   while (is_good && reader.Next()) {
     const uint32_t number = static_cast<uint32_t>(reader.number());
-    switch (reader.field()) {
-      case 1:
-        tree.id = IdOf(reader.bytes());
-        break;
-      case 3:
-        tree.type = number;
-        break;
-      case 5:
-        tree.width = number;
-        break;
-      case 8:
-        tree.ranks = number;
-        break;
-      case 12:
-        is_good = DecodePrediction(reader.bytes(), tree.predicted_us);
-        break;
-      case 14:
-        tree.reason = reader.bytes();
-        break;
-      case 17:
-        tree.revision = number;
-        break;
-      case 19:
-        tree.root = number;
-        break;
-      case 20:
-        is_good = DecodeNodes(reader.bytes(), tree.parents);
-        break;
-    }
+    const uint32_t field = reader.field();
+    if (field == 1) tree.id = IdOf(reader.bytes());
+    if (field == 3) tree.type = number;
+    if (field == 5) tree.width = number;
+    if (field == 8) tree.ranks = number;
+    if (field == 12) is_good = DecodePrediction(reader.bytes(), tree.predicted_us);
+    if (field == 14) tree.reason = reader.bytes();
+    if (field == 17) tree.revision = number;
+    if (field == 19) tree.root = number;
+    if (field == 20) is_good = DecodeNodes(reader.bytes(), tree.parents);
   }
   return is_good && reader.ok();
 }

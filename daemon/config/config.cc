@@ -20,23 +20,12 @@ namespace {
 
 constexpr double kMaxWeight = 1e9;
 
-// A table that holds nothing but numbers and times.
-absl::Status ReadTable(const toml::table& table, absl::string_view path, absl::string_view origin,
-                       Config& config) {
-  TomlSection section(table, path, origin);
-  ReadNumbers(path, section, config);
-  return section.Finish();
-}
-
-absl::Status ReadLease(const toml::table& table, absl::string_view origin, Config& config) {
-  TomlSection lease(table, "lease.", origin);
-  ReadNumbers("lease.", lease, config);
+void CheckLease(TomlSection& lease, absl::string_view, Config& config) {
   const ManagerOptions& options = config.manager;
   if (options.min_lease > options.max_lease) lease.Fail("min", "is longer than lease.max");
   if (options.default_lease < options.min_lease || options.default_lease > options.max_lease) {
     lease.Fail("default", "must lie between lease.min and lease.max");
   }
-  return lease.Finish();
 }
 
 // A period of 0 is "never".
@@ -51,31 +40,26 @@ void ReadPeriod(TomlSection& section, absl::string_view key, absl::Duration shor
   to = period == absl::ZeroDuration() ? absl::InfiniteDuration() : period;
 }
 
-absl::Status ReadSweep(const toml::table& table, absl::string_view origin,
-                       ManagerOptions& options) {
-  TomlSection sweep(table, "sweep.", origin);
-  SweepPeriods& periods = options.sweep_periods;
+void ReadSweep(TomlSection& sweep, absl::string_view, Config& config) {
+  SweepPeriods& periods = config.manager.sweep_periods;
   ReadPeriod(sweep, "period", absl::Seconds(1), "at start and on request only", periods.full);
   ReadPeriod(sweep, "light_period", absl::Milliseconds(100), "none", periods.light);
   ReadPeriod(sweep, "counter_period", absl::Seconds(1), "none", periods.counters);
-  return sweep.Finish();
 }
 
-absl::Status ReadLimits(const toml::table& table, absl::string_view origin, Config& config) {
-  TomlSection limits(table, "limits.", origin);
-  ReadNumbers("limits.", limits, config);
+void ReadLimitsOf(TomlSection& limits, absl::string_view origin, Config& config) {
   for (const absl::string_view whose : {"caller", "administrator"}) {
-    const toml::table* const of = limits.Table(whose);
-    if (of != nullptr) {
-      limits.Absorb(ReadTable(*of, absl::StrCat("limits.", whose, "."), origin, config));
-    }
+    const toml::table* const table = limits.Table(whose);
+    if (table == nullptr) continue;
+    const std::string path = absl::StrCat("limits.", whose, ".");
+    TomlSection section(*table, path, origin);
+    ReadNumbers(path, section, config);
+    limits.Absorb(section.Finish());
   }
-  return limits.Finish();
 }
 
 // 0 is "no limit". Shares are of what there is a whole of.
-absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Config& config) {
-  TomlSection quotas(table, "quotas.", origin);
+void ReadQuotas(TomlSection& quotas, absl::string_view, Config& config) {
   QuotaOptions& options = config.manager.quotas;
   const auto none_of_zero = [](int64_t& value) {
     if (value == 0) value = QuotaLimit::kNone;
@@ -95,46 +79,47 @@ absl::Status ReadQuotas(const toml::table& table, absl::string_view origin, Conf
     if (limit.is_percent && !has_whole) quotas.Fail(words.name, "must be a whole number");
     none_of_zero(limit.value);
   }
-  ReadNumbers("quotas.", quotas, config);
   none_of_zero(options.all_tree_ranks);
   none_of_zero(options.all_jobs);
   none_of_zero(options.all_kept_bytes);
-  return quotas.Finish();
 }
 
-absl::Status ReadMapping(const toml::table& table, absl::string_view origin, Config& config) {
-  TomlSection section(table, "mapping.", origin);
-  ReadNumbers("mapping.", section, config);
+void CheckMapping(TomlSection& section, absl::string_view, Config& config) {
   const MapperOptions& mapper = config.mapping.mapper;
   if (mapper.default_budget > mapper.max_budget) {
     section.Fail("budget", "is longer than mapping.max_budget");
   }
-  return section.Finish();
 }
 
-absl::Status ReadPlacement(const toml::table& table, absl::string_view origin, Config& config) {
-  TomlSection placement(table, "placement.", origin);
-  ReadNumbers("placement.", placement, config);
-  if (const toml::table* const table_of_weights = placement.Table("weights")) {
-    TomlSection weights(*table_of_weights, "placement.weights.", origin);
-    for (const PlacementTerm& term : kPlacementTerms) {
-      weights.Read(term.name, 0.0, kMaxWeight, config.manager.placement.weights.*term.weight);
-    }
-    placement.Absorb(weights.Finish());
+void ReadPlacementWeights(TomlSection& placement, absl::string_view origin, Config& config) {
+  const toml::table* const table = placement.Table("weights");
+  if (table == nullptr) return;
+  TomlSection weights(*table, "placement.weights.", origin);
+  for (const PlacementTerm& term : kPlacementTerms) {
+    weights.Read(term.name, 0.0, kMaxWeight, config.manager.placement.weights.*term.weight);
   }
-  return placement.Finish();
+  placement.Absorb(weights.Finish());
 }
 
 // An empty address is "none".
-absl::Status ReadMetrics(const toml::table& table, absl::string_view origin, Config& config) {
-  TomlSection metrics(table, "metrics.", origin);
-  if (const toml::node* const listen = metrics.Take("listen"); listen != nullptr) {
-    if (!listen->is_string()) metrics.Fail("listen", "must be a text in quotes");
-    config.metrics_listen = listen->value_or(std::string());
-    config.metrics_listen_place = metrics.PlaceOf("listen");
-  }
-  return metrics.Finish();
+void ReadMetrics(TomlSection& metrics, absl::string_view, Config& config) {
+  const toml::node* const listen = metrics.Take("listen");
+  if (listen == nullptr) return;
+  if (!listen->is_string()) metrics.Fail("listen", "must be a text in quotes");
+  config.metrics_listen = listen->value_or(std::string());
+  config.metrics_listen_place = metrics.PlaceOf("listen");
 }
+
+// The tables, and what they hold and have to be beside their numbers and times.
+struct ConfigTable {
+  absl::string_view name;
+  void (*read_more)(TomlSection& section, absl::string_view origin, Config& config);  // or null
+};
+constexpr ConfigTable kTables[] = {
+    {"lease", CheckLease},    {"sweep", ReadSweep},      {"load", nullptr},
+    {"planning", nullptr},    {"mapping", CheckMapping}, {"placement", ReadPlacementWeights},
+    {"limits", ReadLimitsOf}, {"quotas", ReadQuotas},    {"metrics", ReadMetrics},
+};
 
 absl::Status ReadAll(const toml::table& table, absl::string_view origin,
                      absl::string_view directory, Config& config) {
@@ -153,32 +138,14 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
     file.Fail("log_level", bad.message());
   }
   ReadProfileKey(file, origin, directory, config.manager.profile);
-  if (const toml::table* lease = file.Table("lease")) {
-    file.Absorb(ReadLease(*lease, origin, config));
-  }
-  if (const toml::table* sweep = file.Table("sweep")) {
-    file.Absorb(ReadSweep(*sweep, origin, config.manager));
-  }
-  if (const toml::table* load = file.Table("load")) {
-    file.Absorb(ReadTable(*load, "load.", origin, config));
-  }
-  if (const toml::table* planning = file.Table("planning")) {
-    file.Absorb(ReadTable(*planning, "planning.", origin, config));
-  }
-  if (const toml::table* mapping = file.Table("mapping")) {
-    file.Absorb(ReadMapping(*mapping, origin, config));
-  }
-  if (const toml::table* placement = file.Table("placement")) {
-    file.Absorb(ReadPlacement(*placement, origin, config));
-  }
-  if (const toml::table* limits = file.Table("limits")) {
-    file.Absorb(ReadLimits(*limits, origin, config));
-  }
-  if (const toml::table* quotas = file.Table("quotas")) {
-    file.Absorb(ReadQuotas(*quotas, origin, config));
-  }
-  if (const toml::table* metrics = file.Table("metrics")) {
-    file.Absorb(ReadMetrics(*metrics, origin, config));
+  for (const auto& [name, read_more] : kTables) {
+    const toml::table* const in = file.Table(name);
+    if (in == nullptr) continue;
+    const std::string path = absl::StrCat(name, ".");
+    TomlSection section(*in, path, origin);
+    ReadNumbers(path, section, config);
+    if (read_more != nullptr) read_more(section, origin, config);
+    file.Absorb(section.Finish());
   }
   ReadSwitchRules(file, origin, config.manager.capability_rules);
   return file.Finish();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "daemon/fabric/topology_text.h"
@@ -52,72 +54,36 @@ void EncodeGet(MadAttribute attribute, uint32_t modifier, uint32_t transaction, 
   Put32(&mad[kModifier], modifier);
 }
 
-// PortInfo:LinkWidthActive.
-uint8_t LanesOf(uint8_t width) {
-  switch (width) {
-    case 1:
-      return 1;
-    case 2:
-      return 4;
-    case 4:
-      return 8;
-    case 8:
-      return 12;
-    case 16:
-      return 2;
-    default:
-      return 0;
-  }
+// What a code of one bit stands for; `otherwise` for one that is in no table.
+template <class Value, size_t N>
+Value Decoded(const std::pair<uint8_t, Value> (&table)[N], uint8_t code, Value otherwise) {
+  const auto found = std::ranges::find(table, code, &std::pair<uint8_t, Value>::first);
+  return found == std::end(table) ? otherwise : found->second;
 }
 
+// PortInfo:LinkWidthActive.
+constexpr std::pair<uint8_t, uint8_t> kLanes[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
 // PortInfo:LinkSpeedActive and, where the capability mask offers it, LinkSpeedExtActive.
-LaneSpeed SpeedOf(uint8_t speed, uint8_t extended) {
-  switch (extended) {
-    case 1:
-      return LaneSpeed::kFdr;
-    case 2:
-      return LaneSpeed::kEdr;
-    case 4:
-      return LaneSpeed::kHdr;
-    case 8:
-      return LaneSpeed::kNdr;
-    default:
-      break;
-  }
-  switch (speed) {
-    case 1:
-      return LaneSpeed::kSdr;
-    case 2:
-      return LaneSpeed::kDdr;
-    case 4:
-      return LaneSpeed::kQdr;
-    default:
-      return LaneSpeed::kUnknown;
-  }
-}
+constexpr std::pair<uint8_t, LaneSpeed> kSpeeds[] = {
+    {1, LaneSpeed::kSdr}, {2, LaneSpeed::kDdr}, {4, LaneSpeed::kQdr}};
+constexpr std::pair<uint8_t, LaneSpeed> kExtendedSpeeds[] = {
+    {1, LaneSpeed::kFdr}, {2, LaneSpeed::kEdr}, {4, LaneSpeed::kHdr}, {8, LaneSpeed::kNdr}};
 
 }  // namespace
 
 absl::string_view ToString(MadAttribute attribute) {
-  switch (attribute) {
-    case MadAttribute::kNodeDescription:
-      return "NodeDescription";
-    case MadAttribute::kNodeInfo:
-      return "NodeInfo";
-    case MadAttribute::kSwitchInfo:
-      return "SwitchInfo";
-    case MadAttribute::kPortInfo:
-      return "PortInfo";
-    case MadAttribute::kLinearForwardingTable:
-      return "LinearForwardingTable";
-    case MadAttribute::kExtendedPortInfo:
-      return "ExtendedPortInfo";
-    case MadAttribute::kPerformanceClassPortInfo:
-      return "ClassPortInfo of performance management";
-    case MadAttribute::kPortCounters:
-      return "PortCounters";
-    case MadAttribute::kPortCountersExtended:
-      return "PortCountersExtended";
+  constexpr std::pair<MadAttribute, absl::string_view> kNames[] = {
+      {MadAttribute::kNodeDescription, "NodeDescription"},
+      {MadAttribute::kNodeInfo, "NodeInfo"},
+      {MadAttribute::kSwitchInfo, "SwitchInfo"},
+      {MadAttribute::kPortInfo, "PortInfo"},
+      {MadAttribute::kLinearForwardingTable, "LinearForwardingTable"},
+      {MadAttribute::kExtendedPortInfo, "ExtendedPortInfo"},
+      {MadAttribute::kPerformanceClassPortInfo, "ClassPortInfo of performance management"},
+      {MadAttribute::kPortCounters, "PortCounters"},
+      {MadAttribute::kPortCountersExtended, "PortCountersExtended"}};
+  for (const auto& [named, name] : kNames) {
+    if (named == attribute) return name;
   }
   return "unknown attribute";
 }
@@ -195,7 +161,7 @@ std::string DecodeNodeDescription(const MadData& data) {
 
 PortInfoRecord DecodePortInfo(const MadData& data) {
   constexpr uint8_t kDown = 1, kLinkUp = 5;
-  constexpr uint32_t kExtendedSpeeds = 1u << 14;  // CapabilityMask.IsExtendedSpeedsSupported
+  constexpr uint32_t kHasExtendedSpeeds = 1u << 14;  // CapabilityMask.IsExtendedSpeedsSupported
   PortInfoRecord port;
   port.lid = Lid(Get16(&data[16]));
   port.subnet_manager_lid = Lid(Get16(&data[18]));
@@ -203,9 +169,11 @@ PortInfoRecord DecodePortInfo(const MadData& data) {
   const uint8_t state = data[32] & 15, physical_state = data[33] >> 4;
   port.link_up = state > kDown && physical_state == kLinkUp;
   if (port.link_up) {
-    const bool extended = (Get32(&data[20]) & kExtendedSpeeds) != 0;
-    port.rate.lanes = LanesOf(data[31]);
-    port.rate.speed = SpeedOf(data[35] >> 4, extended ? data[62] >> 4 : 0);
+    const bool extended = (Get32(&data[20]) & kHasExtendedSpeeds) != 0;
+    port.rate.lanes = Decoded(kLanes, data[31], uint8_t{0});
+    const uint8_t speed = data[35] >> 4, faster = extended ? data[62] >> 4 : 0;
+    port.rate.speed =
+        Decoded(kExtendedSpeeds, faster, Decoded(kSpeeds, speed, LaneSpeed::kUnknown));
   }
   return port;
 }

@@ -51,33 +51,19 @@ absl::Status CheckMetricsAddress(absl::string_view listen) {
                    "such as \"127.0.0.1:9709\" or \"[::1]:9709\""));
 }
 
-class MetricsExporter::Impl {
- public:
-  // Throws what the library throws.
-  Impl(const std::string& listen, std::function<DaemonNumbers()> gather)
-      : collector_(std::make_shared<Collector>(std::move(gather))), exposer_(listen, kThreads) {
-    exposer_.RegisterCollectable(collector_);
-    address_ =
-        absl::StrCat(listen.substr(0, listen.rfind(':') + 1), exposer_.GetListeningPorts().at(0));
-  }
-  const std::string& address() const { return address_; }
-
- private:
-  const std::shared_ptr<Collector> collector_;
-  prometheus::Exposer exposer_;  // after the collector: its threads, which use it, end first
-  std::string address_;
-};
-
-MetricsExporter::MetricsExporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-MetricsExporter::~MetricsExporter() = default;
+MetricsExporter::MetricsExporter(const std::string& listen, std::function<DaemonNumbers()> gather)
+    : collector_(std::make_shared<Collector>(std::move(gather))), exposer_(listen, kThreads) {
+  exposer_.RegisterCollectable(collector_);
+  address_ =
+      absl::StrCat(listen.substr(0, listen.rfind(':') + 1), exposer_.GetListeningPorts().at(0));
+}
 
 absl::StatusOr<std::unique_ptr<MetricsExporter>> MetricsExporter::Start(
     const std::string& listen, std::function<DaemonNumbers()> gather) {
   RETURN_IF_ERROR(CheckMetricsAddress(listen));
   // The library reports by exception; it must not leave this function.
   try {
-    return std::unique_ptr<MetricsExporter>(
-        new MetricsExporter(std::make_unique<Impl>(listen, std::move(gather))));
+    return std::unique_ptr<MetricsExporter>(new MetricsExporter(listen, std::move(gather)));
   } catch (const std::exception&) {  // its text says no more than that something failed
     return absl::UnavailableError(
         absl::StrCat("metrics address ", listen,
@@ -85,8 +71,6 @@ absl::StatusOr<std::unique_ptr<MetricsExporter>> MetricsExporter::Start(
                      "this host? Set metrics.listen, \"\" for none"));
   }
 }
-
-const std::string& MetricsExporter::address() const { return impl_->address(); }
 
 namespace {
 

@@ -6,6 +6,8 @@
 #ifndef COPPICE_DAEMON_METRICS_EXPORTER_H_
 #define COPPICE_DAEMON_METRICS_EXPORTER_H_
 
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
 #include <cstdint>
@@ -34,17 +36,19 @@ class MetricsExporter final {
   // UNAVAILABLE: it cannot be bound.
   static absl::StatusOr<std::unique_ptr<MetricsExporter>> Start(
       const std::string& listen, std::function<DaemonNumbers()> gather);
-  ~MetricsExporter();
   MetricsExporter(const MetricsExporter&) = delete;
   MetricsExporter& operator=(const MetricsExporter&) = delete;
 
   // Where it listens, with the port that was chosen.
-  const std::string& address() const;
+  const std::string& address() const { return address_; }
 
  private:
-  class Impl;
-  explicit MetricsExporter(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  // Throws what the library throws.
+  MetricsExporter(const std::string& listen, std::function<DaemonNumbers()> gather);
+
+  const std::shared_ptr<prometheus::Collectable> collector_;
+  prometheus::Exposer exposer_;  // after the collector: its threads, which use it, end first
+  std::string address_;
 };
 
 // The daemon's numbers as Prometheus' metric families: names, units, labels and help texts.

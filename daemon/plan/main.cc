@@ -56,10 +56,9 @@ std::string WithoutEffect(const CLI::App& app, const Session& session) {
 }
 
 int RunOffline(const Session& session, const OfflineOptions& options) {
-  const absl::StatusOr<std::unique_ptr<OfflineDaemon>> daemon =
-      OfflineDaemon::Start(options, session.needs_fabric);
-  if (!daemon.ok()) return Fail(daemon.status());
-  Connection connection(options.fabric.fabric, kPatience, (*daemon)->channel());
+  const auto channel = StartOfflineDaemon(options, session.needs_fabric);
+  if (!channel.ok()) return Fail(channel.status());
+  Connection connection(options.fabric.fabric, kPatience, *channel);
   return RunCommand(session, connection, absl::StrCat("planning on ", options.fabric.fabric));
 }
 

@@ -125,15 +125,11 @@ absl::StatusOr<std::vector<CapabilityRule>> RulesOf(const TreeOptions& options,
   rule.entries = options.entries.value_or(kDefaultEntries);
   rule.degree_limit = options.switch_degree.value_or(kDefaultSwitchDegree);
   std::vector<CapabilityRule> rules;
-  if (!options.full_switches.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
-    ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
-                     ReadSwitches(fabric, text, options.full_switches));
-    for (const SwitchIndex s : full) {
-      rules.push_back(rule);
-      rules.back().guid = fabric.switch_info(s).guid;
-      rules.back().reserved = rule.entries;
-    }
+  ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full, LoadFullSwitches(options, fabric));
+  for (const SwitchIndex s : full) {
+    rules.push_back(rule);
+    rules.back().guid = fabric.switch_info(s).guid;
+    rules.back().reserved = rule.entries;
   }
   rules.push_back(rule);
   return rules;
@@ -176,6 +172,60 @@ RpcServerOptions ServerOptions() {
   return options;
 }
 
+struct OfflineParts {
+  absl::Status Start(const OfflineOptions& options);
+
+  std::unique_ptr<ScratchFolder> scratch;
+  std::unique_ptr<ReadOncePort> port;
+  std::unique_ptr<SqliteStore> store;
+  std::unique_ptr<Manager> manager;
+  std::unique_ptr<DistanceStore> distances;
+  std::unique_ptr<RankMapper> mapper;
+  std::unique_ptr<OrderStore> orders;
+  std::unique_ptr<PatternStore> patterns;
+  std::unique_ptr<DistanceMeter> meter;
+  std::unique_ptr<RpcServer> server;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+absl::Status OfflineParts::Start(const OfflineOptions& options) {
+  ManagerOptions managing;
+  ASSIGN_OR_RETURN(managing.profile, LoadProfile(options.fabric.profile));
+  const bool has_fabric = !options.fabric.fabric.empty();
+  Snapshot snapshot;
+  if (has_fabric) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric.fabric));
+    ASSIGN_OR_RETURN(fabric, WithoutNodes(std::move(fabric), options.down));
+    ASSIGN_OR_RETURN(snapshot, LoadSnapshot(options.fabric, std::move(fabric)));
+    ASSIGN_OR_RETURN(managing.capability_rules, RulesOf(options.fabric, *snapshot.fabric));
+  }
+  managing.max_job_ranks = kMaxRanks;
+  port = std::make_unique<ReadOncePort>(options.fabric.fabric, snapshot);
+  std::string database = options.database;
+  if (database.empty()) {
+    ASSIGN_OR_RETURN(scratch, ScratchFolder::Make());
+    database = scratch->path() + "/coppice.db";
+  }
+  ASSIGN_OR_RETURN(store, SqliteStore::Open(database));
+  ASSIGN_OR_RETURN(manager, Manager::Create(store.get(), port.get(), &SystemClock(), managing));
+  if (has_fabric) {
+    RETURN_IF_ERROR(manager->Sweep().status());
+    RETURN_IF_ERROR(Hold(*manager, options.held));
+  }
+  ASSIGN_OR_RETURN(distances, DistanceStore::Create(store.get()));
+  mapper =
+      std::make_unique<RankMapper>(manager.get(), &SystemClock(), MapperOptions(), distances.get());
+  orders = std::make_unique<OrderStore>(store.get(), manager.get(), &SystemClock());
+  ASSIGN_OR_RETURN(patterns, PatternStore::Create(store.get(), &SystemClock(), kNoBound,
+                                                  &manager->quotas(), &manager->deeds()));
+  meter = std::make_unique<DistanceMeter>(manager.get(), distances.get(), &SystemClock());
+  ASSIGN_OR_RETURN(server, RpcServer::Start({manager.get(), mapper.get(), orders.get(),
+                                             patterns.get(), meter.get(), distances.get()},
+                                            ServerOptions()));
+  channel = server->Channel();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddOfflineOptions(CLI::App& app, OfflineOptions& options) {
@@ -188,74 +238,13 @@ void AddOfflineOptions(CLI::App& app, OfflineOptions& options) {
           "keep jobs, trees, placements and patterns in this file from one call to the next");
 }
 
-class OfflineDaemon::Parts {
- public:
-  absl::Status Start(const OfflineOptions& options);
-
-  std::shared_ptr<grpc::Channel> channel() const { return server_->Channel(); }
-
- private:
-  std::unique_ptr<ScratchFolder> scratch_;
-  std::unique_ptr<ReadOncePort> port_;
-  std::unique_ptr<SqliteStore> store_;
-  std::unique_ptr<Manager> manager_;
-  std::unique_ptr<DistanceStore> distances_;
-  std::unique_ptr<RankMapper> mapper_;
-  std::unique_ptr<OrderStore> orders_;
-  std::unique_ptr<PatternStore> patterns_;
-  std::unique_ptr<DistanceMeter> meter_;
-  std::unique_ptr<RpcServer> server_;
-};
-
-absl::Status OfflineDaemon::Parts::Start(const OfflineOptions& options) {
-  ManagerOptions manager;
-  ASSIGN_OR_RETURN(manager.profile, LoadProfile(options.fabric.profile));
-  const bool has_fabric = !options.fabric.fabric.empty();
-  Snapshot snapshot;
-  if (has_fabric) {
-    ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric.fabric));
-    ASSIGN_OR_RETURN(fabric, WithoutNodes(std::move(fabric), options.down));
-    ASSIGN_OR_RETURN(snapshot, LoadSnapshot(options.fabric, std::move(fabric)));
-    ASSIGN_OR_RETURN(manager.capability_rules, RulesOf(options.fabric, *snapshot.fabric));
-  }
-  manager.max_job_ranks = kMaxRanks;
-  port_ = std::make_unique<ReadOncePort>(options.fabric.fabric, snapshot);
-  std::string database = options.database;
-  if (database.empty()) {
-    ASSIGN_OR_RETURN(scratch_, ScratchFolder::Make());
-    database = scratch_->path() + "/coppice.db";
-  }
-  ASSIGN_OR_RETURN(store_, SqliteStore::Open(database));
-  ASSIGN_OR_RETURN(manager_, Manager::Create(store_.get(), port_.get(), &SystemClock(), manager));
-  if (has_fabric) {
-    RETURN_IF_ERROR(manager_->Sweep().status());
-    RETURN_IF_ERROR(Hold(*manager_, options.held));
-  }
-  ASSIGN_OR_RETURN(distances_, DistanceStore::Create(store_.get()));
-  mapper_ = std::make_unique<RankMapper>(manager_.get(), &SystemClock(), MapperOptions(),
-                                         distances_.get());
-  orders_ = std::make_unique<OrderStore>(store_.get(), manager_.get(), &SystemClock());
-  ASSIGN_OR_RETURN(patterns_, PatternStore::Create(store_.get(), &SystemClock(), kNoBound,
-                                                   &manager_->quotas(), &manager_->deeds()));
-  meter_ = std::make_unique<DistanceMeter>(manager_.get(), distances_.get(), &SystemClock());
-  ASSIGN_OR_RETURN(server_, RpcServer::Start({manager_.get(), mapper_.get(), orders_.get(),
-                                              patterns_.get(), meter_.get(), distances_.get()},
-                                             ServerOptions()));
-  return absl::OkStatus();
-}
-
-OfflineDaemon::OfflineDaemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-
-OfflineDaemon::~OfflineDaemon() = default;
-
-absl::StatusOr<std::unique_ptr<OfflineDaemon>> OfflineDaemon::Start(const OfflineOptions& options,
-                                                                    bool needs_fabric) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> StartOfflineDaemon(const OfflineOptions& options,
+                                                                  bool needs_fabric) {
   if (needs_fabric && options.fabric.fabric.empty()) return NoFabric();
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_shared<OfflineParts>();
   RETURN_IF_ERROR(parts->Start(options));
-  return std::unique_ptr<OfflineDaemon>(new OfflineDaemon(std::move(parts)));
+  grpc::Channel* const channel = parts->channel.get();
+  return std::shared_ptr<grpc::Channel>(std::move(parts), channel);
 }
-
-std::shared_ptr<grpc::Channel> OfflineDaemon::channel() const { return parts_->channel(); }
 
 }  // namespace coppice

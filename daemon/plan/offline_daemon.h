@@ -28,25 +28,12 @@ struct OfflineOptions {
 // The options by name.
 void AddOfflineOptions(CLI::App& app, OfflineOptions& options);
 
-class OfflineDaemon {
- public:
-  // Reads all that the options name. Without a fabric, where none is needed, it answers what its
-  // profile and its database know. Errors are those of the readers, of SqliteStore::Open and of
-  // Manager, and name file or option; INVALID_ARGUMENT: no fabric.
-  static absl::StatusOr<std::unique_ptr<OfflineDaemon>> Start(const OfflineOptions& options,
-                                                              bool needs_fabric);
-  ~OfflineDaemon();
-  OfflineDaemon(const OfflineDaemon&) = delete;
-  OfflineDaemon& operator=(const OfflineDaemon&) = delete;
-
-  // To be called over as over any channel to a daemon, while this lives.
-  std::shared_ptr<grpc::Channel> channel() const;
-
- private:
-  class Parts;
-  explicit OfflineDaemon(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
-};
+// Starts the daemon, to be called over what is returned as over any channel to a daemon; it lives
+// as long as the channel. Reads all that the options name. Without a fabric, where none is needed,
+// it answers what its profile and its database know. Errors are those of the readers, of
+// SqliteStore::Open and of Manager, and name file or option; INVALID_ARGUMENT: no fabric.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> StartOfflineDaemon(const OfflineOptions& options,
+                                                                  bool needs_fabric);
 
 }  // namespace coppice
 

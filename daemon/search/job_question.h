@@ -13,6 +13,7 @@
 #include "client/connection.h"
 #include "client/library/agent_calls.h"
 #include "coppice/v1/mapping.pb.h"
+#include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/search/search_options.h"
 
@@ -49,6 +50,14 @@ class JobQuestion final {
   v1::MappingTask task_;
   v1::MappingProblem problem_;
 };
+
+// A mapping problem as the message that the daemon answers with and that rank 0 tells the others.
+
+// Fills in pattern, places and distances. Errors as Flatten.
+absl::Status ToProto(const MappingProblem& problem, v1::MappingProblem& message);
+
+// For a search by QAP cost. INVALID_ARGUMENT: lists of unlike lengths, and as Unflatten.
+absl::StatusOr<MappingProblem> FromProto(const v1::MappingProblem& message);
 
 }  // namespace coppice
 

@@ -14,7 +14,7 @@
 #include "daemon/search/search_options.h"
 #include "daemon/search/search_run.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/map_report.h"
+#include "daemon/tools/map_search.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 

@@ -9,8 +9,8 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/search/problem_message.h"
-#include "daemon/tools/map_report.h"
+#include "daemon/search/job_question.h"
+#include "daemon/tools/map_search.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/text/option_words.h"
 

@@ -16,7 +16,7 @@
 #include "daemon/search/job_question.h"
 #include "daemon/search/mpi_team.h"
 #include "daemon/search/search_options.h"
-#include "daemon/tools/map_inputs.h"
+#include "daemon/tools/map_options.h"
 #include "daemon/tools/map_search.h"
 
 namespace coppice {

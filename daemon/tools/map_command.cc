@@ -5,9 +5,7 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/map_inputs.h"
 #include "daemon/tools/map_options.h"
-#include "daemon/tools/map_report.h"
 #include "daemon/tools/map_search.h"
 
 namespace coppice {

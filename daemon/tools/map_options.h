@@ -1,5 +1,5 @@
-// What coppice-plan map is asked on the command line: options, and what their words mean. Reads no
-// files.
+// What coppice-plan map is asked on the command line: options, what their words mean, and
+// the files they name.
 #ifndef COPPICE_DAEMON_TOOLS_MAP_OPTIONS_H_
 #define COPPICE_DAEMON_TOOLS_MAP_OPTIONS_H_
 
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/mapping/mapping_problem.h"
@@ -43,6 +44,21 @@ void CheckUsage(const MapOptions& options);
 std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text);
 // "1:10:100", from the innermost level.
 std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text);
+
+// The question behind a call of coppice-plan map: pattern, places and distances from the files that
+// its options name.
+
+struct MapQuestion {
+  MappingProblem problem;
+  std::vector<std::string> host_of_place;  // [place], or empty: places without names
+
+  // [slot], views into host_of_place.
+  std::vector<absl::string_view> HostOfSlot() const;
+};
+
+// `options` as CheckUsage leaves them. Errors are those of the readers, of fabric_source.h and of
+// routes.h, and name the file.
+absl::StatusOr<MapQuestion> LoadMapQuestion(const MapOptions& options);
 
 }  // namespace coppice
 

@@ -4,6 +4,9 @@
 #ifndef COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
 #define COPPICE_DAEMON_TOOLS_MAP_SEARCH_H_
 
+#include <string>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/mapping/algorithm.h"
@@ -34,6 +37,18 @@ struct MapResult {
 // waits. Errors as Measure and AnswerMapping. One call at a time: it takes SIGINT over until it
 // returns; a second SIGINT ends the process.
 absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapSearch& search);
+
+// What coppice-plan map and coppice-search print of an order that they found; and the list of
+// algorithms. Decides nothing.
+
+// Writes what was found as the options say: for a launcher, as JSON or for people, with the busiest
+// links if they were asked for. Errors as LaunchText, FindBusyLinks, WriteTextFile and PrintText.
+absl::Status PrintMap(const MapOptions& options, const MapQuestion& question,
+                      const MapResult& result);
+
+// Names, sources and parameters of all algorithms.
+std::string AlgorithmsToJson();
+std::string AlgorithmsToText();
 
 }  // namespace coppice
 

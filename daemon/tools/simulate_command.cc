@@ -21,9 +21,11 @@
 #include "daemon/simulation/simulator.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/communicators.h"
+#include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/planner.h"
+#include "proto/text/option_words.h"
 #include "proto/text/text_table.h"
 
 namespace coppice {
@@ -362,6 +364,32 @@ class Comparison {
   const std::vector<BatchCommunicator> communicators_;
 };
 
+std::vector<SwitchCapacity> CapacityOf(const TreeOptions& options, const Fabric& fabric,
+                                       const std::vector<SwitchIndex>& full) {
+  const uint32_t entries = options.entries.value_or(kDefaultEntries);
+  std::vector<SwitchCapacity> capacity(
+      fabric.switch_count(),
+      {entries, entries, options.switch_degree.value_or(kDefaultSwitchDegree)});
+  for (const SwitchIndex s : full) capacity[s.value()].entries_free = 0;
+  return capacity;
+}
+
+absl::StatusOr<TreeRequest> RequestOf(const TreeOptions& options, const Fabric& fabric) {
+  TreeRequest request;
+  ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.members));
+  ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
+  request.operation = *ParseOperation(options.operation);
+  const std::vector<uint64_t> sizes = *ParseByteSizes(options.bytes);
+  for (const uint64_t bytes : sizes) request.sizes.push_back({.bytes = bytes});
+  request.width = options.width;
+  request.nic_degree = options.nic_degree;
+  if (!options.root.empty()) {
+    ASSIGN_OR_RETURN(const SwitchIndex root, ResolveSwitch(fabric, options.root));
+    request.root_switch = fabric.switch_info(root).guid;
+  }
+  return request;
+}
+
 absl::Status RunSimulate(SimulateOptions options) {
   options.simulation.pattern =
       options.pattern == "periodic" ? NoisePattern::kPeriodic : NoisePattern::kPoisson;
@@ -369,9 +397,10 @@ absl::Status RunSimulate(SimulateOptions options) {
   options.communicators.seed = options.seed;
   ASSIGN_OR_RETURN(CostProfile profile, LoadProfile(options.tree.profile));
   ASSIGN_OR_RETURN(Snapshot snapshot, LoadSnapshot(options.tree));
-  ASSIGN_OR_RETURN(std::vector<SwitchCapacity> capacity,
-                   LoadCapacity(options.tree, *snapshot.fabric));
-  ASSIGN_OR_RETURN(TreeRequest request, MakeRequest(options.tree, *snapshot.fabric));
+  ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
+                   LoadFullSwitches(options.tree, *snapshot.fabric));
+  std::vector<SwitchCapacity> capacity = CapacityOf(options.tree, *snapshot.fabric, full);
+  ASSIGN_OR_RETURN(TreeRequest request, RequestOf(options.tree, *snapshot.fabric));
   ASSIGN_OR_RETURN(std::vector<BatchCommunicator> communicators,
                    LoadCommunicators(options.communicators, request.members));
   const std::vector<SizeShare> sizes = request.sizes;
@@ -396,6 +425,23 @@ absl::Status RunSimulate(SimulateOptions options) {
   }
   return PrintText(options.tree.json ? SimulationToJson(comparison.snapshot(), heading, rows)
                                      : SimulationToText(comparison.snapshot(), heading, rows));
+}
+
+void AddTreeOptions(CLI::App& command, TreeOptions& options) {
+  AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
+      ->required();
+  AddText(command, "--members", options.members, "endpoints in rank order")->required();
+  command.add_option("--op", options.operation, "operation; default allreduce")
+      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
+  command
+      .add_option("--bytes", options.bytes,
+                  "message sizes, such as 8,4K,1M, equally frequent; default 8")
+      ->check(Understood(ParseByteSizes, kByteSizesMeant));
+  AddCount(command, "--width", options.width, "wanted children per node of a type I tree");
+  AddText(command, "--root", options.root, "wanted root of a type II tree: GUID or description");
+  AddCount(command, "--nic-degree", options.nic_degree,
+           "most children of a NIC; default the profile's");
+  AddFabricOptions(command, options);
 }
 
 void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
@@ -427,10 +473,7 @@ void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen) {
   CLI::App* const command =
       app.add_subcommand("simulate", "Simulated and predicted time of every builder's tree");
   const auto options = std::make_shared<SimulateOptions>();
-  AddPlaceOptions(*command, options->tree);
-  AddPayloadOptions(*command, options->tree);
-  AddShapeOptions(*command, options->tree);
-  AddHardwareOptions(*command, options->tree);
+  AddTreeOptions(*command, options->tree);
   AddSimulationOptions(*command, *options);
   command->add_flag("--json", options->tree.json, "print JSON");
   command

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -16,7 +15,6 @@
 #include "daemon/fabric/forwarding_table_reader.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
-#include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -72,50 +70,19 @@ const char kTreeFilesHelp[] =
     "                   leaves that port of that switch or adapter\n"
     "In --members and --load a blank and # begin a comment.";
 
-void AddPlaceOptions(CLI::App& command, TreeOptions& options) {
-  AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
-      ->required();
-  AddText(command, "--members", options.members, "endpoints in rank order")->required();
-}
-
-void AddPayloadOptions(CLI::App& command, TreeOptions& options) {
-  command.add_option("--op", options.operation, "operation; default allreduce")
-      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
-  command
-      .add_option("--bytes", options.bytes,
-                  "message sizes, such as 8,4K,1M, equally frequent; default 8")
-      ->check(Understood(ParseByteSizes, kByteSizesMeant));
-}
-
-void AddShapeOptions(CLI::App& command, TreeOptions& options) {
-  AddCount(command, "--width", options.width, "wanted children per node of a type I tree");
-  AddText(command, "--root", options.root, "wanted root of a type II tree: GUID or description");
-}
-
-void AddHardwareOptions(CLI::App& command, TreeOptions& options) {
-  AddCount(command, "--nic-degree", options.nic_degree,
-           "most children of a NIC; default the profile's");
-  AddFabricOptions(command, options);
-}
-
 void AddFabricOptions(CLI::App& command, TreeOptions& options) {
   AddCount(command, "--switch-degree", options.switch_degree,
            absl::StrCat("most children of a switch in one tree; default ", kDefaultSwitchDegree));
   AddCount(command, "--entries", options.entries,
            absl::StrCat("tree entries of every switch; default ", kDefaultEntries));
   AddText(command, "--full-switches", options.full_switches, "switches with no free entry");
-  AddProfileOption(command, options.profile);
+  AddText(command, "--profile", options.profile,
+          absl::StrCat("costs: a TOML file or one of ", absl::StrJoin(BuiltInProfileNames(), ", "),
+                       "; default ", options.profile));
   AddText(command, "--routes", options.routes,
           "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
           "of such");
   AddText(command, "--load", options.load, "utilisation of links");
-}
-
-std::vector<SizeShare> SizesOf(const TreeOptions& options) {
-  std::vector<SizeShare> sizes;
-  const std::vector<uint64_t> all = *ParseByteSizes(options.bytes);
-  for (const uint64_t bytes : all) sizes.push_back({.bytes = bytes});
-  return sizes;
 }
 
 absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {
@@ -147,48 +114,11 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options,
   return snapshot;
 }
 
-absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
-                                                         const Fabric& fabric) {
-  const uint32_t entries = options.entries.value_or(kDefaultEntries);
-  std::vector<SwitchCapacity> capacity(
-      fabric.switch_count(),
-      {entries, entries, options.switch_degree.value_or(kDefaultSwitchDegree)});
-  if (options.full_switches.empty()) return capacity;
+absl::StatusOr<std::vector<SwitchIndex>> LoadFullSwitches(const TreeOptions& options,
+                                                          const Fabric& fabric) {
+  if (options.full_switches.empty()) return std::vector<SwitchIndex>();
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
-  ASSIGN_OR_RETURN(const std::vector<SwitchIndex> full,
-                   ReadSwitches(fabric, text, options.full_switches));
-  for (const SwitchIndex s : full) capacity[s.value()].entries_free = 0;
-  return capacity;
-}
-
-absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric) {
-  static const std::map<std::string, TreeBuilder> kBuilders = {
-      {"kary", TreeBuilder::kKary},
-      {"knomial", TreeBuilder::kKnomial},
-      {"hierarchical", TreeBuilder::kHierarchical},
-      {"postal", TreeBuilder::kPostal}};
-  TreeRequest request;
-  ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.members));
-  ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
-  request.operation = *ParseOperation(options.operation);
-  request.sizes = SizesOf(options);
-  if (options.type != "auto") {
-    request.type = options.type == "1" ? TreeType::kTypeI : TreeType::kTypeII;
-  }
-  if (options.builder != "auto") request.builder = kBuilders.at(options.builder);
-  request.width = options.width;
-  request.nic_degree = options.nic_degree;
-  if (!options.root.empty()) {
-    ASSIGN_OR_RETURN(const SwitchIndex root, ResolveSwitch(fabric, options.root));
-    request.root_switch = fabric.switch_info(root).guid;
-  }
-  return request;
-}
-
-void AddProfileOption(CLI::App& command, std::string& profile) {
-  AddText(command, "--profile", profile,
-          absl::StrCat("costs: a TOML file or one of ", absl::StrJoin(BuiltInProfileNames(), ", "),
-                       "; default ", profile));
+  return ReadSwitches(fabric, text, options.full_switches);
 }
 
 absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {

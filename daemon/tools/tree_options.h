@@ -14,13 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 
 struct TreeOptions {
   std::string fabric, members, full_switches, root, load;
-  std::string operation = "allreduce", type = "auto", builder = "auto";
+  std::string operation = "allreduce";
   std::string profile = "hdr", routes = "shortest";
   std::string bytes = "8";  // as ParseByteSizes reads it
   std::optional<uint32_t> width, nic_degree, switch_degree, entries;
@@ -30,22 +29,11 @@ struct TreeOptions {
 // The files that these options name, for the footer of a subcommand's help.
 extern const char kTreeFilesHelp[];
 
-// --fabric and --members, both required.
-void AddPlaceOptions(CLI::App& command, TreeOptions& options);
-// --op and --bytes.
-void AddPayloadOptions(CLI::App& command, TreeOptions& options);
-// --width and --root.
-void AddShapeOptions(CLI::App& command, TreeOptions& options);
-// --nic-degree and all of AddFabricOptions.
-void AddHardwareOptions(CLI::App& command, TreeOptions& options);
 // What a daemon reads or is told by its configuration: --switch-degree, --entries, --full-switches,
 // --profile, --routes and --load.
 void AddFabricOptions(CLI::App& command, TreeOptions& options);
 
 inline constexpr uint32_t kDefaultEntries = 64, kDefaultSwitchDegree = 64;
-
-// Equally frequent sizes.
-std::vector<SizeShare> SizesOf(const TreeOptions& options);
 
 // Each reads the files that the options name; errors are those of fabric_source.h, routes.h and
 // tree_inputs.h and name the file.
@@ -53,15 +41,9 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options);
 // The same on a fabric that was read.
 absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options,
                                       std::shared_ptr<const Fabric> fabric);
-absl::StatusOr<std::vector<SwitchCapacity>> LoadCapacity(const TreeOptions& options,
-                                                         const Fabric& fabric);
-absl::StatusOr<TreeRequest> MakeRequest(const TreeOptions& options, const Fabric& fabric);
-
-// --profile NAME|FILE: the constants that a plan or a table is made with. Shared by the subcommands
-// that predict times.
-
-// Adds --profile, which sets `profile`; what that holds now is the default and named as such.
-void AddProfileOption(CLI::App& command, std::string& profile);
+// --full-switches; none without that option.
+absl::StatusOr<std::vector<SwitchIndex>> LoadFullSwitches(const TreeOptions& options,
+                                                          const Fabric& fabric);
 
 // The built-in profile of that name, else the TOML file of that name. NOT_FOUND: neither;
 // INVALID_ARGUMENT, naming file, line and key: not a profile; codes of absl::ErrnoToStatus: a file

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "coppice/v1/search.pb.h"
-#include "daemon/search/problem_message.h"
+#include "daemon/search/job_question.h"
 #include "google/protobuf/stubs/logging.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,6 +7,7 @@ Usage: trace_test.py openmpi|mpich LIBRARY KNOWN_PATTERNS FORTRAN_77 FORTRAN_08
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,7 +17,7 @@ import trace_text
 
 MPI, LIBRARY, PROGRAM = sys.argv[1:4]
 FORTRAN, FORTRAN_COLLECTIVES = sys.argv[4:6], sys.argv[6:8]
-SOURCES = pathlib.Path(__file__).resolve().parents[2] / "agents" / "mpi" / "calls"
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "agents" / "mpi"
 
 
 def traced(ranks, *words, program=PROGRAM, **more):
@@ -148,14 +149,14 @@ class Patterns(unittest.TestCase):
 
     def test_every_traced_collective_is_called(self):
         """Those that the library stands before, and no other names."""
-        table = (SOURCES.parent / "tree" / "collective_table.h").read_text(encoding="utf-8")
-        defined = {"MPI_" + name for name in re.findall(r"^  X\((\w+), ", table, re.MULTILINE)}
-        for file in SOURCES.glob("*.cc"):
-            if file.stem.endswith("collectives") or file.stem == "neighbourhood":
-                defined |= set(re.findall(r"^int (MPI_\w+)\(", file.read_text(encoding="utf-8"),
-                                          re.MULTILINE))
-        if MPI == "openmpi":  # which has none of MPI 4
-            defined = {name for name in defined if not name.endswith("_init")}
+        symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, text=True,
+                                 stdout=subprocess.PIPE).stdout.split()
+        forms_of_tables = set()
+        for table in ("tree/collective_table.h", "calls/collectives.cc"):
+            text = (SOURCES / table).read_text(encoding="utf-8")
+            for name in re.findall(r"^  X\((\w+), ", text, re.MULTILINE):
+                forms_of_tables |= {"MPI_" + name, "MPI_I" + name.lower(), f"MPI_{name}_init"}
+        defined = forms_of_tables & set(symbols)  # Open MPI has none of MPI 4
         called = {"MPI_" + pattern[1].capitalize() for pattern, _ in every_form()}
         self.assertEqual(defined, called)
 

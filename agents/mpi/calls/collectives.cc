@@ -1,197 +1,178 @@
-// Blocking collectives that no tree carries: each is traced, and the MPI library's own. Those that
-// trees carry are in tree_calls.cc.
+// Collectives: all forms that no tree carries are traced, and the MPI library's own. The blocking
+// forms of those that trees carry are in tree_calls.cc.
 #include <mpi.h>
 
+#include <vector>
+
+#include "agents/mpi/calls/fortran.h"
 #include "agents/mpi/trace/trace.h"
 #include "agents/mpi/trace/trace_collectives.h"
+#include "agents/mpi/tree/collective_table.h"
+#include "agents/mpi/tree/tree_collectives.h"
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
 
-extern "C" {
+// Of collectives that trees do not carry: as those of collective_table.h.
+#define COPPICE_COUNTS_ARGUMENTS(A)                                                      \
+  A(const void*, send), A(void*, receive), A(const int*, counts), A(MPI_Datatype, type), \
+      A(MPI_Op, op), A(MPI_Comm, comm)
+#define COPPICE_EACH_ARGUMENTS(A)                                                          \
+  A(const void*, send), A(int, send_count), A(MPI_Datatype, send_type), A(void*, receive), \
+      A(int, receive_count), A(MPI_Datatype, receive_type), A(MPI_Comm, comm)
+#define COPPICE_ROOTED_ARGUMENTS(A)                                                        \
+  A(const void*, send), A(int, send_count), A(MPI_Datatype, send_type), A(void*, receive), \
+      A(int, receive_count), A(MPI_Datatype, receive_type), A(int, root), A(MPI_Comm, comm)
+#define COPPICE_GATHERV_ARGUMENTS(A)                                                       \
+  A(const void*, send), A(int, send_count), A(MPI_Datatype, send_type), A(void*, receive), \
+      A(const int*, receive_counts), A(const int*, receive_offsets),                       \
+      A(MPI_Datatype, receive_type), A(int, root), A(MPI_Comm, comm)
+#define COPPICE_SCATTERV_ARGUMENTS(A)                                            \
+  A(const void*, send), A(const int*, send_counts), A(const int*, send_offsets), \
+      A(MPI_Datatype, send_type), A(void*, receive), A(int, receive_count),      \
+      A(MPI_Datatype, receive_type), A(int, root), A(MPI_Comm, comm)
+#define COPPICE_ALLGATHERV_ARGUMENTS(A)                                                    \
+  A(const void*, send), A(int, send_count), A(MPI_Datatype, send_type), A(void*, receive), \
+      A(const int*, receive_counts), A(const int*, receive_offsets),                       \
+      A(MPI_Datatype, receive_type), A(MPI_Comm, comm)
+#define COPPICE_ALLTOALLV_ARGUMENTS(A)                                              \
+  A(const void*, send), A(const int*, send_counts), A(const int*, send_offsets),    \
+      A(MPI_Datatype, send_type), A(void*, receive), A(const int*, receive_counts), \
+      A(const int*, receive_offsets), A(MPI_Datatype, receive_type), A(MPI_Comm, comm)
+// OFFSET: int, or MPI_Aint of neighbours.
+#define COPPICE_TYPES_ARGUMENTS(A, OFFSET)                                                  \
+  A(const void*, send), A(const int*, send_counts), A(const OFFSET*, send_offsets),         \
+      A(const MPI_Datatype*, send_types), A(void*, receive), A(const int*, receive_counts), \
+      A(const OFFSET*, receive_offsets), A(const MPI_Datatype*, receive_types), A(MPI_Comm, comm)
+#define COPPICE_ALLTOALLW_ARGUMENTS(A) COPPICE_TYPES_ARGUMENTS(A, int)
+#define COPPICE_NEIGHBOR_ALLTOALLW_ARGUMENTS(A) COPPICE_TYPES_ARGUMENTS(A, MPI_Aint)
 
-int MPI_Scan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-             MPI_Comm comm) {
-  return Traced(PMPI_Scan(send, receive, count, type, op, comm),
-                [&] { TraceScan(count, type, comm); });
-}
+// X(name in C, in Fortran, arguments, what is traced).
+#define COPPICE_TRACED_COLLECTIVES(X)                                                             \
+  X(Scan, scan, COPPICE_ALLREDUCE_ARGUMENTS, TraceScan(count, type, comm))                        \
+  X(Exscan, exscan, COPPICE_ALLREDUCE_ARGUMENTS, TraceScan(count, type, comm))                    \
+  X(Reduce_scatter, reduce_scatter, COPPICE_COUNTS_ARGUMENTS,                                     \
+    TraceReduceScatter(counts, type, comm))                                                       \
+  X(Reduce_scatter_block, reduce_scatter_block, COPPICE_ALLREDUCE_ARGUMENTS,                      \
+    TraceReduceScatterBlock(count, type, comm))                                                   \
+  X(Gather, gather, COPPICE_ROOTED_ARGUMENTS, TraceGather(send_count, send_type, root, comm))     \
+  X(Gatherv, gatherv, COPPICE_GATHERV_ARGUMENTS, TraceGatherv(send_count, send_type, root, comm)) \
+  X(Scatter, scatter, COPPICE_ROOTED_ARGUMENTS,                                                   \
+    TraceScatter(send_count, send_type, receive_count, receive_type, root, comm))                 \
+  X(Scatterv, scatterv, COPPICE_SCATTERV_ARGUMENTS,                                               \
+    TraceScatterv(send_counts, send_type, root, comm))                                            \
+  X(Allgather, allgather, COPPICE_EACH_ARGUMENTS,                                                 \
+    TraceAllgather(send_count, send_type, receive_count, receive_type, comm))                     \
+  X(Allgatherv, allgatherv, COPPICE_ALLGATHERV_ARGUMENTS,                                         \
+    TraceAllgatherv(send_count, send_type, receive_counts, receive_type, comm))                   \
+  X(Alltoall, alltoall, COPPICE_EACH_ARGUMENTS,                                                   \
+    TraceAlltoall(send, send_count, send_type, receive_count, receive_type, comm))                \
+  X(Alltoallv, alltoallv, COPPICE_ALLTOALLV_ARGUMENTS,                                            \
+    TraceAlltoallv(send, send_counts, send_type, receive_counts, receive_type, comm))             \
+  X(Neighbor_allgather, neighbor_allgather, COPPICE_EACH_ARGUMENTS,                               \
+    TraceNeighborAllgather(send_count, send_type, comm))                                          \
+  X(Neighbor_allgatherv, neighbor_allgatherv, COPPICE_ALLGATHERV_ARGUMENTS,                       \
+    TraceNeighborAllgather(send_count, send_type, comm))                                          \
+  X(Neighbor_alltoall, neighbor_alltoall, COPPICE_EACH_ARGUMENTS,                                 \
+    TraceNeighborAllgather(send_count, send_type, comm))                                          \
+  X(Neighbor_alltoallv, neighbor_alltoallv, COPPICE_ALLTOALLV_ARGUMENTS,                          \
+    TraceNeighborAlltoallv(send_counts, send_type, comm))
+// Those whose types are lists, which are others in Fortran.
+#define COPPICE_TRACED_COLLECTIVES_OF_TYPES(X)                                          \
+  X(Alltoallw, alltoallw, COPPICE_ALLTOALLW_ARGUMENTS,                                  \
+    TraceAlltoallw(send, send_counts, send_types, receive_counts, receive_types, comm)) \
+  X(Neighbor_alltoallw, neighbor_alltoallw, COPPICE_NEIGHBOR_ALLTOALLW_ARGUMENTS,       \
+    TraceNeighborAlltoallw(send_counts, send_types, comm))
 
-int MPI_Exscan(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-               MPI_Comm comm) {
-  return Traced(PMPI_Exscan(send, receive, count, type, op, comm),
-                [&] { TraceScan(count, type, comm); });
-}
-
-int MPI_Reduce_scatter(const void* send, void* receive, const int counts[], MPI_Datatype type,
-                       MPI_Op op, MPI_Comm comm) {
-  return Traced(PMPI_Reduce_scatter(send, receive, counts, type, op, comm),
-                [&] { TraceReduceScatter(counts, type, comm); });
-}
-
-int MPI_Reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type,
-                             MPI_Op op, MPI_Comm comm) {
-  return Traced(PMPI_Reduce_scatter_block(send, receive, count, type, op, comm),
-                [&] { TraceReduceScatterBlock(count, type, comm); });
-}
-
-int MPI_Gather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-               int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return Traced(
-      PMPI_Gather(send, send_count, send_type, receive, receive_count, receive_type, root, comm),
-      [&] { TraceGather(send_count, send_type, root, comm); });
-}
-
-int MPI_Gatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                const int receive_counts[], const int receive_offsets[], MPI_Datatype receive_type,
-                int root, MPI_Comm comm) {
-  return Traced(PMPI_Gatherv(send, send_count, send_type, receive, receive_counts, receive_offsets,
-                             receive_type, root, comm),
-                [&] { TraceGatherv(send_count, send_type, root, comm); });
-}
-
-int MPI_Scatter(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                int receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return Traced(
-      PMPI_Scatter(send, send_count, send_type, receive, receive_count, receive_type, root, comm),
-      [&] { TraceScatter(send_count, send_type, receive_count, receive_type, root, comm); });
-}
-
-int MPI_Scatterv(const void* send, const int send_counts[], const int send_offsets[],
-                 MPI_Datatype send_type, void* receive, int receive_count,
-                 MPI_Datatype receive_type, int root, MPI_Comm comm) {
-  return Traced(PMPI_Scatterv(send, send_counts, send_offsets, send_type, receive, receive_count,
-                              receive_type, root, comm),
-                [&] { TraceScatterv(send_counts, send_type, root, comm); });
-}
-
-int MPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(
-      PMPI_Allgather(send, send_count, send_type, receive, receive_count, receive_type, comm),
-      [&] { TraceAllgather(send_count, send_type, receive_count, receive_type, comm); });
-}
-
-int MPI_Allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                   const int receive_counts[], const int receive_offsets[],
-                   MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(
-      PMPI_Allgatherv(send, send_count, send_type, receive, receive_counts, receive_offsets,
-                      receive_type, comm),
-      [&] { TraceAllgatherv(send_count, send_type, receive_counts, receive_type, comm); });
-}
-
-int MPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                 int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(
-      PMPI_Alltoall(send, send_count, send_type, receive, receive_count, receive_type, comm),
-      [&] { TraceAlltoall(send, send_count, send_type, receive_count, receive_type, comm); });
-}
-
-int MPI_Alltoallv(const void* send, const int send_counts[], const int send_offsets[],
-                  MPI_Datatype send_type, void* receive, const int receive_counts[],
-                  const int receive_offsets[], MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(
-      PMPI_Alltoallv(send, send_counts, send_offsets, send_type, receive, receive_counts,
-                     receive_offsets, receive_type, comm),
-      [&] { TraceAlltoallv(send, send_counts, send_type, receive_counts, receive_type, comm); });
-}
-
-int MPI_Alltoallw(const void* send, const int send_counts[], const int send_offsets[],
-                  const MPI_Datatype send_types[], void* receive, const int receive_counts[],
-                  const int receive_offsets[], const MPI_Datatype receive_types[], MPI_Comm comm) {
-  return Traced(
-      PMPI_Alltoallw(send, send_counts, send_offsets, send_types, receive, receive_counts,
-                     receive_offsets, receive_types, comm),
-      [&] { TraceAlltoallw(send, send_counts, send_types, receive_counts, receive_types, comm); });
-}
-
-}  // extern "C"
-
-using namespace coppice::mpi;  // NOLINT: the parts of this very library
+#define COPPICE_BLOCKING(NAME, FORTRAN, ARGUMENTS, TRACE)                    \
+  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                             \
+    return Traced(PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT)), [&] { TRACE; }); \
+  }
+#define COPPICE_NONBLOCKING(NAME, FORTRAN, ARGUMENTS, TRACE)                              \
+  int MPI_I##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), MPI_Request* request) {                \
+    return Traced(PMPI_I##FORTRAN(ARGUMENTS(COPPICE_ARGUMENT), request), [&] { TRACE; }); \
+  }
+// What one sends is found when it is made, and traced whenever it is started.
+#define COPPICE_PERSISTENT(NAME, FORTRAN, ARGUMENTS, TRACE)                                  \
+  int MPI_##NAME##_init(ARGUMENTS(COPPICE_PARAMETER), MPI_Info info, MPI_Request* request) { \
+    return Traced(PMPI_##NAME##_init(ARGUMENTS(COPPICE_ARGUMENT), info, request),            \
+                  [&] { TracePersistent(*request, [&] { TRACE; }); });                       \
+  }
 
 extern "C" {
 
-int MPI_Neighbor_allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                           int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(PMPI_Neighbor_allgather(send, send_count, send_type, receive, receive_count,
-                                        receive_type, comm),
-                [&] { TraceNeighborAllgather(send_count, send_type, comm); });
-}
+COPPICE_TRACED_COLLECTIVES(COPPICE_BLOCKING)
+COPPICE_TRACED_COLLECTIVES_OF_TYPES(COPPICE_BLOCKING)
 
-int MPI_Ineighbor_allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                            int receive_count, MPI_Datatype receive_type, MPI_Comm comm,
-                            MPI_Request* request) {
-  return Traced(PMPI_Ineighbor_allgather(send, send_count, send_type, receive, receive_count,
-                                         receive_type, comm, request),
-                [&] { TraceNeighborAllgather(send_count, send_type, comm); });
-}
+COPPICE_TREE_COLLECTIVES(COPPICE_NONBLOCKING)
+COPPICE_TRACED_COLLECTIVES(COPPICE_NONBLOCKING)
+COPPICE_TRACED_COLLECTIVES_OF_TYPES(COPPICE_NONBLOCKING)
 
-int MPI_Neighbor_allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                            const int receive_counts[], const int receive_offsets[],
-                            MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(PMPI_Neighbor_allgatherv(send, send_count, send_type, receive, receive_counts,
-                                         receive_offsets, receive_type, comm),
-                [&] { TraceNeighborAllgather(send_count, send_type, comm); });
-}
-
-int MPI_Ineighbor_allgatherv(const void* send, int send_count, MPI_Datatype send_type,
-                             void* receive, const int receive_counts[], const int receive_offsets[],
-                             MPI_Datatype receive_type, MPI_Comm comm, MPI_Request* request) {
-  return Traced(PMPI_Ineighbor_allgatherv(send, send_count, send_type, receive, receive_counts,
-                                          receive_offsets, receive_type, comm, request),
-                [&] { TraceNeighborAllgather(send_count, send_type, comm); });
-}
-
-int MPI_Neighbor_alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                          int receive_count, MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(PMPI_Neighbor_alltoall(send, send_count, send_type, receive, receive_count,
-                                       receive_type, comm),
-                [&] { TraceNeighborAllgather(send_count, send_type, comm); });
-}
-
-int MPI_Ineighbor_alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
-                           int receive_count, MPI_Datatype receive_type, MPI_Comm comm,
-                           MPI_Request* request) {
-  return Traced(PMPI_Ineighbor_alltoall(send, send_count, send_type, receive, receive_count,
-                                        receive_type, comm, request),
-                [&] { TraceNeighborAllgather(send_count, send_type, comm); });
-}
-
-int MPI_Neighbor_alltoallv(const void* send, const int send_counts[], const int send_offsets[],
-                           MPI_Datatype send_type, void* receive, const int receive_counts[],
-                           const int receive_offsets[], MPI_Datatype receive_type, MPI_Comm comm) {
-  return Traced(PMPI_Neighbor_alltoallv(send, send_counts, send_offsets, send_type, receive,
-                                        receive_counts, receive_offsets, receive_type, comm),
-                [&] { TraceNeighborAlltoallv(send_counts, send_type, comm); });
-}
-
-int MPI_Ineighbor_alltoallv(const void* send, const int send_counts[], const int send_offsets[],
-                            MPI_Datatype send_type, void* receive, const int receive_counts[],
-                            const int receive_offsets[], MPI_Datatype receive_type, MPI_Comm comm,
-                            MPI_Request* request) {
-  return Traced(
-      PMPI_Ineighbor_alltoallv(send, send_counts, send_offsets, send_type, receive, receive_counts,
-                               receive_offsets, receive_type, comm, request),
-      [&] { TraceNeighborAlltoallv(send_counts, send_type, comm); });
-}
-
-int MPI_Neighbor_alltoallw(const void* send, const int send_counts[], const MPI_Aint send_offsets[],
-                           const MPI_Datatype send_types[], void* receive,
-                           const int receive_counts[], const MPI_Aint receive_offsets[],
-                           const MPI_Datatype receive_types[], MPI_Comm comm) {
-  return Traced(PMPI_Neighbor_alltoallw(send, send_counts, send_offsets, send_types, receive,
-                                        receive_counts, receive_offsets, receive_types, comm),
-                [&] { TraceNeighborAlltoallw(send_counts, send_types, comm); });
-}
-
-int MPI_Ineighbor_alltoallw(const void* send, const int send_counts[],
-                            const MPI_Aint send_offsets[], const MPI_Datatype send_types[],
-                            void* receive, const int receive_counts[],
-                            const MPI_Aint receive_offsets[], const MPI_Datatype receive_types[],
-                            MPI_Comm comm, MPI_Request* request) {
-  return Traced(
-      PMPI_Ineighbor_alltoallw(send, send_counts, send_offsets, send_types, receive, receive_counts,
-                               receive_offsets, receive_types, comm, request),
-      [&] { TraceNeighborAlltoallw(send_counts, send_types, comm); });
-}
+#if MPI_VERSION >= 4
+COPPICE_TREE_COLLECTIVES(COPPICE_PERSISTENT)
+COPPICE_TRACED_COLLECTIVES(COPPICE_PERSISTENT)
+COPPICE_TRACED_COLLECTIVES_OF_TYPES(COPPICE_PERSISTENT)
+#endif
 
 }  // extern "C"
+
+#ifdef OPEN_MPI
+
+namespace {
+
+// The types of an alltoallw among as many as `comm` reaches.
+void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_types,
+                const Fint* receive_counts, const Fint* receive_types, MPI_Comm comm) {
+  int peers = 0, is_inter = 0;
+  if (!IsTracing() || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
+  if (is_inter) {
+    PMPI_Comm_remote_size(comm, &peers);
+  } else {
+    PMPI_Comm_size(comm, &peers);
+  }
+  const bool in_place = send == &mpi_fortran_in_place_;
+  std::vector<MPI_Datatype> types(peers);
+  for (int i = 0; i < peers; ++i) {
+    types[i] = PMPI_Type_f2c(in_place ? receive_types[i] : send_types[i]);
+  }
+  TraceAlltoallw(nullptr, in_place ? receive_counts : send_counts, types.data(), nullptr, nullptr,
+                 comm);
+}
+
+COPPICE_TRACED_COLLECTIVES(COPPICE_TRACE_OF)
+COPPICE_TREE_COLLECTIVES(COPPICE_TRACE_OF)
+
+}  // namespace
+
+// On an intercommunicator the roots of Fortran are those of C.
+extern "C" {
+
+COPPICE_TRACED_COLLECTIVES(COPPICE_FORTRAN_BLOCKING)
+COPPICE_TRACED_COLLECTIVES(COPPICE_FORTRAN_NONBLOCKING)
+COPPICE_TREE_COLLECTIVES(COPPICE_FORTRAN_NONBLOCKING)
+
+COPPICE_FORTRAN_TRACED(mpi_alltoallw,
+                       (COPPICE_ALLTOALLW_ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint* error),
+                       (COPPICE_ALLTOALLW_ARGUMENTS(COPPICE_ARGUMENT), error),
+                       TraceTypes(send, send_counts, send_types, receive_counts, receive_types,
+                                  PMPI_Comm_f2c(*comm)))
+COPPICE_FORTRAN_TRACED(mpi_ialltoallw,
+                       (COPPICE_ALLTOALLW_ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint* request,
+                        Fint* error),
+                       (COPPICE_ALLTOALLW_ARGUMENTS(COPPICE_ARGUMENT), request, error),
+                       TraceTypes(send, send_counts, send_types, receive_counts, receive_types,
+                                  PMPI_Comm_f2c(*comm)))
+
+}  // extern "C"
+
+#else
+
+extern "C" {
+
+COPPICE_FORTRAN_CALLED(mpi_ibarrier, (Fint * comm, Fint* request, Fint* error),
+                       MPI_Ibarrier(*comm, request))
+COPPICE_FORTRAN_CALLED(mpi_barrier_init, (Fint * comm, Fint* info, Fint* request, Fint* error),
+                       MPI_Barrier_init(*comm, *info, request))
+
+}  // extern "C"
+
+#endif  // OPEN_MPI

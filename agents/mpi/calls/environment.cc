@@ -1,12 +1,14 @@
 // MPI_Init and MPI_Finalize: where the library's parts begin and end, if they come here.
+#include <dlfcn.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "agents/mpi/core/own_mpi.h"
+#include "agents/mpi/calls/fortran.h"
 #include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/core/settings.h"
@@ -16,6 +18,41 @@
 namespace {
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
+
+// That Open MPI and its kin have, and no MPICH.
+constexpr const char* kOfOpenMpi = "ompi_mpi_comm_world";
+#ifdef OPEN_MPI
+constexpr bool kIsOpenMpi = true;
+constexpr const char* kOwn = "Open MPI";
+constexpr const char* kOther = "libcoppice_mpi_mpich.so";
+#else
+constexpr bool kIsOpenMpi = false;
+constexpr const char* kOwn = "MPICH";
+constexpr const char* kOther = "libcoppice_mpi_openmpi.so";
+#endif
+
+// This library is built against one MPI library, and the program may be built against another,
+// whose handles are of other types and sizes. Nothing works then, not even handing calls on. Before
+// the first call of MPI: with another MPI library than its own it says on stderr what to preload
+// instead, and ends the process with status 1.
+void EndUnlessOwnMpi() {
+  // The first in the order in which the loader looks, as for this library's own calls.
+  void* const init = dlsym(RTLD_DEFAULT, "PMPI_Init");
+  Dl_info file = {};
+  if (init == nullptr || dladdr(init, &file) == 0 || file.dli_fname == nullptr) return;
+  void* const handle = dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return;
+  const bool is_own = (dlsym(handle, kOfOpenMpi) != nullptr) == kIsOpenMpi;
+  dlclose(handle);
+  if (is_own) return;
+  Dl_info own = {};
+  dladdr(reinterpret_cast<void*>(&EndUnlessOwnMpi), &own);
+  std::fprintf(
+      stderr,
+      "coppice: %s is for %s, but this program runs on %s: preload %s instead, or nothing\n",
+      own.dli_fname == nullptr ? "this library" : own.dli_fname, kOwn, file.dli_fname, kOther);
+  _exit(1);
+}
 
 bool has_begun = false;
 
@@ -74,6 +111,11 @@ int MPI_Finalize(void) {
   Session::Get().End();
   return PMPI_Finalize();
 }
+
+COPPICE_FORTRAN_CALLED(mpi_init, (Fint * error), MPI_Init(nullptr, nullptr))
+COPPICE_FORTRAN_CALLED(mpi_init_thread, (Fint * required, Fint* provided, Fint* error),
+                       MPI_Init_thread(nullptr, nullptr, *required, provided))
+COPPICE_FORTRAN_CALLED(mpi_finalize, (Fint * error), MPI_Finalize())
 
 }  // extern "C"
 

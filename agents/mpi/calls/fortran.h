@@ -19,6 +19,14 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <type_traits>
+
+#ifdef OPEN_MPI
+extern "C" {
+extern __attribute__((weak)) int mpi_fortran_bottom_;
+extern __attribute__((weak)) int mpi_fortran_in_place_;
+}
+#endif
 
 // NAME with PARAMETERS, a list in parentheses, calls pNAME with ARGUMENTS, and does TRACE unless
 // that fails; under both names. Open MPI's are there in Fortran programs only, hence weak.
@@ -36,6 +44,25 @@
         &error, [&] { p##NAME##_f08_ ARGUMENTS; }, [&] { TRACE; }); \
   }
 
+// Of a table (collective_table.h): TRACE as a function of C's arguments, and what Fortran calls,
+// blocking and not.
+#define COPPICE_TRACE_OF(NAME, FORTRAN, ARGUMENTS, TRACE) \
+  void Trace_##FORTRAN(ARGUMENTS(COPPICE_TRACED_PARAMETER)) { TRACE; }
+#define COPPICE_FORTRAN_BLOCKING(NAME, FORTRAN, ARGUMENTS, TRACE)                             \
+  COPPICE_FORTRAN_TRACED(mpi_##FORTRAN, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * error), \
+                         (ARGUMENTS(COPPICE_ARGUMENT), error),                                \
+                         Trace_##FORTRAN(ARGUMENTS(COPPICE_FROM_FORTRAN)))
+#define COPPICE_FORTRAN_NONBLOCKING(NAME, FORTRAN, ARGUMENTS, TRACE)                           \
+  COPPICE_FORTRAN_TRACED(mpi_i##FORTRAN,                                                       \
+                         (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * request, Fint * error), \
+                         (ARGUMENTS(COPPICE_ARGUMENT), request, error),                        \
+                         Trace_##FORTRAN(ARGUMENTS(COPPICE_FROM_FORTRAN)))
+#define COPPICE_TRACED_PARAMETER(TYPE, NAME) [[maybe_unused]] TYPE NAME
+
+// For the arguments of a table: as Fortran passes them, and as C has them.
+#define COPPICE_FORTRAN_PARAMETER(TYPE, NAME) Passed<TYPE> NAME
+#define COPPICE_FROM_FORTRAN(TYPE, NAME) FromFortran<TYPE>(NAME)
+
 // NAME as CALL of C says, whose value is the error; under both names where neither reaches C.
 #ifdef OPEN_MPI
 #define COPPICE_FORTRAN_CALLED(NAME, PARAMETERS, CALL) \
@@ -52,6 +79,38 @@ using Fint = MPI_Fint;
 
 inline void SetError(Fint* error, int value) {
   if (error != nullptr) *error = value;
+}
+
+template <typename Type>
+constexpr bool kIsBuffer = std::is_same_v<Type, void*> || std::is_same_v<Type, const void*>;
+
+// What Fortran passes for an argument of C: the buffer itself, or the address of integers.
+template <typename Type>
+using Passed = std::conditional_t<kIsBuffer<Type>, void*, Fint*>;
+
+template <typename Type>
+Type FromFortran(Passed<Type> passed) {
+  if constexpr (std::is_same_v<Type, const int*>) {
+    return passed;
+#ifdef OPEN_MPI
+  } else if constexpr (kIsBuffer<Type>) {
+    if (passed == &mpi_fortran_bottom_) return MPI_BOTTOM;
+    if (passed == &mpi_fortran_in_place_) return MPI_IN_PLACE;
+    return passed;
+  } else if constexpr (std::is_same_v<Type, MPI_Datatype>) {
+    return PMPI_Type_f2c(*passed);
+  } else if constexpr (std::is_same_v<Type, MPI_Op>) {
+    return PMPI_Op_f2c(*passed);
+  } else if constexpr (std::is_same_v<Type, MPI_Comm>) {
+    return PMPI_Comm_f2c(*passed);
+  } else if constexpr (std::is_same_v<Type, MPI_Group>) {
+    return PMPI_Group_f2c(*passed);
+  } else if constexpr (std::is_same_v<Type, MPI_Info>) {
+    return PMPI_Info_f2c(*passed);
+#endif
+  } else {
+    return *passed;
+  }
 }
 
 // Calls `call`, which sets **error, and `trace` if that is none. *error, which may be null in

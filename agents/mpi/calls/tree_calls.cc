@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <climits>
-#include <type_traits>
 
 #include "agents/mpi/calls/fortran.h"
 #include "agents/mpi/core/session.h"
@@ -77,48 +76,8 @@ COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_LARGE_CALL)
 
 #endif  // MPI_VERSION >= 4
 
-#ifdef OPEN_MPI
-extern "C" {
-extern __attribute__((weak)) int mpi_fortran_bottom_;
-extern __attribute__((weak)) int mpi_fortran_in_place_;
-}
-#endif
-
 namespace coppice::mpi::calls {
-namespace {
 
-template <typename Type>
-constexpr bool kIsBuffer = std::is_same_v<Type, void*> || std::is_same_v<Type, const void*>;
-
-// What Fortran passes for an argument of C: the buffer itself, or the address of an integer.
-template <typename Type>
-using Passed = std::conditional_t<kIsBuffer<Type>, void*, Fint*>;
-
-template <typename Type>
-Type FromFortran(Passed<Type> passed) {
-#ifdef OPEN_MPI
-  if constexpr (kIsBuffer<Type>) {
-    if (passed == &mpi_fortran_bottom_) return MPI_BOTTOM;
-    if (passed == &mpi_fortran_in_place_) return MPI_IN_PLACE;
-    return passed;
-  } else if constexpr (std::is_same_v<Type, MPI_Datatype>) {
-    return PMPI_Type_f2c(*passed);
-  } else if constexpr (std::is_same_v<Type, MPI_Op>) {
-    return PMPI_Op_f2c(*passed);
-  } else if constexpr (std::is_same_v<Type, MPI_Comm>) {
-    return PMPI_Comm_f2c(*passed);
-  } else {
-    return *passed;
-  }
-#else
-  return *passed;
-#endif
-}
-
-}  // namespace
-
-#define COPPICE_FORTRAN_PARAMETER(TYPE, NAME) Passed<TYPE> NAME
-#define COPPICE_FROM_FORTRAN(TYPE, NAME) FromFortran<TYPE>(NAME)
 #define COPPICE_FORTRAN_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                 \
   COPPICE_FORTRAN_CALLED(mpi_##FORTRAN, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * error), \
                          MPI_##NAME(ARGUMENTS(COPPICE_FROM_FORTRAN)))

@@ -14,6 +14,7 @@
 #ifndef COPPICE_AGENTS_MPI_CORE_AGENT_PATIENCE_H_
 #define COPPICE_AGENTS_MPI_CORE_AGENT_PATIENCE_H_
 
+#include <algorithm>
 #include <chrono>
 
 namespace coppice::mpi {
@@ -30,19 +31,37 @@ class AgentPatience final {
   static constexpr Duration kLongest = std::chrono::minutes(10);
 
   // `question`: how long one may take, which is more than nothing.
-  AgentPatience(Duration question, Time now);
+  AgentPatience(Duration question, Time now)
+      : question_(question),
+        answered_{kQuestions * question, now},
+        in_vain_(answered_),
+        away_until_(now) {}
 
   // Whether a question may be asked.
-  bool MayAsk(Time now) const;
+  bool MayAsk(Time now) const {
+    return !IsLeftAlone(now) && LeftAt(answered_, now) >= question_ &&
+           LeftAt(in_vain_, now) >= question_;
+  }
   // Whether the agent is left alone for a while; if not, and no question may be asked, too much was
   // waited already.
   bool IsLeftAlone(Time now) const { return now < away_until_; }
   // One was asked, and this process waited for `waited`, without the time that it asked the agent
   // to take. `is_answered`: whatever the answer was.
-  void Asked(bool is_answered, Duration waited, Time now);
+  void Asked(bool is_answered, Duration waited, Time now) {
+    Spend(waited, now, is_answered ? &answered_ : &in_vain_);
+    if (is_answered) {
+      pause_ = kAwhile;
+      return;
+    }
+    away_until_ = now + pause_;
+    pause_ = std::min(2 * pause_, kLongest);
+  }
   // This process waited for another one's question, which nobody answered. What answers here may be
   // another agent, but hardly another daemon.
-  void WaitedForOthers(Duration waited, Time now);
+  void WaitedForOthers(Duration waited, Time now) {
+    Spend(waited, now, &in_vain_);
+    away_until_ = std::max(away_until_, now + kAwhile);
+  }
 
  private:
   struct Budget {
@@ -50,8 +69,13 @@ class AgentPatience final {
     Time since;
   };
 
-  Duration LeftAt(const Budget& budget, Time now) const;
-  void Spend(Duration waited, Time now, Budget* budget) const;
+  Duration LeftAt(const Budget& budget, Time now) const {
+    return std::min(kQuestions * question_, budget.left + (now - budget.since) / kShare);
+  }
+  // A question may have taken longer than it may: there is a debt then.
+  void Spend(Duration waited, Time now, Budget* budget) const {
+    *budget = {LeftAt(*budget, now) - waited, now};
+  }
 
   Duration question_;
   Budget answered_, in_vain_;

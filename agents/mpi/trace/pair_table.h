@@ -4,6 +4,7 @@
 #ifndef COPPICE_AGENTS_MPI_TRACE_PAIR_TABLE_H_
 #define COPPICE_AGENTS_MPI_TRACE_PAIR_TABLE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,10 +39,16 @@ class PairTable final {
     sum->messages += messages;
     sum->bytes += bytes;
   }
-  void Add(const PairTable& other);
+  void Add(const PairTable& other) {
+    for (const PairSum& sum : other.sums_) Add(sum.to, sum.messages, sum.bytes);
+  }
 
   // By receiver, ascending.
-  std::vector<PairSum> Sorted() const;
+  std::vector<PairSum> Sorted() const {
+    std::vector<PairSum> pairs(sums_.begin(), sums_.end());
+    std::ranges::sort(pairs, {}, &PairSum::to);
+    return pairs;
+  }
 
  private:
   // The place of `to`, or the empty one where it belongs.
@@ -52,7 +59,10 @@ class PairTable final {
     while (places_[at] != nullptr && places_[at]->to != to) at = (at + 1) & mask;
     return &places_[at];
   }
-  void Grow();
+  void Grow() {
+    places_.assign(2 * places_.size(), nullptr);
+    for (PairSum& sum : sums_) *Find(sum.to) = &sum;
+  }
 
   std::vector<PairSum*> places_;  // a power of two, at most half of them taken
   std::deque<PairSum> sums_;

@@ -123,6 +123,15 @@ class PersistentRecording final {
   SendCounts* const own_;  // that the thread goes on with
   std::vector<PairSum> sent_;
 };
+
+// What `trace` traces is sent whenever `request` is started.
+template <typename Trace>
+void TracePersistent(MPI_Request request, const Trace& trace) {
+  PersistentRecording recording;
+  trace();
+  recording.Attach(request);
+}
+
 void TraceStart(MPI_Request request);
 void TraceRequestFreed(MPI_Request request);
 

@@ -7,7 +7,7 @@
 // A rank's part is said by Flow; ranks' parts fit together, which is whose make them's care. Up
 // never waits for down anywhere, so that no ranks wait for each other in a circle.
 //
-// Down messages carry a word for all ranks: see communicator_tree.h. A first message without any
+// Down messages carry a word for all ranks: see communicator_trees.h. A first message without any
 // element says it; the first segment is in a message of its own then. Any other length than was
 // expected is an error, which goes on downwards: no rank waits for one that has failed. Between two
 // ranks one collective sends one kind of message in each direction, so that MPI's order of messages

@@ -1,6 +1,7 @@
 #include "agents/mpi/tree/tree_collectives.h"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <string>
 
@@ -13,6 +14,14 @@
 #include "agents/mpi/tree/tree_memory.h"
 
 namespace coppice::mpi {
+namespace {
+
+std::atomic<uint64_t> counted[kTreeCounts];
+
+}  // namespace
+
+void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
+
 namespace {
 
 // True if the word of the tree's root reaches all ranks.
@@ -323,3 +332,11 @@ void EndTrees() {
 }
 
 }  // namespace coppice::mpi
+
+int coppice_mpi_tree_counts(uint64_t* counts, int size) {
+  using coppice::mpi::counted;
+  for (int i = 0; i < std::min<int>(size, coppice::mpi::kTreeCounts); ++i) {
+    counts[i] = counted[i].load(std::memory_order_relaxed);
+  }
+  return coppice::mpi::kTreeCounts;
+}

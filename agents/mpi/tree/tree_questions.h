@@ -1,10 +1,5 @@
-// Questions that the program does not wait for: one thread of this process asks the agent for trees
-// and gives trees back, while the program goes on with the MPI library's own collectives.
-//
-//   BeginQuestion --> [the thread asks] --> Answered --> TakeAnswer
-//         \--- DropQuestion, at any time: it is not asked, or what was granted is given back
-//
-// The thread is there from the first question on. It never calls MPI, and gets no signals.
+// Asks the node's agent for trees, in this process's name and as often as the session's patience
+// allows. Thread-safe.
 #ifndef COPPICE_AGENTS_MPI_TREE_TREE_QUESTIONS_H_
 #define COPPICE_AGENTS_MPI_TREE_TREE_QUESTIONS_H_
 
@@ -14,10 +9,34 @@
 #include <string>
 #include <vector>
 
-#include "agents/mpi/tree/tree_source.h"
 #include "client/library/coppice.h"
 
 namespace coppice::mpi {
+
+struct GrantedTree {
+  uint64_t id = 0;  // 0: none
+  uint32_t revision = 0;
+  std::vector<int32_t> parents;  // of each rank of the communicator; -1 of the root
+  int wasted_ms = 0;             // that were waited for no answer
+};
+
+// Whether the program waits for an answer: only then it costs its patience.
+enum class Waits { kProgram, kMeanwhile };
+
+// The tree as it is now; none if it is gone or nobody can say. The program waits.
+GrantedTree AskAgain(uint64_t id, size_t ranks);
+
+// Calls nobody: GiveBackAll, when it suits, tells the agent, again and again while that is away.
+void GiveBack(uint64_t id);
+void GiveBackAll(Waits waits);
+
+// Questions that the program does not wait for: one thread of this process asks the agent for trees
+// and gives trees back, while the program goes on with the MPI library's own collectives.
+//
+//   BeginQuestion --> [the thread asks] --> Answered --> TakeAnswer
+//         \--- DropQuestion, at any time: it is not asked, or what was granted is given back
+//
+// The thread is there from the first question on. It never calls MPI, and gets no signals.
 
 class TreeQuestion final {
  public:
@@ -46,7 +65,7 @@ class TreeQuestion final {
 // False: there is no thread to ask it.
 bool AskMeanwhile(std::shared_ptr<TreeQuestion> question);
 
-// What was given back (tree_source.h) is told to the agent soon.
+// What was given back is told to the agent soon.
 void TellWhatIsGivenBack();
 
 // Waits for the answer that is under way, if one is; asks nothing more.

@@ -7,9 +7,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "agents/node/measuring_socket.h"
 #include "agents/node/perftest/perftest_report.h"
 #include "agents/node/perftest/program_run.h"
-#include "agents/node/ping_pong_words.h"
 
 namespace coppice {
 namespace {
@@ -60,11 +60,11 @@ class Side final {
   MeasuringSocket& socket_;
   const PortChoice& choice_;
   const bool is_active_;
-  PerftestPort port_;
+  InfinibandPort port_;
 };
 
 absl::Status Side::Meet() {
-  absl::StatusOr<PerftestPort> mine = FindPort(choice_);
+  absl::StatusOr<InfinibandPort> mine = FindPort(choice_);
   const absl::Status said = mine.ok() ? SendWord(socket_, Kind::kOffer, mine->subnet_prefix)
                                       : SendWord(socket_, Kind::kRefuse, mine.status().message());
   if (!said.ok()) return said;

@@ -35,7 +35,7 @@ bool IsChosen(const InfinibandPort& port, const PortChoice& choice) {
 
 }  // namespace
 
-std::string NameOf(const PerftestPort& port) {
+std::string NameOf(const InfinibandPort& port) {
   return absl::StrCat(port.device, " port ", port.number);
 }
 
@@ -64,16 +64,15 @@ absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text) {
   return choice;
 }
 
-absl::StatusOr<PerftestPort> FindPort(const PortChoice& choice) {
+absl::StatusOr<InfinibandPort> FindPort(const PortChoice& choice) {
   if (choice.is_none) return absl::NotFoundError("measure_device is none");
   absl::Status why = NoPort(choice);
   for (const InfinibandPort& port : ReadInfinibandPorts(choice.devices)) {
     if (!IsChosen(port, choice)) continue;
-    const PerftestPort found{port.device, port.number, port.subnet_prefix};
-    if (port.state == kActive) return found;
+    if (port.state == kActive) return port;
     if (!absl::IsNotFound(why)) continue;
     why = absl::FailedPreconditionError(
-        absl::StrCat(NameOf(found), ": the port is not active (", port.state, ")"));
+        absl::StrCat(NameOf(port), ": the port is not active (", port.state, ")"));
   }
   return why;
 }

@@ -22,21 +22,15 @@ struct PortChoice {
   std::string devices = kDevices;       // laid out as that
 };
 
-struct PerftestPort {
-  std::string device;         // "mlx5_0"
-  uint8_t number = 0;         // from 1
-  std::string subnet_prefix;  // 16 hex digits
-};
-
 // "mlx5_0 port 1".
-std::string NameOf(const PerftestPort& port);
+std::string NameOf(const InfinibandPort& port);
 
 // "": any port, "none", "mlx5_0" or "mlx5_0/2". INVALID_ARGUMENT: something else.
 absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text);
 
 // Devices by name. NOT_FOUND: the node has no such port. FAILED_PRECONDITION, naming device and
 // port: it is not active.
-absl::StatusOr<PerftestPort> FindPort(const PortChoice& choice);
+absl::StatusOr<InfinibandPort> FindPort(const PortChoice& choice);
 
 }  // namespace coppice
 

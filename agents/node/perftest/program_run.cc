@@ -204,7 +204,7 @@ absl::Status RefusedByPeer(const PingPongWord& word) {
 }
 
 ProgramRun::ProgramRun(MeasuringSocket& socket, const PerftestProgram& program,
-                       const PerftestPort& port, bool is_client)
+                       const InfinibandPort& port, bool is_client)
     : socket_(socket), program_(program), port_(port), is_client_(is_client) {}
 
 absl::Status ProgramRun::Failed(absl::string_view what) const {

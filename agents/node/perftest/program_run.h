@@ -20,31 +20,8 @@
 #include "absl/strings/string_view.h"
 #include "agents/node/measuring_socket.h"
 #include "agents/node/perftest/perftest_port.h"
-#include "agents/node/ping_pong_words.h"
 
 namespace coppice {
-
-// A file descriptor that is closed with its holder.
-
-class OwnedFd final {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd() { Close(); }
-
-  int get() const { return fd_; }  // -1: none
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 // A program that the agent runs and listens to: started without a shell, as the agent's own user,
 // and killed with its holder.
@@ -109,7 +86,7 @@ absl::Status RefusedByPeer(const PingPongWord& word);
 // Belongs to one thread. Its program is killed with it.
 class ProgramRun final {
  public:
-  ProgramRun(MeasuringSocket& socket, const PerftestProgram& program, const PerftestPort& port,
+  ProgramRun(MeasuringSocket& socket, const PerftestProgram& program, const InfinibandPort& port,
              bool is_client);
 
   // Starts the program and returns when it has ended well. FAILED_PRECONDITION: it failed, or the
@@ -139,7 +116,7 @@ class ProgramRun final {
 
   MeasuringSocket& socket_;
   const PerftestProgram& program_;
-  const PerftestPort& port_;
+  const InfinibandPort& port_;
   const bool is_client_;
   std::optional<Subprocess> process_;
   OwnedFd listener_;           // where the client is to come

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "client/cli/input_file.h"
+#include "client/cli/words.h"
 
 namespace coppice::member_file_test {
 namespace {

@@ -289,7 +289,7 @@ TEST(NodeAgentTest, AnAgentThatStartsKeepsItsSocketFromAnother) {
   settings.state_dir = folder;
   settings.socket = settings.state_dir + "/a.sock";
   settings.measure_listen = "";
-  const auto first = StateLock::Take(folder);
+  const auto first = TakeStateLock(folder);
   ASSERT_TRUE(first.ok()) << first.status();
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};

@@ -1,6 +1,8 @@
 // The numbers of coppice.h's enumerators, which programs that were compiled with it rely on as they
-// do on its structures (client/library/jobs.cc). A new one is added here with its number; none
+// do on its structures, which are below. A new one is added here with its number; none
 // ever leaves, and none is ever given another.
+#include <cstddef>
+
 #include "client/library/coppice.h"
 
 namespace coppice::numbers_test {
@@ -52,6 +54,77 @@ static_assert(sizeof(coppice_status) == sizeof(int));
 static_assert(sizeof(coppice_operation) == sizeof(int));
 static_assert(sizeof(coppice_tree_type) == sizeof(int));
 static_assert(sizeof(coppice_change) == sizeof(int));
+
+// Where the fields of coppice.h's structures are, which programs that were compiled with it rely
+// on.
+//
+// A hole or an end of padding would be no place for a later field: C does not zero it, so that a
+// new library would read an old program's garbage there.
+
+// `field`, behind which nothing comes, ends the structure.
+#define COPPICE_IS_LAST(structure, field) \
+  (offsetof(structure, field) + sizeof(structure::field) == sizeof(structure))
+
+static_assert(COPPICE_IS_LAST(coppice_capabilities, agent_version));
+static_assert(COPPICE_IS_LAST(coppice_job_request, reserved));
+static_assert(COPPICE_IS_LAST(coppice_tree_request, reserved));
+static_assert(COPPICE_IS_LAST(coppice_map_request, seed));
+static_assert(COPPICE_IS_LAST(coppice_pattern, messages));
+#undef COPPICE_IS_LAST
+
+#if defined(__LP64__)
+#define COPPICE_IS_AT(structure, field, offset) \
+  static_assert(offsetof(structure, field) == (offset), #structure "." #field)
+
+COPPICE_IS_AT(coppice_capabilities, connected, 8);
+COPPICE_IS_AT(coppice_capabilities, cores, 12);
+COPPICE_IS_AT(coppice_capabilities, host, 16);
+COPPICE_IS_AT(coppice_capabilities, agent_version, 272);
+
+COPPICE_IS_AT(coppice_job_request, request_id, 8);
+COPPICE_IS_AT(coppice_job_request, display_name, 16);
+COPPICE_IS_AT(coppice_job_request, endpoints, 24);
+COPPICE_IS_AT(coppice_job_request, endpoint_count, 32);
+COPPICE_IS_AT(coppice_job_request, lease_ms, 36);
+COPPICE_IS_AT(coppice_job_request, hold, 40);
+COPPICE_IS_AT(coppice_job_request, reserved, 44);
+
+COPPICE_IS_AT(coppice_tree_request, job, 8);
+COPPICE_IS_AT(coppice_tree_request, request_id, 16);
+COPPICE_IS_AT(coppice_tree_request, ranks, 24);
+COPPICE_IS_AT(coppice_tree_request, rank_count, 32);
+COPPICE_IS_AT(coppice_tree_request, operation, 36);
+COPPICE_IS_AT(coppice_tree_request, bytes, 40);
+COPPICE_IS_AT(coppice_tree_request, type, 48);
+COPPICE_IS_AT(coppice_tree_request, width, 52);
+COPPICE_IS_AT(coppice_tree_request, advise, 56);
+COPPICE_IS_AT(coppice_tree_request, reserved, 60);
+
+COPPICE_IS_AT(coppice_map_request, job, 8);
+COPPICE_IS_AT(coppice_map_request, hosts, 16);
+COPPICE_IS_AT(coppice_map_request, host_count, 24);
+COPPICE_IS_AT(coppice_map_request, ranks_per_host, 28);
+COPPICE_IS_AT(coppice_map_request, budget_ms, 32);
+COPPICE_IS_AT(coppice_map_request, rank_count, 36);
+COPPICE_IS_AT(coppice_map_request, pair_count, 40);
+COPPICE_IS_AT(coppice_map_request, from, 48);
+COPPICE_IS_AT(coppice_map_request, to, 56);
+COPPICE_IS_AT(coppice_map_request, bytes, 64);
+COPPICE_IS_AT(coppice_map_request, messages, 72);
+COPPICE_IS_AT(coppice_map_request, pattern_name, 80);
+COPPICE_IS_AT(coppice_map_request, algorithm, 88);
+COPPICE_IS_AT(coppice_map_request, seed, 96);
+
+COPPICE_IS_AT(coppice_pattern, name, 8);
+COPPICE_IS_AT(coppice_pattern, rank_count, 16);
+COPPICE_IS_AT(coppice_pattern, reserved, 20);
+COPPICE_IS_AT(coppice_pattern, pair_count, 24);
+COPPICE_IS_AT(coppice_pattern, from, 32);
+COPPICE_IS_AT(coppice_pattern, to, 40);
+COPPICE_IS_AT(coppice_pattern, bytes, 48);
+COPPICE_IS_AT(coppice_pattern, messages, 56);
+#undef COPPICE_IS_AT
+#endif
 
 }  // namespace
 }  // namespace coppice::numbers_test
