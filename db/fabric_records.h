@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "daemon/base/port_counters.h"
 #include "daemon/base/strong_id.h"
 
 namespace coppice {
@@ -71,16 +72,9 @@ struct PutInventory {
 // --- Counters, load and history ---
 
 // What a port has counted, and when; rates are those between that reading and the one before.
-struct PortCounterRecord {
+struct PortCounterRecord : PortCounters {
   Guid node;
   uint8_t port = 0;
-  uint64_t sent_bytes = 0, received_bytes = 0;
-  uint64_t sent_packets = 0, received_packets = 0;
-  uint64_t sent_wait_ticks = 0;
-  uint64_t symbol_errors = 0, link_recoveries = 0, link_downed = 0;
-  uint64_t receive_errors = 0, remote_physical_errors = 0, relay_errors = 0;
-  uint64_t send_discards = 0, send_constraint_errors = 0, receive_constraint_errors = 0;
-  uint64_t integrity_errors = 0, buffer_overruns = 0, vl15_dropped = 0;
   bool is_extended = false;  // 64-bit counts
   double sent_bytes_per_second = 0, received_bytes_per_second = 0;
   absl::Time read;

@@ -133,6 +133,10 @@ void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text) {
   AppendList(numbers, text);
 }
 
+void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text) {
+  AppendList(numbers, text);
+}
+
 void AppendGuids(absl::Span<const Guid> guids, std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
   Grow(text, guids.size() * 19 + 2, [&](char* out) {
@@ -177,6 +181,10 @@ absl::StatusOr<std::vector<int64_t>> ParseSigned(std::string_view text) {
 
 absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text) {
   return ParseList<uint64_t>(text);
+}
+
+absl::StatusOr<std::vector<uint32_t>> ParseWords(std::string_view text) {
+  return ParseList<uint32_t>(text);
 }
 
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text) {

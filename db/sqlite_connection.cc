@@ -59,46 +59,54 @@ absl::Status MakeStatus(const std::string& path, int code, int system_error,
 
 }  // namespace
 
-Statement& Statement::Bind(int64_t value) {
-  sqlite3_bind_int64(statement_.get(), ++bound_, value);
-  return *this;
+Statement::Statement(SqliteConnection& connection, std::string sql)
+    : connection_(&connection), sql_(std::move(sql)) {
+  connection.unprepared_.push_back(this);
 }
 
-Statement& Statement::Bind(double value) {
-  sqlite3_bind_double(statement_.get(), ++bound_, value);
-  return *this;
+Statement::~Statement() {
+  if (statement_ == nullptr) std::erase(connection_->unprepared_, this);
 }
 
-Statement& Statement::Bind(std::string_view text) {
-  // A null pointer would bind NULL: an empty view may have one.
-  const int result =
-      sqlite3_bind_text64(statement_.get(), ++bound_, text.data() != nullptr ? text.data() : "",
-                          text.size(), SQLITE_STATIC, SQLITE_UTF8);
-  // Too long a text is left unbound: NULL, which the column's NOT NULL then refuses.
-  static_cast<void>(result);
-  return *this;
-}
-
-Statement& Statement::BindBlob(std::string_view bytes) {
-  const int result =
-      sqlite3_bind_blob64(statement_.get(), ++bound_, bytes.data() != nullptr ? bytes.data() : "",
-                          bytes.size(), SQLITE_STATIC);
-  static_cast<void>(result);  // as of texts
-  return *this;
-}
-
-Statement& Statement::BindNull() {
-  sqlite3_bind_null(statement_.get(), ++bound_);
-  return *this;
-}
-
-absl::Status Statement::Run() {
-  ASSIGN_OR_RETURN(const bool row, Step());
-  if (row) Reset();
+absl::Status Statement::Prepare() {
+  if (statement_ != nullptr) return absl::OkStatus();
+  sqlite3_stmt* raw = nullptr;
+  if (sqlite3_prepare_v3(connection_->database_.get(), sql_.data(), static_cast<int>(sql_.size()),
+                         SQLITE_PREPARE_PERSISTENT, &raw, nullptr) != SQLITE_OK) {
+    return connection_->Failed();
+  }
+  statement_.reset(raw);
+  std::erase(connection_->unprepared_, this);
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Statement::Step() {
+// Null if it cannot be prepared, as Step will tell.
+sqlite3_stmt* Statement::Handle() {
+  if (statement_ == nullptr) Prepare().IgnoreError();
+  return statement_.get();
+}
+
+void Statement::BindOne(std::string_view text) {
+  // A null pointer would bind NULL: an empty view may have one. Too long a text is left unbound:
+  // NULL, which the column's NOT NULL then refuses.
+  static_cast<void>(sqlite3_bind_text64(Handle(), ++bound_,
+                                        text.data() != nullptr ? text.data() : "", text.size(),
+                                        SQLITE_STATIC, SQLITE_UTF8));
+}
+
+void Statement::BindOne(Blob blob) {
+  const char* const bytes = blob.bytes.data() != nullptr ? blob.bytes.data() : "";
+  static_cast<void>(  // as of texts
+      sqlite3_bind_blob64(Handle(), ++bound_, bytes, blob.bytes.size(), SQLITE_STATIC));
+}
+
+void Statement::ReadOne(int column, absl::Duration& duration) const {
+  const int64_t ns = Integer(column);
+  duration = ns == INT64_MAX ? absl::InfiniteDuration() : absl::Nanoseconds(ns);
+}
+
+absl::StatusOr<bool> Statement::StepBound() {
+  RETURN_IF_ERROR(Prepare());
   const int result = sqlite3_step(statement_.get());
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) {
@@ -115,11 +123,8 @@ void Statement::Reset() {
   bound_ = 0;
 }
 
-absl::StatusOr<int64_t> Statement::Number() {
-  ASSIGN_OR_RETURN(const bool row, Step());
-  const int64_t number = row ? Integer(0) : 0;
-  Reset();
-  return number;
+absl::Status Statement::Damaged(const absl::Status& damage, const std::string& row) const {
+  return Annotate(damage, absl::StrCat("database ", connection_->path(), ": ", row));
 }
 
 std::string_view Statement::Text(int column) const {
@@ -129,7 +134,7 @@ std::string_view Statement::Text(int column) const {
           static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
-std::string_view Statement::Blob(int column) const {
+std::string_view Statement::Bytes(int column) const {
   const void* bytes = sqlite3_column_blob(statement_.get(), column);
   if (bytes == nullptr) return {};
   return {static_cast<const char*>(bytes),
@@ -151,16 +156,9 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(
   return connection;
 }
 
-absl::StatusOr<Statement> SqliteConnection::Prepare(std::string_view sql) {
-  sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v3(database_.get(), sql.data(), static_cast<int>(sql.size()),
-                         SQLITE_PREPARE_PERSISTENT, &raw, nullptr) != SQLITE_OK) {
-    return Failed();
-  }
-  Statement statement;
-  statement.connection_ = this;
-  statement.statement_.reset(raw);
-  return statement;
+absl::Status SqliteConnection::Prepare() {
+  while (!unprepared_.empty()) RETURN_IF_ERROR(unprepared_.back()->Prepare());
+  return absl::OkStatus();
 }
 
 absl::Status SqliteConnection::Execute(const char* sql) {
@@ -168,14 +166,6 @@ absl::Status SqliteConnection::Execute(const char* sql) {
     return absl::OkStatus();
   }
   return Failed();
-}
-
-absl::StatusOr<int64_t> SqliteConnection::QueryInteger(std::string_view sql) {
-  ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  const int64_t value = row ? statement.Integer(0) : 0;
-  statement.Reset();
-  return value;
 }
 
 absl::Status SqliteConnection::ErrorStatus() const {

@@ -7,12 +7,15 @@
 
 #include <sqlite3.h>
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,37 +27,60 @@ namespace coppice {
 
 class SqliteConnection;
 
-// A prepared statement. Must not outlive its connection.
+// A statement, prepared with the others of its connection (SqliteConnection::Prepare) or, if it
+// comes later, when it is first used. Must not outlive the connection.
 class Statement {
  public:
-  Statement() = default;
+  Statement(SqliteConnection& connection, std::string sql);
+  ~Statement();
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
 
-  // Binds the next parameter, from the first one after each Run or Reset. Texts and bytes are not
-  // copied: they must live until then.
-  Statement& Bind(int64_t value);
-  Statement& Bind(double value);
-  Statement& Bind(std::string_view text);
-  Statement& BindBlob(std::string_view bytes);
-  Statement& Bind(const char* text) { return Bind(std::string_view(text)); }
-  Statement& Bind(Guid guid) { return Bind(static_cast<int64_t>(guid.value())); }
-  Statement& Bind(absl::Time time) { return Bind(absl::ToUnixNanos(time)); }
-  Statement& BindNull();
-  // NULL if empty.
-  Statement& BindOptional(const std::string& text) {
-    return text.empty() ? BindNull() : Bind(std::string_view(text));
+  // Binds the next parameters, from the first one after each Run or Reset: whole numbers and ids as
+  // such, times and durations in nanoseconds. Texts and bytes are not copied: they must live until
+  // then.
+  template <class... Values>
+  Statement& Bind(const Values&... values) {
+    (BindOne(values), ...);
+    return *this;
   }
+  struct Blob {
+    std::string_view bytes;
+  };
+  // A text that is NULL if it is empty.
+  struct Optional {
+    std::string_view text;
+  };
 
+  // Each binds `values`, too.
   // Runs to the end and resets.
-  absl::Status Run();
+  template <class... Values>
+  absl::Status Run(const Values&... values) {
+    ASSIGN_OR_RETURN(const bool row, Bind(values...).Step());
+    if (row) Reset();
+    return absl::OkStatus();
+  }
   // True if there is a row to read. After false or an error the statement is reset.
-  absl::StatusOr<bool> Step();
+  template <class... Values>
+  absl::StatusOr<bool> Step(const Values&... values) {
+    return Bind(values...).StepBound();
+  }
+  // The number that it finds: in the first column of its first row, and 0 if there is none, or
+  // NULL. Resets.
+  template <class... Values>
+  absl::StatusOr<int64_t> Number(const Values&... values) {
+    ASSIGN_OR_RETURN(const bool row, Bind(values...).StepBound());
+    const int64_t number = row ? Integer(0) : 0;
+    Reset();
+    return number;
+  }
   void Reset();
   // Calls read(*this) for each row and resets; what `read` returns, if it does, is a status, and
   // the first that is not OK ends it.
   template <class Read>
   absl::Status ForEach(const Read& read) {
     for (;;) {
-      ASSIGN_OR_RETURN(const bool is_row, Step());
+      ASSIGN_OR_RETURN(const bool is_row, StepBound());
       if (!is_row) return absl::OkStatus();
       if constexpr (std::is_void_v<std::invoke_result_t<Read, const Statement&>>) {
         read(std::as_const(*this));
@@ -64,31 +90,101 @@ class Statement {
       }
     }
   }
-  // The number that it finds: in the first column of its first row, and 0 if there is none, or
-  // NULL. Resets.
-  absl::StatusOr<int64_t> Number();
+  // The record of each row, which `read(row, record)` fills.
+  template <class Record, class Read>
+  absl::StatusOr<std::vector<Record>> List(const Read& read) {
+    std::vector<Record> records;
+    RETURN_IF_ERROR(
+        ForEach([&](const Statement& row) { return read(row, records.emplace_back()); }));
+    return records;
+  }
 
+  // Fills these from the columns from the first on, by their types. NULL is 0, an empty text, and
+  // the infinite future.
+  template <class... Fields>
+  void Read(Fields&... fields) const {
+    int column = 0;
+    (ReadOne(column++, fields), ...);
+  }
   int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   uint32_t Word(int column) const { return static_cast<uint32_t>(Integer(column)); }
-  double Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
   // Valid until the next Step or Reset.
   std::string_view Text(int column) const;
-  std::string_view Blob(int column) const;
+  std::string_view Bytes(int column) const;
   bool IsNull(int column) const {
     return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
   }
   Guid GuidAt(int column) const { return Guid(static_cast<uint64_t>(Integer(column))); }
   absl::Time TimeAt(int column) const { return absl::FromUnixNanos(Integer(column)); }
 
+  // Rows that the last statement of the connection has changed.
+  int64_t changes() const;
+  // `damage` of a row, with the database's name and its own: "job 7".
+  absl::Status Damaged(const absl::Status& damage, const std::string& row) const;
+
  private:
   friend class SqliteConnection;
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  SqliteConnection* connection_ = nullptr;
+
+  absl::Status Prepare();
+  absl::StatusOr<bool> StepBound();
+  sqlite3_stmt* Handle();
+
+  template <std::integral Value>
+  void BindOne(Value value) {
+    sqlite3_bind_int64(Handle(), ++bound_, static_cast<int64_t>(value));
+  }
+  template <class Tag, class Rep>
+  void BindOne(StrongId<Tag, Rep> id) {
+    BindOne(id.value());
+  }
+  void BindOne(absl::Time time) { BindOne(absl::ToUnixNanos(time)); }
+  void BindOne(absl::Duration duration) { BindOne(absl::ToInt64Nanoseconds(duration)); }
+  void BindOne(double value) { sqlite3_bind_double(Handle(), ++bound_, value); }
+  void BindOne(std::nullptr_t) { sqlite3_bind_null(Handle(), ++bound_); }
+  void BindOne(std::string_view text);
+  void BindOne(Blob blob);
+  void BindOne(Optional text) { text.text.empty() ? BindOne(nullptr) : BindOne(text.text); }
+
+  template <std::integral Field>
+  void ReadOne(int column, Field& field) const {
+    field = static_cast<Field>(Integer(column));
+  }
+  template <class Tag, class Rep>
+  void ReadOne(int column, StrongId<Tag, Rep>& id) const {
+    id = StrongId<Tag, Rep>(static_cast<Rep>(Integer(column)));
+  }
+  void ReadOne(int column, absl::Time& time) const {
+    time = IsNull(column) ? absl::InfiniteFuture() : TimeAt(column);
+  }
+  void ReadOne(int column, absl::Duration& duration) const;
+  void ReadOne(int column, double& value) const {
+    value = sqlite3_column_double(statement_.get(), column);
+  }
+  void ReadOne(int column, std::string& text) const { text = std::string(Text(column)); }
+  void ReadOne(int column, std::string_view& text) const { text = Text(column); }
+
+  SqliteConnection* const connection_;
+  const std::string sql_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
   int bound_ = 0;
 };
+
+// How the database calls the values of an enumeration: [value]; null where there is none.
+template <class Value, size_t kCount>
+const char* NameOf(const char* const (&names)[kCount], Value value) {
+  const auto i = static_cast<size_t>(value);
+  return i < kCount && names[i] != nullptr ? names[i] : "unknown";  // which the tables refuse
+}
+// The last of them if there is no such name.
+template <class Value, size_t kCount>
+Value ValueOf(const char* const (&names)[kCount], std::string_view name) {
+  size_t i = 0;
+  while (i + 1 < kCount && (names[i] == nullptr || name != names[i])) ++i;
+  return static_cast<Value>(i);
+}
 
 class SqliteConnection {
  public:
@@ -98,11 +194,14 @@ class SqliteConnection {
   SqliteConnection(const SqliteConnection&) = delete;
   SqliteConnection& operator=(const SqliteConnection&) = delete;
 
-  absl::StatusOr<Statement> Prepare(std::string_view sql);
+  // The statements that there are.
+  absl::Status Prepare();
   // Runs statements that return nothing of interest.
   absl::Status Execute(const char* sql);
   // The number that `sql` returns.
-  absl::StatusOr<int64_t> QueryInteger(std::string_view sql);
+  absl::StatusOr<int64_t> QueryInteger(std::string sql) {
+    return Statement(*this, std::move(sql)).Number();
+  }
 
   // Frees the pages that it has in memory and that no transaction needs.
   void ReleaseMemory() { sqlite3_db_release_memory(database_.get()); }
@@ -131,7 +230,10 @@ class SqliteConnection {
   const std::string path_;
   std::unique_ptr<sqlite3, Close> database_;
   absl::Status storage_failure_;
+  std::vector<Statement*> unprepared_;
 };
+
+inline int64_t Statement::changes() const { return connection_->changes(); }
 
 }  // namespace coppice
 

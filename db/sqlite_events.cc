@@ -36,24 +36,19 @@ int64_t Nanoseconds(absl::Time time) {
 
 }  // namespace
 
-absl::Status EventWriter::Prepare() {
-  ASSIGN_OR_RETURN(insert_, connection_.Prepare(R"sql(
+EventWriter::EventWriter(SqliteConnection& connection)
+    : insert_(connection, R"sql(
       INSERT INTO event (id, time_ns, severity, kind, object, message, actor)
-      VALUES (?, ?, ?, ?, ?, ?, ?))sql"));
-  ASSIGN_OR_RETURN(list_oldest_,
-                   connection_.Prepare("SELECT id, time_ns FROM event ORDER BY id LIMIT ?"));
-  ASSIGN_OR_RETURN(oldest_, connection_.Prepare("SELECT id FROM event ORDER BY id LIMIT 1"));
-  ASSIGN_OR_RETURN(newest_,
-                   connection_.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'event'"));
-  ASSIGN_OR_RETURN(delete_, connection_.Prepare("DELETE FROM event WHERE id <= ?"));
-  return absl::OkStatus();
-}
+      VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?))sql"),
+      list_oldest_(connection, "SELECT id, time_ns FROM event ORDER BY id LIMIT ?"),
+      oldest_(connection, "SELECT id FROM event ORDER BY id LIMIT 1"),
+      newest_(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'event'"),
+      delete_(connection, "DELETE FROM event WHERE id <= ?") {}
 
 absl::Status EventWriter::Apply(const AppendEvents& append) {
   for (const EventRecord& event : append.events) {
-    event.id == 0 ? insert_.BindNull() : insert_.Bind(event.id);
-    insert_.Bind(event.time).Bind(event.severity).Bind(event.kind).Bind(event.object);
-    absl::Status status = insert_.Bind(event.message).Bind(event.actor).Run();
+    absl::Status status = insert_.Run(event.id, event.time, event.severity, event.kind,
+                                      event.object, event.message, event.actor);
     if (absl::IsInternal(status) && event.id != 0) return EventIdTaken(event.id);
     RETURN_IF_ERROR(status);
   }
@@ -65,13 +60,13 @@ absl::Status EventWriter::DropBeyond(int64_t keep, int64_t most) {
   ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
   ASSIGN_OR_RETURN(const int64_t oldest, oldest_.Number());
   if (oldest == 0 || oldest > newest - keep) return absl::OkStatus();
-  return delete_.Bind(std::min(newest - keep, oldest + most - 1)).Run();
+  return delete_.Run(std::min(newest - keep, oldest + most - 1));
 }
 
 absl::Status EventWriter::Apply(const PruneEvents& prune) {
   ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
   int64_t last = 0;
-  list_oldest_.Bind(int64_t{prune.rows});
+  list_oldest_.Bind(prune.rows);
   for (;;) {
     ASSIGN_OR_RETURN(const bool row, list_oldest_.Step());
     if (!row) break;
@@ -80,28 +75,23 @@ absl::Status EventWriter::Apply(const PruneEvents& prune) {
     last = id;
   }
   list_oldest_.Reset();
-  return last > 0 ? delete_.Bind(last).Run() : absl::OkStatus();
+  return last > 0 ? delete_.Run(last) : absl::OkStatus();
 }
 
-absl::Status EventReader::Prepare() {
-  ASSIGN_OR_RETURN(by_id_, connection_.Prepare(List("NOT INDEXED", "")));
-  ASSIGN_OR_RETURN(of_object_,
-                   connection_.Prepare(List("INDEXED BY event_by_object", "object = ?8 AND ")));
-  ASSIGN_OR_RETURN(of_concern_, connection_.Prepare(List("INDEXED BY event_of_concern",
-                                                         "severity <> 'info' AND ")));
-  ASSIGN_OR_RETURN(of_kind_,
-                   connection_.Prepare(List("INDEXED BY event_by_kind", "kind = ?8 AND ")));
-  ASSIGN_OR_RETURN(next_kind_, connection_.Prepare("SELECT min(kind) FROM event WHERE kind > ?"));
-  ASSIGN_OR_RETURN(ids_in_time_, connection_.Prepare(R"sql(
+EventReader::EventReader(SqliteConnection& connection)
+    : by_id_(connection, List("NOT INDEXED", "")),
+      of_object_(connection, List("INDEXED BY event_by_object", "object = ?8 AND ")),
+      of_concern_(connection, List("INDEXED BY event_of_concern", "severity <> 'info' AND ")),
+      of_kind_(connection, List("INDEXED BY event_by_kind", "kind = ?8 AND ")),
+      next_kind_(connection, "SELECT min(kind) FROM event WHERE kind > ?"),
+      ids_in_time_(connection, R"sql(
       SELECT min(id), max(id) FROM event INDEXED BY event_by_time
-      WHERE time_ns >= ? AND time_ns < ?)sql"));
-  ASSIGN_OR_RETURN(newer_in_time_, connection_.Prepare(R"sql(
+      WHERE time_ns >= ? AND time_ns < ?)sql"),
+      newer_in_time_(connection, R"sql(
       SELECT max(id) FROM event NOT INDEXED
-      WHERE id > ? AND +time_ns >= ? AND +time_ns < ?)sql"));
-  ASSIGN_OR_RETURN(kept_, connection_.Prepare(R"sql(
-      SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql"));
-  return absl::OkStatus();
-}
+      WHERE id > ? AND +time_ns >= ? AND +time_ns < ?)sql"),
+      kept_(connection, R"sql(
+      SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql") {}
 
 absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter) {
   Ids ids{filter.after_id, std::numeric_limits<int64_t>::max()};
@@ -115,8 +105,8 @@ absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter)
     return ids;
   }
   ASSIGN_OR_RETURN(const EventRange kept, Kept());
-  ids_in_time_.Bind(Nanoseconds(filter.start)).Bind(Nanoseconds(filter.end));
-  RETURN_IF_ERROR(ids_in_time_.Step().status());  // an aggregate: always one row
+  RETURN_IF_ERROR(  // an aggregate: always one row
+      ids_in_time_.Step(Nanoseconds(filter.start), Nanoseconds(filter.end)).status());
   const bool has_any = !ids_in_time_.IsNull(0);
   if (has_any) ids.after = std::max(ids.after, ids_in_time_.Integer(0) - 1);
   ids.last = has_any ? ids_in_time_.Integer(1) : 0;
@@ -127,10 +117,9 @@ absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter)
 
 absl::Status EventReader::BringUpToDate() {
   ASSIGN_OR_RETURN(const EventRange kept, Kept());
-  newer_in_time_.Bind(held_.newest).Bind(Nanoseconds(held_.start)).Bind(Nanoseconds(held_.end));
-  RETURN_IF_ERROR(newer_in_time_.Step().status());  // an aggregate: always one row
-  if (!newer_in_time_.IsNull(0)) held_.last = std::max(held_.last, newer_in_time_.Integer(0));
-  newer_in_time_.Reset();
+  ASSIGN_OR_RETURN(const int64_t last, newer_in_time_.Number(held_.newest, Nanoseconds(held_.start),
+                                                             Nanoseconds(held_.end)));
+  held_.last = std::max(held_.last, last);
   held_.newest = kept.newest;
   return absl::OkStatus();
 }
@@ -141,7 +130,7 @@ absl::StatusOr<std::vector<std::string>> EventReader::KindsWith(const std::strin
   std::string last = prefix;
   kinds.push_back(prefix);
   for (;;) {
-    ASSIGN_OR_RETURN(const bool row, next_kind_.Bind(last).Step());
+    ASSIGN_OR_RETURN(const bool row, next_kind_.Step(last));
     const bool is_more = row && !next_kind_.IsNull(0);
     std::string next = is_more ? std::string(next_kind_.Text(0)) : "";
     next_kind_.Reset();
@@ -154,14 +143,13 @@ absl::StatusOr<std::vector<std::string>> EventReader::KindsWith(const std::strin
 absl::Status EventReader::Append(Statement& statement, const EventFilter& filter, const Ids& ids,
                                  const std::string* leading, std::vector<EventRecord>& found) {
   const std::string severity = filter.min_severity.empty() ? "info" : filter.min_severity;
-  statement.Bind(ids.after).Bind(ids.last).Bind(Nanoseconds(filter.start));
-  statement.Bind(Nanoseconds(filter.end)).Bind(filter.kind_prefix).Bind(severity);
-  statement.Bind(int64_t{filter.limit});
+  statement.Bind(ids.after, ids.last, Nanoseconds(filter.start), Nanoseconds(filter.end),
+                 filter.kind_prefix, severity, filter.limit);
   if (leading != nullptr) statement.Bind(*leading);
   return statement.ForEach([&](const Statement& row) {
-    found.push_back({row.Integer(0), row.TimeAt(1), std::string(row.Text(2)),
-                     std::string(row.Text(3)), std::string(row.Text(4)), std::string(row.Text(5)),
-                     std::string(row.Text(6))});
+    EventRecord& event = found.emplace_back();
+    row.Read(event.id, event.time, event.severity, event.kind, event.object, event.message,
+             event.actor);
   });
 }
 
@@ -198,24 +186,15 @@ absl::StatusOr<EventRange> EventReader::Kept() {
 
 namespace {
 
-constexpr char kColumns[] =
+constexpr char kEventColumns[] =
     "SELECT id, time_ns, share, caller, user, origin, method, object, outcome, count, first_ns";
 
-// The row that a statement of these columns stands at.
-DeedRecord DeedOf(const Statement& row) {
-  DeedRecord deed;
-  deed.id = row.Integer(0);
-  deed.time = row.TimeAt(1);
-  deed.share = static_cast<DeedShare>(row.Integer(2));
-  deed.caller = std::string(row.Text(3));
-  deed.user = std::string(row.Text(4));
-  deed.origin = std::string(row.Text(5));
-  deed.method = std::string(row.Text(6));
-  deed.object = std::string(row.Text(7));
-  deed.outcome = std::string(row.Text(8));
-  deed.count = row.Word(9);
-  deed.first = row.TimeAt(10);
-  return deed;
+// From a row of these columns.
+void ReadDeed(const Statement& row, DeedRecord& deed) {
+  int64_t share = 0;
+  row.Read(deed.id, deed.time, share, deed.caller, deed.user, deed.origin, deed.method, deed.object,
+           deed.outcome, deed.count, deed.first);
+  deed.share = static_cast<DeedShare>(share);
 }
 
 }  // namespace
@@ -288,22 +267,22 @@ void KeptDeeds::DropSingle(Share& share, int64_t most, Changes& changes) {
   }
 }
 
-absl::Status DeedWriter::Prepare() {
-  ASSIGN_OR_RETURN(
-      insert_, connection_.Prepare("INSERT INTO deed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  ASSIGN_OR_RETURN(fold_,
-                   connection_.Prepare("UPDATE deed SET count = ?, first_ns = ? WHERE id = ?"));
-  ASSIGN_OR_RETURN(delete_, connection_.Prepare("DELETE FROM deed WHERE id = ?"));
-  ASSIGN_OR_RETURN(list_, connection_.Prepare(absl::StrCat(kColumns, " FROM deed ORDER BY id")));
-  return absl::OkStatus();
-}
+DeedWriter::DeedWriter(SqliteConnection& connection)
+    : insert_(connection, "INSERT INTO deed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      fold_(connection, "UPDATE deed SET count = ?, first_ns = ? WHERE id = ?"),
+      delete_(connection, "DELETE FROM deed WHERE id = ?"),
+      list_(connection, absl::StrCat(kEventColumns, " FROM deed ORDER BY id")) {}
 
 absl::Status DeedWriter::ReadKept() {
   KeptDeeds kept;
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   const DeedLimits all{kAll / 2, kAll, absl::InfiniteDuration()};
   KeptDeeds::Changes none;
-  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) { kept.Enter(DeedOf(row), all, none); }));
+  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) {
+    DeedRecord deed;
+    ReadDeed(row, deed);
+    kept.Enter(deed, all, none);
+  }));
   kept_ = std::move(kept);
   return absl::OkStatus();
 }
@@ -322,33 +301,27 @@ absl::Status DeedWriter::Append(const DeedRecord& deed, const DeedLimits& limits
   changes_.folded.clear();
   changes_.gone.clear();
   kept_->Enter(entered, limits, changes_);
-  insert_.Bind(entered.id).Bind(deed.time).Bind(static_cast<int64_t>(deed.share));
-  insert_.Bind(deed.caller).Bind(deed.user).Bind(deed.origin).Bind(deed.method).Bind(deed.object);
-  RETURN_IF_ERROR(insert_.Bind(deed.outcome).Bind(int64_t{deed.count}).Bind(entered.first).Run());
+  RETURN_IF_ERROR(insert_.Run(entered.id, deed.time, static_cast<int64_t>(deed.share), deed.caller,
+                              deed.user, deed.origin, deed.method, deed.object, deed.outcome,
+                              deed.count, entered.first));
   for (const KeptDeeds::Changes::Folded& folded : changes_.folded) {
-    RETURN_IF_ERROR(fold_.Bind(int64_t{folded.count}).Bind(folded.first).Bind(folded.id).Run());
+    RETURN_IF_ERROR(fold_.Run(folded.count, folded.first, folded.id));
   }
-  for (const int64_t old : changes_.gone) RETURN_IF_ERROR(delete_.Bind(old).Run());
+  for (const int64_t old : changes_.gone) RETURN_IF_ERROR(delete_.Run(old));
   return absl::OkStatus();
 }
 
-absl::Status DeedReader::Prepare() {
-  ASSIGN_OR_RETURN(find_, connection_.Prepare(absl::StrCat(kColumns, R"sql( FROM deed
+DeedReader::DeedReader(SqliteConnection& connection)
+    : find_(connection, absl::StrCat(kEventColumns, R"sql( FROM deed
       WHERE id > ?1 AND (?2 = '' OR user = ?2 OR caller = ?2)
         AND substr(method, 1, length(?3)) = ?3 AND time_ns >= ?4 AND share >= ?5
-      ORDER BY id LIMIT ?6)sql")));
-  return absl::OkStatus();
-}
+      ORDER BY id LIMIT ?6)sql")) {}
 
 absl::StatusOr<std::vector<DeedRecord>> DeedReader::Find(const DeedFilter& filter) {
-  const int64_t start = filter.start == absl::InfinitePast() ? std::numeric_limits<int64_t>::min()
-                                                             : absl::ToUnixNanos(filter.start);
   const DeedShare first = filter.only_denials ? DeedShare::kDenial : DeedShare::kUser;
-  find_.Bind(filter.after_id).Bind(filter.user).Bind(filter.method_prefix).Bind(start);
-  find_.Bind(static_cast<int64_t>(first)).Bind(int64_t{filter.limit});
-  std::vector<DeedRecord> found;
-  RETURN_IF_ERROR(find_.ForEach([&](const Statement& row) { found.push_back(DeedOf(row)); }));
-  return found;
+  find_.Bind(filter.after_id, filter.user, filter.method_prefix, Nanoseconds(filter.start),
+             static_cast<int64_t>(first), filter.limit);
+  return find_.List<DeedRecord>(ReadDeed);
 }
 
 }  // namespace coppice

@@ -41,9 +41,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction.
 class EventWriter {
  public:
-  explicit EventWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit EventWriter(SqliteConnection& connection);
 
   absl::Status Apply(const AppendEvents& append);
   absl::Status Apply(const PruneEvents& prune);
@@ -52,16 +50,13 @@ class EventWriter {
   // Drops what is beyond `keep`, at most `most` of them. O(log events) if nothing is.
   absl::Status DropBeyond(int64_t keep, int64_t most);
 
-  SqliteConnection& connection_;
   Statement insert_, list_oldest_, oldest_, newest_, delete_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class EventReader {
  public:
-  explicit EventReader(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit EventReader(SqliteConnection& connection);
 
   absl::StatusOr<std::vector<EventRecord>> Find(const EventFilter& filter);
   absl::StatusOr<EventRange> Kept();
@@ -88,7 +83,6 @@ class EventReader {
   absl::Status Append(Statement& statement, const EventFilter& filter, const Ids& ids,
                       const std::string* leading, std::vector<EventRecord>& found);
 
-  SqliteConnection& connection_;
   Statement by_id_, of_object_, of_concern_, of_kind_;
   Statement next_kind_, ids_in_time_, newer_in_time_, kept_;
   Held held_;
@@ -150,9 +144,7 @@ class KeptDeeds {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class DeedWriter {
  public:
-  explicit DeedWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit DeedWriter(SqliteConnection& connection);
 
   absl::Status Apply(const AppendDeeds& append);
   absl::Status Append(const DeedRecord& deed, const DeedLimits& limits);
@@ -166,7 +158,6 @@ class DeedWriter {
  private:
   absl::Status ReadKept();
 
-  SqliteConnection& connection_;
   Statement insert_, fold_, delete_, list_;
   std::optional<KeptDeeds> kept_;  // unset: not read, or what was read is undone
   bool changed_ = false;           // in the open transaction
@@ -176,13 +167,11 @@ class DeedWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class DeedReader {
  public:
-  explicit DeedReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit DeedReader(SqliteConnection& connection);
 
   absl::StatusOr<std::vector<DeedRecord>> Find(const DeedFilter& filter);
 
  private:
-  SqliteConnection& connection_;
   Statement find_;
 };
 

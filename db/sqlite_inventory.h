@@ -19,9 +19,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class InventoryWriter {
  public:
-  explicit InventoryWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit InventoryWriter(SqliteConnection& connection);
 
   absl::Status Apply(const PutInventory& put);
 
@@ -32,20 +30,17 @@ class InventoryWriter {
   // Words for a constraint that `failure` reports; a storage failure stays as it is.
   absl::Status ExplainNode(Guid guid, const std::string& user, absl::Status failure);
 
-  SqliteConnection& connection_;
   Statement put_node_, put_port_, put_link_, find_node_, raise_fabric_version_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class InventoryReader {
  public:
-  explicit InventoryReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit InventoryReader(SqliteConnection& connection);
 
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links);
 
  private:
-  SqliteConnection& connection_;
   Statement link_;
 };
 
@@ -55,32 +50,24 @@ class InventoryReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class SettingWriter {
  public:
-  explicit SettingWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit SettingWriter(SqliteConnection& connection);
 
   absl::Status Apply(const PutQuota& put);
   absl::Status Apply(const PutProfile& put);
 
  private:
-  SqliteConnection& connection_;
   Statement put_quota_, delete_quota_, put_profile_, delete_profile_;
 };
 
 // As SqliteReader, part of which it is.
 class SettingReader {
  public:
-  explicit SettingReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit SettingReader(SqliteConnection& connection);
 
   // Fills quotas, the profile and what was highest of the state.
   absl::Status Load(StoredState& state);
 
  private:
-  absl::Status LoadHighest(StoredState& state);
-  absl::Status LoadQuotas(StoredState& state);
-
-  SqliteConnection& connection_;
   Statement last_id_, setting_, quotas_, profile_;
 };
 

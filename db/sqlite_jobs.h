@@ -60,9 +60,7 @@ class KeptRanks {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class JobWriter {
  public:
-  explicit JobWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema. Drops slices whose job never came.
-  absl::Status Prepare();
+  explicit JobWriter(SqliteConnection& connection);
 
   // The last step: the job's row, and the last slice of its ranks.
   absl::Status Apply(const PutJob& put);
@@ -80,8 +78,6 @@ class JobWriter {
   void RolledBack();
 
  private:
-  absl::Status PrepareEnds();
-  absl::Status PrepareRanks();
   absl::Status PutSlice(const JobRecord& job, size_t slice);
   // Words for a constraint that `failure` reports; a storage failure stays as it is.
   absl::Status Explain(const JobRecord& job, absl::Status failure);
@@ -104,8 +100,7 @@ class JobWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class JobReader {
  public:
-  explicit JobReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit JobReader(SqliteConnection& connection);
 
   // Those that the state keeps.
   absl::Status Load(StoredState& state);
@@ -120,7 +115,6 @@ class JobReader {
   // DATA_LOSS: they are not `count` ranks as the writer makes them.
   absl::StatusOr<std::vector<Guid>> RanksOf(JobId job, size_t count);
 
-  SqliteConnection& connection_;
   Statement active_, find_, ended_, ended_of_owners_, slices_;
 };
 

@@ -24,15 +24,9 @@ size_t PlaceOf(HistoryResolution resolution) { return static_cast<size_t>(resolu
 const char* DirectionName(bool from_b) { return from_b ? "b-to-a" : "a-to-b"; }
 
 void BindCounts(Statement& statement, const PortCounterRecord& port) {
-  for (const uint64_t count :
-       {port.sent_bytes, port.received_bytes, port.sent_packets, port.received_packets,
-        port.sent_wait_ticks, port.symbol_errors, port.link_recoveries, port.link_downed,
-        port.receive_errors, port.remote_physical_errors, port.relay_errors, port.send_discards,
-        port.send_constraint_errors, port.receive_constraint_errors, port.integrity_errors,
-        port.buffer_overruns, port.vl15_dropped, uint64_t{port.is_extended}}) {
-    statement.Bind(static_cast<int64_t>(count));
-  }
-  statement.Bind(port.sent_bytes_per_second).Bind(port.received_bytes_per_second).Bind(port.read);
+  for (const PortCounterField& field : kPortCounters) statement.Bind(port.*field.count);
+  statement.Bind(port.is_extended, port.sent_bytes_per_second, port.received_bytes_per_second,
+                 port.read);
 }
 
 // NULL where the peak is the mean, as in every single reading.
@@ -40,35 +34,24 @@ void BindPeak(Statement& statement, uint64_t peak, uint64_t bytes, int64_t lengt
   const double mean = static_cast<double>(bytes) * 1e3 / static_cast<double>(length_ms);
   const bool is_mean =
       length_ms > 0 && std::abs(static_cast<double>(peak) - mean) <= 1 + mean / 1e3;
-  is_mean ? statement.BindNull() : statement.Bind(static_cast<int64_t>(peak));
+  is_mean ? statement.Bind(nullptr) : statement.Bind(peak);
 }
 
 constexpr char kCounters[] = R"sql(
-    SELECT port, is_extended, sent_bytes_per_second, received_bytes_per_second, read_ns, sent_bytes,
-           received_bytes, sent_packets, received_packets, sent_wait_ticks, symbol_errors,
-           link_recoveries, link_downed, receive_errors, remote_physical_errors, relay_errors,
-           send_discards, send_constraint_errors, receive_constraint_errors, integrity_errors,
-           buffer_overruns, vl15_dropped
+    SELECT node_guid, port, is_extended, sent_bytes_per_second, received_bytes_per_second, read_ns,
+           sent_bytes, received_bytes, sent_packets, received_packets, sent_wait_ticks,
+           symbol_errors, link_recoveries, link_downed, receive_errors, remote_physical_errors,
+           relay_errors, send_discards, send_constraint_errors, receive_constraint_errors,
+           integrity_errors, buffer_overruns, vl15_dropped
     FROM port_counter WHERE node_guid = ? ORDER BY port)sql";
 
-PortCounterRecord CountersAt(Guid node, const Statement& row) {
-  PortCounterRecord port;
-  port.node = node;
-  port.port = static_cast<uint8_t>(row.Integer(0));
-  port.is_extended = row.Integer(1) != 0;
-  port.sent_bytes_per_second = row.Real(2);
-  port.received_bytes_per_second = row.Real(3);
-  port.read = row.TimeAt(4);
-  int column = 5;
-  for (uint64_t* count :
-       {&port.sent_bytes, &port.received_bytes, &port.sent_packets, &port.received_packets,
-        &port.sent_wait_ticks, &port.symbol_errors, &port.link_recoveries, &port.link_downed,
-        &port.receive_errors, &port.remote_physical_errors, &port.relay_errors, &port.send_discards,
-        &port.send_constraint_errors, &port.receive_constraint_errors, &port.integrity_errors,
-        &port.buffer_overruns, &port.vl15_dropped}) {
-    *count = static_cast<uint64_t>(row.Integer(column++));
+void ReadCounters(const Statement& row, PortCounterRecord& port) {
+  row.Read(port.node, port.port, port.is_extended, port.sent_bytes_per_second,
+           port.received_bytes_per_second, port.read);
+  int column = 6;
+  for (const PortCounterField& field : kPortCounters) {
+    port.*field.count = static_cast<uint64_t>(row.Integer(column++));
   }
-  return port;
 }
 
 // NULL: the mean.
@@ -121,55 +104,56 @@ std::vector<HistoryPoint> MergePoints(std::vector<HistoryPoint> points) {
   return merged;
 }
 
+// Of a table of history.
+std::string InsertInto(const char* table) {
+  return absl::StrCat("INSERT OR REPLACE INTO ", table, " VALUES (?, ?, ?, ?, ?, ?, ?)");
+}
+std::string DeleteFrom(const char* table) {
+  return absl::StrCat("DELETE FROM ", table, " WHERE id IN (SELECT id FROM ", table,
+                      " WHERE id < ? ORDER BY id LIMIT ?)");
+}
+std::string LastOf(const char* table) { return absl::StrCat("SELECT max(id) FROM ", table); }
+std::string RowOf(const char* table) {
+  return absl::StrCat(
+      "SELECT length_ms, sent_bytes, received_bytes, peak_sent_per_second, "
+      "peak_received_per_second, errors FROM ",
+      table, " WHERE id = ?");
+}
+
 }  // namespace
 
-absl::Status MeasurementWriter::Prepare() {
-  ASSIGN_OR_RETURN(list_ports_,
-                   connection_.Prepare("SELECT id, node_guid, port FROM port_counter"));
-  ASSIGN_OR_RETURN(insert_port_, connection_.Prepare(R"sql(
+MeasurementWriter::MeasurementWriter(SqliteConnection& connection)
+    : list_ports_(connection, "SELECT id, node_guid, port FROM port_counter"),
+      insert_port_(connection, R"sql(
       INSERT INTO port_counter VALUES
-          (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"));
-  ASSIGN_OR_RETURN(update_port_, connection_.Prepare(R"sql(
+          (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      update_port_(connection, R"sql(
       UPDATE port_counter SET sent_bytes = ?, received_bytes = ?, sent_packets = ?,
           received_packets = ?, sent_wait_ticks = ?, symbol_errors = ?, link_recoveries = ?,
           link_downed = ?, receive_errors = ?, remote_physical_errors = ?, relay_errors = ?,
           send_discards = ?, send_constraint_errors = ?, receive_constraint_errors = ?,
           integrity_errors = ?, buffer_overruns = ?, vl15_dropped = ?, is_extended = ?,
           sent_bytes_per_second = ?, received_bytes_per_second = ?, read_ns = ?
-      WHERE id = ?)sql"));
-  ASSIGN_OR_RETURN(insert_load_, connection_.Prepare(R"sql(
+      WHERE id = ?)sql"),
+      insert_load_(connection, R"sql(
       INSERT INTO link_load (average, peak, peak_ns, updated_ns, link_id, direction)
-      VALUES (?, ?, ?, ?, ?, ?))sql"));
-  ASSIGN_OR_RETURN(update_load_, connection_.Prepare(R"sql(
+      VALUES (?, ?, ?, ?, ?, ?))sql"),
+      update_load_(connection, R"sql(
       UPDATE link_load SET average = ?, peak = ?, peak_ns = ?, updated_ns = ?
-      WHERE link_id = ? AND direction = ?)sql"));
-  ASSIGN_OR_RETURN(find_link_, connection_.Prepare("SELECT count(*) FROM link WHERE id = ?"));
-  return PrepareHistory();
-}
-
-absl::Status MeasurementWriter::PrepareHistory() {
-  ASSIGN_OR_RETURN(last_slot_,
-                   connection_.Prepare("SELECT max(slot) FROM history_slot WHERE resolution = ?"));
-  ASSIGN_OR_RETURN(first_slot_,
-                   connection_.Prepare("SELECT min(slot) FROM history_slot WHERE resolution = ?"));
-  ASSIGN_OR_RETURN(insert_slot_,
-                   connection_.Prepare("INSERT INTO history_slot VALUES (?, ?, ?, ?)"));
-  ASSIGN_OR_RETURN(list_slots_, connection_.Prepare(R"sql(
-      SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC)sql"));
-  ASSIGN_OR_RETURN(
-      delete_slots_,
-      connection_.Prepare("DELETE FROM history_slot WHERE resolution = ? AND slot <= ?"));
-  for (size_t i = 0; i < insert_row_.size(); ++i) {
-    const std::string table = kHistoryTables[i];
-    ASSIGN_OR_RETURN(insert_row_[i],
-                     connection_.Prepare(absl::StrCat("INSERT OR REPLACE INTO ", table,
-                                                      " VALUES (?, ?, ?, ?, ?, ?, ?)")));
-    ASSIGN_OR_RETURN(delete_rows_[i], connection_.Prepare(absl::StrCat(
-                                          "DELETE FROM ", table, " WHERE id IN (SELECT id FROM ",
-                                          table, " WHERE id < ? ORDER BY id LIMIT ?)")));
-  }
-  return absl::OkStatus();
-}
+      WHERE link_id = ? AND direction = ?)sql"),
+      find_link_(connection, "SELECT count(*) FROM link WHERE id = ?"),
+      last_slot_(connection, "SELECT max(slot) FROM history_slot WHERE resolution = ?"),
+      first_slot_(connection, "SELECT min(slot) FROM history_slot WHERE resolution = ?"),
+      insert_slot_(connection, "INSERT INTO history_slot VALUES (?, ?, ?, ?)"),
+      list_slots_(connection, R"sql(
+      SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC)sql"),
+      delete_slots_(connection, "DELETE FROM history_slot WHERE resolution = ? AND slot <= ?"),
+      insert_row_{{{connection, InsertInto(kHistoryTables[0])},
+                   {connection, InsertInto(kHistoryTables[1])},
+                   {connection, InsertInto(kHistoryTables[2])}}},
+      delete_rows_{{{connection, DeleteFrom(kHistoryTables[0])},
+                    {connection, DeleteFrom(kHistoryTables[1])},
+                    {connection, DeleteFrom(kHistoryTables[2])}}} {}
 
 void MeasurementWriter::RolledBack() {
   // Others may be left in the transaction, so has_new_ports_ stays.
@@ -200,7 +184,7 @@ absl::Status MeasurementWriter::PutPort(const PortCounterRecord& port) {
   const auto [place, is_new] = ports_.try_emplace({port.node, port.port}, last_port_ + 1);
   if (!is_new) {
     BindCounts(update_port_, port);
-    return update_port_.Bind(place->second).Run();
+    return update_port_.Run(place->second);
   }
   has_new_ports_ = true;
   if (++last_port_ > kMaxPorts) {
@@ -208,21 +192,21 @@ absl::Status MeasurementWriter::PutPort(const PortCounterRecord& port) {
                                                      kMaxPorts,
                                                      " ports were counted: begin a new database"));
   }
-  insert_port_.Bind(last_port_).Bind(port.node).Bind(int64_t{port.port});
+  insert_port_.Bind(last_port_, port.node, port.port);
   BindCounts(insert_port_, port);
   return insert_port_.Run();
 }
 
 absl::Status MeasurementWriter::PutLoad(const LinkLoadRecord& load) {
   for (Statement* statement : {&update_load_, &insert_load_}) {
-    statement->Bind(load.average).Bind(load.peak).Bind(load.peaked).Bind(load.updated);
-    absl::Status status = statement->Bind(load.link).Bind(DirectionName(load.from_b)).Run();
+    absl::Status status = statement->Run(load.average, load.peak, load.peaked, load.updated,
+                                         load.link, DirectionName(load.from_b));
     if (absl::IsInternal(status)) {
-      ASSIGN_OR_RETURN(const int64_t known, find_link_.Bind(load.link).Number());
+      ASSIGN_OR_RETURN(const int64_t known, find_link_.Number(load.link));
       return known != 0 ? status : NoSuchLinkId(load.link);
     }
     RETURN_IF_ERROR(status);
-    if (connection_.changes() > 0) break;
+    if (statement->changes() > 0) break;
   }
   return absl::OkStatus();
 }
@@ -232,27 +216,25 @@ absl::Status MeasurementWriter::PutPart(const HistoryPart& part) {
     if (!ports_.contains({row.node, row.port})) return NoCounters(row.node, row.port);
   }
   const int64_t place = static_cast<int64_t>(part.resolution);
-  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Bind(place).Number());
+  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Number(place));
   if (part.slot <= last) return SlotClosed(part.resolution, part.slot, last);
   Statement& insert = insert_row_[PlaceOf(part.resolution)];
   for (const HistoryRow& row : part.rows) {
     const int64_t length_ms = absl::ToInt64Milliseconds(row.length);
-    insert.Bind((part.slot << kHistoryPortBits) + ports_.at({row.node, row.port}));
-    insert.Bind(length_ms).Bind(static_cast<int64_t>(row.sent_bytes));
-    insert.Bind(static_cast<int64_t>(row.received_bytes));
+    insert.Bind((part.slot << kHistoryPortBits) + ports_.at({row.node, row.port}), length_ms,
+                row.sent_bytes, row.received_bytes);
     BindPeak(insert, row.peak_sent_per_second, row.sent_bytes, length_ms);
     BindPeak(insert, row.peak_received_per_second, row.received_bytes, length_ms);
-    RETURN_IF_ERROR(insert.Bind(static_cast<int64_t>(row.errors)).Run());
+    RETURN_IF_ERROR(insert.Run(row.errors));
   }
   return absl::OkStatus();
 }
 
 absl::Status MeasurementWriter::Close(const HistorySlot& slot) {
   const int64_t place = static_cast<int64_t>(slot.resolution);
-  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Bind(place).Number());
+  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Number(place));
   if (slot.slot <= last) return SlotClosed(slot.resolution, slot.slot, last);
-  insert_slot_.Bind(place).Bind(slot.slot).Bind(slot.start);
-  return insert_slot_.Bind(absl::ToInt64Nanoseconds(slot.length)).Run();
+  return insert_slot_.Run(place, slot.slot, slot.start, slot.length);
 }
 
 absl::StatusOr<int64_t> MeasurementWriter::LastToDrop(HistoryResolution resolution) {
@@ -275,11 +257,11 @@ absl::StatusOr<int64_t> MeasurementWriter::LastToDrop(HistoryResolution resoluti
 absl::StatusOr<int64_t> MeasurementWriter::DropRows(HistoryResolution resolution, int64_t most) {
   const int64_t place = static_cast<int64_t>(resolution);
   ASSIGN_OR_RETURN(const int64_t last, LastToDrop(resolution));
-  if (last > 0) RETURN_IF_ERROR(delete_slots_.Bind(place).Bind(last).Run());
-  ASSIGN_OR_RETURN(const int64_t first, first_slot_.Bind(place).Number());
+  if (last > 0) RETURN_IF_ERROR(delete_slots_.Run(place, last));
+  ASSIGN_OR_RETURN(const int64_t first, first_slot_.Number(place));
   Statement& drop = delete_rows_[PlaceOf(resolution)];
-  RETURN_IF_ERROR(drop.Bind(first << kHistoryPortBits).Bind(most).Run());
-  return connection_.changes();
+  RETURN_IF_ERROR(drop.Run(first << kHistoryPortBits, most));
+  return drop.changes();
 }
 
 absl::Status MeasurementWriter::Apply(const PruneHistory& prune) {
@@ -291,39 +273,32 @@ absl::Status MeasurementWriter::Apply(const PruneHistory& prune) {
   return absl::OkStatus();
 }
 
-absl::Status MeasurementReader::Prepare() {
-  ASSIGN_OR_RETURN(begin_, connection_.Prepare("BEGIN"));
-  ASSIGN_OR_RETURN(commit_, connection_.Prepare("COMMIT"));
-  ASSIGN_OR_RETURN(loads_, connection_.Prepare(R"sql(
+MeasurementReader::MeasurementReader(SqliteConnection& connection)
+    : begin_(connection, "BEGIN"),
+      commit_(connection, "COMMIT"),
+      loads_(connection, R"sql(
       SELECT link_id, direction = 'b-to-a', average, peak, peak_ns, updated_ns
-      FROM link_load ORDER BY link_id, direction)sql"));
-  ASSIGN_OR_RETURN(last_slot_,
-                   connection_.Prepare("SELECT max(slot) FROM history_slot WHERE resolution = ?"));
-  ASSIGN_OR_RETURN(counters_, connection_.Prepare(kCounters));
-  ASSIGN_OR_RETURN(find_port_, connection_.Prepare(
-                                   "SELECT id FROM port_counter WHERE node_guid = ? AND port = ?"));
-  ASSIGN_OR_RETURN(slots_, connection_.Prepare(R"sql(
-      SELECT slot, start_ns, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot)sql"));
-  for (size_t i = 0; i < row_.size(); ++i) {
-    const std::string table = kHistoryTables[i];
-    ASSIGN_OR_RETURN(last_row_[i],
-                     connection_.Prepare(absl::StrCat("SELECT max(id) FROM ", table)));
-    ASSIGN_OR_RETURN(row_[i], connection_.Prepare(absl::StrCat(
-                                  "SELECT length_ms, sent_bytes, received_bytes, "
-                                  "peak_sent_per_second, peak_received_per_second, errors FROM ",
-                                  table, " WHERE id = ?")));
-  }
-  return absl::OkStatus();
-}
+      FROM link_load ORDER BY link_id, direction)sql"),
+      last_slot_(connection, "SELECT max(slot) FROM history_slot WHERE resolution = ?"),
+      counters_(connection, kCounters),
+      find_port_(connection, "SELECT id FROM port_counter WHERE node_guid = ? AND port = ?"),
+      slots_(connection, R"sql(
+      SELECT slot, start_ns, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot)sql"),
+      last_row_{{{connection, LastOf(kHistoryTables[0])},
+                 {connection, LastOf(kHistoryTables[1])},
+                 {connection, LastOf(kHistoryTables[2])}}},
+      row_{{{connection, RowOf(kHistoryTables[0])},
+            {connection, RowOf(kHistoryTables[1])},
+            {connection, RowOf(kHistoryTables[2])}}} {}
 
 absl::StatusOr<StoredLoad> MeasurementReader::Load() {
   StoredLoad stored;
-  RETURN_IF_ERROR(loads_.ForEach([&](const Statement& row) {
-    stored.loads.push_back({row.Integer(0), row.Integer(1) != 0, row.Real(2), row.Real(3),
-                            row.TimeAt(4), row.TimeAt(5)});
-  }));
+  ASSIGN_OR_RETURN(
+      stored.loads, loads_.List<LinkLoadRecord>([](const Statement& row, LinkLoadRecord& load) {
+        row.Read(load.link, load.from_b, load.average, load.peak, load.peaked, load.updated);
+      }));
   for (size_t i = 0; i < row_.size(); ++i) {
-    ASSIGN_OR_RETURN(const int64_t closed, last_slot_.Bind(static_cast<int64_t>(i) + 1).Number());
+    ASSIGN_OR_RETURN(const int64_t closed, last_slot_.Number(i + 1));
     ASSIGN_OR_RETURN(const int64_t last, last_row_[i].Number());
     stored.last_slot[i] = std::max(closed, last >> kHistoryPortBits);
   }
@@ -331,11 +306,7 @@ absl::StatusOr<StoredLoad> MeasurementReader::Load() {
 }
 
 absl::StatusOr<std::vector<PortCounterRecord>> MeasurementReader::Counters(Guid node) {
-  std::vector<PortCounterRecord> ports;
-  counters_.Bind(node);
-  RETURN_IF_ERROR(
-      counters_.ForEach([&](const Statement& row) { ports.push_back(CountersAt(node, row)); }));
-  return ports;
+  return counters_.Bind(node).List<PortCounterRecord>(ReadCounters);
 }
 
 absl::StatusOr<std::vector<HistorySlot>> MeasurementReader::AskedSlots(const HistoryQuery& query) {
@@ -352,8 +323,7 @@ absl::StatusOr<std::vector<HistorySlot>> MeasurementReader::AskedSlots(const His
 absl::StatusOr<bool> MeasurementReader::FindRow(const HistorySlot& slot, int64_t port,
                                                 HistoryRow& row) {
   Statement& find = row_[static_cast<size_t>(slot.resolution) - 1];
-  find.Bind((slot.slot << kHistoryPortBits) + port);
-  ASSIGN_OR_RETURN(const bool found, find.Step());
+  ASSIGN_OR_RETURN(const bool found, find.Step((slot.slot << kHistoryPortBits) + port));
   if (!found) return false;
   const int64_t length_ms = find.Integer(0);
   row.length = absl::Milliseconds(length_ms);
@@ -367,11 +337,8 @@ absl::StatusOr<bool> MeasurementReader::FindRow(const HistorySlot& slot, int64_t
 }
 
 absl::StatusOr<std::vector<HistoryPoint>> MeasurementReader::History(const HistoryQuery& query) {
-  find_port_.Bind(query.node);
-  ASSIGN_OR_RETURN(const bool is_known, find_port_.Bind(int64_t{query.port}).Step());
-  if (!is_known) return std::vector<HistoryPoint>();
-  const int64_t port = find_port_.Integer(0);
-  find_port_.Reset();
+  ASSIGN_OR_RETURN(const int64_t port, find_port_.Number(query.node, query.port));
+  if (port == 0) return std::vector<HistoryPoint>();
   // Slots that go while they are read would count as slots in which nothing moved.
   RETURN_IF_ERROR(begin_.Run());
   std::vector<HistoryPoint> points;
@@ -393,52 +360,37 @@ absl::StatusOr<std::vector<HistoryPoint>> MeasurementReader::History(const Histo
 
 namespace {
 
-constexpr char kTcp[] = "tcp", kVerbs[] = "verbs";
+constexpr const char* kTransports[] = {"tcp", "verbs"};
 
 }  // namespace
 
-absl::Status DistanceWriter::Prepare() {
-  ASSIGN_OR_RETURN(
-      insert_,
-      connection_.Prepare("INSERT OR REPLACE INTO distance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  ASSIGN_OR_RETURN(drop_,
-                   connection_.Prepare("DELETE FROM distance WHERE host_a = ? AND host_b = ?"));
-  return absl::OkStatus();
-}
+DistanceWriter::DistanceWriter(SqliteConnection& connection)
+    : insert_(connection, "INSERT OR REPLACE INTO distance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      drop_(connection, "DELETE FROM distance WHERE host_a = ? AND host_b = ?") {}
 
 absl::Status DistanceWriter::Apply(const PutDistances& put) {
-  for (const auto& [a, b] : put.drop) RETURN_IF_ERROR(drop_.Bind(a).Bind(b).Run());
+  for (const auto& [a, b] : put.drop) RETURN_IF_ERROR(drop_.Run(a, b));
   for (const DistanceRecord& d : put.put) {
-    insert_.Bind(d.host_a).Bind(d.host_b).Bind(d.latency_us).Bind(d.latency_spread_us);
-    insert_.Bind(d.bandwidth_gbps).Bind(d.bandwidth_spread_gbps).Bind(int64_t{d.samples});
-    insert_.Bind(d.measured);
-    RETURN_IF_ERROR(insert_.Bind(d.transport == Transport::kVerbs ? kVerbs : kTcp).Run());
+    RETURN_IF_ERROR(insert_.Run(d.host_a, d.host_b, d.latency_us, d.latency_spread_us,
+                                d.bandwidth_gbps, d.bandwidth_spread_gbps, d.samples, d.measured,
+                                NameOf(kTransports, d.transport)));
   }
   return absl::OkStatus();
 }
 
-absl::Status DistanceReader::Prepare() {
-  ASSIGN_OR_RETURN(list_, connection_.Prepare(R"sql(
+DistanceReader::DistanceReader(SqliteConnection& connection)
+    : list_(connection, R"sql(
       SELECT host_a, host_b, latency_us, latency_spread_us, bandwidth_gbps, bandwidth_spread_gbps,
-             samples, measured_ns, transport FROM distance ORDER BY host_a, host_b)sql"));
-  return absl::OkStatus();
+             samples, measured_ns, transport = 'verbs' FROM distance ORDER BY host_a, host_b)sql") {
 }
 
 absl::StatusOr<std::vector<DistanceRecord>> DistanceReader::List() {
-  std::vector<DistanceRecord> distances;
-  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) {
-    DistanceRecord& record = distances.emplace_back();
-    record.host_a = std::string(row.Text(0));
-    record.host_b = std::string(row.Text(1));
-    record.latency_us = row.Real(2);
-    record.latency_spread_us = row.Real(3);
-    record.bandwidth_gbps = row.Real(4);
-    record.bandwidth_spread_gbps = row.Real(5);
-    record.samples = row.Word(6);
-    record.measured = row.TimeAt(7);
-    record.transport = row.Text(8) == kVerbs ? Transport::kVerbs : Transport::kTcp;
-  }));
-  return distances;
+  return list_.List<DistanceRecord>([](const Statement& row, DistanceRecord& d) {
+    bool is_verbs = false;
+    row.Read(d.host_a, d.host_b, d.latency_us, d.latency_spread_us, d.bandwidth_gbps,
+             d.bandwidth_spread_gbps, d.samples, d.measured, is_verbs);
+    d.transport = is_verbs ? Transport::kVerbs : Transport::kTcp;
+  });
 }
 
 }  // namespace coppice

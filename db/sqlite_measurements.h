@@ -26,9 +26,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction.
 class MeasurementWriter {
  public:
-  explicit MeasurementWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit MeasurementWriter(SqliteConnection& connection);
 
   absl::Status Apply(const PutCounters& put);
   absl::Status Apply(const PruneHistory& prune);
@@ -38,7 +36,6 @@ class MeasurementWriter {
   void RolledBack();
 
  private:
-  absl::Status PrepareHistory();
   absl::Status LoadPorts();
   absl::Status PutPort(const PortCounterRecord& port);
   absl::Status PutLoad(const LinkLoadRecord& load);
@@ -48,7 +45,6 @@ class MeasurementWriter {
   absl::StatusOr<int64_t> LastToDrop(HistoryResolution resolution);
   absl::StatusOr<int64_t> DropRows(HistoryResolution resolution, int64_t most);
 
-  SqliteConnection& connection_;
   Statement list_ports_, insert_port_, update_port_;
   Statement insert_load_, update_load_, find_link_;
   Statement last_slot_, first_slot_, insert_slot_, list_slots_, delete_slots_;
@@ -63,9 +59,7 @@ class MeasurementWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class MeasurementReader {
  public:
-  explicit MeasurementReader(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit MeasurementReader(SqliteConnection& connection);
 
   absl::StatusOr<StoredLoad> Load();
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node);
@@ -77,7 +71,6 @@ class MeasurementReader {
   // The row of the port's number; false: there is none.
   absl::StatusOr<bool> FindRow(const HistorySlot& slot, int64_t port, HistoryRow& row);
 
-  SqliteConnection& connection_;
   Statement begin_, commit_;
   Statement loads_, last_slot_, counters_, find_port_, slots_;
   std::array<Statement, 3> last_row_, row_;  // [resolution - 1]
@@ -88,25 +81,22 @@ class MeasurementReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class DistanceWriter {
  public:
-  explicit DistanceWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit DistanceWriter(SqliteConnection& connection);
+
   absl::Status Apply(const PutDistances& put);
 
  private:
-  SqliteConnection& connection_;
   Statement insert_, drop_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class DistanceReader {
  public:
-  explicit DistanceReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit DistanceReader(SqliteConnection& connection);
+
   absl::StatusOr<std::vector<DistanceRecord>> List();
 
  private:
-  SqliteConnection& connection_;
   Statement list_;
 };
 

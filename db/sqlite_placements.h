@@ -18,23 +18,23 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class PlacementWriter {
  public:
-  explicit PlacementWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit PlacementWriter(SqliteConnection& connection);
 
   absl::Status Apply(const PutPlacements& put);
-  absl::Status Apply(const EndPlacement& end);
+  absl::Status Apply(const EndPlacement& end) { return End(end.placement, end.state, end.time); }
   // StartPlacement without its job.
-  absl::Status Start(PlacementId id, JobId job, absl::Time time);
+  absl::Status Start(PlacementId id, JobId job, absl::Time time) {
+    return End(id, PlacementState::kStarted, time, job);
+  }
   absl::Status Apply(const PrunePlacements& prune);
 
  private:
   absl::Status Put(const PlacementRecord& placement);
+  absl::Status End(PlacementId id, PlacementState state, absl::Time time, JobId job = {});
   // Words for a constraint that `failure` reports; a storage failure stays as it is.
   absl::Status Explain(const PlacementRecord& placement, absl::Status failure);
   absl::Status ExplainNode(const std::string& node, absl::Status failure);
 
-  SqliteConnection& connection_;
   Statement insert_, insert_node_, end_, find_, find_request_, find_node_, count_ended_,
       list_ended_, delete_;
 };
@@ -42,8 +42,7 @@ class PlacementWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class PlacementReader {
  public:
-  explicit PlacementReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit PlacementReader(SqliteConnection& connection);
 
   // Those that the state keeps.
   absl::Status Load(StoredState& state);
@@ -51,9 +50,6 @@ class PlacementReader {
   absl::StatusOr<int64_t> Ended(absl::Time before);
 
  private:
-  absl::StatusOr<PlacementRecord> RecordAt(const Statement& row) const;
-
-  SqliteConnection& connection_;
   Statement holding_, find_, ended_;
 };
 
@@ -63,28 +59,23 @@ class PlacementReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class OrderWriter {
  public:
-  explicit OrderWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit OrderWriter(SqliteConnection& connection);
+
   absl::Status Apply(const PutOrder& put);
 
  private:
-  SqliteConnection& connection_;
   Statement find_active_job_, count_others_, put_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class OrderReader {
  public:
-  explicit OrderReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit OrderReader(SqliteConnection& connection);
+
   // DATA_LOSS: the row is not what the writer makes.
   absl::StatusOr<OrderRecord> Get(JobId job);
 
  private:
-  absl::StatusOr<OrderRecord> RecordAt(const Statement& row) const;
-
-  SqliteConnection& connection_;
   Statement find_;
 };
 
@@ -93,9 +84,7 @@ class OrderReader {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class PatternWriter {
  public:
-  explicit PatternWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema. Drops parts whose pattern never came.
-  absl::Status Prepare();
+  explicit PatternWriter(SqliteConnection& connection);
 
   absl::Status Apply(const PutPatternPart& put);
   absl::Status Apply(const PutPattern& put);
@@ -103,24 +92,22 @@ class PatternWriter {
   absl::Status Apply(const DropPattern& drop);
 
  private:
-  absl::StatusOr<bool> IsThere(int64_t id);
+  // ALREADY_EXISTS: there is a pattern of that number.
+  absl::Status CheckFree(int64_t id);
   absl::Status DropName(const std::string& name, const std::string& owner, bool by_administrator);
 
-  SqliteConnection& connection_;
   Statement insert_part_, count_parts_, find_, drop_parts_, drop_name_, drop_shared_, insert_;
 };
 
 // As SqliteReader, part of which it is. Contracts as of Store.
 class PatternReader {
  public:
-  explicit PatternReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit PatternReader(SqliteConnection& connection);
 
   absl::StatusOr<std::vector<PatternRecord>> List();
   absl::StatusOr<std::string> Data(int64_t id);
 
  private:
-  SqliteConnection& connection_;
   Statement list_, find_, parts_;
 };
 

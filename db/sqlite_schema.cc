@@ -38,8 +38,7 @@ constexpr char kCheckedTables[] = R"sql(
         ('event', 'deed', 'history_slot', 'reading_history', 'minute_history', 'hour_history'))sql";
 
 absl::Status CheckTable(SqliteConnection& connection, const std::string& table) {
-  ASSIGN_OR_RETURN(Statement check,
-                   connection.Prepare(absl::StrCat("PRAGMA integrity_check(\"", table, "\")")));
+  Statement check(connection, absl::StrCat("PRAGMA integrity_check(\"", table, "\")"));
   ASSIGN_OR_RETURN(const bool row, check.Step());
   const std::string verdict = row ? std::string(check.Text(0)) : "no answer";
   check.Reset();
@@ -72,7 +71,7 @@ absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const>
 
 absl::Status CheckIntegrity(SqliteConnection& connection) {
   std::vector<std::string> tables = {"sqlite_schema"};
-  ASSIGN_OR_RETURN(Statement list, connection.Prepare(kCheckedTables));
+  Statement list(connection, kCheckedTables);
   RETURN_IF_ERROR(list.ForEach([&](const Statement& row) { tables.emplace_back(row.Text(0)); }));
   for (const std::string& table : tables) RETURN_IF_ERROR(CheckTable(connection, table));
   return absl::OkStatus();

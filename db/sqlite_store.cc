@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -29,7 +30,7 @@ constexpr char kWriterSettings[] = R"sql(
     PRAGMA temp_store = MEMORY)sql";
 
 absl::Status SwitchToWal(SqliteConnection& connection) {
-  ASSIGN_OR_RETURN(Statement mode, connection.Prepare("PRAGMA journal_mode = WAL"));
+  Statement mode(connection, "PRAGMA journal_mode = WAL");
   ASSIGN_OR_RETURN(const bool row, mode.Step());
   const bool is_wal = row && mode.Text(0) == "wal";
   mode.Reset();
@@ -62,6 +63,10 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenWriter(const std::string& 
   // Not by a migration: a database that has none yet gets one whatever its schema.
   RETURN_IF_ERROR(writer->Execute(
       "INSERT OR IGNORE INTO setting VALUES ('database_id', random() & 0x7fffffffffffffff)"));
+  // Parts of jobs and patterns whose last part never came.
+  RETURN_IF_ERROR(writer->Execute(R"sql(
+      DELETE FROM job_ranks WHERE job_id NOT IN (SELECT id FROM job);
+      DELETE FROM pattern_part WHERE pattern_id NOT IN (SELECT id FROM pattern))sql"));
   // From here on the database refuses the tree ids of all earlier runs.
   RETURN_IF_ERROR(writer->Execute(R"sql(
       UPDATE setting SET value = max(value, ifnull(
@@ -86,12 +91,14 @@ class SqliteStore::Impl {
 
   absl::Status Open(const std::string& path, const SqliteOptions& options) {
     ASSIGN_OR_RETURN(writer_connection_, OpenWriter(path, options));
-    ASSIGN_OR_RETURN(mutator_, SqliteMutator::Create(*writer_connection_));
-    ASSIGN_OR_RETURN(begin_, writer_connection_->Prepare("BEGIN IMMEDIATE"));
-    ASSIGN_OR_RETURN(commit_, writer_connection_->Prepare("COMMIT"));
-    ASSIGN_OR_RETURN(rollback_, writer_connection_->Prepare("ROLLBACK"));
+    mutator_.emplace(*writer_connection_);
+    begin_.emplace(*writer_connection_, "BEGIN IMMEDIATE");
+    commit_.emplace(*writer_connection_, "COMMIT");
+    rollback_.emplace(*writer_connection_, "ROLLBACK");
+    RETURN_IF_ERROR(writer_connection_->Prepare());
     ASSIGN_OR_RETURN(reader_connection_, OpenReader(path, options));
-    ASSIGN_OR_RETURN(reader_, SqliteReader::Create(*reader_connection_));
+    reader_.emplace(*reader_connection_);
+    RETURN_IF_ERROR(reader_connection_->Prepare());
     files_ = std::make_unique<FilesInPlace>(path);
     ASSIGN_OR_RETURN(database_id_, writer_connection_->QueryInteger(
                                        "SELECT value FROM setting WHERE name = 'database_id'"));
@@ -120,11 +127,15 @@ class SqliteStore::Impl {
     return statistics;
   }
 
-  // Runs `question` on the reader, one caller at a time.
-  template <class Question>
-  auto Ask(Question question) {
+  absl::StatusOr<StoredState> Load() {
     std::lock_guard lock(reader_mutex_);
-    return question(*reader_);
+    return reader_->Load();
+  }
+  // What a table's reader answers, one caller at a time.
+  template <class Table, class Answer, class... Parameters, class... Values>
+  Answer Ask(Answer (Table::*question)(Parameters...), const Values&... values) {
+    std::lock_guard lock(reader_mutex_);
+    return (reader_->of<Table>().*question)(values...);
   }
 
  private:
@@ -151,7 +162,7 @@ class SqliteStore::Impl {
   }
 
   absl::Status Begin() {
-    RETURN_IF_ERROR(begin_.Run());
+    RETURN_IF_ERROR(begin_->Run());
     return mutator_->DropAbandoned();
   }
 
@@ -162,7 +173,7 @@ class SqliteStore::Impl {
     RETURN_IF_ERROR(Begin());
     ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
     if (applied) return Commit();
-    RETURN_IF_ERROR(rollback_.Run());
+    RETURN_IF_ERROR(rollback_->Run());
     mutator_->RolledBack();
     RETURN_IF_ERROR(Begin());
     for (PendingMutation& pending : group) {
@@ -177,7 +188,7 @@ class SqliteStore::Impl {
     const absl::Status lost = files_->Check();
     was_lost_ = !lost.ok();
     RETURN_IF_ERROR(lost);
-    return commit_.Run();
+    return commit_->Run();
   }
 
   // False: one was refused, and the transaction must be rolled back.
@@ -194,11 +205,11 @@ class SqliteStore::Impl {
   // goes.
   LockFile lock_;
   std::unique_ptr<SqliteConnection> writer_connection_;
-  std::unique_ptr<SqliteMutator> mutator_;
-  Statement begin_, commit_, rollback_;
+  std::optional<SqliteMutator> mutator_;
+  std::optional<Statement> begin_, commit_, rollback_;
   std::mutex reader_mutex_;
   std::unique_ptr<SqliteConnection> reader_connection_;  // guarded by reader_mutex_
-  std::unique_ptr<SqliteReader> reader_;                 // guarded by reader_mutex_
+  std::optional<SqliteReader> reader_;                   // guarded by reader_mutex_
   std::unique_ptr<const FilesInPlace> files_;
   int64_t database_id_ = 0;
   std::atomic<bool> was_lost_ = false;  // that is why the last group was not committed
@@ -222,82 +233,54 @@ void SqliteStore::Submit(Mutation mutation, Done done) {
   impl_->Submit(std::move(mutation), std::move(done));
 }
 
-absl::StatusOr<StoredState> SqliteStore::Load() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.Load(); });
-}
-
+absl::StatusOr<StoredState> SqliteStore::Load() { return impl_->Load(); }
 absl::StatusOr<std::vector<EntryUse>> SqliteStore::Entries() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.of<TreeReader>().Entries(); });
+  return impl_->Ask(&TreeReader::Entries);
 }
-
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& filter) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<EventReader>().Find(filter); });
+  return impl_->Ask(&EventReader::Find, filter);
 }
-
-absl::StatusOr<EventRange> SqliteStore::KeptEvents() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.of<EventReader>().Kept(); });
-}
-
-absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<JobReader>().Get(id); });
-}
-
+absl::StatusOr<EventRange> SqliteStore::KeptEvents() { return impl_->Ask(&EventReader::Kept); }
+absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) { return impl_->Ask(&JobReader::Get, id); }
 absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<JobReader>().Ended(before); });
+  return impl_->Ask(&JobReader::Ended, before);
 }
-
 absl::StatusOr<std::vector<OwnedJobs>> SqliteStore::EndedJobsOfOwners() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.of<JobReader>().EndedOfOwners(); });
+  return impl_->Ask(&JobReader::EndedOfOwners);
 }
-
 absl::StatusOr<PlacementRecord> SqliteStore::GetPlacement(PlacementId id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<PlacementReader>().Get(id); });
+  return impl_->Ask(&PlacementReader::Get, id);
 }
-
 absl::StatusOr<int64_t> SqliteStore::EndedPlacements(absl::Time before) {
-  return impl_->Ask(
-      [&](SqliteReader& reader) { return reader.of<PlacementReader>().Ended(before); });
+  return impl_->Ask(&PlacementReader::Ended, before);
 }
-
 absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
-  return impl_->Ask(
-      [&](SqliteReader& reader) { return reader.of<InventoryReader>().LinkIds(links); });
+  return impl_->Ask(&InventoryReader::LinkIds, links);
 }
-
 absl::StatusOr<StoredLoad> SqliteStore::LoadMeasurements() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.of<MeasurementReader>().Load(); });
+  return impl_->Ask(&MeasurementReader::Load);
 }
-
 absl::StatusOr<std::vector<PortCounterRecord>> SqliteStore::Counters(Guid node) {
-  return impl_->Ask(
-      [&](SqliteReader& reader) { return reader.of<MeasurementReader>().Counters(node); });
+  return impl_->Ask(&MeasurementReader::Counters, node);
 }
-
 absl::StatusOr<std::vector<HistoryPoint>> SqliteStore::History(const HistoryQuery& query) {
-  return impl_->Ask(
-      [&](SqliteReader& reader) { return reader.of<MeasurementReader>().History(query); });
+  return impl_->Ask(&MeasurementReader::History, query);
 }
-
 absl::StatusOr<std::vector<PatternRecord>> SqliteStore::Patterns() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.of<PatternReader>().List(); });
+  return impl_->Ask(&PatternReader::List);
 }
-
 absl::StatusOr<std::string> SqliteStore::PatternData(int64_t id) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<PatternReader>().Data(id); });
+  return impl_->Ask(&PatternReader::Data, id);
 }
-
 absl::StatusOr<std::vector<DistanceRecord>> SqliteStore::Distances() {
-  return impl_->Ask([](SqliteReader& reader) { return reader.of<DistanceReader>().List(); });
+  return impl_->Ask(&DistanceReader::List);
 }
-
 absl::StatusOr<OrderRecord> SqliteStore::GetOrder(JobId job) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<OrderReader>().Get(job); });
+  return impl_->Ask(&OrderReader::Get, job);
 }
-
 absl::StatusOr<std::vector<DeedRecord>> SqliteStore::Deeds(const DeedFilter& filter) {
-  return impl_->Ask([&](SqliteReader& reader) { return reader.of<DeedReader>().Find(filter); });
+  return impl_->Ask(&DeedReader::Find, filter);
 }
-
 StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }
 uint64_t SqliteStore::DatabaseId() { return impl_->database_id(); }
 

@@ -17,15 +17,6 @@ const JobRecord* JobOf(const Mutation& mutation) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SqliteMutator>> SqliteMutator::Create(SqliteConnection& connection) {
-  auto mutator = std::unique_ptr<SqliteMutator>(new SqliteMutator(connection));
-  ASSIGN_OR_RETURN(mutator->savepoint_, connection.Prepare("SAVEPOINT mutation"));
-  ASSIGN_OR_RETURN(mutator->release_savepoint_, connection.Prepare("RELEASE mutation"));
-  ASSIGN_OR_RETURN(mutator->rollback_savepoint_, connection.Prepare("ROLLBACK TO mutation"));
-  RETURN_IF_ERROR(mutator->tables_.Prepare());
-  return mutator;
-}
-
 size_t SqliteMutator::StepsOf(const Mutation& mutation) {
   const JobRecord* const job = JobOf(mutation);
   return job == nullptr ? 1 : SlicesOf(job->endpoints.size());
@@ -65,14 +56,6 @@ absl::Status SqliteMutator::Do(const StartPlacement& start) {
   RETURN_IF_ERROR(
       tables_.of<PlacementWriter>().Start(start.placement, start.job->id, start.job->created));
   return Do(PutJob(start.job));
-}
-
-absl::StatusOr<std::unique_ptr<SqliteReader>> SqliteReader::Create(SqliteConnection& connection) {
-  auto reader = std::unique_ptr<SqliteReader>(new SqliteReader(connection));
-  ASSIGN_OR_RETURN(reader->begin_, connection.Prepare("BEGIN"));
-  ASSIGN_OR_RETURN(reader->commit_, connection.Prepare("COMMIT"));
-  RETURN_IF_ERROR(reader->tables_.Prepare());
-  return reader;
 }
 
 // Every question leaves its statements reset, also one that fails: a statement half way would keep

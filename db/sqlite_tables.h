@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <tuple>
 
 #include "absl/status/status.h"
@@ -35,9 +34,6 @@ class TablesOn {
   template <class Table>
   Table& of() {
     return std::get<Table>(tables_);
-  }
-  absl::Status Prepare() {
-    return ForAll([](auto& table) { return table.Prepare(); });
   }
   // By the one of them that takes it.
   template <class What>
@@ -93,8 +89,13 @@ class TablesOn {
 // Belongs to the writer's thread.
 class SqliteMutator {
  public:
-  // `connection` must outlive the mutator and hold the newest schema.
-  static absl::StatusOr<std::unique_ptr<SqliteMutator>> Create(SqliteConnection& connection);
+  // `connection` must outlive the mutator and hold the newest schema; it is to prepare all.
+  explicit SqliteMutator(SqliteConnection& connection)
+      : connection_(connection),
+        tables_(connection),
+        savepoint_(connection, "SAVEPOINT mutation"),
+        release_savepoint_(connection, "RELEASE mutation"),
+        rollback_savepoint_(connection, "ROLLBACK TO mutation") {}
 
   // In so many steps, each in a transaction of its own, a mutation is applied; nothing of it counts
   // before the last.
@@ -115,9 +116,6 @@ class SqliteMutator {
   void RolledBack() { tables_.RolledBack(); }
 
  private:
-  explicit SqliteMutator(SqliteConnection& connection)
-      : connection_(connection), tables_(connection) {}
-
   // Of one table; of several, each has its own.
   template <class What>
   absl::Status Do(const What& what) {
@@ -135,8 +133,9 @@ class SqliteMutator {
 // Not thread-safe: its owner lets one thread in at a time.
 class SqliteReader {
  public:
-  // `connection` must outlive the reader and hold the newest schema.
-  static absl::StatusOr<std::unique_ptr<SqliteReader>> Create(SqliteConnection& connection);
+  // As SqliteMutator.
+  explicit SqliteReader(SqliteConnection& connection)
+      : tables_(connection), begin_(connection, "BEGIN"), commit_(connection, "COMMIT") {}
 
   // All of it as of one instant.
   absl::StatusOr<StoredState> Load();
@@ -148,8 +147,6 @@ class SqliteReader {
   }
 
  private:
-  explicit SqliteReader(SqliteConnection& connection) : tables_(connection) {}
-
   TablesOn<JobReader, TreeReader, PlacementReader, OrderReader, PatternReader, InventoryReader,
            MeasurementReader, DistanceReader, EventReader, DeedReader, SettingReader>
       tables_;

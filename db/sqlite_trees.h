@@ -22,9 +22,7 @@ namespace coppice {
 // Belongs to the writer's thread; works within its transaction. Contracts as of the mutations.
 class TreeWriter {
  public:
-  explicit TreeWriter(SqliteConnection& connection) : connection_(connection) {}
-  // The connection must hold the newest schema.
-  absl::Status Prepare();
+  explicit TreeWriter(SqliteConnection& connection);
 
   absl::Status Apply(const GrantTree& grant) { return Grant(*grant.tree); }
   absl::Status Apply(const ReleaseTree& release);
@@ -33,8 +31,6 @@ class TreeWriter {
 
  private:
   absl::Status Grant(const TreeRecord& tree);
-  absl::Status PrepareCapabilities();
-  absl::Status PrepareRevisions();
   absl::Status InsertTree(const TreeRecord& tree);
   absl::Status InsertSwitches(const TreeRecord& tree);
   absl::Status CheckRevision(const TreeRecord& tree);
@@ -45,7 +41,6 @@ class TreeWriter {
   absl::Status ExplainTree(const TreeRecord& tree, absl::Status failure);
   absl::Status ExplainSwitch(Guid guid, absl::Status failure);
 
-  SqliteConnection& connection_;
   Statement insert_tree_, insert_tree_switch_, delete_tree_;
   Statement find_revision_, empty_tree_, update_tree_;
   Statement find_active_job_, find_tree_, find_tree_request_, find_tree_floor_, find_entries_;
@@ -58,8 +53,7 @@ class TreeWriter {
 // As SqliteReader, part of which it is. Contracts as of Store.
 class TreeReader {
  public:
-  explicit TreeReader(SqliteConnection& connection) : connection_(connection) {}
-  absl::Status Prepare();
+  explicit TreeReader(SqliteConnection& connection);
 
   // Those that the state keeps, and entries.
   absl::Status Load(StoredState& state);
@@ -68,10 +62,7 @@ class TreeReader {
  private:
   // From the row that the statement stands on. DATA_LOSS names the row.
   absl::StatusOr<TreeRecord> TreeAt(const Statement& row);
-  // What is kept as text, but what the request said. DATA_LOSS names the column.
-  static absl::Status ReadTexts(const Statement& row, TreeRecord& tree);
 
-  SqliteConnection& connection_;
   Statement trees_, tree_switches_, entries_;
 };
 

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "daemon/manager/capability_rules.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/tree/cost_profile.h"
 
 namespace coppice {

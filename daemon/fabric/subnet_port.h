@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "daemon/base/port_counters.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
 #include "daemon/fabric/snapshot.h"
@@ -50,19 +51,6 @@ struct SweepResult {
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
   absl::Duration elapsed;
   bool are_tables_kept = false;  // they are of an earlier sweep
-};
-
-// What a port has counted since it was last reset (IBA vol. 1, 16.1.3.5 and 16.1.4). Counts stop at
-// their greatest value, or go around, or start again from 0: who compares two readings decides.
-struct PortCounters {
-  uint64_t sent_bytes = 0, received_bytes = 0;
-  uint64_t sent_packets = 0, received_packets = 0;
-  uint64_t sent_wait_ticks = 0;  // with data to send and no credit
-  uint64_t symbol_errors = 0, link_recoveries = 0, link_downed = 0;
-  uint64_t receive_errors = 0, remote_physical_errors = 0, relay_errors = 0;
-  uint64_t send_discards = 0, send_constraint_errors = 0, receive_constraint_errors = 0;
-  uint64_t integrity_errors = 0, buffer_overruns = 0, vl15_dropped = 0;
-  friend bool operator==(const PortCounters&, const PortCounters&) = default;
 };
 
 struct CounterReading {

@@ -26,7 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
-#include "daemon/manager/live_options.h"
+#include "daemon/manager/options.h"
 #include "daemon/manager/store_calls.h"
 #include "db/store.h"
 

@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/live_options.h"
+#include "daemon/manager/options.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"

@@ -8,12 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "daemon/manager/capability_rules.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/manager/load/direction_states.h"
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/placement/placement_request.h"
@@ -123,6 +126,35 @@ struct ManagerOptions {
   uint32_t kept_tree_changes = 65'536;  // that a watch can resume within
   PlacementOptions placement;
   QuotaOptions quotas;
+};
+
+// The manager's options, of which some change while it runs: each look is at those in force, whole
+// and immutable. Copies look at the same.
+
+// Thread-safe. A lock of its own, under which nothing else is taken.
+class LiveOptions {
+ public:
+  explicit LiveOptions(ManagerOptions options) : state_(std::make_shared<State>()) {
+    Set(std::move(options));
+  }
+
+  std::shared_ptr<const ManagerOptions> operator->() const { return Get(); }
+  std::shared_ptr<const ManagerOptions> Get() const {
+    std::lock_guard lock(state_->mu);
+    return state_->options;
+  }
+  void Set(ManagerOptions options) {
+    auto next = std::make_shared<const ManagerOptions>(std::move(options));
+    std::lock_guard lock(state_->mu);
+    state_->options = std::move(next);
+  }
+
+ private:
+  struct State {
+    std::mutex mu;
+    std::shared_ptr<const ManagerOptions> options;  // guarded by mu; never null
+  };
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace coppice

@@ -25,14 +25,14 @@
 #include "absl/types/span.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/capability_rules.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/sweep/down_links.h"
-#include "daemon/manager/sweep/flap_filter.h"
+#include "daemon/manager/sweep/fabric_events.h"
 #include "daemon/manager/tables.h"
 
 namespace coppice {

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coppice/v1/admin.pb.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/quota_ledger.h"
-#include "daemon/rpc/calls/unary.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/jobs_conversion.h"
@@ -135,8 +133,6 @@ void ToProto(const DaemonNumbers& numbers, v1::DaemonStatus& status) {
   AddCalls(numbers.rpc, status);
 }
 
-constexpr char kConfiguration[] = "configuration";
-
 void ToProto(const QuotaLedger& quotas, const std::string& user, v1::UserQuota& message) {
   message.set_user(user);
   for (const QuotaStanding& standing : quotas.StandingOf(user)) {
@@ -189,79 +185,66 @@ void ToProto(const DeedRecord& deed, v1::Deed& message) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext*,
-                                                  const v1::GetStatusRequest*,
-                                                  v1::DaemonStatus* response) {
-  return AnswerNow(get_status_, "daemon", [&] {
-    ToProto(numbers_(), *response);
-    return absl::OkStatus();
-  });
+AdminService::AdminService(Manager* manager, WorkerPool* workers, Peers* peers,
+                           MethodStatistics* statistics, ReloadFunction reload,
+                           std::function<DaemonNumbers()> numbers)
+    : Service("coppice.v1.Admin", peers, statistics),
+      manager_(manager),
+      reload_(std::move(reload)),
+      numbers_(std::move(numbers)) {
+  Unary("GetStatus", &AdminService::GetStatus, "daemon");
+  Unary("Reload", &AdminService::Reload, "configuration", {.is_change = true, .pool = workers});
+  Unary("GetQuota", &AdminService::GetQuota, "quota");
+  Unary("ListQuotas", &AdminService::ListQuotas, "quotas", {.pool = workers});
+  Unary("SetQuota", &AdminService::SetQuota,
+        [](const auto& request) { return absl::StrCat("user:", request.user()); },
+        {.is_change = true});
+  Unary("ListDeeds", &AdminService::ListDeeds, "deeds", {.pool = workers});
 }
 
-grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* context,
-                                               const v1::ReloadRequest*,
-                                               v1::ReloadResponse* response) {
-  auto* const reactor = new UnaryCall(reload_method_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/Reload", kConfiguration);
-  if (!peer.ok()) return Finish(reactor, peer.status(), kConfiguration);
+absl::Status AdminService::GetStatus(const v1::GetStatusRequest&, v1::DaemonStatus& response) {
+  ToProto(numbers_(), response);
+  return absl::OkStatus();
+}
+
+absl::Status AdminService::Reload(const UnaryCall& call, const v1::ReloadRequest&,
+                                  v1::ReloadResponse& response) {
   if (reload_ == nullptr) {
-    return Finish(reactor, absl::FailedPreconditionError("this server has no configuration file"),
-                  kConfiguration);
+    return absl::FailedPreconditionError("this server has no configuration file");
   }
-  const std::string by = NameOf(ActorOf(*peer));
-  return RunLater(workers_, reactor, kConfiguration, [this, reactor, response, by] {
-    const absl::StatusOr<ReloadOutcome> outcome = reload_(by);
-    if (outcome.ok()) {
-      for (const std::string& key : outcome->changed) response->add_changed(key);
-      for (const std::string& key : outcome->needs_restart) response->add_needs_restart(key);
-    }
-    Finish(reactor, outcome.status(), kConfiguration);
-  });
+  ASSIGN_OR_RETURN(const ReloadOutcome outcome, reload_(NameOf(ActorOf(call.peer()))));
+  for (const std::string& key : outcome.changed) response.add_changed(key);
+  for (const std::string& key : outcome.needs_restart) response.add_needs_restart(key);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* AdminService::GetQuota(grpc::CallbackServerContext* context,
-                                                 const v1::GetQuotaRequest* request,
-                                                 v1::UserQuota* response) {
-  return AnswerNow(get_quota_, "quota", [&] {
-    const std::string user =
-        request->user().empty() ? peers_->Identify(*context).user : request->user();
-    ToProto(manager_->quotas(), user, *response);
-    return absl::OkStatus();
-  });
+absl::Status AdminService::GetQuota(const UnaryCall& call, const v1::GetQuotaRequest& request,
+                                    v1::UserQuota& response) {
+  ToProto(manager_->quotas(), request.user().empty() ? call.user() : request.user(), response);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* AdminService::ListQuotas(grpc::CallbackServerContext* context,
-                                                   const v1::ListQuotasRequest*,
-                                                   v1::ListQuotasResponse* response) {
-  auto* const reactor = new UnaryCall(list_quotas_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/ListQuotas", "quotas");
-  if (!peer.ok()) return Finish(reactor, peer.status(), "quotas");
-  return RunLater(workers_, reactor, "quotas", [this, reactor, response] {
-    const QuotaLedger& quotas = manager_->quotas();
-    for (const std::string& user : quotas.Users()) ToProto(quotas, user, *response->add_users());
-    Finish(reactor, absl::OkStatus(), "quotas");
-  });
+absl::Status AdminService::ListQuotas(const v1::ListQuotasRequest&,
+                                      v1::ListQuotasResponse& response) {
+  const QuotaLedger& quotas = manager_->quotas();
+  for (const std::string& user : quotas.Users()) ToProto(quotas, user, *response.add_users());
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* AdminService::SetQuota(grpc::CallbackServerContext* context,
-                                                 const v1::SetQuotaRequest* request,
-                                                 v1::UserQuota* response) {
-  auto* const reactor = new UnaryCall(set_quota_, peers_, context);
-  const std::string object = absl::StrCat("user:", request->user());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/SetQuota", object);
-  if (!peer.ok()) return Finish(reactor, peer.status(), object);
-  absl::StatusOr<PutQuota> put = QuotaOf(*request);
-  if (!put.ok()) return Finish(reactor, put.status(), object);
-  manager_->SetQuota(*std::move(put), ActorOf(*peer),
-                     [this, reactor, response, object](const absl::StatusOr<QuotaRecord>& set) {
-                       if (set.ok()) ToProto(manager_->quotas(), set->holder, *response);
-                       Finish(reactor, set.status(), object);
+void AdminService::SetQuota(UnaryCall* call, const v1::SetQuotaRequest& request,
+                            v1::UserQuota& response) {
+  absl::StatusOr<PutQuota> put = QuotaOf(request);
+  if (!put.ok()) return call->End(put.status());
+  manager_->SetQuota(*std::move(put), ActorOf(call->peer()),
+                     [this, call, &response](const absl::StatusOr<QuotaRecord>& set) {
+                       if (set.ok()) ToProto(manager_->quotas(), set->holder, response);
+                       call->End(set.status());
                      });
-  return reactor;
 }
 
-absl::Status AdminService::Deeds(const v1::ListDeedsRequest& request,
-                                 v1::ListDeedsResponse& response) {
+absl::Status AdminService::ListDeeds(const v1::ListDeedsRequest& request,
+                                     v1::ListDeedsResponse& response) {
+  manager_->deeds().Flush();
   DeedFilter filter;
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
@@ -279,18 +262,6 @@ absl::Status AdminService::Deeds(const v1::ListDeedsRequest& request,
   for (const DeedRecord& deed : deeds) ToProto(deed, *response.add_deeds());
   if (has_more) response.set_next_page_token(absl::StrCat(deeds.back().id));
   return absl::OkStatus();
-}
-
-grpc::ServerUnaryReactor* AdminService::ListDeeds(grpc::CallbackServerContext* context,
-                                                  const v1::ListDeedsRequest* request,
-                                                  v1::ListDeedsResponse* response) {
-  auto* const reactor = new UnaryCall(list_deeds_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Admin/ListDeeds", "deeds");
-  if (!peer.ok()) return Finish(reactor, peer.status(), "deeds");
-  return RunLater(workers_, reactor, "deeds", [this, reactor, request, response] {
-    manager_->deeds().Flush();
-    Finish(reactor, Deeds(*request, *response), "deeds");
-  });
 }
 
 }  // namespace coppice

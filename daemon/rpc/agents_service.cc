@@ -8,8 +8,6 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/rpc/calls/error_details.h"
-#include "daemon/rpc/calls/listing_page.h"
-#include "daemon/rpc/calls/unary.h"
 #include "daemon/rpc/calls/update_stream.h"
 #include "daemon/rpc/conversion/agents_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
@@ -204,68 +202,65 @@ MeasureWatch WatchOf(const std::shared_ptr<MeasureStream>& stream) {
 
 }  // namespace
 
+AgentsService::AgentsService(Manager* manager, DistanceMeter* meter, DistanceStore* distance_store,
+                             WorkerPool* workers, Peers* peers, MethodStatistics* statistics,
+                             std::string version)
+    : Service("coppice.v1.Agents", peers, statistics),
+      manager_(manager),
+      meter_(meter),
+      distance_store_(distance_store),
+      workers_(workers),
+      streams_(meter, std::move(version), statistics->AddStream("Agents.Connect")),
+      measure_distances_(statistics->AddStream("Agents.MeasureDistances")) {
+  Dialogue("Connect", &AgentsService::Connect);
+  Unary("ListAgents", &AgentsService::ListAgents, "agents", {.pool = workers});
+  Stream("MeasureDistances", &AgentsService::MeasureDistances, {.is_change = true});
+  Unary("ListDistances", &AgentsService::ListDistances, "distances", {.pool = workers});
+}
+
 void AgentsService::CloseStreams() {
   meter_->Stop();
   streams_.Close();
 }
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask>* AgentsService::Connect(
-    grpc::CallbackServerContext* context) {
-  absl::StatusOr<Peer> agent = peers_->Authorise(*context, "/coppice.v1.Agents/Connect", "agents");
-  return streams_.Open(std::move(agent));
+    const grpc::CallbackServerContext& context) {
+  return streams_.Open(peers_->Authorise(context, "/coppice.v1.Agents/Connect", "agents"));
 }
 
-grpc::ServerUnaryReactor* AgentsService::ListAgents(grpc::CallbackServerContext*,
-                                                    const v1::ListAgentsRequest* request,
-                                                    v1::ListAgentsResponse* response) {
-  return AnswerLater(workers_, list_agents_, "agents", [this, request, response]() -> absl::Status {
-    ASSIGN_OR_RETURN(const size_t size, PageSize(request->page_size()));
-    // One more than a page tells whether another follows.
-    const std::vector<AgentView> agents = meter_->Agents(request->page_token(), size + 1);
-    const size_t shown = FillPage(agents.size(), size, [&](size_t i) -> const v1::Agent& {
-      ToProto(agents[i], *response->add_agents());
-      return response->agents(static_cast<int>(i));
-    });
-    if (shown < agents.size()) response->set_next_page_token(agents[shown - 1].info.host);
-    return absl::OkStatus();
-  });
+absl::Status AgentsService::ListAgents(const v1::ListAgentsRequest& request,
+                                       v1::ListAgentsResponse& response) {
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  response.set_next_page_token(FillPage(
+      meter_->Agents(request.page_token(), size + 1), size, response.mutable_agents(),
+      [](const AgentView& agent, v1::Agent& message) { ToProto(agent, message); },
+      [](const AgentView& last) { return last.info.host; }));
+  return absl::OkStatus();
 }
 
 grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* AgentsService::MeasureDistances(
-    grpc::CallbackServerContext* context, const v1::MeasureDistancesRequest* request) {
+    const grpc::CallbackServerContext& context, const v1::MeasureDistancesRequest& request) {
   const std::shared_ptr<MeasureStream> stream =
       MeasureStream::Open("measurement", "distances", measure_distances_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Agents/MeasureDistances", "distances");
-  if (!peer.ok()) {
-    stream->End(peer.status());
-    return stream.get();
+  const auto peer = peers_->Authorise(context, "/coppice.v1.Agents/MeasureDistances", "distances");
+  const absl::StatusOr<MeasureArgs> args = FromProto(request);
+  absl::Status status = peer.ok() ? args.status() : peer.status();
+  if (status.ok()) {
+    peers_->NoteDone(*peer, "distances");
+    status = stream->RunOn(
+        workers_,
+        [this, stream, args = *args] {
+          const absl::Status begun = meter_->Measure(args, WatchOf(stream));
+          if (!begun.ok()) stream->End(begun);
+        },
+        kMaxWaitingMeasurements);
   }
-  const absl::StatusOr<MeasureArgs> args = FromProto(*request);
-  if (!args.ok()) {
-    stream->End(args.status());
-    return stream.get();
-  }
-  peers_->NoteDone(*context, "Agents.MeasureDistances", "distances");
-  const absl::Status queued = stream->RunOn(
-      workers_,
-      [this, stream, args = *args] {
-        const absl::Status begun = meter_->Measure(args, WatchOf(stream));
-        if (!begun.ok()) stream->End(begun);
-      },
-      kMaxWaitingMeasurements);
-  if (!queued.ok()) stream->End(queued);
+  if (!status.ok()) stream->End(status);
   return stream.get();
 }
 
-grpc::ServerUnaryReactor* AgentsService::ListDistances(grpc::CallbackServerContext*,
-                                                       const v1::ListDistancesRequest* request,
-                                                       v1::ListDistancesResponse* response) {
-  return AnswerLater(workers_, list_distances_, "distances",
-                     [this, request, response] { return List(*request, *response); });
-}
-
-absl::Status AgentsService::List(const v1::ListDistancesRequest& request,
-                                 v1::ListDistancesResponse& response) {
+absl::Status AgentsService::ListDistances(const v1::ListDistancesRequest& request,
+                                          v1::ListDistancesResponse& response) {
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   DistanceQuery query;
   query.estimate = request.estimate();
@@ -281,15 +276,12 @@ absl::Status AgentsService::List(const v1::ListDistancesRequest& request,
   ASSIGN_OR_RETURN(const std::vector<DistanceRecord> distances,
                    FindDistances(*distance_store_, view == nullptr ? nullptr : view->snapshot.get(),
                                  query, medians_));
-  const size_t shown =
-      FillPage(distances.size(), size, [&](size_t i) -> const v1::MeasuredDistance& {
-        ToProto(distances[i], *response.add_distances());
-        return response.distances(static_cast<int>(i));
-      });
-  if (shown < distances.size()) {
-    const DistanceRecord& last = distances[shown - 1];
-    response.set_next_page_token(PairToken(last.host_a, last.host_b));
-  }
+  response.set_next_page_token(FillPage(
+      distances, size, response.mutable_distances(),
+      [](const DistanceRecord& distance, v1::MeasuredDistance& message) {
+        ToProto(distance, message);
+      },
+      [](const DistanceRecord& last) { return PairToken(last.host_a, last.host_b); }));
   return absl::OkStatus();
 }
 

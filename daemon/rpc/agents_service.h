@@ -14,13 +14,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "coppice/v1/agents.grpc.pb.h"
+#include "coppice/v1/agents.pb.h"
 #include "daemon/manager/distances/distance_listing.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
-#include "daemon/rpc/calls/method_statistics.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/calls/worker_pool.h"
+#include "daemon/rpc/calls/service.h"
 
 namespace coppice {
 
@@ -101,51 +99,33 @@ class AgentReactor final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::
 };
 
 // Thread-safe. The pointers outlive it and every call.
-class AgentsService final : public v1::Agents::CallbackService {
+class AgentsService final : public Service {
  public:
   AgentsService(Manager* manager, DistanceMeter* meter, DistanceStore* distance_store,
                 WorkerPool* workers, Peers* peers, MethodStatistics* statistics,
-                std::string version)
-      : manager_(manager),
-        meter_(meter),
-        distance_store_(distance_store),
-        workers_(workers),
-        peers_(peers),
-        streams_(meter, std::move(version), statistics->AddStream("Agents.Connect")),
-        list_agents_(statistics->AddUnary("Agents.ListAgents")),
-        measure_distances_(statistics->AddStream("Agents.MeasureDistances")),
-        list_distances_(statistics->AddUnary("Agents.ListDistances")) {}
+                std::string version);
 
   // Ends every agent's stream and every measurement with UNAVAILABLE, and from now on new ones.
   void CloseStreams();
   size_t agents() const { return meter_->connected(); }
   size_t distances() const { return distance_store_->size(); }
 
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask>* Connect(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* ListAgents(grpc::CallbackServerContext* context,
-                                       const v1::ListAgentsRequest* request,
-                                       v1::ListAgentsResponse* response) override;
-  grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* MeasureDistances(
-      grpc::CallbackServerContext* context, const v1::MeasureDistancesRequest* request) override;
-  grpc::ServerUnaryReactor* ListDistances(grpc::CallbackServerContext* context,
-                                          const v1::ListDistancesRequest* request,
-                                          v1::ListDistancesResponse* response) override;
-
  private:
-  absl::Status List(const v1::ListDistancesRequest& request, v1::ListDistancesResponse& response);
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentTask>* Connect(
+      const grpc::CallbackServerContext& context);
+  absl::Status ListAgents(const v1::ListAgentsRequest& request, v1::ListAgentsResponse& response);
+  grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* MeasureDistances(
+      const grpc::CallbackServerContext& context, const v1::MeasureDistancesRequest& request);
+  absl::Status ListDistances(const v1::ListDistancesRequest& request,
+                             v1::ListDistancesResponse& response);
 
   Manager* const manager_;
   DistanceMeter* const meter_;
   DistanceStore* const distance_store_;
   LevelMedianCache medians_;
   WorkerPool* const workers_;
-  Peers* const peers_;
   AgentStreams streams_;
-  // What counts the calls.
-  MethodStatistics::Method* const list_agents_;
-  MethodStatistics::Method* const measure_distances_;
-  MethodStatistics::Method* const list_distances_;
+  MethodStatistics::Method* const measure_distances_;  // counts its streams
 };
 
 }  // namespace coppice

@@ -27,7 +27,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/rpc/calls/admission.h"
-#include "daemon/rpc/calls/call_under_way.h"
 #include "daemon/rpc/calls/error_details.h"
 #include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/listen/peer_names.h"
@@ -70,6 +69,8 @@ using grpc::internal::MethodHandler;
 using grpc::internal::RpcMethod;
 using grpc::internal::RpcServiceMethod;
 
+// Of most methods.
+constexpr size_t kSmallRequest = 1 << 20;
 // A message and what is made of it for the manager.
 constexpr int64_t kCopies = 2;
 // An answer as an object, and as gRPC sends it.
@@ -161,12 +162,10 @@ class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
 struct Method {
   std::string name;  // "Trees.CreateTree", for errors
+  const Service::Method& inner;
   Admission::Kind kind = Admission::Kind::kCall;
   size_t most_request_bytes = 0;
-  Message* (*answer_of)(void* holder) = nullptr;
-  std::unique_ptr<const RequestCheck> check;  // null: a dialogue
-  MethodHandler* inner = nullptr;
-  bool is_change = false;
+  std::unique_ptr<const RequestCheck> check = nullptr;  // a dialogue
   const Bounds* bounds = nullptr;
 };
 
@@ -232,7 +231,7 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
   absl::Status HoldMessage(size_t bytes) override {
     return WithRetry(method_.bounds->admission->HoldAnswer(
         *this, kAnswerCopies * static_cast<int64_t>(bytes),
-        method_.is_change ? Admission::Answer::kKept : Admission::Answer::kRefused));
+        method_.inner.traits.is_change ? Admission::Answer::kKept : Admission::Answer::kRefused));
   }
 
  private:
@@ -262,8 +261,10 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
     grpc::Status status;
     void* holder = nullptr;
     void* const request =
-        method_.inner->Deserialize(call_.call(), receive_.TakeBytes(), &status, &holder);
-    if (method_.answer_of != nullptr && holder != nullptr) answer_ = method_.answer_of(holder);
+        method_.inner.handler->Deserialize(call_.call(), receive_.TakeBytes(), &status, &holder);
+    if (method_.inner.answer_of != nullptr && holder != nullptr) {
+      answer_ = method_.inner.answer_of(holder);
+    }
     Run(request, holder, status);
   }
 
@@ -286,7 +287,8 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
   void Run(void* request, void* holder, const grpc::Status& status = {}) {
     const std::shared_ptr<CallUnderWay> shared = self_;
     const CallUnderWay::Scope scope(&shared);
-    method_.inner->RunHandler({&call_, context_, request, status, holder, [this] { Over(); }});
+    method_.inner.handler->RunHandler(
+        {&call_, context_, request, status, holder, [this] { Over(); }});
   }
 
   void Refuse(const grpc::Status& status) {
@@ -333,33 +335,21 @@ Admission::Kind KindOf(const MethodDescriptor& method) {
 
 }  // namespace
 
-BoundedService::BoundedService(grpc::Service* inner,
-                               const google::protobuf::ServiceDescriptor* descriptor,
-                               const std::vector<BoundedMethod>& methods, const Bounds* bounds) {
-  // Of any service: protected, as only services mark their own methods.
-  MethodHandler* (grpc::Service::*const handler_of)(int) = &BoundedService::GetHandler;
-  for (int i = 0; i < descriptor->method_count(); ++i) {
-    const MethodDescriptor& described = *descriptor->method(i);
-    Method method;
-    method.name = absl::StrCat(descriptor->name(), ".", described.name());
+BoundedService::BoundedService(const coppice::Service& service, const Bounds* bounds) {
+  const google::protobuf::ServiceDescriptor& descriptor =
+      *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service.name());
+  for (const coppice::Service::Method& inner : service.methods()) {
+    const MethodDescriptor& described = *descriptor.FindMethodByName(inner.name);
+    Method method{.name = absl::StrCat(descriptor.name(), ".", inner.name), .inner = inner};
     method.kind = KindOf(described);
-    method.inner = (inner->*handler_of)(i);
     method.bounds = bounds;
     if (method.kind != Admission::Kind::kDialogue) {
       method.check = std::make_unique<const RequestCheck>(described.input_type());
     }
-    BoundedMethod bound;
-    const auto found = std::find_if(methods.begin(), methods.end(), [&](const BoundedMethod& m) {
-      return m.name == described.name();
-    });
-    if (found != methods.end()) bound = *found;
-    method.answer_of = bound.answer_of;
-    method.is_change = bound.is_change;
-    method.most_request_bytes =
-        bound.most_request_bytes == BoundedMethod::kBulkRequest
-            ? bounds->most_request_bytes
-            : std::min(bound.most_request_bytes, bounds->most_request_bytes);
-    names_.push_back(absl::StrCat("/", descriptor->full_name(), "/", described.name()));
+    method.most_request_bytes = inner.traits.is_bulk
+                                    ? bounds->most_request_bytes
+                                    : std::min(kSmallRequest, bounds->most_request_bytes);
+    names_.push_back(absl::StrCat("/", service.name(), "/", inner.name));
     // A dialogue, as gRPC sees it: it hands over the call without its request.
     auto* const made = new RpcServiceMethod(names_.back().c_str(), RpcMethod::BIDI_STREAMING,
                                             new BoundedHandler(std::move(method)));

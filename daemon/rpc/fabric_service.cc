@@ -10,31 +10,61 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/group_tree.h"
 #include "daemon/manager/event_kinds.h"
-#include "daemon/rpc/calls/listing_page.h"
-#include "daemon/rpc/calls/unary.h"
-#include "daemon/rpc/conversion/calibration_conversion.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {
 namespace {
 
-// Converts positions [first, first + page) of `total` with `add`, which returns the message; sets
-// the token of the next page.
-template <class Request, class Response, class Add>
+// Converts positions [first, first + page) of `total` with `convert`; sets the token of the next
+// page.
+template <class Request, class Response, class Message, class Convert>
 absl::Status Page(const Request& request, const Fabric& fabric, uint32_t total, Response& response,
-                  Add add) {
+                  google::protobuf::RepeatedPtrField<Message>* list, const Convert& convert) {
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const uint32_t first, ParseFabricToken(request.page_token(), fabric.version()));
   const size_t left = first < total ? total - first : 0;
-  const uint32_t end = first + static_cast<uint32_t>(FillPage(left, size, [&](size_t i) {
-                         return add(first + static_cast<uint32_t>(i));
-                       }));
+  const size_t added = FillPage(left, size, list, [&](size_t i, Message& message) {
+    convert(first + static_cast<uint32_t>(i), message);
+  });
+  const uint32_t end = first + static_cast<uint32_t>(added);
   if (end < total) response.set_next_page_token(FabricToken(fabric.version(), end));
   return absl::OkStatus();
 }
 
 }  // namespace
+
+FabricService::FabricService(Manager* manager, WorkerPool* workers, Peers* peers,
+                             MethodStatistics* statistics)
+    : Service("coppice.v1.Fabric", peers, statistics),
+      manager_(manager),
+      event_streams_(statistics->AddStream("Fabric.WatchEvents"),
+                     "connect again and watch after the last event that came") {
+  using S = FabricService;
+  Unary("GetFabric", &S::GetFabric, "fabric");
+  Unary("ListSwitches", &S::ListSwitches, "fabric", {.pool = workers});
+  Unary("ListLinks", &S::ListLinks, "fabric", {.pool = workers});
+  Unary("ListNodes", &S::ListNodes, "fabric", {.pool = workers});
+  Unary("GetRoute", &S::GetRoute, [](const auto& request) {
+    return absl::StrCat("route:", request.from(), "-", request.to());
+  });
+  Unary("Sweep", &S::Sweep, "fabric", {.is_change = true, .pool = workers});
+  Unary("GetTypeTable", &S::GetTypeTable, "type table");
+  Unary("Calibrate", &S::Calibrate, "profile",
+        {.is_bulk = true, .is_change = true, .pool = workers});
+  Unary("ResetCalibration", &S::ResetCalibration, "profile", {.is_change = true});
+  Unary("ListEvents", &S::ListEvents, "events", {.pool = workers});
+  Unary("ListPortCounters", &S::ListPortCounters,
+        [](const auto& request) { return absl::StrCat("switch:", request.switch_guid()); },
+        {.pool = workers});
+  Unary("GetPortHistory", &S::GetPortHistory,
+        [](const auto& request) {
+          return absl::StrCat("port:", request.node_guid(), "/", request.port());
+        },
+        {.pool = workers});
+  Unary("ExportTopology", &S::ExportTopology, "fabric", {.pool = workers});
+  Stream("WatchEvents", &S::WatchEvents);
+}
 
 absl::StatusOr<std::shared_ptr<const FabricView>> FabricService::View() const {
   std::shared_ptr<const FabricView> view = manager_->fabric();
@@ -42,84 +72,47 @@ absl::StatusOr<std::shared_ptr<const FabricView>> FabricService::View() const {
   return view;
 }
 
-grpc::ServerUnaryReactor* FabricService::GetFabric(grpc::CallbackServerContext*,
-                                                   const v1::GetFabricRequest*,
-                                                   v1::FabricSummary* response) {
-  return AnswerNow(get_fabric_, "fabric", [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const auto view, View());
-    ToProto(*view, manager_->Counts(), *response);
-    return absl::OkStatus();
-  });
+absl::Status FabricService::GetFabric(const v1::GetFabricRequest&, v1::FabricSummary& response) {
+  ASSIGN_OR_RETURN(const auto view, View());
+  ToProto(*view, manager_->Counts(), response);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::ListSwitches(grpc::CallbackServerContext*,
-                                                      const v1::ListSwitchesRequest* request,
-                                                      v1::ListSwitchesResponse* response) {
-  return AnswerLater(workers_, list_switches_, "fabric",
-                     [this, request, response] { return Switches(*request, *response); });
-}
-
-absl::Status FabricService::Switches(const v1::ListSwitchesRequest& request,
-                                     v1::ListSwitchesResponse& response) {
+absl::Status FabricService::ListSwitches(const v1::ListSwitchesRequest& request,
+                                         v1::ListSwitchesResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Fabric& fabric = *view->snapshot->fabric;
   const std::vector<SwitchEntries> entries = manager_->Entries();
   if (entries.size() != fabric.switch_count()) {
     return absl::AbortedError("the fabric moved while its switches were listed: list again");
   }
-  return Page(request, fabric, fabric.switch_count(), response, [&](uint32_t i) {
-    const Guid guid = fabric.switch_info(SwitchIndex(i)).guid;
-    v1::Switch& one = *response.add_switches();
-    ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), one);
-    return std::cref(one);
-  });
+  return Page(request, fabric, fabric.switch_count(), response, response.mutable_switches(),
+              [&](uint32_t i, v1::Switch& message) {
+                const Guid guid = fabric.switch_info(SwitchIndex(i)).guid;
+                ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), message);
+              });
 }
 
-grpc::ServerUnaryReactor* FabricService::ListLinks(grpc::CallbackServerContext*,
-                                                   const v1::ListLinksRequest* request,
-                                                   v1::ListLinksResponse* response) {
-  return AnswerLater(workers_, list_links_, "fabric",
-                     [this, request, response] { return Links(*request, *response); });
-}
-
-absl::Status FabricService::Links(const v1::ListLinksRequest& request,
-                                  v1::ListLinksResponse& response) {
+absl::Status FabricService::ListLinks(const v1::ListLinksRequest& request,
+                                      v1::ListLinksResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Snapshot& snapshot = *view->snapshot;
-  return Page(request, *snapshot.fabric, snapshot.fabric->link_count(), response, [&](uint32_t i) {
-    v1::Link& link = *response.add_links();
-    ToProto(snapshot, LinkIndex(i), link);
-    ToProto(manager_->Measure(*snapshot.fabric, LinkIndex(i)), link);
-    return std::cref(link);
-  });
+  return Page(request, *snapshot.fabric, snapshot.fabric->link_count(), response,
+              response.mutable_links(), [&](uint32_t i, v1::Link& message) {
+                ToProto(snapshot, LinkIndex(i), message);
+                ToProto(manager_->Measure(*snapshot.fabric, LinkIndex(i)), message);
+              });
 }
 
-grpc::ServerUnaryReactor* FabricService::ListNodes(grpc::CallbackServerContext*,
-                                                   const v1::ListNodesRequest* request,
-                                                   v1::ListNodesResponse* response) {
-  return AnswerLater(workers_, list_nodes_, "fabric",
-                     [this, request, response] { return Nodes(*request, *response); });
-}
-
-absl::Status FabricService::Nodes(const v1::ListNodesRequest& request,
-                                  v1::ListNodesResponse& response) {
+absl::Status FabricService::ListNodes(const v1::ListNodesRequest& request,
+                                      v1::ListNodesResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Fabric& fabric = *view->snapshot->fabric;
-  return Page(request, fabric, fabric.endpoint_count(), response, [&](uint32_t i) {
-    v1::Node& node = *response.add_nodes();
-    ToProto(fabric, EndpointIndex(i), node);
-    return std::cref(node);
-  });
+  return Page(request, fabric, fabric.endpoint_count(), response, response.mutable_nodes(),
+              [&](uint32_t i, v1::Node& message) { ToProto(fabric, EndpointIndex(i), message); });
 }
 
-grpc::ServerUnaryReactor* FabricService::GetRoute(grpc::CallbackServerContext*,
-                                                  const v1::GetRouteRequest* request,
-                                                  v1::Route* response) {
-  return AnswerNow(get_route_, absl::StrCat("route:", request->from(), "-", request->to()),
-                   [&] { return Route(*request, *response); });
-}
-
-absl::Status FabricService::Route(const v1::GetRouteRequest& request, v1::Route& response) {
+absl::Status FabricService::GetRoute(const v1::GetRouteRequest& request, v1::Route& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Snapshot& snapshot = *view->snapshot;
   ASSIGN_OR_RETURN(const VertexIndex from, ResolveRouteEnd(*snapshot.fabric, request.from()));
@@ -130,26 +123,14 @@ absl::Status FabricService::Route(const v1::GetRouteRequest& request, v1::Route&
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::Sweep(grpc::CallbackServerContext* context,
-                                               const v1::SweepRequest*,
-                                               v1::FabricSummary* response) {
-  auto* const reactor = new UnaryCall(sweep_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Sweep", "fabric");
-  if (!peer.ok()) return Finish(reactor, peer.status(), "fabric");
-  return RunLater(workers_, reactor, "fabric", [this, reactor, response] {
-    const auto view = manager_->Sweep();
-    if (view.ok()) ToProto(**view, manager_->Counts(), *response);
-    Finish(reactor, view.status(), "fabric");
-  });
+absl::Status FabricService::Sweep(const v1::SweepRequest&, v1::FabricSummary& response) {
+  ASSIGN_OR_RETURN(const auto view, manager_->Sweep());
+  ToProto(*view, manager_->Counts(), response);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::GetTypeTable(grpc::CallbackServerContext*,
-                                                      const v1::GetTypeTableRequest* request,
-                                                      v1::TypeTable* response) {
-  return AnswerNow(get_type_table_, "type table", [&] { return Table(*request, *response); });
-}
-
-absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::TypeTable& response) {
+absl::Status FabricService::GetTypeTable(const v1::GetTypeTableRequest& request,
+                                         v1::TypeTable& response) {
   uint32_t members = request.members();
   if (members == 0) {
     ASSIGN_OR_RETURN(const auto view, View());
@@ -158,45 +139,27 @@ absl::Status FabricService::Table(const v1::GetTypeTableRequest& request, v1::Ty
   return TypeTableToProto(*manager_->profile(), members, response);
 }
 
-grpc::ServerUnaryReactor* FabricService::Calibrate(grpc::CallbackServerContext* context,
-                                                   const v1::CalibrateRequest* request,
-                                                   v1::CalibrateResponse* response) {
-  auto* const reactor = new UnaryCall(calibrate_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/Calibrate", "profile");
-  if (!peer.ok()) return Finish(reactor, peer.status(), "profile");
-  return RunLater(
-      workers_, reactor, "profile", [this, reactor, args = FromProto(*request), response] {
-        manager_->Calibrate(
-            args, [reactor, response](absl::StatusOr<std::shared_ptr<const CalibrationView>> fit) {
-              if (fit.ok()) ToProto(**fit, *response);
-              Finish(reactor, fit.status(), "profile");
-            });
+void FabricService::Calibrate(UnaryCall* call, const v1::CalibrateRequest& request,
+                              v1::CalibrateResponse& response) {
+  manager_->Calibrate(
+      FromProto(request),
+      [call, &response](absl::StatusOr<std::shared_ptr<const CalibrationView>> fit) {
+        if (fit.ok()) ToProto(**fit, response);
+        call->End(fit.status());
       });
 }
 
-grpc::ServerUnaryReactor* FabricService::ResetCalibration(grpc::CallbackServerContext* context,
-                                                          const v1::ResetCalibrationRequest*,
-                                                          v1::ResetCalibrationResponse* response) {
-  auto* const reactor = new UnaryCall(reset_calibration_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Fabric/ResetCalibration", "profile");
-  if (!peer.ok()) return Finish(reactor, peer.status(), "profile");
+void FabricService::ResetCalibration(UnaryCall* call, const v1::ResetCalibrationRequest&,
+                                     v1::ResetCalibrationResponse& response) {
   manager_->ResetCalibration(
-      [reactor, response](absl::StatusOr<std::shared_ptr<const CostProfile>> profile) {
-        if (profile.ok()) response->set_profile((*profile)->name);
-        Finish(reactor, profile.status(), "profile");
+      [call, &response](absl::StatusOr<std::shared_ptr<const CostProfile>> profile) {
+        if (profile.ok()) response.set_profile((*profile)->name);
+        call->End(profile.status());
       });
-  return reactor;
 }
 
-grpc::ServerUnaryReactor* FabricService::ListPortCounters(
-    grpc::CallbackServerContext*, const v1::ListPortCountersRequest* request,
-    v1::ListPortCountersResponse* response) {
-  return AnswerLater(workers_, list_port_counters_, absl::StrCat("switch:", request->switch_guid()),
-                     [this, request, response] { return PortCounts(*request, *response); });
-}
-
-absl::Status FabricService::PortCounts(const v1::ListPortCountersRequest& request,
-                                       v1::ListPortCountersResponse& response) {
+absl::Status FabricService::ListPortCounters(const v1::ListPortCountersRequest& request,
+                                             v1::ListPortCountersResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Fabric& fabric = *view->snapshot->fabric;
   ASSIGN_OR_RETURN(const Guid guid, ParseGuid(request.switch_guid()));
@@ -209,16 +172,8 @@ absl::Status FabricService::PortCounts(const v1::ListPortCountersRequest& reques
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::GetPortHistory(grpc::CallbackServerContext*,
-                                                        const v1::GetPortHistoryRequest* request,
-                                                        v1::PortHistory* response) {
-  return AnswerLater(workers_, get_port_history_,
-                     absl::StrCat("port:", request->node_guid(), "/", request->port()),
-                     [this, request, response] { return History(*request, *response); });
-}
-
-absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
-                                    v1::PortHistory& response) {
+absl::Status FabricService::GetPortHistory(const v1::GetPortHistoryRequest& request,
+                                           v1::PortHistory& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   const Fabric& fabric = *view->snapshot->fabric;
   ASSIGN_OR_RETURN(const HistoryQuery query, FromProto(request, absl::Now()));
@@ -235,15 +190,8 @@ absl::Status FabricService::History(const v1::GetPortHistoryRequest& request,
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::ExportTopology(grpc::CallbackServerContext*,
-                                                        const v1::ExportTopologyRequest* request,
-                                                        v1::ExportTopologyResponse* response) {
-  return AnswerLater(workers_, export_topology_, "fabric",
-                     [this, request, response] { return Export(*request, *response); });
-}
-
-absl::Status FabricService::Export(const v1::ExportTopologyRequest& request,
-                                   v1::ExportTopologyResponse& response) {
+absl::Status FabricService::ExportTopology(const v1::ExportTopologyRequest& request,
+                                           v1::ExportTopologyResponse& response) {
   ASSIGN_OR_RETURN(const auto view, View());
   if (request.format() != v1::TOPOLOGY_FORMAT_UNSPECIFIED &&
       request.format() != v1::TOPOLOGY_FORMAT_SLURM) {
@@ -255,15 +203,8 @@ absl::Status FabricService::Export(const v1::ExportTopologyRequest& request,
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* FabricService::ListEvents(grpc::CallbackServerContext*,
-                                                    const v1::ListEventsRequest* request,
-                                                    v1::ListEventsResponse* response) {
-  return AnswerLater(workers_, list_events_, "events",
-                     [this, request, response] { return Events(*request, *response); });
-}
-
-absl::Status FabricService::Events(const v1::ListEventsRequest& request,
-                                   v1::ListEventsResponse& response) {
+absl::Status FabricService::ListEvents(const v1::ListEventsRequest& request,
+                                       v1::ListEventsResponse& response) {
   RETURN_IF_ERROR(CheckKindPrefix(request.kind_prefix()));
   ASSIGN_OR_RETURN(const EventFilter filter, FromProto(request));
   ASSIGN_OR_RETURN(std::vector<EventRecord> events, manager_->Events(filter));
@@ -275,8 +216,8 @@ absl::Status FabricService::Events(const v1::ListEventsRequest& request,
 }
 
 grpc::ServerWriteReactor<v1::Event>* FabricService::WatchEvents(
-    grpc::CallbackServerContext*, const v1::WatchEventsRequest* request) {
-  return OpenEventStream(event_streams_, manager_, *request);
+    const grpc::CallbackServerContext&, const v1::WatchEventsRequest& request) {
+  return OpenEventStream(event_streams_, manager_, request);
 }
 
 }  // namespace coppice

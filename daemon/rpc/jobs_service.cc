@@ -6,9 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/calls/error_details.h"
-#include "daemon/rpc/calls/listing_page.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/calls/unary.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/jobs_conversion.h"
 #include "proto/request_check.h"
@@ -100,101 +97,83 @@ absl::Status KeepAliveStream::Answer() {
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* JobsService::RegisterJob(grpc::CallbackServerContext* context,
-                                                   const v1::RegisterJobRequest* request,
-                                                   v1::Job* response) {
-  auto* const reactor = new UnaryCall(register_job_, peers_, context);
-  absl::StatusOr<Peer> peer = peers_->Authorise(*context, "/coppice.v1.Jobs/RegisterJob", "job");
-  if (!peer.ok()) return Finish(reactor, peer.status(), "job");
-  const bool is_short = !request->all_endpoints() &&
-                        static_cast<size_t>(request->endpoints_size()) <= kMaxRanksInline;
-  auto call = [this, reactor, request, response, peer = *std::move(peer)] {
-    absl::StatusOr<RegisterJobArgs> args = FromProto(*request);
-    if (!args.ok()) {
-      Finish(reactor, args.status(), "job");
-      return;
-    }
-    args->actor = ActorOf(peer);
-    args->owner = peer.user;
-    manager_->RegisterJob(*std::move(args), [this, reactor, response](absl::StatusOr<JobView> job) {
-      const size_t ranks = job.ok() ? job->record->endpoints.size() : 0;
-      AnswerRanks(workers_, reactor, ranks, [this, reactor, response, job = std::move(job)] {
-        if (job.ok()) Tell(*job, *response);
-        Finish(reactor, job.status(), "job");
-      });
+JobsService::JobsService(Manager* manager, WorkerPool* workers, Peers* peers,
+                         MethodStatistics* statistics)
+    : Service("coppice.v1.Jobs", peers, statistics),
+      manager_(manager),
+      workers_(workers),
+      streams_(statistics->AddStream("Jobs.KeepAlive")) {
+  const auto job = [](const auto& request) { return JobObject(request.id()); };
+  Unary("RegisterJob", &JobsService::RegisterJob, "job", {.is_bulk = true, .is_change = true});
+  Unary("GetJob", &JobsService::GetJob, job, {.pool = workers});
+  Unary("ListJobs", &JobsService::ListJobs, "jobs", {.pool = workers});
+  Dialogue("KeepAlive", &JobsService::KeepAlive);
+  Unary("EndJob", &JobsService::EndJob, job, {.is_change = true});
+}
+
+void JobsService::RegisterJob(UnaryCall* call, const v1::RegisterJobRequest& request,
+                              v1::Job& response) {
+  const auto begin = [this, call, &request, &response] {
+    absl::StatusOr<RegisterJobArgs> args = FromProto(request);
+    if (!args.ok()) return call->End(args.status());
+    args->actor = ActorOf(call->peer());
+    args->owner = call->peer().user;
+    manager_->RegisterJob(*std::move(args), [this, call, &response](absl::StatusOr<JobView> job) {
+      AnswerJob(call, std::move(job), manager_, workers_, response);
     });
   };
-  if (!is_short) return RunLater(workers_, reactor, "job", std::move(call));
-  call();
-  return reactor;
+  const bool is_short =
+      !request.all_endpoints() && static_cast<size_t>(request.endpoints_size()) <= kMaxRanksInline;
+  if (is_short) return begin();
+  call->RunOn(workers_, begin);
 }
 
-grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext*,
-                                              const v1::GetJobRequest* request, v1::Job* response) {
-  return AnswerLater(workers_, get_job_, JobObject(request->id()),
-                     [this, request, response] { return Get(*request, *response); });
-}
-
-absl::Status JobsService::Get(const v1::GetJobRequest& request, v1::Job& response) {
+absl::Status JobsService::GetJob(const v1::GetJobRequest& request, v1::Job& response) {
   ASSIGN_OR_RETURN(const JobId id, ParseJobId(request.id()));
   ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(id));
-  Tell(job, response);
+  ToProto(job, manager_->fabric().get(), response);
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext*,
-                                                const v1::ListJobsRequest* request,
-                                                v1::ListJobsResponse* response) {
-  return AnswerLater(workers_, list_jobs_, "jobs",
-                     [this, request, response] { return List(*request, *response); });
-}
-
-absl::Status JobsService::List(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
+absl::Status JobsService::ListJobs(const v1::ListJobsRequest& request,
+                                   v1::ListJobsResponse& response) {
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
-  // One more than a page tells whether another follows.
-  const std::vector<JobView> jobs = manager_->ListJobs(JobId(after), size + 1);
-  const size_t shown = FillPage(jobs.size(), size, [&](size_t i) -> const v1::Job& {
-    ToProto(jobs[i], *response.add_jobs());
-    return response.jobs(static_cast<int>(i));
-  });
-  if (shown < jobs.size()) {
-    response.set_next_page_token(absl::StrCat(jobs[shown - 1].record->id.value()));
-  }
+  response.set_next_page_token(FillPage(
+      manager_->ListJobs(JobId(after), size + 1), size, response.mutable_jobs(),
+      [](const JobView& job, v1::Job& message) { ToProto(job, message); },
+      [](const JobView& last) { return absl::StrCat(last.record->id.value()); }));
   return absl::OkStatus();
 }
 
 grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* JobsService::KeepAlive(
-    grpc::CallbackServerContext* context) {
+    const grpc::CallbackServerContext& context) {
   return streams_.Open(manager_, peers_,
-                       peers_->Authorise(*context, "/coppice.v1.Jobs/KeepAlive", ""));
+                       peers_->Authorise(context, "/coppice.v1.Jobs/KeepAlive", ""));
 }
 
-grpc::ServerUnaryReactor* JobsService::EndJob(grpc::CallbackServerContext* context,
-                                              const v1::EndJobRequest* request,
-                                              v1::EndJobResponse* response) {
-  auto* const reactor = new UnaryCall(end_job_, peers_, context);
-  const std::string object = JobObject(request->id());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Jobs/EndJob", object);
-  if (!peer.ok()) return Finish(reactor, peer.status(), object);
-  const absl::StatusOr<JobId> id = ParseJobId(request->id());
-  if (!id.ok()) return Finish(reactor, id.status(), object);
-  const absl::Status allowed = MayChangeJob(*manager_, *peers_, *peer, *id);
-  if (!allowed.ok()) return Finish(reactor, allowed, object);
+void JobsService::EndJob(UnaryCall* call, const v1::EndJobRequest& request,
+                         v1::EndJobResponse& response) {
+  const absl::StatusOr<JobId> id = ParseJobId(request.id());
+  absl::Status status = id.status();
+  if (status.ok()) status = MayChangeJob(*manager_, *peers_, call->peer(), *id);
+  if (!status.ok()) return call->End(status);
   manager_->EndJob(
       *id,
-      [reactor, response, object](absl::StatusOr<uint32_t> released) {
-        if (released.ok()) response->set_released_trees(*released);
-        Finish(reactor, released.status(), object);
+      [call, &response](absl::StatusOr<uint32_t> released) {
+        if (released.ok()) response.set_released_trees(*released);
+        call->End(released.status());
       },
-      ActorOf(*peer));
-  return reactor;
+      ActorOf(call->peer()));
 }
 
-void JobsService::Tell(const JobView& view, v1::Job& job) {
-  ToProto(view, job);
-  const std::shared_ptr<const FabricView> fabric = manager_->fabric();
-  AddEndpoints(*view.record, fabric == nullptr ? nullptr : fabric->snapshot->fabric.get(), job);
+void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, WorkerPool* workers,
+               v1::Job& response) {
+  const size_t ranks = job.ok() ? job->record->endpoints.size() : 0;
+  call->AnswerRanks(workers, ranks, [call, manager, &response, job = std::move(job)] {
+    if (job.ok()) ToProto(*job, manager->fabric().get(), response);
+    call->End(job.status());
+  });
 }
 
 }  // namespace coppice

@@ -8,11 +8,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "coppice/v1/jobs.grpc.pb.h"
+#include "coppice/v1/jobs.pb.h"
 #include "daemon/manager/manager.h"
-#include "daemon/rpc/calls/method_statistics.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/calls/worker_pool.h"
+#include "daemon/rpc/calls/service.h"
 
 namespace coppice {
 
@@ -75,53 +73,31 @@ class KeepAliveStream final
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// Ends a call that registered a job, or started one, with it, and with its endpoints.
+void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, WorkerPool* workers,
+               v1::Job& response);
+
 // Thread-safe. The pointers outlive it and every call.
-class JobsService final : public v1::Jobs::CallbackService {
+class JobsService final : public Service {
  public:
-  JobsService(Manager* manager, WorkerPool* workers, Peers* peers, MethodStatistics* statistics)
-      : manager_(manager),
-        workers_(workers),
-        peers_(peers),
-        streams_(statistics->AddStream("Jobs.KeepAlive")),
-        register_job_(statistics->AddUnary("Jobs.RegisterJob")),
-        get_job_(statistics->AddUnary("Jobs.GetJob")),
-        list_jobs_(statistics->AddUnary("Jobs.ListJobs")),
-        end_job_(statistics->AddUnary("Jobs.EndJob")) {}
+  JobsService(Manager* manager, WorkerPool* workers, Peers* peers, MethodStatistics* statistics);
 
   // Ends every open KeepAlive stream with UNAVAILABLE, and from now on new ones at once: a
   // shutdown need not wait for them.
   void CloseStreams() { streams_.Close(); }
   size_t keepalives() const { return streams_.size(); }
 
-  grpc::ServerUnaryReactor* RegisterJob(grpc::CallbackServerContext* context,
-                                        const v1::RegisterJobRequest* request,
-                                        v1::Job* response) override;
-  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
-                                   const v1::GetJobRequest* request, v1::Job* response) override;
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
-                                     const v1::ListJobsRequest* request,
-                                     v1::ListJobsResponse* response) override;
-  grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* KeepAlive(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* EndJob(grpc::CallbackServerContext* context,
-                                   const v1::EndJobRequest* request,
-                                   v1::EndJobResponse* response) override;
-
  private:
-  absl::Status Get(const v1::GetJobRequest& request, v1::Job& response);
-  absl::Status List(const v1::ListJobsRequest& request, v1::ListJobsResponse& response);
-  // With its endpoints.
-  void Tell(const JobView& view, v1::Job& job);
+  void RegisterJob(UnaryCall* call, const v1::RegisterJobRequest& request, v1::Job& response);
+  absl::Status GetJob(const v1::GetJobRequest& request, v1::Job& response);
+  absl::Status ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse& response);
+  grpc::ServerBidiReactor<v1::KeepAliveRequest, v1::KeepAliveResponse>* KeepAlive(
+      const grpc::CallbackServerContext& context);
+  void EndJob(UnaryCall* call, const v1::EndJobRequest& request, v1::EndJobResponse& response);
 
   Manager* const manager_;
   WorkerPool* const workers_;
-  Peers* const peers_;
   KeepAliveStreams streams_;
-  // What counts the calls.
-  MethodStatistics::Method* const register_job_;
-  MethodStatistics::Method* const get_job_;
-  MethodStatistics::Method* const list_jobs_;
-  MethodStatistics::Method* const end_job_;
 };
 
 }  // namespace coppice

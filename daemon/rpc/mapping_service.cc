@@ -6,8 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/calls/listing_page.h"
-#include "daemon/rpc/calls/unary.h"
 #include "daemon/rpc/calls/update_stream.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/mapping_conversion.h"
@@ -20,8 +18,6 @@ constexpr size_t kMaxWaitingSearches = 16;
 constexpr absl::string_view kThisRequest = "this request, as long as it waits,";
 
 using MapStream = UpdateStream<v1::MapRanksUpdate>;
-
-std::string PatternObject(absl::string_view name) { return absl::StrCat("pattern:", name); }
 
 std::string TaskObject(const v1::MappingTask& task) {
   return task.job_id().empty() ? "mapping" : JobObject(task.job_id());
@@ -54,14 +50,49 @@ MappingTask& TaskOf(MapRanksArgs& args) { return args.task; }
 
 }  // namespace
 
-template <class Request>
-grpc::ServerUnaryReactor* MappingService::RunLater(UnaryCall* call, const Request& request,
-                                                   const std::string& object,
-                                                   WorkerPool::Task task) {
+MappingService::MappingService(RankMapper* mapper, OrderStore* orders, PatternStore* patterns,
+                               WorkerPool* workers, WorkerPool* search_workers,
+                               size_t request_bytes, Peers* peers, MethodStatistics* statistics)
+    : Service("coppice.v1.Mapping", peers, statistics),
+      mapper_(mapper),
+      orders_(orders),
+      patterns_(patterns),
+      workers_(workers),
+      search_workers_(search_workers),
+      requests_(request_bytes),
+      map_ranks_(statistics->AddStream("Mapping.MapRanks")) {
+  using S = MappingService;
+  const auto task = [](const auto& request) { return TaskObject(request.task()); };
+  const auto job = [](const auto& request) { return JobObject(request.job_id()); };
+  const auto pattern = [](const auto& request) { return absl::StrCat("pattern:", request.name()); };
+  const Traits large{.is_bulk = true}, large_change{.is_bulk = true, .is_change = true};
+  Stream("MapRanks", &S::MapRanks, large);
+  Unary("EvaluateMapping",
+        &S::Held<&S::EvaluateMapping, v1::EvaluateMappingRequest, v1::MappingEvaluation>, task,
+        large);
+  Unary("GetMappingProblem",
+        &S::Held<&S::GetMappingProblem, v1::GetMappingProblemRequest, v1::MappingProblem>, task,
+        large);
+  Unary("PutOrder", &S::Held<&S::PutOrder, v1::PutOrderRequest, v1::StoredOrder>, job,
+        large_change);
+  Unary("GetOrder", &S::GetOrder, job, {.pool = workers});
+  Unary("PutPattern", &S::Held<&S::PutPattern, v1::PutPatternRequest, v1::StoredPattern>, pattern,
+        large_change);
+  Unary("GetPattern", &S::GetPattern, pattern);
+  Unary("ListPatterns", &S::ListPatterns, "patterns", {.pool = workers});
+  Unary("DeletePattern",
+        &S::Held<&S::DeletePattern, v1::DeletePatternRequest, v1::DeletePatternResponse>, pattern,
+        {.is_change = true});
+  Unary("ListAlgorithms", &S::ListAlgorithms, "algorithms");
+}
+
+template <auto kHandle, class Request, class Response>
+void MappingService::Held(UnaryCall* call, const Request& request, Response& response) {
   absl::StatusOr<MemoryBudget::Share> room = requests_.Take(request.SpaceUsedLong(), kThisRequest);
-  if (!room.ok()) return Finish(call, room.status(), object);
-  return coppice::RunLater(workers_, call, object,
-                           [room = *std::move(room), task = std::move(task)]() mutable { task(); });
+  if (!room.ok()) return call->End(room.status());
+  call->RunOn(workers_, [this, call, &request, &response, room = *std::move(room)] {
+    call->End((this->*kHandle)(*call, request, response));
+  });
 }
 
 template <class Request>
@@ -70,34 +101,29 @@ auto MappingService::Read(const Request& request, const std::string& user)
   ASSIGN_OR_RETURN(const MemoryBudget::Share room,
                    mapper_->TakeToRead(ReadingBytes(TaskOf(request))));
   auto read = FromProto(request);
-  if (read.ok()) RETURN_IF_ERROR(FillPattern(TaskOf(request).pattern_name(), user, TaskOf(*read)));
+  const std::string& name = TaskOf(request).pattern_name();
+  if (read.ok() && !name.empty()) {
+    ASSIGN_OR_RETURN(TaskOf(*read).pattern, patterns_->Load(name, user, mapper_->memory()));
+  }
   return read;
 }
 
-absl::Status MappingService::FillPattern(const std::string& name, const std::string& user,
-                                         MappingTask& task) {
-  if (name.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(task.pattern, patterns_->Load(name, user, mapper_->memory()));
-  return absl::OkStatus();
-}
-
 grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
-    grpc::CallbackServerContext* context, const v1::MapRanksRequest* request) {
-  const std::shared_ptr<MapStream> stream =
-      MapStream::Open("mapping", TaskObject(request->task()), map_ranks_);
-  const auto peer =
-      peers_->Authorise(*context, "/coppice.v1.Mapping/MapRanks", TaskObject(request->task()));
+    const grpc::CallbackServerContext& context, const v1::MapRanksRequest& request) {
+  const std::string object = TaskObject(request.task());
+  const std::shared_ptr<MapStream> stream = MapStream::Open("mapping", object, map_ranks_);
+  const auto peer = peers_->Authorise(context, "/coppice.v1.Mapping/MapRanks", object);
   if (!peer.ok()) return stream->End(peer.status()), stream.get();
   const absl::Status turn = stream->RoomOn(*search_workers_, kMaxWaitingSearches);
   if (!turn.ok()) return stream->End(turn), stream.get();
   // `request` lives until the stream has ended, which may be while a worker reads it: so there are
   // two of it.
   absl::StatusOr<MemoryBudget::Share> room =
-      requests_.Take(2 * request->SpaceUsedLong(), kThisRequest);
+      requests_.Take(2 * request.SpaceUsedLong(), kThisRequest);
   if (!room.ok()) return stream->End(room.status()), stream.get();
   const absl::Status queued = stream->RunOn(
       search_workers_,
-      [this, stream, request = *request, user = peer->user, room = *std::move(room)] {
+      [this, stream, request, user = peer->user, room = *std::move(room)] {
         if (stream->is_cancelled()) return;
         const absl::StatusOr<MapRanksArgs> args = Read(request, user);
         if (!args.ok()) return stream->End(args.status());
@@ -129,76 +155,41 @@ grpc::ServerWriteReactor<v1::MapRanksUpdate>* MappingService::MapRanks(
   return stream.get();
 }
 
-absl::StatusOr<EvaluationView> MappingService::Evaluate(const v1::EvaluateMappingRequest& request,
-                                                        const std::string& user) {
+absl::Status MappingService::EvaluateMapping(const UnaryCall& call,
+                                             const v1::EvaluateMappingRequest& request,
+                                             v1::MappingEvaluation& response) {
   ASSIGN_OR_RETURN(const std::optional<LaunchFormat> emit, EmitOf(request.emit()));
-  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), user));
-  return mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()},
-                           emit);
+  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), call.peer().user));
+  ASSIGN_OR_RETURN(
+      const EvaluationView view,
+      mapper_->Evaluate(task, {request.permutation().begin(), request.permutation().end()}, emit));
+  ToProto(view, response);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* MappingService::EvaluateMapping(grpc::CallbackServerContext* context,
-                                                          const v1::EvaluateMappingRequest* request,
-                                                          v1::MappingEvaluation* response) {
-  auto* const reactor = new UnaryCall(evaluate_mapping_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/EvaluateMapping",
-                                      TaskObject(request->task()));
-  if (!peer.ok()) return Finish(reactor, peer.status(), TaskObject(request->task()));
-  return RunLater(reactor, *request, TaskObject(request->task()),
-                  [this, reactor, request, response, user = peer->user] {
-                    const absl::StatusOr<EvaluationView> view = Evaluate(*request, user);
-                    if (view.ok()) ToProto(*view, *response);
-                    Finish(reactor, view.status(), TaskObject(request->task()));
-                  });
-}
-
-absl::Status MappingService::Answer(const v1::GetMappingProblemRequest& request,
-                                    const std::string& user, v1::MappingProblem& response) {
-  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), user));
+absl::Status MappingService::GetMappingProblem(const UnaryCall& call,
+                                               const v1::GetMappingProblemRequest& request,
+                                               v1::MappingProblem& response) {
+  ASSIGN_OR_RETURN(const MappingTask task, Read(request.task(), call.peer().user));
   ASSIGN_OR_RETURN(const ProblemView view, mapper_->Problem(task));
   ToProto(view, response);
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* MappingService::GetMappingProblem(
-    grpc::CallbackServerContext* context, const v1::GetMappingProblemRequest* request,
-    v1::MappingProblem* response) {
-  auto* const reactor = new UnaryCall(get_mapping_problem_);
-  const std::string object = TaskObject(request->task());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/GetMappingProblem", object);
-  if (!peer.ok()) return Finish(reactor, peer.status(), object);
-  return RunLater(reactor, *request, object,
-                  [this, reactor, request, response, object, user = peer->user] {
-                    Finish(reactor, Answer(*request, user, *response), object);
-                  });
-}
-
-absl::Status MappingService::Answer(const v1::PutOrderRequest& request, const Peer& peer,
-                                    v1::StoredOrder& response) {
+absl::Status MappingService::PutOrder(const UnaryCall& call, const v1::PutOrderRequest& request,
+                                      v1::StoredOrder& response) {
   ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
   ASSIGN_OR_RETURN(const OrderRecord order,
                    orders_->Put(job, {request.permutation().begin(), request.permutation().end()},
                                 request.note(), [&](const JobRecord& record) {
-                                  return peers_->MayChange(peer, record);
+                                  return peers_->MayChange(call.peer(), record);
                                 }));
   ToProto(order, response);
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* MappingService::PutOrder(grpc::CallbackServerContext* context,
-                                                   const v1::PutOrderRequest* request,
-                                                   v1::StoredOrder* response) {
-  auto* const reactor = new UnaryCall(put_order_, peers_, context);
-  const std::string object = JobObject(request->job_id());
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/PutOrder", object);
-  if (!peer.ok()) return Finish(reactor, peer.status(), object);
-  return RunLater(reactor, *request, object,
-                  [this, reactor, request, response, object, peer = *peer] {
-                    Finish(reactor, Answer(*request, peer, *response), object);
-                  });
-}
-
-absl::Status MappingService::Answer(const v1::GetOrderRequest& request, v1::StoredOrder& response) {
+absl::Status MappingService::GetOrder(const v1::GetOrderRequest& request,
+                                      v1::StoredOrder& response) {
   ASSIGN_OR_RETURN(const JobId job, ParseJobId(request.job_id()));
   ASSIGN_OR_RETURN(const std::optional<LaunchFormat> emit, EmitOf(request.emit()));
   ASSIGN_OR_RETURN(const OrderRecord order, orders_->Get(job));
@@ -209,94 +200,48 @@ absl::Status MappingService::Answer(const v1::GetOrderRequest& request, v1::Stor
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* MappingService::GetOrder(grpc::CallbackServerContext*,
-                                                   const v1::GetOrderRequest* request,
-                                                   v1::StoredOrder* response) {
-  return AnswerLater(workers_, get_order_, JobObject(request->job_id()),
-                     [this, request, response] { return Answer(*request, *response); });
-}
-
-absl::Status MappingService::Answer(const v1::PutPatternRequest& request, const Peer& peer,
-                                    v1::StoredPattern& response) {
+absl::Status MappingService::PutPattern(const UnaryCall& call, const v1::PutPatternRequest& request,
+                                        v1::StoredPattern& response) {
   ASSIGN_OR_RETURN(const MemoryBudget::Share room, mapper_->TakeToRead(ReadingBytes(request)));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, PatternOf(request));
   ASSIGN_OR_RETURN(const PatternRecord record,
-                   patterns_->Put(request.name(), ActorOf(peer), *pattern));
+                   patterns_->Put(request.name(), ActorOf(call.peer()), *pattern));
   ToProto(record, response);
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* MappingService::PutPattern(grpc::CallbackServerContext* context,
-                                                     const v1::PutPatternRequest* request,
-                                                     v1::StoredPattern* response) {
-  auto* const reactor = new UnaryCall(put_pattern_, peers_, context);
-  const auto peer =
-      peers_->Authorise(*context, "/coppice.v1.Mapping/PutPattern", PatternObject(request->name()));
-  if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  return RunLater(reactor, *request, PatternObject(request->name()),
-                  [this, reactor, request, response, peer = *peer] {
-                    Finish(reactor, Answer(*request, peer, *response),
-                           PatternObject(request->name()));
-                  });
+absl::Status MappingService::GetPattern(const UnaryCall& call, const v1::GetPatternRequest& request,
+                                        v1::StoredPattern& response) {
+  ASSIGN_OR_RETURN(const PatternRecord record, patterns_->Get(request.name(), call.user()));
+  ToProto(record, response);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* MappingService::GetPattern(grpc::CallbackServerContext* context,
-                                                     const v1::GetPatternRequest* request,
-                                                     v1::StoredPattern* response) {
-  return AnswerNow(get_pattern_, PatternObject(request->name()), [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const PatternRecord record,
-                     patterns_->Get(request->name(), peers_->Identify(*context).user));
-    ToProto(record, *response);
-    return absl::OkStatus();
+absl::Status MappingService::ListPatterns(const v1::ListPatternsRequest& request,
+                                          v1::ListPatternsResponse& response) {
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  response.set_next_page_token(FillPage(
+      patterns_->List(request.page_token(), size + 1), size, response.mutable_patterns(),
+      [](const PatternRecord& record, v1::StoredPattern& message) { ToProto(record, message); },
+      PatternStore::TokenOf));
+  return absl::OkStatus();
+}
+
+absl::Status MappingService::DeletePattern(const UnaryCall& call,
+                                           const v1::DeletePatternRequest& request,
+                                           v1::DeletePatternResponse&) {
+  return patterns_->Delete(request.name(), ActorOf(call.peer()), [&](const PatternRecord& record) {
+    return peers_->MayChange(call.peer(), absl::StrCat("pattern ", record.name), record.owner,
+                             "put one of your own");
   });
 }
 
-grpc::ServerUnaryReactor* MappingService::ListPatterns(grpc::CallbackServerContext*,
-                                                       const v1::ListPatternsRequest* request,
-                                                       v1::ListPatternsResponse* response) {
-  return AnswerLater(
-      workers_, list_patterns_, "patterns", [this, request, response]() -> absl::Status {
-        ASSIGN_OR_RETURN(const size_t size, PageSize(request->page_size()));
-        // One more than a page tells whether another follows.
-        const std::vector<PatternRecord> records = patterns_->List(request->page_token(), size + 1);
-        const size_t shown =
-            FillPage(records.size(), size, [&](size_t i) -> const v1::StoredPattern& {
-              ToProto(records[i], *response->add_patterns());
-              return response->patterns(static_cast<int>(i));
-            });
-        if (shown < records.size())
-          response->set_next_page_token(PatternStore::TokenOf(records[shown - 1]));
-        return absl::OkStatus();
-      });
-}
-
-grpc::ServerUnaryReactor* MappingService::DeletePattern(grpc::CallbackServerContext* context,
-                                                        const v1::DeletePatternRequest* request,
-                                                        v1::DeletePatternResponse*) {
-  auto* const reactor = new UnaryCall(delete_pattern_, peers_, context);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Mapping/DeletePattern",
-                                      PatternObject(request->name()));
-  if (!peer.ok()) return Finish(reactor, peer.status(), PatternObject(request->name()));
-  return RunLater(reactor, *request, PatternObject(request->name()),
-                  [this, reactor, request, peer = *peer] {
-                    const auto may_change = [&](const PatternRecord& record) {
-                      return peers_->MayChange(peer, absl::StrCat("pattern ", record.name),
-                                               record.owner, "put one of your own");
-                    };
-                    Finish(reactor, patterns_->Delete(request->name(), ActorOf(peer), may_change),
-                           PatternObject(request->name()));
-                  });
-}
-
-grpc::ServerUnaryReactor* MappingService::ListAlgorithms(grpc::CallbackServerContext*,
-                                                         const v1::ListAlgorithmsRequest*,
-                                                         v1::ListAlgorithmsResponse* response) {
-  return AnswerNow(list_algorithms_, "algorithms", [&] {
-    for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
-      ToProto(*algorithm, *response->add_algorithms());
-    }
-    return absl::OkStatus();
-  });
+absl::Status MappingService::ListAlgorithms(const v1::ListAlgorithmsRequest&,
+                                            v1::ListAlgorithmsResponse& response) {
+  for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
+    ToProto(*algorithm, *response.add_algorithms());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

@@ -10,17 +10,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coppice/v1/placements.grpc.pb.h"
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/mapping/pattern.h"
-#include "daemon/rpc/calls/method_statistics.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/calls/unary.h"
-#include "daemon/rpc/calls/worker_pool.h"
+#include "daemon/rpc/calls/service.h"
 
 namespace coppice {
 
@@ -53,68 +49,33 @@ class PlacementPatterns final {
 
 // Thread-safe. The pointers outlive it and every call. What plans runs on `planners`, which are few
 // and of low priority: trees never wait for placements. Patterns of requests count in `memory`.
-class PlacementsService final : public v1::Placements::CallbackService {
+class PlacementsService final : public Service {
  public:
   PlacementsService(Manager* manager, PatternStore* patterns, MemoryBudget* memory,
                     WorkerPool* workers, WorkerPool* planners, Peers* peers,
-                    MethodStatistics* statistics)
-      : manager_(manager),
-        placements_(&manager->placements()),
-        patterns_(patterns),
-        memory_(memory),
-        workers_(workers),
-        planners_(planners),
-        peers_(peers),
-        create_(statistics->AddUnary("Placements.CreatePlacement")),
-        batch_create_(statistics->AddUnary("Placements.BatchCreatePlacements")),
-        advise_(statistics->AddUnary("Placements.AdvisePlacement")),
-        get_(statistics->AddUnary("Placements.GetPlacement")),
-        list_(statistics->AddUnary("Placements.ListPlacements")),
-        renew_(statistics->AddUnary("Placements.RenewPlacement")),
-        start_(statistics->AddUnary("Placements.StartPlacement")),
-        release_(statistics->AddUnary("Placements.ReleasePlacement")),
-        distances_(statistics->AddUnary("Placements.GetNodeDistances")) {}
-
-  grpc::ServerUnaryReactor* CreatePlacement(grpc::CallbackServerContext* context,
-                                            const v1::CreatePlacementRequest* request,
-                                            v1::Placement* response) override;
-  grpc::ServerUnaryReactor* BatchCreatePlacements(
-      grpc::CallbackServerContext* context, const v1::BatchCreatePlacementsRequest* request,
-      v1::BatchCreatePlacementsResponse* response) override;
-  grpc::ServerUnaryReactor* AdvisePlacement(grpc::CallbackServerContext* context,
-                                            const v1::AdvisePlacementRequest* request,
-                                            v1::AdvisePlacementResponse* response) override;
-  grpc::ServerUnaryReactor* GetPlacement(grpc::CallbackServerContext* context,
-                                         const v1::GetPlacementRequest* request,
-                                         v1::Placement* response) override;
-  grpc::ServerUnaryReactor* ListPlacements(grpc::CallbackServerContext* context,
-                                           const v1::ListPlacementsRequest* request,
-                                           v1::ListPlacementsResponse* response) override;
-  grpc::ServerUnaryReactor* RenewPlacement(grpc::CallbackServerContext* context,
-                                           const v1::RenewPlacementRequest* request,
-                                           v1::Placement* response) override;
-  grpc::ServerUnaryReactor* StartPlacement(grpc::CallbackServerContext* context,
-                                           const v1::StartPlacementRequest* request,
-                                           v1::Job* response) override;
-  grpc::ServerUnaryReactor* ReleasePlacement(grpc::CallbackServerContext* context,
-                                             const v1::ReleasePlacementRequest* request,
-                                             v1::ReleasePlacementResponse* response) override;
-  grpc::ServerUnaryReactor* GetNodeDistances(grpc::CallbackServerContext* context,
-                                             const v1::GetNodeDistancesRequest* request,
-                                             v1::NodeDistances* response) override;
+                    MethodStatistics* statistics);
 
  private:
-  // On a planner. UNAVAILABLE at once: too many others wait already.
-  grpc::ServerUnaryReactor* Plan(UnaryCall* call, const char* object, WorkerPool::Task task);
+  void CreatePlacement(UnaryCall* call, const v1::CreatePlacementRequest& request,
+                       v1::Placement& response);
+  void BatchCreatePlacements(UnaryCall* call, const v1::BatchCreatePlacementsRequest& request,
+                             v1::BatchCreatePlacementsResponse& response);
+  absl::Status AdvisePlacement(const UnaryCall& call, const v1::AdvisePlacementRequest& request,
+                               v1::AdvisePlacementResponse& response);
+  absl::Status GetPlacement(const v1::GetPlacementRequest& request, v1::Placement& response);
+  absl::Status ListPlacements(const v1::ListPlacementsRequest& request,
+                              v1::ListPlacementsResponse& response);
+  absl::Status RenewPlacement(const UnaryCall& call, const v1::RenewPlacementRequest& request,
+                              v1::Placement& response);
+  void StartPlacement(UnaryCall* call, const v1::StartPlacementRequest& request, v1::Job& response);
+  void ReleasePlacement(UnaryCall* call, const v1::ReleasePlacementRequest& request,
+                        v1::ReleasePlacementResponse& response);
+  absl::Status GetNodeDistances(const v1::GetNodeDistancesRequest& request,
+                                v1::NodeDistances& response);
+
   absl::StatusOr<CreatePlacementArgs> ArgsOf(const v1::CreatePlacementRequest& request,
                                              const Peer& peer, PlacementPatterns& patterns);
-  absl::Status Advise(const v1::AdvisePlacementRequest& request, const std::string& user,
-                      const PlacementCancelled& cancelled, v1::AdvisePlacementResponse& response);
-  absl::Status GetOne(const v1::GetPlacementRequest& request, v1::Placement& response);
-  absl::Status List(const v1::ListPlacementsRequest& request, v1::ListPlacementsResponse& response);
   absl::StatusOr<NodeDistancesView> Distances(const v1::GetNodeDistancesRequest& request);
-  absl::Status Renew(const v1::RenewPlacementRequest& request, const Peer& peer,
-                     v1::Placement& response);
   // PERMISSION_DENIED: another's. NOT_FOUND also for one on its way, whose owner nobody knows yet.
   absl::Status MayChange(const Peer& peer, PlacementId id);
 
@@ -123,18 +84,6 @@ class PlacementsService final : public v1::Placements::CallbackService {
   PatternStore* const patterns_;
   MemoryBudget* const memory_;
   WorkerPool* const workers_;
-  WorkerPool* const planners_;
-  Peers* const peers_;
-  // What counts the calls.
-  MethodStatistics::Method* const create_;
-  MethodStatistics::Method* const batch_create_;
-  MethodStatistics::Method* const advise_;
-  MethodStatistics::Method* const get_;
-  MethodStatistics::Method* const list_;
-  MethodStatistics::Method* const renew_;
-  MethodStatistics::Method* const start_;
-  MethodStatistics::Method* const release_;
-  MethodStatistics::Method* const distances_;
 };
 
 }  // namespace coppice

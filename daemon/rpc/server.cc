@@ -1,6 +1,5 @@
 #include "daemon/rpc/server.h"
 
-#include <google/protobuf/descriptor.h>
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>  // to turn gRPC's own off
@@ -32,12 +31,9 @@
 #include "daemon/rpc/listen/listen_address.h"
 #include "daemon/rpc/listen/tcp_listener.h"
 #include "daemon/rpc/listen/tls_credentials.h"
-#include "daemon/rpc/listen/unix_connections.h"
 #include "daemon/rpc/listen/unix_listener.h"
 #include "daemon/rpc/mapping_service.h"
-#include "daemon/rpc/method_bounds.h"
 #include "daemon/rpc/placements_service.h"
-#include "daemon/rpc/reflection_service.h"
 #include "daemon/rpc/trees_service.h"
 
 namespace coppice {
@@ -137,10 +133,8 @@ std::string WithPort(const std::string& address, int port) {
 
 // Of those that are ours to describe.
 std::vector<std::string> ServiceNames() {
-  return {v1::Jobs::service_full_name(),       v1::Trees::service_full_name(),
-          v1::Fabric::service_full_name(),     v1::Mapping::service_full_name(),
-          v1::Placements::service_full_name(), v1::Agents::service_full_name(),
-          v1::Admin::service_full_name()};
+  return {"coppice.v1.Jobs",       "coppice.v1.Trees",  "coppice.v1.Fabric", "coppice.v1.Mapping",
+          "coppice.v1.Placements", "coppice.v1.Agents", "coppice.v1.Admin"};
 }
 
 PeerOptions PeersOf(const RpcServerOptions& options) {
@@ -186,8 +180,8 @@ class RpcServer::Parts {
                 options.version),
         admin_(parts.manager, &*workers_, &peers_, &statistics_, options.reload,
                [this] { return Numbers(); }),
-        health_(ServiceNames(), &statistics_),
-        reflection_(&peers_, ServiceNames()),
+        health_(ServiceNames(), &peers_, &statistics_),
+        reflection_(ServiceNames(), &peers_, &statistics_),
         manager_(parts.manager) {
     peers_.SetDeedLog(&parts.manager->deeds());
   }
@@ -316,22 +310,13 @@ absl::Status RpcServer::Parts::Build(const RpcServerOptions& options,
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials));
     credentials_.push_back(std::move(credentials));
   }
-  const auto bound = [&](grpc::Service* service, const char* name,
-                         const std::vector<BoundedMethod>& methods) {
-    bounded_.push_back(std::make_unique<BoundedService>(
-        service, google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name),
-        methods, &bounds_));
-    builder.RegisterService(bounded_.back().get());
-  };
-  bound(&jobs_, v1::Jobs::service_full_name(), JobsBounds());
-  bound(&trees_, v1::Trees::service_full_name(), TreesBounds());
-  bound(&fabric_, v1::Fabric::service_full_name(), FabricBounds());
-  bound(&mapping_, v1::Mapping::service_full_name(), MappingBounds());
-  bound(&placements_, v1::Placements::service_full_name(), PlacementsBounds());
-  bound(&agents_, v1::Agents::service_full_name(), AgentsBounds());
-  bound(&admin_, v1::Admin::service_full_name(), AdminBounds());
-  bound(&health_, grpc::health::v1::Health::service_full_name(), HealthBounds());
-  bound(&reflection_, grpc::reflection::v1alpha::ServerReflection::service_full_name(), {});
+  const std::initializer_list<const Service*> services = {&jobs_,    &trees_,      &fabric_,
+                                                          &mapping_, &placements_, &agents_,
+                                                          &admin_,   &health_,     &reflection_};
+  for (const Service* const service : services) {
+    builder.RegisterService(
+        bounded_.emplace_back(std::make_unique<BoundedService>(*service, &bounds_)).get());
+  }
   upkeep_.emplace(&admission_, &connections_);
   for (grpc::Service* service : extra) builder.RegisterService(service);
   server_ = builder.BuildAndStart();

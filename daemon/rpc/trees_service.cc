@@ -7,9 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/calls/listing_page.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/calls/unary.h"
 #include "daemon/rpc/calls/update_stream.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/trees_batch_conversion.h"
@@ -50,81 +47,83 @@ size_t BytesOf(const BatchView& batch) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* TreesService::CreateTree(grpc::CallbackServerContext* context,
-                                                   const v1::CreateTreeRequest* request,
-                                                   v1::Tree* response) {
-  return Plan(
-      context,
-      peers_->Authorise(*context, "/coppice.v1.Trees/CreateTree", JobObject(request->job_id())),
-      create_tree_, *request, request->validate_only(), response);
+TreesService::TreesService(Manager* manager, WorkerPool* workers, WorkerPool* batch_workers,
+                           Peers* peers, MethodStatistics* statistics, uint32_t max_ranks)
+    : Service("coppice.v1.Trees", peers, statistics),
+      manager_(manager),
+      workers_(workers),
+      batch_workers_(batch_workers),
+      max_ranks_(max_ranks),
+      watches_(statistics->AddStream("Trees.WatchTrees"),
+               "connect again and watch with the last resume token"),
+      batch_create_trees_(statistics->AddStream("Trees.BatchCreateTrees")) {
+  using S = TreesService;
+  const auto job = [](const auto& request) { return JobObject(request.job_id()); };
+  const auto tree = [](const auto& request) { return TreeObject(request.id()); };
+  Unary("CreateTree", &S::CreateTree, job, {.is_bulk = true, .is_change = true})
+      .SetMessageAllocator(&created_);
+  Unary("AdviseTree", &S::AdviseTree, job, {.is_bulk = true});
+  Stream("BatchCreateTrees", &S::BatchCreateTrees, {.is_bulk = true, .is_change = true});
+  Stream("WatchTrees", &S::WatchTrees);
+  Unary("GetTree", &S::GetTree, tree);
+  Unary("ListTrees", &S::ListTrees, "trees", {.pool = workers});
+  Unary("ReleaseTree", &S::ReleaseTree, tree, {.is_change = true}).SetMessageAllocator(&released_);
 }
 
-grpc::ServerUnaryReactor* TreesService::AdviseTree(grpc::CallbackServerContext* context,
-                                                   const v1::CreateTreeRequest* request,
-                                                   v1::Tree* response) {
-  return Plan(
-      context,
-      peers_->Authorise(*context, "/coppice.v1.Trees/AdviseTree", JobObject(request->job_id())),
-      advise_tree_, *request, true, response);
+void TreesService::CreateTree(UnaryCall* call, const v1::CreateTreeRequest& request,
+                              v1::Tree& response) {
+  Plan(call, request, request.validate_only(), response);
 }
 
-grpc::ServerUnaryReactor* TreesService::Plan(grpc::CallbackServerContext* context,
-                                             const absl::StatusOr<Peer>& peer,
-                                             MethodStatistics::Method* method,
-                                             const v1::CreateTreeRequest& request, bool advise,
-                                             v1::Tree* response) {
-  auto* const reactor = new UnaryCall(method, peers_, context);
-  if (!peer.ok()) return Finish(reactor, peer.status(), JobObject(request.job_id()));
+void TreesService::AdviseTree(UnaryCall* call, const v1::CreateTreeRequest& request,
+                              v1::Tree& response) {
+  Plan(call, request, true, response);
+}
+
+void TreesService::Plan(UnaryCall* call, const v1::CreateTreeRequest& request, bool advise,
+                        v1::Tree& response) {
   absl::StatusOr<CreateTreeArgs> args = FromProto(request, max_ranks_);
-  if (!args.ok()) return Finish(reactor, args.status(), JobObject(request.job_id()));
+  if (!args.ok()) return call->End(args.status());
   if (!advise) {  // advice takes nothing: it may be of others' jobs
-    const absl::Status allowed = MayChangeJob(*manager_, *peers_, *peer, args->job);
-    if (!allowed.ok()) return Finish(reactor, allowed, JobObject(request.job_id()));
-    args->actor = ActorOf(*peer);
+    const absl::Status allowed = MayChangeJob(*manager_, *peers_, call->peer(), args->job);
+    if (!allowed.ok()) return call->End(allowed);
+    args->actor = ActorOf(call->peer());
   }
-  // `request` lives until the call is finished.
-  auto answer = [this, reactor, response, &request](absl::StatusOr<TreeView> tree) {
-    if (!tree.ok()) {
-      Finish(reactor, tree.status(), JobObject(request.job_id()));
-      return;
-    }
+  auto answer = [this, call, &response](absl::StatusOr<TreeView> tree) {
+    if (!tree.ok()) return call->End(tree.status());
     const size_t ranks = tree->record->ranks.size();
-    AnswerRanks(workers_, reactor, ranks, [reactor, response, tree = *std::move(tree)] {
-      FullToProto(tree, *response);
-      reactor->Answer(grpc::Status::OK);
+    call->AnswerRanks(workers_, ranks, [call, &response, tree = *std::move(tree)] {
+      FullToProto(tree, response);
+      call->End(absl::OkStatus());
     });
   };
   // Planning takes from a fraction of a millisecond to many: not on a thread of gRPC, where the
   // next caller could not be heard, and callers take turns.
-  return RunLater(workers_, reactor, JobObject(request.job_id()),
-                  [this, advise, args = *std::move(args), answer]() mutable {
-                    if (advise) {
-                      answer(manager_->AdviseTree(args));
-                    } else {
-                      manager_->CreateTree(std::move(args), answer);
-                    }
-                  });
+  call->RunOn(workers_, [this, advise, args = *std::move(args), answer]() mutable {
+    if (advise) {
+      answer(manager_->AdviseTree(args));
+    } else {
+      manager_->CreateTree(std::move(args), answer);
+    }
+  });
 }
 
 grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateTrees(
-    grpc::CallbackServerContext* context, const v1::BatchCreateTreesRequest* request) {
+    const grpc::CallbackServerContext& context, const v1::BatchCreateTreesRequest& request) {
+  const std::string object = JobObject(request.job_id());
   const std::shared_ptr<BatchStream> stream =
-      BatchStream::Open("batch", JobObject(request->job_id()), batch_create_trees_);
-  const auto peer = peers_->Authorise(*context, "/coppice.v1.Trees/BatchCreateTrees",
-                                      JobObject(request->job_id()));
-  absl::StatusOr<TreeDetail> detail = BatchDetail(request->view());
+      BatchStream::Open("batch", object, batch_create_trees_);
+  const auto peer = peers_->Authorise(context, "/coppice.v1.Trees/BatchCreateTrees", object);
+  absl::StatusOr<TreeDetail> detail = BatchDetail(request.view());
   absl::Status status = peer.ok() ? detail.status() : peer.status();
   if (status.ok()) status = stream->RoomOn(*batch_workers_, kMaxWaitingBatches);
   absl::StatusOr<CreateBatchArgs> args;
-  if (status.ok()) status = (args = FromProto(*request, max_ranks_)).status();
+  if (status.ok()) status = (args = FromProto(request, max_ranks_)).status();
   if (status.ok() && !args->validate_only) {
     status = MayChangeJob(*manager_, *peers_, *peer, args->job);
     args->actor = ActorOf(*peer);
   }
-  if (!status.ok()) {
-    stream->End(status);
-    return stream.get();
-  }
+  if (!status.ok()) return stream->End(status), stream.get();
   const absl::Status queued = stream->RunOn(
       batch_workers_,
       [manager = manager_, stream, args = *std::move(args), detail = *detail]() mutable {
@@ -149,22 +148,16 @@ grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* TreesService::BatchCreateT
 }
 
 grpc::ServerWriteReactor<v1::TreeChange>* TreesService::WatchTrees(
-    grpc::CallbackServerContext*, const v1::WatchTreesRequest* request) {
-  return OpenWatchStream(watches_, manager_, *request);
+    const grpc::CallbackServerContext&, const v1::WatchTreesRequest& request) {
+  return OpenWatchStream(watches_, manager_, request);
 }
 
-grpc::ServerUnaryReactor* TreesService::GetTree(grpc::CallbackServerContext*,
-                                                const v1::GetTreeRequest* request,
-                                                v1::Tree* response) {
-  auto* const reactor = new UnaryCall(get_tree_);
-  const absl::StatusOr<TreeView> tree = Find(*request);
-  AnswerRanks(workers_, reactor, tree.ok() ? tree->record->ranks.size() : 0,
-              [this, reactor, request, response, tree] {
-                const absl::Status status =
-                    tree.ok() ? Tell(*tree, *request, *response) : tree.status();
-                Finish(reactor, status, TreeObject(request->id()));
-              });
-  return reactor;
+void TreesService::GetTree(UnaryCall* call, const v1::GetTreeRequest& request, v1::Tree& response) {
+  const absl::StatusOr<TreeView> tree = Find(request);
+  call->AnswerRanks(workers_, tree.ok() ? tree->record->ranks.size() : 0,
+                    [this, call, &request, &response, tree] {
+                      call->End(tree.ok() ? Tell(*tree, request, response) : tree.status());
+                    });
 }
 
 absl::StatusOr<TreeView> TreesService::Find(const v1::GetTreeRequest& request) {
@@ -192,15 +185,8 @@ absl::Status TreesService::Tell(const TreeView& tree, const v1::GetTreeRequest& 
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* TreesService::ListTrees(grpc::CallbackServerContext*,
-                                                  const v1::ListTreesRequest* request,
-                                                  v1::ListTreesResponse* response) {
-  return AnswerLater(workers_, list_trees_, "trees",
-                     [this, request, response] { return List(*request, *response); });
-}
-
-absl::Status TreesService::List(const v1::ListTreesRequest& request,
-                                v1::ListTreesResponse& response) {
+absl::Status TreesService::ListTrees(const v1::ListTreesRequest& request,
+                                     v1::ListTreesResponse& response) {
   JobId job;
   if (!request.job_id().empty()) {
     ASSIGN_OR_RETURN(job, ParseJobId(request.job_id()));
@@ -208,36 +194,22 @@ absl::Status TreesService::List(const v1::ListTreesRequest& request,
   }
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
-  // One more than a page tells whether another follows.
-  const std::vector<TreeView> trees = manager_->ListTrees(job, TreeId(after), size + 1);
-  const size_t shown = FillPage(trees.size(), size, [&](size_t i) -> const v1::Tree& {
-    SummaryToProto(trees[i], *response.add_trees());
-    return response.trees(static_cast<int>(i));
-  });
-  if (shown < trees.size()) {
-    response.set_next_page_token(absl::StrCat(trees[shown - 1].record->id.value()));
-  }
+  response.set_next_page_token(FillPage(
+      manager_->ListTrees(job, TreeId(after), size + 1), size, response.mutable_trees(),
+      [](const TreeView& tree, v1::Tree& message) { SummaryToProto(tree, message); },
+      [](const TreeView& last) { return absl::StrCat(last.record->id.value()); }));
   return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* TreesService::ReleaseTree(grpc::CallbackServerContext* context,
-                                                    const v1::ReleaseTreeRequest* request,
-                                                    v1::ReleaseTreeResponse*) {
-  auto* const reactor = new UnaryCall(release_tree_, peers_, context);
-  const auto peer =
-      peers_->Authorise(*context, "/coppice.v1.Trees/ReleaseTree", TreeObject(request->id()));
-  if (!peer.ok()) return Finish(reactor, peer.status(), TreeObject(request->id()));
-  const absl::StatusOr<TreeId> id = ParseTreeId(request->id());
-  if (!id.ok()) return Finish(reactor, id.status(), TreeObject(request->id()));
-  const absl::Status allowed = MayChangeTree(*manager_, *peers_, *peer, *id);
-  if (!allowed.ok()) return Finish(reactor, allowed, TreeObject(request->id()));
+void TreesService::ReleaseTree(UnaryCall* call, const v1::ReleaseTreeRequest& request,
+                               v1::ReleaseTreeResponse&) {
+  const absl::StatusOr<TreeId> id = ParseTreeId(request.id());
+  absl::Status status = id.status();
+  if (status.ok()) status = MayChangeTree(*manager_, *peers_, call->peer(), *id);
+  if (!status.ok()) return call->End(status);
   manager_->ReleaseTree(
-      *id,
-      [reactor, request](absl::StatusOr<TreeId> released) {
-        Finish(reactor, released.status(), released.ok() ? "" : TreeObject(request->id()));
-      },
-      ActorOf(*peer));
-  return reactor;
+      *id, [call](absl::StatusOr<TreeId> released) { call->End(released.status()); },
+      ActorOf(call->peer()));
 }
 
 }  // namespace coppice

@@ -40,23 +40,13 @@ absl::StatusOr<WatchArgs> ArgsOf(const v1::WatchTreesRequest& request) {
   return args;
 }
 
-v1::TreeChangeKind ToProto(TreeChangeKind kind) {
-  switch (kind) {
-    case TreeChangeKind::kPresent:
-      return v1::TREE_CHANGE_KIND_PRESENT;
-    case TreeChangeKind::kSynced:
-      return v1::TREE_CHANGE_KIND_SYNCED;
-    case TreeChangeKind::kGranted:
-      return v1::TREE_CHANGE_KIND_GRANTED;
-    case TreeChangeKind::kRevised:
-      return v1::TREE_CHANGE_KIND_REVISED;
-    case TreeChangeKind::kRevoked:
-      return v1::TREE_CHANGE_KIND_REVOKED;
-    case TreeChangeKind::kReleased:
-      return v1::TREE_CHANGE_KIND_RELEASED;
-  }
-  return v1::TREE_CHANGE_KIND_UNSPECIFIED;
-}
+constexpr std::pair<TreeChangeKind, v1::TreeChangeKind> kChangeKinds[] = {
+    {TreeChangeKind::kPresent, v1::TREE_CHANGE_KIND_PRESENT},
+    {TreeChangeKind::kSynced, v1::TREE_CHANGE_KIND_SYNCED},
+    {TreeChangeKind::kGranted, v1::TREE_CHANGE_KIND_GRANTED},
+    {TreeChangeKind::kRevised, v1::TREE_CHANGE_KIND_REVISED},
+    {TreeChangeKind::kRevoked, v1::TREE_CHANGE_KIND_REVOKED},
+    {TreeChangeKind::kReleased, v1::TREE_CHANGE_KIND_RELEASED}};
 
 class ChangeSource final : public MessageSource<v1::TreeChange> {
  public:
@@ -85,7 +75,7 @@ class ChangeSource final : public MessageSource<v1::TreeChange> {
 
 void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message) {
   message.Clear();
-  message.set_kind(ToProto(change.kind));
+  message.set_kind(WireOf(kChangeKinds, change.kind));
   message.set_resume_token(change.resume_token);
   message.set_reason(change.reason);
   if (change.tree.record == nullptr) return;

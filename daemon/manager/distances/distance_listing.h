@@ -20,8 +20,21 @@
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/distances/distance_store.h"
+#include "daemon/manager/distances/measurement.h"
 
 namespace coppice {
+
+// How far hosts are from each other in the fabric, in links: the levels that samples are taken of
+// and that estimates stand on. A host with several ports counts by its first.
+
+// Of hosts that no links join, or that the fabric does not have.
+inline constexpr uint32_t kApart = UINT32_MAX;
+
+// Links between two different endpoints' hosts: 2 of one leaf switch, 4, 6, ...; kApart.
+uint32_t LevelOf(const SwitchDistances& distances, EndpointIndex a, EndpointIndex b);
+
+// By leaf switch. The snapshot outlives it.
+NodeLevels LevelsOf(const Snapshot& snapshot, const std::vector<std::string>& hosts);
 
 // Over which transport the distances between some hosts are taken together: figures over TCP and
 // over verbs cannot be compared, so that a matrix, or the medians of levels, of both would say of a
@@ -42,7 +55,7 @@ struct LevelMedian {
   size_t pairs = 0;  // that it is the median of
 };
 
-// What pairs were measured over, and links apart (node_levels.h).
+// What pairs were measured over, and links apart (LevelOf).
 using TransportLevel = std::pair<Transport, uint32_t>;
 
 // Of all kept pairs whose hosts are in the fabric. O(kept).

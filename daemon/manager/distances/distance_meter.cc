@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/agent_table.h"
-#include "daemon/manager/distances/node_levels.h"
+#include "daemon/manager/distances/distance_listing.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/distance_listing.h"
-#include "daemon/manager/distances/node_levels.h"
 
 namespace coppice {
 namespace {

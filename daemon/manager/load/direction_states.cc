@@ -92,26 +92,9 @@ std::vector<DirectionState> CarryOver(const Fabric& from, std::vector<DirectionS
 
 PortCounterRecord RecordOf(Guid node, const DirectionState& state) {
   PortCounterRecord record;
-  const PortCounters& counts = state.reading.values;
+  static_cast<PortCounters&>(record) = state.reading.values;
   record.node = node;
   record.port = state.reading.port.value();
-  record.sent_bytes = counts.sent_bytes;
-  record.received_bytes = counts.received_bytes;
-  record.sent_packets = counts.sent_packets;
-  record.received_packets = counts.received_packets;
-  record.sent_wait_ticks = counts.sent_wait_ticks;
-  record.symbol_errors = counts.symbol_errors;
-  record.link_recoveries = counts.link_recoveries;
-  record.link_downed = counts.link_downed;
-  record.receive_errors = counts.receive_errors;
-  record.remote_physical_errors = counts.remote_physical_errors;
-  record.relay_errors = counts.relay_errors;
-  record.send_discards = counts.send_discards;
-  record.send_constraint_errors = counts.send_constraint_errors;
-  record.receive_constraint_errors = counts.receive_constraint_errors;
-  record.integrity_errors = counts.integrity_errors;
-  record.buffer_overruns = counts.buffer_overruns;
-  record.vl15_dropped = counts.vl15_dropped;
   record.is_extended = state.reading.is_extended;
   record.sent_bytes_per_second = state.sent_rate;
   record.received_bytes_per_second = state.received_rate;

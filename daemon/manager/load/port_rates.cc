@@ -11,25 +11,9 @@ namespace {
 constexpr uint64_t Greatest(int bits) { return (uint64_t{1} << bits) - 1; }
 constexpr uint64_t kGreatestBytes = 4 * Greatest(32);
 
-struct ErrorField {
-  absl::string_view name;
-  uint64_t PortCounters::*count;
-  uint64_t greatest;
-};
-constexpr ErrorField kErrors[kErrorCounts] = {
-    {"symbol_errors", &PortCounters::symbol_errors, Greatest(16)},
-    {"link_recoveries", &PortCounters::link_recoveries, Greatest(8)},
-    {"link_downed", &PortCounters::link_downed, Greatest(8)},
-    {"receive_errors", &PortCounters::receive_errors, Greatest(16)},
-    {"remote_physical_errors", &PortCounters::remote_physical_errors, Greatest(16)},
-    {"relay_errors", &PortCounters::relay_errors, Greatest(16)},
-    {"send_discards", &PortCounters::send_discards, Greatest(16)},
-    {"send_constraint_errors", &PortCounters::send_constraint_errors, Greatest(8)},
-    {"receive_constraint_errors", &PortCounters::receive_constraint_errors, Greatest(8)},
-    {"integrity_errors", &PortCounters::integrity_errors, Greatest(4)},
-    {"buffer_overruns", &PortCounters::buffer_overruns, Greatest(4)},
-    {"vl15_dropped", &PortCounters::vl15_dropped, Greatest(16)},
-};
+// [ErrorCount]
+constexpr int kErrorBits[kErrorCounts] = {16, 8, 8, 16, 16, 16, 16, 8, 8, 4, 4, 16};
+const PortCounterField& FieldOf(size_t error) { return kPortCounters[kFirstErrorCounter + error]; }
 
 // Of data: by kind of reading.
 Growth GrowthOfData(uint64_t before, uint64_t after, bool is_extended, double most) {
@@ -77,11 +61,11 @@ void CompareData(const CounterReading& before, const CounterReading& after, doub
 void CompareErrors(const CounterReading& before, const CounterReading& after,
                    PortInterval& interval) {
   for (size_t i = 0; i < kErrorCounts; ++i) {
-    const ErrorField& field = kErrors[i];
+    const auto count = FieldOf(i).count;
     const uint64_t greatest =
-        after.has_extended_errors ? std::numeric_limits<uint64_t>::max() : field.greatest;
+        after.has_extended_errors ? std::numeric_limits<uint64_t>::max() : Greatest(kErrorBits[i]);
     interval.errors[i] =
-        GrowthOfStopping(before.values.*field.count, after.values.*field.count, greatest).count;
+        GrowthOfStopping(before.values.*count, after.values.*count, greatest).count;
   }
 }
 
@@ -106,7 +90,7 @@ Growth GrowthOfStopping(uint64_t before, uint64_t after, uint64_t greatest) {
   return {after - before, after >= greatest ? Certainty::kAtLeast : Certainty::kExact, false};
 }
 
-absl::string_view NameOf(ErrorCount count) { return kErrors[static_cast<size_t>(count)].name; }
+absl::string_view NameOf(ErrorCount count) { return FieldOf(static_cast<size_t>(count)).name; }
 
 uint64_t PortInterval::all_errors() const {
   return std::accumulate(errors.begin(), errors.end(), uint64_t{0});

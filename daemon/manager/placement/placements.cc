@@ -13,7 +13,7 @@ namespace coppice {
 namespace {
 
 // How long a placement whose end could not be written waits for the next try.
-constexpr absl::Duration kEndRetry = absl::Seconds(1);
+constexpr absl::Duration kReleaseRetry = absl::Seconds(1);
 
 std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
 
@@ -266,7 +266,7 @@ void Placements::OnEnded(PlacementId id, PlacementState state, const std::string
       TakeOut(*held);
     } else {
       held->phase = Phase::kHeld;
-      Requeue(*held, std::max(held->deadline, clock_->Monotonic() + kEndRetry));
+      Requeue(*held, std::max(held->deadline, clock_->Monotonic() + kReleaseRetry));
     }
   }
   if (ended) {

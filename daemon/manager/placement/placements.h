@@ -7,7 +7,7 @@
 //                        |              or a job has them, or another fabric
 //                        +---------------+  (kMaxAttempts, then ABORTED)
 //
-// After kFreeAttempts it plans in a turn of its own (placement_turns.h): other placements' plans
+// After kFreeAttempts it plans in a turn of its own (node_holds.h): other placements' plans
 // wait to take nodes until it has taken its, so that only jobs and the fabric can still forestall
 // it, however long it plans and however many others are asked for.
 //
@@ -40,12 +40,11 @@
 #include "daemon/base/clock.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/live_options.h"
 #include "daemon/manager/named_requests.h"
+#include "daemon/manager/options.h"
 #include "daemon/manager/placement/node_holds.h"
 #include "daemon/manager/placement/placement_snapshot.h"
 #include "daemon/manager/placement/placement_task.h"
-#include "daemon/manager/placement/placement_turns.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"

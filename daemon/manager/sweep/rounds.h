@@ -18,7 +18,7 @@
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/replanning.h"
-#include "daemon/manager/sweep/flap_filter.h"
+#include "daemon/manager/sweep/fabric_events.h"
 #include "daemon/manager/sweep/lost_members.h"
 #include "daemon/manager/sweep/sweeper.h"
 #include "daemon/manager/tables.h"

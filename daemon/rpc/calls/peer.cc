@@ -206,14 +206,10 @@ std::string Peers::OriginOf(const std::string& connection) {
   return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
 }
 
-void Peers::NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
-                     absl::string_view object) {
-  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone), method) !=
-                       std::end(kNotedWhenDone);
-  if (deeds_ == nullptr || !is_told) return;
-  Peer peer = Identify(context);
-  peer.method = std::string(method);
-  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
+void Peers::NoteDone(const Peer& peer, absl::string_view object) const {
+  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone),
+                                 peer.method) != std::end(kNotedWhenDone);
+  if (deeds_ != nullptr && is_told) deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
 }
 
 void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {

@@ -121,11 +121,9 @@ class Peers final {
 
   // Where deeds are noted; before the first call.
   void SetDeedLog(DeedLog* deeds) { deeds_ = deeds; }
-  // Notes a call that went well, if it changes something and no change to the store brings its
-  // deed. Cheap for others.
-  void NoteDone(const grpc::CallbackServerContext& context, absl::string_view method,
-                absl::string_view object) ABSL_LOCKS_EXCLUDED(mutex_);
-
+  // Notes that a call which it was authorised for went well, if that changes something and no
+  // change to the store brings its deed. Cheap for others.
+  void NoteDone(const Peer& peer, absl::string_view object) const;
   // From the next call on.
   void SetAdministrators(std::string group, std::vector<std::string> tls_names)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "daemon/rpc/calls/call_under_way.h"
+#include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/error_details.h"
 #include "daemon/rpc/calls/method_statistics.h"
 #include "daemon/rpc/calls/worker_pool.h"

@@ -10,24 +10,13 @@
 namespace coppice {
 namespace {
 
-v1::Transport ToProto(Transport transport) {
-  return transport == Transport::kVerbs ? v1::TRANSPORT_VERBS : v1::TRANSPORT_TCP;
-}
+constexpr std::pair<Transport, v1::Transport> kTransports[] = {
+    {Transport::kTcp, v1::TRANSPORT_TCP}, {Transport::kVerbs, v1::TRANSPORT_VERBS}};
 
 }  // namespace
 
 absl::StatusOr<std::optional<Transport>> FromProto(v1::Transport transport) {
-  switch (transport) {
-    case v1::TRANSPORT_UNSPECIFIED:
-      return std::optional<Transport>();
-    case v1::TRANSPORT_TCP:
-      return Transport::kTcp;
-    case v1::TRANSPORT_VERBS:
-      return Transport::kVerbs;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("transport: there is no ", static_cast<int>(transport), "; give 0 to 2"));
-  }
+  return ValueOf(kTransports, transport, "transport");
 }
 
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello) {
@@ -84,7 +73,7 @@ void ToProto(const PingPong& task, v1::PingPongTask& message) {
   message.set_bandwidth_samples(task.bandwidth_samples);
   message.set_bandwidth_bytes(task.bandwidth_bytes);
   *message.mutable_timeout() = ToDuration(task.timeout);
-  message.set_transport(ToProto(task.transport));
+  message.set_transport(WireOf(kTransports, task.transport));
   message.set_or_tcp(task.or_tcp);
 }
 
@@ -110,7 +99,7 @@ void ToProto(const DistanceRecord& distance, v1::MeasuredDistance& message) {
   message.set_bandwidth_gbps(distance.bandwidth_gbps);
   message.set_bandwidth_spread_gbps(distance.bandwidth_spread_gbps);
   message.set_samples(distance.samples);
-  message.set_transport(ToProto(distance.transport));
+  message.set_transport(WireOf(kTransports, distance.transport));
   if (distance.samples > 0) *message.mutable_measured() = ToTimestamp(distance.measured);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/jobs_conversion.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
+#include "daemon/tree/closed_form.h"
 
 namespace coppice {
 namespace {
@@ -225,23 +227,10 @@ void ToProto(const Fabric& fabric, const PortCounterRecord& record, v1::PortCoun
     if (c != kNoChannel) message.set_peer(NameOf(fabric, fabric.channel_to(c)));
   }
   *message.mutable_read_time() = ToTimestamp(record.read);
-  message.set_sent_bytes(record.sent_bytes);
-  message.set_received_bytes(record.received_bytes);
-  message.set_sent_packets(record.sent_packets);
-  message.set_received_packets(record.received_packets);
-  message.set_sent_wait_ticks(record.sent_wait_ticks);
-  message.set_symbol_errors(record.symbol_errors);
-  message.set_link_recoveries(record.link_recoveries);
-  message.set_link_downed(record.link_downed);
-  message.set_receive_errors(record.receive_errors);
-  message.set_remote_physical_errors(record.remote_physical_errors);
-  message.set_relay_errors(record.relay_errors);
-  message.set_send_discards(record.send_discards);
-  message.set_send_constraint_errors(record.send_constraint_errors);
-  message.set_receive_constraint_errors(record.receive_constraint_errors);
-  message.set_integrity_errors(record.integrity_errors);
-  message.set_buffer_overruns(record.buffer_overruns);
-  message.set_vl15_dropped(record.vl15_dropped);
+  for (const PortCounterField& field : kPortCounters) {
+    message.GetReflection()->SetUInt64(
+        &message, message.GetDescriptor()->FindFieldByName(field.name), record.*field.count);
+  }
   message.set_sent_bytes_per_second(record.sent_bytes_per_second);
   message.set_received_bytes_per_second(record.received_bytes_per_second);
   message.set_extended(record.is_extended);
@@ -331,6 +320,83 @@ void ToProto(const EventRecord& record, v1::Event& message) {
   message.set_object(record.object);
   message.set_message(record.message);
   message.set_actor(record.actor);
+}
+
+namespace {
+
+void ToProto(const LatencySample& sample, v1::LatencySample& message) {
+  message.set_line(sample.line);
+  message.set_operation(ToProto(sample.operation));
+  message.set_bytes(sample.bytes);
+  message.set_members(sample.members);
+  message.set_type(ToProto(sample.type));
+  message.set_width(sample.width);
+  message.set_us(sample.us);
+}
+
+void ToProto(const FittedConstant& constant, v1::FittedConstant& message) {
+  message.set_name(constant.name);
+  message.set_value(constant.value);
+  message.set_standard_error(constant.standard_error);
+  message.set_state(std::string(ToString(constant.state)));
+}
+
+}  // namespace
+
+CalibrateArgs FromProto(const v1::CalibrateRequest& request) {
+  CalibrateArgs args;
+  args.samples_csv = request.samples_csv();
+  args.origin = request.origin();
+  args.fixed.assign(request.fixed().begin(), request.fixed().end());
+  args.scale = request.relative() ? ResidualScale::kRelative : ResidualScale::kAbsolute;
+  args.name = request.name();
+  args.apply = request.apply();
+  return args;
+}
+
+void ToProto(const CalibrationView& view, v1::CalibrateResponse& response) {
+  const Calibration& fit = view.fit;
+  response.set_profile_toml(ProfileToToml(fit.profile));
+  for (const FittedConstant& constant : fit.constants) {
+    ToProto(constant, *response.add_constants());
+  }
+  response.set_samples(static_cast<uint32_t>(view.samples.size()));
+  response.set_rms_us(fit.rms_us);
+  response.set_worst_us(fit.worst_us);
+  response.set_worst_sample(static_cast<uint32_t>(fit.worst_sample));
+  response.set_r_squared(fit.r_squared);
+  response.mutable_residuals_us()->Add(fit.residuals_us.begin(), fit.residuals_us.end());
+  for (const size_t outlier : fit.outliers) {
+    response.add_outliers(static_cast<uint32_t>(outlier));
+  }
+  for (const std::string& note : fit.notes) response.add_notes(note);
+  response.set_applied(view.applied);
+  for (const LatencySample& sample : view.samples) ToProto(sample, *response.add_measured());
+}
+
+namespace {
+
+void RowToProto(const TypeChoice& choice, v1::TypeTableRow& row) {
+  row.set_operation(ToProto(choice.operation));
+  row.set_min_bytes(choice.min_bytes);
+  row.set_max_bytes(choice.max_bytes);
+  row.set_type(ToProto(choice.type));
+  row.set_width(choice.widths.best);
+  row.set_min_width(choice.widths.min);
+  row.set_max_width(choice.widths.max);
+  row.set_type_i_us(choice.type_i_us);
+  row.set_type_ii_us(choice.type_ii_us);
+}
+
+}  // namespace
+
+absl::Status TypeTableToProto(const CostProfile& profile, uint32_t members,
+                              v1::TypeTable& message) {
+  ASSIGN_OR_RETURN(const std::vector<TypeChoice> table, StaticTypeTable(profile, members));
+  message.set_profile(profile.name);
+  message.set_members(members);
+  for (const TypeChoice& choice : table) RowToProto(choice, *message.add_rows());
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

@@ -2,8 +2,10 @@
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_FABRIC_CONVERSION_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_FABRIC_CONVERSION_H_
 
+#include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -12,6 +14,7 @@
 #include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/fabric_view.h"
+#include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -63,6 +66,19 @@ EventFilter FromProto(const v1::WatchEventsRequest& request);
 
 // Writes over `message`.
 void ToProto(const EventRecord& record, v1::Event& message);
+
+// coppice.v1.Calibrate* <-> the manager's plain structs.
+
+CalibrateArgs FromProto(const v1::CalibrateRequest& request);
+void ToProto(const CalibrationView& view, v1::CalibrateResponse& response);
+
+// StaticTypeTable (daemon/tree/closed_form.h) as coppice.v1.TypeTable. Conversion only: it knows no
+// formula and no size class. Trees are not chosen by this table: a concrete communicator is
+// evaluated exactly (daemon/tree/planner.h).
+
+// One row for each operation and size class, for communicators of `members` ranks. O(rows * NIC
+// degree). INVALID_ARGUMENT: fewer than two members.
+absl::Status TypeTableToProto(const CostProfile& profile, uint32_t members, v1::TypeTable& message);
 
 }  // namespace coppice
 

@@ -66,6 +66,11 @@ absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
   return Guid(guid);
 }
 
+absl::Status UnknownEnumerator(absl::string_view field, int value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": there is no ", value, "; give a value of coppice.v1"));
+}
+
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
 std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
 std::string PlacementObject(absl::string_view id) { return absl::StrCat("placement:", id); }

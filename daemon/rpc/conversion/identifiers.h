@@ -2,8 +2,14 @@
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 
+#include <google/protobuf/repeated_ptr_field.h>
+
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +24,26 @@ absl::StatusOr<TreeId> ParseTreeId(absl::string_view text);
 absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text);
 // 16 hex digits, with or without 0x.
 absl::StatusOr<Guid> ParseGuid(absl::string_view text);
+
+absl::Status UnknownEnumerator(absl::string_view field, int value);  // INVALID_ARGUMENT
+// Enumerators and the wire's for them, in pairs: the conversion both ways.
+template <class Value, class Wire, size_t kCount>
+Wire WireOf(const std::pair<Value, Wire> (&pairs)[kCount], Value value) {
+  for (const auto& [one, wire] : pairs) {
+    if (one == value) return wire;
+  }
+  return Wire();  // UNSPECIFIED
+}
+// None: UNSPECIFIED. INVALID_ARGUMENT, naming `field`: there is no such value.
+template <class Value, class Wire, size_t kCount>
+absl::StatusOr<std::optional<Value>> ValueOf(const std::pair<Value, Wire> (&pairs)[kCount],
+                                             Wire wire, absl::string_view field) {
+  if (wire == Wire()) return std::nullopt;
+  for (const auto& [value, one] : pairs) {
+    if (one == wire) return value;
+  }
+  return UnknownEnumerator(field, wire);
+}
 
 // What a call is about, as error details and the deeds name it.
 std::string JobObject(absl::string_view id);
@@ -34,6 +60,36 @@ absl::StatusOr<int64_t> ParseIdToken(absl::string_view token);
 // ABORTED: the fabric moved since; INVALID_ARGUMENT: not a token of such a listing.
 absl::StatusOr<uint32_t> ParseFabricToken(absl::string_view token, uint64_t version);
 std::string FabricToken(uint64_t version, uint32_t position);
+
+// One page of a listing: so many items as were asked for, and fewer if they are large.
+
+// On the wire; gRPC's clients refuse more than 4 MiB unless told otherwise.
+inline constexpr size_t kMaxPageBytes = 2 << 20;
+
+// Has `convert(i, message)` add items [0, count) to `list`, at most `size` of them, one by one,
+// until they fill a page. How many it added; the next page begins after these.
+template <class Message, class Convert>
+size_t FillPage(size_t count, size_t size, google::protobuf::RepeatedPtrField<Message>* list,
+                const Convert& convert) {
+  size_t added = 0;
+  for (size_t bytes = 0; added < std::min(count, size) && bytes < kMaxPageBytes;) {
+    Message& message = *list->Add();
+    convert(added++, message);
+    bytes += message.ByteSizeLong();
+  }
+  return added;
+}
+
+// The same of `items`, of which there is one more than `size` if another page follows. The token of
+// that page, which `token_of` makes of the last item of this one; empty: none follows.
+template <class Items, class Message, class Convert, class TokenOf>
+std::string FillPage(const Items& items, size_t size,
+                     google::protobuf::RepeatedPtrField<Message>* list, const Convert& convert,
+                     const TokenOf& token_of) {
+  const size_t added = FillPage(items.size(), size, list,
+                                [&](size_t i, Message& message) { convert(items[i], message); });
+  return added < items.size() ? token_of(items[added - 1]) : "";
+}
 
 }  // namespace coppice
 

@@ -3,9 +3,12 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/endpoint_names.h"
+#include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {
 namespace {
@@ -41,15 +44,11 @@ absl::StatusOr<RegisterJobArgs> FromProto(const v1::RegisterJobRequest& request)
 }
 
 v1::JobState ToProto(JobState state) {
-  switch (state) {
-    case JobState::kActive:
-      return v1::JOB_STATE_ACTIVE;
-    case JobState::kEnded:
-      return v1::JOB_STATE_ENDED;
-    case JobState::kExpired:
-      return v1::JOB_STATE_EXPIRED;
-  }
-  return v1::JOB_STATE_UNSPECIFIED;
+  static constexpr std::pair<JobState, v1::JobState> kStates[] = {
+      {JobState::kActive, v1::JOB_STATE_ACTIVE},
+      {JobState::kEnded, v1::JOB_STATE_ENDED},
+      {JobState::kExpired, v1::JOB_STATE_EXPIRED}};
+  return WireOf(kStates, state);
 }
 
 void ToProto(const JobView& view, v1::Job& job) {
@@ -66,12 +65,15 @@ void ToProto(const JobView& view, v1::Job& job) {
   job.mutable_lost_ranks()->Add(view.lost_ranks.begin(), view.lost_ranks.end());
 }
 
-void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job) {
-  job.mutable_endpoints()->Reserve(static_cast<int>(record.endpoints.size()));
-  for (const Guid guid : record.endpoints) {
+void ToProto(const JobView& job, const FabricView* view, v1::Job& message) {
+  ToProto(job, message);
+  const std::vector<Guid>& guids = job.record->endpoints;
+  message.mutable_endpoints()->Reserve(static_cast<int>(guids.size()));
+  const Fabric* const fabric = view == nullptr ? nullptr : view->snapshot->fabric.get();
+  for (const Guid guid : guids) {
     const std::optional<EndpointIndex> endpoint =
         fabric == nullptr ? std::nullopt : fabric->FindEndpoint(guid);
-    job.add_endpoints(endpoint ? EndpointName(*fabric, *endpoint) : ToString(guid));
+    message.add_endpoints(endpoint ? EndpointName(*fabric, *endpoint) : ToString(guid));
   }
 }
 

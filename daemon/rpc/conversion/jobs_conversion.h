@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coppice/v1/jobs.pb.h"
-#include "daemon/fabric/fabric.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/requests.h"
 
 namespace coppice {
@@ -20,9 +20,9 @@ v1::JobState ToProto(JobState state);
 // All but `endpoints`.
 void ToProto(const JobView& view, v1::Job& job);
 
-// Adds `endpoints`, one "HOST/PORT" per rank; a port that `fabric` (may be null) does not hold any
-// more is named by its GUID.
-void AddEndpoints(const JobRecord& record, const Fabric* fabric, v1::Job& job);
+// With `endpoints`, one "HOST/PORT" per rank; a port that the fabric (`view` may be null) does not
+// hold any more is named by its GUID.
+void ToProto(const JobView& job, const FabricView* view, v1::Job& message);
 
 // INVALID_ARGUMENT, naming `field`: out of protobuf's range.
 absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,

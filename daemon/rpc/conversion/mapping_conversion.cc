@@ -20,19 +20,14 @@ absl::Status Bad(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-absl::StatusOr<TrafficModel> FromProto(v1::TrafficModel model) {
-  switch (model) {
-    case v1::TRAFFIC_MODEL_UNSPECIFIED:
-    case v1::TRAFFIC_MODEL_ROUTES:
-      return TrafficModel::kRoutes;
-    case v1::TRAFFIC_MODEL_EVEN:
-      return TrafficModel::kEvenShortestPaths;
-    case v1::TRAFFIC_MODEL_APPROXIMATE:
-      return TrafficModel::kApproximate;
-    default:
-      return Bad("task.traffic", absl::StrCat("there is no traffic model ", model));
-  }
-}
+constexpr std::pair<TrafficModel, v1::TrafficModel> kTrafficModels[] = {
+    {TrafficModel::kRoutes, v1::TRAFFIC_MODEL_ROUTES},
+    {TrafficModel::kEvenShortestPaths, v1::TRAFFIC_MODEL_EVEN},
+    {TrafficModel::kApproximate, v1::TRAFFIC_MODEL_APPROXIMATE}};
+constexpr std::pair<PlaceDistanceKind, v1::PlaceDistance> kDistances[] = {
+    {PlaceDistanceKind::kHops, v1::PLACE_DISTANCE_HOPS},
+    {PlaceDistanceKind::kRoutes, v1::PLACE_DISTANCE_ROUTES},
+    {PlaceDistanceKind::kMeasured, v1::PLACE_DISTANCE_MEASURED}};
 
 // Of the three ways to say how far places are from each other, the one that the task takes.
 absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
@@ -49,20 +44,11 @@ absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
     ASSIGN_OR_RETURN(task.matrix, PlaceDistances::Matrix(count, {message.distance_matrix().begin(),
                                                                  message.distance_matrix().end()}));
   }
-  switch (message.distance()) {
-    case v1::PLACE_DISTANCE_UNSPECIFIED:
-    case v1::PLACE_DISTANCE_HOPS:
-      task.distance = task.matrix ? PlaceDistanceKind::kMatrix : PlaceDistanceKind::kHops;
-      return absl::OkStatus();
-    case v1::PLACE_DISTANCE_ROUTES:
-      task.distance = PlaceDistanceKind::kRoutes;
-      return absl::OkStatus();
-    case v1::PLACE_DISTANCE_MEASURED:
-      task.distance = PlaceDistanceKind::kMeasured;
-      return absl::OkStatus();
-    default:
-      return Bad("task.distance", absl::StrCat("there is no kind ", message.distance()));
-  }
+  ASSIGN_OR_RETURN(const std::optional<PlaceDistanceKind> kind,
+                   ValueOf(kDistances, message.distance(), "task.distance"));
+  task.distance =
+      kind.value_or(task.matrix ? PlaceDistanceKind::kMatrix : PlaceDistanceKind::kHops);
+  return absl::OkStatus();
 }
 
 // Up to some 30 years; the mapper knows its own limit.
@@ -198,7 +184,9 @@ absl::StatusOr<MappingTask> FromProto(const v1::MappingTask& message) {
   task.objective = {.congestion = message.objective().congestion(),
                     .hop_bytes = message.objective().dilation(),
                     .qap_cost = message.objective().qap()};
-  ASSIGN_OR_RETURN(task.traffic, FromProto(message.traffic()));
+  ASSIGN_OR_RETURN(const std::optional<TrafficModel> traffic,
+                   ValueOf(kTrafficModels, message.traffic(), "task.traffic"));
+  task.traffic = traffic.value_or(TrafficModel::kRoutes);
   RETURN_IF_ERROR(FillDistance(message, task));
   task.ignore_load = message.ignore_load();
   task.fabric_version = message.fabric_version();

@@ -19,19 +19,11 @@ std::vector<std::string> ListOf(const Names& names) {
   return {names.begin(), names.end()};
 }
 
-v1::PlacementState ToProto(PlacementState state) {
-  switch (state) {
-    case PlacementState::kHeld:
-      return v1::PLACEMENT_STATE_HELD;
-    case PlacementState::kStarted:
-      return v1::PLACEMENT_STATE_STARTED;
-    case PlacementState::kReleased:
-      return v1::PLACEMENT_STATE_RELEASED;
-    case PlacementState::kExpired:
-      return v1::PLACEMENT_STATE_EXPIRED;
-  }
-  return v1::PLACEMENT_STATE_UNSPECIFIED;
-}
+constexpr std::pair<PlacementState, v1::PlacementState> kStates[] = {
+    {PlacementState::kHeld, v1::PLACEMENT_STATE_HELD},
+    {PlacementState::kStarted, v1::PLACEMENT_STATE_STARTED},
+    {PlacementState::kReleased, v1::PLACEMENT_STATE_RELEASED},
+    {PlacementState::kExpired, v1::PLACEMENT_STATE_EXPIRED}};
 
 using google::protobuf::FieldDescriptor;
 
@@ -146,7 +138,7 @@ void ToProto(const PlacementView& view, bool in_full, v1::Placement& message) {
   message.set_id(absl::StrCat(record.id.value()));
   message.set_display_name(record.name);
   message.set_owner(record.owner);
-  message.set_state(ToProto(record.state));
+  message.set_state(WireOf(kStates, record.state));
   if (record.state == PlacementState::kStarted) {
     message.set_job_id(absl::StrCat(record.job.value()));
   }

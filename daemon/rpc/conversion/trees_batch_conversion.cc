@@ -77,34 +77,12 @@ absl::Status ListsFromProto(const v1::BatchCreateTreesRequest& request, uint32_t
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> WantsLargestPart(v1::BatchAdmission admission) {
-  switch (admission) {
-    case v1::BATCH_ADMISSION_UNSPECIFIED:
-    case v1::BATCH_ADMISSION_ALL:
-      return false;
-    case v1::BATCH_ADMISSION_LARGEST:
-      return true;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("admission ", static_cast<int>(admission),
-                       " is not known: use a value of coppice.v1.BatchAdmission"));
-  }
-}
-
-absl::StatusOr<BatchGoal> GoalFromProto(v1::BatchGoal goal) {
-  switch (goal) {
-    case v1::BATCH_GOAL_UNSPECIFIED:
-    case v1::BATCH_GOAL_BOTH:
-      return BatchGoal::kBoth;
-    case v1::BATCH_GOAL_ENTRIES:
-      return BatchGoal::kEntries;
-    case v1::BATCH_GOAL_LINKS:
-      return BatchGoal::kLinks;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat(
-          "goal ", static_cast<int>(goal), " is not known: use a value of coppice.v1.BatchGoal"));
-  }
-}
+constexpr std::pair<bool, v1::BatchAdmission> kAdmissions[] = {{false, v1::BATCH_ADMISSION_ALL},
+                                                               {true, v1::BATCH_ADMISSION_LARGEST}};
+constexpr std::pair<BatchGoal, v1::BatchGoal> kGoals[] = {
+    {BatchGoal::kBoth, v1::BATCH_GOAL_BOTH},
+    {BatchGoal::kEntries, v1::BATCH_GOAL_ENTRIES},
+    {BatchGoal::kLinks, v1::BATCH_GOAL_LINKS}};
 
 void ToProto(const BatchComparison::Totals& totals, v1::BatchTotals& message) {
   message.set_admitted(totals.numbers.admitted);
@@ -127,19 +105,8 @@ void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
   bounds.set_most_packets(comparison.bounds.most_packets);
 }
 
-const char* PhaseName(BatchWatch::Phase phase) {
-  switch (phase) {
-    case BatchWatch::Phase::kPlanning:
-      return "planning";
-    case BatchWatch::Phase::kImproving:
-      return "improving";
-    case BatchWatch::Phase::kHangingRanks:
-      return "hanging ranks";
-    case BatchWatch::Phase::kGranting:
-      return "granting";
-  }
-  return "";
-}
+// [BatchWatch::Phase]
+constexpr const char* kPhases[] = {"planning", "improving", "hanging ranks", "granting"};
 
 }  // namespace
 
@@ -155,8 +122,11 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
   for (const v1::SizeShare& share : request.sizes()) {
     args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
   }
-  ASSIGN_OR_RETURN(args.largest_part, WantsLargestPart(request.admission()));
-  ASSIGN_OR_RETURN(args.goal, GoalFromProto(request.goal()));
+  ASSIGN_OR_RETURN(const std::optional<bool> largest_part,
+                   ValueOf(kAdmissions, request.admission(), "admission"));
+  args.largest_part = largest_part.value_or(false);
+  ASSIGN_OR_RETURN(const std::optional<BatchGoal> goal, ValueOf(kGoals, request.goal(), "goal"));
+  args.goal = goal.value_or(BatchGoal::kBoth);
   args.accept_type1 = request.accept_type_i();
   args.validate_only = request.validate_only();
   args.compare = request.compare();
@@ -203,7 +173,7 @@ void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
 
 void ToProto(BatchWatch::Phase phase, uint32_t done, uint32_t communicators,
              v1::BatchProgress& progress) {
-  progress.set_phase(PhaseName(phase));
+  progress.set_phase(kPhases[static_cast<size_t>(phase)]);
   progress.set_planned(done);
   progress.set_communicators(communicators);
 }

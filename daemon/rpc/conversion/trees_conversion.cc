@@ -15,27 +15,31 @@
 namespace coppice {
 namespace {
 
-v1::TreeBuilder ToProto(TreeBuilder builder) {
-  switch (builder) {
-    case TreeBuilder::kKary:
-      return v1::TREE_BUILDER_KARY;
-    case TreeBuilder::kKnomial:
-      return v1::TREE_BUILDER_KNOMIAL;
-    case TreeBuilder::kHierarchical:
-      return v1::TREE_BUILDER_HIERARCHICAL;
-    case TreeBuilder::kMinimumCost:
-      return v1::TREE_BUILDER_MINIMUM_COST;
-    case TreeBuilder::kPostal:
-      return v1::TREE_BUILDER_POSTAL;
-  }
-  return v1::TREE_BUILDER_UNSPECIFIED;
-}
+constexpr std::pair<TreeBuilder, v1::TreeBuilder> kBuilders[] = {
+    {TreeBuilder::kKary, v1::TREE_BUILDER_KARY},
+    {TreeBuilder::kKnomial, v1::TREE_BUILDER_KNOMIAL},
+    {TreeBuilder::kHierarchical, v1::TREE_BUILDER_HIERARCHICAL},
+    {TreeBuilder::kMinimumCost, v1::TREE_BUILDER_MINIMUM_COST},
+    {TreeBuilder::kPostal, v1::TREE_BUILDER_POSTAL}};
+constexpr std::pair<TreeType, v1::TreeType> kTypes[] = {{TreeType::kTypeI, v1::TREE_TYPE_I},
+                                                        {TreeType::kTypeII, v1::TREE_TYPE_II}};
+constexpr std::pair<Operation, v1::Operation> kOperations[] = {
+    {Operation::kBarrier, v1::OPERATION_BARRIER},
+    {Operation::kBcast, v1::OPERATION_BCAST},
+    {Operation::kReduce, v1::OPERATION_REDUCE},
+    {Operation::kAllreduce, v1::OPERATION_ALLREDUCE}};
+constexpr std::pair<RouteKind, v1::RouteKind> kRouteKinds[] = {
+    {RouteKind::kForwardingTables, v1::ROUTE_KIND_FORWARDING_TABLES},
+    {RouteKind::kShortestPath, v1::ROUTE_KIND_SHORTEST_PATH},
+    {RouteKind::kDimensionOrder, v1::ROUTE_KIND_DIMENSION_ORDER}};
+constexpr std::pair<TreeDetail, v1::TreeView> kViews[] = {
+    {TreeDetail::kFull, v1::TREE_VIEW_FULL},
+    {TreeDetail::kRank, v1::TREE_VIEW_RANK},
+    {TreeDetail::kSummary, v1::TREE_VIEW_SUMMARY}};
 
 v1::TreeBuilder BuilderToProto(absl::string_view name) {
-  for (const TreeBuilder builder :
-       {TreeBuilder::kKary, TreeBuilder::kKnomial, TreeBuilder::kHierarchical,
-        TreeBuilder::kMinimumCost, TreeBuilder::kPostal}) {
-    if (name == ToString(builder)) return ToProto(builder);
+  for (const auto& [builder, wire] : kBuilders) {
+    if (name == ToString(builder)) return wire;
   }
   return v1::TREE_BUILDER_UNSPECIFIED;
 }
@@ -53,7 +57,7 @@ void AlternativesToProto(const std::vector<Alternative>& alternatives, v1::Tree&
   for (const Alternative& mine : alternatives) {
     v1::Alternative& alternative = *tree.add_alternatives();
     alternative.set_type(ToProto(mine.type));
-    alternative.set_builder(ToProto(mine.builder));
+    alternative.set_builder(WireOf(kBuilders, mine.builder));
     alternative.set_width(mine.width);
     alternative.set_total_us(mine.total_us.value_or(0));
     alternative.set_why_not(mine.why_not);
@@ -64,7 +68,7 @@ void TradeoffsToProto(const std::vector<Tradeoff>& tradeoffs, v1::Tree& tree) {
   for (const Tradeoff& mine : tradeoffs) {
     v1::Tradeoff& tradeoff = *tree.add_tradeoffs();
     tradeoff.set_type(ToProto(mine.type));
-    tradeoff.set_builder(ToProto(mine.builder));
+    tradeoff.set_builder(WireOf(kBuilders, mine.builder));
     tradeoff.set_width(mine.width);
     tradeoff.set_total_us(mine.total_us);
     tradeoff.set_entries(mine.entries);
@@ -205,76 +209,13 @@ absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabr
   return absl::OkStatus();
 }
 
-v1::Operation ToProto(Operation operation) {
-  switch (operation) {
-    case Operation::kBarrier:
-      return v1::OPERATION_BARRIER;
-    case Operation::kBcast:
-      return v1::OPERATION_BCAST;
-    case Operation::kReduce:
-      return v1::OPERATION_REDUCE;
-    case Operation::kAllreduce:
-      return v1::OPERATION_ALLREDUCE;
-  }
-  return v1::OPERATION_UNSPECIFIED;
-}
-
-v1::TreeType ToProto(TreeType type) {
-  return type == TreeType::kTypeI ? v1::TREE_TYPE_I : v1::TREE_TYPE_II;
-}
-
-v1::RouteKind ToProto(RouteKind kind) {
-  switch (kind) {
-    case RouteKind::kForwardingTables:
-      return v1::ROUTE_KIND_FORWARDING_TABLES;
-    case RouteKind::kShortestPath:
-      return v1::ROUTE_KIND_SHORTEST_PATH;
-    case RouteKind::kDimensionOrder:
-      return v1::ROUTE_KIND_DIMENSION_ORDER;
-  }
-  return v1::ROUTE_KIND_UNSPECIFIED;
-}
+v1::Operation ToProto(Operation operation) { return WireOf(kOperations, operation); }
+v1::TreeType ToProto(TreeType type) { return WireOf(kTypes, type); }
+v1::RouteKind ToProto(RouteKind kind) { return WireOf(kRouteKinds, kind); }
 
 // The way in: CreateTreeRequest to the manager's arguments.
 
 namespace {
-
-absl::Status UnknownEnumerator(absl::string_view field, int value) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " ", value, " is not known: use a value of coppice.v1"));
-}
-
-absl::StatusOr<std::optional<TreeType>> FromProto(v1::TreeType type) {
-  switch (type) {
-    case v1::TREE_TYPE_UNSPECIFIED:
-      return std::nullopt;
-    case v1::TREE_TYPE_I:
-      return TreeType::kTypeI;
-    case v1::TREE_TYPE_II:
-      return TreeType::kTypeII;
-    default:
-      return UnknownEnumerator("type", type);
-  }
-}
-
-absl::StatusOr<std::optional<TreeBuilder>> FromProto(v1::TreeBuilder builder) {
-  switch (builder) {
-    case v1::TREE_BUILDER_UNSPECIFIED:
-      return std::nullopt;
-    case v1::TREE_BUILDER_KARY:
-      return TreeBuilder::kKary;
-    case v1::TREE_BUILDER_KNOMIAL:
-      return TreeBuilder::kKnomial;
-    case v1::TREE_BUILDER_HIERARCHICAL:
-      return TreeBuilder::kHierarchical;
-    case v1::TREE_BUILDER_MINIMUM_COST:
-      return TreeBuilder::kMinimumCost;
-    case v1::TREE_BUILDER_POSTAL:
-      return TreeBuilder::kPostal;
-    default:
-      return UnknownEnumerator("builder", builder);
-  }
-}
 
 TradePolicy PolicyFromProto(const v1::Policy& policy) {
   TradePolicy mine = {.latency = policy.latency(),
@@ -328,8 +269,8 @@ absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, u
   for (const v1::SizeShare& share : request.sizes()) {
     args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
   }
-  ASSIGN_OR_RETURN(args.type, FromProto(request.type()));
-  ASSIGN_OR_RETURN(args.builder, FromProto(request.builder()));
+  ASSIGN_OR_RETURN(args.type, ValueOf(kTypes, request.type(), "type"));
+  ASSIGN_OR_RETURN(args.builder, ValueOf(kBuilders, request.builder(), "builder"));
   if (request.width() != 0) args.width = request.width();
   if (request.nic_degree() != 0) args.nic_degree = request.nic_degree();
   if (!request.root_switch().empty()) {
@@ -341,33 +282,14 @@ absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, u
 }
 
 absl::StatusOr<TreeDetail> FromProto(v1::TreeView view) {
-  switch (view) {
-    case v1::TREE_VIEW_UNSPECIFIED:
-    case v1::TREE_VIEW_FULL:
-      return TreeDetail::kFull;
-    case v1::TREE_VIEW_RANK:
-      return TreeDetail::kRank;
-    case v1::TREE_VIEW_SUMMARY:
-      return TreeDetail::kSummary;
-    default:
-      return UnknownEnumerator("view", view);
-  }
+  ASSIGN_OR_RETURN(const std::optional<TreeDetail> detail, ValueOf(kViews, view, "view"));
+  return detail.value_or(TreeDetail::kFull);
 }
 
 absl::StatusOr<Operation> FromProto(v1::Operation operation) {
-  switch (operation) {
-    case v1::OPERATION_UNSPECIFIED:
-    case v1::OPERATION_ALLREDUCE:
-      return Operation::kAllreduce;
-    case v1::OPERATION_BARRIER:
-      return Operation::kBarrier;
-    case v1::OPERATION_BCAST:
-      return Operation::kBcast;
-    case v1::OPERATION_REDUCE:
-      return Operation::kReduce;
-    default:
-      return UnknownEnumerator("operation", operation);
-  }
+  ASSIGN_OR_RETURN(const std::optional<Operation> known,
+                   ValueOf(kOperations, operation, "operation"));
+  return known.value_or(Operation::kAllreduce);
 }
 
 }  // namespace coppice

@@ -6,13 +6,20 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "daemon/base/caller_bounds.h"
+#include "daemon/base/clock.h"
 #include "daemon/rpc/listen/accept_loop.h"
 
 namespace coppice {
@@ -57,6 +64,59 @@ class UnixListener final {
 
   std::vector<Socket> sockets_;
   std::unique_ptr<AcceptLoop> loop_;
+};
+
+// The connections that were accepted at Unix sockets: so many of each user and of all. Who has too
+// many loses the one that has been idle for longest; one that has never called goes in seconds.
+// Knows nothing of gRPC, which closes the descriptors when it likes and tells nobody.
+
+// Thread-safe.
+class UnixConnections final {
+ public:
+  UnixConnections(const ConnectionBounds& bounds, const Clock* clock)
+      : bounds_(bounds), clock_(clock) {}
+
+  void SetBounds(const ConnectionBounds& bounds);
+
+  // Whether `uid` may have this connection, too. Where it has too many, or all have, the idlest is
+  // shut for it, unless that was busy or new a moment ago. From here on the descriptor may be
+  // closed by others at any time. O(descriptors) when there are too many.
+  bool Admit(int fd, uid_t uid);
+  // Whether an admitted one still has its place: it may have been shut before anybody owned it.
+  bool IsAdmitted(int fd) const;
+  void CallBegins(int fd);
+  void CallEnds(int fd);
+  // Shuts those that have been silent for too long, and forgets those that are closed. To be called
+  // about once a second.
+  void Tick();
+
+  size_t size() const;
+
+ private:
+  struct Connection {
+    bool is_open = false;
+    uid_t uid = 0;
+    ino_t socket = 0;  // tells it from a later one of the same descriptor
+    bool has_called = false;
+    uint32_t calls = 0;
+    absl::Duration idle_since;
+  };
+
+  // Forgets those that are closed.
+  void Look();
+  bool IsOpen(int fd) const;
+  // Makes room among those of `uid`, or of all. False: none has been idle for a while.
+  bool ShutIdlest(const uid_t* uid);
+  void Forget(Connection& connection);
+  void Shut(int fd);
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  ConnectionBounds bounds_;
+  const Clock* const clock_;
+  std::vector<Connection> connections_;  // [descriptor]
+  absl::flat_hash_map<uid_t, uint32_t> of_user_;
+  size_t open_ = 0;
 };
 
 }  // namespace coppice

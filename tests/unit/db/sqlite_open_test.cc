@@ -43,12 +43,11 @@ class SqliteOpenTest : public testing::Test {
   std::set<size_t> PagesOf(const std::string& tables) {
     std::set<size_t> pages;
     auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE, absl::Seconds(1));
-    auto list = (*connection)
-                    ->Prepare(
-                        "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 "
-                        "AND tbl_name IN (" +
-                        tables + ")");
-    while (*list->Step()) pages.insert(static_cast<size_t>(list->Integer(0)));
+    Statement list(**connection,
+                   "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 "
+                   "AND tbl_name IN (" +
+                       tables + ")");
+    while (*list.Step()) pages.insert(static_cast<size_t>(list.Integer(0)));
     return pages;
   }
 

@@ -1,8 +1,7 @@
-#include "daemon/manager/capability_rules.h"
-
 #include <gtest/gtest.h>
 
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/manager/inventory.h"
 
 namespace coppice::capability_rules_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/live_options.h"
+#include "daemon/manager/options.h"
 #include "daemon/manager/sweep/rounds.h"
 #include "tests/unit/manager/routed_fixture.h"
 

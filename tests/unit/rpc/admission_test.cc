@@ -14,7 +14,7 @@
 
 #include "daemon/rpc/listen/peer_names.h"
 #include "daemon/rpc/listen/tcp_listener.h"
-#include "daemon/rpc/listen/unix_connections.h"
+#include "daemon/rpc/listen/unix_listener.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 

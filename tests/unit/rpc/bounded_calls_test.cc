@@ -5,18 +5,26 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/placements.grpc.pb.h"
+#include "daemon/rpc/admin_service.h"
+#include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/calls/access_table.h"
-#include "daemon/rpc/method_bounds.h"
+#include "daemon/rpc/calls/service.h"
+#include "daemon/rpc/fabric_service.h"
+#include "daemon/rpc/health_service.h"
+#include "daemon/rpc/jobs_service.h"
+#include "daemon/rpc/mapping_service.h"
+#include "daemon/rpc/placements_service.h"
+#include "daemon/rpc/trees_service.h"
 #include "google/rpc/error_details.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "proto/status_conversion.h"
@@ -329,30 +337,52 @@ TEST_F(BoundedCallsTest, ShutsDownWithCallsThatWait) {
   loopback_->server().Shutdown(absl::ZeroDuration());
 }
 
+// The services, for what their tables say.
+class MethodTables final {
+ public:
+  explicit MethodTables(Manager* manager)
+      : jobs_(manager, nullptr, &peers_, &statistics_),
+        trees_(manager, nullptr, nullptr, &peers_, &statistics_, 1),
+        fabric_(manager, nullptr, &peers_, &statistics_),
+        mapping_(nullptr, nullptr, nullptr, nullptr, nullptr, 1, &peers_, &statistics_),
+        placements_(manager, nullptr, nullptr, nullptr, nullptr, &peers_, &statistics_),
+        agents_(manager, nullptr, nullptr, nullptr, &peers_, &statistics_, ""),
+        admin_(manager, nullptr, &peers_, &statistics_, nullptr, nullptr),
+        health_({}, &peers_, &statistics_) {}
+  std::vector<const Service*> All() const {
+    return {&jobs_, &trees_, &fabric_, &mapping_, &placements_, &agents_, &admin_, &health_};
+  }
+
+ private:
+  Peers peers_{PeerOptions{}};
+  MethodStatistics statistics_;
+  JobsService jobs_;
+  TreesService trees_;
+  FabricService fabric_;
+  MappingService mapping_;
+  PlacementsService placements_;
+  AgentsService agents_;
+  AdminService admin_;
+  HealthService health_;
+};
+
 TEST(MethodBounds, KnowTheAnswerOfEveryUnaryMethod) {
-  const std::vector<std::pair<const char*, std::vector<BoundedMethod>>> services = {
-      {v1::Jobs::service_full_name(), JobsBounds()},
-      {v1::Trees::service_full_name(), TreesBounds()},
-      {"coppice.v1.Fabric", FabricBounds()},
-      {"coppice.v1.Mapping", MappingBounds()},
-      {"coppice.v1.Placements", PlacementsBounds()},
-      {"coppice.v1.Agents", AgentsBounds()},
-      {"coppice.v1.Admin", AdminBounds()},
-      {"grpc.health.v1.Health", HealthBounds()}};
+  Loopback loopback;
+  const MethodTables tables(&loopback.manager());
   const auto* const pool = google::protobuf::DescriptorPool::generated_pool();
-  for (const auto& [name, bounds] : services) {
-    const auto* const service = pool->FindServiceByName(name);
-    ASSERT_NE(service, nullptr) << name;
+  for (const Service* const table : tables.All()) {
+    const auto* const service = pool->FindServiceByName(table->name());
+    ASSERT_NE(service, nullptr) << table->name();
     for (int i = 0; i < service->method_count(); ++i) {
       const auto& method = *service->method(i);
-      if (method.client_streaming() || method.server_streaming()) continue;
-      const auto found = std::find_if(bounds.begin(), bounds.end(), [&](const BoundedMethod& m) {
-        return m.name == method.name() && m.answer_of != nullptr;
+      const bool is_unary = !method.client_streaming() && !method.server_streaming();
+      const bool is_told = absl::c_any_of(table->methods(), [&](const Service::Method& m) {
+        return m.name == method.name() && (m.answer_of != nullptr) == is_unary;
       });
-      EXPECT_TRUE(found != bounds.end()) << name << "." << method.name();
+      EXPECT_TRUE(is_told) << table->name() << "." << method.name();
     }
-    for (const BoundedMethod& bound : bounds) {
-      EXPECT_NE(service->FindMethodByName(bound.name), nullptr) << bound.name;
+    for (const Service::Method& method : table->methods()) {
+      EXPECT_NE(service->FindMethodByName(method.name), nullptr) << method.name;
     }
   }
 }
@@ -367,10 +397,11 @@ TEST(MethodBounds, KnowWhatChangesSomething) {
     const std::string name(access.method.substr(access.method.rfind('/') + 1));
     if (access.least != Role::kReader && !kReading.contains(name)) expected.insert(name);
   }
-  for (const auto& bounds : {JobsBounds(), TreesBounds(), FabricBounds(), MappingBounds(),
-                             PlacementsBounds(), AgentsBounds(), AdminBounds()}) {
-    for (const BoundedMethod& method : bounds) {
-      if (method.is_change) found.insert(method.name);
+  Loopback loopback;
+  const MethodTables tables(&loopback.manager());
+  for (const Service* const table : tables.All()) {
+    for (const Service::Method& method : table->methods()) {
+      if (method.traits.is_change) found.insert(method.name);
     }
   }
   EXPECT_EQ(found, expected);

@@ -1,11 +1,11 @@
 // Switches whose counters are not read: told once, with why, and once when they are read again.
-#include "daemon/manager/load/unread_watch.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
+
+#include "daemon/manager/load/port_watch.h"
 
 namespace coppice::unread_watch_test {
 namespace {

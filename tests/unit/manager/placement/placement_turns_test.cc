@@ -1,12 +1,11 @@
 // Turns: in the order in which they are asked for, alone, and over when a caller gives up.
-#include "daemon/manager/placement/placement_turns.h"
-
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "daemon/manager/placement/node_holds.h"
 #include "gtest/gtest.h"
 
 namespace coppice::placement_turns_test {

@@ -1,0 +1,261 @@
+// What every service of the daemon is: a table of methods, each of which is said once, by the
+// constructor: its name, how its calls are bounded, where they run and what handles them. Handlers
+// are short: convert, one call, status. Who may call is decided before them (access_table.h).
+//
+//   unary call --may the caller?--> at once, or on a worker --handler--> End
+//
+// Services are no classes of gRPC's: BoundedService puts them behind the bounds of their callers.
+#ifndef COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
+#define COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
+
+#include <google/protobuf/message.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/support/message_allocator.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/rpc/calls/access_table.h"
+#include "daemon/rpc/calls/admission.h"
+#include "daemon/rpc/calls/error_details.h"
+#include "daemon/rpc/calls/method_statistics.h"
+#include "daemon/rpc/calls/peer.h"
+#include "daemon/rpc/calls/worker_pool.h"
+
+namespace coppice {
+
+// Calls of one caller that may wait for a worker: each holds its request, which may be large.
+inline constexpr size_t kMaxWaitingCalls = 256;
+// More ranks than this are looked up, or told, on a worker: about a millisecond's work.
+inline constexpr size_t kMaxRanksInline = 2048;
+
+// One call under way, counted in the statistics of its method. Deletes itself when it is done; its
+// request and its response live as long.
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  UnaryCall(MethodStatistics::Method* method, Peers* peers,
+            const grpc::CallbackServerContext* context, std::string object)
+      : method_(method),
+        peers_(peers),
+        context_(context),
+        object_(std::move(object)),
+        bounds_(CallUnderWay::OfThisThread()),
+        begun_(Clock::now()) {}
+
+  // As Peers::Authorise.
+  absl::Status Authorise(absl::string_view path) {
+    ASSIGN_OR_RETURN(peer_, peers_->Authorise(*context_, path, object_));
+    return absl::OkStatus();
+  }
+  // For whom it is. Only of methods that more is asked of than to read.
+  const Peer& peer() const { return *peer_; }
+  // The same of any method.
+  std::string user() const { return peer_ ? peer_->user : peers_->Identify(*context_).user; }
+  // What it is about, as errors and deeds name it: "job:7".
+  const std::string& object() const { return object_; }
+  // The client has gone.
+  bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
+
+  // Ends the call, once; `this` may be gone afterwards. RESOURCE_EXHAUSTED instead: its caller has
+  // left too much unread.
+  void End(absl::Status result) {
+    grpc::Status status = ToWire(std::move(result), object_);
+    if (status.ok() && peer_) peers_->NoteDone(*peer_, object_);
+    if (status.ok() && bounds_ != nullptr) status = ToWire(bounds_->HoldAnswer(), "answer");
+    const auto took = std::chrono::nanoseconds(Clock::now() - begun_);
+    method_->Ended(static_cast<absl::StatusCode>(status.error_code()), took.count());
+    Finish(status);
+  }
+  // Has a worker run `task`, which ends the call; callers take turns. One whose client has gone by
+  // then, or has left too much unread, does not run. UNAVAILABLE at once: `most` others of the
+  // caller wait already.
+  void RunOn(WorkerPool* workers, WorkerPool::Task task, size_t most = kMaxWaitingCalls) {
+    const absl::StatusOr<WorkerPool::Ticket> queued = workers->SubmitUnlessFull(
+        [this, task = std::move(task)]() mutable {
+          const absl::Status needless = WhyNot();
+          if (needless.ok()) return task();
+          End(needless);
+        },
+        most, caller());
+    if (!queued.ok()) End(queued.status());
+  }
+  // Runs `task`, which builds an answer of so many ranks and ends the call with it: at once, or on
+  // a worker, as others wait for the threads of gRPC and of the store. Never refused, as what it
+  // tells may have been done.
+  template <class Task>
+  void AnswerRanks(WorkerPool* workers, size_t ranks, Task task) {
+    if (ranks <= kMaxRanksInline) return task();
+    workers->Submit(std::move(task), caller());
+  }
+
+  void OnCancel() override { is_cancelled_.store(true, std::memory_order_relaxed); }
+  void OnDone() override { delete this; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Why its work is not to be begun; OK: it is.
+  absl::Status WhyNot() const {
+    if (is_cancelled()) return absl::CancelledError("the client went away");
+    return bounds_ == nullptr ? absl::OkStatus() : bounds_->CanAnswer();
+  }
+  // For turns; empty: nobody's.
+  std::string caller() const { return bounds_ == nullptr ? "" : bounds_->caller(); }
+
+  MethodStatistics::Method* const method_;
+  Peers* const peers_;
+  const grpc::CallbackServerContext* const context_;
+  const std::string object_;
+  const std::shared_ptr<CallUnderWay> bounds_;  // null: the service is not bounded
+  const Clock::time_point begun_;
+  std::optional<Peer> peer_;
+  std::atomic<bool> is_cancelled_{false};
+};
+
+// Thread-safe once it is made. What it is given outlives it and every call.
+class Service {
+ public:
+  struct Traits {
+    bool is_bulk = false;    // its requests may be as large as any; others up to 1 MiB
+    bool is_change = false;  // what it answers has been done, and is told whatever room there is
+    WorkerPool* pool = nullptr;  // that its handler runs on; null: gRPC's threads, which are few
+    size_t most_waiting = kMaxWaitingCalls;
+  };
+  struct Method {
+    std::string name;  // "CreateTree"
+    Traits traits;
+    std::unique_ptr<grpc::internal::MethodHandler> handler;
+    // The answer in what gRPC holds for a unary call; null: of another kind.
+    google::protobuf::Message* (*answer_of)(void* holder) = nullptr;
+  };
+
+  const std::string& name() const { return name_; }  // "coppice.v1.Trees"
+  const std::vector<Method>& methods() const { return methods_; }
+
+ protected:
+  Service(std::string name, Peers* peers, MethodStatistics* statistics)
+      : peers_(peers), name_(std::move(name)), statistics_(statistics) {}
+  ~Service() = default;
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // A unary method. `object`: what a call is about, or a function of the request that tells it.
+  // `handle` gives the status that the call ends with, or ends it itself.
+  template <class Self, class Request, class Response, class Object>
+  auto& Unary(const char* method, absl::Status (Self::*handle)(const Request&, Response&),
+              Object object, Traits traits = {}) {
+    return Add<Request, Response>(method, object, traits,
+                                  [self = static_cast<Self*>(this), handle](
+                                      UnaryCall* call, const Request& request, Response& response) {
+                                    call->End((self->*handle)(request, response));
+                                  });
+  }
+  template <class Self, class Request, class Response, class Object>
+  auto& Unary(const char* method,
+              absl::Status (Self::*handle)(const UnaryCall&, const Request&, Response&),
+              Object object, Traits traits = {}) {
+    return Add<Request, Response>(method, object, traits,
+                                  [self = static_cast<Self*>(this), handle](
+                                      UnaryCall* call, const Request& request, Response& response) {
+                                    call->End((self->*handle)(*call, request, response));
+                                  });
+  }
+  template <class Self, class Request, class Response, class Object>
+  auto& Unary(const char* method, void (Self::*handle)(UnaryCall*, const Request&, Response&),
+              Object object, Traits traits = {}) {
+    return Add<Request, Response>(method, object, traits,
+                                  [self = static_cast<Self*>(this), handle](
+                                      UnaryCall* call, const Request& request, Response& response) {
+                                    (self->*handle)(call, request, response);
+                                  });
+  }
+
+  // A method that answers with a stream, and one that is a dialogue. `open` authorises, too.
+  template <class Self, class Request, class Update>
+  void Stream(const char* method,
+              grpc::ServerWriteReactor<Update>* (Self::*open)(const grpc::CallbackServerContext&,
+                                                              const Request&),
+              Traits traits = {}) {
+    using Handler = grpc::internal::CallbackServerStreamingHandler<Request, Update>;
+    methods_.push_back({method, traits,
+                        std::make_unique<Handler>(
+                            [self = static_cast<Self*>(this), open](
+                                grpc::CallbackServerContext* context, const Request* request) {
+                              return (self->*open)(*context, *request);
+                            })});
+  }
+  template <class Self, class In, class Out>
+  void Dialogue(const char* method, grpc::ServerBidiReactor<In, Out>* (Self::*open)(
+                                        const grpc::CallbackServerContext&)) {
+    using Handler = grpc::internal::CallbackBidiHandler<In, Out>;
+    methods_.push_back({method,
+                        {},
+                        std::make_unique<Handler>([self = static_cast<Self*>(this),
+                                                   open](grpc::CallbackServerContext* context) {
+                          return (self->*open)(*context);
+                        })});
+  }
+
+  Peers* const peers_;
+
+ private:
+  template <class Object, class Request>
+  static std::string ObjectOf(const Object& object, const Request& request) {
+    if constexpr (std::is_invocable_v<const Object&, const Request&>) {
+      return object(request);
+    } else {
+      return object;
+    }
+  }
+
+  template <class Request, class Response, class Object, class Handle>
+  grpc::internal::CallbackUnaryHandler<Request, Response>& Add(const char* method, Object object,
+                                                               Traits traits, Handle handle) {
+    const std::string path = absl::StrCat("/", name_, "/", method);
+    const MethodAccess* const access = FindAccess(path);
+    const bool is_open = access != nullptr && access->least == Role::kReader;
+    auto* const counted = statistics_->AddUnary(
+        absl::StrCat(absl::string_view(name_).substr(name_.rfind('.') + 1), ".", method));
+    auto handler = std::make_unique<grpc::internal::CallbackUnaryHandler<Request, Response>>(
+        [=, this](grpc::CallbackServerContext* context, const Request* request,
+                  Response* response) {
+          auto* const call = new UnaryCall(counted, peers_, context, ObjectOf(object, *request));
+          const absl::Status allowed = is_open ? absl::OkStatus() : call->Authorise(path);
+          const auto run = [=] { handle(call, *request, *response); };
+          if (!allowed.ok()) {
+            call->End(allowed);
+          } else if (traits.pool == nullptr) {
+            run();
+          } else {
+            call->RunOn(traits.pool, run, traits.most_waiting);
+          }
+          return call;  // gRPC's until this has returned
+        });
+    auto& made = *handler;
+    methods_.push_back(
+        {method, traits, std::move(handler), [](void* holder) -> google::protobuf::Message* {
+           return static_cast<grpc::MessageHolder<Request, Response>*>(holder)->response();
+         }});
+    return made;
+  }
+
+  const std::string name_;
+  MethodStatistics* const statistics_;
+  std::vector<Method> methods_;
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
