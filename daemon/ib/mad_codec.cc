@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/ascii.h"
-#include "daemon/fabric/topology_text.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "daemon/mapping/input/line_scanner.h"
-#include "daemon/mapping/output/launch_file.h"
+#include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "proto/text/option_words.h"
 

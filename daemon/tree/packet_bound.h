@@ -14,10 +14,10 @@
 
 #include <vector>
 
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 

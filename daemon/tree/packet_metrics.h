@@ -20,11 +20,11 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kLinksPerRank = 32;  // links read to know them alike, at most
 constexpr size_t kMaxLeavesKept = 64;   // 4,096 edges
 
-double LeastKnown(double a, double b) {
+double LowerKnown(double a, double b) {
   if (a == 0 || b == 0) return a + b;
   return std::min(a, b);
 }
@@ -151,7 +151,7 @@ Type1Bound::Edge Type1Bound::EdgeBetween(uint32_t from_rank, uint32_t to_rank) {
   const uint32_t hops = Hops(from.leaf, to.leaf);
   const double between = hops > 0 ? between_gbps_ : 0;
   return {TimeOf(2 + hops, from_rank, to_rank),
-          static_cast<float>(LeastKnown(LeastKnown(from.gbps, between), to.gbps)), false};
+          static_cast<float>(LowerKnown(LowerKnown(from.gbps, between), to.gbps)), false};
 }
 
 // The same both ways without load; then found once a tree.

@@ -1,5 +1,3 @@
-#include "daemon/mapping/algorithm/auto.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -15,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/auto_rounds.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {

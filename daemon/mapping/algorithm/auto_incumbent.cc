@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/algorithm/auto.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
@@ -13,7 +13,7 @@
 namespace coppice {
 namespace {
 
-constexpr double kHot = 0.3;
+constexpr double kHeat = 0.3;
 // Swaps near the heaviest partners alone: most of the gain for a fifth of the time, and the others
 // are the quicker for it.
 constexpr uint32_t kNarrow = 6, kFewPartners = 4;
@@ -166,7 +166,7 @@ PortfolioTask PortfolioTasks::AnnealFrom(const Mapping& start, uint64_t seed,
   const auto run = [this, start, seed, proposals](
                        uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
     Seats seats = PlacesOf(start);
-    Anneal(sparse_, {seed, kHot, proposals}, control, seats);
+    Anneal(sparse_, {seed, kHeat, proposals}, control, seats);
     ExchangePlaces(seed, control, seats);
     SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
     return MappingOf(seats);
@@ -182,7 +182,7 @@ PortfolioTask PortfolioTasks::AnnealMultisection(uint64_t seed, double proposals
     options.pack = seed % 2 == 0;
     ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
     ExchangePlaces(seed, control, seats);
-    Anneal(sparse_, {seed, kHot, proposals}, control, seats);
+    Anneal(sparse_, {seed, kHeat, proposals}, control, seats);
     SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
     return MappingOf(seats);
   };

@@ -31,7 +31,6 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/congestion.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/algorithm/auto.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"
 

@@ -10,10 +10,8 @@
 #include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/search/dense/dense_anneal.h"
-#include "daemon/mapping/search/dense/dense_genetic.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
-#include "daemon/mapping/search/dense/dense_state.h"
+#include "daemon/mapping/search/dense/dense_search.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"
 
