@@ -102,10 +102,6 @@ struct Calibration {
 absl::StatusOr<Calibration> FitProfile(absl::Span<const LatencySample> samples,
                                        const CalibrationOptions& options);
 
-// Text that ParseProfile reads back to an equal profile, if its numbers are such as ParseProfile
-// takes and its name is UTF-8 (an empty name is left out).
-std::string ProfileToToml(const CostProfile& profile);
-
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_TREE_CALIBRATION_CALIBRATION_H_

@@ -35,10 +35,6 @@ constexpr std::array<absl::string_view, kConstantCount> kNames = {"init_us",
                                                                   "switch.reduce_us_per_byte",
                                                                   "switch.send_us"};
 
-constexpr std::array<double NodeCost::*, 5> kNodeFields = {
-    &NodeCost::forward_us, &NodeCost::forward_us_per_byte, &NodeCost::match_us,
-    &NodeCost::reduce_us_per_byte, &NodeCost::send_us};
-
 constexpr absl::string_view kNode[] = {"nic", "switch"};
 
 ConstantSet AllOfNode(size_t first) { return ConstantSet(0b11111) << first; }
@@ -67,7 +63,7 @@ double& ConstantIn(CostProfile& profile, size_t constant) {
   if (constant == kLinkConstant) return profile.link_us;
   NodeCost& node = constant < kSwitchConstants ? profile.nic : profile.switch_;
   const size_t first = constant < kSwitchConstants ? kNicConstants : kSwitchConstants;
-  return node.*kNodeFields[constant - first];
+  return node.*kNodeFields[constant - first].member;
 }
 
 double ConstantIn(const CostProfile& profile, size_t constant) {
