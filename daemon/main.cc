@@ -28,7 +28,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/config/config.h"
-#include "daemon/fabric/offline_subnet_port.h"
+#include "daemon/fabric/fabric_source.h"
 #include "daemon/ib/umad_subnet_port.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"

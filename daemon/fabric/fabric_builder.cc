@@ -7,7 +7,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/routes.h"
-#include "daemon/fabric/topology_text.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {

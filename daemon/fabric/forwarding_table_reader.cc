@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/routes.h"
-#include "daemon/fabric/topology_text.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "daemon/fabric/coordinates.h"
 #include "daemon/fabric/hierarchy.h"
 
 namespace coppice {

@@ -10,10 +10,15 @@
 #include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/topology_lines.h"
-#include "daemon/fabric/topology_text.h"
 
 namespace coppice {
 namespace {
+
+// "[ext 3]", which -g adds behind a port.
+bool SkipExternalPort(LineCursor& cursor) {
+  uint32_t port = 0;
+  return !cursor.Skip("[ext ") || (cursor.Decimal(1000, &port) && cursor.Skip(']'));
+}
 
 class Reader {
  public:
@@ -28,13 +33,180 @@ class Reader {
 
  private:
   absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
-  absl::Status ReadLine(absl::string_view line);
-  absl::Status ReadAssignment(absl::string_view line);
-  absl::Status ReadHeader(absl::string_view line);
-  absl::Status ReadSwitchComment(absl::string_view comment, SwitchInfo& info);
-  absl::Status ReadPort(absl::string_view line);
-  absl::Status ReadPortComment(absl::string_view comment, PortLine& port);
-  absl::Status ReadRate(absl::string_view word, PortLine& port);
+
+  absl::Status ReadLine(absl::string_view line) {
+    if (line.empty()) return absl::OkStatus();
+    if (line.front() == '[') return ReadPort(line);
+    if (IsChatter(line)) return absl::OkStatus();
+    const size_t equals = line.find('=');
+    const size_t quote = line.find('"');
+    if (equals < quote) return ReadAssignment(line);
+    return ReadHeader(line);
+  }
+
+  absl::Status ReadAssignment(absl::string_view line) {
+    LineCursor cursor(line);
+    absl::string_view key;
+    uint64_t value = 0;
+    if (!cursor.Until('=', &key) || !cursor.Hex(&value)) {
+      return Error(absl::StrCat("expected KEY=0xNUMBER: ", Excerpt(line)));
+    }
+    if (key == "vendid") {
+      vendor_id_ = static_cast<uint32_t>(value);
+      if (value > 0xFFFFFF) return Error("vendid has more than 24 bits");
+    } else if (key == "devid") {
+      device_id_ = static_cast<uint16_t>(value);
+      if (value > 0xFFFF) return Error("devid has more than 16 bits");
+    } else if (key == "switchguid" || key == "caguid" || key == "rtguid") {
+      stated_guid_ = Guid(value);
+    } else if (key != "sysimgguid") {
+      return Error(absl::StrCat("unknown key \"", Excerpt(key), "\""));
+    }
+    return absl::OkStatus();
+  }
+
+  // TYPE PORTS "NAME" [# COMMENT]
+  absl::Status ReadHeader(absl::string_view line) {
+    const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Ca", "Rt"});
+    if (!header.ok()) return Error(header.status().message());
+    const absl::string_view comment = header->rest;
+    const std::optional<Guid> guid = GuidOfNodeName(header->name);
+    if (!guid) {
+      return Error(absl::StrCat("node name \"", Excerpt(header->name),
+                                "\" is not S-, H- or R- and 16 hexadecimal digits"));
+    }
+    if (stated_guid_ != Guid() && stated_guid_ != *guid) {
+      return Error(absl::StrCat("node ", ToString(*guid), " follows a line that gives its GUID as ",
+                                ToString(stated_guid_)));
+    }
+    stated_guid_ = Guid();
+    if (header->type == "Switch") {
+      SwitchInfo info{*guid, Lid(), header->ports, device_id_, vendor_id_, {}};
+      RETURN_IF_ERROR(ReadSwitchComment(comment, info));
+      return assembler_.StartSwitch(std::move(info), lines_.number());
+    }
+    AdapterInfo info;
+    info.guid = *guid;
+    info.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
+    info.port_count = header->ports;
+    info.device_id = device_id_;
+    info.vendor_id = vendor_id_;
+    const size_t first = comment.find('"'), last = comment.rfind('"');
+    if (first < last) info.description = std::string(comment.substr(first + 1, last - first - 1));
+    return assembler_.StartAdapter(std::move(info), lines_.number());
+  }
+
+  // # "leaf 3" enhanced port 0 lid 7 lmc 0
+  absl::Status ReadSwitchComment(absl::string_view comment, SwitchInfo& info) {
+    const size_t first = comment.find('"'), last = comment.rfind('"');
+    if (first == absl::string_view::npos) return absl::OkStatus();
+    LineCursor cursor(comment.substr(last + 1));
+    cursor.SkipBlanks();
+    uint32_t lid = 0, lmc = 0;
+    const bool is_ours =
+        first < last && (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
+    if (!is_ours || !cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
+        !cursor.Decimal(7, &lmc)) {
+      return Error(
+          absl::StrCat("switch ", ToString(info.guid),
+                       ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
+                       Excerpt(comment)));
+    }
+    info.description = std::string(comment.substr(first + 1, last - first - 1));
+    info.lid = Lid(static_cast<uint16_t>(lid));
+    return absl::OkStatus();
+  }
+
+  // [PORT](GUID) "NAME"[PORT](GUID) # COMMENT
+  absl::Status ReadPort(absl::string_view line) {
+    LineCursor cursor(line);
+    uint32_t port = 0, remote_port = 0;
+    uint64_t port_guid = 0, remote_port_guid = 0;
+    absl::string_view name;
+    const auto guid_in_brackets = [&cursor](uint64_t* guid) {
+      cursor.SkipBlanks();
+      const bool well_formed = !cursor.Skip('(') || (cursor.Hex(guid) && cursor.Skip(')'));
+      cursor.SkipBlanks();
+      return well_formed;
+    };
+    if (!cursor.Skip('[') || !cursor.Decimal(255, &port) || !cursor.Skip(']') ||
+        !SkipExternalPort(cursor) || !guid_in_brackets(&port_guid) || !cursor.Skip('"') ||
+        !cursor.Until('"', &name) || !cursor.Skip('[') || !cursor.Decimal(255, &remote_port) ||
+        !cursor.Skip(']') || !SkipExternalPort(cursor) || !guid_in_brackets(&remote_port_guid)) {
+      return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
+                                ": ", Excerpt(line)));
+    }
+    const std::optional<Guid> remote = GuidOfNodeName(name);
+    if (!remote) {
+      return Error(absl::StrCat("node name \"", Excerpt(name),
+                                "\" is not S-, H- or R- and 16 hexadecimal digits"));
+    }
+    PortLine out;
+    out.line = lines_.number();
+    out.port = PortNum(static_cast<uint8_t>(port));
+    out.remote = *remote;
+    out.remote_port = PortNum(static_cast<uint8_t>(remote_port));
+    out.port_guid = Guid(port_guid);
+    if (cursor.Skip('#') || (cursor.AtEnd() && lines_.unfinished())) {
+      RETURN_IF_ERROR(ReadPortComment(cursor.rest(), out));
+    } else if (!cursor.AtEnd()) {
+      return Error(absl::StrCat("unexpected text behind the cable: ", Excerpt(cursor.rest())));
+    }
+    return assembler_.AddPort(out);
+  }
+
+  // Of a switch:   "REMOTE" lid LID RATE; of an adapter:   lid LID lmc LMC "REMOTE" lid LID RATE.
+  // Other comments say nothing.
+  absl::Status ReadPortComment(absl::string_view comment, PortLine& port) {
+    LineCursor cursor(comment);
+    cursor.SkipBlanks();
+    uint32_t lid = 0, lmc = 0, remote_lid = 0;
+    if (cursor.Skip("lid ")) {
+      if (!cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
+          !cursor.Decimal(7, &lmc)) {
+        return Error(absl::StrCat("expected lid LID lmc LMC, up to ", kMaxUnicastLid,
+                                  " and 7, got ", Excerpt(comment)));
+      }
+      port.lid = Lid(static_cast<uint16_t>(lid));
+      port.lmc = static_cast<uint8_t>(lmc);
+      cursor.SkipBlanks();
+    } else if (!cursor.LooksAt('"')) {
+      if (!lines_.unfinished() || !has_rates_) return absl::OkStatus();
+      return Error(
+          "the text ends within this line, which has no LID and rate: is the file cut off?");
+    }
+    const absl::string_view rest = cursor.rest();
+    const size_t last = rest.rfind('"');
+    LineCursor tail(last == absl::string_view::npos ? absl::string_view() : rest.substr(last + 1));
+    if (!cursor.LooksAt('"') || last == 0 || !tail.Skip(" lid ") ||
+        !tail.Decimal(kMaxUnicastLid, &remote_lid)) {
+      return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE with a LID up to ",
+                                kMaxUnicastLid, ", got ", Excerpt(rest), ": is the file cut off?"));
+    }
+    has_rates_ = true;
+    RETURN_IF_ERROR(ReadRate(tail.Word(), port));
+    tail.SkipBlanks();
+    if (!tail.Skip("capacity ")) return absl::OkStatus();
+    const std::optional<float> capacity = ParseCapacity(tail);
+    if (!capacity) return Error(absl::StrCat("expected capacity NUMBER Gb/s: ", Excerpt(comment)));
+    port.capacity_gbps = *capacity;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadRate(absl::string_view word, PortLine& port) {
+    if (word != rate_word_ || word.empty()) {
+      const std::optional<LinkRate> rate = ParseActiveRate(word);
+      if (!rate) {
+        return Error(absl::StrCat("\"", Excerpt(word),
+                                  "\" is no link rate such as 4xQDR: is the file "
+                                  "cut off?"));
+      }
+      rate_word_ = std::string(word);
+      rate_ = *rate;
+    }
+    port.rate = rate_;
+    return absl::OkStatus();
+  }
 
   TopologyLines& lines_;
   TopologyAssembler assembler_;
@@ -47,185 +219,6 @@ class Reader {
   LinkRate rate_;
   bool has_rates_ = false;  // some port line had LIDs and a rate, so all should
 };
-
-absl::Status Reader::ReadLine(absl::string_view line) {
-  if (line.empty()) return absl::OkStatus();
-  if (line.front() == '[') return ReadPort(line);
-  if (IsChatter(line)) return absl::OkStatus();
-  const size_t equals = line.find('=');
-  const size_t quote = line.find('"');
-  if (equals < quote) return ReadAssignment(line);
-  return ReadHeader(line);
-}
-
-absl::Status Reader::ReadAssignment(absl::string_view line) {
-  LineCursor cursor(line);
-  absl::string_view key;
-  uint64_t value = 0;
-  if (!cursor.Until('=', &key) || !cursor.Hex(&value)) {
-    return Error(absl::StrCat("expected KEY=0xNUMBER: ", Excerpt(line)));
-  }
-  if (key == "vendid") {
-    vendor_id_ = static_cast<uint32_t>(value);
-    if (value > 0xFFFFFF) return Error("vendid has more than 24 bits");
-  } else if (key == "devid") {
-    device_id_ = static_cast<uint16_t>(value);
-    if (value > 0xFFFF) return Error("devid has more than 16 bits");
-  } else if (key == "switchguid" || key == "caguid" || key == "rtguid") {
-    stated_guid_ = Guid(value);
-  } else if (key != "sysimgguid") {
-    return Error(absl::StrCat("unknown key \"", Excerpt(key), "\""));
-  }
-  return absl::OkStatus();
-}
-
-// TYPE PORTS "NAME" [# COMMENT]
-absl::Status Reader::ReadHeader(absl::string_view line) {
-  const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Ca", "Rt"});
-  if (!header.ok()) return Error(header.status().message());
-  const absl::string_view comment = header->rest;
-  const std::optional<Guid> guid = GuidOfNodeName(header->name);
-  if (!guid) {
-    return Error(absl::StrCat("node name \"", Excerpt(header->name),
-                              "\" is not S-, H- or R- and 16 hexadecimal digits"));
-  }
-  if (stated_guid_ != Guid() && stated_guid_ != *guid) {
-    return Error(absl::StrCat("node ", ToString(*guid), " follows a line that gives its GUID as ",
-                              ToString(stated_guid_)));
-  }
-  stated_guid_ = Guid();
-  if (header->type == "Switch") {
-    SwitchInfo info{*guid, Lid(), header->ports, device_id_, vendor_id_, {}};
-    RETURN_IF_ERROR(ReadSwitchComment(comment, info));
-    return assembler_.StartSwitch(std::move(info), lines_.number());
-  }
-  AdapterInfo info;
-  info.guid = *guid;
-  info.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-  info.port_count = header->ports;
-  info.device_id = device_id_;
-  info.vendor_id = vendor_id_;
-  const size_t first = comment.find('"'), last = comment.rfind('"');
-  if (first < last) info.description = std::string(comment.substr(first + 1, last - first - 1));
-  return assembler_.StartAdapter(std::move(info), lines_.number());
-}
-
-// # "leaf 3" enhanced port 0 lid 7 lmc 0
-absl::Status Reader::ReadSwitchComment(absl::string_view comment, SwitchInfo& info) {
-  const size_t first = comment.find('"'), last = comment.rfind('"');
-  if (first == absl::string_view::npos) return absl::OkStatus();
-  LineCursor cursor(comment.substr(last + 1));
-  cursor.SkipBlanks();
-  uint32_t lid = 0, lmc = 0;
-  const bool is_ours =
-      first < last && (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
-  if (!is_ours || !cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
-      !cursor.Decimal(7, &lmc)) {
-    return Error(
-        absl::StrCat("switch ", ToString(info.guid),
-                     ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
-                     Excerpt(comment)));
-  }
-  info.description = std::string(comment.substr(first + 1, last - first - 1));
-  info.lid = Lid(static_cast<uint16_t>(lid));
-  return absl::OkStatus();
-}
-
-// "[ext 3]", which -g adds behind a port.
-bool SkipExternalPort(LineCursor& cursor) {
-  uint32_t port = 0;
-  return !cursor.Skip("[ext ") || (cursor.Decimal(1000, &port) && cursor.Skip(']'));
-}
-
-// [PORT](GUID) "NAME"[PORT](GUID) # COMMENT
-absl::Status Reader::ReadPort(absl::string_view line) {
-  LineCursor cursor(line);
-  uint32_t port = 0, remote_port = 0;
-  uint64_t port_guid = 0, remote_port_guid = 0;
-  absl::string_view name;
-  const auto guid_in_brackets = [&cursor](uint64_t* guid) {
-    cursor.SkipBlanks();
-    const bool well_formed = !cursor.Skip('(') || (cursor.Hex(guid) && cursor.Skip(')'));
-    cursor.SkipBlanks();
-    return well_formed;
-  };
-  if (!cursor.Skip('[') || !cursor.Decimal(255, &port) || !cursor.Skip(']') ||
-      !SkipExternalPort(cursor) || !guid_in_brackets(&port_guid) || !cursor.Skip('"') ||
-      !cursor.Until('"', &name) || !cursor.Skip('[') || !cursor.Decimal(255, &remote_port) ||
-      !cursor.Skip(']') || !SkipExternalPort(cursor) || !guid_in_brackets(&remote_port_guid)) {
-    return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
-                              ": ", Excerpt(line)));
-  }
-  const std::optional<Guid> remote = GuidOfNodeName(name);
-  if (!remote) {
-    return Error(absl::StrCat("node name \"", Excerpt(name),
-                              "\" is not S-, H- or R- and 16 hexadecimal digits"));
-  }
-  PortLine out;
-  out.line = lines_.number();
-  out.port = PortNum(static_cast<uint8_t>(port));
-  out.remote = *remote;
-  out.remote_port = PortNum(static_cast<uint8_t>(remote_port));
-  out.port_guid = Guid(port_guid);
-  if (cursor.Skip('#') || (cursor.AtEnd() && lines_.unfinished())) {
-    RETURN_IF_ERROR(ReadPortComment(cursor.rest(), out));
-  } else if (!cursor.AtEnd()) {
-    return Error(absl::StrCat("unexpected text behind the cable: ", Excerpt(cursor.rest())));
-  }
-  return assembler_.AddPort(out);
-}
-
-// Of a switch:   "REMOTE" lid LID RATE; of an adapter:   lid LID lmc LMC "REMOTE" lid LID RATE.
-// Other comments say nothing.
-absl::Status Reader::ReadPortComment(absl::string_view comment, PortLine& port) {
-  LineCursor cursor(comment);
-  cursor.SkipBlanks();
-  uint32_t lid = 0, lmc = 0, remote_lid = 0;
-  if (cursor.Skip("lid ")) {
-    if (!cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
-        !cursor.Decimal(7, &lmc)) {
-      return Error(absl::StrCat("expected lid LID lmc LMC, up to ", kMaxUnicastLid, " and 7, got ",
-                                Excerpt(comment)));
-    }
-    port.lid = Lid(static_cast<uint16_t>(lid));
-    port.lmc = static_cast<uint8_t>(lmc);
-    cursor.SkipBlanks();
-  } else if (!cursor.LooksAt('"')) {
-    if (!lines_.unfinished() || !has_rates_) return absl::OkStatus();
-    return Error("the text ends within this line, which has no LID and rate: is the file cut off?");
-  }
-  const absl::string_view rest = cursor.rest();
-  const size_t last = rest.rfind('"');
-  LineCursor tail(last == absl::string_view::npos ? absl::string_view() : rest.substr(last + 1));
-  if (!cursor.LooksAt('"') || last == 0 || !tail.Skip(" lid ") ||
-      !tail.Decimal(kMaxUnicastLid, &remote_lid)) {
-    return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE with a LID up to ",
-                              kMaxUnicastLid, ", got ", Excerpt(rest), ": is the file cut off?"));
-  }
-  has_rates_ = true;
-  RETURN_IF_ERROR(ReadRate(tail.Word(), port));
-  tail.SkipBlanks();
-  if (!tail.Skip("capacity ")) return absl::OkStatus();
-  const std::optional<float> capacity = ParseCapacity(tail);
-  if (!capacity) return Error(absl::StrCat("expected capacity NUMBER Gb/s: ", Excerpt(comment)));
-  port.capacity_gbps = *capacity;
-  return absl::OkStatus();
-}
-
-absl::Status Reader::ReadRate(absl::string_view word, PortLine& port) {
-  if (word != rate_word_ || word.empty()) {
-    const std::optional<LinkRate> rate = ParseActiveRate(word);
-    if (!rate) {
-      return Error(absl::StrCat("\"", Excerpt(word),
-                                "\" is no link rate such as 4xQDR: is the file "
-                                "cut off?"));
-    }
-    rate_word_ = std::string(word);
-    rate_ = *rate;
-  }
-  port.rate = rate_;
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -418,6 +411,8 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLin
 
 namespace {
 
+char LetterOf(AdapterKind kind) { return kind == AdapterKind::kRouter ? 'R' : 'H'; }
+
 // One fabric on its way into one string.
 class Writer {
  public:
@@ -440,98 +435,87 @@ class Writer {
   }
 
  private:
-  void WriteSwitch(SwitchIndex s);
-  void WriteAdapter(const AdapterInfo& adapter);
-  void WriteAdapterPort(EndpointIndex e);
-  void WriteIds(uint32_t vendor_id, uint16_t device_id, Guid guid);
-  void WriteRemote(const Channel& channel);
-  void WriteRate(const LinkInfo& link);
-  Guid NodeGuid(VertexIndex v) const;
-  char Letter(VertexIndex v) const;
-  std::string Description(VertexIndex v) const;
+  void WriteSwitch(SwitchIndex s) {
+    const SwitchInfo& info = fabric_.switch_info(s);
+    WriteIds(info.vendor_id, info.device_id, info.guid);
+    const uint64_t guid = info.guid.value();
+    absl::StrAppend(&out_, "switchguid=0x", absl::Hex(guid), "(", absl::Hex(guid), ")\nSwitch\t",
+                    static_cast<int>(info.port_count), " \"S-", ToString(info.guid), "\"\t\t# \"",
+                    CleanDescription(info.description), "\" enhanced port 0 lid ",
+                    static_cast<int>(info.lid.value()), " lmc 0\n");
+    const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
+    std::vector<Channel> channels(row.begin(), row.end());
+    std::sort(channels.begin(), channels.end(),
+              [](const Channel& x, const Channel& y) { return x.port < y.port; });
+    for (const Channel& channel : channels) {
+      absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t");
+      WriteRemote(channel);
+      absl::StrAppend(&out_, "\t\t# \"", Description(channel.to), "\" lid ",
+                      static_cast<int>(fabric_.lid(channel.to).value()), " ");
+      WriteRate(fabric_.link(Fabric::link_of(channel.index)));
+    }
+  }
+
+  void WriteAdapter(const AdapterInfo& adapter) {
+    WriteIds(adapter.vendor_id, adapter.device_id, adapter.guid);
+    const bool is_router = adapter.kind == AdapterKind::kRouter;
+    const char letter[] = {LetterOf(adapter.kind), '\0'};
+    absl::StrAppend(&out_, is_router ? "rtguid=0x" : "caguid=0x", absl::Hex(adapter.guid.value()),
+                    is_router ? "\nRt\t" : "\nCa\t", static_cast<int>(adapter.port_count));
+    absl::StrAppend(&out_, " \"", letter, "-", ToString(adapter.guid), "\"\t\t# \"",
+                    CleanDescription(adapter.description), "\"\n");
+  }
+
+  void WriteAdapterPort(EndpointIndex e) {
+    const EndpointInfo& endpoint = fabric_.endpoint(e);
+    for (const Channel& channel : fabric_.channels(fabric_.Vertex(e))) {
+      absl::StrAppend(&out_, "[", static_cast<int>(endpoint.port.value()), "](",
+                      absl::Hex(endpoint.port_guid.value()), ") \t");
+      WriteRemote(channel);
+      absl::StrAppend(&out_, "\t\t# lid ", static_cast<int>(endpoint.lid.value()), " lmc ",
+                      static_cast<int>(endpoint.lmc), " \"", Description(channel.to));
+      absl::StrAppend(&out_, "\" lid ", static_cast<int>(fabric_.lid(channel.to).value()), " ");
+      WriteRate(fabric_.link(Fabric::link_of(channel.index)));
+    }
+  }
+
+  void WriteIds(uint32_t vendor_id, uint16_t device_id, Guid guid) {
+    absl::StrAppend(&out_, "\nvendid=0x", absl::Hex(vendor_id), "\ndevid=0x", absl::Hex(device_id),
+                    "\nsysimgguid=0x", absl::Hex(guid.value()), "\n");
+  }
+
+  // "S-0002c9020040b0e0"[7], and the port's GUID if it is an adapter's.
+  void WriteRemote(const Channel& channel) {
+    const char letter[] = {Letter(channel.to), '\0'};
+    absl::StrAppend(&out_, "\"", letter, "-", ToString(NodeGuid(channel.to)), "\"[",
+                    static_cast<int>(channel.to_port.value()), "]");
+    if (fabric_.IsSwitch(channel.to)) return;
+    const EndpointInfo& endpoint = fabric_.endpoint(fabric_.AsEndpoint(channel.to));
+    absl::StrAppend(&out_, "(", absl::Hex(endpoint.port_guid.value()), ") ");
+  }
+
+  void WriteRate(const LinkInfo& link) {
+    absl::StrAppend(&out_, FormatLinkRate(link.rate, link.capacity_gbps), "\n");
+  }
+
+  Guid NodeGuid(VertexIndex v) const {
+    return fabric_.IsSwitch(v) ? fabric_.switch_info(fabric_.AsSwitch(v)).guid
+                               : fabric_.adapter(fabric_.AsEndpoint(v)).guid;
+  }
+
+  char Letter(VertexIndex v) const {
+    return fabric_.IsSwitch(v) ? 'S' : LetterOf(fabric_.adapter(fabric_.AsEndpoint(v)).kind);
+  }
+
+  std::string Description(VertexIndex v) const {
+    return CleanDescription(fabric_.IsSwitch(v)
+                                ? fabric_.switch_info(fabric_.AsSwitch(v)).description
+                                : fabric_.adapter(fabric_.AsEndpoint(v)).description);
+  }
 
   const Fabric& fabric_;
   std::string out_;
 };
-
-char LetterOf(AdapterKind kind) { return kind == AdapterKind::kRouter ? 'R' : 'H'; }
-
-Guid Writer::NodeGuid(VertexIndex v) const {
-  return fabric_.IsSwitch(v) ? fabric_.switch_info(fabric_.AsSwitch(v)).guid
-                             : fabric_.adapter(fabric_.AsEndpoint(v)).guid;
-}
-
-char Writer::Letter(VertexIndex v) const {
-  return fabric_.IsSwitch(v) ? 'S' : LetterOf(fabric_.adapter(fabric_.AsEndpoint(v)).kind);
-}
-
-std::string Writer::Description(VertexIndex v) const {
-  return CleanDescription(fabric_.IsSwitch(v) ? fabric_.switch_info(fabric_.AsSwitch(v)).description
-                                              : fabric_.adapter(fabric_.AsEndpoint(v)).description);
-}
-
-void Writer::WriteIds(uint32_t vendor_id, uint16_t device_id, Guid guid) {
-  absl::StrAppend(&out_, "\nvendid=0x", absl::Hex(vendor_id), "\ndevid=0x", absl::Hex(device_id),
-                  "\nsysimgguid=0x", absl::Hex(guid.value()), "\n");
-}
-
-void Writer::WriteSwitch(SwitchIndex s) {
-  const SwitchInfo& info = fabric_.switch_info(s);
-  WriteIds(info.vendor_id, info.device_id, info.guid);
-  const uint64_t guid = info.guid.value();
-  absl::StrAppend(&out_, "switchguid=0x", absl::Hex(guid), "(", absl::Hex(guid), ")\nSwitch\t",
-                  static_cast<int>(info.port_count), " \"S-", ToString(info.guid), "\"\t\t# \"",
-                  CleanDescription(info.description), "\" enhanced port 0 lid ",
-                  static_cast<int>(info.lid.value()), " lmc 0\n");
-  const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
-  std::vector<Channel> channels(row.begin(), row.end());
-  std::sort(channels.begin(), channels.end(),
-            [](const Channel& x, const Channel& y) { return x.port < y.port; });
-  for (const Channel& channel : channels) {
-    absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t");
-    WriteRemote(channel);
-    absl::StrAppend(&out_, "\t\t# \"", Description(channel.to), "\" lid ",
-                    static_cast<int>(fabric_.lid(channel.to).value()), " ");
-    WriteRate(fabric_.link(Fabric::link_of(channel.index)));
-  }
-}
-
-// "S-0002c9020040b0e0"[7], and the port's GUID if it is an adapter's.
-void Writer::WriteRemote(const Channel& channel) {
-  const char letter[] = {Letter(channel.to), '\0'};
-  absl::StrAppend(&out_, "\"", letter, "-", ToString(NodeGuid(channel.to)), "\"[",
-                  static_cast<int>(channel.to_port.value()), "]");
-  if (fabric_.IsSwitch(channel.to)) return;
-  const EndpointInfo& endpoint = fabric_.endpoint(fabric_.AsEndpoint(channel.to));
-  absl::StrAppend(&out_, "(", absl::Hex(endpoint.port_guid.value()), ") ");
-}
-
-void Writer::WriteRate(const LinkInfo& link) {
-  absl::StrAppend(&out_, FormatLinkRate(link.rate, link.capacity_gbps), "\n");
-}
-
-void Writer::WriteAdapter(const AdapterInfo& adapter) {
-  WriteIds(adapter.vendor_id, adapter.device_id, adapter.guid);
-  const bool is_router = adapter.kind == AdapterKind::kRouter;
-  const char letter[] = {LetterOf(adapter.kind), '\0'};
-  absl::StrAppend(&out_, is_router ? "rtguid=0x" : "caguid=0x", absl::Hex(adapter.guid.value()),
-                  is_router ? "\nRt\t" : "\nCa\t", static_cast<int>(adapter.port_count));
-  absl::StrAppend(&out_, " \"", letter, "-", ToString(adapter.guid), "\"\t\t# \"",
-                  CleanDescription(adapter.description), "\"\n");
-}
-
-void Writer::WriteAdapterPort(EndpointIndex e) {
-  const EndpointInfo& endpoint = fabric_.endpoint(e);
-  for (const Channel& channel : fabric_.channels(fabric_.Vertex(e))) {
-    absl::StrAppend(&out_, "[", static_cast<int>(endpoint.port.value()), "](",
-                    absl::Hex(endpoint.port_guid.value()), ") \t");
-    WriteRemote(channel);
-    absl::StrAppend(&out_, "\t\t# lid ", static_cast<int>(endpoint.lid.value()), " lmc ",
-                    static_cast<int>(endpoint.lmc), " \"", Description(channel.to));
-    absl::StrAppend(&out_, "\" lid ", static_cast<int>(fabric_.lid(channel.to).value()), " ");
-    WriteRate(fabric_.link(Fabric::link_of(channel.index)));
-  }
-}
 
 }  // namespace
 

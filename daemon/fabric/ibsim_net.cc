@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/topology_lines.h"
-#include "daemon/fabric/topology_text.h"
 
 namespace coppice {
 namespace {
@@ -80,19 +79,248 @@ class IbsimReader {
 
  private:
   absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
-  absl::Status ReadLine(absl::string_view line);
-  absl::Status ReadSetting(absl::string_view line);
-  absl::Status ReadModule(absl::string_view line);
-  absl::Status ReadHeader(absl::string_view line);
-  absl::Status ReadComment(absl::string_view comment, Node& node);
-  absl::Status ReadPort(absl::string_view line);
-  absl::Status ReadOptions(LineCursor cursor, Cable& cable);
-  absl::Status Assemble(TopologyAssembler& assembler);
-  absl::Status AssembleCable(const Cable& cable, TopologyAssembler& assembler) const;
-  uint32_t NameNumber(absl::string_view name);
+
+  absl::Status ReadLine(absl::string_view line) {
+    if (IsChatter(line)) return absl::OkStatus();
+    if (line.front() == '[') return ReadPort(line);
+    for (const absl::string_view word : {"include", "do", "pdebug", "@"}) {
+      if (absl::StartsWith(line, word)) {
+        return Error(absl::StrCat(
+            "\"", word, "\" is ibsim's only: put the nodes into this file: ", Excerpt(line)));
+      }
+    }
+    if (absl::StartsWith(line, "module")) return ReadModule(line);
+    if (line.find_first_of("=+") < line.find('"')) return ReadSetting(line);
+    return ReadHeader(line);
+  }
+
+  absl::Status ReadSetting(absl::string_view line) {
+    const size_t sign = line.find_first_of("=+");
+    const absl::string_view key = line.substr(0, sign);
+    LineCursor cursor(line.substr(sign + 1));
+    uint64_t value = 0;
+    uint32_t number = 0;
+    const bool is_hex = absl::StartsWith(cursor.rest(), "0x");
+    if (is_hex ? !cursor.Hex(&value) : !cursor.Decimal(UINT32_MAX, &number)) {
+      return Error(absl::StrCat("expected KEY=NUMBER: ", Excerpt(line)));
+    }
+    if (!is_hex) value = number;
+    const int type = key == "switchguid"                    ? 0
+                     : key == "hcaguids" || key == "caguid" ? 1
+                     : key == "rtguid"                      ? 2
+                                                            : -1;
+    if (type >= 0) {
+      if (line[sign] == '=') base_guid_[type] = value;
+      next_guid_[type] = line[sign] == '=' ? value : base_guid_[type] + value;
+    } else if (key == "devid" && value <= 0xFFFF) {
+      device_id_ = static_cast<uint16_t>(value);
+    } else if (key == "width" && value >= 1 && value <= 15) {
+      enabled_.widths = static_cast<uint8_t>(value);
+    } else if (key == "speed" && value >= 1 && value <= 7) {
+      enabled_.speeds = static_cast<uint8_t>(value);
+    } else if (key != "vendid" && key != "sysimgguid") {
+      return Error(absl::StrCat("unknown setting, or value out of range: ", Excerpt(line)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadModule(absl::string_view line) {
+    LineCursor cursor(line);
+    absl::string_view skipped;
+    absl::string_view prefix;
+    if (!cursor.Until('"', &skipped) || !cursor.Until('"', &prefix)) {
+      return Error(absl::StrCat("expected module=\"PREFIX\": ", Excerpt(line)));
+    }
+    module_ = std::string(prefix);
+    return absl::OkStatus();
+  }
+
+  // TYPE PORTS "NAME" [# "DESCRIPTION" ...]
+  absl::Status ReadHeader(absl::string_view line) {
+    const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Hca", "Ca", "Rt"});
+    if (!header.ok()) return Error(header.status().message());
+    if (header->name.empty()) return Error(absl::StrCat("the node has no name: ", Excerpt(line)));
+    Node node;
+    node.line = lines_.number();
+    node.first_cable = static_cast<uint32_t>(cables_.size());
+    node.is_switch = header->type == "Switch";
+    node.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
+    node.name = NameNumber(header->name);
+    node.info.device_id = device_id_;
+    node.info.port_count = header->ports;
+    node.info.description = Name(node.name);
+    uint64_t& next = next_guid_[node.is_switch ? 0 : node.kind == AdapterKind::kRouter ? 2 : 1];
+    node.info.guid = Guid(next);
+    next += node.is_switch ? 1 : header->ports + 1;
+    RETURN_IF_ERROR(ReadComment(header->rest, node));
+    uint32_t& known = node_of_name_[node.name];
+    if (known != kNone) {
+      return Error(absl::StrCat("node \"", Excerpt(Name(node.name)),
+                                "\" appears twice, first in line ", nodes_[known].line,
+                                ": rename one of them"));
+    }
+    known = static_cast<uint32_t>(nodes_.size());
+    nodes_.push_back(std::move(node));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadComment(absl::string_view comment, Node& node) {
+    LineCursor cursor(comment);
+    absl::string_view skipped, description;
+    if (!cursor.Until('#', &skipped)) return absl::OkStatus();
+    cursor.SkipBlanks();
+    if (!cursor.Skip('"')) return absl::OkStatus();
+    if (!cursor.Until('"', &description)) {
+      return Error(absl::StrCat("the description has no closing quote: ", Excerpt(comment)));
+    }
+    if (!description.empty()) node.info.description = std::string(description);
+    cursor.SkipBlanks();
+    uint32_t lid = 0;
+    if (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid ")) {
+      if (!cursor.Decimal(kMaxUnicastLid, &lid)) {
+        return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment)));
+      }
+      node.info.lid = Lid(static_cast<uint16_t>(lid));
+    }
+    return absl::OkStatus();
+  }
+
+  // [PORT] "NAME"[PORT] OPTIONS; the remote port is 1 if it is not given.
+  absl::Status ReadPort(absl::string_view line) {
+    if (nodes_.empty()) return Error("a port line before the first node header");
+    LineCursor cursor(line);
+    uint32_t port = 0, remote_port = 1;
+    uint64_t port_guid = 0;
+    absl::string_view name;
+    bool well_formed = cursor.Skip('[') && cursor.Decimal(255, &port) && cursor.Skip(']');
+    if (well_formed && cursor.Skip('(')) well_formed = cursor.Hex(&port_guid) && cursor.Skip(')');
+    cursor.SkipBlanks();
+    well_formed = well_formed && cursor.Skip('"') && cursor.Until('"', &name);
+    cursor.SkipBlanks();
+    if (well_formed && cursor.Skip('[')) {
+      well_formed = cursor.Decimal(255, &remote_port) && cursor.Skip(']');
+    }
+    if (!well_formed) {
+      return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
+                                ": ", Excerpt(line)));
+    }
+    Cable cable;
+    cable.line = lines_.number();
+    cable.port = PortNum(static_cast<uint8_t>(port));
+    cable.remote_port = PortNum(static_cast<uint8_t>(remote_port));
+    cable.remote = NameNumber(name);
+    cable.enabled = enabled_;
+    RETURN_IF_ERROR(ReadOptions(cursor, cable));
+    cables_.push_back(cable);
+    return absl::OkStatus();
+  }
+
+  // w=2 s=4 # lid 5 lmc 0 4xHDR capacity 192 Gb/s
+  absl::Status ReadOptions(LineCursor cursor, Cable& cable) {
+    for (absl::string_view word = cursor.Word(); !word.empty(); word = cursor.Word()) {
+      uint32_t value = 0;
+      LineCursor number(word.substr(std::min<size_t>(2, word.size())));
+      if (absl::StartsWith(word, "w=") && number.Decimal(15, &value) && value > 0) {
+        cable.enabled.widths = static_cast<uint8_t>(value);
+      } else if (absl::StartsWith(word, "s=") && number.Decimal(7, &value) && value > 0) {
+        cable.enabled.speeds = static_cast<uint8_t>(value);
+      } else if (word == "lid") {
+        if (!absl::SimpleAtoi(cursor.Word(), &value) || value > kMaxUnicastLid) {
+          return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid));
+        }
+        if (cable.lid == Lid()) cable.lid = Lid(static_cast<uint16_t>(value));
+      } else if (word == "lmc") {
+        if (!absl::SimpleAtoi(cursor.Word(), &value) || value > 7) {
+          return Error("expected an LMC up to 7");
+        }
+        cable.lmc = static_cast<uint8_t>(value);
+      } else if (word == "capacity" && cable.has_rate) {
+        const std::optional<float> capacity = ParseCapacity(cursor);
+        if (!capacity) return Error("expected capacity NUMBER Gb/s");
+        cable.capacity_gbps = *capacity;
+      } else if (const std::optional<LinkRate> rate = ParseActiveRate(word)) {
+        cable.rate = *rate;
+        cable.has_rate = true;
+      } else if (word.find('=') != absl::string_view::npos) {
+        return Error(absl::StrCat("unknown option, or value out of range: ", Excerpt(word)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Assemble(TopologyAssembler& assembler) {
+    for (uint32_t n = 0; n < nodes_.size(); ++n) {
+      Node& node = nodes_[n];
+      if (node.is_switch) {
+        SwitchInfo info = std::move(node.info);
+        node.info.guid = info.guid;
+        RETURN_IF_ERROR(assembler.StartSwitch(std::move(info), node.line));
+      } else {
+        AdapterInfo info;
+        info.guid = node.info.guid;
+        info.kind = node.kind;
+        info.port_count = node.info.port_count;
+        info.device_id = node.info.device_id;
+        info.description = std::move(node.info.description);
+        RETURN_IF_ERROR(assembler.StartAdapter(std::move(info), node.line));
+      }
+      for (const Cable& cable : CablesOf(n)) RETURN_IF_ERROR(AssembleCable(cable, assembler));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AssembleCable(const Cable& cable, TopologyAssembler& assembler) const {
+    const uint32_t remote = node_of_name_[cable.remote];
+    if (remote == kNone) {
+      return assembler.Error(cable.line,
+                             absl::StrCat("port ", static_cast<int>(cable.port.value()),
+                                          " is cabled to node \"", Excerpt(Name(cable.remote)),
+                                          "\", which has no header: is the file cut off?"));
+    }
+    PortLine port;
+    port.line = cable.line;
+    port.port = cable.port;
+    port.remote = nodes_[remote].info.guid;
+    port.remote_port = cable.remote_port;
+    port.rate = cable.rate;
+    port.lid = cable.lid;
+    port.lmc = cable.lmc;
+    port.capacity_gbps = cable.capacity_gbps;
+    if (!cable.has_rate) {
+      if (const Cable* const peer = Peer(cable))
+        port.rate = Negotiate(cable.enabled, peer->enabled);
+    }
+    return assembler.AddPort(port);
+  }
+
+  uint32_t NameNumber(absl::string_view name) {
+    std::string with_module;
+    if (!module_.empty() && name.find('#') == absl::string_view::npos) {
+      with_module = absl::StrCat(module_, "#", name);
+      name = with_module;
+    }
+    const auto [it, is_new] = name_numbers_.try_emplace(name, static_cast<uint32_t>(names_.size()));
+    if (is_new) {
+      names_.push_back(&it->first);
+      node_of_name_.push_back(kNone);
+    }
+    return it->second;
+  }
+
   const std::string& Name(uint32_t name) const { return *names_[name]; }
-  absl::Span<const Cable> CablesOf(uint32_t node) const;
-  const Cable* Peer(const Cable& cable) const;
+
+  absl::Span<const Cable> CablesOf(uint32_t node) const {
+    const size_t first = nodes_[node].first_cable;
+    const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_cable : cables_.size();
+    return absl::MakeConstSpan(cables_).subspan(first, last - first);
+  }
+
+  const Cable* Peer(const Cable& cable) const {
+    for (const Cable& other : CablesOf(node_of_name_[cable.remote])) {
+      if (other.port == cable.remote_port) return &other;
+    }
+    return nullptr;
+  }
 
   TopologyLines& lines_;
   std::string module_;
@@ -108,245 +336,6 @@ class IbsimReader {
   std::vector<const std::string*> names_;
   std::vector<uint32_t> node_of_name_;
 };
-
-uint32_t IbsimReader::NameNumber(absl::string_view name) {
-  std::string with_module;
-  if (!module_.empty() && name.find('#') == absl::string_view::npos) {
-    with_module = absl::StrCat(module_, "#", name);
-    name = with_module;
-  }
-  const auto [it, is_new] = name_numbers_.try_emplace(name, static_cast<uint32_t>(names_.size()));
-  if (is_new) {
-    names_.push_back(&it->first);
-    node_of_name_.push_back(kNone);
-  }
-  return it->second;
-}
-
-absl::Status IbsimReader::ReadLine(absl::string_view line) {
-  if (IsChatter(line)) return absl::OkStatus();
-  if (line.front() == '[') return ReadPort(line);
-  for (const absl::string_view word : {"include", "do", "pdebug", "@"}) {
-    if (absl::StartsWith(line, word)) {
-      return Error(absl::StrCat(
-          "\"", word, "\" is ibsim's only: put the nodes into this file: ", Excerpt(line)));
-    }
-  }
-  if (absl::StartsWith(line, "module")) return ReadModule(line);
-  if (line.find_first_of("=+") < line.find('"')) return ReadSetting(line);
-  return ReadHeader(line);
-}
-
-absl::Status IbsimReader::ReadModule(absl::string_view line) {
-  LineCursor cursor(line);
-  absl::string_view skipped;
-  absl::string_view prefix;
-  if (!cursor.Until('"', &skipped) || !cursor.Until('"', &prefix)) {
-    return Error(absl::StrCat("expected module=\"PREFIX\": ", Excerpt(line)));
-  }
-  module_ = std::string(prefix);
-  return absl::OkStatus();
-}
-
-absl::Status IbsimReader::ReadSetting(absl::string_view line) {
-  const size_t sign = line.find_first_of("=+");
-  const absl::string_view key = line.substr(0, sign);
-  LineCursor cursor(line.substr(sign + 1));
-  uint64_t value = 0;
-  uint32_t number = 0;
-  const bool is_hex = absl::StartsWith(cursor.rest(), "0x");
-  if (is_hex ? !cursor.Hex(&value) : !cursor.Decimal(UINT32_MAX, &number)) {
-    return Error(absl::StrCat("expected KEY=NUMBER: ", Excerpt(line)));
-  }
-  if (!is_hex) value = number;
-  const int type = key == "switchguid"                    ? 0
-                   : key == "hcaguids" || key == "caguid" ? 1
-                   : key == "rtguid"                      ? 2
-                                                          : -1;
-  if (type >= 0) {
-    if (line[sign] == '=') base_guid_[type] = value;
-    next_guid_[type] = line[sign] == '=' ? value : base_guid_[type] + value;
-  } else if (key == "devid" && value <= 0xFFFF) {
-    device_id_ = static_cast<uint16_t>(value);
-  } else if (key == "width" && value >= 1 && value <= 15) {
-    enabled_.widths = static_cast<uint8_t>(value);
-  } else if (key == "speed" && value >= 1 && value <= 7) {
-    enabled_.speeds = static_cast<uint8_t>(value);
-  } else if (key != "vendid" && key != "sysimgguid") {
-    return Error(absl::StrCat("unknown setting, or value out of range: ", Excerpt(line)));
-  }
-  return absl::OkStatus();
-}
-
-// TYPE PORTS "NAME" [# "DESCRIPTION" ...]
-absl::Status IbsimReader::ReadHeader(absl::string_view line) {
-  const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Hca", "Ca", "Rt"});
-  if (!header.ok()) return Error(header.status().message());
-  if (header->name.empty()) return Error(absl::StrCat("the node has no name: ", Excerpt(line)));
-  Node node;
-  node.line = lines_.number();
-  node.first_cable = static_cast<uint32_t>(cables_.size());
-  node.is_switch = header->type == "Switch";
-  node.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-  node.name = NameNumber(header->name);
-  node.info.device_id = device_id_;
-  node.info.port_count = header->ports;
-  node.info.description = Name(node.name);
-  uint64_t& next = next_guid_[node.is_switch ? 0 : node.kind == AdapterKind::kRouter ? 2 : 1];
-  node.info.guid = Guid(next);
-  next += node.is_switch ? 1 : header->ports + 1;
-  RETURN_IF_ERROR(ReadComment(header->rest, node));
-  uint32_t& known = node_of_name_[node.name];
-  if (known != kNone) {
-    return Error(absl::StrCat("node \"", Excerpt(Name(node.name)),
-                              "\" appears twice, first in line ", nodes_[known].line,
-                              ": rename one of them"));
-  }
-  known = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back(std::move(node));
-  return absl::OkStatus();
-}
-
-absl::Status IbsimReader::ReadComment(absl::string_view comment, Node& node) {
-  LineCursor cursor(comment);
-  absl::string_view skipped, description;
-  if (!cursor.Until('#', &skipped)) return absl::OkStatus();
-  cursor.SkipBlanks();
-  if (!cursor.Skip('"')) return absl::OkStatus();
-  if (!cursor.Until('"', &description)) {
-    return Error(absl::StrCat("the description has no closing quote: ", Excerpt(comment)));
-  }
-  if (!description.empty()) node.info.description = std::string(description);
-  cursor.SkipBlanks();
-  uint32_t lid = 0;
-  if (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid ")) {
-    if (!cursor.Decimal(kMaxUnicastLid, &lid)) {
-      return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment)));
-    }
-    node.info.lid = Lid(static_cast<uint16_t>(lid));
-  }
-  return absl::OkStatus();
-}
-
-// [PORT] "NAME"[PORT] OPTIONS; the remote port is 1 if it is not given.
-absl::Status IbsimReader::ReadPort(absl::string_view line) {
-  if (nodes_.empty()) return Error("a port line before the first node header");
-  LineCursor cursor(line);
-  uint32_t port = 0, remote_port = 1;
-  uint64_t port_guid = 0;
-  absl::string_view name;
-  bool well_formed = cursor.Skip('[') && cursor.Decimal(255, &port) && cursor.Skip(']');
-  if (well_formed && cursor.Skip('(')) well_formed = cursor.Hex(&port_guid) && cursor.Skip(')');
-  cursor.SkipBlanks();
-  well_formed = well_formed && cursor.Skip('"') && cursor.Until('"', &name);
-  cursor.SkipBlanks();
-  if (well_formed && cursor.Skip('[')) {
-    well_formed = cursor.Decimal(255, &remote_port) && cursor.Skip(']');
-  }
-  if (!well_formed) {
-    return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
-                              ": ", Excerpt(line)));
-  }
-  Cable cable;
-  cable.line = lines_.number();
-  cable.port = PortNum(static_cast<uint8_t>(port));
-  cable.remote_port = PortNum(static_cast<uint8_t>(remote_port));
-  cable.remote = NameNumber(name);
-  cable.enabled = enabled_;
-  RETURN_IF_ERROR(ReadOptions(cursor, cable));
-  cables_.push_back(cable);
-  return absl::OkStatus();
-}
-
-// w=2 s=4 # lid 5 lmc 0 4xHDR capacity 192 Gb/s
-absl::Status IbsimReader::ReadOptions(LineCursor cursor, Cable& cable) {
-  for (absl::string_view word = cursor.Word(); !word.empty(); word = cursor.Word()) {
-    uint32_t value = 0;
-    LineCursor number(word.substr(std::min<size_t>(2, word.size())));
-    if (absl::StartsWith(word, "w=") && number.Decimal(15, &value) && value > 0) {
-      cable.enabled.widths = static_cast<uint8_t>(value);
-    } else if (absl::StartsWith(word, "s=") && number.Decimal(7, &value) && value > 0) {
-      cable.enabled.speeds = static_cast<uint8_t>(value);
-    } else if (word == "lid") {
-      if (!absl::SimpleAtoi(cursor.Word(), &value) || value > kMaxUnicastLid) {
-        return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid));
-      }
-      if (cable.lid == Lid()) cable.lid = Lid(static_cast<uint16_t>(value));
-    } else if (word == "lmc") {
-      if (!absl::SimpleAtoi(cursor.Word(), &value) || value > 7) {
-        return Error("expected an LMC up to 7");
-      }
-      cable.lmc = static_cast<uint8_t>(value);
-    } else if (word == "capacity" && cable.has_rate) {
-      const std::optional<float> capacity = ParseCapacity(cursor);
-      if (!capacity) return Error("expected capacity NUMBER Gb/s");
-      cable.capacity_gbps = *capacity;
-    } else if (const std::optional<LinkRate> rate = ParseActiveRate(word)) {
-      cable.rate = *rate;
-      cable.has_rate = true;
-    } else if (word.find('=') != absl::string_view::npos) {
-      return Error(absl::StrCat("unknown option, or value out of range: ", Excerpt(word)));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Span<const Cable> IbsimReader::CablesOf(uint32_t node) const {
-  const size_t first = nodes_[node].first_cable;
-  const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_cable : cables_.size();
-  return absl::MakeConstSpan(cables_).subspan(first, last - first);
-}
-
-const Cable* IbsimReader::Peer(const Cable& cable) const {
-  for (const Cable& other : CablesOf(node_of_name_[cable.remote])) {
-    if (other.port == cable.remote_port) return &other;
-  }
-  return nullptr;
-}
-
-absl::Status IbsimReader::AssembleCable(const Cable& cable, TopologyAssembler& assembler) const {
-  const uint32_t remote = node_of_name_[cable.remote];
-  if (remote == kNone) {
-    return assembler.Error(
-        cable.line,
-        absl::StrCat("port ", static_cast<int>(cable.port.value()), " is cabled to node \"",
-                     Excerpt(Name(cable.remote)), "\", which has no header: is the file cut off?"));
-  }
-  PortLine port;
-  port.line = cable.line;
-  port.port = cable.port;
-  port.remote = nodes_[remote].info.guid;
-  port.remote_port = cable.remote_port;
-  port.rate = cable.rate;
-  port.lid = cable.lid;
-  port.lmc = cable.lmc;
-  port.capacity_gbps = cable.capacity_gbps;
-  if (!cable.has_rate) {
-    if (const Cable* const peer = Peer(cable)) port.rate = Negotiate(cable.enabled, peer->enabled);
-  }
-  return assembler.AddPort(port);
-}
-
-absl::Status IbsimReader::Assemble(TopologyAssembler& assembler) {
-  for (uint32_t n = 0; n < nodes_.size(); ++n) {
-    Node& node = nodes_[n];
-    if (node.is_switch) {
-      SwitchInfo info = std::move(node.info);
-      node.info.guid = info.guid;
-      RETURN_IF_ERROR(assembler.StartSwitch(std::move(info), node.line));
-    } else {
-      AdapterInfo info;
-      info.guid = node.info.guid;
-      info.kind = node.kind;
-      info.port_count = node.info.port_count;
-      info.device_id = node.info.device_id;
-      info.description = std::move(node.info.description);
-      RETURN_IF_ERROR(assembler.StartAdapter(std::move(info), node.line));
-    }
-    for (const Cable& cable : CablesOf(n)) RETURN_IF_ERROR(AssembleCable(cable, assembler));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -376,65 +365,6 @@ std::string Name(absl::string_view text) {
   return name;
 }
 
-class IbsimWriter {
- public:
-  explicit IbsimWriter(const Fabric& fabric) : fabric_(fabric) {}
-  std::string Write();
-
- private:
-  void NameNodes();
-  void WriteHeader(absl::string_view type, absl::string_view guid_key, Guid guid,
-                   uint16_t device_id, uint8_t ports, absl::string_view name);
-  void WriteSwitch(SwitchIndex s);
-  void WriteAdapter(AdapterIndex a, uint32_t first_endpoint, uint32_t last_endpoint);
-  void WritePort(const Channel& channel, absl::string_view lid);
-  absl::string_view NodeName(VertexIndex v) const;
-
-  const Fabric& fabric_;
-  std::vector<std::string> switch_names_, adapter_names_;
-  std::string out_;
-};
-
-// Each node takes the first of its candidates that no other node has among its candidates of that
-// rank or before.
-void IbsimWriter::NameNodes() {
-  std::vector<std::vector<std::string>> candidates;
-  for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
-    const SwitchInfo& info = fabric_.switch_info(SwitchIndex(s));
-    const std::string name = Name(info.description);
-    candidates.push_back({name, name, absl::StrCat("S-", ToString(info.guid))});
-  }
-  for (uint32_t a = 0; a < fabric_.adapter_count(); ++a) {
-    const AdapterInfo& info = fabric_.adapter(AdapterIndex(a));
-    candidates.push_back({Name(fabric_.host_name(info.host)), Name(info.description),
-                          absl::StrCat("H-", ToString(info.guid))});
-  }
-  absl::flat_hash_map<std::string, uint32_t> uses;
-  for (const std::vector<std::string>& c : candidates) {
-    ++uses[c[0]];
-    if (c[1] != c[0]) ++uses[c[1]];
-    ++uses[c[2]];
-  }
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    std::vector<std::string>& c = candidates[i];
-    size_t rank = 0;
-    while (rank < 2 && (c[rank].empty() || uses[c[rank]] > 1)) ++rank;
-    (i < fabric_.switch_count() ? switch_names_ : adapter_names_).push_back(std::move(c[rank]));
-  }
-}
-
-absl::string_view IbsimWriter::NodeName(VertexIndex v) const {
-  if (fabric_.IsSwitch(v)) return switch_names_[v.value()];
-  return adapter_names_[fabric_.endpoint(fabric_.AsEndpoint(v)).adapter.value()];
-}
-
-void IbsimWriter::WriteHeader(absl::string_view type, absl::string_view guid_key, Guid guid,
-                              uint16_t device_id, uint8_t ports, absl::string_view name) {
-  absl::StrAppend(&out_, "\ndevid=0x", absl::Hex(device_id), "\n", guid_key, "=0x",
-                  absl::Hex(guid.value()), "\n");
-  absl::StrAppend(&out_, type, "\t", static_cast<int>(ports), " \"", name, "\"\t\t# \"");
-}
-
 // A description in quotes; ibsim ends it at the first quote.
 std::string Quotable(absl::string_view description) {
   std::string text = CleanDescription(description.substr(0, kMaxDescription));
@@ -442,62 +372,112 @@ std::string Quotable(absl::string_view description) {
   return text;
 }
 
-// ibsim takes every '=' in a port line for an option: what comments say must not hold one.
-void IbsimWriter::WritePort(const Channel& channel, absl::string_view lid) {
-  const LinkInfo& link = fabric_.link(Fabric::link_of(channel.index));
-  const LinkRate rate = link.rate;
-  absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t\"", NodeName(channel.to),
-                  "\"[", static_cast<int>(channel.to_port.value()), "]");
-  if (rate.lanes > 0) absl::StrAppend(&out_, " w=", WidthBit(rate.lanes));
-  if (rate.speed != LaneSpeed::kUnknown) absl::StrAppend(&out_, " s=", SpeedBit(rate.speed));
-  absl::StrAppend(&out_, "\t#", lid, " ", FormatLinkRate(rate, link.capacity_gbps), "\n");
-}
+class IbsimWriter {
+ public:
+  explicit IbsimWriter(const Fabric& fabric) : fabric_(fabric) {}
 
-void IbsimWriter::WriteSwitch(SwitchIndex s) {
-  const SwitchInfo& info = fabric_.switch_info(s);
-  WriteHeader("Switch", "switchguid", info.guid, info.device_id, info.port_count,
-              switch_names_[s.value()]);
-  absl::StrAppend(&out_, Quotable(info.description), "\" enhanced port 0 lid ",
-                  static_cast<int>(info.lid.value()), " lmc 0\n");
-  const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
-  std::vector<Channel> channels(row.begin(), row.end());
-  std::sort(channels.begin(), channels.end(),
-            [](const Channel& x, const Channel& y) { return x.port < y.port; });
-  for (const Channel& channel : channels) WritePort(channel, "");
-}
+  std::string Write() {
+    NameNodes();
+    absl::StrAppend(&out_, "# ibsim net file: written by Coppice\n");
+    // ibsim attaches programs without SIM_HOST to the first node: let it be a host.
+    uint32_t e = 0;
+    for (uint32_t a = 0; a < fabric_.adapter_count(); ++a) {
+      const uint32_t first = e;
+      while (e < fabric_.endpoint_count() &&
+             fabric_.endpoint(EndpointIndex(e)).adapter == AdapterIndex(a)) {
+        ++e;
+      }
+      WriteAdapter(AdapterIndex(a), first, e);
+    }
+    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) WriteSwitch(SwitchIndex(s));
+    return std::move(out_);
+  }
 
-void IbsimWriter::WriteAdapter(AdapterIndex a, uint32_t first_endpoint, uint32_t last_endpoint) {
-  const AdapterInfo& info = fabric_.adapter(a);
-  const bool is_router = info.kind == AdapterKind::kRouter;
-  WriteHeader(is_router ? "Rt" : "Ca", is_router ? "rtguid" : "caguid", info.guid, info.device_id,
-              info.port_count, adapter_names_[a.value()]);
-  absl::StrAppend(&out_, Quotable(info.description), "\"\n");
-  for (uint32_t e = first_endpoint; e < last_endpoint; ++e) {
-    const EndpointInfo& endpoint = fabric_.endpoint(EndpointIndex(e));
-    const std::string lid = absl::StrCat(" lid ", static_cast<int>(endpoint.lid.value()), " lmc ",
-                                         static_cast<int>(endpoint.lmc));
-    for (const Channel& channel : fabric_.channels(fabric_.Vertex(EndpointIndex(e)))) {
-      WritePort(channel, lid);
+ private:
+  // Each node takes the first of its candidates that no other node has among its candidates of that
+  // rank or before.
+  void NameNodes() {
+    std::vector<std::vector<std::string>> candidates;
+    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
+      const SwitchInfo& info = fabric_.switch_info(SwitchIndex(s));
+      const std::string name = Name(info.description);
+      candidates.push_back({name, name, absl::StrCat("S-", ToString(info.guid))});
+    }
+    for (uint32_t a = 0; a < fabric_.adapter_count(); ++a) {
+      const AdapterInfo& info = fabric_.adapter(AdapterIndex(a));
+      candidates.push_back({Name(fabric_.host_name(info.host)), Name(info.description),
+                            absl::StrCat("H-", ToString(info.guid))});
+    }
+    absl::flat_hash_map<std::string, uint32_t> uses;
+    for (const std::vector<std::string>& c : candidates) {
+      ++uses[c[0]];
+      if (c[1] != c[0]) ++uses[c[1]];
+      ++uses[c[2]];
+    }
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      std::vector<std::string>& c = candidates[i];
+      size_t rank = 0;
+      while (rank < 2 && (c[rank].empty() || uses[c[rank]] > 1)) ++rank;
+      (i < fabric_.switch_count() ? switch_names_ : adapter_names_).push_back(std::move(c[rank]));
     }
   }
-}
 
-std::string IbsimWriter::Write() {
-  NameNodes();
-  absl::StrAppend(&out_, "# ibsim net file: written by Coppice\n");
-  // ibsim attaches programs without SIM_HOST to the first node: let it be a host.
-  uint32_t e = 0;
-  for (uint32_t a = 0; a < fabric_.adapter_count(); ++a) {
-    const uint32_t first = e;
-    while (e < fabric_.endpoint_count() &&
-           fabric_.endpoint(EndpointIndex(e)).adapter == AdapterIndex(a)) {
-      ++e;
-    }
-    WriteAdapter(AdapterIndex(a), first, e);
+  void WriteHeader(absl::string_view type, absl::string_view guid_key, Guid guid,
+                   uint16_t device_id, uint8_t ports, absl::string_view name) {
+    absl::StrAppend(&out_, "\ndevid=0x", absl::Hex(device_id), "\n", guid_key, "=0x",
+                    absl::Hex(guid.value()), "\n");
+    absl::StrAppend(&out_, type, "\t", static_cast<int>(ports), " \"", name, "\"\t\t# \"");
   }
-  for (uint32_t s = 0; s < fabric_.switch_count(); ++s) WriteSwitch(SwitchIndex(s));
-  return std::move(out_);
-}
+
+  void WriteSwitch(SwitchIndex s) {
+    const SwitchInfo& info = fabric_.switch_info(s);
+    WriteHeader("Switch", "switchguid", info.guid, info.device_id, info.port_count,
+                switch_names_[s.value()]);
+    absl::StrAppend(&out_, Quotable(info.description), "\" enhanced port 0 lid ",
+                    static_cast<int>(info.lid.value()), " lmc 0\n");
+    const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
+    std::vector<Channel> channels(row.begin(), row.end());
+    std::sort(channels.begin(), channels.end(),
+              [](const Channel& x, const Channel& y) { return x.port < y.port; });
+    for (const Channel& channel : channels) WritePort(channel, "");
+  }
+
+  void WriteAdapter(AdapterIndex a, uint32_t first_endpoint, uint32_t last_endpoint) {
+    const AdapterInfo& info = fabric_.adapter(a);
+    const bool is_router = info.kind == AdapterKind::kRouter;
+    WriteHeader(is_router ? "Rt" : "Ca", is_router ? "rtguid" : "caguid", info.guid, info.device_id,
+                info.port_count, adapter_names_[a.value()]);
+    absl::StrAppend(&out_, Quotable(info.description), "\"\n");
+    for (uint32_t e = first_endpoint; e < last_endpoint; ++e) {
+      const EndpointInfo& endpoint = fabric_.endpoint(EndpointIndex(e));
+      const std::string lid = absl::StrCat(" lid ", static_cast<int>(endpoint.lid.value()), " lmc ",
+                                           static_cast<int>(endpoint.lmc));
+      for (const Channel& channel : fabric_.channels(fabric_.Vertex(EndpointIndex(e)))) {
+        WritePort(channel, lid);
+      }
+    }
+  }
+
+  // ibsim takes every '=' in a port line for an option: what comments say must not hold one.
+  void WritePort(const Channel& channel, absl::string_view lid) {
+    const LinkInfo& link = fabric_.link(Fabric::link_of(channel.index));
+    const LinkRate rate = link.rate;
+    absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t\"",
+                    NodeName(channel.to), "\"[", static_cast<int>(channel.to_port.value()), "]");
+    if (rate.lanes > 0) absl::StrAppend(&out_, " w=", WidthBit(rate.lanes));
+    if (rate.speed != LaneSpeed::kUnknown) absl::StrAppend(&out_, " s=", SpeedBit(rate.speed));
+    absl::StrAppend(&out_, "\t#", lid, " ", FormatLinkRate(rate, link.capacity_gbps), "\n");
+  }
+
+  absl::string_view NodeName(VertexIndex v) const {
+    if (fabric_.IsSwitch(v)) return switch_names_[v.value()];
+    return adapter_names_[fabric_.endpoint(fabric_.AsEndpoint(v)).adapter.value()];
+  }
+
+  const Fabric& fabric_;
+  std::vector<std::string> switch_names_, adapter_names_;
+  std::string out_;
+};
 
 }  // namespace
 

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "daemon/fabric/coordinates.h"
 #include "daemon/fabric/distances.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
+#include "daemon/fabric/hierarchy.h"
 
 namespace coppice {
 

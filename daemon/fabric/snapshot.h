@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
@@ -69,6 +70,15 @@ struct Snapshot {
 // INVALID_ARGUMENT: tables of another fabric.
 absl::StatusOr<std::shared_ptr<const Snapshot>> MakeSnapshot(
     std::shared_ptr<const Fabric> fabric, std::shared_ptr<const ForwardingTables> tables);
+
+// A fabric as it is once some of its links are gone, before anybody has read all of it again.
+
+// All switches, also those that are left without a link: their indices stay, and with them the rows
+// of forwarding tables. Adapters that keep no link go. What stays keeps its order, so the links of
+// the result are those of `fabric` without the others. `is_lost` is [link]. The version is 0.
+// O(n log n).
+absl::StatusOr<std::shared_ptr<const Fabric>> WithoutLinks(const Fabric& fabric,
+                                                           const std::vector<bool>& is_lost);
 
 }  // namespace coppice
 

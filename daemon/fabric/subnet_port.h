@@ -1,5 +1,5 @@
 // Where a fabric comes from, as a seam: a live subnet (daemon/ib/umad_subnet_port.h) or a file or
-// model (daemon/fabric/offline_subnet_port.h). Speaks plain values; MADs stay behind it.
+// model (daemon/fabric/fabric_source.h). Speaks plain values; MADs stay behind it.
 #ifndef COPPICE_DAEMON_FABRIC_SUBNET_PORT_H_
 #define COPPICE_DAEMON_FABRIC_SUBNET_PORT_H_
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "daemon/fabric/topology_text.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/batch.h"
-#include "daemon/tree/member_places.h"
 #include "daemon/tree/planner.h"
+#include "daemon/tree/tree.h"
 
 namespace coppice {
 namespace {

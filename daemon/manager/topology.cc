@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/without_links.h"
+#include "daemon/fabric/snapshot.h"
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/manager/sweep/fabric_events.h"

@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/algorithm/auto.h"
 #include "daemon/mapping/mapping_metrics.h"
 
 namespace coppice {

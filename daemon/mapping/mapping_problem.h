@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/mapping/pattern.h"
-#include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/places.h"
 
 namespace coppice {

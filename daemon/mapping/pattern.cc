@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -143,6 +144,18 @@ absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count
   made->symmetric_ = std::all_of(made->exchanges_.begin(), made->exchanges_.end(),
                                  [](const Exchange& e) { return e.out_bytes == e.in_bytes; });
   return made;
+}
+
+std::vector<uint32_t> Pattern::HeaviestFirst() const {
+  std::vector<double> bytes(rank_count(), 0);
+  for (uint32_t r = 0; r < bytes.size(); ++r) {
+    for (const Exchange& x : exchanges(r)) bytes[r] += x.both();
+  }
+  std::vector<uint32_t> ranks(bytes.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](uint32_t a, uint32_t b) { return bytes[a] > bytes[b]; });
+  return ranks;
 }
 
 size_t Pattern::MemoryBytes() const {

@@ -71,6 +71,9 @@ class Pattern final {
   // Every weight is a whole number, and their sum is below 2^53: sums are exact.
   bool whole() const { return whole_; }
 
+  // All ranks, those first that exchange most bytes; of equal ones the lower.
+  std::vector<uint32_t> HeaviestFirst() const;
+
   size_t MemoryBytes() const;
 
  private:

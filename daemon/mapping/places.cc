@@ -1,10 +1,14 @@
 #include "daemon/mapping/places.h"
 
+#include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -107,6 +111,321 @@ std::vector<uint32_t> AssignSlots(const Places& places, const Mapping& mapping) 
     slot_of[rank] = slots[i++];
   }
   return slot_of;
+}
+
+namespace {
+
+// A class for every distinct key, by first appearance.
+class ClassNumbers {
+ public:
+  uint32_t Of(uint32_t key, PlaceIndex place) {
+    const auto [found, is_new] =
+        numbers_.try_emplace(key, static_cast<uint32_t>(representatives_.size()));
+    if (is_new) representatives_.push_back(place);
+    return found->second;
+  }
+  const std::vector<PlaceIndex>& representatives() const { return representatives_; }
+
+ private:
+  absl::flat_hash_map<uint32_t, uint32_t> numbers_;
+  std::vector<PlaceIndex> representatives_;
+};
+
+absl::Status NoPath(const Fabric& fabric, EndpointIndex a, EndpointIndex b) {
+  return absl::FailedPreconditionError(
+      absl::StrFormat("no path from %s to %s; map over hosts of one subnetwork",
+                      Describe(fabric, fabric.Vertex(a)), Describe(fabric, fabric.Vertex(b))));
+}
+
+// What stands for an endpoint's leaf switch; an endpoint without one stands for itself.
+uint32_t LeafKey(const Fabric& fabric, EndpointIndex e) {
+  const std::optional<SwitchIndex> leaf = fabric.attached_switch(e);
+  return leaf.has_value() ? fabric.Vertex(*leaf).value() : fabric.Vertex(e).value();
+}
+
+// The bundles of all places, and a row for each leaf switch; no columns and no links yet.
+ClassDistances ByLeafSwitch(const Fabric& fabric, const Places& places, ClassNumbers& leaves) {
+  ClassDistances classes;
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const EndpointIndex e = places.endpoint(PlaceIndex(p));
+    classes.bundles.push_back(fabric.bundle(e).value());
+    classes.from_classes.push_back(leaves.Of(LeafKey(fabric, e), PlaceIndex(p)));
+  }
+  return classes;
+}
+
+absl::Status CheckPlaces(const Places& places) {
+  if (places.has_endpoints()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "places without endpoints have no hops between them; give a distance matrix");
+}
+
+absl::Status CheckTable(size_t rows, size_t columns) {
+  if (rows * columns <= PlaceDistances::kMaxTableBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the distances of %d leaf switches to %d places or switches take %d MiB, of which there are "
+      "%d: map over fewer hosts, or over hosts of fewer leaf switches",
+      rows, columns, rows * columns >> 20, PlaceDistances::kMaxTableBytes >> 20));
+}
+
+// Links from switches to one place after another: the routes to a place form a tree, whose switches
+// are asked once.
+class RouteTree {
+ public:
+  explicit RouteTree(const Routes& routes)
+      : routes_(routes),
+        fabric_(routes.fabric()),
+        links_(fabric_.switch_count(), 0),
+        place_of_(fabric_.switch_count(), 0xffffffff) {}
+
+  // Links from `leaf` to the endpoint `to` of place `p`. Errors as Routes::Length.
+  absl::StatusOr<uint32_t> Length(SwitchIndex leaf, EndpointIndex to, uint32_t p) {
+    const VertexIndex end = fabric_.Vertex(to);
+    const std::optional<SwitchIndex> attached = fabric_.attached_switch(to);
+    if (!attached.has_value() || !Delivers(*attached, end, p)) {
+      return routes_.Length(fabric_.Vertex(leaf), end);
+    }
+    walked_.clear();
+    uint32_t links = 1;  // the last one
+    for (SwitchIndex here = leaf; here != *attached;) {
+      if (place_of_[here.value()] == p) {
+        links = links_[here.value()];
+        break;
+      }
+      walked_.push_back(here);
+      const ChannelIndex c = routes_.NextChannel(here, end);
+      if (c == kNoChannel || !fabric_.IsSwitch(fabric_.channel_to(c)) ||
+          walked_.size() > fabric_.switch_count()) {
+        return routes_.Length(fabric_.Vertex(leaf), end);
+      }
+      here = fabric_.AsSwitch(fabric_.channel_to(c));
+    }
+    for (; !walked_.empty(); walked_.pop_back()) {
+      place_of_[walked_.back().value()] = p;
+      links_[walked_.back().value()] = ++links;
+    }
+    return links;
+  }
+
+ private:
+  // Whether the last switch knows the last link: asked once for each place.
+  bool Delivers(SwitchIndex last, VertexIndex end, uint32_t p) {
+    if (asked_ != p) {
+      const ChannelIndex c = routes_.NextChannel(last, end);
+      delivers_ = c != kNoChannel && fabric_.channel_to(c) == end;
+      asked_ = p;
+    }
+    return delivers_;
+  }
+
+  const Routes& routes_;
+  const Fabric& fabric_;
+  std::vector<uint32_t> links_;     // [switch] to the place place_of_
+  std::vector<uint32_t> place_of_;  // [switch]
+  std::vector<SwitchIndex> walked_;
+  uint32_t asked_ = 0xffffffff;  // place
+  bool delivers_ = false;        // to asked_
+};
+
+// Whether a column for each leaf switch says what a column for each place does.
+bool EqualWithinLeaves(const ClassDistances& d, const std::vector<PlaceIndex>& seats) {
+  const size_t places = d.bundles.size();
+  for (size_t row = 0; row < seats.size(); ++row) {
+    const uint8_t* const links = &d.links[row * places];
+    for (size_t p = 0; p < places; ++p) {
+      if (links[p] != links[seats[d.from_classes[p]].value()]) return false;
+    }
+  }
+  return true;
+}
+
+// Keeps the columns of the seats alone. Whether the rest is symmetric.
+bool KeepLeafColumns(ClassDistances& d, const std::vector<PlaceIndex>& seats) {
+  const size_t places = d.bundles.size(), leaves = seats.size();
+  for (size_t row = 0; row < leaves; ++row) {
+    for (size_t column = 0; column < leaves; ++column) {
+      d.links[row * leaves + column] = d.links[row * places + seats[column].value()];
+    }
+  }
+  d.links.resize(leaves * leaves);
+  d.links.shrink_to_fit();
+  d.to_classes = d.from_classes;
+  d.columns = static_cast<uint32_t>(leaves);
+  for (size_t a = 0; a < leaves; ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      if (d.links[a * leaves + b] != d.links[b * leaves + a]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Uniform(
+    absl::Span<const uint32_t> extents, absl::Span<const double> distances) {
+  if (extents.empty() || extents.size() != distances.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a hierarchy of %d levels with %d distances; give one distance a level",
+                        extents.size(), distances.size()));
+  }
+  LevelDistances levels;
+  uint64_t count = 1;
+  bool whole = true;
+  double greatest = 0;
+  std::vector<int> shifts;  // [level] the lowest bit of its field
+  int width = 0;
+  for (size_t level = 0; level < extents.size(); ++level) {
+    if (extents[level] == 0 || extents[level] > Places::kMaxSlots ||
+        (count *= extents[level]) > Places::kMaxSlots) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("level %d of the hierarchy has extent %d; give 1 or more, and at most %d "
+                          "places in all",
+                          level + 1, extents[level], Places::kMaxSlots));
+    }
+    const double distance = distances[level];
+    if (!std::isfinite(distance) || distance < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("level %d of the hierarchy has distance %g; give a number from 0 up",
+                          level + 1, distance));
+    }
+    shifts.push_back(width);
+    const int bits = std::bit_width(extents[level] - 1);
+    for (int b = 1; b <= bits; ++b) levels.by_width[width + b] = distance;
+    width += bits;
+    whole = whole && distance == std::floor(distance);
+    if (extents[level] > 1) greatest = std::max(greatest, distance);
+  }
+  levels.codes.resize(count);
+  for (uint64_t place = 0; place < count; ++place) {
+    uint64_t rest = place;
+    for (size_t level = 0; level < extents.size(); ++level) {
+      levels.codes[place] |= rest % extents[level] << shifts[level];
+      rest /= extents[level];
+    }
+  }
+  std::shared_ptr<PlaceDistances> made(
+      new PlaceDistances(std::move(levels), static_cast<uint32_t>(count)));
+  made->whole_ = whole;
+  made->greatest_ = greatest;
+  return made;
+}
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Hops(
+    const Places& places, const SwitchDistances& distances) {
+  RETURN_IF_ERROR(CheckPlaces(places));
+  const Fabric& fabric = distances.fabric();
+  ClassNumbers leaves;
+  ClassDistances classes = ByLeafSwitch(fabric, places, leaves);
+  classes.to_classes = classes.from_classes;
+  const std::vector<PlaceIndex>& seats = leaves.representatives();
+  RETURN_IF_ERROR(CheckTable(seats.size(), seats.size()));
+  classes.columns = static_cast<uint32_t>(seats.size());
+  classes.links.resize(seats.size() * seats.size());
+  double greatest = 0;
+  for (uint32_t a = 0; a < seats.size(); ++a) {
+    const EndpointIndex from = places.endpoint(seats[a]);
+    const std::optional<SwitchIndex> from_leaf = fabric.attached_switch(from);
+    for (uint32_t b = 0; b < seats.size(); ++b) {
+      const EndpointIndex to = places.endpoint(seats[b]);
+      const std::optional<SwitchIndex> to_leaf = fabric.attached_switch(to);
+      // Two hosts of one leaf switch are two links apart.
+      std::optional<uint32_t> hops;
+      if (from_leaf.has_value() && to_leaf.has_value()) {
+        const uint8_t between = distances.Between(*from_leaf, *to_leaf);
+        if (between != SwitchDistances::kUnreachable) hops = between + 2;
+      } else {
+        hops = a == b ? 0 : distances.Hops(fabric.Vertex(from), fabric.Vertex(to));
+      }
+      if (!hops.has_value() || *hops > 255) return NoPath(fabric, from, to);
+      classes.links[a * seats.size() + b] = static_cast<uint8_t>(*hops);
+      if (a != b || places.count() > 1) greatest = std::max<double>(greatest, *hops);
+    }
+  }
+  std::shared_ptr<PlaceDistances> made(new PlaceDistances(std::move(classes), places.count()));
+  made->greatest_ = greatest;
+  return made;
+}
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::RouteLengths(
+    const Places& places, const Routes& routes) {
+  RETURN_IF_ERROR(CheckPlaces(places));
+  const Fabric& fabric = routes.fabric();
+  ClassNumbers leaves;
+  ClassDistances classes = ByLeafSwitch(fabric, places, leaves);
+  for (uint32_t p = 0; p < places.count(); ++p) classes.to_classes.push_back(p);
+  classes.columns = places.count();
+  const std::vector<PlaceIndex>& seats = leaves.representatives();
+  RETURN_IF_ERROR(CheckTable(seats.size(), places.count()));
+  classes.links.resize(seats.size() * places.count());
+  double greatest = 0;
+  RouteTree tree(routes);
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const EndpointIndex to = places.endpoint(PlaceIndex(p));
+    for (size_t row = 0; row < seats.size(); ++row) {
+      const EndpointIndex from = places.endpoint(seats[row]);
+      const std::optional<SwitchIndex> leaf = fabric.attached_switch(from);
+      uint32_t length = 0;
+      // From the leaf switch, so that the row holds for all of its endpoints.
+      if (leaf.has_value()) {
+        ASSIGN_OR_RETURN(length, tree.Length(*leaf, to, p));
+        ++length;
+      } else {
+        ASSIGN_OR_RETURN(length, routes.Length(fabric.Vertex(from), fabric.Vertex(to)));
+      }
+      if (length > 255) return NoPath(fabric, from, to);
+      classes.links[row * places.count() + p] = static_cast<uint8_t>(length);
+      greatest = std::max<double>(greatest, length);
+    }
+  }
+  // Were D symmetric, all places of a leaf switch were equally far from another leaf switch.
+  const bool by_leaves = EqualWithinLeaves(classes, seats);
+  const bool symmetric = by_leaves && KeepLeafColumns(classes, seats);
+  std::shared_ptr<PlaceDistances> made(new PlaceDistances(std::move(classes), places.count()));
+  made->symmetric_ = symmetric;
+  made->greatest_ = greatest;
+  return made;
+}
+
+absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Matrix(
+    uint32_t count, std::vector<double> values) {
+  if (count == 0 || count > kMaxMatrixPlaces || values.size() != size_t{count} * count) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a distance matrix of %d places with %d values; give places squared values for 1 to %d "
+        "places",
+        count, values.size(), kMaxMatrixPlaces));
+  }
+  bool whole = true, symmetric = true;
+  double greatest = 0;
+  for (uint32_t a = 0; a < count; ++a) {
+    for (uint32_t b = 0; b < count; ++b) {
+      const double distance = values[size_t{a} * count + b];
+      if (!std::isfinite(distance) || distance < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the distance in row %d, column %d is %g; give a number from 0 up",
+                            a + 1, b + 1, distance));
+      }
+      whole = whole && distance == std::floor(distance);
+      symmetric = symmetric && distance == values[size_t{b} * count + a];
+      greatest = std::max(greatest, distance);
+    }
+  }
+  std::shared_ptr<PlaceDistances> made(
+      new PlaceDistances(MatrixDistances{count, std::move(values)}, count));
+  made->symmetric_ = symmetric;
+  made->whole_ = whole;
+  made->greatest_ = greatest;
+  return made;
+}
+
+size_t PlaceDistances::MemoryBytes() const {
+  struct Bytes {
+    size_t operator()(const LevelDistances& d) const { return d.codes.size() * 8; }
+    size_t operator()(const ClassDistances& d) const {
+      return d.bundles.size() * 12 + d.links.size();
+    }
+    size_t operator()(const MatrixDistances& d) const { return d.values.size() * 8; }
+  };
+  return sizeof(*this) + std::visit(Bytes(), form_);
 }
 
 }  // namespace coppice

@@ -7,15 +7,20 @@
 #ifndef COPPICE_DAEMON_MAPPING_PLACES_H_
 #define COPPICE_DAEMON_MAPPING_PLACES_H_
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/routes.h"
 #include "proto/text/limits.h"
 
 namespace coppice {
@@ -80,6 +85,105 @@ class Places final {
 // others take the free slots of their places, both ascending. `mapping` must be admissible
 // (mapping_metrics.h). O(slots).
 std::vector<uint32_t> AssignSlots(const Places& places, const Mapping& mapping);
+
+// How far places are from each other: D of the QAP cost (Wang 2015, eq. 1). Three forms, so that
+// nothing of the size of places squared is kept where the fabric's structure says the same:
+//
+//   levels     D depends on the smallest group that holds both places: core, node, switch, pod
+//   classes    endpoints of one leaf switch are equally far from all others: a table of switches
+//   matrix     given or measured, any values, asymmetric if you like
+
+// Each of the three is called with place numbers: d(a, b) = D(a, b).
+
+struct LevelDistances {
+  // [place] the groups that hold a place from the widest to the place itself, as fields of bits:
+  // two places are in one group at a level iff the bits from there up are equal.
+  std::vector<uint64_t> codes;
+  std::array<double, 65> by_width{};  // [bit width of codes[a] ^ codes[b]]; [0] is one place
+
+  double operator()(uint32_t a, uint32_t b) const {
+    return by_width[std::bit_width(codes[a] ^ codes[b])];
+  }
+};
+
+struct ClassDistances {
+  std::vector<uint32_t> bundles;       // [place] places of one bundle are at distance 0
+  std::vector<uint32_t> from_classes;  // [place] row
+  std::vector<uint32_t> to_classes;    // [place] column
+  uint32_t columns = 0;
+  std::vector<uint8_t> links;  // [row][column], between places of different bundles
+
+  double operator()(uint32_t a, uint32_t b) const {
+    return bundles[a] == bundles[b]
+               ? 0.0
+               : links[static_cast<size_t>(from_classes[a]) * columns + to_classes[b]];
+  }
+};
+
+struct MatrixDistances {
+  uint32_t count = 0;
+  std::vector<double> values;  // [from][to]
+
+  double operator()(uint32_t a, uint32_t b) const {
+    return values[static_cast<size_t>(a) * count + b];
+  }
+};
+
+// Immutable; thread-safe.
+class PlaceDistances final {
+ public:
+  using Form = std::variant<LevelDistances, ClassDistances, MatrixDistances>;
+  static constexpr uint32_t kMaxMatrixPlaces = 1 << 14;  // 2 GiB of doubles
+  static constexpr size_t kMaxTableBytes = size_t{1} << 30;
+
+  // A uniform hierarchy, from the innermost level: extents {4, 8, 6} and distances {1, 10, 100} are
+  // 4 places a node 1 apart, 8 nodes a switch 10 apart, 6 switches 100 apart; 0 within a place.
+  // INVALID_ARGUMENT, naming the level: no levels, other numbers of both, an extent of 0, more than
+  // Places::kMaxSlots places, a distance that is negative, NaN or infinite.
+  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Uniform(
+      absl::Span<const uint32_t> extents, absl::Span<const double> distances);
+
+  // Links on a shortest path between the places' endpoints; 0 in one bundle (Fabric::bundle).
+  // FAILED_PRECONDITION, naming two endpoints: no path. RESOURCE_EXHAUSTED: more than
+  // kMaxTableBytes. Memory: leaf switches squared bytes.
+  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Hops(
+      const Places& places, const SwitchDistances& distances);
+
+  // Links on the route between the places' endpoints; may be asymmetric. Errors as Hops and
+  // Routes::Length. Memory: leaf switches times places bytes, or squared where the routes to all
+  // places of a leaf switch are equally long; time: places times switches.
+  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> RouteLengths(const Places& places,
+                                                                            const Routes& routes);
+
+  // [from][to], row by row. INVALID_ARGUMENT, naming row and column (from 1): not square, a value
+  // that is negative, NaN or infinite; or more than kMaxMatrixPlaces.
+  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Matrix(uint32_t count,
+                                                                      std::vector<double> values);
+
+  uint32_t count() const { return count_; }
+  // D(a, b) = D(b, a) for all places.
+  bool symmetric() const { return symmetric_; }
+  // Every distance is a whole number.
+  bool whole() const { return whole_; }
+  double greatest() const { return greatest_; }
+
+  double operator()(PlaceIndex a, PlaceIndex b) const {
+    return std::visit([&](const auto& d) { return d(a.value(), b.value()); }, form_);
+  }
+  // For loops that must not ask at every step which form it is:
+  //   std::visit([&](const auto& d) { ... d(a, b) ... }, distances.form());
+  const Form& form() const { return form_; }
+
+  size_t MemoryBytes() const;
+
+ private:
+  PlaceDistances(Form form, uint32_t count) : form_(std::move(form)), count_(count) {}
+
+  Form form_;
+  uint32_t count_ = 0;
+  bool symmetric_ = true, whole_ = true;
+  double greatest_ = 0;
+};
 
 }  // namespace coppice
 

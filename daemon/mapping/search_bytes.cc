@@ -5,9 +5,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/algorithm/auto.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/mapping/place_distances.h"
+#include "daemon/mapping/places.h"
 #include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/cluster/rank_clusters.h"
 #include "daemon/mapping/search/dense/dense_qap.h"

@@ -101,6 +101,14 @@ class SearchControl final {
     return remaining_ ? remaining_() : std::numeric_limits<double>::infinity();
   }
 
+  // Stopped with this, or once a part of the time that is left is over, if that ends; offers
+  // nothing. This outlives it.
+  SearchControl PartOfTime(double share) const {
+    const double least = (1 - share) * remaining();
+    return SearchControl(
+        [this, least] { return stopped() || (has_deadline() && remaining() < least); }, nullptr);
+  }
+
   // A new best that is worth keeping if the search is stopped from now on. Admissible.
   void Offer(const Mapping& mapping) const {
     if (offered_) offered_(mapping);

@@ -12,8 +12,6 @@
 //
 // Where it matters which hosts of a leaf switch are taken, all subsets with the counts are
 // measured.
-#include "daemon/placement/exact_search.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -22,7 +20,8 @@
 
 #include "daemon/placement/count_state.h"
 #include "daemon/placement/host_set.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_request.h"
+#include "daemon/placement/placement_search.h"
 
 namespace coppice {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/placement/job_links.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_metrics.h"
+#include "daemon/placement/placement_request.h"
 
 namespace coppice {
 namespace {
@@ -48,7 +48,7 @@ const std::vector<uint32_t>& LinkTally::RouteTo(uint32_t host, uint32_t source) 
   const Fabric& fabric = index.fabric();
   const auto endpoints = fabric.endpoints_of_host(question_.open.hosts[host]);
   const EndpointIndex first = *std::min_element(endpoints.begin(), endpoints.end());
-  // As job_links.cc walks: a broken route counts up to where it breaks off, a loop once round.
+  // As JobChannels walks: a broken route counts up to where it breaks off, a loop once round.
   std::vector<uint32_t> seen;
   for (VertexIndex here = fabric.Vertex(*from); fabric.IsSwitch(here);) {
     if (std::find(seen.begin(), seen.end(), here.value()) != seen.end()) break;

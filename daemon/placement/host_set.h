@@ -14,7 +14,7 @@
 
 namespace coppice {
 
-// Shared links and load of a set of hosts that changes host by host: the routes of job_links.h to
+// Shared links and load of a set of hosts that changes host by host: the routes of JobChannels to
 // every open host from every leaf switch, walked once and counted up and down.
 
 // Not thread-safe.

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,22 +24,10 @@
 #include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
 #include "daemon/placement/placement_check.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_request.h"
 
 namespace coppice {
 namespace {
-
-std::vector<uint32_t> HeaviestFirst(const Pattern& pattern) {
-  std::vector<double> bytes(pattern.rank_count(), 0);
-  for (uint32_t r = 0; r < pattern.rank_count(); ++r) {
-    for (const Exchange& x : pattern.exchanges(r)) bytes[r] += x.both();
-  }
-  std::vector<uint32_t> order(bytes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return bytes[a] > bytes[b]; });
-  return order;
-}
 
 // Seats the ranks of `problem`'s pattern on some of its places.
 class OrderWalk {
@@ -52,7 +39,7 @@ class OrderWalk {
         is_even_(problem.traffic == TrafficModel::kEvenShortestPaths),
         count_(problem.places->count()),
         capacity_(problem.places->capacity(PlaceIndex(0))),
-        order_(HeaviestFirst(pattern_)),
+        order_(pattern_.HeaviestFirst()),
         branches_(branches),
         per_byte_(ChannelCapacities(problem)),
         congestion_(per_byte_.size(), 0),

@@ -41,7 +41,7 @@ absl::StatusOr<bool> SearchPatternExactly(const PlacementQuestion& question,
                                           PatternChoice& best);
 
 // A pattern on a set of hosts as the mapping engine's question, and what its congestion costs a
-// placement (placement_cost.h: traffic).
+// placement (placement_request.h: traffic).
 
 // The places are the first ports of `hosts`, in this order; the objective is congestion. Errors as
 // Places::OfEndpoints and PlaceDistances::Hops.

@@ -1,9 +1,9 @@
 // From counts to hosts, from many to few:
 //
-//     pods, unions of pods   placement_starts.h  \                          host_set.h, if few
-//     balls                               +--> count_improvement.h --> measured in full --> choices
-//     any counts             any_counts.cc/                              |
-//     lower bound            placement_starts.h over everything  <----- equal?  +--> exact_search.h
+//     pods, unions of pods   PodRegions \                    host_set.h, if few
+//     balls                  Balls       +--> ImproveCounts --> measured in full --> choices
+//     any counts             AnyCounts  /                               |
+//     lower bound            FillLeaves over everything <--- equal?  ---+--> SearchExactly
 #include "daemon/placement/placement_search.h"
 
 #include <algorithm>
@@ -15,11 +15,9 @@
 #include <set>
 #include <utility>
 
-#include "daemon/placement/count_improvement.h"
 #include "daemon/placement/count_state.h"
-#include "daemon/placement/exact_search.h"
 #include "daemon/placement/host_set.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_starts.h"
 
 namespace coppice {

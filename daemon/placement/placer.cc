@@ -13,9 +13,9 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
-#include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_index.h"
 #include "daemon/placement/placement_question.h"
+#include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 #include "daemon/placement/rank_order.h"
 

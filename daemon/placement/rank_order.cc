@@ -20,8 +20,8 @@
 #include "daemon/mapping/search_control.h"
 #include "daemon/placement/pattern_search.h"
 #include "daemon/placement/placement_check.h"
-#include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_question.h"
+#include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 
 namespace coppice {
@@ -86,7 +86,7 @@ PatternChoice Exchanged(const PlacementQuestion& question, const PatternChoice& 
   return next;
 }
 
-// Of hosts and their traffic, as placement_cost.h weighs it.
+// Of hosts and their traffic, as placement_request.h weighs it.
 double CostWithTraffic(const PlacementQuestion& question, double hosts_cost,
                        double max_congestion) {
   return hosts_cost + question.request.objective.traffic * TrafficOf(question, max_congestion);
@@ -176,15 +176,6 @@ std::vector<Choice> SpreadChoices(const PlacementQuestion& question, const Choic
 constexpr double kShareOfExchange = 0.3, kShareOfExact = 0.5;
 constexpr uint32_t kMaxJudged = 400, kMaxRanksJudged = 20'000;  // sets, and their ranks together
 constexpr size_t kMaxBounded = 4'096;  // open hosts over which a bound is looked for
-// Of a time that is left, a part: true once that is over.
-SearchControl PartOf(const SearchControl& control, double share) {
-  const double least = (1 - share) * control.remaining();
-  return SearchControl(
-      [&control, least] {
-        return control.stopped() || (control.has_deadline() && control.remaining() < least);
-      },
-      nullptr);
-}
 
 // Searches for a better order on the hosts of `best`, which it then has.
 absl::StatusOr<RankOrder> SearchOrder(const PlacementQuestion& question,
@@ -248,9 +239,9 @@ absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question, const Se
   if (counts) {
     const uint32_t most =
         std::min(kMaxJudged, kMaxRanksJudged / question.request.pattern->rank_count());
-    RETURN_IF_ERROR(ExchangeHosts(question, most, PartOf(control, kShareOfExchange), best));
-    ASSIGN_OR_RETURN(is_complete,
-                     SearchPatternExactly(question, limits, PartOf(control, kShareOfExact), best));
+    RETURN_IF_ERROR(ExchangeHosts(question, most, control.PartOfTime(kShareOfExchange), best));
+    ASSIGN_OR_RETURN(is_complete, SearchPatternExactly(question, limits,
+                                                       control.PartOfTime(kShareOfExact), best));
   }
   ASSIGN_OR_RETURN(RankOrder order,
                    is_complete ? KeepOrder(question, best) : SearchOrder(question, control, best));

@@ -18,7 +18,7 @@ struct RankOrder {
   std::vector<HostIndex> hosts;
   std::vector<uint32_t> permutation;  // [rank] position in hosts * ranks_per_host
   double max_congestion = 0;
-  double traffic = 0;       // placement_cost.h
+  double traffic = 0;       // placement_request.h
   bool is_optimal = false;  // no hosts with any order cost less, proven
   std::string reason;
 };

@@ -13,7 +13,7 @@
 #include "daemon/mapping/input/line_scanner.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
-#include "daemon/mapping/output/launch_file.h"
+#include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "daemon/tools/tree_options.h"

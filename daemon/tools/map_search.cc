@@ -21,7 +21,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/output/launch_file.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "proto/text/map_report.h"

@@ -1,227 +1,333 @@
-// One walk up and one down, each driven by a heap of packets that are before a shared link:
-//
-//   done(v) --phi--> link --> link (shared: wait for the time, then for the wire) --> ... parent
-//
-// A way is followed at once up to the next shared link. Times only grow along it, so that whoever
-// is taken from the heap is the next to come to its link.
 #include "daemon/tree/contended_metrics.h"
 
 #include <algorithm>
-#include <functional>
+#include <cstdint>
 #include <limits>
-#include <queue>
 #include <utility>
+#include <vector>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/closed_form.h"
-#include "daemon/tree/packet_bound.h"
 #include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {
+
+// Two walks as in tree_metrics.cc, but for two packets at a time, then a look at every link. n
+// packets of B bytes, the last of L; s(B) = max(theta + B*gamma, B / B_port) and so on:
+//
+//   first(v)  = one by one from the children's first arrivals, s(B) apart, + match(B)
+//   last(v)   = the later of:  one by one from the children's last arrivals, s(L) apart, + match(L)
+//                              first arrival + all packets but one, s apart, + match(L)
+//   arrival of last(c) = the later of last(c) + way, first(c) + way + (n - 1) on the slowest wire
+//
+// and downwards likewise, copies in place of packets that are taken. A link is busy from when the
+// first packet can be there, at the earliest, until the last of some edge has crossed it, which
+// then has the rest of its way before it.
+
 namespace {
 
-using Sharing = TreeRoutes::Sharing;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// A packet's head at a place of its way, its tail `lag_us` later.
-struct Head {
-  double at_us = 0;
-  double lag_us = 0;
-  uint32_t node = 0;  // child end of its edge
-  uint32_t hop = 0;   // to be crossed, in TreeRoutes::hops
-  bool operator>(const Head& other) const {
-    return at_us != other.at_us ? at_us > other.at_us : node > other.node;
-  }
+// The packets of one direction.
+struct BoundTrain {
+  double more = 0;   // packets before the last
+  double bytes = 0;  // of each of them, and of the first
+  double last_bytes = 0;
 };
 
-class ContendedWalker {
- public:
-  ContendedWalker(const CostProfile& profile, const AggregationTree& tree,
-                  absl::Span<const EdgeCost> edges, const TreeRoutes& routes)
-      : profile_(profile),
-        tree_(tree),
-        edges_(edges),
-        routes_(routes),
-        lists_(ChildrenOf(tree.parents)) {}
+BoundTrain TrainOf(uint64_t bytes, uint64_t packet_bytes, uint64_t more) {
+  return {.more = static_cast<double>(more),
+          .bytes = static_cast<double>(packet_bytes),
+          .last_bytes = static_cast<double>(bytes - more * packet_bytes)};
+}
 
-  Prediction Predict(const Payload& payload) {
-    packet_ = payload;
-    Prediction prediction;
-    prediction.aggregate_us = Aggregate();
-    prediction.distribute_us = Distribute();
-    prediction.total_us = profile_.init_us + prediction.aggregate_us + prediction.distribute_us;
-    return prediction;
+// When the first and the last packet are somewhere, at the earliest.
+struct Span {
+  double first_us = 0, last_us = 0;
+};
+
+// Of one edge and direction.
+struct Way {
+  double pass_us = 0;              // l + w(u) of all links, or same_host_us
+  double slowest_us_per_byte = 0;  // of all links
+  double port_us_per_byte = 0;     // at the parent
+  Span leaves;                     // the sender, phi included
+};
+
+class Bound {
+ public:
+  Bound(const CostProfile& profile, const AggregationTree& tree, const TreeRoutes& routes,
+        const Payload& payload)
+      : profile_(profile), tree_(tree), routes_(routes), lists_(ChildrenOf(tree.parents)) {
+    const Pipeline pipeline = PipelineOf(profile, payload);
+    streams_ = pipeline.streams;
+    up_ = TrainOf(payload.up_bytes, pipeline.packet.up_bytes, pipeline.more_up);
+    down_ = TrainOf(payload.down_bytes, pipeline.packet.down_bytes, pipeline.more_down);
+    if (payload.up_bytes > 0) {
+      reduced_share_ =
+          static_cast<double>(payload.reduced_bytes) / static_cast<double>(payload.up_bytes);
+    }
+  }
+
+  PacketBound Find() {
+    const uint32_t nodes = tree_.node_count();
+    order_.push_back(tree_.root());
+    for (uint32_t p = 0; p < order_.size(); ++p) {
+      const absl::Span<const uint32_t> children = lists_.of(order_[p]);
+      order_.insert(order_.end(), children.begin(), children.end());
+    }
+    ways_up_.resize(nodes);
+    ways_down_.resize(nodes);
+    for (const uint32_t node : order_) {
+      if (node == order_.front()) continue;
+      ways_up_[node] = FindWay(node, false);
+      ways_down_[node] = FindWay(node, true);
+    }
+    Aggregate();
+    Distribute();
+    FindRest();
+    PacketBound bound;
+    LookAtLinks(bound);
+    bound.least_us = profile_.init_us + std::max(end_us_, bound.least_us);
+    bound.after_done_us = std::move(after_done_);
+    return bound;
   }
 
  private:
   const NodeCost& CostOf(uint32_t node) const {
     return tree_.IsRank(node) ? profile_.nic : profile_.switch_;
   }
-  uint64_t bytes() const { return down_ ? packet_.down_bytes : packet_.up_bytes; }
-  double LinkWireUs(const TreeRoutes::Link& link) const {
-    return link.us_per_byte * static_cast<double>(bytes() + profile_.header_bytes);
+  uint32_t Begin(uint32_t node, bool down) const {
+    return routes_.begin[2 * node + (down ? 1 : 0)];
+  }
+  uint32_t End(uint32_t node, bool down) const { return routes_.begin[2 * node + (down ? 2 : 1)]; }
+  const TreeRoutes::Link& LinkAt(uint32_t hop) const {
+    return routes_.links[routes_.hops[hop].link];
+  }
+  bool WithinHost(uint32_t node, bool down) const { return Begin(node, down) == End(node, down); }
+
+  double LeaveUs(const NodeCost& sender, uint32_t node, bool down, double bytes) const {
+    if (WithinHost(node, down)) return 0;
+    return sender.forward_us + sender.forward_us_per_byte * bytes;
+  }
+  double WireUs(double us_per_byte, double bytes) const {
+    return us_per_byte * (bytes + profile_.header_bytes);
+  }
+  double LagUs(double us_per_byte, double bytes) const {
+    return profile_.forward_includes_serialisation ? 0 : us_per_byte * bytes;
+  }
+  double MatchUs(const NodeCost& cost, double bytes) const {
+    return cost.match_us + cost.reduce_us_per_byte * reduced_share_ * bytes;
   }
 
-  void Begin(bool down) {
-    down_ = down;
-    free_us_.assign(routes_.links.size(), 0);
-    heads_.assign(tree_.node_count(), Head{});
-    ready_.clear();
-  }
-
-  double Aggregate() {
-    Begin(false);
-    missing_.assign(tree_.node_count(), 0);
-    for (uint32_t node = 0; node < tree_.node_count(); ++node) {
-      missing_[node] = static_cast<uint32_t>(lists_.of(node).size());
-      if (missing_[node] == 0) ready_.push_back(node);
+  Way FindWay(uint32_t node, bool down) const {
+    Way way;
+    if (WithinHost(node, down)) way.pass_us = profile_.same_host_us;
+    for (uint32_t hop = Begin(node, down); hop < End(node, down); ++hop) {
+      const TreeRoutes::Link& link = LinkAt(hop);
+      way.pass_us += link.pass_us;
+      way.slowest_us_per_byte = std::max(way.slowest_us_per_byte, link.us_per_byte);
+      if (hop == Begin(node, down) || !down) way.port_us_per_byte = link.us_per_byte;
     }
-    double root_us = 0;
-    Run([&](uint32_t node) {
-      const double done_us = Done(node);
-      if (tree_.parents[node] == AggregationTree::kNoParent) {
-        root_us = done_us;
-      } else {
-        Leave(node, node, done_us);
-      }
-    });
-    return root_us;
+    return way;
   }
 
-  double Distribute() {
-    Begin(true);
-    ready_.push_back(tree_.root());
-    double last_us = 0;
-    Run([&](uint32_t node) {
-      double turn_us = heads_[node].at_us;
-      last_us = std::max(last_us, turn_us);
-      const double send_us = CostOf(node).send_us;
+  // When packets that leave so are there.
+  Span Arrival(const Way& way, const BoundTrain& train) const {
+    const double train_us = train.more * WireUs(way.slowest_us_per_byte, train.bytes);
+    const double last_us = std::max(way.leaves.last_us, way.leaves.first_us + train_us);
+    return {way.leaves.first_us + way.pass_us + LagUs(way.slowest_us_per_byte, train.bytes),
+            last_us + way.pass_us + LagUs(way.slowest_us_per_byte, train.last_bytes)};
+  }
+
+  // --- Up: when a node has reduced.
+
+  struct Packet {
+    double arrival_us, spacing_us;
+    bool operator<(const Packet& other) const { return arrival_us < other.arrival_us; }
+  };
+
+  static double LastStart(std::vector<Packet>& packets) {
+    if (!std::is_sorted(packets.begin(), packets.end())) std::sort(packets.begin(), packets.end());
+    double start_us = -kNever;
+    for (const Packet& packet : packets) {
+      start_us = std::max(packet.arrival_us, start_us + packet.spacing_us);
+    }
+    return start_us;
+  }
+
+  void Aggregate() {
+    done_.resize(tree_.node_count());
+    for (size_t p = order_.size(); p-- > 0;) {
+      const uint32_t node = order_[p];
+      if (!lists_.of(node).empty()) done_[node] = Reduced(node);
+      const NodeCost& cost = CostOf(node);
+      ways_up_[node].leaves = {done_[node].first_us + LeaveUs(cost, node, false, up_.bytes),
+                               done_[node].last_us + LeaveUs(cost, node, false, up_.last_bytes)};
+    }
+  }
+
+  Span Reduced(uint32_t node) {
+    const double match_us = MatchUs(CostOf(node), up_.bytes);
+    const double last_match_us = MatchUs(CostOf(node), up_.last_bytes);
+    firsts_.clear();
+    lasts_.clear();
+    double work_us = 0, longest_us = 0, begin_us = kNever;
+    for (const uint32_t child : lists_.of(node)) {
+      const Way& way = ways_up_[child];
+      const Span at = Arrival(way, up_);
+      const double port_us_per_byte = way.port_us_per_byte;
+      const double each_us =
+          std::max(match_us, WithinHost(child, false) ? 0 : WireUs(port_us_per_byte, up_.bytes));
+      const double last_us = std::max(
+          last_match_us, WithinHost(child, false) ? 0 : WireUs(port_us_per_byte, up_.last_bytes));
+      firsts_.push_back({at.first_us, each_us});
+      lasts_.push_back({at.last_us, last_us});
+      work_us += up_.more * each_us + last_us;
+      longest_us = std::max(longest_us, each_us);
+      begin_us = std::min(begin_us, at.first_us);
+    }
+    const double last_start_us = std::max(LastStart(lasts_), begin_us + work_us - longest_us);
+    return {LastStart(firsts_) + match_us, last_start_us + last_match_us};
+  }
+
+  // --- Down: when a node has received.
+
+  void Distribute() {
+    received_.resize(tree_.node_count());
+    const Span root = done_[order_.front()];
+    received_[order_.front()] = {streams_ ? root.first_us : root.last_us, root.last_us};
+    for (const uint32_t node : order_) {
+      const Span at = received_[node];
+      end_us_ = std::max(end_us_, at.last_us);
+      const absl::Span<const uint32_t> children = lists_.of(node);
+      const NodeCost& cost = CostOf(node);
+      double work_us = 0;
+      for (const uint32_t child : children) work_us += down_.more * CopyUs(child, down_.bytes);
+      double first_us = at.first_us, last_us = std::max(at.last_us, at.first_us + work_us);
+      for (const uint32_t child : children) {
+        Way& way = ways_down_[child];
+        way.leaves = {first_us + cost.send_us + LeaveUs(cost, child, true, down_.bytes),
+                      last_us + cost.send_us + LeaveUs(cost, child, true, down_.last_bytes)};
+        received_[child] = Arrival(way, down_);
+        first_us += CopyUs(child, down_.bytes);
+        last_us += CopyUs(child, down_.last_bytes);
+      }
+    }
+  }
+
+  // Before the parent of `child` copies for the next one.
+  double CopyUs(uint32_t child, double bytes) const {
+    const NodeCost& cost = CostOf(static_cast<uint32_t>(tree_.parents[child]));
+    const double port_us =
+        WithinHost(child, true) ? 0 : WireUs(ways_down_[child].port_us_per_byte, bytes);
+    return std::max(cost.send_us, port_us);
+  }
+
+  // --- What is still to come after a node's last packet.
+
+  void FindRest() {
+    after_received_.resize(tree_.node_count(), 0);
+    for (size_t p = order_.size(); p-- > 0;) {
+      const uint32_t node = order_[p];
+      const NodeCost& cost = CostOf(node);
+      double turn_us = 0;
       for (const uint32_t child : lists_.of(node)) {
-        Leave(node, child, turn_us + send_us);
-        const double port_us = WireUs(profile_, packet_.down_bytes, edges_[child].port_gbps_down);
-        turn_us += std::max(send_us, port_us);
+        const Way& way = ways_down_[child];
+        const double there_us = turn_us + cost.send_us +
+                                LeaveUs(cost, child, true, down_.last_bytes) + way.pass_us +
+                                LagUs(way.slowest_us_per_byte, down_.last_bytes);
+        after_received_[node] = std::max(after_received_[node], there_us + after_received_[child]);
+        turn_us += CopyUs(child, down_.last_bytes);
       }
-    });
-    return last_us;
-  }
-
-  // Handles nodes that are ready, and lets packets that wait for a shared link go on, by time.
-  template <class Handler>
-  void Run(const Handler& handle) {
-    while (true) {
-      while (!ready_.empty()) {
-        const uint32_t node = ready_.back();
-        ready_.pop_back();
-        handle(node);
+    }
+    after_done_.resize(tree_.node_count());
+    for (const uint32_t node : order_) {
+      if (node == order_.front()) {
+        after_done_[node] = streams_ ? after_received_[node] : end_us_ - done_[node].last_us;
+        continue;
       }
-      if (waiting_.empty()) return;
-      const Head head = waiting_.top();
-      waiting_.pop();
-      Follow(Cross(head));
+      const auto parent = static_cast<uint32_t>(tree_.parents[node]);
+      const Way& way = ways_up_[node];
+      after_done_[node] = LeaveUs(CostOf(node), node, false, up_.last_bytes) + way.pass_us +
+                          LagUs(way.slowest_us_per_byte, up_.last_bytes) +
+                          MatchUs(CostOf(parent), up_.last_bytes) + after_done_[parent];
     }
   }
 
-  // `sender` hands on, over the edge of `child`.
-  void Leave(uint32_t sender, uint32_t child, double at_us) {
-    const uint32_t first = routes_.begin[2 * child + (down_ ? 1 : 0)];
-    const uint32_t end = routes_.begin[2 * child + (down_ ? 2 : 1)];
-    if (first == end) {
-      Arrive({.at_us = at_us + profile_.same_host_us, .node = child, .hop = end});
-      return;
-    }
-    const NodeCost& cost = CostOf(sender);
-    at_us += cost.forward_us + static_cast<double>(bytes()) * cost.forward_us_per_byte;
-    Follow({.at_us = at_us, .node = child, .hop = first});
-  }
+  // --- Links.
 
-  // Up to the next link that others share, or the end of the way.
-  void Follow(Head head) {
-    const uint32_t end = routes_.begin[2 * head.node + (down_ ? 2 : 1)];
-    for (; head.hop < end; head = Cross(head)) {
-      const Sharing sharing = routes_.hops[head.hop].sharing;
-      if (sharing == Sharing::kOthers) {
-        waiting_.push(head);
-        return;
-      }
-      if (sharing == Sharing::kSiblings && !down_) break;  // Done() sees to it
+  struct Use {
+    double entry_us = kNever, rest_us = kNever;  // least over the ways that cross it
+    double work_us = 0, longest_us = 0;
+    void Add(const Use& other) {
+      entry_us = std::min(entry_us, other.entry_us);
+      rest_us = std::min(rest_us, other.rest_us);
+      work_us += other.work_us;
+      longest_us = std::max(longest_us, other.longest_us);
     }
-    if (head.hop == end && !profile_.forward_includes_serialisation) head.at_us += head.lag_us;
-    Arrive(head);
-  }
+    double EndUs() const { return work_us > 0 ? entry_us + work_us - longest_us + rest_us : 0; }
+  };
 
-  Head Cross(Head head) {
-    const TreeRoutes::Hop& hop = routes_.hops[head.hop];
-    const TreeRoutes::Link& link = routes_.links[hop.link];
-    double start_us = head.at_us;
-    if (hop.sharing != Sharing::kNone) {
-      start_us = std::max(start_us, free_us_[hop.link]);
-      free_us_[hop.link] = start_us + LinkWireUs(link);
+  void LookAtLinks(PacketBound& bound) const {
+    std::vector<Use> up(routes_.links.size()), down(routes_.links.size());
+    for (const uint32_t node : order_) {
+      if (node == order_.front()) continue;
+      const auto parent = static_cast<uint32_t>(tree_.parents[node]);
+      AddUses(node, false, MatchUs(CostOf(parent), up_.last_bytes) + after_done_[parent], up);
+      AddUses(node, true, after_received_[node], down);
     }
-    const double wire_us = link.us_per_byte * static_cast<double>(bytes());
-    head.lag_us = std::max(wire_us, head.at_us + head.lag_us - start_us);
-    head.at_us = start_us + link.pass_us;
-    ++head.hop;
-    return head;
-  }
-
-  // Upwards a packet is at its parent, or before the parent's port; downwards at the child.
-  void Arrive(const Head& head) {
-    heads_[head.node] = head;
-    if (down_) {
-      ready_.push_back(head.node);
-    } else if (--missing_[tree_.parents[head.node]] == 0) {
-      ready_.push_back(static_cast<uint32_t>(tree_.parents[head.node]));
+    for (size_t link = 0; link < up.size(); ++link) {
+      if (streams_) up[link].Add(down[link]);
+      bound.least_us = std::max({bound.least_us, up[link].EndUs(), down[link].EndUs()});
+      bound.after_entry_up_us.push_back(up[link].rest_us);
+      bound.after_entry_down_us.push_back(streams_ ? up[link].rest_us : down[link].rest_us);
     }
   }
 
-  // When `node` has taken the packets of all its children.
-  double Done(uint32_t node) {
-    const absl::Span<const uint32_t> children = lists_.of(node);
-    if (children.empty()) return 0;
-    taken_.clear();
-    for (const uint32_t child : children) taken_.push_back(heads_[child]);
-    SortTaken();
-    for (Head& head : taken_) {  // through the port
-      if (head.hop == routes_.begin[2 * head.node + 1]) continue;
-      head = Cross(head);
-      if (!profile_.forward_includes_serialisation) head.at_us += head.lag_us;
+  // `rest_us` after arrival.
+  void AddUses(uint32_t node, bool down, double rest_us, std::vector<Use>& uses) const {
+    const Way& way = (down ? ways_down_ : ways_up_)[node];
+    const BoundTrain& train = down ? down_ : up_;
+    double entry_us = way.leaves.first_us + way.pass_us, slowest_us_per_byte = 0;
+    for (uint32_t hop = End(node, down); hop-- > Begin(node, down);) {
+      const TreeRoutes::Link& link = LinkAt(hop);
+      slowest_us_per_byte = std::max(slowest_us_per_byte, link.us_per_byte);
+      entry_us -= link.pass_us;
+      rest_us += link.pass_us;
+      const double longest_us = WireUs(link.us_per_byte, train.bytes);
+      uses[routes_.hops[hop].link].Add(
+          {.entry_us = entry_us,
+           .rest_us = rest_us + LagUs(slowest_us_per_byte, train.last_bytes),
+           .work_us = train.more * longest_us + WireUs(link.us_per_byte, train.last_bytes),
+           .longest_us = longest_us});
     }
-    SortTaken();
-    const double match_us = MatchUs(CostOf(node));
-    double start_us = taken_.front().at_us;
-    for (size_t i = 1; i < taken_.size(); ++i) {
-      const double port_us =
-          WireUs(profile_, packet_.up_bytes, edges_[taken_[i].node].port_gbps_up);
-      start_us = std::max(taken_[i].at_us, start_us + std::max(match_us, port_us));
-    }
-    return start_us + match_us;
-  }
-
-  void SortTaken() {
-    const auto before = [](const Head& a, const Head& b) { return b > a; };
-    if (!std::is_sorted(taken_.begin(), taken_.end(), before)) {
-      std::sort(taken_.begin(), taken_.end(), before);
-    }
-  }
-
-  double MatchUs(const NodeCost& cost) const {
-    return cost.match_us + static_cast<double>(packet_.reduced_bytes) * cost.reduce_us_per_byte;
   }
 
   const CostProfile& profile_;
   const AggregationTree& tree_;
-  absl::Span<const EdgeCost> edges_;
   const TreeRoutes& routes_;
   const ChildLists lists_;
-  Payload packet_;  // the only one
-  bool down_ = false;
-  std::priority_queue<Head, std::vector<Head>, std::greater<>> waiting_;  // for a shared link
-  std::vector<double> free_us_;                                           // [link]
-  std::vector<Head> heads_;        // [node] where its packet has come to
-  std::vector<uint32_t> missing_;  // [node] packets of children that have not come
-  std::vector<uint32_t> ready_;    // nodes to be handled
-  std::vector<Head> taken_;        // by the node at hand
+  bool streams_ = false;
+  BoundTrain up_, down_;
+  double reduced_share_ = 0;
+  std::vector<uint32_t> order_;                      // the root first, parents before children
+  std::vector<Way> ways_up_, ways_down_;             // [child]
+  std::vector<Span> done_, received_;                // [node]
+  std::vector<double> after_received_, after_done_;  // [node] of its last packet, to the end
+  std::vector<Packet> firsts_, lasts_;               // of the node at hand
+  double end_us_ = 0;                                // of both walks
 };
+
+}  // namespace
+
+PacketBound BoundPackets(const CostProfile& profile, const AggregationTree& tree,
+                         const TreeRoutes& routes, const Payload& payload) {
+  return Bound(profile, tree, routes, payload).Find();
+}
+
+namespace {
 
 constexpr double kNoCutoff = std::numeric_limits<double>::infinity();
 constexpr double kBoundRounding = 1e-6;  // of LeastContendedUs
@@ -232,29 +338,15 @@ bool IsLong(const CostProfile& profile, const Payload& payload) {
 
 }  // namespace
 
-Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& tree,
-                             absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                             const Payload& payload) {
-  if (tree.parents.empty()) return {};
-  if (IsLong(profile, payload)) {
-    return EvaluatePackets(profile, tree, edges, routes, payload, kNoCutoff);
-  }
-  return ContendedWalker(profile, tree, edges, routes).Predict(payload);
-}
-
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                                 Operation operation, absl::Span<const SizeShare> sizes,
                                 double cutoff_us) {
   if (tree.parents.empty() || sizes.empty()) return {};
-  if (sizes.size() == 1) {
-    const Payload payload = PayloadOf(operation, sizes[0].bytes);
-    if (IsLong(profile, payload)) {
-      return EvaluatePackets(profile, tree, edges, routes, payload, cutoff_us);
-    }
-  }
+  const double one_cutoff_us = sizes.size() == 1 ? cutoff_us : kNoCutoff;
   return MeanOver(sizes, [&](uint64_t bytes) {
-    return EvaluateContended(profile, tree, edges, routes, PayloadOf(operation, bytes));
+    return EvaluatePackets(profile, tree, edges, routes, PayloadOf(operation, bytes),
+                           one_cutoff_us);
   });
 }
 

@@ -6,12 +6,7 @@
 //   496 ranks of other leaf switches below one root, 32-ary:      ranks --- leaf ===16=== spine ---
 //   496 packets on the one cable of a pruned fat tree             each waits for those before it
 //
-// Only links that edges share need an event for each packet. A link of one edge lets it pass, and
-// the last link before a parent, if none but its children's packets use it, is looked at when all
-// of them are known: so a tree whose edges share nothing costs no event at all.
-//
-// Of a long message every packet is followed (packet_metrics.h).
-// Deterministic: events of one instant are handled in order of node.
+// Every packet is followed by packet_metrics.h; here is for which trees and sizes that is done.
 #ifndef COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 #define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 
@@ -23,23 +18,41 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 
-// Of one packet at least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it);
-// the same where no link is shared but at a parent's port. `edges` as EdgeCosts gives them,
-// `routes` as FindRoutes does. O(hops on shared links * log nodes + nodes log width).
-Prediction EvaluateContended(const CostProfile& profile, const AggregationTree& tree,
-                             absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                             const Payload& payload);
+// The least time of a long message on a given tree: what a choice between many trees asks before it
+// follows every packet (packet_metrics.h).
+//
+// Only the first and the last packet of each edge are looked at, each where no other keeps it
+// waiting, and the work of whatever takes packets one by one:
+//
+//   first(v), last(v)    packet 0 and n - 1 of v's are reduced, or received, not before
+//   last(v)           >= first arrival + all the matching that v does
+//   whole time        >= first entry of a link + all that crosses it + way to the end from there
+//
+// So it never exceeds EvaluatePackets(), but for rounding.
 
-// Weighted mean over a mix of sizes, as EvaluateMix. A result whose total exceeds `cutoff_us` may
-// be less than it could be.
+struct PacketBound {
+  double least_us = 0;  // in all, T_init included
+  // From when a node has reduced its last packet to the end, T_init apart.
+  std::vector<double> after_done_us;  // [node]
+  // From when the last packet enters a link to the end. Where results stream, both are for both
+  // directions together.
+  std::vector<double> after_entry_up_us, after_entry_down_us;  // [link of routes]
+};
+
+// `routes` as FindRoutes gives them. O(hops + nodes log width).
+PacketBound BoundPackets(const CostProfile& profile, const AggregationTree& tree,
+                         const TreeRoutes& routes, const Payload& payload);
+
+// Weighted mean over a mix of sizes, as EvaluateMix, by EvaluatePackets. A result whose total
+// exceeds `cutoff_us` may be less than it could be.
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                                 Operation operation, absl::Span<const SizeShare> sizes,

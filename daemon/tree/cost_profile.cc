@@ -3,15 +3,21 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/toml_text.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -113,47 +119,24 @@ absl::StatusOr<CostProfile> BuiltInProfile(absl::string_view name) {
 
 namespace {
 
-struct NodeKey {
+struct Field {
   absl::string_view name;
-  double NodeCost::*field;
+  std::variant<double CostProfile::*, uint32_t CostProfile::*, bool CostProfile::*> member;
+  uint32_t least = 0;  // of a count
 };
-constexpr NodeKey kNodeKeys[] = {
-    {"forward_us", &NodeCost::forward_us}, {"forward_us_per_byte", &NodeCost::forward_us_per_byte},
-    {"match_us", &NodeCost::match_us},     {"reduce_us_per_byte", &NodeCost::reduce_us_per_byte},
-    {"send_us", &NodeCost::send_us},
-};
-
-struct NumberKey {
-  absl::string_view name;
-  double CostProfile::*field;
-};
-constexpr NumberKey kNumberKeys[] = {
+// In the order in which a profile is written.
+constexpr Field kFields[] = {
+    {"is_estimate", &CostProfile::is_estimate},
     {"init_us", &CostProfile::init_us},
     {"link_us", &CostProfile::link_us},
     {"same_host_us", &CostProfile::same_host_us},
     {"mean_route_links", &CostProfile::mean_route_links},
     {"port_gbps", &CostProfile::port_gbps},
-    {"width_tolerance_us", &CostProfile::width_tolerance_us},
-};
-
-struct CountKey {
-  absl::string_view name;
-  uint32_t CostProfile::*field;
-  uint32_t least;
-};
-constexpr CountKey kCountKeys[] = {
     {"mtu_bytes", &CostProfile::mtu_bytes, 1},
-    {"header_bytes", &CostProfile::header_bytes, 0},
-    {"nic_degree", &CostProfile::nic_degree, 1},
-};
-
-struct FlagKey {
-  absl::string_view name;
-  bool CostProfile::*field;
-};
-constexpr FlagKey kFlagKeys[] = {
-    {"is_estimate", &CostProfile::is_estimate},
+    {"header_bytes", &CostProfile::header_bytes},
     {"forward_includes_serialisation", &CostProfile::forward_includes_serialisation},
+    {"nic_degree", &CostProfile::nic_degree, 1},
+    {"width_tolerance_us", &CostProfile::width_tolerance_us},
 };
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
@@ -170,7 +153,7 @@ class ProfileReader {
     profile.name = std::string(origin_);
     for (const auto& [key, value] : document) {
       if (View(key) == "base") continue;
-      RETURN_IF_ERROR(Set(key, value, profile));
+      RETURN_IF_ERROR(SetKey(key, value, profile));
     }
     return profile;
   }
@@ -194,7 +177,7 @@ class ProfileReader {
   }
 
   // A finite number >= 0, written as integer or float.
-  absl::Status SetNumber(absl::string_view key, const toml::node& value, double& field) const {
+  absl::Status Set(absl::string_view key, uint32_t, const toml::node& value, double& field) const {
     const auto number = value.is_number() ? value.value<double>() : std::nullopt;
     if (!number.has_value() || !std::isfinite(*number) || *number < 0) {
       return Error(value.source(), key, "must be a number, 0 or more");
@@ -203,14 +186,21 @@ class ProfileReader {
     return absl::OkStatus();
   }
 
-  absl::Status SetCount(const CountKey& key, const toml::node& value, uint32_t& field) const {
+  absl::Status Set(absl::string_view key, uint32_t least, const toml::node& value,
+                   uint32_t& field) const {
     const auto number = value.value_exact<int64_t>();
-    if (!number.has_value() || *number < key.least ||
-        *number > std::numeric_limits<uint32_t>::max()) {
-      return Error(value.source(), key.name,
-                   absl::StrCat("must be a whole number from ", key.least, " to 4294967295"));
+    if (!number.has_value() || *number < least || *number > std::numeric_limits<uint32_t>::max()) {
+      return Error(value.source(), key,
+                   absl::StrCat("must be a whole number from ", least, " to 4294967295"));
     }
     field = static_cast<uint32_t>(*number);
+    return absl::OkStatus();
+  }
+
+  absl::Status Set(absl::string_view key, uint32_t, const toml::node& value, bool& field) const {
+    const auto flag = value.value_exact<bool>();
+    if (!flag.has_value()) return Error(value.source(), key, "must be true or false");
+    field = *flag;
     return absl::OkStatus();
   }
 
@@ -221,12 +211,10 @@ class ProfileReader {
     }
     for (const auto& [key, number] : *table) {
       const std::string path = absl::StrCat(View(table_key), ".", View(key));
-      const NodeKey* known = nullptr;
-      for (const NodeKey& candidate : kNodeKeys) {
-        if (candidate.name == View(key)) known = &candidate;
-      }
-      if (known == nullptr) return Unknown(key, path);
-      RETURN_IF_ERROR(SetNumber(path, number, cost.*known->field));
+      const auto known = std::find_if(kNodeFields.begin(), kNodeFields.end(),
+                                      [&](const NodeField& f) { return f.name == View(key); });
+      if (known == kNodeFields.end()) return Unknown(key, path);
+      RETURN_IF_ERROR(Set(path, 0, number, cost.*known->member));
     }
     return absl::OkStatus();
   }
@@ -240,23 +228,15 @@ class ProfileReader {
     return absl::OkStatus();
   }
 
-  absl::Status Set(const toml::key& key, const toml::node& value, CostProfile& profile) const {
+  absl::Status SetKey(const toml::key& key, const toml::node& value, CostProfile& profile) const {
     const absl::string_view name = View(key);
     if (name == "nic") return SetNode(key, value, profile.nic);
     if (name == "switch") return SetNode(key, value, profile.switch_);
     if (name == "name") return SetName(value, profile.name);
-    for (const NumberKey& known : kNumberKeys) {
-      if (known.name == name) return SetNumber(name, value, profile.*known.field);
-    }
-    for (const CountKey& known : kCountKeys) {
-      if (known.name == name) return SetCount(known, value, profile.*known.field);
-    }
-    for (const FlagKey& known : kFlagKeys) {
+    for (const Field& known : kFields) {
       if (known.name != name) continue;
-      const auto flag = value.value_exact<bool>();
-      if (!flag.has_value()) return Error(value.source(), name, "must be true or false");
-      profile.*known.field = *flag;
-      return absl::OkStatus();
+      const auto set = [&](auto member) { return Set(name, known.least, value, profile.*member); };
+      return std::visit(set, known.member);
     }
     return Unknown(key, name);
   }
@@ -279,6 +259,58 @@ absl::StatusOr<CostProfile> ParseProfile(absl::string_view text, absl::string_vi
     return absl::InvalidArgumentError(absl::StrCat(origin, ":", error.source().begin.line,
                                                    ": not TOML: ", View(error.description())));
   }
+}
+
+namespace {
+
+std::string TomlOf(bool value) { return value ? "true" : "false"; }
+std::string TomlOf(uint32_t value) { return absl::StrCat(value); }
+
+// The shortest that reads back to the same value.
+std::string TomlOf(double value) {
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  std::string text(digits, end);
+  // A whole number without a point would be an integer of TOML, which ends at 2^63.
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
+}
+
+// Quoted, everything but plain ASCII as \uXXXX or \UXXXXXXXX, U+FFFD for what is not UTF-8.
+std::string TomlOf(absl::string_view text) {
+  std::string quoted = "\"";
+  while (!text.empty()) {
+    const Character character = FirstCharacter(text);
+    const uint32_t code = character.bytes == 0 ? 0xfffd : character.code;
+    text.remove_prefix(std::max<size_t>(character.bytes, 1));
+    if (code == '"' || code == '\\') quoted += '\\';
+    if (code >= 0x20 && code < 0x7f) {
+      quoted += static_cast<char>(code);
+    } else {
+      quoted +=
+          code < 0x10000 ? absl::StrFormat("\\u%04X", code) : absl::StrFormat("\\U%08X", code);
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string ProfileToToml(const CostProfile& profile) {
+  std::string text;
+  const auto add = [&](absl::string_view key, const auto& value) {
+    absl::StrAppend(&text, key, " = ", TomlOf(value), "\n");
+  };
+  if (!profile.name.empty()) add("name", absl::string_view(profile.name));
+  for (const Field& field : kFields) {
+    std::visit([&](auto member) { add(field.name, profile.*member); }, field.member);
+  }
+  for (const auto& [name, node] :
+       {std::pair("nic", &profile.nic), std::pair("switch", &profile.switch_)}) {
+    absl::StrAppend(&text, "\n[", name, "]\n");
+    for (const NodeField& field : kNodeFields) add(field.name, node->*field.member);
+  }
+  return text;
 }
 
 }  // namespace coppice

@@ -3,6 +3,7 @@
 #ifndef COPPICE_DAEMON_TREE_COST_PROFILE_H_
 #define COPPICE_DAEMON_TREE_COST_PROFILE_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,18 @@ struct NodeCost {
   double reduce_us_per_byte = 0;  // gamma
   double send_us = 0;             // c_send, per copy sent downwards
 };
+
+struct NodeField {
+  absl::string_view name;
+  double NodeCost::*member;
+};
+inline constexpr std::array<NodeField, 5> kNodeFields = {{
+    {"forward_us", &NodeCost::forward_us},
+    {"forward_us_per_byte", &NodeCost::forward_us_per_byte},
+    {"match_us", &NodeCost::match_us},
+    {"reduce_us_per_byte", &NodeCost::reduce_us_per_byte},
+    {"send_us", &NodeCost::send_us},
+}};
 
 struct CostProfile {
   std::string name;
@@ -53,6 +66,10 @@ absl::StatusOr<CostProfile> BuiltInProfile(absl::string_view name);
 // From TOML text with the fields' names as keys; unset keys keep the values of `base = "NAME"`
 // (default "hdr"). INVALID_ARGUMENT names `origin`, line and key.
 absl::StatusOr<CostProfile> ParseProfile(absl::string_view text, absl::string_view origin);
+
+// Text that ParseProfile reads back to an equal profile, if its numbers are such as ParseProfile
+// takes and its name is UTF-8 (an empty name is left out).
+std::string ProfileToToml(const CostProfile& profile);
 
 }  // namespace coppice
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/chain_placement.h"
 #include "daemon/tree/limited_groups.h"
-#include "daemon/tree/type1_ranks.h"
+#include "daemon/tree/type1.h"
 
 namespace coppice {
 namespace {

@@ -61,7 +61,7 @@ struct GroupArrangement {
 // `width` >= 2. RESOURCE_EXHAUSTED: no arrangement within `degree_limit` exists, or none was found
 // before a search was cut short; the message says which, and names the rank with the most children
 // in the arrangement without limit. O(ranks * n) without a binding limit, else with O(1,000,000)
-// steps of limited_placement.h more, plus 1,000 for every later group unlike those before it.
+// steps of chain_placement.h more, plus 1,000 for every later group unlike those before it.
 absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint32_t width,
                                                uint32_t degree_limit);
 

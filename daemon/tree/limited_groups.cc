@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "daemon/tree/chain_placement.h"
-#include "daemon/tree/limited_placement.h"
-#include "daemon/tree/type1_ranks.h"
+#include "daemon/tree/type1.h"
 
 namespace coppice {
 namespace {

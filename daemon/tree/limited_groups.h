@@ -9,7 +9,7 @@
 //   in 16 slots: height 1 with 4 children,           |      |       o  o  o
 //   height 2 with 2                                  4 below        |
 //                                                                   o
-// Shapes are found inner groups first (limited_placement.h decides whether a height and a number of
+// Shapes are found inner groups first (chain_placement.h decides whether a height and a number of
 // children can be kept), then a shape is chosen for each group, outer groups first: the lowest that
 // leaves its first rank room for the children outside. Groups that are alike are solved once.
 //

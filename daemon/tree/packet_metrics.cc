@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "daemon/tree/packet_bound.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/pipelining.h"
 
 namespace coppice {

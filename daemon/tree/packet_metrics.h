@@ -1,8 +1,8 @@
-// What a long message costs on a given tree, packet by packet (spec: beyond 1 to 3): every packet
-// of every edge, with a queue before each link, each node's matching and its copying. Where
-// pipelining.h knows the first packet and a slowest stage, here is what they cannot tell: near
-// packets that overtake far ones, stages that the first packet did not wait for, results that come
-// down through a port while packets still go up through it.
+// What a message costs on a given tree, packet by packet (spec: beyond 1 to 3): every packet of
+// every edge, with a queue before each link, each node's matching and its copying. Where
+// pipelining.h knows the first packet of a long message and a slowest stage, here is what they
+// cannot tell: near packets that overtake far ones, stages that the first packet did not wait for,
+// results that come down through a port while packets still go up through it.
 //
 //   rank 5   0 1 2 3 ...            a leaf offers a packet when its port has sent the one before
 //             \ \ \ \ .
@@ -20,11 +20,11 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 
@@ -38,8 +38,10 @@ inline constexpr uint64_t kMaxPacketsFollowedOfOne = 64;
 uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
                          absl::Span<const SizeShare> sizes, size_t nodes);
 
-// `edges` as EdgeCosts gives them, `routes` as FindRoutes does. A result whose total exceeds
-// `cutoff_us` may be less than it could be. O(packets followed * nodes * (shared links + 1) * log).
+// Of one packet at least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it);
+// the same where no link is shared but at a parent's port. `edges` as EdgeCosts gives them,
+// `routes` as FindRoutes does, of a tree (tree.h). A result whose total exceeds `cutoff_us` may be
+// less than it could be. O(packets followed * nodes * (shared links + 1) * log).
 Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tree,
                            absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                            const Payload& payload, double cutoff_us);

@@ -26,9 +26,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/link_use.h"
-#include "daemon/tree/member_places.h"
 #include "daemon/tree/trade.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/type1_choice.h"
 #include "daemon/tree/type2_builder.h"
 
@@ -76,17 +76,12 @@ void AddAlternatives(Type1Result&& result, TreePlan& plan) {
 }
 
 void TakeType1(Type1Result&& result, TreePlan& plan) {
-  plan.tree = std::move(result.tree);
-  plan.edges = std::move(result.edges);
-  plan.predicted = result.predicted;
+  static_cast<TimedTree&>(plan) = std::move(result);
   AddAlternatives(std::move(result), plan);
 }
 
-void TakeType2(Type2Result::Tree&& best, TreePlan& plan) {
-  plan.tree = std::move(best.tree);
-  plan.edges = std::move(best.edges);
-  plan.predicted = best.predicted;
-  plan.physical = std::move(best.physical);
+void TakeType2(TimedTree&& best, TreePlan& plan) {
+  static_cast<TimedTree&>(plan) = std::move(best);
 }
 
 Alternative AsAlternative(const AggregationTree& tree, const Prediction& predicted,

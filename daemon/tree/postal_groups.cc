@@ -7,14 +7,13 @@
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree.h"
 
 namespace coppice {
 namespace {
 
 constexpr uint32_t kMaxInUnit = 4;
 constexpr uint32_t kPairsLookedAt = 8;  // to know how far apart the groups of a level are
-
-double TransferUs(double bytes, double gbps) { return gbps > 0 ? bytes * 8e-3 / gbps : 0; }
 
 // One packet up and one down, as the mean over the mix.
 struct PacketCost {
@@ -34,17 +33,17 @@ PacketCost MeanPacket(const CostProfile& profile, const TreeRequest& request, do
     const uint64_t bytes =
         profile.mtu_bytes > 0 ? std::min<uint64_t>(share.bytes, profile.mtu_bytes) : share.bytes;
     const Payload payload = PayloadOf(request.operation, bytes);
-    const auto up = static_cast<double>(payload.up_bytes);
-    const auto down = static_cast<double>(payload.down_bytes);
+    const uint64_t both_bytes = payload.up_bytes + payload.down_bytes;
     const NodeCost& nic = profile.nic;
     const double match =
         nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
     mean.head_us += weight * (match + nic.send_us);
     mean.gap_us += weight * (std::max(match, WireUs(profile, payload.up_bytes, gbps)) +
                              std::max(nic.send_us, WireUs(profile, payload.down_bytes, gbps)));
-    mean.forward_us += weight * (2 * nic.forward_us + (up + down) * nic.forward_us_per_byte);
+    mean.forward_us +=
+        weight * (2 * nic.forward_us + static_cast<double>(both_bytes) * nic.forward_us_per_byte);
     if (!profile.forward_includes_serialisation) {
-      mean.forward_us += weight * TransferUs(up + down, gbps);
+      mean.forward_us += weight * SerialisationUs(both_bytes, gbps);
     }
   }
   return mean;
@@ -187,8 +186,7 @@ class GroupFinder {
         continue;
       }
       for (const ChannelIndex channel : {up, Fabric::Reverse(up)}) {
-        const double busy = std::clamp<double>(snapshot_.utilisation(channel), 0, kMaxUtilisation);
-        wait += TransferUs(profile_.mtu_bytes, CapacityOf(channel)) * busy / (2 * (1 - busy));
+        wait += WaitUs(snapshot_, profile_, channel);
       }
       groups_.wait_us.push_back(wait);
     }
@@ -206,6 +204,224 @@ class GroupFinder {
 PostalGroups FindPostalGroups(const Snapshot& snapshot, const CostProfile& profile,
                               const TreeRequest& request, uint32_t degree) {
   return GroupFinder(snapshot, profile, request, degree).Take();
+}
+
+namespace {
+
+constexpr double kBetter = 1 - 1e-9;  // sums in another order differ by less
+constexpr size_t kTargets = 4;        // parents tried for one rank
+constexpr size_t kAncestors = 3;      // of the last rank, itself included
+
+class Search {
+ public:
+  Search(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, double us,
+         std::vector<int32_t>& parents)
+      : groups_(groups),
+        degree_(degree),
+        time_of_(time_of),
+        us_(us),
+        parents_(parents),
+        ranks_(static_cast<uint32_t>(parents.size())),
+        left_((ranks_ <= kMaxRanksSearchedFully ? kMaxPostalStepsOfFew : kMaxPostalSteps) /
+              ranks_) {
+    Count();
+  }
+
+  double Run() {
+    if (ranks_ <= kMaxRanksSearchedFully) {
+      while (TryAll()) {
+      }
+    } else {
+      FindPlaces();
+      while (TryLast()) {
+      }
+    }
+    return us_;
+  }
+
+ private:
+  // --- Steps; each true if it made the tree faster.
+
+  bool Try() {
+    if (left_ == 0) return false;
+    --left_;
+    const double us = time_of_(tried_, us_);
+    if (!(us < us_ * kBetter)) return false;
+    us_ = us;
+    parents_ = tried_;
+    Count();
+    return true;
+  }
+
+  bool Move(uint32_t rank, uint32_t parent) {
+    if (parents_[rank] < 0 || parents_[rank] == static_cast<int32_t>(parent)) return false;
+    if (children_[parent] >= degree_ || IsBelow(parent, rank)) return false;
+    tried_ = parents_;
+    tried_[rank] = static_cast<int32_t>(parent);
+    return Try();
+  }
+
+  bool Exchange(uint32_t a, uint32_t b) {
+    const auto renamed = [&](uint32_t rank) { return rank == a ? b : rank == b ? a : rank; };
+    tried_.resize(ranks_);
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      const int32_t parent = parents_[rank];
+      tried_[renamed(rank)] =
+          parent < 0 ? parent : static_cast<int32_t>(renamed(static_cast<uint32_t>(parent)));
+    }
+    return Try();
+  }
+
+  bool ReRoot(uint32_t child) {
+    const int32_t root = parents_[child];
+    if (root < 0 || parents_[root] >= 0 || children_[child] >= degree_) return false;
+    tried_ = parents_;
+    tried_[child] = -1;
+    tried_[root] = static_cast<int32_t>(child);
+    return Try();
+  }
+
+  // --- Few ranks: the whole neighbourhood.
+
+  bool TryAll() {
+    bool better = false;
+    for (uint32_t a = 0; a < ranks_; ++a) {
+      for (uint32_t b = 0; b < ranks_; ++b) {
+        if (a == b) continue;
+        better = Move(a, b) || better;
+        if (a < b) better = Exchange(a, b) || better;
+      }
+      better = ReRoot(a) || better;
+    }
+    return better && left_ > 0;
+  }
+
+  // --- More ranks: what the postal model expects to help.
+
+  bool TryLast() {
+    Reach();
+    const auto last = std::max_element(reached_us_.begin(), reached_us_.end());
+    auto rank = static_cast<uint32_t>(last - reached_us_.begin());
+    for (size_t i = 0; i < kAncestors && parents_[rank] >= 0; ++i) {
+      const auto parent = static_cast<uint32_t>(parents_[rank]);
+      if (TryTargets(rank) || TrySiblings(rank, parent)) return true;
+      rank = parent;
+    }
+    return false;
+  }
+
+  // The parents that would reach `rank` soonest.
+  bool TryTargets(uint32_t rank) {
+    targets_.clear();
+    for (uint32_t u = 0; u < ranks_; ++u) {
+      if (free_us_[u] + least_lag_us_ >= reached_us_[rank] || u == rank) continue;
+      const double us = free_us_[u] + Lag(u, rank);
+      if (us >= reached_us_[rank] || children_[u] >= degree_ || IsBelow(u, rank)) continue;
+      targets_.emplace_back(us, u);
+    }
+    const size_t some = std::min(kTargets, targets_.size());
+    std::partial_sort(targets_.begin(), targets_.begin() + some, targets_.end());
+    for (size_t i = 0; i < some; ++i) {
+      if (Move(rank, targets_[i].second)) return true;
+    }
+    return false;
+  }
+
+  // Siblings that are served before `rank`, though they have less to serve themselves.
+  bool TrySiblings(uint32_t rank, uint32_t parent) {
+    size_t tried = 0;
+    for (uint32_t other = 0; other < rank && tried < kTargets; ++other) {
+      if (parents_[other] != static_cast<int32_t>(parent)) continue;
+      if (children_[other] >= children_[rank]) continue;
+      ++tried;
+      if (Exchange(other, rank)) return true;
+    }
+    return false;
+  }
+
+  // --- The tree at hand in the postal model.
+
+  void Reach() {
+    const ChildLists lists = ChildrenOf(parents_);
+    reached_us_.assign(ranks_, 0);
+    free_us_.assign(ranks_, 0);
+    const auto root = std::find(parents_.begin(), parents_.end(), -1);
+    order_.assign(1, static_cast<uint32_t>(root - parents_.begin()));
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const uint32_t rank = order_[i];
+      free_us_[rank] = reached_us_[rank];
+      for (const uint32_t child : lists.of(rank)) {
+        reached_us_[child] = free_us_[rank] + Lag(rank, child);
+        free_us_[rank] += groups_.gap_us;
+        order_.push_back(child);
+      }
+    }
+  }
+
+  double Lag(uint32_t a, uint32_t b) const {
+    const uint32_t of_a = unit_of_[a], of_b = unit_of_[b];
+    if (of_a == of_b) return groups_.host_lag_us;
+    const uint32_t* group_of = group_of_.data();
+    for (const PostalGroups::Level& level : groups_.levels) {
+      if (group_of[of_a] == group_of[of_b]) return level.lag_us;
+      group_of += groups_.unit_count();
+    }
+    return groups_.levels.back().lag_us;
+  }
+
+  void FindPlaces() {
+    least_lag_us_ = groups_.host_lag_us;
+    for (const PostalGroups::Level& level : groups_.levels) {
+      least_lag_us_ = std::min(least_lag_us_, level.lag_us);
+      for (uint32_t g = 0; g < level.groups(); ++g) {
+        group_of_.insert(group_of_.end(), level.begin[g + 1] - level.begin[g], g);
+      }
+    }
+    unit_of_.resize(ranks_);
+    for (uint32_t u = 0; u < groups_.unit_count(); ++u) {
+      for (uint32_t i = groups_.unit_begin[u]; i < groups_.unit_begin[u + 1]; ++i) {
+        unit_of_[groups_.ranks[i]] = u;
+      }
+    }
+  }
+
+  bool IsBelow(uint32_t rank, uint32_t above) const {
+    for (auto r = static_cast<int32_t>(rank); r >= 0; r = parents_[r]) {
+      if (r == static_cast<int32_t>(above)) return true;
+    }
+    return false;
+  }
+
+  void Count() {
+    children_.assign(ranks_, 0);
+    for (const int32_t parent : parents_) {
+      if (parent >= 0) ++children_[parent];
+    }
+  }
+
+  const PostalGroups& groups_;
+  const uint32_t degree_;
+  const TimeOfParents time_of_;
+  double us_;
+  std::vector<int32_t>& parents_;  // the best so far
+  const uint32_t ranks_;
+  uint32_t left_;  // evaluations
+  std::vector<int32_t> tried_;
+  std::vector<uint32_t> children_;                    // [rank] how many
+  std::vector<uint32_t> unit_of_;                     // [rank]
+  std::vector<uint32_t> group_of_;                    // [level * units + unit]
+  std::vector<double> reached_us_, free_us_;          // [rank] reached; may serve one more
+  std::vector<uint32_t> order_;                       // parents before children
+  std::vector<std::pair<double, uint32_t>> targets_;  // of the rank at hand: when, from where
+  double least_lag_us_ = 0;
+};
+
+}  // namespace
+
+double ImprovePostal(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of, double us,
+                     std::vector<int32_t>& parents) {
+  if (parents.size() < 3 || parents.size() > kMaxRanksSearched) return us;
+  return Search(groups, degree, time_of, us, parents).Run();
 }
 
 }  // namespace coppice

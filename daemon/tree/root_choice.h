@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/member_places.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {

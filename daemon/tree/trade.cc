@@ -149,19 +149,6 @@ class TradeSearch {
     }
   }
 
-  // Switches that could serve and see two ranks or more.
-  Serving Helpers(const Type2Candidate& candidate) const {
-    const size_t n = candidate.switch_count();
-    std::vector<uint64_t> below(candidate.members_on.begin(), candidate.members_on.end());
-    Serving helpers;
-    for (size_t v = n; v-- > 0;) {
-      if (candidate.degrees[v] >= 2 && below[v] >= 2) helpers.push_back(static_cast<uint32_t>(v));
-      if (v > 0) below[static_cast<size_t>(candidate.physical->parents[v])] += below[v];
-    }
-    std::reverse(helpers.begin(), helpers.end());
-    return helpers;
-  }
-
   void TryAllSets(const Type2Candidate& candidate, const Serving& helpers) {
     for (uint32_t mask = 1; mask < uint32_t{1} << helpers.size(); ++mask) {
       Serving serving;

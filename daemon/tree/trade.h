@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "daemon/tree/member_places.h"
 #include "daemon/tree/trade_front.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {

@@ -1,7 +1,11 @@
 #include "daemon/tree/tree.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <numeric>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -53,6 +57,106 @@ absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
     if (position < 0) return NotOver(node, "has a parent that is not its ancestor");
   }
   return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status CheckMembers(const Fabric& fabric, Members members) {
+  if (members.empty()) {
+    return absl::InvalidArgumentError(
+        "the communicator has no members; name at least one endpoint");
+  }
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    if (members[rank].value() < fabric.endpoint_count()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " is on endpoint number ",
+                                                   members[rank].value(), ", but the fabric has ",
+                                                   fabric.endpoint_count(), " endpoints"));
+  }
+  const uint32_t component = fabric.component(fabric.Vertex(members[0]));
+  for (size_t rank = 1; rank < members.size(); ++rank) {
+    if (fabric.component(fabric.Vertex(members[rank])) == component) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("rank 0 on ", Describe(fabric, fabric.Vertex(members[0])), " and rank ", rank,
+                     " on ", Describe(fabric, fabric.Vertex(members[rank])),
+                     " are in different subnetworks: no cable joins them; cable these or split the "
+                     "communicator"));
+  }
+  return absl::OkStatus();
+}
+
+// [rank] the lowest rank on the same endpoint.
+std::vector<uint32_t> FirstRanks(Members members) {
+  std::vector<uint64_t> by_endpoint(members.size());  // endpoint, then rank
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    by_endpoint[rank] = uint64_t{members[rank].value()} << 32 | rank;
+  }
+  std::sort(by_endpoint.begin(), by_endpoint.end());
+  std::vector<uint32_t> first_rank(members.size());
+  for (size_t i = 0; i < by_endpoint.size(); ++i) {
+    const auto rank = static_cast<uint32_t>(by_endpoint[i]);
+    const bool again = i > 0 && by_endpoint[i] >> 32 == by_endpoint[i - 1] >> 32;
+    first_rank[rank] = again ? first_rank[static_cast<uint32_t>(by_endpoint[i - 1])] : rank;
+  }
+  return first_rank;
+}
+
+// Neighbours in `endpoints` are mostly on one switch, which is then looked up once.
+void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> leaf_of(places.endpoints.size());
+  uint32_t last = kNone;
+  for (size_t i = 0; i < leaf_of.size(); ++i) {
+    const std::optional<SwitchIndex> leaf = fabric.attached_switch(places.endpoints[i]);
+    leaf_of[i] = leaf ? leaf->value() : kNone;
+    if (!leaf) places.all_on_switches = false;
+    if (leaf && leaf_of[i] != last) places.leaf_switches.push_back(*leaf);
+    last = leaf_of[i];
+  }
+  std::vector<SwitchIndex>& leaves = places.leaf_switches;
+  std::sort(leaves.begin(), leaves.end());
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  places.leaf_of_endpoint.resize(leaf_of.size(), static_cast<uint32_t>(leaves.size()));
+  for (size_t i = 0; i < leaf_of.size(); ++i) {
+    if (leaf_of[i] == kNone) continue;
+    if (i > 0 && leaf_of[i] == leaf_of[i - 1]) {
+      places.leaf_of_endpoint[i] = places.leaf_of_endpoint[i - 1];
+      continue;
+    }
+    const auto at = std::lower_bound(leaves.begin(), leaves.end(), SwitchIndex(leaf_of[i]));
+    places.leaf_of_endpoint[i] = static_cast<uint32_t>(at - leaves.begin());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members members) {
+  const Fabric& fabric = *snapshot.fabric;
+  if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
+  MemberPlaces places;
+  places.endpoint_of_rank.resize(members.size());
+  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end()) {
+    // Every endpoint once, in ascending order, as those of a whole partition usually are.
+    std::iota(places.endpoint_of_rank.begin(), places.endpoint_of_rank.end(), 0U);
+    places.endpoints.assign(members.begin(), members.end());
+    places.ranks_at.assign(members.size(), 1);
+    FindLeafSwitches(fabric, places);
+    return places;
+  }
+  const std::vector<uint32_t> first_rank = FirstRanks(members);
+  places.endpoints.reserve(members.size());
+  places.ranks_at.reserve(members.size());
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    if (first_rank[rank] != rank) {
+      places.endpoint_of_rank[rank] = places.endpoint_of_rank[first_rank[rank]];
+      ++places.ranks_at[places.endpoint_of_rank[rank]];
+      continue;
+    }
+    places.endpoint_of_rank[rank] = static_cast<uint32_t>(places.endpoints.size());
+    places.endpoints.push_back(members[rank]);
+    places.ranks_at.push_back(1);
+  }
+  FindLeafSwitches(fabric, places);
+  return places;
 }
 
 }  // namespace coppice

@@ -24,9 +24,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 

@@ -47,11 +47,15 @@ struct FullSwitch {
   uint32_t entries_total = 0;
 };
 
-struct TreePlan {
+// A tree and how long it takes.
+struct TimedTree {
   AggregationTree tree;
   std::vector<EdgeCost> edges;           // [node]
   std::optional<PhysicalTree> physical;  // type II
   Prediction predicted;  // with links' queues, where they matter (contended_metrics.h)
+};
+
+struct TreePlan : TimedTree {
   uint32_t height = 0;
   uint32_t radius = 0;
   std::vector<Alternative> alternatives;

@@ -11,11 +11,65 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/type1_ranks.h"
+#include "daemon/tree/contended_metrics.h"
 
 namespace coppice {
+
+absl::StatusOr<AggregationTree> BareTypeITree(const Fabric& fabric, Members members,
+                                              TreeBuilder builder, uint32_t width) {
+  if (members.empty()) {
+    return absl::InvalidArgumentError("a tree needs at least one member; name its endpoints");
+  }
+  if (width < 2 && members.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("width ", width, " of a ", ToString(builder),
+                                                   " tree is too small; ask for 2 or more"));
+  }
+  AggregationTree tree;
+  tree.type = TreeType::kTypeI;
+  tree.builder = builder;
+  tree.width = width;
+  tree.rank_count = static_cast<uint32_t>(members.size());
+  tree.parents.assign(members.size(), AggregationTree::kNoParent);
+  tree.vertices.reserve(members.size());
+  for (const EndpointIndex member : members) {
+    if (member.value() >= fabric.endpoint_count()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rank ", tree.vertices.size(), " is endpoint ", member.value(), ", but the fabric has ",
+          fabric.endpoint_count(), "; name endpoints of this fabric"));
+    }
+    tree.vertices.push_back(fabric.Vertex(member));
+  }
+  return tree;
+}
+
+absl::Status CheckNicDegree(const AggregationTree& tree, uint32_t nic_degree) {
+  std::vector<uint32_t> children(tree.node_count(), 0);
+  for (const int32_t parent : tree.parents) {
+    if (parent >= 0) ++children[parent];
+  }
+  const auto most = std::max_element(children.begin(), children.end());
+  if (most == children.end() || *most <= nic_degree) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "rank ", most - children.begin(), " would have ", *most, " children, its NIC serves at most ",
+      nic_degree, "; ask for a smaller width than ", tree.width));
+}
+
+uint32_t DigitsFor(uint64_t count, uint32_t width) {
+  uint32_t digits = 0;
+  for (uint64_t left = count; left > 1; left = (left - 1) / width + 1) ++digits;
+  return digits;
+}
+
+uint64_t KnomialParent(uint64_t slot, uint32_t width) {
+  uint64_t unit = 1;
+  while (slot / unit % width == 0) unit *= width;
+  return slot - slot / unit % width * unit;
+}
+
 absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members, uint32_t width,
                                           uint32_t nic_degree) {
   AggregationTree tree;
@@ -167,6 +221,50 @@ absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Ne
   ASSIGN_OR_RETURN(arrangement, ArrangeGroups(groups, width, nic_degree));
   tree.parents = std::move(arrangement.parents);
   return tree;
+}
+
+WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,
+                              uint32_t nic_degree) {
+  if (request.width) return {*request.width, *request.width, *request.width};
+  const auto members = static_cast<uint32_t>(request.members.size());
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
+  return WidthsWithin(level, members, 2 * profile.width_tolerance_us,
+                      std::min(nic_degree, members - 1));
+}
+
+namespace {
+
+bool NeedsLadder(const CostProfile& profile, const TreeRequest& request) {
+  const size_t members = request.members.size();
+  if (members > kMaxRanksForLadder) return false;
+  const bool is_long =
+      std::any_of(request.sizes.begin(), request.sizes.end(),
+                  [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
+  return members <= kFewRanks || is_long ||
+         QueuesMayMatter(profile, request.operation, request.sizes, static_cast<uint32_t>(members),
+                         profile.port_gbps);
+}
+
+}  // namespace
+
+std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
+                                  uint32_t nic_degree) {
+  const WidthInterval interval = WidthCandidates(profile, request, nic_degree);
+  std::vector<uint32_t> widths;
+  for (uint64_t width = interval.min; width <= interval.max; ++width) {
+    widths.push_back(static_cast<uint32_t>(width));
+  }
+  if (request.width || !NeedsLadder(profile, request)) return widths;
+  const auto members = static_cast<uint32_t>(request.members.size());
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
+  const double most_us = 1.5 * LevelsUs(level, members, interval.best);
+  for (const uint32_t width : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64}) {
+    if (width > std::min(nic_degree, members - 1)) break;
+    if (LevelsUs(level, members, width) <= most_us) widths.push_back(width);
+  }
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  return widths;
 }
 
 }  // namespace coppice

@@ -1,17 +1,42 @@
 // Type I trees: every inner node is a member's NIC. Three ways to arrange the ranks (Chen 2024,
-// section 3); one file pair each, all behind these signatures.
+// section 3) behind one signature each, and which widths they may have.
 #ifndef COPPICE_DAEMON_TREE_TYPE1_H_
 #define COPPICE_DAEMON_TREE_TYPE1_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
+#include "daemon/tree/closed_form.h"
+#include "daemon/tree/cost_profile.h"
 #include "daemon/tree/group_slots.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_plan.h"
 
 namespace coppice {
+
+// What the three type I builders share: the request's checks, the bare tree and the degree limit.
+
+// A type I tree over `members` in which every rank is still without parent. INVALID_ARGUMENT: no
+// members, a member that is no endpoint of `fabric`, or a width below 2 for more than one member.
+absl::StatusOr<AggregationTree> BareTypeITree(const Fabric& fabric, Members members,
+                                              TreeBuilder builder, uint32_t width);
+
+// RESOURCE_EXHAUSTED if a rank has more than `nic_degree` children: names the one with the most
+// (the lowest of them), its children and the limit. O(ranks).
+absl::Status CheckNicDegree(const AggregationTree& tree, uint32_t nic_degree);
+
+// Least n with k^n >= count; k >= 2, count >= 1.
+uint32_t DigitsFor(uint64_t count, uint32_t width);
+
+// The k-nomial parent of a slot: its lowest non-zero base-k digit set to 0. slot > 0.
+//   k = 4: 0 <- 1, 2, 3, 4, 8, 12, 16    4 <- 5, 6, 7    16 <- 17, 18, 19, 20, 24, 28
+uint64_t KnomialParent(uint64_t slot, uint32_t width);
 
 // All three: width k >= 2 unless P <= 1 (INVALID_ARGUMENT); RESOURCE_EXHAUSTED if some rank would
 // have more than `nic_degree` children, naming the rank, its children and the limit. P = 0 is
@@ -41,6 +66,24 @@ NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members);
 absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const NestedGroups& groups,
                                                   Members members, uint32_t width,
                                                   uint32_t nic_degree);
+
+// Which widths k a type I tree may have: the interval that the closed form allows (Chen 2024, 3.1,
+// formulas (5) and (6)).
+
+// The requested width alone, if there is one. Else k* and the whole widths whose F(k) over both
+// directions is within twice the profile's tolerance (which is per direction) of F(k*), none above
+// `nic_degree` or above the members less one; but never below 2.
+WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,
+                              uint32_t nic_degree);
+
+// Every width of that interval, and of a ladder from 2 to 64 those whose closed form is at most
+// half as much again as the best: what few ranks, contention and a long message's stages make of a
+// width the closed form only guesses. Ascending; the interval alone where none of these matters,
+// and for more than `kMaxRanksForLadder` members, which are judged one by one.
+inline constexpr size_t kFewRanks = 32;
+inline constexpr size_t kMaxRanksForLadder = 16384;
+std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
+                                  uint32_t nic_degree);
 
 }  // namespace coppice
 

@@ -10,7 +10,7 @@
 // (contended_metrics.h): without them is the least that they could take.
 //
 // Long messages have steps of their own: a bound from the first and last packet of each edge
-// (packet_bound.h), then every packet followed (packet_metrics.h).
+// (contended_metrics.h), then every packet followed (packet_metrics.h).
 //
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
 // a candidate; mostly they are seen to be alike without being built (group_slots.h). There are
@@ -37,8 +37,6 @@
 #include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_count.h"
 #include "daemon/tree/type1_postal.h"
-#include "daemon/tree/type1_ranks.h"
-#include "daemon/tree/width_candidates.h"
 
 namespace coppice {
 namespace {

@@ -7,15 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/tree/member_places.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 
-struct Type1Result {
-  AggregationTree tree;
-  std::vector<EdgeCost> edges;
-  Prediction predicted;
+struct Type1Result : TimedTree {
   std::vector<Alternative> alternatives;  // the other candidates, best first
 };
 

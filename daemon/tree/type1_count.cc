@@ -11,15 +11,15 @@ constexpr size_t kMaxClasses = 256;  // of leaf switches; more are not compared 
 constexpr size_t kMaxRings = 6;
 
 // Twin classes of the members' leaf switches, numbered from 0.
-struct LeafClasses {
+struct CountedClasses {
   std::vector<uint32_t> of_leaf;  // [leaf]
   std::vector<uint32_t> twin;     // [class] its number in the fabric
   bool joins_leaves = false;      // some class has two of the leaf switches
 };
 
-LeafClasses ClassesOf(const Snapshot& snapshot, absl::Span<const SwitchIndex> leaves) {
+CountedClasses ClassesOf(const Snapshot& snapshot, absl::Span<const SwitchIndex> leaves) {
   const TwinClasses& twins = snapshot.routes->distances().classes();
-  LeafClasses classes;
+  CountedClasses classes;
   for (const SwitchIndex leaf : leaves) classes.twin.push_back(twins.class_of(leaf));
   std::vector<uint32_t> of_leaf = classes.twin;
   std::sort(classes.twin.begin(), classes.twin.end());
@@ -36,7 +36,7 @@ LeafClasses ClassesOf(const Snapshot& snapshot, absl::Span<const SwitchIndex> le
 // Distances between classes, and the groups of classes that they nest in.
 class ClassBalls {
  public:
-  ClassBalls(const SwitchDistances& distances, const LeafClasses& classes)
+  ClassBalls(const SwitchDistances& distances, const CountedClasses& classes)
       : count_(classes.twin.size()), hops_(count_ * count_, 2) {
     if (classes.joins_leaves) radii_.push_back(2);  // twins
     for (size_t a = 0; a < count_; ++a) {
@@ -113,7 +113,7 @@ DistanceRings FindDistanceRings(const Snapshot& snapshot, const MemberPlaces& pl
   for (size_t rank = 0; rank < leaf.size(); ++rank) {
     leaf[rank] = places.leaf_of_endpoint[places.endpoint_of_rank[rank]];
   }
-  const LeafClasses classes = ClassesOf(snapshot, places.leaf_switches);
+  const CountedClasses classes = ClassesOf(snapshot, places.leaf_switches);
   rings.levels.push_back(LevelOf(leaf));
   if (classes.twin.size() > kMaxClasses) {
     rings.hops.push_back(1);

@@ -27,11 +27,11 @@
 #include <vector>
 
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/member_places.h"
 #include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 

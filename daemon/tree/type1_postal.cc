@@ -10,7 +10,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/postal_groups.h"
 #include "daemon/tree/postal_schedule.h"
-#include "daemon/tree/type1_ranks.h"
+#include "daemon/tree/type1.h"
 
 namespace coppice {
 namespace {

@@ -6,7 +6,7 @@
 //                                    +-- 2              takes 9 gaps
 //                                    +-- 3 ...
 //
-// postal_groups.h, postal_schedule.h and type1_postal.h build, postal_search.h improves.
+// postal_groups.h, postal_schedule.h and type1_postal.h build; ImprovePostal() improves.
 #ifndef COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
 #define COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
 
@@ -18,7 +18,7 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/postal_search.h"
+#include "daemon/tree/postal_groups.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
 #include "daemon/tree/tree_plan.h"
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
 // Not thread-safe. The arguments outlive it.
 class PostalJudge {
  public:
-  // `tree` is a bare tree of the communicator (type1_ranks.h). `bound` is used where it is exact,
+  // `tree` is a bare tree of the communicator (type1.h). `bound` is used where it is exact,
   // and may be null.
   PostalJudge(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
               AggregationTree tree, Type1Bound* bound);

@@ -18,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
@@ -69,17 +68,16 @@ class Type2Search {
   }
 
  private:
-  using Tree = Type2Result::Tree;
-
   void TakeSingle() {
-    Tree tree;
+    TimedTree tree;
     tree.tree = RanksOnly(fabric_, request_.members);
     tree.tree.parents = {AggregationTree::kNoParent};
     tree.edges.resize(1);
-    tree.physical.root = tree.tree.vertices[0];
-    tree.physical.vertices = {tree.physical.root};
-    tree.physical.parents = {-1};
-    tree.physical.up = {kNoChannel};
+    PhysicalTree& physical = tree.physical.emplace();
+    physical.root = tree.tree.vertices[0];
+    physical.vertices = {physical.root};
+    physical.parents = {-1};
+    physical.up = {kNoChannel};
     tree.predicted =
         EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
     result_.best = std::move(tree);
@@ -384,7 +382,7 @@ class Type2Search {
         cutoff_us = best_us;
       }
     }
-    Tree offer;
+    TimedTree offer;
     offer.tree = HangRanks(fabric_, request_.members, places_, *candidate.physical,
                            candidate.members, candidate.degrees, serving);
     if (const absl::Status status = Predict(offer, cutoff_us); !status.ok()) {
@@ -394,13 +392,13 @@ class Type2Search {
     if (offer.predicted.total_us >= cutoff_us) return;
     offer.physical = *candidate.physical;
     NoteWhatMadeItDearer(candidate, serving.size());
-    result_.may_serve_more = serving.size() < Helpers(candidate);
+    result_.may_serve_more = serving.size() < Helpers(candidate).size();
     result_.best = std::move(offer);
     if (IsHome()) home_entries_ = static_cast<uint32_t>(serving.size());
   }
 
   // Exact unless it is not below the cutoff.
-  absl::Status Predict(Tree& offer, double cutoff_us) {
+  absl::Status Predict(TimedTree& offer, double cutoff_us) {
     RETURN_IF_ERROR(EdgeCosts(predicting_, profile_, offer.tree, path_, offer.edges));
     offer.predicted =
         EvaluateMix(profile_, offer.tree, offer.edges, request_.operation, request_.sizes);
@@ -412,17 +410,6 @@ class Type2Search {
     }
     return AddContention(predicting_, profile_, offer.tree, offer.edges, request_.operation,
                          request_.sizes, offer.predicted, cutoff_us);
-  }
-
-  // Switches that could serve and see two ranks or more.
-  size_t Helpers(const Type2Candidate& candidate) const {
-    std::vector<uint64_t> below(candidate.members_on.begin(), candidate.members_on.end());
-    size_t helpers = 0;
-    for (size_t v = below.size(); v-- > 0;) {
-      if (candidate.degrees[v] >= 2 && below[v] >= 2) ++helpers;
-      if (v > 0) below[static_cast<size_t>(candidate.physical->parents[v])] += below[v];
-    }
-    return helpers;
   }
 
   // The fewest serving switches of this physical tree if entries were free wherever there are any.

@@ -8,19 +8,13 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "daemon/tree/member_places.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 
 struct Type2Result {
-  struct Tree {
-    AggregationTree tree;
-    std::vector<EdgeCost> edges;
-    PhysicalTree physical;
-    Prediction predicted;
-  };
-  std::optional<Tree> best;     // predicted with links' queues
+  std::optional<TimedTree> best;
   bool may_serve_more = false;  // more switches of its physical tree could serve than do
   // Switches without a free entry that kept every candidate away, or without which the tree takes
   // more entries than it would; by index.

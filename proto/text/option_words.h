@@ -24,7 +24,7 @@ std::optional<absl::Duration> ParseBudget(absl::string_view text);
 // "NAME=VALUE".
 std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view text);
 
-// How an order of ranks is written for launchers (daemon/mapping/output/launch_file.h).
+// How an order of ranks is written for launchers (daemon/mapping/output/mapping_answer.h).
 std::vector<std::string> LaunchFormatNames();
 
 // What a mapping is to make small, and how much each weighs.

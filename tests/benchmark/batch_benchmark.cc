@@ -37,7 +37,6 @@
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/grid.h"
-#include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
 #include "db/sqlite_store.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/base/clock.h"
-#include "daemon/fabric/offline_subnet_port.h"
+#include "daemon/fabric/fabric_source.h"
 #include "daemon/manager/manager.h"
 #include "daemon/tree/planner.h"
 #include "tests/support/scratch_store.h"

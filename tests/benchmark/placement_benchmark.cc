@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/placement/job_links.h"
 #include "daemon/placement/placement_index.h"
+#include "daemon/placement/placement_metrics.h"
 #include "daemon/placement/placer.h"
 
 namespace coppice {

@@ -33,7 +33,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/dense/dense_state.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 
 namespace coppice {
 namespace {

@@ -31,7 +31,7 @@
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/simulation/simulator.h"
 #include "daemon/tree/planner.h"
-#include "daemon/tree/width_candidates.h"
+#include "daemon/tree/type1.h"
 
 namespace coppice {
 namespace {

@@ -26,7 +26,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
-#include "daemon/fabric/offline_subnet_port.h"
+#include "daemon/fabric/fabric_source.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/server.h"
 #include "db/sqlite_store.h"

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/type1.h"
-#include "daemon/tree/type1_ranks.h"
 
 namespace coppice {
 

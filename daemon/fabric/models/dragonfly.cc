@@ -4,7 +4,7 @@
 // spines.
 //
 //     group 0            group 1       Every two routers of a group are joined, and every pair of
-//     R--R--R   global   R--R--R       groups by the same number of links (model_builder.h).
+//     R--R--R   global   R--R--R       groups by the same number of links (model.h).
 //      \ | / ------------ \ | /
 //        R                  R
 #include <numeric>
@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/models/model.h"
-#include "daemon/fabric/models/model_builder.h"
 
 namespace coppice {
 namespace {
@@ -128,7 +127,7 @@ const Model& DragonflyPlusModel() {
 // are fully joined by LR links of 5 GiB/s; supernodes are joined by D links of 10 GiB/s.
 //
 //     drawer 0: n0==n1==..==n7    == LL    Every pair of supernodes has the same number of D links
-//                \  |  /           |  LR    (model_builder.h); which D port of a supernode takes
+//                \  |  /           |  LR    (model.h); which D port of a supernode takes
 //                which
 //     drawer 1: n8==n9==..==n15    ~  D    of them is random and depends on `seed` only. 289
 //                ~                         supernodes with d = 9: one each.

@@ -25,7 +25,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/models/model.h"
-#include "daemon/fabric/models/model_builder.h"
 
 namespace coppice {
 namespace {

@@ -1,5 +1,5 @@
 // Grids of switches: torus, mesh and hypercube. The coordinates of a switch are in its description,
-// where dimension-order routing and placement find them (coordinates.h).
+// where dimension-order routing and placement find them (hierarchy.h).
 //
 //     dims=3x2, torus      (0,1)--(1,1)--(2,1)--+     each switch: a cable to its upper neighbour
 //     in
@@ -9,9 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/coordinates.h"
+#include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/models/model.h"
-#include "daemon/fabric/models/model_builder.h"
 
 namespace coppice {
 namespace {

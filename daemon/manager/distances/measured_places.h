@@ -19,7 +19,6 @@
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/distances/distance_store.h"
-#include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/places.h"
 
 namespace coppice {

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/manager.h"
-#include "daemon/mapping/output/launch_file.h"
+#include "daemon/mapping/output/mapping_answer.h"
 #include "db/store.h"
 
 namespace coppice {

@@ -29,7 +29,6 @@
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/output/launch_file.h"
 #include "daemon/mapping/output/mapping_answer.h"
 
 namespace coppice {

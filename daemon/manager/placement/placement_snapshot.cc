@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/placement/job_links.h"
+#include "daemon/placement/placement_metrics.h"
 
 namespace coppice {
 namespace {

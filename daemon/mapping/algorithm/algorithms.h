@@ -1,5 +1,5 @@
-// The algorithms that daemon/mapping/algorithm.cc has in its table, but for auto (auto.h): what
-// each does, and where it comes from.
+// The algorithms that daemon/mapping/algorithm.cc has in its table: what each does, and
+// where it comes from.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
 
@@ -36,7 +36,7 @@ const MappingAlgorithm& AnnealingAlgorithm();
 // or when nothing has improved for a while.
 //
 // Departures: the paper gives neither temperatures nor the patience; ours are measured
-// (search/dense/dense_anneal.h), and 100 iterations for each slot, at least one exchange and at
+// (search/dense/dense_search.h), and 100 iterations for each slot, at least one exchange and at
 // most a fifth of all. An iteration is one temperature with all its candidates. Workers are
 // logical: any number of threads runs them with one result, and so does any number of processes
 // that have as many in all (search_control.h). Worker 0 begins with the start.
@@ -130,7 +130,7 @@ const MappingAlgorithm& PairExchangeAlgorithm();
 // processes (search_control.h): as many in all give the same result.
 //
 // Cost: an individual is 600 sweeps; a sweep O(n^3) at the start, a tenth and less below the middle
-// temperature (search/dense/dense_anneal.h). Memory: n^2 for each island and for each thread.
+// temperature (search/dense/dense_search.h). Memory: n^2 for each island and for each thread.
 
 // Minimises the QAP cost; never returns worse than the start by it.
 const MappingAlgorithm& MemeticAlgorithm();
@@ -146,7 +146,7 @@ const MappingAlgorithm& MemeticAlgorithm();
 //
 // Departures: the paper takes its operators and rates from a library without naming them; ours are
 // tournaments of two, uniform crossover, swaps, twins changed further
-// (search/dense/dense_genetic.h); no population is below 50. The start is one individual of worker
+// (search/dense/dense_search.h); no population is below 50. The start is one individual of worker
 // 0. The master is process 0, and whoever gets a child counts its cost. Workers are logical: any
 // number of threads runs them with one result, and so does any number of processes that have as
 // many in all (search_control.h).
@@ -221,6 +221,45 @@ const MappingAlgorithm& RobustTabuAlgorithm();
 
 // "threshold-accepting": exchanges two random positions at a time, any start.
 const MappingAlgorithm& ThresholdAcceptingAlgorithm();
+
+// "auto": a portfolio that is stopped whenever the caller likes and hands back the best so far.
+//
+//     present order --+                         +--> proved optimal (up to 8 ranks)
+//     given numbering +--> incumbent --rounds --+
+//     multisection ---+       ^    \ tasks of a round, on as many threads as there are:
+//                             |     anneal it, anneal another start, combine, congestion, tabu, ...
+//                             +---- the best of the tasks, in their order, when all are done
+//
+// A round begins when the one before is complete, and its tasks depend on nothing but round, seed
+// and incumbent: so equal seeds give equal results for any number of threads, unless the clock
+// ends a round early. Never worse than the present order by the problem's objective.
+//
+//   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_swaps.h)
+//   many ranks on each place  multisections with more and more care, and combinations of the best
+//   congestion                "congestion" on the real routes, which goes on through all rounds
+//                             (auto_lines.h); what it comes to is then to be proven
+//   dense                     beside annealing "memetic" and "robust-tabu"; most of the time goes
+//                             to whichever improved last
+//   up to 8 ranks             branch and bound, for a part of the time
+//
+// With a deadline it goes on until then; else it ends after some rounds. It ends before where
+// nothing is left to gain: the optimum is proven, or a bound that no order is below is reached.
+// Of orders alike in congestion, which on networks of full bisection are nearly all, it prefers as
+// mapping_metrics.h does; once the congestion is proven it goes on for that alone, until a few
+// rounds come to nothing more.
+//
+// A candidate that cannot be measured, as two ranks of it have no route, is none; only where the
+// present order cannot be is there an error.
+//
+// Algorithms of other files are found by name in the table; one that is missing or declines is
+// passed over. What cannot be stopped is only begun if there is time for it, as far as that can be
+// told: METIS (search/groups/metis_partition.h), measures (auto_incumbent.h).
+
+// It searches as a dense problem, with matrices of all slots, no more slots than these.
+inline constexpr uint32_t kPortfolioDenseSlots = 1024;
+
+// The note says what ran, what won and why it ended.
+const MappingAlgorithm& AutoAlgorithm();
 
 }  // namespace coppice
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/search/dense/dense_anneal.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/dense/dense_search.h"
 #include "daemon/mapping/search/links/congestion_search.h"
 #include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
@@ -17,21 +17,16 @@
 namespace coppice {
 namespace {
 
-double Cost(const SparseProblem& sparse, const Seats& seats) {
-  return VisitCost(*sparse.distances, sparse.graph,
-                   [&](const auto& cost) { return CostOf(cost, seats); });
-}
-
-absl::StatusOr<Mapped> Annealing(const MappingProblem& problem, const Mapping& start,
-                                 const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunAnnealing(const MappingProblem& problem, const Mapping& start,
+                                    const AlgorithmOptions& options, const SearchControl& control) {
   const MappingAlgorithm& self = AnnealingAlgorithm();
   ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
                    MakeSparseProblem(problem, control));
-  const double at_start = Cost(*sparse, PlacesOf(start));
+  const double at_start = CostOf(*sparse, PlacesOf(start));
   Seats best = PlacesOf(start);
   double least = at_start;
   const auto keep = [&](const Seats& seats) {
-    const double cost = Cost(*sparse, seats);
+    const double cost = CostOf(*sparse, seats);
     if (!(cost < least)) return;
     least = cost;
     best = seats;
@@ -72,7 +67,7 @@ const MappingAlgorithm& AnnealingAlgorithm() {
        {"proposals", 100, 1, 1e6, "for each rank in the first round"},
        {"rounds", 4, 1, 20, "each with twice the proposals of the one before"},
        {"multisection", 1, 0, 1, "1: begin with one, if it is better than the start"}},
-      Annealing};
+      RunAnnealing};
   return *entry;
 }
 

@@ -1,284 +1,31 @@
-#include "daemon/mapping/algorithm/auto.h"
-
 #include <algorithm>
-#include <functional>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/algorithm/auto_incumbent.h"
-#include "daemon/mapping/algorithm/auto_rounds.h"
+#include "daemon/mapping/algorithm/auto_lines.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/search_control.h"
 
 namespace coppice {
 namespace {
-
-// What no seating costs less than: a search that reaches it can stop.
-
-// The row minima of P. C. Gilmore, "Optimal and suboptimal algorithms for the quadratic assignment
-// problem", 1962, without the assignment of rows that follows there:
-//
-//     rank u:   9 7 2         the partners of u sit in other slots, at best the heaviest in the
-//     place p:  2 2 4 4 4     nearest:  9*2 + 7*2 + 2*4;  the least over all places p, half of it
-//                             for u and half for its partners, summed over u
-//
-// Reached by grids on grids, rings on rings; far below the optimum of most others. 0 if there are
-// so many ranks and places that it is not worth its time. O(places^2 log + pairs * places).
-double LeastCost(const SparseProblem& problem);
-
-constexpr size_t kWorth = size_t{1} << 25;  // distances and products looked at
-
-// [place] the distances of the nearest `count` other slots, ascending.
-template <class Distances>
-std::vector<std::vector<double>> NearestSlots(const Distances& d,
-                                              const std::vector<uint32_t>& capacities,
-                                              size_t count) {
-  std::vector<std::vector<double>> nearest(capacities.size());
-  std::vector<double> row;
-  for (uint32_t p = 0; p < capacities.size(); ++p) {
-    row.clear();
-    for (uint32_t q = 0; q < capacities.size(); ++q) {
-      const uint32_t slots = capacities[q] - (p == q ? 1 : 0);
-      row.insert(row.end(), std::min<size_t>(slots, count), std::min(d(p, q), d(q, p)));
-    }
-    const size_t kept = std::min(count, row.size());
-    std::partial_sort(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept), row.end());
-    nearest[p].assign(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept));
-  }
-  return nearest;
-}
-
-double LeastCost(const SparseProblem& problem) {
-  const WeightedGraph& links = problem.graph.links;
-  const size_t places = problem.capacities.size();
-  size_t degree = 0, slots = 0;
-  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
-    degree = std::max(degree, links.begin[u + 1] - links.begin[u]);
-  }
-  for (const uint32_t capacity : problem.capacities) slots += std::min<size_t>(capacity, degree);
-  if (places * (slots + links.neighbours.size()) > kWorth) return 0;
-  const auto nearest =
-      std::visit([&](const auto& d) { return NearestSlots(d, problem.capacities, degree); },
-                 problem.distances->form());
-  double least = 0;
-  std::vector<double> weights;
-  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
-    weights.assign(links.weights.begin() + static_cast<ptrdiff_t>(links.begin[u]),
-                   links.weights.begin() + static_cast<ptrdiff_t>(links.begin[u + 1]));
-    std::sort(weights.begin(), weights.end(), std::greater<>());
-    double of_rank = std::numeric_limits<double>::infinity();
-    for (uint32_t p = 0; p < places; ++p) {
-      const PlaceIndex place(p);
-      double sum = problem.graph.self.empty()
-                       ? 0
-                       : problem.graph.self[u] * (*problem.distances)(place, place);
-      for (size_t i = 0; i < weights.size() && sum < of_rank; ++i) {
-        sum += 0.5 * weights[i] * nearest[p][i];
-      }
-      of_rank = std::min(of_rank, sum);
-    }
-    least += of_rank;
-  }
-  return least;
-}
-
-// The best of all mappings of a few ranks, by branch and bound.
-//
-//          rank a        the heaviest rank first, on every place
-//        /   |   (b3)
-//      b1    b2   x      then the next: what is placed so far never costs less with more ranks,
-//     /  |               so that a branch that costs as much as the best mapping ends (x)
-//
-// By the approximation of congestion more ranks may cost less, as all of them find other ways: it
-// counts for whole mappings only.
-
-inline constexpr uint32_t kFewRanks = 8;
-
-// Branches looked at: a cost is some tens of nanoseconds, measures of a fabric are microseconds and
-// more, by its channels.
-constexpr uint64_t kCostBranches = 20'000'000;
-
-constexpr uint64_t kMeasuredBranches = 1'000'000;
-
-constexpr uint64_t kMeasuredChannels = 400'000'000;
-
-std::vector<uint32_t> HeaviestFirst(const WeightedGraph& links) {
-  std::vector<double> weight(links.vertex_count(), 0);
-  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
-    for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) weight[u] += links.weights[e];
-  }
-  std::vector<uint32_t> order(weight.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return weight[a] > weight[b]; });
-  return order;
-}
-
-// The walk; Bound is what knows the objective of the ranks that are placed:
-//   StatusOr<double> Add(depth, seats)   with order[0..depth] placed
-template <class Bound>
-class Walk final {
- public:
-  Walk(const SparseProblem& sparse, const std::vector<uint32_t>& order, uint64_t branches,
-       const SearchControl& control, Bound& bound)
-      : order_(order),
-        branches_(branches),
-        control_(control),
-        bound_(bound),
-        room_(sparse.capacities),
-        seats_(order.size(), 0) {}
-
-  // Seats of a mapping below `least`, the best of all if complete(); empty if there is none.
-  absl::StatusOr<Seats> Run(double least) {
-    least_ = least;
-    RETURN_IF_ERROR(Place(0));
-    return best_;
-  }
-  bool complete() const { return branches_ > 0; }
-
- private:
-  absl::Status Place(size_t depth) {
-    if (depth == order_.size()) {
-      best_ = seats_;
-      least_ = value_;
-      return absl::OkStatus();
-    }
-    for (uint32_t p = 0; p < room_.size(); ++p) {
-      if (room_[p] == 0) continue;
-      if (branches_ > 0 && ((branches_ & 63) != 0 || !control_.stopped())) {
-        --branches_;
-      } else {
-        branches_ = 0;
-        return absl::OkStatus();
-      }
-      seats_[order_[depth]] = p;
-      ASSIGN_OR_RETURN(const double value, bound_.Add(depth, seats_));
-      if (value >= least_ * (1 - 1e-12)) continue;
-      --room_[p];
-      value_ = value;
-      RETURN_IF_ERROR(Place(depth + 1));
-      ++room_[p];
-    }
-    return absl::OkStatus();
-  }
-
-  const std::vector<uint32_t>& order_;
-  uint64_t branches_;
-  const SearchControl& control_;
-  Bound& bound_;
-  std::vector<uint32_t> room_;  // [place]
-  Seats seats_, best_;
-  double value_ = 0, least_ = 0;
-};
-
-// The cost alone: that of the prefix before, and the links of the rank that is new.
-template <class Cost>
-class CostBound final {
- public:
-  CostBound(const Cost& cost, const std::vector<uint32_t>& order)
-      : cost_(cost), depth_of_(order.size()), sums_(order.size() + 1, 0), order_(order) {
-    for (uint32_t d = 0; d < order.size(); ++d) depth_of_[order[d]] = d;
-  }
-  absl::StatusOr<double> Add(size_t depth, const Seats& seats) {
-    const WeightedGraph& links = cost_.graph.links;
-    const uint32_t u = order_[depth];
-    double sum = sums_[depth];
-    if (!cost_.graph.self.empty()) sum += cost_.graph.self[u] * cost_.d(seats[u], seats[u]);
-    for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) {
-      const uint32_t v = links.neighbours[e];
-      if (depth_of_[v] < depth) sum += cost_.Of(cost_.WeightOf(e), seats[u], seats[v]);
-    }
-    return sums_[depth + 1] = sum;
-  }
-
- private:
-  const Cost cost_;
-  std::vector<size_t> depth_of_;  // [rank]
-  std::vector<double> sums_;      // [ranks placed]
-  const std::vector<uint32_t>& order_;
-};
-
-// Any objective: the measures of the pattern of the ranks placed so far, all others silent.
-class MeasuredBound final {
- public:
-  static absl::StatusOr<MeasuredBound> Make(const MappingProblem& problem,
-                                            const std::vector<uint32_t>& order) {
-    MeasuredBound made;
-    const Pattern& pattern = *problem.pattern;
-    std::vector<bool> placed(order.size(), false);
-    for (const uint32_t rank : order) {
-      placed[rank] = true;
-      std::vector<Pattern::Entry> entries;
-      for (uint32_t u = 0; u < order.size(); ++u) {
-        if (!placed[u]) continue;
-        entries.push_back({u, u, pattern.self_bytes(u), 0});
-        for (const Exchange& x : pattern.exchanges(u)) {
-          if (placed[x.peer]) entries.push_back({u, x.peer, x.out_bytes, 0});
-        }
-      }
-      made.prefixes_.push_back(problem);
-      ASSIGN_OR_RETURN(made.prefixes_.back().pattern,
-                       Pattern::Make(pattern.rank_count(), std::move(entries)));
-    }
-    ASSIGN_OR_RETURN(made.present_, Measure(problem, problem.present()));
-    return made;
-  }
-  absl::StatusOr<double> Add(size_t depth, const Seats& seats) {
-    ASSIGN_OR_RETURN(MappingMeasures measures, Measure(prefixes_[depth], MappingOf(seats)));
-    if (prefixes_[depth].traffic == TrafficModel::kApproximate && depth + 1 < prefixes_.size()) {
-      measures.max_congestion = 0;
-    }
-    return Score(prefixes_[depth].objective, measures, present_);
-  }
-
- private:
-  std::vector<MappingProblem> prefixes_;  // [depth]
-  MappingMeasures present_;
-};
-
-template <class Bound>
-absl::StatusOr<bool> Search(const SparseProblem& sparse, const std::vector<uint32_t>& order,
-                            uint64_t branches, double least, const SearchControl& control,
-                            Bound& bound, Incumbent& incumbent) {
-  Walk<Bound> walk(sparse, order, branches, control, bound);
-  ASSIGN_OR_RETURN(const Seats best, walk.Run(least));
-  if (!best.empty()) {
-    ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent.ScoreOf(MappingOf(best)));
-    incumbent.Merge("all mappings", scored);
-  }
-  return walk.complete();
-}
-
-// True: incumbent's mapping is an optimum, which it now is or was. False: stopped, or beyond the
-// number of branches that are tried. Problems of at most kFewRanks ranks. Memory: O(ranks * pairs).
-absl::StatusOr<bool> TryAllMappings(const MappingProblem& problem, const SparseProblem& sparse,
-                                    const SearchControl& control, Incumbent& incumbent) {
-  const std::vector<uint32_t> order = HeaviestFirst(sparse.graph.links);
-  if (!sparse.is_objective) {
-    ASSIGN_OR_RETURN(MeasuredBound bound, MeasuredBound::Make(problem, order));
-    const uint64_t channels = 1 + (problem.places->has_endpoints() && problem.snapshot != nullptr
-                                       ? problem.snapshot->fabric->channel_count()
-                                       : 0);
-    return Search(sparse, order, std::min(kMeasuredBranches, kMeasuredChannels / channels),
-                  incumbent.score(), control, bound, incumbent);
-  }
-  return VisitCost(*sparse.distances, sparse.graph, [&](const auto& cost) -> absl::StatusOr<bool> {
-    CostBound bound(cost, order);
-    const double least = CostOf(cost, PlacesOf(incumbent.best()));
-    return Search(sparse, order, kCostBranches, least, control, bound, incumbent);
-  });
-}
 
 constexpr uint32_t kRoundsWithoutDeadline = 12;
 constexpr uint32_t kStaleRoundsOfEquals = 4;
@@ -290,6 +37,51 @@ constexpr double kShareOfProof = 0.4;       // of the time that is left, each ti
 constexpr double kShareOfProofAlone = 0.1;  // with one thread, which is the search's, too
 constexpr uint32_t kProofs = 3;             // tries at most for one score
 constexpr uint64_t kProofNodes = 1 << 12;   // of the first; then four times as many each time
+
+// Of a rank in the first round of annealing. Where groups only approach the distances, that round
+// already gains; where they say all, the first rounds cut again with more tries.
+constexpr double kFirstProposals = 30, kFirstProposalsInexact = 120;
+constexpr uint32_t kCuttingRounds = 2;
+// Times the best cost: whose first few swaps come down to it is worth the others.
+constexpr double kWorthSwapping = 1.03;
+constexpr uint32_t kMaxDoublings = 16;
+constexpr size_t kPopulation = 8;
+constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
+constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
+// A pattern of which more than one in so many of all pairs communicates is dense: the price of a
+// swap as a dense method counts it, some 0.05 ns for each slot, is less than that of two ranks'
+// exchanges.
+constexpr double kDensePart = 12;
+constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
+constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
+constexpr uint32_t kStaleRounds = 2;      // without gain: then all are equal again
+// A search over channels is made ready in some so many times of a measure.
+constexpr double kScoresOfCongestion = 40;
+constexpr uint32_t kCapacityCuts = 4;
+// Of what is tried after rounds without gain.
+constexpr uint32_t kFewDenseSlots = 512, kMaxStaleTurns = 5;
+constexpr uint32_t kStaleHeats = 12;  // annealings for each turn
+
+// Of the memetic search, turn after turn: about four times the work of the one before, until it is
+// as large as its presets make it.
+struct MemeticTurn {
+  double population, sweeps, epochs;
+};
+MemeticTurn MemeticOf(uint32_t turn) {
+  constexpr std::array<MemeticTurn, 4> kFirst = {
+      MemeticTurn{4, 30, 1}, {8, 60, 1}, {16, 120, 1}, {32, 300, 1}};
+  if (turn < kFirst.size()) return kFirst[turn];
+  return {0, 300, std::ldexp(1, static_cast<int>(std::min(turn - 4, kMaxDoublings)))};
+}
+
+// Steps that take about as long.
+double TabuStepsOf(uint32_t turn) {
+  const uint32_t doublings = turn < 4 ? 2 * turn : turn + 4;
+  return std::ldexp(8000, static_cast<int>(std::min(doublings, 2 * kMaxDoublings)));
+}
+
+// Annealings of the bytes on channels: after twelve without gain each is twice as long.
+double HeatsOf(uint32_t round) { return round < 2 ? 3 * (round + 1) : 12 * (round - 1); }
 
 // Ranks that talk to themselves alone: the heaviest belongs where that costs least (the least sum
 // of products of two sequences has them in opposite orders).
@@ -333,6 +125,14 @@ std::optional<Mapped> WithoutSearch(const MappingProblem& problem) {
   return Mapped{problem.present(), "no two ranks exchange anything: the present order"};
 }
 
+// One of the ways of a dense problem. Whichever found the last improvement gets all rounds, the
+// others every third, as long as there are improvements; what each does grows with its own turns.
+struct DenseWay {
+  std::vector<const char*> names;  // of its tasks
+  uint32_t turns = 0;
+};
+
+// Rounds of tasks that run side by side and are merged in their order.
 class Portfolio final {
  public:
   Portfolio(const MappingProblem& problem, const SparseProblem& sparse,
@@ -342,7 +142,11 @@ class Portfolio final {
         options_(options),
         control_(control),
         incumbent_(incumbent),
-        rounds_(problem, sparse, options, control, incumbent) {
+        make_(problem, sparse),
+        large_places_(sparse.HasLargePlaces()),
+        exact_groups_(sparse.groups.exact),
+        dense_(IsDense()),
+        lines_(problem, options, control, incumbent) {
     const auto given = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options_, "rounds"));
     limit_ = given > 0                 ? given
              : control_.has_deadline() ? std::numeric_limits<uint32_t>::max()
@@ -352,16 +156,18 @@ class Portfolio final {
   // Why it ended.
   std::string Run() {
     const std::string why = RunRounds();
-    rounds_.Finish();
+    lines_.Finish();
     if (!incumbent_.Proven(incumbent_.score())) return why;
     if (!IsCongestionAlone()) return incumbent_.bound_reason();
     return absl::StrCat(incumbent_.bound_reason(), "; ", RefineEquals());
   }
 
  private:
+  using Tasks = std::vector<PortfolioTask>;
+
   std::string RunRounds() {
     BoundCongestion();
-    rounds_.Begin();
+    Begin();
     if (problem_.rank_count() <= kFewRanks && TryAll()) {
       incumbent_.SetBound(incumbent_.score(),
                           "it is the optimum: all mappings have been looked at");
@@ -370,7 +176,7 @@ class Portfolio final {
       if (round_ == kCostBoundRound) BoundCost();
       if (incumbent_.Proven(incumbent_.score())) return incumbent_.bound_reason();
       if (control_.stopped()) return "stopped by its budget or its caller";
-      rounds_.Round(round_);
+      Round();
       TryProof();
     }
     return "all rounds are done";
@@ -380,12 +186,13 @@ class Portfolio final {
   // goes on for those with fewer full channels and fewer hop-bytes.
   std::string RefineEquals() {
     const std::string sought = "of the orders with as much, fewer hop-bytes were sought ";
-    rounds_.RefineEquals();
+    lines_.RefineEquals();
+    refines_equals_ = true;
     uint32_t stale = 0;
     for (uint32_t round = 0; round_ < limit_ && stale < kStaleRoundsOfEquals; ++round, ++round_) {
       if (control_.stopped()) return sought + "until it was stopped by its budget or its caller";
       const MappingStanding before = incumbent_.standing();
-      rounds_.RoundOfEquals(round, options_.seed * 1000003 + 2 * uint64_t{round_} + 2);
+      RoundOfEquals(round);
       stale = incumbent_.standing().IsBetterThan(before) ? 0 : stale + 1;
     }
     return sought + (round_ < limit_ ? "until rounds came to nothing more" : "in all rounds");
@@ -393,12 +200,7 @@ class Portfolio final {
 
   // What it cannot measure it leaves to others.
   bool TryAll() {
-    const double least = (1 - kShareOfExhaustive) * control_.remaining();
-    const SearchControl share(
-        [&] {
-          return control_.stopped() || (control_.has_deadline() && control_.remaining() < least);
-        },
-        nullptr);
+    const SearchControl share = control_.PartOfTime(kShareOfExhaustive);
     return TryAllMappings(problem_, sparse_, share, incumbent_).value_or(false);
   }
 
@@ -428,17 +230,12 @@ class Portfolio final {
   void TryProof() {
     if (!CanBoundCongestion()) return;
     if (incumbent_.score() < tried_score_) proofs_tried_ = 0;
-    if (proofs_tried_ == (rounds_.converged() ? kProofs : 1)) return;
+    if (proofs_tried_ == (lines_.converged() ? kProofs : 1)) return;
     tried_score_ = incumbent_.score();
     ++proofs_tried_;
     if (proof_ == nullptr) proof_ = std::make_unique<CongestionProof>(problem_);
-    const double part = options_.threads > 1 ? kShareOfProof : kShareOfProofAlone;
-    const double least = (1 - part) * control_.remaining();
-    const SearchControl share(
-        [&] {
-          return control_.stopped() || (control_.has_deadline() && control_.remaining() < least);
-        },
-        nullptr);
+    const SearchControl share =
+        control_.PartOfTime(options_.threads > 1 ? kShareOfProof : kShareOfProofAlone);
     const double congestion = incumbent_.score() * *incumbent_.present().max_congestion;
     SetBound(
         proof_->Prove(incumbent_.best(), congestion, kProofNodes << (2 * proofs_tried_), share));
@@ -454,13 +251,289 @@ class Portfolio final {
                                         least));
   }
 
+  // Differs from that of any other round.
+  uint64_t seed() const { return options_.seed * 1000003 + 2 * uint64_t{round_} + 2; }
+
+  // The given numbering and quick methods, polished: what must be there within milliseconds.
+  void Begin() {
+    const Mapping present = incumbent_.best();
+    RunAll(make_.Numberings());
+    const bool congestion =
+        problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks;
+    const bool lines = SearchesLines();
+    Tasks quick;
+    if (large_places_ && !exact_groups_) quick.push_back(make_.FlatPartition(options_.seed));
+    quick.push_back(make_.QuickMultisection(options_.seed, true));
+    if (congestion) quick.push_back(make_.Named("rcm", present, options_.seed, {}));
+    if (lines) {
+      lines_.Start();
+      lines_.AddTo(quick, {});
+    }
+    if (congestion && (!lines || CostMatters())) {
+      AddNamed({"recursive", "multicore", "greedy"}, present, quick);
+      for (uint32_t cut = 0; cut < kCapacityCuts; ++cut) {
+        quick.push_back(make_.Named("congestion", present, options_.seed + cut,
+                                    {{"rounds", 0}, {"starts", 0}, {"cuts", 1}}));
+      }
+    }
+    RunAll(quick);
+    // The numbering of a program that was written with care is worth as much as a cut of its
+    // pattern.
+    if (control_.stopped() || incumbent_.Proven(incumbent_.score())) return;
+    const double best = incumbent_.score();
+    const double worth = problem_.objective.congestion > 0
+                             ? std::numeric_limits<double>::infinity()
+                             : kWorthSwapping * CostOf(sparse_, PlacesOf(incumbent_.best()));
+    Tasks polish;
+    if (1.0 < 1.25 * best) polish.push_back(make_.Polish(present, options_.seed, worth));
+    for (const ScoredMapping& member : population_) {
+      if (member.score > best && member.score < 1.25 * best && member.mapping != present) {
+        polish.push_back(make_.Polish(member.mapping, options_.seed, worth));
+      }
+    }
+    RunAll(polish);
+  }
+
+  // A round of the kind that suits the problem, with about twice the work of the one before.
+  void Round() {
+    CountStale();
+    Tasks tasks;
+    if (problem_.objective.congestion > 0) AddCongestion(tasks);
+    // Where congestion is all that counts, hop-bytes lead to a start now and then: but while the
+    // search for it gains, the time is its own.
+    const bool gains =
+        !tasks.empty() && !CostMatters() && control_.has_deadline() && !lines_.converged();
+    if (round_ >= 2 && !others_ran_ && !gains) AddOthers(tasks);
+    if (CostMatters() || (round_ % 3 == 0 && !gains) || tasks.empty()) AddByCost(round_, tasks);
+    const bool is_stale = stale_rounds_ > 0 && round_ >= kFirstDenseRound;
+    if (is_stale && CostMatters() && problem_.places->slot_count() <= kFewDenseSlots)
+      AddForStale(tasks);
+    RunAll(tasks);
+  }
+
+  // Of orders with as much congestion. `round` from 0.
+  void RoundOfEquals(uint32_t round) {
+    Tasks tasks;
+    if (SearchesLines()) lines_.AddTo(tasks, population_);
+    // The first numbering may have been as good as proven: then nobody has cut anything yet.
+    if (round == 0) tasks.push_back(make_.QuickMultisection(seed(), true));
+    AddByCost(round, tasks);
+    RunAll(tasks);
+  }
+
+  // Runs tasks on all threads and merges what they come to in their order, so that threads change
+  // nothing but the time. Once a task has come to what is proven to be the best, those after it are
+  // stopped.
+  void RunAll(const Tasks& tasks) {
+    const auto count = static_cast<uint32_t>(tasks.size());
+    if (count == 0) return;
+    std::vector<std::unique_ptr<Attempt>> attempts;
+    for (const PortfolioTask& task : tasks) {
+      attempts.push_back(std::make_unique<Attempt>(incumbent_, task.keeps_offers));
+    }
+    std::atomic<uint32_t> proven = count;  // the first task that has come to the best there is
+    const uint32_t threads = lines_.threads_left();
+    RunLogicalWorkers(threads, count, [&](uint32_t i) {
+      const auto stopped = [&, i] {
+        return proven < i || (lines_.proven() && !refines_equals_) || control_.stopped();
+      };
+      if (stopped()) return;
+      Attempt& attempt = *attempts[i];
+      const auto offered = [&](const Mapping& mapping) { attempt.Offer(mapping); };
+      SearchControl::Remaining remaining;
+      if (control_.has_deadline()) remaining = [this] { return control_.remaining(); };
+      absl::StatusOr<Mapping> mapping =
+          tasks[i].run(std::max(1U, threads / std::min(threads, count)),
+                       SearchControl(stopped, offered, remaining));
+      if (mapping.ok()) attempt.Finish(*std::move(mapping));
+      if (refines_equals_ || !incumbent_.Proven(attempt.best().score)) return;
+      for (uint32_t first = proven; i < first && !proven.compare_exchange_weak(first, i);) {
+      }
+    });
+    for (uint32_t i = 0; i < count; ++i) {
+      if (attempts[i]->best().mapping.empty()) continue;
+      incumbent_.Merge(tasks[i].name, attempts[i]->best());
+      Remember(attempts[i]->best());
+      if (proven == i) break;
+    }
+    lines_.Merge();
+  }
+
+  void Remember(const ScoredMapping& found) {
+    const auto keys = [](const MappingStanding& s) {
+      return std::tie(s.score, s.smooth, s.hop_bytes);
+    };
+    const auto at = std::lower_bound(
+        population_.begin(), population_.end(), found,
+        [&](const ScoredMapping& a, const ScoredMapping& b) { return keys(a) < keys(b); });
+    if (at != population_.end() && keys(*at) == keys(found)) return;  // most likely the same
+    population_.insert(at, found);
+    while (population_.size() > kPopulation ||
+           population_.back().score > kWorthAParent * population_[0].score) {
+      population_.pop_back();
+    }
+  }
+
+  void CountStale() {
+    stale_rounds_ = incumbent_.score() < last_score_ ? 0 : stale_rounds_ + 1;
+    last_score_ = incumbent_.score();
+  }
+
+  // From the best, and from another of the best: what helps the one is a dead end for the other.
+  void AddCongestion(Tasks& tasks) {
+    if (SearchesLines()) return lines_.AddTo(tasks, population_);
+    if (!incumbent_.TimeForScores(kScoresOfCongestion)) return;
+    const PortfolioTasks::Parameters parameters = {
+        {"rounds", HeatsOf(round_)}, {"starts", 0}, {"cuts", 0}};
+    tasks.push_back(make_.Named("congestion", incumbent_.best(), seed(), parameters));
+    if (population_.empty()) return;
+    const Mapping& other = population_[round_ % population_.size()].mapping;
+    if (other != incumbent_.best()) {
+      tasks.push_back(make_.Named("congestion", other, seed() + 1, parameters));
+    }
+  }
+
+  void AddByCost(uint32_t round, Tasks& tasks) {
+    if (large_places_) {
+      AddForLargePlaces(round, tasks);
+    } else if (dense_) {
+      AddDense(round, tasks);
+    } else {
+      AddAnnealing(round, tasks);
+    }
+  }
+
+  void AddForLargePlaces(uint32_t round, Tasks& tasks) const {
+    if (round == 0) {
+      tasks.push_back(make_.Settling(incumbent_.best(), seed()));
+    } else {
+      if (!exact_groups_) tasks.push_back(make_.FlatPartition(seed()));
+      tasks.push_back(make_.CarefulMultisection(seed() + 1, 1 + round / 4));
+    }
+    const auto count = static_cast<uint32_t>(population_.size());
+    for (uint32_t i = 0; count > 1 && i < 2 * std::min(round, kMaxDoublings); ++i) {
+      Xoshiro random(seed() * 64 + i);
+      const uint32_t a = random.Below(count - 1), b = a + 1 + random.Below(count - 1 - a);
+      tasks.push_back(
+          make_.Combination(population_[a].mapping, population_[b].mapping, seed() * 64 + i));
+    }
+  }
+
+  void AddAnnealing(uint32_t round, Tasks& tasks) const {
+    if (exact_groups_ && (CostMatters() || refines_equals_) && round < kCuttingRounds) {
+      tasks.push_back(make_.SwappedMultisection(seed(), 2 * (round + 1)));
+      tasks.push_back(make_.SwappedMultisection(seed() + 1, 2 * (round + 1)));
+      return;
+    }
+    const double proposals = std::ldexp(exact_groups_ ? kFirstProposals : kFirstProposalsInexact,
+                                        static_cast<int>(std::min(round, kMaxDoublings)));
+    tasks.push_back(make_.AnnealFrom(incumbent_.best(), seed(), proposals));
+    tasks.push_back(make_.AnnealMultisection(seed() + 1, proposals));
+  }
+
+  void AddDense(uint32_t round, Tasks& tasks) {
+    if (Turn(0, round)) AddAnnealing(ways_[0].turns - 1, tasks);
+    if (round < kFirstDenseRound) return;
+    if (Turn(1, round)) AddMemetic(ways_[1].turns - 1, tasks);
+    if (Turn(2, round)) AddTabu(ways_[2].turns - 1, tasks);
+  }
+
+  void AddMemetic(uint32_t turn, Tasks& tasks) const {
+    const MemeticTurn memetic = MemeticOf(turn);
+    tasks.push_back(make_.Named("memetic", incumbent_.best(), seed() + 2,
+                                {{"population", memetic.population},
+                                 {"sweeps", memetic.sweeps},
+                                 {"epochs", memetic.epochs}}));
+  }
+  void AddTabu(uint32_t turn, Tasks& tasks) const {
+    tasks.push_back(
+        make_.Named("robust-tabu", incumbent_.best(), seed() + 3, {{"steps", TabuStepsOf(turn)}}));
+  }
+
+  bool Turn(uint32_t way, uint32_t round) {
+    const auto leads = [&](const DenseWay& w) {
+      return std::find(w.names.begin(), w.names.end(), incumbent_.winner()) != w.names.end();
+    };
+    const bool known = std::any_of(ways_.begin(), ways_.end(), leads);
+    const bool waits =
+        known && !leads(ways_[way]) && stale_rounds_ < kStaleRounds && round % 3 != 0;
+    if (ways_[way].turns >= kEqualTurns && waits) return false;
+    ++ways_[way].turns;
+    return true;
+  }
+
+  // After rounds without gain: what suits dense problems, and the exchanges of whole places of
+  // "congestion", for any problem that is small enough.
+  void AddForStale(Tasks& tasks) {
+    const uint32_t turn = std::min(stale_turns_++, kMaxStaleTurns);
+    if (OnFabric() && problem_.objective.congestion == 0) {
+      tasks.push_back(make_.Named("congestion", incumbent_.best(), seed() + 4,
+                                  {{"rounds", kStaleHeats * (turn + 1)},
+                                   {"starts", turn == 0 ? 1 : 0},
+                                   {"cuts", turn == 0 ? kCapacityCuts : 0}}));
+    }
+    if (dense_) return;  // has them anyway
+    AddMemetic(turn, tasks);
+    AddTabu(turn, tasks);
+  }
+
+  // What other files of the table know, once: they end by themselves, and soon.
+  void AddOthers(Tasks& tasks) {
+    others_ran_ = true;
+    if (problem_.rank_count() > kManyRanks) return;
+    const Mapping& best = incumbent_.best();
+    AddNamed({"multisection", "cp-nsc", "hierarchical-clustering", "pair-exchange"}, best, tasks);
+    if (problem_.objective.congestion > 0) {  // the others have been there from the beginning
+      AddNamed({"threshold-accepting"}, best, tasks);
+    } else {
+      AddNamed({"rcm", "greedy", "recursive", "multicore"}, best, tasks);
+    }
+  }
+
+  void AddNamed(std::initializer_list<const char*> names, const Mapping& start,
+                Tasks& tasks) const {
+    for (const char* name : names) {
+      tasks.push_back(make_.Named(name, start, options_.seed, {}));
+    }
+  }
+
+  // A search for the QAP cost says something of the objective.
+  bool CostMatters() const {
+    return problem_.objective.hop_bytes > 0 || problem_.objective.qap_cost > 0;
+  }
+
+  bool IsDense() const {
+    const double slots = problem_.places->slot_count();
+    if (slots > kPortfolioDenseSlots || large_places_ || !CostMatters()) return false;
+    const auto pairs = static_cast<double>(problem_.pattern->pair_count());
+    return kDensePart * pairs > slots * (slots - 1) / 2;
+  }
+
+  bool OnFabric() const { return problem_.snapshot != nullptr && problem_.places->has_endpoints(); }
+
+  // Congestion counts, and there is time to make searches for it ready.
+  bool SearchesLines() const {
+    return problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks &&
+           incumbent_.TimeForScores(kScoresOfCongestion);
+  }
+
   const MappingProblem& problem_;
   const SparseProblem& sparse_;
   const AlgorithmOptions& options_;
   const SearchControl& control_;
   Incumbent& incumbent_;
-  AutoRounds rounds_;
-  uint32_t limit_ = 0, round_ = 0;          // rounds at most, and done
+  const PortfolioTasks make_;
+  const bool large_places_, exact_groups_, dense_;
+  CongestionLines lines_;
+  uint32_t limit_ = 0, round_ = 0;  // rounds at most, and done
+  bool others_ran_ = false;         // AddOthers
+  bool refines_equals_ = false;     // a proven score ends nothing
+  std::array<DenseWay, 3> ways_ = {DenseWay{{"annealing", "annealing of a multisection"}},
+                                   DenseWay{{"memetic"}}, DenseWay{{"robust-tabu"}}};
+  double last_score_ = std::numeric_limits<double>::infinity();
+  uint32_t stale_rounds_ = 0;               // in which last_score_ stayed
+  uint32_t stale_turns_ = 0;                // AddForStale
+  std::vector<ScoredMapping> population_;   // by score; what combinations are made of
   std::unique_ptr<CongestionProof> proof_;  // null until it is needed
   double tried_score_ = std::numeric_limits<double>::infinity();
   uint32_t proofs_tried_ = 0;  // of that score

@@ -1,11 +1,16 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
 #include <utility>
+#include <variant>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {
 namespace {
@@ -24,9 +29,7 @@ absl::StatusOr<std::unique_ptr<Incumbent>> Incumbent::Make(const MappingProblem&
   std::unique_ptr<Incumbent> made(new Incumbent(problem, sparse, control));
   made->best_ = problem.present();
   if (sparse.is_objective) {
-    made->present_cost_ = VisitCost(*sparse.distances, sparse.graph, [&](const auto& cost) {
-      return CostOf(cost, PlacesOf(made->best_));
-    });
+    made->present_cost_ = CostOf(sparse, PlacesOf(made->best_));
     made->standing_.score = made->present_cost_ > 0 ? 1 : 0;
   } else {
     ASSIGN_OR_RETURN(made->present_, Measure(problem, made->best_));
@@ -45,8 +48,7 @@ absl::StatusOr<ScoredMapping> Incumbent::ScoreOf(Mapping mapping) const {
     if (took > scoring_) scoring_ = took;
     return ScoredMapping{StandingOf(problem_.objective, measures, present_), std::move(mapping)};
   }
-  const double cost = VisitCost(*sparse_.distances, sparse_.graph,
-                                [&](const auto& c) { return CostOf(c, PlacesOf(mapping)); });
+  const double cost = CostOf(sparse_, PlacesOf(mapping));
   return ScoredMapping{{.score = AsScore(cost)}, std::move(mapping)};
 }
 
@@ -129,6 +131,228 @@ void Attempt::Finish(Mapping mapping) {
   incumbent_.Stream(*found, found->mapping);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!best_.IsBetterThan(*found)) best_ = *std::move(found);
+}
+
+namespace {
+
+constexpr size_t kWorth = size_t{1} << 25;  // distances and products looked at
+
+// [place] the distances of the nearest `count` other slots, ascending.
+template <class Distances>
+std::vector<std::vector<double>> NearestSlots(const Distances& d,
+                                              const std::vector<uint32_t>& capacities,
+                                              size_t count) {
+  std::vector<std::vector<double>> nearest(capacities.size());
+  std::vector<double> row;
+  for (uint32_t p = 0; p < capacities.size(); ++p) {
+    row.clear();
+    for (uint32_t q = 0; q < capacities.size(); ++q) {
+      const uint32_t slots = capacities[q] - (p == q ? 1 : 0);
+      row.insert(row.end(), std::min<size_t>(slots, count), std::min(d(p, q), d(q, p)));
+    }
+    const size_t kept = std::min(count, row.size());
+    std::partial_sort(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept), row.end());
+    nearest[p].assign(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept));
+  }
+  return nearest;
+}
+
+}  // namespace
+
+double LeastCost(const SparseProblem& problem) {
+  const WeightedGraph& links = problem.graph.links;
+  const size_t places = problem.capacities.size();
+  size_t degree = 0, slots = 0;
+  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
+    degree = std::max(degree, links.begin[u + 1] - links.begin[u]);
+  }
+  for (const uint32_t capacity : problem.capacities) slots += std::min<size_t>(capacity, degree);
+  if (places * (slots + links.neighbours.size()) > kWorth) return 0;
+  const auto nearest =
+      std::visit([&](const auto& d) { return NearestSlots(d, problem.capacities, degree); },
+                 problem.distances->form());
+  double least = 0;
+  std::vector<double> weights;
+  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
+    weights.assign(links.weights.begin() + static_cast<ptrdiff_t>(links.begin[u]),
+                   links.weights.begin() + static_cast<ptrdiff_t>(links.begin[u + 1]));
+    std::sort(weights.begin(), weights.end(), std::greater<>());
+    double of_rank = std::numeric_limits<double>::infinity();
+    for (uint32_t p = 0; p < places; ++p) {
+      const PlaceIndex place(p);
+      double sum = problem.graph.self.empty()
+                       ? 0
+                       : problem.graph.self[u] * (*problem.distances)(place, place);
+      for (size_t i = 0; i < weights.size() && sum < of_rank; ++i) {
+        sum += 0.5 * weights[i] * nearest[p][i];
+      }
+      of_rank = std::min(of_rank, sum);
+    }
+    least += of_rank;
+  }
+  return least;
+}
+
+namespace {
+
+// The best of all mappings of a few ranks, by branch and bound.
+//
+//          rank a        the heaviest rank first, on every place
+//        /   |   (b3)
+//      b1    b2   x      then the next: what is placed so far never costs less with more ranks,
+//     /  |               so that a branch that costs as much as the best mapping ends (x)
+//
+// By the approximation of congestion more ranks may cost less, as all of them find other ways: it
+// counts for whole mappings only.
+
+// Branches looked at: a cost is some tens of nanoseconds, measures of a fabric are microseconds and
+// more, by its channels.
+constexpr uint64_t kCostBranches = 20'000'000;
+
+constexpr uint64_t kMeasuredBranches = 1'000'000;
+
+constexpr uint64_t kMeasuredChannels = 400'000'000;
+
+std::vector<uint32_t> HeaviestFirst(const WeightedGraph& links) {
+  std::vector<double> weight(links.vertex_count(), 0);
+  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
+    for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) weight[u] += links.weights[e];
+  }
+  std::vector<uint32_t> order(weight.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return weight[a] > weight[b]; });
+  return order;
+}
+
+// Bounds the objective of a mapping of which order[0..depth] is placed.
+using PrefixBound = absl::FunctionRef<absl::StatusOr<double>(size_t depth, const Seats& seats)>;
+
+class Walk final {
+ public:
+  Walk(const SparseProblem& sparse, const std::vector<uint32_t>& order, uint64_t branches,
+       const SearchControl& control, PrefixBound bound)
+      : order_(order),
+        branches_(branches),
+        control_(control),
+        bound_(bound),
+        room_(sparse.capacities),
+        seats_(order.size(), 0) {}
+
+  // A mapping below `least` goes to the incumbent, if there is one. True: it is the best of all.
+  absl::StatusOr<bool> Run(double least, Incumbent& incumbent) {
+    least_ = least;
+    RETURN_IF_ERROR(Place(0));
+    if (!best_.empty()) {
+      ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent.ScoreOf(MappingOf(best_)));
+      incumbent.Merge("all mappings", scored);
+    }
+    return branches_ > 0;
+  }
+
+ private:
+  absl::Status Place(size_t depth) {
+    if (depth == order_.size()) {
+      best_ = seats_;
+      least_ = value_;
+      return absl::OkStatus();
+    }
+    for (uint32_t p = 0; p < room_.size(); ++p) {
+      if (room_[p] == 0) continue;
+      if (branches_ > 0 && ((branches_ & 63) != 0 || !control_.stopped())) {
+        --branches_;
+      } else {
+        branches_ = 0;
+        return absl::OkStatus();
+      }
+      seats_[order_[depth]] = p;
+      ASSIGN_OR_RETURN(const double value, bound_(depth, seats_));
+      if (value >= least_ * (1 - 1e-12)) continue;
+      --room_[p];
+      value_ = value;
+      RETURN_IF_ERROR(Place(depth + 1));
+      ++room_[p];
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<uint32_t>& order_;
+  uint64_t branches_;
+  const SearchControl& control_;
+  const PrefixBound bound_;
+  std::vector<uint32_t> room_;  // [place]
+  Seats seats_, best_;
+  double value_ = 0, least_ = 0;
+};
+
+// By the cost alone: that of the prefix before, and the links of the rank that is new.
+template <class Cost>
+absl::StatusOr<bool> TryAllByCost(const Cost& cost, const SparseProblem& sparse,
+                                  const std::vector<uint32_t>& order, const SearchControl& control,
+                                  Incumbent& incumbent) {
+  std::vector<size_t> depth_of(order.size());     // [rank]
+  std::vector<double> sums(order.size() + 1, 0);  // [ranks placed]
+  for (uint32_t d = 0; d < order.size(); ++d) depth_of[order[d]] = d;
+  const auto add = [&](size_t depth, const Seats& seats) -> absl::StatusOr<double> {
+    const WeightedGraph& links = cost.graph.links;
+    const uint32_t u = order[depth];
+    double sum = sums[depth];
+    if (!cost.graph.self.empty()) sum += cost.graph.self[u] * cost.d(seats[u], seats[u]);
+    for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) {
+      const uint32_t v = links.neighbours[e];
+      if (depth_of[v] < depth) sum += cost.Of(cost.WeightOf(e), seats[u], seats[v]);
+    }
+    return sums[depth + 1] = sum;
+  };
+  return Walk(sparse, order, kCostBranches, control, add)
+      .Run(CostOf(cost, PlacesOf(incumbent.best())), incumbent);
+}
+
+// Any objective: the measures of the pattern of the ranks placed so far, all others silent.
+absl::StatusOr<bool> TryAllByMeasures(const MappingProblem& problem, const SparseProblem& sparse,
+                                      const std::vector<uint32_t>& order,
+                                      const SearchControl& control, Incumbent& incumbent) {
+  const Pattern& pattern = *problem.pattern;
+  std::vector<MappingProblem> prefixes;  // [depth]
+  std::vector<bool> placed(order.size(), false);
+  for (const uint32_t rank : order) {
+    placed[rank] = true;
+    std::vector<Pattern::Entry> entries;
+    for (uint32_t u = 0; u < order.size(); ++u) {
+      if (!placed[u]) continue;
+      entries.push_back({u, u, pattern.self_bytes(u), 0});
+      for (const Exchange& x : pattern.exchanges(u)) {
+        if (placed[x.peer]) entries.push_back({u, x.peer, x.out_bytes, 0});
+      }
+    }
+    prefixes.push_back(problem);
+    ASSIGN_OR_RETURN(prefixes.back().pattern,
+                     Pattern::Make(pattern.rank_count(), std::move(entries)));
+  }
+  ASSIGN_OR_RETURN(const MappingMeasures present, Measure(problem, problem.present()));
+  const auto add = [&](size_t depth, const Seats& seats) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(MappingMeasures measures, Measure(prefixes[depth], MappingOf(seats)));
+    if (problem.traffic == TrafficModel::kApproximate && depth + 1 < prefixes.size()) {
+      measures.max_congestion = 0;
+    }
+    return Score(problem.objective, measures, present);
+  };
+  const uint64_t channels = 1 + (problem.places->has_endpoints() && problem.snapshot != nullptr
+                                     ? problem.snapshot->fabric->channel_count()
+                                     : 0);
+  const uint64_t branches = std::min(kMeasuredBranches, kMeasuredChannels / channels);
+  return Walk(sparse, order, branches, control, add).Run(incumbent.score(), incumbent);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> TryAllMappings(const MappingProblem& problem, const SparseProblem& sparse,
+                                    const SearchControl& control, Incumbent& incumbent) {
+  const std::vector<uint32_t> order = HeaviestFirst(sparse.graph.links);
+  if (!sparse.is_objective) return TryAllByMeasures(problem, sparse, order, control, incumbent);
+  return VisitCost(*sparse.distances, sparse.graph, [&](const auto& cost) {
+    return TryAllByCost(cost, sparse, order, control, incumbent);
+  });
 }
 
 }  // namespace coppice

@@ -3,10 +3,13 @@
 //
 //     task --Offer--> Attempt --score--> best of the task --Merge, in order--> Incumbent
 //                        \--if better than all before--> caller
+//
+// And what says that nothing is better: a bound of the cost, and all mappings of a few ranks.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_INCUMBENT_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_AUTO_INCUMBENT_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -119,6 +122,26 @@ class Attempt final {
   mutable std::mutex mutex_;
   ScoredMapping best_;
 };
+
+// What no seating costs less than: a search that reaches it can stop.
+//
+// The row minima of P. C. Gilmore, "Optimal and suboptimal algorithms for the quadratic assignment
+// problem", 1962, without the assignment of rows that follows there:
+//
+//     rank u:   9 7 2         the partners of u sit in other slots, at best the heaviest in the
+//     place p:  2 2 4 4 4     nearest:  9*2 + 7*2 + 2*4;  the least over all places p, half of it
+//                             for u and half for its partners, summed over u
+//
+// Reached by grids on grids, rings on rings; far below the optimum of most others. 0 if there are
+// so many ranks and places that it is not worth its time. O(places^2 log + pairs * places).
+double LeastCost(const SparseProblem& problem);
+
+inline constexpr uint32_t kFewRanks = 8;
+
+// True: incumbent's mapping is an optimum, which it now is or was. False: stopped, or beyond the
+// number of branches that are tried. Problems of at most kFewRanks ranks. Memory: O(ranks * pairs).
+absl::StatusOr<bool> TryAllMappings(const MappingProblem& problem, const SparseProblem& sparse,
+                                    const SearchControl& control, Incumbent& incumbent);
 
 }  // namespace coppice
 

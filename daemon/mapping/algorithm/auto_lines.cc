@@ -5,15 +5,14 @@
 #include <numeric>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/algorithm/auto.h"
-#include "daemon/mapping/search/partition/partition.h"
+#include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
 namespace {
 
-constexpr double kHot = 0.3;
+constexpr double kHeat = 0.3;
 // Swaps near the heaviest partners alone: most of the gain for a fifth of the time, and the others
 // are the quicker for it.
 constexpr uint32_t kNarrow = 6, kFewPartners = 4;
@@ -80,17 +79,12 @@ std::vector<PortfolioTask> PortfolioTasks::Numberings() const {
   return tasks;
 }
 
-double PortfolioTasks::CostOf(const Mapping& mapping) const {
-  return VisitCost(*sparse_.distances, sparse_.graph,
-                   [&](const auto& cost) { return coppice::CostOf(cost, PlacesOf(mapping)); });
-}
-
 void PortfolioTasks::Swap(uint64_t seed, double worth, const SearchControl& control,
                           Seats& seats) const {
   if (!sparse_.HasLargePlaces()) {
     SwapUntilLocalOptimum(sparse_, {seed, kNarrow, kFewPartners}, control, seats);
     control.Offer(MappingOf(seats));
-    if (worth < kAnyway && CostOf(MappingOf(seats)) > worth) return;
+    if (worth < kAnyway && CostOf(sparse_, seats) > worth) return;
   }
   SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
 }
@@ -100,58 +94,60 @@ void PortfolioTasks::ExchangePlaces(uint64_t seed, const SearchControl& control,
   if (sparse_.HasSharedPlaces()) ArrangeParts(sparse_, seed, control, seats);
 }
 
-PortfolioTask PortfolioTasks::Polish(const Mapping& start, uint64_t seed, double worth) const {
-  const auto run = [this, start, seed, worth](
+PortfolioTask PortfolioTasks::From(const char* name, const Mapping& start, Refine refine) const {
+  const auto run = [start, refine = std::move(refine)](
                        uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
     Seats seats = PlacesOf(start);
-    if (sparse_.HasLargePlaces()) RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
-    Swap(seed, worth, control, seats);
+    refine(control, seats);
     return MappingOf(seats);
   };
-  return {"local-search", true, run};
+  return {name, true, run};
+}
+
+PortfolioTask PortfolioTasks::Cut(const char* name, const MultisectionOptions& options,
+                                  Refine refine) const {
+  const auto run = [this, options, refine = std::move(refine)](
+                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+    refine(control, seats);
+    return MappingOf(seats);
+  };
+  return {name, true, run};
+}
+
+PortfolioTask PortfolioTasks::Polish(const Mapping& start, uint64_t seed, double worth) const {
+  return From("local-search", start, [=, this](const SearchControl& control, Seats& seats) {
+    if (sparse_.HasLargePlaces()) RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
+    Swap(seed, worth, control, seats);
+  });
 }
 
 PortfolioTask PortfolioTasks::QuickMultisection(uint64_t seed, bool pack) const {
-  const auto run = [this, seed, pack](uint32_t,
-                                      const SearchControl& control) -> absl::StatusOr<Mapping> {
-    MultisectionOptions options;
-    options.seed = seed;
-    options.pack = pack;
-    options.cycles = 0;  // all levels are cut first: half a tree is no order yet
-    if (sparse_.HasLargePlaces()) options.root_samples = kRootSamples;
-    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
+  // All levels are cut first: half a tree is no order yet.
+  const MultisectionOptions options = {
+      .seed = seed, .pack = pack, .root_samples = sparse_.HasLargePlaces() ? kRootSamples : 1};
+  return Cut("multisection", options, [=, this](const SearchControl& control, Seats& seats) {
     control.Offer(MappingOf(seats));
     ExchangePlaces(seed, control, seats);
     if (sparse_.HasLargePlaces()) RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
     // Where groups only approach the distances, the annealing that comes next gains more than the
     // other swaps, and sooner.
     Swap(seed, sparse_.is_objective && !sparse_.groups.exact ? 0 : kAnyway, control, seats);
-    return MappingOf(seats);
-  };
-  return {"multisection", true, run};
+  });
 }
 
 PortfolioTask PortfolioTasks::SwappedMultisection(uint64_t seed, uint32_t tries) const {
-  const auto run = [this, seed, tries](uint32_t,
-                                       const SearchControl& control) -> absl::StatusOr<Mapping> {
-    MultisectionOptions options;
-    options.seed = seed;
-    options.pack = seed % 2 == 0;
-    options.tries = tries;
-    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
-    ExchangePlaces(seed, control, seats);
-    Swap(seed, kAnyway, control, seats);
-    return MappingOf(seats);
-  };
-  return {"multisection", true, run};
+  return Cut("multisection", {.seed = seed, .pack = seed % 2 == 0, .tries = tries},
+             [=, this](const SearchControl& control, Seats& seats) {
+               ExchangePlaces(seed, control, seats);
+               Swap(seed, kAnyway, control, seats);
+             });
 }
 
 PortfolioTask PortfolioTasks::FlatPartition(uint64_t seed) const {
   const auto run = [this, seed](uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
     const PlaceGroups flat = GroupsOfLabels(*problem_.places, {});
-    MultisectionOptions options;
-    options.seed = seed;
-    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, flat, options, control));
+    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, flat, {.seed = seed}, control));
     ArrangeParts(sparse_, seed, control, seats);
     control.Offer(MappingOf(seats));
     RefineOnAllLevels(sparse_, seed, nullptr, control, seats);
@@ -163,46 +159,29 @@ PortfolioTask PortfolioTasks::FlatPartition(uint64_t seed) const {
 
 PortfolioTask PortfolioTasks::AnnealFrom(const Mapping& start, uint64_t seed,
                                          double proposals) const {
-  const auto run = [this, start, seed, proposals](
-                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
-    Seats seats = PlacesOf(start);
-    Anneal(sparse_, {seed, kHot, proposals}, control, seats);
+  return From("annealing", start, [=, this](const SearchControl& control, Seats& seats) {
+    Anneal(sparse_, {seed, kHeat, proposals}, control, seats);
     ExchangePlaces(seed, control, seats);
     SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
-    return MappingOf(seats);
-  };
-  return {"annealing", true, run};
+  });
 }
 
 PortfolioTask PortfolioTasks::AnnealMultisection(uint64_t seed, double proposals) const {
-  const auto run = [this, seed, proposals](
-                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
-    MultisectionOptions options;
-    options.seed = seed;
-    options.pack = seed % 2 == 0;
-    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
-    ExchangePlaces(seed, control, seats);
-    Anneal(sparse_, {seed, kHot, proposals}, control, seats);
-    SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
-    return MappingOf(seats);
-  };
-  return {"annealing of a multisection", true, run};
+  return Cut("annealing of a multisection", {.seed = seed, .pack = seed % 2 == 0},
+             [=, this](const SearchControl& control, Seats& seats) {
+               ExchangePlaces(seed, control, seats);
+               Anneal(sparse_, {seed, kHeat, proposals}, control, seats);
+               SwapUntilLocalOptimum(sparse_, {seed}, control, seats);
+             });
 }
 
 PortfolioTask PortfolioTasks::CarefulMultisection(uint64_t seed, uint32_t care) const {
-  const auto run = [this, seed, care](uint32_t,
-                                      const SearchControl& control) -> absl::StatusOr<Mapping> {
-    MultisectionOptions options;
-    options.seed = seed;
-    options.tries = 2 + care;
-    options.cycles = 1;
-    options.combinations = 2 + 4 * care;
-    ASSIGN_OR_RETURN(Seats seats, Multisect(sparse_.graph.links, sparse_.groups, options, control));
-    ArrangeParts(sparse_, seed, control, seats);
-    Settle(seed, control, seats);
-    return MappingOf(seats);
-  };
-  return {"careful multisection", true, run};
+  return Cut("careful multisection",
+             {.seed = seed, .tries = 2 + care, .cycles = 1, .combinations = 2 + 4 * care},
+             [=, this](const SearchControl& control, Seats& seats) {
+               ArrangeParts(sparse_, seed, control, seats);
+               Settle(seed, control, seats);
+             });
 }
 
 // Cycles over all levels for as long as they are worth it, then swaps.
@@ -218,26 +197,18 @@ void PortfolioTasks::Settle(uint64_t seed, const SearchControl& control, Seats& 
 }
 
 PortfolioTask PortfolioTasks::Settling(const Mapping& start, uint64_t seed) const {
-  const auto run = [this, start, seed](uint32_t,
-                                       const SearchControl& control) -> absl::StatusOr<Mapping> {
-    Seats seats = PlacesOf(start);
+  return From("refinement", start, [=, this](const SearchControl& control, Seats& seats) {
     Settle(seed, control, seats);
-    return MappingOf(seats);
-  };
-  return {"refinement", true, run};
+  });
 }
 
 PortfolioTask PortfolioTasks::Combination(const Mapping& better, const Mapping& other,
                                           uint64_t seed) const {
-  const auto run = [this, better, other, seed](
-                       uint32_t, const SearchControl& control) -> absl::StatusOr<Mapping> {
-    Seats seats = PlacesOf(better);
+  return From("combination", better, [=, this](const SearchControl& control, Seats& seats) {
     const Seats with = PlacesOf(other);
     RefineOnAllLevels(sparse_, seed, &with, control, seats);
     Settle(seed + 1, control, seats);
-    return MappingOf(seats);
-  };
-  return {"combination", true, run};
+  });
 }
 
 namespace {

@@ -31,7 +31,7 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/algorithm/congestion.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 
@@ -74,7 +74,6 @@ class PortfolioTasks final {
   PortfolioTask SwappedMultisection(uint64_t seed, uint32_t tries) const;
   // Given up where the first few swaps do not come down to `worth`.
   PortfolioTask Polish(const Mapping& start, uint64_t seed, double worth) const;
-  double CostOf(const Mapping& mapping) const;
   PortfolioTask AnnealFrom(const Mapping& start, uint64_t seed, double proposals) const;
   PortfolioTask AnnealMultisection(uint64_t seed, double proposals) const;
   PortfolioTask Settling(const Mapping& start, uint64_t seed) const;
@@ -82,6 +81,10 @@ class PortfolioTasks final {
   PortfolioTask Combination(const Mapping& better, const Mapping& other, uint64_t seed) const;
 
  private:
+  // What goes on from the seats of a start, or of a cut of the pattern.
+  using Refine = std::function<void(const SearchControl& control, Seats& seats)>;
+  PortfolioTask From(const char* name, const Mapping& start, Refine refine) const;
+  PortfolioTask Cut(const char* name, const MultisectionOptions& options, Refine refine) const;
   PortfolioTask Numbering(const std::string& name, std::vector<uint32_t> order) const;
   // The swaps that gain most for their time, offered, and if they come down to `worth` the others.
   void Swap(uint64_t seed, double worth, const SearchControl& control, Seats& seats) const;

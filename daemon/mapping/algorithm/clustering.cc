@@ -251,7 +251,7 @@ const MappingAlgorithm& HierarchicalClusteringAlgorithm() {
 //   - `tries` runs of k-means, judged by the cost of their mappings; the paper takes one.
 //   - `vary`: some of them with equal clusters, two for each node and one, which no node splits:
 //     the aggregated exchange then has all pairs to try. And some by halving again and again
-//     (search/rank_bisection): where eigenvalues coincide, as those of CG's sums over rows longer
+//     (BisectRanks): where eigenvalues coincide, as those of CG's sums over rows longer
 //     than a node, k clusters at once are cut across in any direction, and halves are not.
 //     Block order, if it costs no more, is the answer: on CG the paper finds just that.
 //   - `eigenvectors`: at most 64 for any number of clusters. Clusters of ranks in two or three

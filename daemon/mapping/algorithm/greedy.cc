@@ -74,7 +74,7 @@ class Greedy {
     mapping_.assign(pattern.rank_count(), PlaceIndex(0));
     placed_.assign(pattern.rank_count(), 0);
     uint32_t last = start;
-    for (const uint32_t opener : HeaviestFirst()) {
+    for (const uint32_t opener : pattern.HeaviestFirst()) {
       if (placed_[opener] != 0) continue;
       last = Put(opener, WithRoom(last, 0));
       while (!queue_.empty()) {
@@ -92,18 +92,6 @@ class Greedy {
  private:
   static constexpr double kFar = std::numeric_limits<double>::infinity();
   static constexpr uint32_t kUnreached = 0xffffffff;
-
-  std::vector<uint32_t> HeaviestFirst() const {
-    std::vector<double> weight(problem_.rank_count(), 0.0);
-    std::vector<uint32_t> ranks;
-    for (uint32_t r = 0; r < weight.size(); ++r) {
-      for (const Exchange& exchange : problem_.pattern->exchanges(r)) weight[r] += exchange.both();
-      ranks.push_back(r);
-    }
-    std::stable_sort(ranks.begin(), ranks.end(),
-                     [&](uint32_t a, uint32_t b) { return weight[a] > weight[b]; });
-    return ranks;
-  }
 
   uint32_t Put(uint32_t rank, uint32_t place) {
     mapping_[rank] = PlaceIndex(place);

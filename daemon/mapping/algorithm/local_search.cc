@@ -6,10 +6,10 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
-#include "daemon/mapping/search/dense/dense_tabu.h"
+#include "daemon/mapping/search/dense/dense_search.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
 #include "daemon/mapping/search_control.h"
 
@@ -62,7 +62,7 @@ const MappingAlgorithm& LocalSearchAlgorithm() {
 //                     b for d
 //
 // An exchange changes Z by what the two ranks' neighbours see of it alone
-// (search/sparse/sparse_cost.h), as in Brandfass: O(degree), not O(ranks) and not O(pairs).
+// (search/sparse/sparse_problem.h), as in Brandfass: O(degree), not O(ranks) and not O(pairs).
 //
 // Departures: positions are slots, free ones included, so that a job that does not fill its nodes
 // moves ranks as well. Pairs in order go round until a whole round gains nothing: more iterations

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/search/dense/dense_anneal.h"
-#include "daemon/mapping/search/dense/dense_genetic.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
-#include "daemon/mapping/search/dense/dense_state.h"
+#include "daemon/mapping/search/dense/dense_search.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"
 
@@ -312,19 +311,21 @@ const MappingAlgorithm& MemeticAlgorithm() {
 
 namespace {
 
-// Smaller populations of small problems become all alike before they find anything.
-constexpr uint32_t kMinIndividuals = 50;
+// Fills the population of worker `number`, counted over all processes; stopped early, with at least
+// one individual.
+using FillPopulation = absl::FunctionRef<void(uint32_t number, uint32_t individuals,
+                                              DenseGenetic& population, DenseBest& reported)>;
 
-absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapping& start,
-                                       const AlgorithmOptions& options,
-                                       const SearchControl& control) {
-  ASSIGN_OR_RETURN(const DenseQap qap, DenseQap::Of(problem));
-  const auto parameter = [&](absl::string_view name) {
-    return ParameterOf(ParallelGeneticAlgorithm(), options, name);
-  };
+// What "parallel-genetic" and "combined" have in common: populations of at least `least`
+// individuals, the start in the first of them, and their evolution.
+absl::StatusOr<Mapped> RunPopulations(const MappingAlgorithm& self, const MappingProblem& problem,
+                                      const DenseQap& qap, const Mapping& start,
+                                      const AlgorithmOptions& options, const SearchControl& control,
+                                      uint32_t least, absl::string_view kind, FillPopulation fill) {
+  const auto parameter = [&](absl::string_view name) { return ParameterOf(self, options, name); };
   const auto workers = static_cast<uint32_t>(parameter("workers"));
   const uint32_t individuals =
-      std::max({static_cast<uint32_t>(parameter("population")), qap.size(), kMinIndividuals});
+      std::max({static_cast<uint32_t>(parameter("population")), qap.size(), least});
   RETURN_IF_ERROR(CheckPopulationMemory(qap.size(), uint64_t{workers} * individuals));
 
   DenseEvolution evolution;
@@ -338,20 +339,32 @@ absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapp
   for (uint32_t i = 0; i < workers; ++i) {
     populations.emplace_back(qap, evolution.mutation, WorkerSeed(options.seed, 2, first + i));
   }
-  const DenseOrder present = qap.OrderOf(problem, start);
-  RunLogicalWorkers(options.threads, workers, [&](uint32_t i) {
-    if (first + i == 0) populations[i].Add(present);
-    while (populations[i].count() < individuals) {
-      if (populations[i].count() > 0 && control.stopped()) break;
-      populations[i].AddRandom();
-    }
-  });
+  if (first == 0) populations[0].Add(qap.OrderOf(problem, start));
   DenseBest reported(problem, control);
+  RunLogicalWorkers(options.threads, workers,
+                    [&](uint32_t i) { fill(first + i, individuals, populations[i], reported); });
   ASSIGN_OR_RETURN(const DenseSolution best,
                    Evolve(populations, evolution, qap, control, reported));
-  return Mapped{DenseQap::MappingOf(problem, best.order),
-                absl::StrFormat("%d populations of %d", workers * control.team().process_count(),
-                                individuals)};
+  return Mapped{
+      DenseQap::MappingOf(problem, best.order),
+      absl::StrFormat("%d %s of %d", workers * control.team().process_count(), kind, individuals)};
+}
+
+// Smaller populations of small problems become all alike before they find anything.
+constexpr uint32_t kMinIndividuals = 50;
+
+absl::StatusOr<Mapped> ParallelGenetic(const MappingProblem& problem, const Mapping& start,
+                                       const AlgorithmOptions& options,
+                                       const SearchControl& control) {
+  ASSIGN_OR_RETURN(const DenseQap qap, DenseQap::Of(problem));
+  return RunPopulations(ParallelGeneticAlgorithm(), problem, qap, start, options, control,
+                        kMinIndividuals, "populations",
+                        [&](uint32_t, uint32_t individuals, DenseGenetic& population, DenseBest&) {
+                          while (population.count() < individuals) {
+                            if (population.count() > 0 && control.stopped()) return;
+                            population.AddRandom();
+                          }
+                        });
 }
 
 }  // namespace
@@ -381,22 +394,6 @@ const MappingAlgorithm& ParallelGeneticAlgorithm() {
 
 namespace {
 
-// Fills `population` with annealed solutions; stopped early, with at least one.
-void AnnealPopulation(const DenseQap& qap, const DenseSchedule& schedule, uint32_t individuals,
-                      uint64_t seed, const SearchControl& control, DenseBest& reported,
-                      DenseGenetic& population) {
-  Xoshiro random(seed);
-  DenseState state(qap, RandomDenseOrder(qap.size(), random));
-  while (population.count() < individuals) {
-    if (population.count() > 0 && control.stopped()) return;
-    state.Reset(RandomDenseOrder(qap.size(), random));
-    const DenseSolution annealed =
-        RunChain(state, schedule, 0, schedule.iterations, random, control);
-    reported.Report(annealed.order, annealed.cost);
-    population.Add(annealed.order);
-  }
-}
-
 absl::StatusOr<Mapped> Combined(const MappingProblem& problem, const Mapping& start,
                                 const AlgorithmOptions& options, const SearchControl& control) {
   ASSIGN_OR_RETURN(const DenseQap qap, DenseQap::Of(problem));
@@ -404,36 +401,23 @@ absl::StatusOr<Mapped> Combined(const MappingProblem& problem, const Mapping& st
   const auto parameter = [&](absl::string_view name) {
     return ParameterOf(CombinedAlgorithm(), options, name);
   };
-  const auto workers = static_cast<uint32_t>(parameter("workers"));
-  const uint32_t individuals = std::max(static_cast<uint32_t>(parameter("population")), qap.size());
-  RETURN_IF_ERROR(CheckPopulationMemory(qap.size(), uint64_t{workers} * individuals));
-
   DenseSchedule schedule = MeasuredSchedule(qap, WorkerSeed(options.seed, 0, 0));
   schedule.cooling = parameter("cauchy") > 0 ? DenseCooling::kCauchy : DenseCooling::kProportional;
   schedule.iterations = static_cast<uint64_t>(parameter("iterations"));
-  DenseEvolution evolution;
-  evolution.scheme = parameter("master-slave") > 0 ? DenseScheme::kMasterSlave : DenseScheme::kRing;
-  evolution.generations = static_cast<uint64_t>(parameter("generations"));
-  evolution.threads = options.threads;
-  evolution.mutation = parameter("mutation");
-  evolution.seed = options.seed;
-
-  DenseBest reported(problem, control);
-  const uint32_t first = control.team().process() * workers;  // of this process
-  std::vector<DenseGenetic> populations;
-  for (uint32_t i = 0; i < workers; ++i) {
-    populations.emplace_back(qap, evolution.mutation, WorkerSeed(options.seed, 2, first + i));
-  }
-  if (first == 0) populations[0].Add(qap.OrderOf(problem, start));
-  RunLogicalWorkers(options.threads, workers, [&](uint32_t i) {
-    AnnealPopulation(qap, schedule, individuals, WorkerSeed(options.seed, 1, first + i), control,
-                     reported, populations[i]);
-  });
-  ASSIGN_OR_RETURN(const DenseSolution best,
-                   Evolve(populations, evolution, qap, control, reported));
-  return Mapped{DenseQap::MappingOf(problem, best.order),
-                absl::StrFormat("%d annealed populations of %d",
-                                workers * control.team().process_count(), individuals)};
+  return RunPopulations(
+      CombinedAlgorithm(), problem, qap, start, options, control, 1, "annealed populations",
+      [&](uint32_t number, uint32_t individuals, DenseGenetic& population, DenseBest& reported) {
+        Xoshiro random(WorkerSeed(options.seed, 1, number));
+        DenseState state(qap, RandomDenseOrder(qap.size(), random));
+        while (population.count() < individuals) {
+          if (population.count() > 0 && control.stopped()) return;
+          state.Reset(RandomDenseOrder(qap.size(), random));
+          const DenseSolution annealed =
+              RunChain(state, schedule, 0, schedule.iterations, random, control);
+          reported.Report(annealed.order, annealed.cost);
+          population.Add(annealed.order);
+        }
+      });
 }
 
 }  // namespace

@@ -29,12 +29,12 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kUnseen = 0xffffffff;
+constexpr uint32_t kUnnumbered = 0xffffffff;
 
 class CuthillMcKee {
  public:
   CuthillMcKee(const std::vector<size_t>& begin, const std::vector<uint32_t>& neighbours)
-      : begin_(begin), neighbours_(neighbours), layer_(begin.size() - 1, kUnseen) {}
+      : begin_(begin), neighbours_(neighbours), layer_(begin.size() - 1, kUnnumbered) {}
 
   // All vertices, component after component, reversed.
   std::vector<uint32_t> ReverseOrder() {
@@ -45,7 +45,7 @@ class CuthillMcKee {
                      [&](uint32_t a, uint32_t b) { return Degree(a) < Degree(b); });
     order_.reserve(count);
     for (const uint32_t v : by_degree) {
-      if (layer_[v] == kUnseen) Number(AtTheRim(v));
+      if (layer_[v] == kUnnumbered) Number(AtTheRim(v));
     }
     std::reverse(order_.begin(), order_.end());
     return std::move(order_);
@@ -64,7 +64,7 @@ class CuthillMcKee {
       const size_t first = order_.size();
       for (size_t e = begin_[v]; e < begin_[v + 1]; ++e) {
         const uint32_t n = neighbours_[e];
-        if (layer_[n] != kUnseen) continue;
+        if (layer_[n] != kUnnumbered) continue;
         layer_[n] = layer_[v] + 1;
         order_.push_back(n);
       }
@@ -78,7 +78,7 @@ class CuthillMcKee {
   }
 
   void Forget(size_t first) {
-    for (size_t i = first; i < order_.size(); ++i) layer_[order_[i]] = kUnseen;
+    for (size_t i = first; i < order_.size(); ++i) layer_[order_[i]] = kUnnumbered;
     order_.resize(first);
   }
 
@@ -118,7 +118,7 @@ std::vector<uint32_t> OrderOfRanks(const Pattern& pattern) {
 std::vector<uint32_t> OrderOfSwitches(const Fabric& fabric) {
   std::vector<size_t> begin(1, 0);
   std::vector<uint32_t> neighbours;
-  std::vector<uint32_t> met_by(fabric.switch_count(), kUnseen);  // [switch] the last neighbour
+  std::vector<uint32_t> met_by(fabric.switch_count(), kUnnumbered);  // [switch] the last neighbour
   neighbours.reserve(fabric.channel_count());
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     met_by[s] = s;
@@ -142,7 +142,7 @@ std::vector<PlaceIndex> OrderOfPlaces(const Places& places, const Fabric& fabric
   std::vector<PlaceIndex> order;
   for (uint32_t p = 0; p < places.count(); ++p) {
     const auto at = fabric.attached_switch(places.endpoint(PlaceIndex(p)));
-    keys.push_back(at ? position[at->value()] : kUnseen);
+    keys.push_back(at ? position[at->value()] : kUnnumbered);
     order.emplace_back(p);
   }
   std::stable_sort(order.begin(), order.end(),

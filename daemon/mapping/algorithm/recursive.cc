@@ -33,7 +33,6 @@
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/search/groups/metis_partition.h"
 #include "daemon/mapping/search/partition/partition.h"
-#include "daemon/mapping/search/partition/partition_cut.h"
 #include "daemon/mapping/search/sparse/sparse_multilevel.h"
 
 namespace coppice {
@@ -210,8 +209,9 @@ const MappingAlgorithm& RecursiveAlgorithm() {
 
 namespace {
 
-absl::StatusOr<Mapped> Multisection(const MappingProblem& problem, const Mapping&,
-                                    const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunMultisection(const MappingProblem& problem, const Mapping&,
+                                       const AlgorithmOptions& options,
+                                       const SearchControl& control) {
   const MappingAlgorithm& self = MultisectionAlgorithm();
   const auto count = [&](absl::string_view name) {
     return static_cast<uint32_t>(ParameterOf(self, options, name));
@@ -247,7 +247,7 @@ const MappingAlgorithm& MultisectionAlgorithm() {
        {"cycles", 1, 0, 1000, "refinements of each on all levels of the pattern"},
        {"combinations", 0, 0, 100000, "combinations of two of a cut's partitions"},
        {"pack", 1, 0, 1, "1: fill as few groups as hold the ranks; 0: spread over all"}},
-      Multisection};
+      RunMultisection};
   return *entry;
 }
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/mapping/pattern.h"
-#include "daemon/mapping/place_distances.h"
+#include "daemon/mapping/places.h"
 
 namespace coppice {
 

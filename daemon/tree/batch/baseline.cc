@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
 

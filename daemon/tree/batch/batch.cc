@@ -22,13 +22,12 @@
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/exact.h"
 #include "daemon/tree/batch/repair.h"
-#include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/link_use.h"
-#include "daemon/tree/member_places.h"
 #include "daemon/tree/planner.h"
+#include "daemon/tree/tree.h"
 #include "daemon/tree/type2_candidate.h"
 
 namespace coppice {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
 

@@ -2,10 +2,194 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/tree/root_choice.h"
+#include "daemon/tree/type2_candidate.h"
+
 namespace coppice {
+
+// One pass over the members with an array of counters over switches: no search or hash per member,
+// one hash per communicator.
+
+namespace {
+
+constexpr uint32_t kNoSwitch = UINT32_MAX;
+
+class ShapeFinder {
+ public:
+  ShapeFinder(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity)
+      : snapshot_(snapshot), fabric_(*snapshot.fabric), count_(fabric_.switch_count(), 0) {
+    leaf_of_.reserve(fabric_.endpoint_count());
+    for (uint32_t e = 0; e < fabric_.endpoint_count(); ++e) {
+      const std::optional<SwitchIndex> leaf = fabric_.attached_switch(EndpointIndex(e));
+      leaf_of_.push_back(leaf ? leaf->value() : kNoSwitch);
+    }
+    for (const SwitchCapacity& c : capacity) {
+      if (c.entries_free > 0) degrees_.push_back(c.degree_limit);
+    }
+    std::sort(degrees_.begin(), degrees_.end(), std::greater<>());
+  }
+
+  absl::Status Add(size_t number, const BatchCommunicator& communicator) {
+    RETURN_IF_ERROR(CheckRange(number, communicator));
+    shapes_.shape_of.push_back(BatchShapes::kNone);
+    shapes_.trouble.push_back(CountLeaves(communicator.members));
+    if (communicator.members.size() > 1 && shapes_.trouble.back().empty()) {
+      const uint32_t shape = FindShape();
+      shapes_.shape_of.back() = shape;
+      if (shapes_.shapes[shape].nearest.empty()) {
+        shapes_.trouble.back() = "no switch reaches all members";
+      }
+    }
+    for (const SwitchIndex leaf : leaves_) count_[leaf.value()] = 0;
+    return absl::OkStatus();
+  }
+
+  BatchShapes Take() { return std::move(shapes_); }
+
+ private:
+  absl::Status CheckRange(size_t number, const BatchCommunicator& communicator) const {
+    if (communicator.members.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("communicator ", number, " has no members; name at least one"));
+    }
+    for (size_t rank = 0; rank < communicator.members.size(); ++rank) {
+      const uint32_t endpoint = communicator.members[rank].value();
+      if (endpoint < leaf_of_.size()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("communicator ", number, ": rank ", rank, " is on endpoint number ",
+                       endpoint, ", but the fabric has ", leaf_of_.size(), " endpoints"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Fills leaves_ and count_; the text says what is wrong with the members.
+  std::string CountLeaves(Members members) {
+    leaves_.clear();
+    for (const EndpointIndex member : members) {
+      const uint32_t leaf = leaf_of_[member.value()];
+      if (leaf == kNoSwitch) {
+        if (members.size() == 1) continue;
+        return absl::StrCat(Describe(fabric_, fabric_.Vertex(member)),
+                            " is not cabled to a switch");
+      }
+      if (count_[leaf]++ == 0) leaves_.emplace_back(leaf);
+    }
+    for (const SwitchIndex leaf : leaves_) {
+      if (fabric_.component(fabric_.Vertex(leaf)) == fabric_.component(fabric_.Vertex(leaves_[0])))
+        continue;
+      return absl::StrCat("members on ", Describe(fabric_, fabric_.Vertex(leaves_[0])), " and on ",
+                          Describe(fabric_, fabric_.Vertex(leaf)),
+                          " are in different subnetworks: no cable joins them");
+    }
+    std::sort(leaves_.begin(), leaves_.end());
+    return "";
+  }
+
+  uint32_t FindShape() {
+    std::vector<uint32_t> ranks_on;
+    ranks_on.reserve(leaves_.size());
+    for (const SwitchIndex leaf : leaves_) ranks_on.push_back(count_[leaf.value()]);
+    const size_t hash = absl::HashOf(leaves_, ranks_on);
+    for (const uint32_t known : by_hash_[hash]) {
+      const BatchShape& shape = shapes_.shapes[known];
+      if (shape.leaves == leaves_ && shape.ranks_on == ranks_on) return known;
+    }
+    const auto number = static_cast<uint32_t>(shapes_.shapes.size());
+    by_hash_[hash].push_back(number);
+    BatchShape& shape = shapes_.shapes.emplace_back();
+    shape.leaves = leaves_;
+    shape.ranks_on = std::move(ranks_on);
+    for (const uint32_t ranks : shape.ranks_on) shape.ranks += ranks;
+    shape.fewest = Fewest(shape.ranks);
+    FindNearest(shape);
+    return number;
+  }
+
+  // BatchShape::fewest: more than there are if all of them do not suffice.
+  uint32_t Fewest(uint32_t ranks) const {
+    uint64_t absorbed = 0;
+    for (size_t i = 0; i < degrees_.size() && degrees_[i] >= 2; ++i) {
+      absorbed += degrees_[i] - uint64_t{1};
+      if (absorbed >= ranks - uint64_t{1}) return static_cast<uint32_t>(i + 1);
+    }
+    return static_cast<uint32_t>(degrees_.size() + 1);
+  }
+
+  void FindNearest(BatchShape& shape) const {
+    const std::vector<uint8_t> farthest = FarthestHops(snapshot_, shape.leaves);
+    const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+    if (least == SwitchDistances::kUnreachable) return;
+    shape.nearest_hops = least;
+    for (uint32_t s = 0; s < farthest.size(); ++s) {
+      if (farthest[s] == least) shape.nearest.emplace_back(s);
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const Fabric& fabric_;
+  std::vector<uint32_t> leaf_of_;    // [endpoint]
+  std::vector<uint32_t> count_;      // [switch] ranks of the communicator at hand
+  std::vector<SwitchIndex> leaves_;  // where count_ is not 0
+  std::vector<uint32_t> degrees_;    // of all switches with a free entry, largest first
+  absl::flat_hash_map<size_t, std::vector<uint32_t>> by_hash_;
+  BatchShapes shapes_;
+};
+
+}  // namespace
+
+absl::StatusOr<BatchShapes> FindBatchShapes(const Snapshot& snapshot,
+                                            absl::Span<const SwitchCapacity> capacity,
+                                            absl::Span<const BatchCommunicator> communicators) {
+  if (capacity.size() != snapshot.fabric->switch_count()) {
+    return absl::InvalidArgumentError(absl::StrCat("capacities of ", capacity.size(),
+                                                   " switches for a fabric of ",
+                                                   snapshot.fabric->switch_count()));
+  }
+  ShapeFinder finder(snapshot, capacity);
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    RETURN_IF_ERROR(finder.Add(i, communicators[i]));
+  }
+  return finder.Take();
+}
+
+uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> communicators,
+                          uint64_t entries) {
+  struct Leaf {
+    uint32_t ranks;
+    size_t position;  // in `communicators`
+  };
+  std::vector<Leaf> leaves;
+  std::vector<uint32_t> spare;  // [position] entries that it takes anyway and that are not used up
+  uint64_t needed = 0;
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    const uint32_t s = shapes.shape_of[communicators[i]];
+    spare.push_back(s == BatchShapes::kNone ? 0 : shapes.shapes[s].fewest);
+    needed += spare.back();
+    if (s == BatchShapes::kNone) continue;
+    for (const uint32_t ranks : shapes.shapes[s].ranks_on) leaves.push_back({ranks, i});
+  }
+  std::stable_sort(leaves.begin(), leaves.end(),
+                   [](const Leaf& a, const Leaf& b) { return a.ranks > b.ranks; });
+  for (const Leaf& leaf : leaves) {
+    if (spare[leaf.position] > 0) {
+      --spare[leaf.position];
+    } else if (++needed > entries) {
+      return leaf.ranks;
+    }
+  }
+  return 0;
+}
+
 LinkLoads::LinkLoads(const Snapshot& snapshot, uint32_t packets_at_full_load)
     : measured_(snapshot.fabric->channel_count(), 0),
       through_(snapshot.fabric->switch_count(), 0),

@@ -21,8 +21,8 @@
 #include <set>
 #include <tuple>
 
-#include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/root_choice.h"
+#include "daemon/tree/type2_candidate.h"
 
 namespace coppice {
 namespace {

@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/batch/batch.h"
-#include "daemon/tree/batch/shapes.h"
 #include "daemon/tree/batch/state.h"
 
 namespace coppice {

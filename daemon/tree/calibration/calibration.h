@@ -26,9 +26,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 
@@ -101,10 +101,6 @@ struct Calibration {
 // Deterministic. O(samples * constants^2), times the rounds in which a max() changes sides.
 absl::StatusOr<Calibration> FitProfile(absl::Span<const LatencySample> samples,
                                        const CalibrationOptions& options);
-
-// Text that ParseProfile reads back to an equal profile, if its numbers are such as ParseProfile
-// takes and its name is UTF-8 (an empty name is left out).
-std::string ProfileToToml(const CostProfile& profile);
 
 }  // namespace coppice
 

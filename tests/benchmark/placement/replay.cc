@@ -16,9 +16,8 @@
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/placement/job_links.h"
-#include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_metrics.h"
+#include "daemon/placement/placement_request.h"
 
 namespace coppice {
 namespace {

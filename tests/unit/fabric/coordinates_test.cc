@@ -1,6 +1,6 @@
-#include "daemon/fabric/coordinates.h"
-
 #include <gtest/gtest.h>
+
+#include "daemon/fabric/hierarchy.h"
 
 namespace coppice::coordinates_test {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/ibnetdiscover.h"
-#include "daemon/fabric/offline_subnet_port.h"
 #include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -76,7 +76,7 @@ FILES = {"daemon/search": {"client": {"job_question", "search_options"},
 ONLY = {"db": {"daemon/tree": {"daemon/tree/tree_spec.h"}},
         "daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
         "daemon/simulation": {"daemon/tree": {"daemon/tree/tree.h", "daemon/tree/cost_profile.h",
-                                              "daemon/tree/collective.h"}}}
+                                              "daemon/tree/tree_spec.h"}}}
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
              "agents", "client", "daemon", "db", "deploy", "proto", "tests"}
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fabric/coordinates.h"
+#include "daemon/fabric/hierarchy.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/link_traffic.h"
 #include "tests/support/naive_measures.h"

@@ -13,7 +13,7 @@
 #include "daemon/mapping/algorithm/auto_incumbent.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/mapping/search/partition/partition_cut.h"
+#include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -1,5 +1,7 @@
 // The dense searches: kept swap costs against counted ones, temperatures in order, and every
 // algorithm for dense problems against all mappings of small ones.
+#include "daemon/mapping/search/dense/dense_search.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,10 +13,7 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/dense/dense_anneal.h"
-#include "daemon/mapping/search/dense/dense_genetic.h"
-#include "daemon/mapping/search/dense/dense_state.h"
-#include "daemon/mapping/search/dense/dense_tabu.h"
+#include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search_control.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "daemon/mapping/search/dense/dense_qap.h"
-#include "daemon/mapping/search/dense/dense_state.h"
 #include "daemon/mapping/search/links/traffic_state.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "tests/support/naive_measures.h"
 #include "tests/support/tier.h"

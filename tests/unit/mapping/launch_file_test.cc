@@ -1,6 +1,5 @@
 // The files for launchers, line by line, and the names that they cannot hold.
-#include "daemon/mapping/output/launch_file.h"
-
+#include "daemon/mapping/output/mapping_answer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/text/option_words.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/fabric/coordinates.h"
+#include "daemon/fabric/hierarchy.h"
 #include "daemon/mapping/link_traffic.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

@@ -1,5 +1,3 @@
-#include "daemon/mapping/place_distances.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "daemon/fabric/forwarding_tables.h"
+#include "daemon/mapping/places.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
 

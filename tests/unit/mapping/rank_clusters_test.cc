@@ -11,7 +11,7 @@
 #include <numeric>
 #include <set>
 
-#include "daemon/mapping/search/cluster/rank_bisection.h"
+#include "daemon/mapping/search/cluster/cluster_map.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

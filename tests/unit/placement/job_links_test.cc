@@ -1,11 +1,10 @@
 // The links of a job's routes, counted with Routes::Append, and that holders can be taken away.
-#include "daemon/placement/job_links.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "daemon/placement/placement_metrics.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 #include "tests/unit/placement/placement_oracle.h"

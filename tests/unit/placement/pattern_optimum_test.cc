@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "daemon/placement/placement_cost.h"
 #include "daemon/placement/placement_metrics.h"
 #include "daemon/placement/placement_question.h"
+#include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 #include "daemon/placement/placer.h"
 #include "daemon/placement/rank_order.h"
@@ -34,8 +34,8 @@ const char* const kTinyFabrics[] = {
     "model:hypercube(dims=3)",
 };
 
-// A pattern's traffic over these hosts as placement_cost.h defines the term, its ranks in the order
-// that the term is least in.
+// A pattern's traffic over these hosts as placement_request.h defines the term, its ranks in the
+// order that the term is least in.
 double LeastTraffic(const PlacementScene& scene, const PlacementRequest& request,
                     const std::vector<HostIndex>& hosts) {
   const Fabric& fabric = scene.fabric();

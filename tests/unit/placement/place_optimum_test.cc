@@ -5,7 +5,7 @@
 
 #include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 #include "daemon/placement/placer.h"
 #include "tests/support/fabrics.h"

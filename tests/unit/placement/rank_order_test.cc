@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "daemon/placement/count_improvement.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/count_state.h"
 #include "daemon/placement/placement_question.h"
+#include "daemon/placement/placement_request.h"
 #include "daemon/placement/placer.h"
 #include "tests/unit/placement/placement_oracle.h"
 

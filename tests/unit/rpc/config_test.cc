@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/fabric/fabric_builder.h"
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_request.h"
 #include "tests/support/tier.h"
 
 namespace coppice::config_test {

@@ -13,7 +13,7 @@
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
-#include "daemon/fabric/offline_subnet_port.h"
+#include "daemon/fabric/fabric_source.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/server.h"
 #include "tests/support/scratch_store.h"

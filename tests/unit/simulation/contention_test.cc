@@ -4,12 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/tree/contended_metrics.h"
+#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/type1.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
@@ -18,6 +19,8 @@
 
 namespace coppice::contention_test {
 namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 uint32_t Below(std::mt19937_64& random, size_t bound) {
   return static_cast<uint32_t>(random() % bound);
@@ -73,7 +76,8 @@ Difference Compare(std::mt19937_64& random, int wanted, uint64_t most_bytes, dou
     const Payload payload =
         PayloadOf(static_cast<Operation>(1 + Below(random, 3)), random() % (most_bytes + 1));
     const double alone = Evaluate(profile, tree, *edges, payload).total_us;
-    const double contended = EvaluateContended(profile, tree, *edges, *routes, payload).total_us;
+    const double contended =
+        EvaluatePackets(profile, tree, *edges, *routes, payload, kNever).total_us;
     const double simulated =
         Simulated(snapshot, profile, {{.tree = tree, .payload = payload, .skew_us = {}}})
             .collectives[0]
@@ -116,7 +120,7 @@ TEST(Contention, TheSecondPacketWaitsForTheCable) {
   EXPECT_FALSE(FindRoutes(snapshot, profile, alone)->shares);
   const auto edges = EdgeCosts(snapshot, profile, tree);
   const Payload payload = PayloadOf(Operation::kReduce, 1000);
-  const Prediction contended = EvaluateContended(profile, tree, *edges, *routes, payload);
+  const Prediction contended = EvaluatePackets(profile, tree, *edges, *routes, payload, kNever);
   const double simulated =
       Simulated(snapshot, profile, {{.tree = tree, .payload = payload, .skew_us = {}}})
           .collectives[0]

@@ -12,11 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/packet_bound.h"
 #include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type1.h"
-#include "daemon/tree/width_candidates.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 #include "tests/support/trees.h"

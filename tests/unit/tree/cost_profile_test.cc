@@ -4,8 +4,8 @@
 #include <random>
 #include <string>
 
-#include "daemon/tree/collective.h"
 #include "daemon/tree/planner.h"
+#include "daemon/tree/tree_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

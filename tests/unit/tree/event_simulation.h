@@ -6,10 +6,10 @@
 #define COPPICE_TESTS_UNIT_TREE_EVENT_SIMULATION_H_
 
 #include "absl/types/span.h"
-#include "daemon/tree/collective.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/tree_spec.h"
 
 namespace coppice {
 

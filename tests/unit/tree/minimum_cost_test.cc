@@ -1,7 +1,5 @@
 // Minimum cost against exhaustive search over all sets of serving switches, against the min-plus
 // recurrence, and against the figures of Chen 2024.
-#include "daemon/tree/minimum_cost.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "daemon/tree/type2_candidate.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 

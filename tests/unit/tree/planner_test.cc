@@ -13,7 +13,6 @@
 
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/snapshot.h"
-#include "daemon/tree/minimum_cost.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type2_candidate.h"

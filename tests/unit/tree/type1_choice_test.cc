@@ -15,7 +15,6 @@
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
 #include "daemon/tree/type1_count.h"
-#include "daemon/tree/width_candidates.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

@@ -17,7 +17,7 @@
 #include "daemon/tree/planner.h"
 #include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/tree_metrics.h"
-#include "daemon/tree/type1_ranks.h"
+#include "daemon/tree/type1.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

@@ -10,7 +10,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/mapping/link_traffic.h"
-#include "daemon/mapping/search/groups/groups_linkage.h"
 
 namespace coppice {
 namespace {

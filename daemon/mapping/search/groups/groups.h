@@ -23,7 +23,6 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/mapping/mapping_problem.h"
-#include "daemon/mapping/place_distances.h"
 #include "daemon/mapping/places.h"
 #include "daemon/mapping/search_control.h"
 
@@ -58,6 +57,10 @@ inline constexpr uint32_t kAllPairs = 2048;
 PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distances,
                             const Hierarchy* hierarchy, const Fabric* fabric = nullptr,
                             const SearchControl& control = SearchControl());
+// The same from distances alone, which are classes or a matrix (groups_linkage.cc).
+PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
+                       const Hierarchy* hierarchy, const Fabric* fabric,
+                       const SearchControl& control);
 
 // A tree of these levels: [level][place] a label, the widest groups first; nested.
 PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const std::vector<uint32_t>> labels);

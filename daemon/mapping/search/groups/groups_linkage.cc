@@ -15,8 +15,6 @@
 //     d(a,c) <= max(d(a,b), d(b,c))     then everybody within t of one unit is its group at level t
 //
 // and if not, nobody asks for what is not found by walking a few cables (groups.h).
-#include "daemon/mapping/search/groups/groups_linkage.h"
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -35,11 +33,11 @@ namespace {
 
 using Labels = std::vector<uint32_t>;
 
-constexpr double kAlike = 1.1;        // distances up to this factor apart are of one level
-constexpr uint32_t kNearest = 48;     // edges of a unit in the graph that is bisected
-constexpr size_t kHalvedByEnds = 32;  // units for which METIS is not worth its start
-constexpr uint32_t kSamples = 4096;   // pairs looked at where there are more
-constexpr uint32_t kNearRing = 24;    // units that are looked at along the cables
+constexpr double kAlike = 1.1;             // distances up to this factor apart are of one level
+constexpr uint32_t kNearest = 48;          // edges of a unit in the graph that is bisected
+constexpr size_t kHalvedByEnds = 32;       // units for which METIS is not worth its start
+constexpr uint32_t kPairsLookedAt = 4096;  // pairs looked at where there are more
+constexpr uint32_t kNearRing = 24;         // units that are looked at along the cables
 
 struct Units {
   std::vector<uint32_t> seats;     // [unit] a place of it
@@ -99,7 +97,7 @@ std::vector<Edge> SpanningTree(uint32_t count, const Distance& distance) {
 template <class Distance>
 bool MayNest(uint32_t count, const Distance& distance) {
   Xoshiro random(count);
-  for (uint32_t i = 0; i < kSamples; ++i) {
+  for (uint32_t i = 0; i < kPairsLookedAt; ++i) {
     const uint32_t a = random.Below(count), b = random.Below(count), c = random.Below(count);
     if (a == b || b == c || a == c) continue;
     if (distance(a, c) > kAlike * std::max(distance(a, b), distance(b, c))) return false;
@@ -178,9 +176,9 @@ bool Alike(const std::vector<uint32_t>& members, const Distance& distance, const
     greatest = std::max(greatest, d);
     return greatest <= least * kAlike;
   };
-  if (uint64_t{n} * n > 2 * kSamples) {
+  if (uint64_t{n} * n > 2 * kPairsLookedAt) {
     Xoshiro random(n);
-    for (uint32_t i = 0; i < kSamples; ++i) {
+    for (uint32_t i = 0; i < kPairsLookedAt; ++i) {
       if (!look(random.Below(n), random.Below(n))) return false;
     }
     return true;

@@ -21,7 +21,7 @@ namespace coppice {
 namespace {
 
 // The greatest weight that METIS gets, and the greatest sum: it adds all weights of a graph up.
-constexpr double kGreatestWeight = 1 << 20;
+constexpr double kMostWeight = 1 << 20;
 constexpr double kGreatestSum = 1 << 30;
 
 // What METIS takes for two parts, in copies of the graph as GraphForMetis makes them, and what an
@@ -71,7 +71,7 @@ std::vector<idx_t> ScaledWeights(absl::Span<const double> weights) {
     sum += w;
   }
   const double room = kGreatestSum - static_cast<double>(weights.size());
-  const double scale = most > 0 ? std::min(kGreatestWeight / most, room / sum) : 0.0;
+  const double scale = most > 0 ? std::min(kMostWeight / most, room / sum) : 0.0;
   std::vector<idx_t> scaled(weights.size());
   for (size_t e = 0; e < weights.size(); ++e) {
     scaled[e] = std::max<idx_t>(1, static_cast<idx_t>(weights[e] * scale));

@@ -3,12 +3,337 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <queue>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/partition/partition_cut.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search/sparse/sparse_multilevel.h"
 
 namespace coppice {
+namespace {
+
+// Recursive bisection cuts less into few parts; k-way is faster on large graphs. Into many neither
+// is always better, and tries take turns: up to kManyParts bisection comes first, which is quicker.
+constexpr uint32_t kRecursiveUpTo = 20000;
+constexpr size_t kBisectedParts = 16, kManyParts = 64;
+// Graphs of at most so many vertices, and so many for each part, are cut without METIS.
+constexpr uint32_t kTinyGraph = 256;
+constexpr size_t kTinyParts = 4;
+constexpr size_t kFewParts = 8;  // which METIS cuts quickly, and better, unless some stay empty
+// What parts may exceed their capacity by while they are refined: moves need room.
+constexpr double kRoomToMove = 0.005;
+constexpr double kRoomOfWays = 0.01;
+
+// What moving vertices between parts costs, and who is to move next.
+class Fitting final {
+ public:
+  Fitting(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+          std::vector<uint32_t>& parts)
+      : graph_(graph),
+        parts_(parts),
+        room_(capacities.begin(), capacities.end()),
+        links_(capacities.size(), 0) {
+    for (uint32_t v = 0; v < parts.size(); ++v) room_[parts[v]] -= graph.vertex_sizes[v];
+    for (uint32_t p = 0; p < room_.size(); ++p) {
+      if (room_[p] > 0) by_room_.insert({-room_[p], p});
+    }
+  }
+
+  void Run(const SearchControl& control) {
+    for (uint32_t v = 0; v < parts_.size(); ++v) {
+      if (room_[parts_[v]] < 0) Push(v);
+    }
+    while (!queue_.empty()) {
+      if (control.stopped()) return MoveAny();
+      const Entry entry = queue_.top();
+      queue_.pop();
+      const uint32_t v = entry.vertex;
+      if (room_[parts_[v]] >= 0) continue;
+      const auto [to, cost] = BestTarget(v);
+      if (to == parts_[v]) continue;
+      if (cost > entry.cost) {  // its neighbours or the room have changed
+        queue_.push({cost, v});
+        continue;
+      }
+      Move(v, to);
+      for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+        const uint32_t u = graph_.neighbours[e];
+        if (room_[parts_[u]] < 0) Push(u);
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    double cost;
+    uint32_t vertex;
+    bool operator<(const Entry& other) const {
+      return std::pair(cost, vertex) > std::pair(other.cost, other.vertex);
+    }
+  };
+
+  void Push(uint32_t v) {
+    const auto [to, cost] = BestTarget(v);
+    if (to != parts_[v]) queue_.push({cost, v});
+  }
+
+  void AddRoom(uint32_t part, int64_t size) {
+    if (room_[part] > 0) by_room_.erase({-room_[part], part});
+    room_[part] += size;
+    if (room_[part] > 0) by_room_.insert({-room_[part], part});
+  }
+
+  void Move(uint32_t v, uint32_t to) {
+    AddRoom(parts_[v], graph_.vertex_sizes[v]);
+    AddRoom(to, -int64_t{graph_.vertex_sizes[v]});
+    parts_[v] = to;
+  }
+
+  // In the order of their numbers, to the part with the most room.
+  void MoveAny() {
+    for (uint32_t v = 0; v < parts_.size() && !by_room_.empty(); ++v) {
+      if (room_[parts_[v]] >= 0 || -by_room_.begin()->first < graph_.vertex_sizes[v]) continue;
+      Move(v, by_room_.begin()->second);
+    }
+  }
+
+  // The part with room for `v` that it is best connected to, of equals the one with the most room,
+  // and the cut that it costs per size; its own part if none has room.
+  std::pair<uint32_t, double> BestTarget(uint32_t v) {
+    const uint32_t from = parts_[v];
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      links_[parts_[graph_.neighbours[e]]] += graph_.weights[e];
+    }
+    uint32_t best = from;
+    const auto look = [&](uint32_t p) {
+      if (p == from || room_[p] < graph_.vertex_sizes[v]) return;
+      if (best == from ||
+          std::tuple(-links_[p], -room_[p], p) < std::tuple(-links_[best], -room_[best], best)) {
+        best = p;
+      }
+    };
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      look(parts_[graph_.neighbours[e]]);
+    }
+    for (auto it = by_room_.begin(); it != by_room_.end(); ++it) {
+      if (it->second == from) continue;
+      look(it->second);  // the first that is not its own has the most room
+      break;
+    }
+    const double cost =
+        (links_[from] - links_[best]) / std::max<uint32_t>(1, graph_.vertex_sizes[v]);
+    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+      links_[parts_[graph_.neighbours[e]]] = 0;
+    }
+    return {best, cost};
+  }
+
+  const WeightedGraph& graph_;
+  std::vector<uint32_t>& parts_;
+  std::vector<int64_t> room_;                       // [part], below 0: too full
+  std::set<std::pair<int64_t, uint32_t>> by_room_;  // (-room, part) of those that have any
+  std::vector<double> links_;                       // [part] scratch, all 0 between calls
+  std::priority_queue<Entry> queue_;
+};
+
+// Parts of a few vertices each, filled one after the other: whoever exchanges most with the part
+// comes next; a part begins with the free vertex that exchanges most with those before.
+// O(vertices^2 + edges): for small graphs, where METIS spends its time on getting ready.
+std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uint64_t> most) {
+  const uint32_t count = graph.vertex_count();
+  const auto none = static_cast<uint32_t>(most.size());
+  std::vector<uint32_t> parts(count, none);
+  std::vector<double> to_part(count, 0), to_all(count, 0);
+  uint64_t left = count, room = std::accumulate(most.begin(), most.end(), uint64_t{0});
+  for (uint32_t part = 0; part < none && left > 0; ++part) {
+    room -= most[part];
+    // Evenly, but no less than what the parts after it have no room for.
+    const uint64_t even = (left + none - part - 1) / (none - part);
+    const uint64_t size = std::min(most[part], std::max(even, left > room ? left - room : 0));
+    std::fill(to_part.begin(), to_part.end(), 0.0);
+    for (uint64_t i = 0; i < size && left > 0; ++i, --left) {
+      uint32_t best = count;
+      for (uint32_t v = 0; v < count; ++v) {
+        if (parts[v] != none) continue;
+        if (best == count ||
+            std::pair(to_part[v], to_all[v]) > std::pair(to_part[best], to_all[best])) {
+          best = v;
+        }
+      }
+      parts[best] = part;
+      for (size_t e = graph.begin[best]; e < graph.begin[best + 1]; ++e) {
+        to_part[graph.neighbours[e]] += graph.weights[e];
+        to_all[graph.neighbours[e]] += graph.weights[e];
+      }
+    }
+  }
+  return parts;
+}
+
+// Partitions of one graph, each with its cut.
+class Cutting final {
+ public:
+  Cutting(const WeightedGraph& graph, absl::Span<const uint32_t> targets,
+          absl::Span<const uint64_t> most, const CutOptions& options, const SearchControl& control)
+      : graph_(graph),
+        targets_(targets),
+        most_(most),
+        options_(options),
+        control_(control),
+        random_(options.seed) {}
+
+  absl::StatusOr<std::vector<uint32_t>> Run() {
+    RETURN_IF_ERROR(Try());
+    for (uint32_t i = 1; i < options_.samples && !control_.stopped(); ++i) {
+      const absl::Status status = Try();
+      if (absl::IsCancelled(status)) break;
+      RETURN_IF_ERROR(status);
+      if (found_.back() < found_.front()) std::swap(found_.back(), found_.front());
+      found_.pop_back();
+    }
+    if (options_.tries + options_.cycles + options_.combinations > 1) {
+      RETURN_IF_ERROR(PrepareRefinement());
+      Refine(found_.back(), nullptr);
+      while (found_.size() < options_.tries && !control_.stopped()) {
+        const absl::Status status = Try();
+        if (absl::IsCancelled(status)) break;
+        RETURN_IF_ERROR(status);
+        Refine(found_.back(), nullptr);
+      }
+      for (uint32_t i = 0; found_.size() > 1 && i < options_.combinations; ++i) {
+        if (control_.stopped()) break;
+        Combine();
+      }
+    }
+    return std::move(std::min_element(found_.begin(), found_.end())->parts);
+  }
+
+ private:
+  struct Found {
+    double cut;
+    std::vector<uint32_t> parts;
+    bool operator<(const Found& other) const { return cut < other.cut; }
+  };
+
+  bool BisectsNext() const {
+    if (graph_.vertex_count() > kRecursiveUpTo) return false;
+    const bool first = targets_.size() <= kManyParts;
+    return targets_.size() <= kBisectedParts || (found_.size() % 2 == 0 ? first : !first);
+  }
+
+  absl::Status Try() {
+    if (graph_.vertex_count() <= kTinyParts * targets_.size() &&
+        graph_.vertex_count() <= kTinyGraph &&
+        (targets_.size() > kFewParts || graph_.vertex_count() <= targets_.size())) {
+      found_.push_back({0, GrowParts(graph_, most_)});
+      found_.back().cut = CutOf(found_.back().parts);
+      return absl::OkStatus();
+    }
+    PartitionOptions partition;
+    partition.seed = random_();
+    partition.method =
+        BisectsNext() ? PartitionMethod::kRecursiveBisection : PartitionMethod::kWays;
+    // K-way refinement without room to move takes long and finds little; FitParts does it better.
+    partition.imbalance = partition.method == PartitionMethod::kWays
+                              ? std::max(options_.imbalance, kRoomOfWays)
+                              : options_.imbalance;
+    ASSIGN_OR_RETURN(std::vector<uint32_t> parts, Partition(graph_, targets_, partition, control_));
+    FitParts(graph_, most_, parts, control_);
+    found_.push_back({0, std::move(parts)});
+    found_.back().cut = CutOf(found_.back().parts);
+    return absl::OkStatus();
+  }
+
+  // Parts as places that are all one apart.
+  absl::Status PrepareRefinement() {
+    const auto count = static_cast<uint32_t>(most_.size());
+    ASSIGN_OR_RETURN(problem_.distances, PlaceDistances::Uniform({count}, {1.0}));
+    problem_.graph.links = graph_;
+    for (size_t i = 0; i < most_.size(); ++i) {
+      problem_.capacities.push_back(static_cast<uint32_t>(std::max<double>(
+          static_cast<double>(most_[i]), std::floor(targets_[i] * (1 + kRoomToMove)))));
+    }
+    return absl::OkStatus();
+  }
+
+  double CutOf(const std::vector<uint32_t>& parts) const {
+    double cut = 0;
+    for (uint32_t v = 0; v < parts.size(); ++v) {
+      for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
+        if (parts[graph_.neighbours[e]] != parts[v]) cut += graph_.weights[e];
+      }
+    }
+    return cut / 2;
+  }
+
+  // Keeps the best that fits on the way.
+  void Refine(Found& found, const std::vector<uint32_t>* other) {
+    std::vector<uint32_t> parts = found.parts;
+    for (uint32_t i = 0; i < std::max(1U, options_.cycles) && !control_.stopped(); ++i) {
+      RefineOnAllLevels(problem_, random_(), i == 0 ? other : nullptr, control_, parts);
+    }
+    FitParts(graph_, most_, parts, control_);
+    const double cut = CutOf(parts);
+    if (cut < found.cut) found = {cut, std::move(parts)};
+  }
+
+  void Combine() {
+    const auto count = static_cast<uint32_t>(found_.size());
+    uint32_t a = random_.Below(count), b = random_.Below(count - 1);
+    if (b >= a) ++b;
+    if (found_[b] < found_[a]) std::swap(a, b);
+    Found child = found_[a];
+    Refine(child, &found_[b].parts);
+    if (child.cut < found_[a].cut) {
+      // The better parent lives on in its child; the place of the worst goes to whom it displaces.
+      auto worst = std::max_element(found_.begin(), found_.end());
+      *worst = std::move(child);
+    }
+  }
+
+  const WeightedGraph& graph_;
+  absl::Span<const uint32_t> targets_;
+  absl::Span<const uint64_t> most_;
+  const CutOptions options_;
+  const SearchControl& control_;
+  Xoshiro random_;
+  SparseProblem problem_;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+void FitParts(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+              std::vector<uint32_t>& parts, const SearchControl& control) {
+  Fitting(graph, capacities, parts).Run(control);
+}
+
+std::vector<uint32_t> PartsInOrder(const WeightedGraph& graph,
+                                   absl::Span<const uint64_t> capacities) {
+  std::vector<uint32_t> parts;
+  uint64_t filled = 0;
+  for (uint32_t v = 0, part = 0; v < graph.vertex_count(); ++v) {
+    while (filled >= capacities[part] && part + 1 < capacities.size()) {
+      filled -= capacities[part];
+      ++part;
+    }
+    parts.push_back(part);
+    filled += graph.vertex_sizes[v];
+  }
+  return parts;
+}
+
+absl::StatusOr<std::vector<uint32_t>> CutGraph(const WeightedGraph& graph,
+                                               absl::Span<const uint32_t> targets,
+                                               absl::Span<const uint64_t> most,
+                                               const CutOptions& options,
+                                               const SearchControl& control) {
+  return Cutting(graph, targets, most, options, control).Run();
+}
+
 namespace {
 
 // The vertices of one group of places, waiting to be cut.

@@ -6,7 +6,7 @@
 #include <queue>
 #include <utility>
 
-#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search/sparse/sparse_swaps.h"
 
 namespace coppice {
@@ -250,11 +250,6 @@ constexpr double kProposals = 300;  // for each part
 constexpr double kHot = 0.5;
 constexpr uint32_t kMaxParts = 4096;
 
-double Cost(const SparseProblem& problem, const Seats& seats) {
-  return VisitCost(*problem.distances, problem.graph,
-                   [&](const auto& cost) { return CostOf(cost, seats); });
-}
-
 }  // namespace
 
 void ArrangeParts(const SparseProblem& problem, uint64_t seed, const SearchControl& control,
@@ -277,13 +272,13 @@ void ArrangeParts(const SparseProblem& problem, uint64_t seed, const SearchContr
   parts.has_self_distances = problem.has_self_distances;
   Seats arranged(count);
   std::iota(arranged.begin(), arranged.end(), 0);
-  const double before = Cost(parts, arranged);
+  const double before = CostOf(parts, arranged);
   Seats annealed = arranged;
   SwapUntilLocalOptimum(parts, {seed}, control, arranged);
   Anneal(parts, {seed, kHot, kProposals}, control, annealed);
   SwapUntilLocalOptimum(parts, {seed}, control, annealed);
-  if (Cost(parts, annealed) < Cost(parts, arranged)) arranged = annealed;
-  if (!(Cost(parts, arranged) < before)) return;
+  if (CostOf(parts, annealed) < CostOf(parts, arranged)) arranged = annealed;
+  if (!(CostOf(parts, arranged) < before)) return;
   for (uint32_t& seat : seats) seat = arranged[seat];
 }
 

@@ -21,7 +21,6 @@
 
 #include "absl/types/span.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 #include "daemon/mapping/search_control.h"
 

@@ -244,4 +244,9 @@ Mapping MappingOf(const std::vector<uint32_t>& places) {
   return Mapping(places.begin(), places.end());
 }
 
+double CostOf(const SparseProblem& problem, const Seats& seats) {
+  return VisitCost(*problem.distances, problem.graph,
+                   [&](const auto& cost) { return CostOf(cost, seats); });
+}
+
 }  // namespace coppice

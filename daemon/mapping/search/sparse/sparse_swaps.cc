@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_cost.h"
+#include "daemon/mapping/search/sparse/sparse_problem.h"
 
 namespace coppice {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/placement/placement_cost.h"
+#include "daemon/placement/placement_request.h"
 
 #include <cmath>
 
