@@ -24,7 +24,7 @@ size_t PlaceOf(HistoryResolution resolution) { return static_cast<size_t>(resolu
 const char* DirectionName(bool from_b) { return from_b ? "b-to-a" : "a-to-b"; }
 
 void BindCounts(Statement& statement, const PortCounterRecord& port) {
-  for (const PortCounterField& field : kPortCounters) statement.Bind(port.*field.count);
+  for (const PortCounterField& field : kPortCounterFields) statement.Bind(port.*field.count);
   statement.Bind(port.is_extended, port.sent_bytes_per_second, port.received_bytes_per_second,
                  port.read);
 }
@@ -49,7 +49,7 @@ void ReadCounters(const Statement& row, PortCounterRecord& port) {
   row.Read(port.node, port.port, port.is_extended, port.sent_bytes_per_second,
            port.received_bytes_per_second, port.read);
   int column = 6;
-  for (const PortCounterField& field : kPortCounters) {
+  for (const PortCounterField& field : kPortCounterFields) {
     port.*field.count = static_cast<uint64_t>(row.Integer(column++));
   }
 }

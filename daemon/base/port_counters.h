@@ -25,7 +25,7 @@ struct PortCounterField {
   uint64_t PortCounters::*count;
 };
 // In the order of the struct: data first, then errors.
-inline constexpr PortCounterField kPortCounters[] = {
+inline constexpr PortCounterField kPortCounterFields[] = {
     {"sent_bytes", &PortCounters::sent_bytes},
     {"received_bytes", &PortCounters::received_bytes},
     {"sent_packets", &PortCounters::sent_packets},

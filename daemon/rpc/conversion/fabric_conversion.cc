@@ -227,7 +227,7 @@ void ToProto(const Fabric& fabric, const PortCounterRecord& record, v1::PortCoun
     if (c != kNoChannel) message.set_peer(NameOf(fabric, fabric.channel_to(c)));
   }
   *message.mutable_read_time() = ToTimestamp(record.read);
-  for (const PortCounterField& field : kPortCounters) {
+  for (const PortCounterField& field : kPortCounterFields) {
     message.GetReflection()->SetUInt64(
         &message, message.GetDescriptor()->FindFieldByName(field.name), record.*field.count);
   }
