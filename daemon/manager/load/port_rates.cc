@@ -13,7 +13,9 @@ constexpr uint64_t kGreatestBytes = 4 * Greatest(32);
 
 // [ErrorCount]
 constexpr int kErrorBits[kErrorCounts] = {16, 8, 8, 16, 16, 16, 16, 8, 8, 4, 4, 16};
-const PortCounterField& FieldOf(size_t error) { return kPortCounterFields[kFirstErrorCounter + error]; }
+const PortCounterField& FieldOf(size_t error) {
+  return kPortCounterFields[kFirstErrorCounter + error];
+}
 
 // Of data: by kind of reading.
 Growth GrowthOfData(uint64_t before, uint64_t after, bool is_extended, double most) {
