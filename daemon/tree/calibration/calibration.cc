@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/calibration/model.h"
+#include "daemon/tree/calibration/solver.h"
 
 namespace coppice {
 namespace {
